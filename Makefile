@@ -1,0 +1,74 @@
+# What an operator and a developer type. The order of the build is the reason for this file: the official
+# components are compiled to wasm, then to machine code, then put into the server's binary.
+
+.DEFAULT_GOAL := help
+.PHONY: help run test bench lint build plugins golden demo-postgres toolchain
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+WASM := $(TARGET)/wasm32-wasip2/plugin
+PLUGINS := $(TARGET)/plugins
+COMPONENTS := database database-postgresql
+# The whole workspace is named at each build, so that cargo chooses the same features every time and
+# compiles wasmtime once.
+CARGO_BUILD := cargo build --release --workspace
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+
+run: build ## build, and start the dev server on 127.0.0.1:8200
+	@$(TARGET)/release/bulkhead server --dev
+
+build: plugins ## target/release/bulkhead with the official components inside
+	@$(CARGO_BUILD) --bin precompile
+	@for name in $(COMPONENTS); do \
+	    in=$(PLUGINS)/$$name.wasm; out=$(PLUGINS)/$$name.cwasm; compiler=$(TARGET)/release/precompile; \
+	    if [ ! -e $$out ] || [ $$in -nt $$out ] || [ $$compiler -nt $$out ]; then $$compiler $$in $$out; fi; \
+	done
+	@$(CARGO_BUILD) --bin bulkhead
+
+# One cargo call a component: each turns on another half of the SDK, and together they would get both.
+# A component that did not change keeps its date, so that nothing after it is built again.
+plugins: toolchain ## target/plugins/*.wasm
+	@mkdir -p $(PLUGINS)
+	@for name in $(COMPONENTS); do \
+	    cargo build --profile plugin --target wasm32-wasip2 -p bulkhead-$$name; \
+	    in=$(WASM)/bulkhead_$${name//-/_}.wasm; out=$(PLUGINS)/$$name.wasm; \
+	    cmp -s $$in $$out || cp $$in $$out; \
+	done
+
+# Some machines have rustup's automatic installation switched off, and rustup does not add targets by itself.
+toolchain:
+	@command -v cargo >/dev/null || { echo "cargo is missing: install rustup from https://rustup.rs" >&2; exit 1; }
+	@version=$$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml); \
+	if ! rustc --version >/dev/null 2>&1; then \
+	    rustup toolchain install $$version --profile minimal --component rustfmt --component clippy; \
+	fi; \
+	if [ ! -d "$$(rustc --print target-libdir --target wasm32-wasip2)" ]; then \
+	    command -v rustup >/dev/null || \
+	        { echo "the Rust target wasm32-wasip2 is missing, and rustup to add it: see https://rustup.rs" >&2; exit 1; }; \
+	    rustup target add wasm32-wasip2; \
+	fi
+
+test: build ## every test, against the built binary and a real PostgreSQL
+	@tests/suite.sh
+
+lint: build ## format, clippy and, where cargo-deny is installed, licences and banned crates
+	@cargo fmt --all --check
+	@cargo clippy --release --workspace --all-targets -- -D warnings
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --config .deny.toml check bans licenses sources; \
+	else echo "left out: cargo deny is not installed (cargo install cargo-deny)"; fi
+
+golden: build ## rewrite tests/golden from the answers of this build; read the difference as an API change
+	@tests/servers/install.sh
+	@UPDATE_GOLDEN=1 cargo test --release --workspace --test e2e endpoints
+
+bench: build ## benchmarks as ratios against the bare limits in the same run; also target/bench.json
+	@tests/servers/install.sh
+	@rm -f $(TARGET)/bench.json
+	@cargo bench --workspace --bench "*"
+
+demo-postgres: ## a private PostgreSQL to try things on, until Ctrl-C
+	@tests/servers/install.sh
+	@tests/servers/postgres.sh --demo

@@ -1,0 +1,265 @@
+//! One HTTP request to one server.
+
+use bulkhead_wire::secret::Secret;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
+use hyper::{Method, Request, Uri};
+use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// Longest that one request may take; a synchronous revocation waits for its database.
+const TIME: Duration = Duration::from_secs(120);
+
+/// Largest answer, in bytes.
+const ANSWER_MAX: usize = 64 * 1024 * 1024;
+
+/// What stays as it is in a URL's path or query.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const PLAIN_PATH: &AsciiSet = &PLAIN.remove(b'/');
+
+/// Where requests go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    /// `host:port`.
+    authority: String,
+}
+
+impl Server {
+    /// Reads `http://host[:port]`.
+    ///
+    /// # Errors
+    /// What is wrong with the address. `https` is refused rather than tried in the clear.
+    pub fn parse(address: &str) -> Result<Self, String> {
+        let wrong = |why: &str| format!("the address {address:?} {why}; write it like http://127.0.0.1:8200");
+        let uri: Uri = address.parse().map_err(|_| wrong("is not a URL"))?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some("https") => return Err(wrong("is https, and this version has no TLS")),
+            _ => return Err(wrong("does not begin with http://")),
+        }
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| wrong("has no host"))?;
+        let authority = uri.authority().map(hyper::http::uri::Authority::as_str).unwrap_or_default();
+        if authority.contains('@') {
+            // not repeated: what stands before the @ may be a password
+            return Err("the address has a user name in it; write it like http://127.0.0.1:8200".to_owned());
+        }
+        if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+            return Err(wrong("has a path or query"));
+        }
+        let port = uri.port_u16().unwrap_or(80);
+        Ok(Self { authority: format!("{host}:{port}") })
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}", self.authority)
+    }
+}
+
+/// What to ask.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// `GET`, `PUT`, `POST`, `DELETE`; a list is a `GET` with `list=true`.
+    pub method: Method,
+    /// Below `/v1/`, not yet escaped.
+    pub path: String,
+    /// Parameters, not yet escaped.
+    pub query: Vec<(String, String)>,
+    /// The body, if any.
+    pub body: Option<Value>,
+}
+
+impl Call {
+    /// A call without parameters or body.
+    pub fn new(method: Method, path: impl Into<String>) -> Self {
+        Self { method, path: path.into(), query: Vec::new(), body: None }
+    }
+
+    /// The same with a body.
+    #[must_use]
+    pub fn with(self, body: Value) -> Self {
+        Self { body: Some(body), ..self }
+    }
+
+    fn target(&self) -> String {
+        let mut target = format!("/v1/{}", utf8_percent_encode(self.path.trim_matches('/'), PLAIN_PATH));
+        for (index, (name, value)) in self.query.iter().enumerate() {
+            target.push(if index == 0 { '?' } else { '&' });
+            target.extend(utf8_percent_encode(name, PLAIN));
+            target.push('=');
+            target.extend(utf8_percent_encode(value, PLAIN));
+        }
+        target
+    }
+}
+
+/// Who asks.
+pub struct Caller {
+    /// The token, if there is one.
+    pub token: Option<Secret>,
+    /// The namespace, if one is set.
+    pub namespace: Option<String>,
+}
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// The JSON body; null when there is none.
+    pub body: Value,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Silence {
+    /// Nobody could be asked, or nobody answered.
+    Unreachable(String),
+    /// Something answered, and not like a server of ours.
+    Nonsense(String),
+}
+
+/// Asks and waits for the answer, whatever its status.
+///
+/// # Errors
+/// [`Silence`], with words for a person.
+pub fn ask(server: &Server, caller: &Caller, call: &Call) -> Result<Answer, Silence> {
+    let unreachable = |why: String| Silence::Unreachable(why);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| unreachable(format!("no sockets can be had: {error}")))?;
+    let late = || Silence::Unreachable(format!("{server} did not answer within {} s", TIME.as_secs()));
+    runtime.block_on(async { tokio::time::timeout(TIME, exchange(server, caller, call)).await.map_err(|_| late())? })
+}
+
+async fn exchange(server: &Server, caller: &Caller, call: &Call) -> Result<Answer, Silence> {
+    let request = request(server, caller, call).map_err(Silence::Unreachable)?;
+    let broken = |error: hyper::Error| {
+        let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+        Silence::Unreachable(format!("the connection to {server} broke: {error}{cause}"))
+    };
+    let stream = TcpStream::connect(server.authority.as_str()).await.map_err(|error| {
+        let advice = "is the server running? Set BULKHEAD_ADDR or -address to where it listens";
+        Silence::Unreachable(format!("cannot reach {server}: {error}; {advice}"))
+    })?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let connection = tokio::spawn(connection);
+    let response = sender.send_request(request).await.map_err(broken)?;
+    let status = response.status().as_u16();
+    let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
+    let body = body.map_err(|error| Silence::Unreachable(format!("the answer of {server} broke off: {error}")))?;
+    connection.abort();
+    answer(status, &body.to_bytes(), server)
+}
+
+fn request(server: &Server, caller: &Caller, call: &Call) -> Result<Request<Full<Bytes>>, String> {
+    let body = call.body.as_ref().map(Value::to_string).unwrap_or_default();
+    let builder = Request::builder().method(call.method.clone()).uri(call.target()).header(HOST, &server.authority);
+    let built = builder.header("x-vault-request", "true").body(Full::new(Bytes::from(body)));
+    let mut request = built.map_err(|error| format!("the request cannot be written: {error}"))?;
+    let headers = request.headers_mut();
+    if call.body.is_some() {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    if let Some(token) = &caller.token {
+        let mut value = HeaderValue::from_str(token.expose()).map_err(|_| "the token is no header value".to_owned())?;
+        value.set_sensitive(true);
+        headers.insert("x-vault-token", value);
+    }
+    if let Some(namespace) = &caller.namespace {
+        let value = HeaderValue::from_str(namespace).map_err(|_| "the namespace is no header value".to_owned())?;
+        headers.insert("x-vault-namespace", value);
+    }
+    Ok(request)
+}
+
+fn answer(status: u16, bytes: &[u8], server: &Server) -> Result<Answer, Silence> {
+    if bytes.is_empty() {
+        return Ok(Answer { status, body: Value::Null });
+    }
+    let body = serde_json::from_slice(bytes);
+    let body = body.map_err(|_| {
+        Silence::Nonsense(format!("{server} answered {status} with a body that is not JSON: is it a Bulkhead server?"))
+    })?;
+    Ok(Answer { status, body })
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_address_is_a_host_and_a_port() {
+        for (address, shown) in [
+            ("http://127.0.0.1:8200", "http://127.0.0.1:8200"),
+            ("http://127.0.0.1:8200/", "http://127.0.0.1:8200"),
+            ("http://vault.example", "http://vault.example:80"),
+            ("http://[::1]:1", "http://[::1]:1"),
+        ] {
+            assert_eq!(Server::parse(address).unwrap().to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_used_says_what_to_write() {
+        for address in
+            ["", "127.0.0.1:8200", "localhost", "ftp://a:1", "http://a:1/v1", "http://a:1?x", "http://", "a b"]
+        {
+            assert!(Server::parse(address).unwrap_err().contains("http://127.0.0.1:8200"), "{address}");
+        }
+        assert!(Server::parse("https://a:8200").unwrap_err().contains("no TLS"));
+        let error = Server::parse("http://me:canary@a:1").unwrap_err();
+        assert!(error.contains("user name") && !error.contains("canary"), "{error}");
+    }
+
+    #[test]
+    fn names_are_escaped_and_cannot_leave_their_place() {
+        let call = Call {
+            query: vec![("list".to_owned(), "true".to_owned()), ("a&b".to_owned(), "x=y z#".to_owned())],
+            ..Call::new(Method::GET, "/database/roles/a?b#c %2f\r\nx: y/")
+        };
+        assert_eq!(call.target(), "/v1/database/roles/a%3Fb%23c%20%252f%0D%0Ax%3A%20y?list=true&a%26b=x%3Dy%20z%23");
+    }
+
+    #[test]
+    fn a_request_carries_its_token_as_a_sensitive_header() {
+        let server = Server::parse("http://a:1").unwrap();
+        let caller = Caller { token: Some(Secret::new("canary")), namespace: Some("root".to_owned()) };
+        let request = request(&server, &caller, &Call::new(Method::PUT, "x").with(json!({"a": 1}))).unwrap();
+        assert_eq!(request.headers()["x-vault-token"], "canary");
+        assert_eq!(request.headers()["x-vault-namespace"], "root");
+        assert_eq!(request.headers()["content-type"], "application/json");
+        assert!(!format!("{request:?}").contains("canary"));
+    }
+
+    #[test]
+    fn an_answer_that_is_not_json_is_not_taken_for_one() {
+        let server = Server::parse("http://a:1").unwrap();
+        assert!(matches!(answer(200, b"<html>", &server), Err(Silence::Nonsense(why)) if why.contains("http://a:1")));
+        assert_eq!(answer(204, b"", &server), Ok(Answer { status: 204, body: Value::Null }));
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_is_unreachable_with_advice() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let server = Server::parse(&format!("http://{free}")).unwrap();
+        let caller = Caller { token: None, namespace: None };
+        let silence = ask(&server, &caller, &Call::new(Method::GET, "sys/health")).unwrap_err();
+        assert!(matches!(silence, Silence::Unreachable(why) if why.contains("is the server running?")));
+    }
+}

@@ -1,0 +1,108 @@
+//! Every command, as one table; help is made from it.
+
+pub mod delete;
+pub mod lease;
+pub mod list;
+pub mod policy;
+pub mod read;
+pub mod status;
+pub mod token;
+pub mod write;
+
+use crate::options::Opt;
+use crate::problem::Problem;
+use crate::session::Session;
+use crate::terminal::visible;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+/// One command.
+pub struct Command {
+    /// How it is called: `lease revoke`.
+    pub words: &'static str,
+    /// What follows, for help.
+    pub takes: &'static str,
+    /// One line for the overview; more lines for its own help.
+    pub about: &'static str,
+    /// Its options besides [`COMMON`].
+    pub options: &'static [Opt],
+    /// Does it; answers the exit code.
+    pub run: fn(&mut Session<'_, '_>) -> Result<u8, Problem>,
+}
+
+/// In the order of help.
+const ALL: [&Command; 14] = [
+    &read::READ,
+    &write::WRITE,
+    &list::LIST,
+    &delete::DELETE,
+    &status::STATUS,
+    &lease::LOOKUP,
+    &lease::RENEW,
+    &lease::REVOKE,
+    &token::CREATE,
+    &token::LOOKUP,
+    &policy::LIST,
+    &policy::READ,
+    &policy::WRITE,
+    &policy::DELETE,
+];
+
+/// Options that every command has.
+pub const COMMON: [Opt; 4] = [
+    Opt {
+        name: "address",
+        takes: Some("URL"),
+        about: "the server (else BULKHEAD_ADDR, VAULT_ADDR, http://127.0.0.1:8200)",
+    },
+    Opt { name: "format", takes: Some("table|json"), about: "how the answer is shown" },
+    Opt { name: "field", takes: Some("NAME"), about: "only this value, as it is" },
+    Opt { name: "help", takes: None, about: "this text" },
+];
+
+/// The command that `args` begin with, and what follows its words.
+#[must_use]
+pub fn find(args: &[OsString]) -> Option<(&'static Command, &[OsString])> {
+    ALL.iter().find_map(|command| {
+        let words = command.words.split(' ');
+        let count = words.clone().count();
+        let (head, rest) = args.split_at_checked(count)?;
+        words.zip(head).all(|(word, arg)| arg == word).then_some((*command, rest))
+    })
+}
+
+/// All commands, or those of the group that was begun (`lease`); with a word about what is no command.
+#[must_use]
+pub fn overview(begun: &str) -> String {
+    let group: Vec<&&Command> =
+        ALL.iter().filter(|command| command.words.split_once(' ').is_some_and(|(first, _)| first == begun)).collect();
+    let mut text = String::new();
+    if !begun.is_empty() && group.is_empty() {
+        text.push_str(&format!("Error: there is no command {:?}\n\n", visible(begun)));
+    }
+    text.push_str("Usage: bulkhead COMMAND ...\n\n");
+    let mut row = |words: &str, about: &str| {
+        // writing to a String cannot fail
+        writeln!(text, "  {words:<16}{about}").unwrap_or_default();
+    };
+    for command in if group.is_empty() { ALL.iter().collect() } else { group } {
+        row(command.words, command.about.lines().next().unwrap_or_default());
+    }
+    row("server", "run a server (-dev to try things out)");
+    row("version", "print the version");
+    text.push_str("\n`bulkhead COMMAND -help` says more. The token comes from BULKHEAD_TOKEN, VAULT_TOKEN or ~/.bulkhead-token.\n");
+    text
+}
+
+/// All about one command.
+#[must_use]
+pub fn usage(command: &Command) -> String {
+    let Command { words, takes, about, options, .. } = command;
+    let mut text = format!("Usage: bulkhead {words} {takes}\n\n{about}\n\n");
+    for Opt { name, takes, about } in options.iter().chain(&COMMON) {
+        let shown = takes.map_or_else(|| format!("-{name}"), |value| format!("-{name}={value}"));
+        // writing to a String cannot fail
+        writeln!(text, "  {shown:<26}{about}").unwrap_or_default();
+    }
+    text
+}

@@ -1,0 +1,23 @@
+//! `bulkhead delete PATH`.
+
+use crate::client::Call;
+use crate::commands::{Command, read};
+use crate::problem::Problem;
+use crate::session::Session;
+use hyper::Method;
+
+/// The command.
+pub const DELETE: Command = Command {
+    words: "delete",
+    takes: "PATH [name=value ...]",
+    about: "delete what is at a path; values become query parameters",
+    options: &[],
+    run,
+};
+
+fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let (path, rest) = session.path_and_rest()?;
+    let call = Call { query: read::parameters(session, &rest)?, ..Call::new(Method::DELETE, path.as_str()) };
+    let answer = session.ask(&format!("deleting {path}"), &call)?;
+    session.show_or(&answer, &format!("deleted {path}"))
+}

@@ -1,0 +1,35 @@
+//! `bulkhead list PATH`.
+
+use crate::client::Call;
+use crate::commands::Command;
+use crate::output::{self, Format};
+use crate::problem::Problem;
+use crate::session::Session;
+use hyper::Method;
+use serde_json::Value;
+
+/// The command.
+pub const LIST: Command =
+    Command { words: "list", takes: "PATH", about: "list the names below a path", options: &[], run };
+
+fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let (path, rest) = session.path_and_rest()?;
+    if !rest.is_empty() {
+        return Err(session.usage());
+    }
+    names(session, &path)
+}
+
+/// Lists what is below `path`: a table of names, or their JSON list.
+pub(super) fn names(session: &mut Session<'_, '_>, path: &str) -> Result<u8, Problem> {
+    let call = Call { query: vec![("list".to_owned(), "true".to_owned())], ..Call::new(Method::GET, path) };
+    let answer = session.ask(&format!("listing {path}"), &call)?;
+    if session.options.field.is_some() {
+        return session.show(&answer);
+    }
+    let keys = answer.body.pointer("/data/keys").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    match session.options.format {
+        Format::Table => session.print(&output::names(keys)),
+        Format::Json => session.print(&output::json(&Value::Array(keys.to_vec()))),
+    }
+}

@@ -1,0 +1,72 @@
+//! `bulkhead policy list · read · write · delete`.
+
+use crate::client::Call;
+use crate::commands::{Command, list};
+use crate::output::Format;
+use crate::problem::Problem;
+use crate::session::Session;
+use crate::terminal::visible_lines;
+use hyper::Method;
+use serde_json::{Value, json};
+
+const POLICIES: &str = "sys/policies/acl";
+
+/// The command.
+pub const LIST: Command =
+    Command { words: "policy list", takes: "", about: "list the names of all policies", options: &[], run: names };
+
+/// The command.
+pub const READ: Command =
+    Command { words: "policy read", takes: "NAME", about: "print the text of a policy", options: &[], run: read };
+
+/// The command.
+pub const WRITE: Command = Command {
+    words: "policy write",
+    takes: "NAME FILE|-",
+    about: "store a policy, from a file or standard input",
+    options: &[],
+    run: write,
+};
+
+/// The command.
+pub const DELETE: Command =
+    Command { words: "policy delete", takes: "NAME", about: "delete a policy", options: &[], run: delete };
+
+fn names(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [] = session.words()?;
+    list::names(session, POLICIES)
+}
+
+fn read(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [name] = session.words()?;
+    let call = Call::new(Method::GET, path(&name)?);
+    let answer = session.ask(&format!("reading policy {name}"), &call)?;
+    match answer.body.pointer("/data/policy").and_then(Value::as_str) {
+        Some(text) if session.options.format == Format::Table && session.options.field.is_none() => {
+            session.print(&format!("{}\n", visible_lines(text.trim_end_matches('\n'))))
+        }
+        _ => session.show(&answer),
+    }
+}
+
+fn write(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [name, source] = session.words()?;
+    let text = session.text(&source)?;
+    let call = Call::new(Method::PUT, path(&name)?).with(json!({"policy": text}));
+    let answer = session.ask(&format!("writing policy {name}"), &call)?;
+    session.show_or(&answer, &format!("wrote policy {name}"))
+}
+
+fn delete(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [name] = session.words()?;
+    let answer = session.ask(&format!("deleting policy {name}"), &Call::new(Method::DELETE, path(&name)?))?;
+    session.show_or(&answer, &format!("deleted policy {name}"))
+}
+
+/// An empty name would act on the collection.
+fn path(name: &str) -> Result<String, Problem> {
+    if name.trim_matches('/').is_empty() {
+        return Err(Problem::usage("the policy needs a name"));
+    }
+    Ok(format!("{POLICIES}/{name}"))
+}

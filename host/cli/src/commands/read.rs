@@ -1,0 +1,30 @@
+//! `bulkhead read PATH`.
+
+use crate::client::Call;
+use crate::commands::Command;
+use crate::problem::Problem;
+use crate::session::Session;
+use hyper::Method;
+
+/// The command.
+pub const READ: Command = Command {
+    words: "read",
+    takes: "PATH [name=value ...]",
+    about: "read what is at a path; values become query parameters",
+    options: &[],
+    run,
+};
+
+fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let (path, rest) = session.path_and_rest()?;
+    let call = Call { query: parameters(session, &rest)?, ..Call::new(Method::GET, path.as_str()) };
+    let answer = session.ask(&format!("reading {path}"), &call)?;
+    session.show_or(&answer, &format!("{path} is empty"))
+}
+
+/// `name=value` words as they are: what is read needs neither files nor standard input.
+pub(super) fn parameters(session: &Session<'_, '_>, words: &[String]) -> Result<Vec<(String, String)>, Problem> {
+    let pairs = words.iter().map(|word| word.split_once('=').filter(|(name, _)| !name.is_empty()));
+    let owned = pairs.map(|pair| pair.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    owned.collect::<Option<Vec<_>>>().ok_or_else(|| session.usage())
+}

@@ -1,0 +1,30 @@
+//! `bulkhead status`: is there a server, and is it open?
+
+use crate::client::Call;
+use crate::commands::Command;
+use crate::problem::Problem;
+use crate::session::Session;
+use hyper::Method;
+use serde_json::Value;
+
+/// The command. Its exit codes: 0 unsealed, 2 sealed, 1 anything else (decision P16).
+pub const STATUS: Command = Command {
+    words: "status",
+    takes: "",
+    about: "show whether the server is sealed: exit code 0 unsealed, 2 sealed, 1 error",
+    options: &[],
+    run,
+};
+
+fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [] = session.words()?;
+    let answered = session.ask("asking for the status", &Call::new(Method::GET, "sys/seal-status"));
+    // 2 means sealed here, and a server that cannot be reached is not known to be that
+    let answer = answered.map_err(|problem| Problem { code: 1, ..problem })?;
+    session.show(&answer)?;
+    match answer.body.get("sealed").and_then(Value::as_bool) {
+        Some(false) => Ok(0),
+        Some(true) => Ok(2),
+        None => Err(Problem::refused("asking for the status", "the answer does not say whether the server is sealed")),
+    }
+}

@@ -1,0 +1,32 @@
+//! `bulkhead write PATH name=value ...`.
+
+use crate::client::Call;
+use crate::commands::Command;
+use crate::options::Opt;
+use crate::problem::Problem;
+use crate::session::Session;
+use hyper::Method;
+use serde_json::Value;
+
+/// The command.
+pub const WRITE: Command = Command {
+    words: "write",
+    takes: "PATH name=value ... | PATH - | -f PATH",
+    about: "write fields to a path\n\n\
+            name=@FILE and name=- take the value from a file or standard input, as it is;\n\
+            name=\\@text is the text @text; a name given again makes a list;\n\
+            @FILE or - alone is a whole JSON object",
+    options: &[Opt { name: "force", takes: None, about: "write without any field (also -f)" }],
+    run,
+};
+
+fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let (path, rest) = session.path_and_rest()?;
+    if rest.is_empty() && !session.options.switch("force") {
+        return Err(Problem::usage("there is nothing to write; give name=value, or -f to write without fields"));
+    }
+    let fields = session.fields(&rest)?;
+    let call = Call::new(Method::PUT, path.as_str()).with(Value::Object(fields));
+    let answer = session.ask(&format!("writing {path}"), &call)?;
+    session.show_or(&answer, &format!("wrote {path}"))
+}

@@ -1,0 +1,182 @@
+//! Fields from the command line: `k=v`, values from files and standard input, whole objects.
+
+use serde_json::{Map, Value};
+use std::io::Read;
+
+/// Most that is read from one file or from standard input, in bytes: what the server takes.
+const READ_MAX: u64 = 32 * 1024 * 1024;
+
+/// Reads words into fields: `k=v`; `k=@FILE` and `k=-` take the value from a file or standard input as
+/// it is, `k=\@v` is the text `@v`; `@FILE` and `-` are a whole JSON object. A key given again makes a
+/// list.
+///
+/// # Errors
+/// What is wrong with which word, by number: the word itself may be a secret.
+pub fn fields(words: &[String], stdin: &mut dyn Read) -> Result<Map<String, Value>, String> {
+    let mut fields = Map::new();
+    let mut stdin = Once(Some(stdin));
+    for (index, word) in words.iter().enumerate() {
+        let read = match word.split_once('=') {
+            Some((key, value)) => pair(key, value, &mut stdin).map(|value| vec![(key.to_owned(), value)]),
+            None => object(word, &mut stdin).map(|object| object.into_iter().collect()),
+        };
+        let read = read.map_err(|why| format!("field argument {}: {why}", index + 1))?;
+        read.into_iter().for_each(|(key, value)| add(&mut fields, key, value));
+    }
+    Ok(fields)
+}
+
+/// The text of a file, or of standard input for `-`.
+///
+/// # Errors
+/// A file that cannot be read, is larger than 32 MiB, or is not UTF-8.
+pub fn text(word: &str, stdin: &mut dyn Read) -> Result<String, String> {
+    if word == "-" { read_text(stdin, "standard input") } else { file(word) }
+}
+
+/// Standard input, which can be read once.
+struct Once<'a>(Option<&'a mut dyn Read>);
+
+impl Once<'_> {
+    fn text(&mut self) -> Result<String, String> {
+        let source = self.0.take().ok_or("standard input is already used by an earlier argument")?;
+        read_text(source, "standard input")
+    }
+}
+
+fn pair(key: &str, value: &str, stdin: &mut Once<'_>) -> Result<Value, String> {
+    if key.is_empty() {
+        return Err("there is no name before the equals sign".to_owned());
+    }
+    let text = match value.strip_prefix('@') {
+        Some(path) => file(path)?,
+        None if value == "-" => stdin.text()?,
+        None => value.strip_prefix('\\').filter(|rest| rest.starts_with('@')).unwrap_or(value).to_owned(),
+    };
+    Ok(Value::String(text))
+}
+
+fn object(word: &str, stdin: &mut Once<'_>) -> Result<Map<String, Value>, String> {
+    let text = match word.strip_prefix('@') {
+        Some(path) => file(path)?,
+        None if word == "-" => stdin.text()?,
+        None => return Err("it has no equals sign; write name=value, @FILE or -".to_owned()),
+    };
+    // The parser's own words name a line and column, and never the text.
+    serde_json::from_str(&text).map_err(|error| format!("what it names is not a JSON object: {error}"))
+}
+
+fn file(path: &str) -> Result<String, String> {
+    let opened = std::fs::File::open(path).map_err(|error| format!("cannot open {path}: {error}"))?;
+    read_text(opened, path)
+}
+
+fn read_text(source: impl Read, name: &str) -> Result<String, String> {
+    let mut text = String::new();
+    let size = source.take(READ_MAX + 1).read_to_string(&mut text);
+    let size = size.map_err(|error| format!("cannot read {name}: {error}"))?;
+    if u64::try_from(size).is_ok_and(|size| size <= READ_MAX) {
+        return Ok(text);
+    }
+    Err(format!("{name} is larger than the 32 MiB that a server takes"))
+}
+
+fn add(fields: &mut Map<String, Value>, key: String, value: Value) {
+    match fields.get_mut(&key) {
+        None => {
+            fields.insert(key, value);
+        }
+        Some(Value::Array(values)) => values.push(value),
+        Some(first) => *first = Value::Array(vec![first.take(), value]),
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(words: &[&str], stdin: &str) -> Result<Value, String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        fields(&words, &mut stdin.as_bytes()).map(Value::Object)
+    }
+
+    /// A file of this test's own, removed with it.
+    struct Scratch(std::path::PathBuf);
+
+    impl Scratch {
+        fn holding(name: &str, text: &[u8]) -> Self {
+            let path = std::env::temp_dir().join(format!("bulkhead-cli-{}-{name}", std::process::id()));
+            std::fs::write(&path, text).unwrap();
+            Self(path)
+        }
+
+        fn named(&self, before: &str) -> String {
+            format!("{before}{}", self.0.display())
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            std::fs::remove_file(&self.0).unwrap();
+        }
+    }
+
+    #[test]
+    fn pairs_are_text_and_only_the_first_equals_sign_parts_them() {
+        let url = "connection_url=postgresql://{{username}}@h/db?sslmode=disable";
+        let expected =
+            json!({"connection_url": "postgresql://{{username}}@h/db?sslmode=disable", "ttl": "1h", "empty": ""});
+        assert_eq!(read(&[url, "ttl=1h", "empty="], "").unwrap(), expected);
+    }
+
+    #[test]
+    fn a_key_given_again_makes_a_list() {
+        assert_eq!(read(&["s=a", "t=x", "s=b", "s=c"], "").unwrap(), json!({"s": ["a", "b", "c"], "t": "x"}));
+    }
+
+    #[test]
+    fn values_come_from_files_and_standard_input_as_they_are() {
+        let statements = Scratch::holding("sql", b"CREATE ROLE;\n");
+        let words = [statements.named("s=@"), "p=-".to_owned(), "e=\\@home".to_owned(), "b=\\n".to_owned()];
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let expected = json!({"s": "CREATE ROLE;\n", "p": "pass word\n", "e": "@home", "b": "\\n"});
+        assert_eq!(read(&words, "pass word\n").unwrap(), expected);
+    }
+
+    #[test]
+    fn a_whole_object_comes_from_standard_input_or_a_file() {
+        let object = r#"{"db_name":"d","n":1,"s":["a"]}"#;
+        assert_eq!(read(&["-", "extra=1"], object).unwrap(), json!({"db_name": "d", "n": 1, "s": ["a"], "extra": "1"}));
+        let file = Scratch::holding("json", object.as_bytes());
+        assert_eq!(read(&[&file.named("@")], "").unwrap(), json!({"db_name": "d", "n": 1, "s": ["a"]}));
+    }
+
+    #[test]
+    fn standard_input_is_read_once() {
+        assert!(read(&["a=-", "b=-"], "x").unwrap_err().contains("argument 2: standard input is already used"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_by_number_and_never_repeated() {
+        for (words, stdin, part) in [
+            (&["a=1", "canary"][..], "", "argument 2: it has no equals sign"),
+            (&["=canary"], "", "argument 1: there is no name"),
+            (&["-"], "canary", "not a JSON object"),
+            (&["-"], "[\"canary\"]", "not a JSON object"),
+            (&["a=@/nonexistent/file"], "", "/nonexistent/file"),
+        ] {
+            let error = read(words, stdin).unwrap_err();
+            assert!(error.contains(part) && !error.contains("canary"), "{words:?}: {error}");
+        }
+        let binary = Scratch::holding("binary", b"\xff\xfe");
+        assert!(read(&[&binary.named("a=@")], "").unwrap_err().contains("UTF-8"));
+    }
+}

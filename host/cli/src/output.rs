@@ -1,0 +1,248 @@
+//! Answers for people (tables), for programs (JSON) and for shells (one field).
+
+use crate::client::Answer;
+use crate::options::Options;
+use crate::problem::Problem;
+use crate::terminal::{visible, visible_json, visible_lines};
+use bulkhead_wire::duration;
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+
+/// How an answer is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs: the answer as it came.
+    Json,
+}
+
+impl Format {
+    /// The format of that name.
+    ///
+    /// # Errors
+    /// A name that is none.
+    pub fn named(name: &str) -> Result<Self, String> {
+        match name {
+            "table" => Ok(Self::Table),
+            "json" => Ok(Self::Json),
+            other => Err(format!("-format is table or json, and not {other:?}")),
+        }
+    }
+}
+
+/// The rows of a table: what stands left, what stands right.
+type Rows = Vec<(String, Value)>;
+
+/// The answer as `options` ask for it.
+///
+/// # Errors
+/// A field that the answer does not have.
+pub fn render(answer: &Answer, options: &Options, terminal: bool) -> Result<String, Problem> {
+    let rows = rows(&answer.body);
+    if let Some(name) = &options.field {
+        return field(&rows, name, &answer.body, terminal);
+    }
+    Ok(match options.format {
+        Format::Json => json(&answer.body),
+        Format::Table => table(&rows),
+    })
+}
+
+/// A JSON text with a line break behind it.
+#[must_use]
+pub fn json(value: &Value) -> String {
+    // `{:#}` is the pretty form, and unlike its serialiser cannot fail
+    format!("{}\n", visible_json(&format!("{value:#}")))
+}
+
+/// A list of names under a heading.
+#[must_use]
+pub fn names(names: &[Value]) -> String {
+    let mut text = "Keys\n----\n".to_owned();
+    for name in names {
+        text.push_str(&cell(name));
+        text.push('\n');
+    }
+    text
+}
+
+/// What the server warns of, ready for a terminal.
+pub fn warnings(answer: &Answer) -> impl Iterator<Item = String> {
+    let listed = answer.body.get("warnings").and_then(Value::as_array).into_iter().flatten();
+    listed.filter_map(Value::as_str).map(visible)
+}
+
+/// An answer without an envelope is its own data.
+fn rows(body: &Value) -> Rows {
+    let Some(object) = body.as_object() else {
+        return Vec::new();
+    };
+    if !object.contains_key("request_id") {
+        return pairs(object);
+    }
+    let mut rows = Rows::new();
+    if let Some(auth) = body.get("auth").and_then(Value::as_object) {
+        rows.extend(token_rows(auth));
+    }
+    if body.get("lease_id").and_then(Value::as_str).is_some_and(|id| !id.is_empty()) {
+        for (shown, name) in
+            [("lease_id", "lease_id"), ("lease_duration", "lease_duration"), ("lease_renewable", "renewable")]
+        {
+            rows.push((shown.to_owned(), body.get(name).cloned().unwrap_or_default()));
+        }
+    }
+    rows.extend(body.get("data").and_then(Value::as_object).map(pairs).unwrap_or_default());
+    rows
+}
+
+fn pairs(object: &Map<String, Value>) -> Rows {
+    object.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// A token as the commands of this field name its parts.
+fn token_rows(auth: &Map<String, Value>) -> Rows {
+    let parts = [
+        ("token", "client_token"),
+        ("token_accessor", "accessor"),
+        ("token_duration", "lease_duration"),
+        ("token_renewable", "renewable"),
+        ("token_policies", "token_policies"),
+        ("identity_policies", "identity_policies"),
+        ("policies", "policies"),
+    ];
+    let present = parts.into_iter().filter_map(|(shown, name)| Some((shown.to_owned(), auth.get(name)?.clone())));
+    present.collect()
+}
+
+/// One value. Piped, it is the value itself without a line break, so that a shell gets exactly it; on
+/// a terminal it is made harmless.
+fn field(rows: &Rows, name: &str, body: &Value, terminal: bool) -> Result<String, Problem> {
+    let row = rows.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+    let Some(value) = row.or_else(|| body.get(name)) else {
+        let known: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
+        let message = format!("Error: the answer has no field {name:?}; it has: {}", known.join(", "));
+        return Err(Problem { code: 1, message });
+    };
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    Ok(if terminal { format!("{}\n", visible_lines(&text)) } else { text })
+}
+
+fn table(rows: &Rows) -> String {
+    let width = rows.iter().map(|(name, _)| visible(name).chars().count()).max().unwrap_or_default().max(3);
+    let mut text = String::new();
+    let mut line = |left: &str, right: &str| {
+        let padding = (width + 4).saturating_sub(left.chars().count());
+        // writing to a String cannot fail
+        writeln!(text, "{left}{:padding$}{right}", "").unwrap_or_default();
+    };
+    line("Key", "Value");
+    line("---", "-----");
+    for (name, value) in rows {
+        let shown =
+            if matches!(name.as_str(), "lease_duration" | "token_duration") { span(value) } else { cell(value) };
+        line(&visible(name), &shown);
+    }
+    text
+}
+
+fn cell(value: &Value) -> String {
+    value.as_str().map_or_else(|| visible(&value.to_string()), visible)
+}
+
+fn span(value: &Value) -> String {
+    value.as_u64().map_or_else(|| cell(value), duration::show)
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn credential() -> Answer {
+        let body = json!({
+            "request_id": "r", "lease_id": "database/creds/x/1", "lease_duration": 3600, "renewable": true,
+            "data": {"username": "v-x", "password": "p\u{1b}[2J\nq", "list": ["a", 1], "none": null},
+            "warnings": ["take\u{7} care"], "auth": null, "wrap_info": null, "mount_type": "database"
+        });
+        Answer { status: 200, body }
+    }
+
+    fn asked(field: Option<&str>, format: Format) -> Options {
+        let mut options = Options::default();
+        options.field = field.map(str::to_owned);
+        options.format = format;
+        options
+    }
+
+    #[test]
+    fn a_table_has_the_lease_first_and_no_line_that_the_server_forged() {
+        let text = render(&credential(), &asked(None, Format::Table), true).unwrap();
+        let expected = "\
+Key                Value
+---                -----
+lease_id           database/creds/x/1
+lease_duration     1h
+lease_renewable    true
+list               [\"a\",1]
+none               null
+password           p\\u{1b}[2J\\nq
+username           v-x
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn json_is_the_whole_answer() {
+        let text = render(&credential(), &asked(None, Format::Json), true).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), credential().body);
+        assert!(text.ends_with("}\n") && !text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_field_is_exact_in_a_pipe_and_harmless_on_a_terminal() {
+        let field = |name: &str, terminal| render(&credential(), &asked(Some(name), Format::Table), terminal);
+        assert_eq!(field("password", false).unwrap(), "p\u{1b}[2J\nq");
+        assert_eq!(field("password", true).unwrap(), "p\\u{1b}[2J\nq\n");
+        assert_eq!(field("lease_duration", false).unwrap(), "3600");
+        assert_eq!(field("renewable", false).unwrap(), "true");
+        let problem = field("pasword", false).unwrap_err();
+        assert_eq!(problem.code, 1);
+        assert!(problem.message.contains("password") && !problem.message.contains("[2J"), "{problem:?}");
+    }
+
+    #[test]
+    fn a_token_has_the_names_that_people_know() {
+        let auth = json!({"client_token": "bhs.t", "accessor": "a", "lease_duration": 86400, "renewable": true,
+            "token_policies": ["default"], "policies": ["default"], "metadata": null, "orphan": false});
+        let answer =
+            Answer { status: 200, body: json!({"request_id": "r", "auth": auth, "data": null, "lease_id": ""}) };
+        let table = render(&answer, &asked(None, Format::Table), false).unwrap();
+        assert!(
+            table.contains("\ntoken              bhs.t\n") && table.contains("\ntoken_duration     1d\n"),
+            "{table}"
+        );
+        assert_eq!(render(&answer, &asked(Some("token"), Format::Table), false).unwrap(), "bhs.t");
+    }
+
+    #[test]
+    fn a_bare_answer_is_its_own_data() {
+        let answer = Answer { status: 200, body: json!({"sealed": false, "version": "1"}) };
+        let table = render(&answer, &asked(None, Format::Table), false).unwrap();
+        assert_eq!(table, "Key        Value\n---        -----\nsealed     false\nversion    1\n");
+    }
+
+    #[test]
+    fn names_and_warnings_are_one_line_each() {
+        assert_eq!(names(&[json!("a"), json!("b\n\u{1b}c/")]), "Keys\n----\na\nb\\n\\u{1b}c/\n");
+        assert_eq!(warnings(&credential()).collect::<Vec<_>>(), ["take\\u{7} care"]);
+    }
+}

@@ -1,0 +1,150 @@
+//! One run of one command: what was typed, the server it talks to, and where answers go.
+
+use crate::Io;
+use crate::client::{self, Answer, Call, Caller, Server, Silence};
+use crate::commands::Command;
+use crate::input;
+use crate::options::Options;
+use crate::output;
+use crate::problem::Problem;
+use crate::settings;
+use serde_json::{Map, Value};
+
+/// What a command works with.
+pub struct Session<'a, 'io> {
+    /// What was typed.
+    pub options: Options,
+    command: &'a Command,
+    server: Server,
+    io: &'a mut Io<'io>,
+}
+
+impl<'a, 'io> Session<'a, 'io> {
+    /// Prepares a run; the server is not asked yet.
+    ///
+    /// # Errors
+    /// An address that cannot be used.
+    pub fn new(command: &'a Command, options: Options, io: &'a mut Io<'io>) -> Result<Self, Problem> {
+        let server = settings::server(options.address.as_deref(), io.env)?;
+        Ok(Self { options, command, server, io })
+    }
+
+    /// The words of the command line, when there are exactly `N`.
+    ///
+    /// # Errors
+    /// Another number of words.
+    pub fn words<const N: usize>(&self) -> Result<[String; N], Problem> {
+        <[String; N]>::try_from(self.options.words.clone()).map_err(|_| self.usage())
+    }
+
+    /// The first word, which is a path, and the rest.
+    ///
+    /// # Errors
+    /// No word at all.
+    pub fn path_and_rest(&self) -> Result<(String, Vec<String>), Problem> {
+        let (path, rest) = self.options.words.split_first().ok_or_else(|| self.usage())?;
+        Ok((path.trim_matches('/').to_owned(), rest.to_vec()))
+    }
+
+    /// Says how the command is called.
+    #[must_use]
+    pub fn usage(&self) -> Problem {
+        let Command { words, takes, .. } = self.command;
+        Problem::usage(format!("type it like this: bulkhead {words} {takes}; see `bulkhead {words} -help`"))
+    }
+
+    /// Reads `k=v` words, with values from files and standard input.
+    ///
+    /// # Errors
+    /// See [`input::fields`].
+    pub fn fields(&mut self, words: &[String]) -> Result<Map<String, Value>, Problem> {
+        input::fields(words, self.io.stdin).map_err(Problem::usage)
+    }
+
+    /// The text that a word names: `-` standard input, else a file.
+    ///
+    /// # Errors
+    /// A source that cannot be read.
+    pub fn text(&mut self, word: &str) -> Result<String, Problem> {
+        input::text(word, self.io.stdin).map_err(Problem::usage)
+    }
+
+    /// Asks the server. `doing` is like `reading database/config/orders`, for the error.
+    ///
+    /// # Errors
+    /// Every answer that is not a success (2xx), with what the server said.
+    pub fn ask(&self, doing: &str, call: &Call) -> Result<Answer, Problem> {
+        let caller = Caller { token: settings::token(self.io.env)?, namespace: settings::namespace(self.io.env)? };
+        let answer = client::ask(&self.server, &caller, call).map_err(|silence| match silence {
+            Silence::Unreachable(why) => Problem::unreachable(doing, why),
+            Silence::Nonsense(why) => Problem::refused(doing, why),
+        })?;
+        if (200..300).contains(&answer.status) {
+            return Ok(answer);
+        }
+        Err(Problem::refused(doing, said(&answer, &self.server)))
+    }
+
+    /// Shows the answer as asked: table, JSON or one field.
+    ///
+    /// # Errors
+    /// A field that the answer does not have; standard output that cannot be written.
+    pub fn show(&mut self, answer: &Answer) -> Result<u8, Problem> {
+        if self.options.format == output::Format::Table {
+            for warning in output::warnings(answer) {
+                // The answer itself matters more than a closed standard error.
+                writeln!(self.io.stderr, "warning: {warning}").unwrap_or_default();
+            }
+        }
+        let text = output::render(answer, &self.options, self.io.terminal)?;
+        self.print(&text)
+    }
+
+    /// Shows what the answer says, or `done` where it says nothing.
+    ///
+    /// # Errors
+    /// As [`Self::show`].
+    pub fn show_or(&mut self, answer: &Answer, done: &str) -> Result<u8, Problem> {
+        if !answer.body.is_null() {
+            return self.show(answer);
+        }
+        self.confirm(done)
+    }
+
+    /// Says that something is done, in tables only: JSON is for programs, which have the exit code.
+    ///
+    /// # Errors
+    /// Standard output that cannot be written; a field of an answer that has none.
+    pub fn confirm(&mut self, done: &str) -> Result<u8, Problem> {
+        if let Some(field) = &self.options.field {
+            return Err(Problem { code: 1, message: format!("Error: the answer has no field {field:?}: it is empty") });
+        }
+        if self.options.format == output::Format::Json {
+            return Ok(0);
+        }
+        let line = format!("{}\n", crate::terminal::visible(done));
+        self.print(&line)
+    }
+
+    /// Writes text that is ready for whoever reads standard output.
+    ///
+    /// # Errors
+    /// Standard output that cannot be written.
+    pub fn print(&mut self, text: &str) -> Result<u8, Problem> {
+        let written = self.io.stdout.write_all(text.as_bytes()).and_then(|()| self.io.stdout.flush());
+        written.map_err(Problem::unwritable)?;
+        Ok(0)
+    }
+}
+
+/// What a server said instead of doing it.
+fn said(answer: &Answer, server: &Server) -> String {
+    let listed = answer.body.get("errors").and_then(Value::as_array).into_iter().flatten();
+    let errors: Vec<&str> = listed.filter_map(Value::as_str).collect();
+    match (answer.status, errors.as_slice()) {
+        (404, []) => "nothing exists at this path (404)".to_owned(),
+        (status, []) => format!("{server} answered {status} without saying why"),
+        (status, [only]) => format!("{only} ({status})"),
+        (status, several) => format!("{server} answered {status}:\n  {}", several.join("\n  ")),
+    }
+}

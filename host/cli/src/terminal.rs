@@ -1,0 +1,84 @@
+//! Text of the server on a terminal.
+//!
+//! The attack this file stops: a role name or error that carries escape sequences and repaints the
+//! operator's screen, retitles the window, or reorders what is read.
+
+/// Makes every control and direction character visible; the result is one line.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    escaped(text, |_| false)
+}
+
+/// As [`visible`], but line breaks and tabs stay.
+#[must_use]
+pub fn visible_lines(text: &str) -> String {
+    escaped(text, |c| matches!(c, '\n' | '\t'))
+}
+
+/// Escapes, in JSON that was already written, what JSON itself leaves bare: such characters can only
+/// stand inside its strings, where `\u` means the same.
+#[must_use]
+pub fn visible_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c != '\n' && drives(c) {
+            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+fn escaped(text: &str, keep: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            c if keep(c) || !drives(c) => shown.push(c),
+            '\n' => shown.push_str("\\n"),
+            '\t' => shown.push_str("\\t"),
+            '\r' => shown.push_str("\\r"),
+            c => shown.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+        }
+    }
+    shown
+}
+
+/// Control characters, and those that change the direction of writing. All are below U+10000.
+fn drives(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_text_of_any_language_stays() {
+        for text in ["readonly", "päßwörd – 密碼 🔑", "a\\b"] {
+            assert_eq!(visible(text), text);
+        }
+    }
+
+    #[test]
+    fn escape_sequences_and_direction_marks_become_visible() {
+        assert_eq!(visible("\u{1b}[2J\u{9b}1m\u{7f}"), "\\u{1b}[2J\\u{9b}1m\\u{7f}");
+        assert_eq!(visible("a\u{202e}b\r\n\tc"), "a\\u{202e}b\\r\\n\\tc");
+        assert_eq!(visible_lines("a\n\tb\u{1b}"), "a\n\tb\\u{1b}");
+    }
+
+    #[test]
+    fn json_keeps_its_meaning() {
+        let value = serde_json::json!({"a": "x\u{9b}y\u{202e}\u{7f}\u{1b}"});
+        let shown = visible_json(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(!shown.chars().any(|c| c != '\n' && drives(c)), "{shown:?}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+    }
+}

@@ -1,0 +1,217 @@
+//! Whole commands against a server of canned answers: what is sent, what is shown, the exit code.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+
+use super::*;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::thread::{self, JoinHandle};
+
+/// Answers one request and hands it over: request line, headers, body.
+struct Canned {
+    address: String,
+    seen: JoinHandle<(String, String, String)>,
+}
+
+impl Canned {
+    fn answering(status: u16, body: &str) -> Self {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", socket.local_addr().unwrap());
+        let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        let seen = thread::spawn(move || {
+            let (mut stream, _) = socket.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            let mut headers = String::new();
+            while reader.read_line(&mut headers).unwrap() > 2 {}
+            let headers = headers.to_lowercase();
+            let size = headers.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0");
+            let mut body = vec![0; size.parse().unwrap()];
+            reader.read_exact(&mut body).unwrap();
+            stream.write_all(answer.as_bytes()).unwrap();
+            (line.trim_end().to_owned(), headers, String::from_utf8(body).unwrap())
+        });
+        Self { address, seen }
+    }
+}
+
+struct Ran {
+    code: u8,
+    out: String,
+    err: String,
+}
+
+fn run_with(args: &[&str], stdin: &str, env: &[(&str, &str)]) -> Ran {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let env = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
+    let mut io = Io { stdin: &mut stdin.as_bytes(), stdout: &mut out, stderr: &mut err, terminal: false, env: &env };
+    let code = run(args.iter().map(OsString::from), &mut io);
+    Ran { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+}
+
+/// Runs `args` against a server that answers so; returns what was sent, too.
+fn against(status: u16, body: &Value, args: &[&str], stdin: &str) -> (Ran, (String, String, String)) {
+    let text = if body.is_null() { String::new() } else { body.to_string() };
+    let canned = Canned::answering(status, &text);
+    let ran = run_with(args, stdin, &[("BULKHEAD_ADDR", &canned.address), ("BULKHEAD_TOKEN", "bhs.t")]);
+    (ran, canned.seen.join().unwrap())
+}
+
+#[test]
+fn read_shows_a_credential() {
+    let body = json!({"request_id": "r", "lease_id": "database/creds/x/1", "lease_duration": 60, "renewable": true,
+        "data": {"username": "u", "password": "p"}, "warnings": ["soon over"], "auth": null});
+    let (ran, (line, headers, sent)) = against(200, &body, &["read", "/database/creds/x/"], "");
+    assert_eq!((line.as_str(), sent.as_str()), ("GET /v1/database/creds/x HTTP/1.1", ""));
+    assert!(headers.contains("x-vault-token: bhs.t"), "{headers}");
+    assert_eq!((ran.code, ran.err.as_str()), (0, "warning: soon over\n"));
+    assert!(ran.out.contains("lease_duration     1m\n") && ran.out.contains("password           p\n"), "{}", ran.out);
+    let (ran, _) = against(200, &body, &["read", "-field=password", "database/creds/x"], "");
+    assert_eq!((ran.code, ran.out.as_str()), (0, "p"));
+}
+
+#[test]
+fn write_sends_fields_and_confirms() {
+    let args = ["write", "database/roles/r", "db_name=d", "s=a", "s=b", "p=-"];
+    let (ran, (line, _, sent)) = against(204, &Value::Null, &args, "secret");
+    assert_eq!(line, "PUT /v1/database/roles/r HTTP/1.1");
+    assert_eq!(serde_json::from_str::<Value>(&sent).unwrap(), json!({"db_name": "d", "s": ["a", "b"], "p": "secret"}));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "wrote database/roles/r\n"));
+    let (ran, (_, _, sent)) = against(204, &Value::Null, &["write", "-format=json", "-f", "database/reset/d"], "");
+    assert_eq!((ran.code, ran.out.as_str(), sent.as_str()), (0, "", "{}"));
+}
+
+#[test]
+fn write_without_fields_needs_force() {
+    let ran = run_with(&["write", "a/b"], "", &[]);
+    assert!(ran.code == 2 && ran.err.contains("-f"), "{}", ran.err);
+}
+
+#[test]
+fn list_shows_names_or_their_json() {
+    let body = json!({"request_id": "r", "data": {"keys": ["a", "b/"]}});
+    let (ran, (line, _, _)) = against(200, &body, &["list", "database/roles/"], "");
+    assert_eq!(line, "GET /v1/database/roles?list=true HTTP/1.1");
+    assert_eq!(ran.out, "Keys\n----\na\nb/\n");
+    let (ran, _) = against(200, &body, &["list", "-format=json", "database/roles"], "");
+    assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap(), json!(["a", "b/"]));
+}
+
+#[test]
+fn delete_and_lease_revoke_name_what_is_gone() {
+    let (ran, (line, _, _)) = against(204, &Value::Null, &["delete", "database/roles/r"], "");
+    assert_eq!(
+        (line.as_str(), ran.out.as_str()),
+        ("DELETE /v1/database/roles/r HTTP/1.1", "deleted database/roles/r\n")
+    );
+    let (ran, (line, _, sent)) = against(204, &Value::Null, &["lease", "revoke", "database/creds/x/1"], "");
+    assert_eq!(
+        (line.as_str(), ran.out.as_str()),
+        ("PUT /v1/sys/leases/revoke HTTP/1.1", "revoked database/creds/x/1\n")
+    );
+    assert_eq!(sent, r#"{"lease_id":"database/creds/x/1"}"#);
+}
+
+#[test]
+fn lease_renew_sends_the_increment_that_was_typed() {
+    let body = json!({"request_id": "r", "lease_id": "l", "lease_duration": 90, "renewable": true, "data": null});
+    let (ran, (_, _, sent)) = against(200, &body, &["lease", "renew", "-increment=90s", "l"], "");
+    assert_eq!(sent, r#"{"increment":"90s","lease_id":"l"}"#);
+    assert!(ran.out.contains("lease_duration     1m30s\n"), "{}", ran.out);
+}
+
+#[test]
+fn status_tells_sealed_from_unsealed_from_unknown_by_its_exit_code() {
+    assert_eq!(against(200, &json!({"sealed": false}), &["status"], "").0.code, 0);
+    assert_eq!(against(200, &json!({"sealed": true}), &["status"], "").0.code, 2);
+    assert_eq!(against(200, &json!({"hello": true}), &["status"], "").0.code, 1);
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    assert_eq!(run_with(&["status", "-address", &format!("http://{free}")], "", &[]).code, 1);
+    assert_eq!(run_with(&["read", "-address", &format!("http://{free}"), "x"], "", &[]).code, 2);
+}
+
+#[test]
+fn a_refusal_is_shown_with_what_was_tried_and_harms_no_terminal() {
+    let body = json!({"errors": ["permission denied: \u{1b}]0;gotcha\u{7}"]});
+    let (ran, _) = against(403, &body, &["read", "database/creds/x"], "");
+    assert_eq!(ran.code, 1);
+    let expected = "Error reading database/creds/x: permission denied: \\u{1b}]0;gotcha\\u{7} (403)\n";
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", expected));
+    let (ran, _) = against(404, &json!({"errors": []}), &["list", "database/roles"], "");
+    assert_eq!((ran.code, ran.err.as_str()), (1, "Error listing database/roles: nothing exists at this path (404)\n"));
+    let (ran, _) = against(500, &json!({"errors": ["one", "two"]}), &["delete", "x"], "");
+    assert!(ran.code == 1 && ran.err.ends_with("answered 500:\n  one\n  two\n"), "{}", ran.err);
+    let (ran, _) = against(307, &Value::Null, &["read", "x"], "");
+    assert_eq!(ran.code, 1, "a redirect is not followed, for it would take the token along");
+}
+
+#[test]
+fn policies_are_texts() {
+    let (_, (line, _, sent)) = against(204, &Value::Null, &["policy", "write", "p", "-"], "path \"a\" {}\n");
+    assert_eq!(line, "PUT /v1/sys/policies/acl/p HTTP/1.1");
+    assert_eq!(serde_json::from_str::<Value>(&sent).unwrap(), json!({"policy": "path \"a\" {}\n"}));
+    let body = json!({"request_id": "r", "data": {"name": "p", "policy": "path \"a\" {\n}\n"}});
+    let (ran, _) = against(200, &body, &["policy", "read", "p"], "");
+    assert_eq!(ran.out, "path \"a\" {\n}\n");
+    assert_eq!(run_with(&["policy", "delete", ""], "", &[]).code, 2);
+}
+
+#[test]
+fn token_create_sends_only_what_was_typed() {
+    let body = json!({"request_id": "r", "auth": {"client_token": "bhs.new"}, "data": null});
+    let args = [
+        "token",
+        "create",
+        "-policy=a",
+        "-policy=b",
+        "-ttl=1h",
+        "-display-name=me",
+        "-renewable=false",
+        "-metadata=k=v",
+    ];
+    let (ran, (line, _, sent)) = against(200, &body, &args, "");
+    assert_eq!(line, "POST /v1/auth/token/create HTTP/1.1");
+    let expected =
+        json!({"policies": ["a", "b"], "ttl": "1h", "display_name": "me", "renewable": false, "meta": {"k": "v"}});
+    assert_eq!(serde_json::from_str::<Value>(&sent).unwrap(), expected);
+    assert!(ran.out.contains("bhs.new"));
+    assert_eq!(against(200, &body, &["token", "create"], "").1.2, "{}");
+}
+
+#[test]
+fn token_lookup_is_for_oneself_or_the_token_named() {
+    let body = json!({"request_id": "r", "data": {"ttl": 1}});
+    assert_eq!(against(200, &body, &["token", "lookup"], "").1.0, "GET /v1/auth/token/lookup-self HTTP/1.1");
+    assert_eq!(against(200, &body, &["token", "lookup", "-"], "bhs.x\n").1.2, r#"{"token":"bhs.x"}"#);
+}
+
+#[test]
+fn help_and_wrong_usage_say_what_there_is() {
+    for args in [&["help"][..], &["-h"], &["--help"]] {
+        let ran = run_with(args, "", &[]);
+        assert!(ran.code == 0 && ran.out.contains("lease revoke") && ran.out.contains("server"), "{}", ran.out);
+    }
+    let ran = run_with(&["write", "-help"], "", &[]);
+    assert!(ran.code == 0 && ran.out.contains("-force") && ran.out.contains("-format"), "{}", ran.out);
+    let ran = run_with(&["frobnicate"], "", &[]);
+    assert!(ran.code == 2 && ran.err.contains("frobnicate") && ran.out.is_empty(), "{}", ran.err);
+    let ran = run_with(&["lease"], "", &[]);
+    assert!(ran.code == 2 && ran.err.contains("lease renew") && !ran.err.contains("policy read"), "{}", ran.err);
+    for args in [&[][..], &["read"], &["lease", "revoke"], &["lease", "revoke", "a", "b"], &["list", "a", "b"]] {
+        assert_eq!(run_with(args, "", &[]).code, 2, "{args:?}");
+    }
+}
+
+#[test]
+fn an_https_address_is_refused_and_nothing_is_sent_in_the_clear() {
+    let ran = run_with(&["read", "x"], "", &[("VAULT_ADDR", "https://127.0.0.1:1"), ("VAULT_TOKEN", "bhs.t")]);
+    assert!(ran.code == 2 && ran.err.contains("no TLS"), "{}", ran.err);
+}

@@ -1,0 +1,162 @@
+//! The rows of the host's table.
+
+use super::Handler;
+use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use serde_json::json;
+
+/// Every endpoint of the host: handler and row.
+pub(super) fn all() -> Vec<(Handler, Route)> {
+    [sys(), leases(), policies(), tokens()].concat()
+}
+
+fn sys() -> Vec<(Handler, Route)> {
+    let mount = || {
+        vec![
+            field("path", FieldKind::String, "path of the mount"),
+            required("type", FieldKind::String, "the engine to mount, e.g. database"),
+            field("description", FieldKind::String, "one sentence for people"),
+            field("config", FieldKind::Any, "default_lease_ttl and max_lease_ttl"),
+        ]
+    };
+    let path = || vec![field("path", FieldKind::String, "path of the mount")];
+    vec![
+        (Handler::Health, open(Verb::Read, "sys/health", "is this node up and unsealed")),
+        (Handler::SealStatus, open(Verb::Read, "sys/seal-status", "how the store is sealed")),
+        (Handler::MountList, row(Verb::Read, "sys/mounts", "all mounts", vec![])),
+        (Handler::MountRead, row(Verb::Read, "sys/mounts/{path+}", "one mount", path())),
+        (Handler::MountEnable, row(Verb::Write, "sys/mounts/{path+}", "mount an engine", mount())),
+        (
+            Handler::CapabilitiesSelf,
+            row(
+                Verb::Write,
+                "sys/capabilities-self",
+                "what the calling token may do",
+                vec![Field {
+                    aliases: vec!["path".to_owned()],
+                    ..required("paths", FieldKind::CommaList, "the paths in question")
+                }],
+            ),
+        ),
+    ]
+}
+
+fn leases() -> Vec<(Handler, Route)> {
+    let id = || {
+        let id = required("lease_id", FieldKind::String, "the lease's id, as its secret came with");
+        vec![Field { aliases: vec!["url_lease_id".to_owned()], ..id }]
+    };
+    let renewal = || {
+        let increment = field("increment", FieldKind::Duration, "seconds from now that are asked for");
+        [id(), vec![increment]].concat()
+    };
+    let ends = || [id(), vec![field("sync", FieldKind::Bool, "wait until it is revoked")]].concat();
+    let mut rows = vec![(Handler::LeaseLookup, row(Verb::Write, "sys/leases/lookup", "a lease", id()))];
+    for base in ["sys/leases/renew", "sys/renew"] {
+        rows.push((Handler::LeaseRenew, row(Verb::Write, base, "renew a lease", renewal())));
+        let path = format!("{base}/{{lease_id+}}");
+        rows.push((Handler::LeaseRenew, row(Verb::Write, &path, "renew a lease", renewal())));
+    }
+    for base in ["sys/leases/revoke", "sys/revoke"] {
+        rows.push((Handler::LeaseRevoke, row(Verb::Write, base, "revoke a lease", ends())));
+        let path = format!("{base}/{{lease_id+}}");
+        rows.push((Handler::LeaseRevoke, row(Verb::Write, &path, "revoke a lease", ends())));
+    }
+    rows
+}
+
+fn policies() -> Vec<(Handler, Route)> {
+    let name = || field("name", FieldKind::String, "name of the policy");
+    let text = || Field {
+        aliases: vec!["rules".to_owned()],
+        ..required("policy", FieldKind::String, "its text, HCL or JSON")
+    };
+    let mut rows = vec![(Handler::PolicyList, row(Verb::Read, "sys/policy", "names of all policies", vec![]))];
+    for base in ["sys/policies/acl", "sys/policy"] {
+        let one = format!("{base}/{{name}}");
+        rows.push((Handler::PolicyList, row(Verb::List, base, "names of all policies", vec![])));
+        rows.push((Handler::PolicyRead, row(Verb::Read, &one, "the text of a policy", vec![name()])));
+        rows.push((Handler::PolicyWrite, row(Verb::Write, &one, "write a policy", vec![name(), text()])));
+        rows.push((Handler::PolicyDelete, row(Verb::Delete, &one, "delete a policy", vec![name()])));
+    }
+    rows
+}
+
+fn tokens() -> Vec<(Handler, Route)> {
+    let token = || Field { secret: true, ..required("token", FieldKind::String, "the token in question") };
+    let increment = || field("increment", FieldKind::Duration, "seconds from now that are asked for");
+    let own = |verb, path, about| row(verb, path, about, vec![]);
+    vec![
+        (Handler::TokenCreate, row(Verb::Write, "auth/token/create", "make a child token", creation())),
+        (Handler::TokenLookupSelf, own(Verb::Read, "auth/token/lookup-self", "the calling token")),
+        (Handler::TokenLookupSelf, own(Verb::Write, "auth/token/lookup-self", "the calling token")),
+        (Handler::TokenLookupSelf, own(Verb::Read, "auth/token/lookup", "the calling token")),
+        (Handler::TokenLookup, row(Verb::Write, "auth/token/lookup", "a token", vec![token()])),
+        (
+            Handler::TokenRenewSelf,
+            row(Verb::Write, "auth/token/renew-self", "renew the calling token", vec![increment()]),
+        ),
+        (Handler::TokenRenew, row(Verb::Write, "auth/token/renew", "renew a token", vec![token(), increment()])),
+        (Handler::TokenRevokeSelf, own(Verb::Write, "auth/token/revoke-self", "end the calling token")),
+        (Handler::TokenRevoke, row(Verb::Write, "auth/token/revoke", "end a token", vec![token()])),
+    ]
+}
+
+/// Fields of a token's creation. Those of features that this version lacks are named so that they can be
+/// refused: ignoring a restriction would widen access.
+fn creation() -> Vec<Field> {
+    let renewable = field("renewable", FieldKind::Bool, "whether it can be renewed");
+    vec![
+        field("policies", FieldKind::CommaList, "its policies; none means its parent's"),
+        field("meta", FieldKind::Map, "names and values kept with it"),
+        field("no_default_policy", FieldKind::Bool, "leave the policy default out"),
+        Field { default: Some(json!(true)), ..renewable },
+        Field { aliases: vec!["lease".to_owned()], ..field("ttl", FieldKind::Duration, "its lifetime") },
+        field("explicit_max_ttl", FieldKind::Duration, "the most that renewals add up to"),
+        field("display_name", FieldKind::String, "name for people"),
+        field("type", FieldKind::String, "service"),
+        field("id", FieldKind::String, "not in this version"),
+        field("no_parent", FieldKind::Bool, "not in this version"),
+        field("num_uses", FieldKind::Int, "not in this version"),
+        field("period", FieldKind::Duration, "not in this version"),
+        field("entity_alias", FieldKind::String, "not in this version"),
+    ]
+}
+
+fn row(verb: Verb, path: &str, about: &str, fields: Vec<Field>) -> Route {
+    Route {
+        verb,
+        path: path.to_owned(),
+        about: about.to_owned(),
+        fields,
+        exclusive: Vec::new(),
+        existence: None,
+        list: None,
+        unauthenticated: false,
+        sudo: false,
+        open_fields: false,
+        leases: false,
+        nested: false,
+        body_limit: 0,
+        deadline: 0,
+    }
+}
+
+fn open(verb: Verb, path: &str, about: &str) -> Route {
+    Route { unauthenticated: true, ..row(verb, path, about, Vec::new()) }
+}
+
+fn field(name: &str, kind: FieldKind, about: &str) -> Field {
+    Field {
+        name: name.to_owned(),
+        kind,
+        aliases: Vec::new(),
+        default: None,
+        required: false,
+        secret: false,
+        about: about.to_owned(),
+    }
+}
+
+fn required(name: &str, kind: FieldKind, about: &str) -> Field {
+    Field { required: true, ..field(name, kind, about) }
+}

@@ -1,0 +1,206 @@
+//! The lease book: reserve, confirm, renew, revoke.
+//!
+//! The attack this file stops: a credential that outlives its lease. A lease is written down, as a
+//! reservation, before the thing it ends exists; a reservation that its call does not confirm, or whose
+//! process dies, is undone by the engine's own revocation, so that there is one code path to trust.
+
+mod end;
+mod renew;
+
+pub(crate) use end::{End, end, end_owned};
+pub(crate) use renew::renew;
+
+use crate::mounts::{Mount, Mounts};
+use crate::random;
+use bulkhead_sandbox::contract;
+use bulkhead_store::{Address, Index, Space, Store, Unit};
+use bulkhead_wire::failure::Failure;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Milliseconds after its call's deadline at which a reservation is undone in any case.
+pub(crate) const GRACE: u64 = 60_000;
+/// Letters and digits of a lease id after its path: 143 bits.
+const SUFFIX: usize = 24;
+
+/// A lease or reservation as it is stored. Times are milliseconds of store time.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct LeaseRecord {
+    /// `database/creds/readonly/<24 letters and digits>`.
+    pub(crate) id: String,
+    /// uuid of its mount.
+    pub(crate) mount: String,
+    /// Keyed hash of the token that owns it.
+    pub(crate) token: String,
+    pub(crate) tag: String,
+    pub(crate) lane: String,
+    /// JSON text that only the plugin reads.
+    pub(crate) internal: String,
+    pub(crate) issued: u64,
+    pub(crate) expires: u64,
+    pub(crate) renewable: bool,
+    pub(crate) last_renewal: Option<u64>,
+    /// Why it ends, once that was decided.
+    pub(crate) reason: Option<End>,
+    /// Failed attempts to end it.
+    pub(crate) attempts: u32,
+    /// Attempts that were refused for good, rather than unanswered.
+    pub(crate) refusals: u32,
+    /// The last failure, already scrubbed.
+    pub(crate) error: String,
+}
+
+impl LeaseRecord {
+    /// As its plugin sees it.
+    pub(crate) fn seen(&self) -> contract::Lease {
+        contract::Lease {
+            tag: self.tag.clone(),
+            internal: self.internal.clone(),
+            issued: self.issued,
+            expires: self.expires,
+        }
+    }
+
+    /// Index columns: found when due, by lane, by the token that owns it.
+    fn index(&self, due: Option<u64>) -> Index {
+        Index { due, lane: format!("{}/{}", self.mount, self.lane), owner: self.token.clone() }
+    }
+
+    /// No further attempt is made by itself.
+    pub(crate) fn is_irrevocable(&self) -> bool {
+        self.refusals >= end::MOST_REFUSALS
+    }
+}
+
+/// Where leases of a request are written: who asks, on which mount and path, until when.
+pub(crate) struct Page<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) mount: &'a Mount,
+    /// The request's path, which the lease id begins with.
+    pub(crate) path: &'a str,
+    /// Keyed hash of the caller's token.
+    pub(crate) token: &'a str,
+    /// Store time, in milliseconds, at which the call ends at the latest.
+    pub(crate) deadline: u64,
+}
+
+/// A reservation that a call made.
+pub(crate) struct Reserved {
+    pub(crate) tag: String,
+    pub(crate) address: Address,
+    record: LeaseRecord,
+}
+
+/// The row of a lease id, and its mount. The path stays readable for listing by prefix; the part that
+/// must not be guessed is hashed.
+///
+/// # Errors
+/// 400 when no such lease can exist.
+pub(crate) fn locate(store: &Store, mounts: &Mounts, id: &str) -> Result<Address, Failure> {
+    let unknown = || Failure::invalid("invalid lease: there is no lease with this id; it may have ended");
+    let (path, _) = id.rsplit_once('/').ok_or_else(unknown)?;
+    let (mount, below) = mounts.route(path).ok_or_else(unknown)?;
+    Ok(address(store, Space::Lease, &mount.record.uuid, &below, id))
+}
+
+fn address(store: &Store, space: Space, mount: &str, below: &str, id: &str) -> Address {
+    Address::new(space, format!("{mount}/{below}/{}", store.keyed_hash("lease", id.as_bytes())))
+}
+
+/// Reads a lease.
+pub(crate) async fn read(unit: &mut Unit, address: &Address) -> Result<Option<LeaseRecord>, Failure> {
+    let Some(record) = unit.get(address).await? else { return Ok(None) };
+    let parsed = serde_json::from_slice(&record.body);
+    parsed.map(Some).map_err(|_| Failure::internal("the record of a lease does not parse"))
+}
+
+fn put(unit: &mut Unit, address: &Address, record: &LeaseRecord, due: Option<u64>) -> Result<(), Failure> {
+    let body = serde_json::to_vec(record).map_err(|error| Failure::internal(error.to_string()))?;
+    unit.put(address.clone(), body, record.index(due));
+    Ok(())
+}
+
+/// Writes a reservation into the call's unit of work.
+pub(crate) fn reserve(
+    page: &Page<'_>,
+    unit: &mut Unit,
+    asked: bulkhead_sandbox::Reservation,
+) -> Result<Reserved, Failure> {
+    let record = blank(page, asked.tag, asked.lane, asked.internal)?;
+    let below = page.path.strip_prefix(page.mount.record.path.as_str()).unwrap_or(page.path);
+    let address = address(page.store, Space::Reservation, &record.mount, below, &record.id);
+    put(unit, &address, &record, Some(page.deadline.saturating_add(GRACE)))?;
+    Ok(Reserved { tag: record.tag.clone(), address, record })
+}
+
+fn blank(page: &Page<'_>, tag: String, lane: String, internal: String) -> Result<LeaseRecord, Failure> {
+    Ok(LeaseRecord {
+        id: format!("{}/{}", page.path, random::base62(SUFFIX)?),
+        mount: page.mount.record.uuid.clone(),
+        token: page.token.to_owned(),
+        tag,
+        lane,
+        internal,
+        issued: page.store.now(),
+        expires: 0,
+        renewable: false,
+        last_renewal: None,
+        reason: None,
+        attempts: 0,
+        refusals: 0,
+        error: String::new(),
+    })
+}
+
+/// Makes reservations due now: their call ended without confirming them.
+pub(crate) async fn undo(store: &Arc<Store>, reserved: &[Reserved]) -> Result<(), Failure> {
+    let addresses: Vec<Address> = reserved.iter().map(|reserved| reserved.address.clone()).collect();
+    make_due(store, &addresses).await
+}
+
+/// Makes every reservation due now: at start, when whoever made them is known to be gone. The directory is
+/// locked, so no other process can be at work on one.
+pub(crate) async fn undo_all(store: &Arc<Store>) -> Result<(), Failure> {
+    let mut after = String::new();
+    loop {
+        let keys = store.begin().keys(Space::Reservation, "", &after, 500).await?;
+        let Some(last) = keys.last() else { return Ok(()) };
+        after.clone_from(last);
+        let addresses: Vec<Address> = keys.iter().map(|key| Address::new(Space::Reservation, key.as_str())).collect();
+        make_due(store, &addresses).await?;
+    }
+}
+
+async fn make_due(store: &Arc<Store>, addresses: &[Address]) -> Result<(), Failure> {
+    let mut unit = store.begin();
+    for address in addresses {
+        if let Some(record) = read(&mut unit, address).await? {
+            put(&mut unit, address, &record, Some(store.now()))?;
+        }
+    }
+    Ok(unit.commit().await?)
+}
+
+/// Turns the answered secret into a lease, in the call's unit of work: the reservation it names goes, the
+/// lease comes. `ttl` is in seconds and already capped.
+pub(crate) fn confirm(
+    page: &Page<'_>,
+    unit: &mut Unit,
+    secret: &contract::Secret,
+    reserved: Option<&Reserved>,
+    ttl: u64,
+) -> Result<LeaseRecord, Failure> {
+    let mut record = match reserved {
+        Some(reserved) => {
+            unit.delete(reserved.address.clone());
+            reserved.record.clone()
+        }
+        None => blank(page, String::new(), String::new(), secret.internal.clone())?,
+    };
+    record.expires = page.store.now().saturating_add(ttl.saturating_mul(1000));
+    record.renewable = secret.renewable;
+    let below = page.path.strip_prefix(page.mount.record.path.as_str()).unwrap_or(page.path);
+    let address = address(page.store, Space::Lease, &record.mount, below, &record.id);
+    put(unit, &address, &record, Some(record.expires))?;
+    Ok(record)
+}

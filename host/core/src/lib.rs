@@ -1,0 +1,26 @@
+//! The rules, and the order in which they are applied.
+//!
+//! Knows mounts, tokens, policies, leases, the catalog and the order of the steps. Never knows hyper,
+//! SQL or wasmtime's types.
+//!
+//! Start reading at `pipeline.rs`: the life of a request as one function.
+
+mod api;
+mod catalog;
+mod claims;
+mod core;
+mod due;
+mod leases;
+pub mod log;
+mod migrate;
+mod mounts;
+mod neighbours;
+mod passwords;
+mod permit;
+mod pipeline;
+pub mod policies;
+pub mod random;
+mod tokens;
+
+pub use crate::catalog::Official;
+pub use crate::core::{Core, Settings};

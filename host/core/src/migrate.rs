@@ -1,0 +1,38 @@
+//! Migration: a mount's stored data is brought to the schema of the component that now serves it.
+
+use crate::core::Core;
+use crate::mounts::{Mount, MountRecord};
+use crate::neighbours::ForWork;
+use crate::permit::Permit;
+use bulkhead_wire::failure::Failure;
+use std::sync::Arc;
+
+/// Runs the component's `migrate` where the mount's data is older, and stores the new schema with it.
+///
+/// # Errors
+/// The component's failure, or data written by a newer component.
+pub(crate) async fn run(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), Failure> {
+    let wanted = mount.plugin.engine.description().schema;
+    let stored = mount.record.schema;
+    if stored == wanted {
+        return Ok(());
+    }
+    let path = &mount.record.path;
+    if stored > wanted {
+        return Err(Failure::internal(format!(
+            "mount {path} was written by a newer version of {} (schema {stored}, this one knows {wanted}); start that version",
+            mount.record.kind
+        )));
+    }
+    let claim = core.claims.claim_in_turn(&mount.record.address()).await;
+    let permit = Permit::for_due_work(&claim);
+    let opened = core.mounts.open(mount, &permit);
+    let work = ForWork::new(core, mount);
+    let done = opened.plugin.engine.migrate(work.scope(&opened), core.store.begin(), stored).await;
+    done.result?;
+    let mut unit = done.unit;
+    let record = MountRecord { schema: wanted, ..mount.record.clone() };
+    record.put(&mut unit)?;
+    unit.commit().await?;
+    core.mounts.serve(record, &core.catalog)
+}

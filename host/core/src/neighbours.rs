@@ -1,0 +1,125 @@
+//! Core as one plugin call sees it: the sandbox's `Neighbours`, made anew for each call.
+
+use crate::core::Core;
+use crate::leases::{self, Page, Reserved};
+use crate::mounts::{Mount, Opened};
+use crate::passwords;
+use async_trait::async_trait;
+use bulkhead_sandbox::{DatabasePlugin, Level, Neighbours, Reservation, Root, Scope};
+use bulkhead_store::{Space, Unit};
+use bulkhead_wire::failure::Failure;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Longest tag, in bytes.
+const LONGEST_TAG: usize = 256;
+/// Longest JSON that a lease carries for its plugin, in bytes.
+const LONGEST_INTERNAL: usize = 64 << 10;
+/// Most reservations of one call.
+const MOST_RESERVATIONS: usize = 64;
+/// Where counting leases stops.
+const COUNTED: u32 = 10_000;
+/// Time that due work and renewals have.
+const WORK_TIME: Duration = Duration::from_secs(90);
+
+/// What one call may ask of core, and what it reserved.
+pub(crate) struct ForCall {
+    core: Arc<Core>,
+    mount: Arc<Mount>,
+    /// Where leases are written; `None` for calls that cannot hand one out.
+    page: Option<Path>,
+    reserved: Mutex<Vec<Reserved>>,
+}
+
+/// The request that leases of the call belong to.
+pub(crate) struct Path {
+    pub(crate) path: String,
+    pub(crate) token: String,
+    /// Milliseconds of store time.
+    pub(crate) deadline: u64,
+}
+
+impl ForCall {
+    pub(crate) fn new(core: &Arc<Core>, mount: &Arc<Mount>, page: Option<Path>) -> Arc<Self> {
+        let (core, mount) = (Arc::clone(core), Arc::clone(mount));
+        Arc::new(Self { core, mount, page, reserved: Mutex::default() })
+    }
+
+    /// Takes what was reserved, at the end of the call.
+    pub(crate) fn reserved(&self) -> Vec<Reserved> {
+        std::mem::take(&mut *self.reserved.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[async_trait]
+impl Neighbours for ForCall {
+    async fn password(&self, policy: &str) -> Result<String, Failure> {
+        passwords::generate(policy)
+    }
+
+    fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
+        self.core.catalog.database_plugin(name, version)
+    }
+
+    fn reserve(&self, unit: &mut Unit, asked: Reservation) -> Result<(), Failure> {
+        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(path) = &self.page else {
+            return Err(Failure::denied("this call cannot hand out a lease: its route is not marked so"));
+        };
+        if asked.tag.is_empty() || asked.tag.len() > LONGEST_TAG || asked.internal.len() > LONGEST_INTERNAL {
+            return Err(Failure::invalid("a reservation needs a tag of 1 to 256 bytes and at most 64 KiB of data"));
+        }
+        if reserved.len() >= MOST_RESERVATIONS || reserved.iter().any(|other| other.tag == asked.tag) {
+            return Err(Failure::invalid("a call makes at most 64 reservations, each with a tag of its own"));
+        }
+        let page = Page {
+            store: &self.core.store,
+            mount: &self.mount,
+            path: &path.path,
+            token: &path.token,
+            deadline: path.deadline,
+        };
+        reserved.push(leases::reserve(&page, unit, asked)?);
+        Ok(())
+    }
+
+    async fn lease_count(&self, lane: &str) -> Result<u32, Failure> {
+        let mount = &self.mount.record.uuid;
+        let lane = format!("{mount}/{lane}");
+        Ok(self.core.store.count(Space::Lease, &format!("{mount}/"), Some(&lane), COUNTED).await?)
+    }
+
+    fn log(&self, level: Level, plugin: &str, event: &str, pairs: &[(String, String)]) {
+        let own = [("mount", self.mount.record.path.to_string()), ("plugin", plugin.to_owned())];
+        let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        let pairs: Vec<(&str, String)> = own.into_iter().chain(pairs).collect();
+        self.core.log.line(level.word(), event, &pairs);
+    }
+}
+
+/// A call that no request makes: the end or renewal of a lease, a timer, a migration.
+pub(crate) struct ForWork {
+    neighbours: Arc<ForCall>,
+    mount: String,
+    pub(crate) deadline: Instant,
+}
+
+impl ForWork {
+    pub(crate) fn new(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
+        let mount_uuid = mount.record.uuid.clone();
+        Self { neighbours: ForCall::new(core, mount, None), mount: mount_uuid, deadline: Instant::now() + WORK_TIME }
+    }
+
+    /// What the plugin may use.
+    pub(crate) fn scope(&self, opened: &Opened<'_>) -> Scope {
+        Scope {
+            mount: self.mount.clone(),
+            grants: Arc::clone(&opened.grants),
+            limits: opened.limits,
+            deadline: self.deadline,
+            neighbours: Arc::clone(&self.neighbours) as Arc<dyn Neighbours>,
+            root: Arc::new(Root::default()),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! From what an endpoint answered to what leaves: lease, commit, envelope.
+
+use super::{Visit, unread};
+use crate::api::Body as HostBody;
+use crate::leases::{self, Page, Reserved};
+use crate::mounts::Mount;
+use crate::tokens;
+use bulkhead_sandbox::contract::{Answer, Outcome, RawAnswer, Secret};
+use bulkhead_store::Unit;
+use bulkhead_wire::description::Verb;
+use bulkhead_wire::envelope::Envelope;
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::response::{Body, Response};
+use bulkhead_wire::ttl::{self, Bounds};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Commits the unit with the host's part and words the response.
+pub(super) async fn settle(
+    visit: &Visit<'_>,
+    mount: &Arc<Mount>,
+    mut unit: Unit,
+    answered: Answer,
+    reserved: &[Reserved],
+    deadline: u64,
+) -> Result<Response, Failure> {
+    let mut warnings = unread(&visit.folded);
+    warnings.extend(answered.warnings);
+    match answered.outcome {
+        Outcome::Data(text) => {
+            unit.commit().await?;
+            Ok(data(&visit.request.id, mount, object(&text)?, warnings))
+        }
+        Outcome::Nothing => {
+            unit.commit().await?;
+            nothing(visit, mount, warnings)
+        }
+        Outcome::Raw(raw) => {
+            unit.commit().await?;
+            raw_response(raw)
+        }
+        Outcome::Secret(secret) => {
+            let leased = lease(visit, mount, &mut unit, &secret, reserved, deadline).await?;
+            unit.commit().await?;
+            let data = object(&secret.data)?;
+            warnings.extend(leased.warning);
+            let envelope = Envelope {
+                lease_id: leased.id,
+                renewable: secret.renewable,
+                lease_duration: leased.ttl,
+                data: Some(data),
+                ..envelope(&visit.request.id, mount, warnings)
+            };
+            Ok(enveloped(envelope))
+        }
+    }
+}
+
+struct Leased {
+    id: String,
+    ttl: u64,
+    warning: Option<String>,
+}
+
+/// Writes the lease of an answered secret, if the token that asked still holds.
+async fn lease(
+    visit: &Visit<'_>,
+    mount: &Arc<Mount>,
+    unit: &mut Unit,
+    secret: &Secret,
+    reserved: &[Reserved],
+    deadline: u64,
+) -> Result<Leased, Failure> {
+    let core = visit.core;
+    if !visit.route.leases {
+        return Err(Failure::internal("the component answered a secret on a route that is not marked for leases"));
+    }
+    let now = core.store.now();
+    // A checkpoint forgets what was read, so the token is read again and checked by this commit.
+    let token = tokens::read(unit, &visit.caller.hash).await?.filter(|token| tokens::holds(token, now));
+    let token = token.ok_or_else(|| Failure::denied("the token was revoked while the request ran"))?;
+    let named = match &secret.tag {
+        Some(tag) => Some(reserved.iter().find(|reserved| reserved.tag == *tag).ok_or_else(|| {
+            Failure::internal("the component answered a secret for a reservation that it did not make")
+        })?),
+        None => None,
+    };
+    let lifetimes = mount.lifetimes(core.lifetimes);
+    let bounds = Bounds {
+        role_ttl: secret.ttl,
+        role_max: secret.max_ttl,
+        mount_default: lifetimes.default,
+        mount_max: lifetimes.max,
+    };
+    let granted = ttl::grant(&bounds, 0, now / 1000, now / 1000)?;
+    let ttl = token.left(now / 1000).map_or(granted.ttl, |left| left.min(granted.ttl));
+    let page = Page { store: &core.store, mount, path: &visit.request.path, token: &visit.caller.hash, deadline };
+    let record = leases::confirm(&page, unit, secret, named, ttl)?;
+    Ok(Leased { id: record.id, ttl, warning: granted.warning })
+}
+
+/// What the host's own endpoints answer.
+pub(super) fn of_host(id: &str, body: HostBody, warnings: Vec<String>, unread: Vec<String>) -> Response {
+    let warnings: Vec<String> = unread.into_iter().chain(warnings).collect();
+    let envelope =
+        Envelope { request_id: id.to_owned(), mount_type: "system".to_owned(), warnings, ..Envelope::default() };
+    match body {
+        HostBody::Nothing if envelope.warnings.is_empty() => Response::no_content(),
+        HostBody::Nothing => enveloped(envelope),
+        HostBody::Bare(status, value) => Response::bare(status, value),
+        HostBody::Data(data) => enveloped(Envelope { data: Some(data), ..envelope }),
+        HostBody::Copied(data) => copied(Envelope { data: Some(data), ..envelope }),
+        HostBody::Auth(auth) => enveloped(Envelope { auth: Some(*auth), mount_type: "token".to_owned(), ..envelope }),
+        HostBody::Lease { id, ttl, renewable } => {
+            enveloped(Envelope { lease_id: id, lease_duration: ttl, renewable, ..envelope })
+        }
+    }
+}
+
+/// Old scripts read some members of `data` at the top level (`spec/core.md` §1.4).
+fn copied(envelope: Envelope) -> Response {
+    let data = envelope.data.clone().unwrap_or_default();
+    match serde_json::to_value(&envelope) {
+        Ok(Value::Object(members)) => {
+            let mut all = data;
+            all.extend(members);
+            Response::bare(200, Value::Object(all))
+        }
+        _ => enveloped(envelope),
+    }
+}
+
+/// 200 with data.
+pub(super) fn data(id: &str, mount: &Mount, data: Map<String, Value>, warnings: Vec<String>) -> Response {
+    enveloped(Envelope { data: Some(data), ..envelope(id, mount, warnings) })
+}
+
+fn nothing(visit: &Visit<'_>, mount: &Mount, warnings: Vec<String>) -> Result<Response, Failure> {
+    match visit.request.verb {
+        Verb::Read | Verb::List => Err(Failure::absent()),
+        _ if warnings.is_empty() => Ok(Response::no_content()),
+        _ => Ok(enveloped(envelope(&visit.request.id, mount, warnings))),
+    }
+}
+
+fn raw_response(raw: RawAnswer) -> Result<Response, Failure> {
+    let printable = raw.content_type.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    if !(200..=599).contains(&raw.status) || !printable {
+        return Err(Failure::internal("the component answered raw HTTP with an impossible status or content type"));
+    }
+    let body = Body::Raw { content_type: raw.content_type, bytes: raw.body };
+    Ok(Response { status: raw.status, body, retry_after: None })
+}
+
+fn envelope(id: &str, mount: &Mount, warnings: Vec<String>) -> Envelope {
+    Envelope { request_id: id.to_owned(), mount_type: mount.record.kind.clone(), warnings, ..Envelope::default() }
+}
+
+fn enveloped(envelope: Envelope) -> Response {
+    Response { status: 200, body: Body::Envelope(Box::new(envelope)), retry_after: None }
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, Failure> {
+    serde_json::from_str(text).map_err(|_| Failure::internal("the component's answer is not a JSON object"))
+}

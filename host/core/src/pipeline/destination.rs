@@ -1,0 +1,75 @@
+//! Where a request goes: an endpoint of the host, or a route of a mount's component.
+
+use crate::api::Endpoint;
+use crate::core::Core;
+use crate::mounts::Mount;
+use bulkhead_wire::description::Route;
+use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::request::Request;
+use bulkhead_wire::route::Match;
+use std::sync::Arc;
+
+/// What answers.
+pub(super) enum Place {
+    /// An endpoint of the host itself.
+    Host(Endpoint),
+    /// A row of a mount's route table, by its index.
+    Mount(usize, Arc<Mount>),
+}
+
+/// A request's place, and what its path carried.
+pub(super) struct Destination {
+    pub(super) place: Place,
+    pub(super) captures: Vec<(String, String)>,
+}
+
+impl Destination {
+    /// The row of the table.
+    pub(super) fn route<'a>(&'a self, core: &'a Core) -> Option<&'a Route> {
+        match &self.place {
+            Place::Host(endpoint) => core.table.route(*endpoint),
+            Place::Mount(index, mount) => mount.plugin.table.routes().get(*index),
+        }
+    }
+
+    /// The host's endpoint, where it is one.
+    pub(super) fn endpoint(&self) -> Option<Endpoint> {
+        match &self.place {
+            Place::Host(endpoint) => Some(*endpoint),
+            Place::Mount(..) => None,
+        }
+    }
+}
+
+/// Finds the place. The failure (404 or 405) is for those whose policy allows the path.
+pub(super) fn find(core: &Core, request: &Request) -> Result<Destination, Failure> {
+    match core.table.find(request.verb, &request.path) {
+        Ok(Some((endpoint, captures))) => return Ok(Destination { place: Place::Host(endpoint), captures }),
+        Ok(None) => {}
+        Err(refused) => return Err(refused),
+    }
+    let Some((mount, below)) = core.mounts.route(&request.path) else {
+        let message = format!("no handler for route {}: nothing is mounted there", quoted(&request.path));
+        return Err(Failure::new(Kind::NotFound, message));
+    };
+    let found = match mount.plugin.table.find(request.verb, &below) {
+        Match::Row { index, captures, .. } => Ok((index, captures)),
+        Match::NoPath => Err(Failure::new(
+            Kind::NotFound,
+            format!(
+                "unsupported path {}: the engine at {} has no such route",
+                quoted(&request.path),
+                mount.record.path
+            ),
+        )),
+        Match::NoVerb => Err(unsupported(&request.path)),
+    };
+    let (index, captures) = found?;
+    Ok(Destination { place: Place::Mount(index, mount), captures })
+}
+
+/// 405.
+pub(crate) fn unsupported(path: &str) -> Failure {
+    let message = format!("unsupported operation: {} does not answer this method", quoted(path));
+    Failure::new(Kind::UnsupportedOperation, message)
+}

@@ -1,0 +1,149 @@
+//! Serving a permitted request: by the host, by a listing, or by entering a component.
+
+use super::{Visit, answer, object_text, operation, unread};
+use crate::api::{self, Endpoint, HostCall};
+use crate::core::Core;
+use crate::leases;
+use crate::mounts::Mount;
+use crate::neighbours::{ForCall, Path};
+use bulkhead_sandbox::{Effect, Neighbours, Root, Scope, contract};
+use bulkhead_store::{Space, Unit};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::fields;
+use bulkhead_wire::response::Response;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Deadline of a route that says nothing else.
+const DEADLINE: Duration = Duration::from_secs(90);
+/// Keys of a listing that are read at once.
+const PAGE: u32 = 1_000;
+
+impl Visit<'_> {
+    /// An endpoint of the host.
+    pub(super) async fn host(self, endpoint: Endpoint, mut unit: Unit) -> Result<Response, Failure> {
+        let call = HostCall { request: self.request, caller: self.caller, values: &self.folded.values };
+        let reply = api::serve(self.core, endpoint, &mut unit, &call).await?;
+        unit.commit().await?;
+        api::after_commit(self.core, reply.then)?;
+        Ok(answer::of_host(&self.request.id, reply.body, reply.warnings, unread(&self.folded)))
+    }
+
+    /// Names below a prefix, paged by the host without running plugin code.
+    pub(super) async fn list(self, mount: &Arc<Mount>, mut unit: Unit) -> Result<Response, Failure> {
+        let prefix = self.route.list.as_deref().unwrap_or_default();
+        let prefix = bulkhead_wire::route::fill(prefix, &self.destination.captures);
+        let keys = names(&mut unit, &format!("{}/{prefix}", mount.record.uuid), &self.request.fields).await?;
+        unit.commit().await?;
+        if keys.is_empty() {
+            return Err(Failure::absent());
+        }
+        let mut data = Map::new();
+        data.insert("keys".to_owned(), json!(keys));
+        Ok(answer::data(&self.request.id, mount, data, Vec::new()))
+    }
+
+    /// A row of the component's table: one call in a fresh instance.
+    pub(super) async fn component(
+        self,
+        mount: &Arc<Mount>,
+        unit: Unit,
+        effect: &mut Effect,
+    ) -> Result<Response, Failure> {
+        let time = if self.route.deadline == 0 { DEADLINE } else { Duration::from_secs(self.route.deadline) };
+        let deadline = Instant::now() + time;
+        let ends = self.core.store.now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let _admission = self.core.sandbox.admit(if self.route.nested { 2 } else { 1 }, deadline).await?;
+        let neighbours = ForCall::new(self.core, mount, self.route.leases.then(|| self.lease_path(ends)));
+        let root = Arc::new(Root::default());
+        for secret in fields::secrets(&self.route.fields, &self.folded.values) {
+            root.secrets.add(secret);
+        }
+        let opened = self.core.mounts.open(mount, &self.permit);
+        let scope = Scope {
+            mount: mount.record.uuid.clone(),
+            grants: opened.grants,
+            limits: opened.limits,
+            deadline,
+            neighbours: Arc::clone(&neighbours) as Arc<dyn Neighbours>,
+            root: Arc::clone(&root),
+        };
+        let call = self.call(mount, ends)?;
+        let done = opened.plugin.engine.handle(scope, unit, &call).await;
+        *effect = root.effect();
+        let reserved = neighbours.reserved();
+        let checkpointed = done.unit.checkpoints() > 0;
+        let settled = match done.result {
+            Ok(answered) => answer::settle(&self, mount, done.unit, answered, &reserved, ends).await,
+            Err(failure) => Err(failure),
+        };
+        if checkpointed && !reserved.is_empty() {
+            undo_unconfirmed(self.core, &reserved).await;
+        }
+        settled
+    }
+
+    fn lease_path(&self, deadline: u64) -> Path {
+        Path { path: self.request.path.clone(), token: self.caller.hash.clone(), deadline }
+    }
+
+    fn call(&self, mount: &Mount, deadline: u64) -> Result<contract::Call, Failure> {
+        let now = self.core.store.now() / 1000;
+        Ok(contract::Call {
+            id: self.request.id.clone(),
+            operation: operation(self.request.verb, self.creates).word().to_owned(),
+            route: self.route.path.clone(),
+            captures: self.destination.captures.clone(),
+            fields: object_text(&self.folded.values)?,
+            resumed: false,
+            deadline,
+            caller: self.caller_seen(mount),
+            mount: mount.seen(self.core.lifetimes, self.caller.record.left(now)),
+            ext: Vec::new(),
+        })
+    }
+
+    /// The caller as the plugin sees it. Its id stands for the token on this mount and nowhere else.
+    fn caller_seen(&self, mount: &Mount) -> contract::Caller {
+        let named = format!("{} {}", mount.record.uuid, self.caller.hash);
+        contract::Caller {
+            entity: String::new(),
+            display_name: self.caller.record.display_name.clone(),
+            id: self.core.store.keyed_hash("caller", named.as_bytes()),
+            capabilities: self.permit.capabilities().to_vec(),
+            remote_address: self.request.remote.to_string(),
+        }
+    }
+}
+
+/// What a call reserved and did not confirm is undone by due work; a confirmed reservation is gone already.
+async fn undo_unconfirmed(core: &Core, reserved: &[leases::Reserved]) {
+    if let Err(failure) = leases::undo(&core.store, reserved).await {
+        // Nothing is lost: the reservation is due by itself, a minute after its call's deadline.
+        core.log.line("warn", "undo-delayed", &[("cause", failure.message)]);
+    }
+}
+
+/// Names below `prefix`: all, or as `after` and `limit` of the query say.
+async fn names(unit: &mut Unit, prefix: &str, query: &Map<String, Value>) -> Result<Vec<String>, Failure> {
+    let text = |name: &str| query.get(name).and_then(Value::as_str).unwrap_or_default();
+    let limit = match text("limit") {
+        "" | "max" => 0,
+        number => number.parse::<i64>().map_err(|_| {
+            Failure::invalid(format!("limit {} is not a whole number", bulkhead_wire::failure::quoted(number)))
+        })?,
+    };
+    let limit = usize::try_from(limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+    let mut after = if text("after").is_empty() { String::new() } else { format!("{prefix}{}", text("after")) };
+    let mut names = Vec::new();
+    while names.len() < limit {
+        let wanted = u32::try_from(limit - names.len()).unwrap_or(PAGE).min(PAGE);
+        let keys = unit.keys(Space::Data, prefix, &after, wanted).await?;
+        let Some(last) = keys.last() else { break };
+        after.clone_from(last);
+        names.extend(keys.iter().filter_map(|key| key.strip_prefix(prefix)).map(str::to_owned));
+    }
+    Ok(names)
+}

@@ -1,0 +1,388 @@
+//! What a rule says about parameters: which must be there, which may not, and with what values.
+//!
+//! The attacks this file stops: a second spelling of a field that the policy does not name (names on both sides
+//! are folded by the route's schema), a value in another form than the policy wrote it (`"1h"` and `3600`), and a
+//! forbidden value hidden among others in a list.
+
+use bulkhead_wire::description::Field;
+use bulkhead_wire::duration;
+use bulkhead_wire::failure::quoted;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Values by the lower-case name of their parameter; no values means any value.
+pub type Lists = BTreeMap<String, Vec<Value>>;
+
+/// The parameter part of a rule, or of several merged ones.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Constraints {
+    /// If not empty, no other parameters may be given. The name `*` stands for all that are not named.
+    pub allowed: Lists,
+    /// These may not be given. The name `*` stands for all.
+    pub denied: Lists,
+    /// Lower-case names that must be given.
+    pub required: BTreeSet<String>,
+}
+
+impl Constraints {
+    /// Adds those of another rule for the same pattern: whatever either names counts.
+    pub(super) fn merge(&mut self, other: &Self) {
+        merge_lists(&mut self.allowed, &other.allowed);
+        merge_lists(&mut self.denied, &other.denied);
+        self.required.extend(other.required.iter().cloned());
+    }
+
+    /// Whether `fields` may be given on a route with this `schema`.
+    ///
+    /// # Errors
+    /// The end of the sentence "this token may not update x …". It shows names, never values.
+    pub(super) fn check(&self, fields: &Map<String, Value>, schema: &[Field]) -> Result<(), String> {
+        if *self == Self::default() {
+            return Ok(());
+        }
+        let given: BTreeMap<String, &Value> = fields
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(name, value)| (canonical(name, schema), value))
+            .collect();
+        if let Some(name) = self.required.iter().find(|name| !given.contains_key(&canonical(name, schema))) {
+            return Err(format!("without parameter {}, which its policy requires", quoted(name)));
+        }
+        if self.denied.contains_key("*") && !given.is_empty() {
+            return Err("with any parameter".to_owned());
+        }
+        check_denied(&by_field(&self.denied, schema), &given)?;
+        check_allowed(&by_field(&self.allowed, schema), &given)
+    }
+}
+
+/// Lists by the canonical name of their field; several where a policy names one field twice.
+type FieldLists<'a> = BTreeMap<String, Vec<&'a Vec<Value>>>;
+
+fn by_field<'a>(lists: &'a Lists, schema: &[Field]) -> FieldLists<'a> {
+    let mut found = FieldLists::new();
+    for (name, list) in lists {
+        found.entry(canonical(name, schema)).or_default().push(list);
+    }
+    found
+}
+
+fn check_denied(denied: &FieldLists<'_>, given: &BTreeMap<String, &Value>) -> Result<(), String> {
+    for (name, value) in given {
+        let mut lists = denied.get(name).into_iter().flatten();
+        if lists.any(|list| list.is_empty() || holds_any(value, list)) {
+            return Err(format!("with parameter {}, or not with this value of it", quoted(name)));
+        }
+    }
+    Ok(())
+}
+
+fn check_allowed(allowed: &FieldLists<'_>, given: &BTreeMap<String, &Value>) -> Result<(), String> {
+    if allowed.is_empty() {
+        return Ok(());
+    }
+    for (name, value) in given {
+        let Some(lists) = allowed.get(name).or_else(|| allowed.get("*")) else {
+            return Err(format!("with parameter {}, which its policy does not list", quoted(name)));
+        };
+        if !lists.iter().any(|list| list.is_empty() || holds_only(value, list)) {
+            return Err(format!("with this value of parameter {}; its policy lists others", quoted(name)));
+        }
+    }
+    Ok(())
+}
+
+/// A list without values allows or denies any value, so it wins over one with values.
+fn merge_lists(lists: &mut Lists, other: &Lists) {
+    for (name, values) in other {
+        match lists.get_mut(name) {
+            Some(known) if known.is_empty() || values.is_empty() => known.clear(),
+            Some(known) => known.extend(values.iter().cloned()),
+            None => {
+                lists.insert(name.clone(), values.clone());
+            }
+        }
+    }
+}
+
+/// The lower-case canonical name of a field that somebody calls `name`.
+fn canonical(name: &str, schema: &[Field]) -> String {
+    let is_name = |known: &String| known.eq_ignore_ascii_case(name);
+    let field = schema.iter().find(|field| is_name(&field.name) || field.aliases.iter().any(is_name));
+    field.map_or(name, |field| &field.name).to_lowercase()
+}
+
+/// Whether everything in `asked` is listed. An empty list is not: it often means "no restriction" to its endpoint.
+fn holds_only(asked: &Value, list: &[Value]) -> bool {
+    if is_listed(asked, list) {
+        return true;
+    }
+    match asked {
+        Value::Array(items) => !items.is_empty() && items.iter().all(|item| is_listed(item, list)),
+        Value::Object(entries) => !entries.is_empty() && entries.iter().all(|entry| is_listed(&pair(entry), list)),
+        _ => false,
+    }
+}
+
+/// Whether anything in `asked` is listed, however deep it stands.
+fn holds_any(asked: &Value, list: &[Value]) -> bool {
+    if is_listed(asked, list) {
+        return true;
+    }
+    match asked {
+        Value::Array(items) => items.iter().any(|item| holds_any(item, list)),
+        Value::Object(entries) => entries.iter().any(|entry| holds_any(entry.1, list) || is_listed(&pair(entry), list)),
+        _ => false,
+    }
+}
+
+/// An entry of a map as policies and clients also write it: `key=value`.
+fn pair((key, value): (&String, &Value)) -> Value {
+    scalar(value).map_or(Value::Null, |text| format!("{key}={text}").into())
+}
+
+fn is_listed(asked: &Value, list: &[Value]) -> bool {
+    list.iter().any(|written| is_same(asked, written))
+}
+
+/// Whether a value of a request is what a policy wrote.
+fn is_same(asked: &Value, written: &Value) -> bool {
+    match (asked, written) {
+        (_, Value::String(any)) if any == "*" => true,
+        (Value::Bool(flag), _) => flag_of(written) == Some(*flag),
+        (Value::Number(asked), Value::Number(written)) => {
+            let fractional = asked.is_f64() || written.is_f64();
+            asked == written || fractional && asked.as_f64() == written.as_f64()
+        }
+        (Value::Number(number), Value::String(text)) => {
+            // A duration reaches policy as seconds, in whatever form it was sent.
+            let seconds = || number.as_u64().is_some_and(|seconds| duration::parse(text) == Ok(seconds));
+            matches_glob(text, &number.to_string()) || !text.is_empty() && seconds()
+        }
+        _ => match (scalar(asked), scalar(written)) {
+            (Some(asked), Some(written)) => matches_glob(&written, &asked),
+            _ => asked == written,
+        },
+    }
+}
+
+/// The flag that a policy means, in any form in which a client may send it.
+fn flag_of(written: &Value) -> Option<bool> {
+    match scalar(written)?.to_lowercase().as_str() {
+        "1" | "t" | "true" => Some(true),
+        "0" | "f" | "false" | "" => Some(false),
+        _ => None,
+    }
+}
+
+/// Text, number or flag written out.
+fn scalar(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        Value::Number(number) => Some(Cow::Owned(number.to_string())),
+        Value::Bool(flag) => Some(Cow::Owned(flag.to_string())),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// A `*` in front and at the end stands for any text; elsewhere it is a star.
+fn matches_glob(pattern: &str, text: &str) -> bool {
+    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+        (Some(middle), Some(_)) => text.contains(middle.strip_suffix('*').unwrap_or(middle)),
+        (Some(end), None) => text.ends_with(end),
+        (None, Some(start)) => text.starts_with(start),
+        (None, None) => text == pattern,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "tests fail by panicking"
+    )]
+
+    use super::*;
+    use serde_json::json;
+
+    fn map(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    fn lists(value: Value) -> Lists {
+        map(value).into_iter().map(|(name, list)| (name, list.as_array().unwrap().clone())).collect()
+    }
+
+    fn allowed(value: Value) -> Constraints {
+        Constraints { allowed: lists(value), ..Constraints::default() }
+    }
+
+    fn denied(value: Value) -> Constraints {
+        Constraints { denied: lists(value), ..Constraints::default() }
+    }
+
+    fn passes(constraints: &Constraints, fields: Value) -> bool {
+        constraints.check(&map(fields), &[]).is_ok()
+    }
+
+    fn schema() -> Vec<Field> {
+        let field = |value: Value| serde_json::from_value(value).unwrap();
+        vec![
+            field(json!({"name": "cluster_host", "kind": "string", "aliases": ["kubernetes_host"], "about": ""})),
+            field(json!({"name": "ttl", "kind": "duration", "about": ""})),
+        ]
+    }
+
+    #[test]
+    fn no_constraints_allow_everything() {
+        assert!(passes(&Constraints::default(), json!({"a": 1, "b": [2]})));
+    }
+
+    #[test]
+    fn required_parameters_must_be_there_in_any_case_and_not_null() {
+        let rule = Constraints { required: ["ttl".to_owned()].into(), ..Constraints::default() };
+        assert!(passes(&rule, json!({"TTL": "1h"})));
+        assert!(!passes(&rule, json!({"ttl": null})));
+        assert!(rule.check(&Map::new(), &[]).unwrap_err().contains("without parameter \"ttl\""));
+    }
+
+    #[test]
+    fn a_request_without_parameters_meets_allowed_and_denied() {
+        for rule in [allowed(json!({"a": ["x"]})), denied(json!({"*": []}))] {
+            assert!(passes(&rule, json!({})));
+            assert!(passes(&rule, json!({"b": null})));
+        }
+    }
+
+    #[test]
+    fn only_listed_parameters_with_listed_values_are_allowed() {
+        let rule = allowed(json!({"a": ["x", "y*"], "b": []}));
+        assert!(passes(&rule, json!({"a": "x", "b": {"any": "thing"}})));
+        assert!(passes(&rule, json!({"A": "yes"})));
+        assert!(!passes(&rule, json!({"a": "z"})));
+        assert!(!passes(&rule, json!({"a": "x", "c": 1})));
+    }
+
+    #[test]
+    fn the_star_parameter_stands_for_all_that_are_not_named() {
+        let rule = allowed(json!({"a": ["x"], "*": []}));
+        assert!(passes(&rule, json!({"a": "x", "other": 1})));
+        assert!(!passes(&rule, json!({"a": "y", "other": 1})));
+        let narrow = allowed(json!({"*": ["x"]}));
+        assert!(passes(&narrow, json!({"any": "x"})));
+        assert!(!passes(&narrow, json!({"any": "y"})));
+    }
+
+    #[test]
+    fn denied_wins_over_allowed() {
+        let both = Constraints { allowed: lists(json!({"*": []})), ..denied(json!({"a": ["x"], "b": []})) };
+        assert!(passes(&both, json!({"a": "y", "c": 1})));
+        assert!(!passes(&both, json!({"a": "x"})));
+        assert!(!passes(&both, json!({"b": "anything"})));
+        assert!(!passes(&denied(json!({"*": ["x"]})), json!({"a": "y"})));
+    }
+
+    #[test]
+    fn lists_are_compared_element_by_element() {
+        let rule = allowed(json!({"a": ["x", "y"]}));
+        assert!(passes(&rule, json!({"a": ["x", "y", "x"]})));
+        assert!(!passes(&rule, json!({"a": ["x", "z"]})));
+        let rule = denied(json!({"a": ["x", "y"]}));
+        assert!(passes(&rule, json!({"a": ["z"]})));
+        assert!(!passes(&rule, json!({"a": ["z", "x"]})));
+        assert!(!passes(&rule, json!({"a": [["z", ["y"]]]})), "nesting hides nothing");
+    }
+
+    #[test]
+    fn an_empty_list_is_no_listed_value_unless_it_is_written() {
+        assert!(!passes(&allowed(json!({"cidrs": ["10.0.0.0/8"]})), json!({"cidrs": []})));
+        assert!(passes(&allowed(json!({"cidrs": ["10.0.0.0/8", []]})), json!({"cidrs": []})));
+        assert!(passes(&allowed(json!({"cidrs": []})), json!({"cidrs": []})));
+    }
+
+    #[test]
+    fn maps_are_compared_by_key_and_value() {
+        let rule = allowed(json!({"meta": ["env=test", "team=*"]}));
+        assert!(passes(&rule, json!({"meta": {"env": "test", "team": "a"}})));
+        assert!(!passes(&rule, json!({"meta": {"env": "production"}})));
+        assert!(!passes(&allowed(json!({"meta": ["test"]})), json!({"meta": {"role": "test"}})));
+        assert!(!passes(&denied(json!({"meta": ["production"]})), json!({"meta": {"env": "production"}})));
+        assert!(!passes(&denied(json!({"meta": ["env=production"]})), json!({"meta": {"env": "production"}})));
+    }
+
+    #[test]
+    fn scalars_are_the_same_in_every_form_a_client_may_send() {
+        for (asked, written) in [
+            (json!(3600), json!("1h")),
+            (json!(3600), json!("3600s")),
+            (json!(3600), json!(3600)),
+            (json!(3600), json!(3600.0)),
+            (json!(3600), json!("36*")),
+            (json!("3600"), json!(3600)),
+            (json!(true), json!("True")),
+            (json!(true), json!(1)),
+            (json!(false), json!("0")),
+            (json!("true"), json!(true)),
+            (json!("abc"), json!("*c")),
+            (json!("abc"), json!("*b*")),
+            (json!({"x": 1}), json!("*")),
+        ] {
+            assert!(is_same(&asked, &written), "{asked} {written}");
+        }
+    }
+
+    #[test]
+    fn other_scalars_are_not_the_same() {
+        for (asked, written) in [
+            (json!(3600), json!("2h")),
+            (json!(0), json!("")),
+            (json!(-1), json!("1")),
+            (json!(9_007_199_254_740_993_u64), json!(9_007_199_254_740_992_u64)),
+            (json!(true), json!("false")),
+            (json!("abc"), json!("a*c")),
+            (json!("ABC"), json!("abc")),
+            (json!(""), json!("a*")),
+            (json!({"x": 1}), json!("x*")),
+        ] {
+            assert!(!is_same(&asked, &written), "{asked} {written}");
+        }
+    }
+
+    #[test]
+    fn an_alias_in_the_policy_constrains_the_field_behind_it() {
+        let check = |rule: &Constraints, fields: Value| rule.check(&map(fields), &schema()).is_ok();
+        assert!(!check(&denied(json!({"kubernetes_host": []})), json!({"cluster_host": "a"})));
+        assert!(!check(&denied(json!({"cluster_host": []})), json!({"kubernetes_host": "a"})));
+        let both = allowed(json!({"kubernetes_host": ["a"], "cluster_host": ["b"]}));
+        assert!(check(&both, json!({"cluster_host": "a"})) && check(&both, json!({"cluster_host": "b"})));
+        assert!(!check(&both, json!({"cluster_host": "c"})));
+        let required = Constraints { required: ["kubernetes_host".to_owned()].into(), ..Constraints::default() };
+        assert!(check(&required, json!({"cluster_host": "a"})));
+    }
+
+    #[test]
+    fn merging_joins_values_and_any_value_wins() {
+        let mut rule = allowed(json!({"a": ["x"], "b": ["x"]}));
+        rule.merge(&Constraints {
+            required: ["r".to_owned()].into(),
+            ..allowed(json!({"a": ["y"], "b": [], "c": []}))
+        });
+        assert_eq!(rule.allowed, lists(json!({"a": ["x", "y"], "b": [], "c": []})));
+        rule.merge(&allowed(json!({"b": ["z"]})));
+        assert_eq!(rule.allowed.get("b").unwrap(), &Vec::<Value>::new());
+        assert!(rule.required.contains("r"));
+    }
+
+    #[test]
+    fn refusals_show_names_and_never_values() {
+        let fields = map(json!({"password": "hunter2"}));
+        for rule in [allowed(json!({"password": ["x"]})), denied(json!({"password": ["hunter2"]}))] {
+            let error = rule.check(&fields, &[]).unwrap_err();
+            assert!(error.contains("\"password\"") && !error.contains("hunter2"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! From a policy's text to its rules.
+//!
+//! The attack this file stops: a restriction that is written, accepted and not enforced. Whatever is not known here,
+//! and whatever would restrict by means that this build does not have, refuses the whole policy.
+
+use super::capability::Capability;
+use super::constraints::{Constraints, Lists};
+use super::pattern::Pattern;
+use super::spelling::hint;
+use bulkhead_wire::duration;
+use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::hcl::{self, Item, Node, SyntaxError};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// A policy that was understood completely.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// Canonical.
+    pub name: String,
+    /// In the order of the text; one pattern may stand in several.
+    pub rules: Vec<Rule>,
+}
+
+/// One `path "…" { … }`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Which paths it speaks of.
+    pub pattern: Pattern,
+    /// What it grants; alone, if it holds [`Capability::Deny`]. None is possible, and grants nothing.
+    pub capabilities: BTreeSet<Capability>,
+    /// What it says about parameters.
+    pub constraints: Constraints,
+    /// Shortest wrapping that a response must have, in seconds; 0 when not set.
+    pub min_wrapping_ttl: u64,
+    /// Longest wrapping that a response may have, in seconds; 0 when not set.
+    pub max_wrapping_ttl: u64,
+}
+
+/// Why a text is no policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyError {
+    /// Counted from 1.
+    pub line: usize,
+    /// What was wrong and what to write instead.
+    pub message: String,
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for PolicyError {}
+
+impl From<SyntaxError> for PolicyError {
+    fn from(error: SyntaxError) -> Self {
+        Self { line: error.line, message: format!("column {}: {}", error.column, error.message) }
+    }
+}
+
+impl From<PolicyError> for Failure {
+    /// 400, with the words that clients of this field look for in front.
+    fn from(error: PolicyError) -> Self {
+        Self::invalid(format!("failed to parse policy: {error}"))
+    }
+}
+
+impl Policy {
+    /// Reads `text`, which is HCL1 or JSON, as the policy `name`. A name inside the text has no effect.
+    ///
+    /// # Errors
+    /// The first thing that is not understood, or that could not be enforced, with its line.
+    pub fn parse(name: &str, text: &str) -> Result<Self, PolicyError> {
+        let mut rules = Vec::new();
+        for item in &hcl::parse(text)?.items {
+            match item.key.as_str() {
+                "path" => rules.push(rule(item)?),
+                "name" => {
+                    text_of(item)?;
+                }
+                other => {
+                    let hint = hint(other, &["path", "name"]);
+                    return Err(at(item, format!("unknown key {}{hint}", quoted(other))));
+                }
+            }
+        }
+        Ok(Self { name: name.to_owned(), rules })
+    }
+}
+
+fn rule(item: &Item) -> Result<Rule, PolicyError> {
+    let ([label], Node::Block(body)) = (item.labels.as_slice(), &item.value) else {
+        return Err(at(item, "a path is written as one pattern and a block, such as path \"database/creds/*\" { … }"));
+    };
+    let mut rule = Rule {
+        pattern: Pattern::parse(label).map_err(|why| at(item, why))?,
+        capabilities: BTreeSet::new(),
+        constraints: Constraints::default(),
+        min_wrapping_ttl: 0,
+        max_wrapping_ttl: 0,
+    };
+    let mut seen = BTreeSet::new();
+    for part in &body.items {
+        if !seen.insert(part.key.as_str()) {
+            return Err(at(part, format!("{} is given twice for one path; join the two", quoted(&part.key))));
+        }
+        apply(&mut rule, part)?;
+    }
+    if rule.capabilities.contains(&Capability::Deny) {
+        rule.capabilities = BTreeSet::from([Capability::Deny]);
+    }
+    if rule.max_wrapping_ttl != 0 && rule.max_wrapping_ttl < rule.min_wrapping_ttl {
+        return Err(at(item, "max_wrapping_ttl is shorter than min_wrapping_ttl; no request could meet both"));
+    }
+    Ok(rule)
+}
+
+const KEYS: &[&str] = &[
+    "capabilities",
+    "policy",
+    "allowed_parameters",
+    "denied_parameters",
+    "required_parameters",
+    "min_wrapping_ttl",
+    "max_wrapping_ttl",
+    "comment",
+];
+
+/// Puts what one key says into the rule.
+fn apply(rule: &mut Rule, item: &Item) -> Result<(), PolicyError> {
+    if !item.labels.is_empty() {
+        return Err(at(item, format!("{} takes no label; write {} = …", quoted(&item.key), item.key)));
+    }
+    match item.key.as_str() {
+        "capabilities" => {
+            for word in texts_of(item)? {
+                rule.capabilities.insert(capability(item, word)?);
+            }
+        }
+        "policy" => rule.capabilities.extend(legacy_word(item)?),
+        "allowed_parameters" => rule.constraints.allowed = lists_of(item)?,
+        "denied_parameters" => rule.constraints.denied = lists_of(item)?,
+        "required_parameters" => {
+            rule.constraints.required = texts_of(item)?.into_iter().map(str::to_lowercase).collect();
+        }
+        "min_wrapping_ttl" => rule.min_wrapping_ttl = seconds_of(item)?,
+        "max_wrapping_ttl" => rule.max_wrapping_ttl = seconds_of(item)?,
+        "comment" => {
+            text_of(item)?;
+        }
+        restriction @ ("mfa_methods"
+        | "control_group"
+        | "pagination_limit"
+        | "expiration"
+        | "list_scan_response_keys_filter_path") => {
+            let message = format!(
+                "{restriction} restricts access in a way that this build cannot enforce; remove it, and the access \
+                 that it should restrict with it"
+            );
+            return Err(at(item, message));
+        }
+        other => return Err(at(item, format!("unknown key {}{}", quoted(other), hint(other, KEYS)))),
+    }
+    Ok(())
+}
+
+fn capability(item: &Item, word: &str) -> Result<Capability, PolicyError> {
+    Capability::of_word(word).ok_or_else(|| {
+        let hint = hint(word, &Capability::ALL.map(Capability::word));
+        at(item, format!("unknown capability {}{hint}", quoted(word)))
+    })
+}
+
+/// The capabilities behind the word of older policies: `policy = "read"`.
+fn legacy_word(item: &Item) -> Result<Vec<Capability>, PolicyError> {
+    use Capability::{Create, Delete, Deny, List, Read, Sudo, Update};
+    let word = text_of(item)?;
+    match word {
+        "deny" => Ok(vec![Deny]),
+        "read" => Ok(vec![Read, List]),
+        "write" => Ok(vec![Create, Read, Update, Delete, List]),
+        "sudo" => Ok(vec![Create, Read, Update, Delete, List, Sudo]),
+        other => {
+            let hint = hint(other, &["deny", "read", "write", "sudo"]);
+            Err(at(item, format!("unknown value {} of policy{hint}", quoted(other))))
+        }
+    }
+}
+
+fn text_of(item: &Item) -> Result<&str, PolicyError> {
+    match &item.value {
+        Node::Text(text) => Ok(text),
+        other => Err(unlike(item, "a text", other)),
+    }
+}
+
+fn texts_of(item: &Item) -> Result<Vec<&str>, PolicyError> {
+    let Node::List(elements) = &item.value else {
+        return Err(unlike(item, "a list of texts", &item.value));
+    };
+    let texts = elements.iter().map(|element| match element {
+        Node::Text(text) => Ok(text.as_str()),
+        other => Err(unlike(item, "a list of texts", other)),
+    });
+    texts.collect()
+}
+
+/// Whole seconds, never negative.
+fn seconds_of(item: &Item) -> Result<u64, PolicyError> {
+    let value = match &item.value {
+        Node::Text(text) => Value::from(text.as_str()),
+        Node::Number(number) => Value::Number(number.clone()),
+        other => return Err(unlike(item, "a duration", other)),
+    };
+    duration::seconds(&value).map_err(|why| at(item, format!("{}: {why}", item.key)))
+}
+
+/// Values by parameter: `{ ttl = ["1h", 60], name = [] }`.
+fn lists_of(item: &Item) -> Result<Lists, PolicyError> {
+    const SHAPE: &str = "a block of lists, such as { ttl = [\"1h\"], name = [] }";
+    let Node::Block(body) = &item.value else {
+        return Err(unlike(item, SHAPE, &item.value));
+    };
+    let mut lists = Lists::new();
+    for parameter in &body.items {
+        let (Node::List(values), []) = (&parameter.value, parameter.labels.as_slice()) else {
+            return Err(unlike(item, SHAPE, &parameter.value));
+        };
+        let values = values.iter().map(|value| plain(parameter, value)).collect::<Result<_, _>>()?;
+        if lists.insert(parameter.key.to_lowercase(), values).is_some() {
+            return Err(at(parameter, format!("parameter {} is given twice; join the two", quoted(&parameter.key))));
+        }
+    }
+    Ok(lists)
+}
+
+/// A value that a parameter can be compared with.
+fn plain(item: &Item, node: &Node) -> Result<Value, PolicyError> {
+    match node {
+        Node::Text(text) => Ok(Value::from(text.as_str())),
+        Node::Number(number) => Ok(Value::Number(number.clone())),
+        Node::Bool(flag) => Ok(Value::Bool(*flag)),
+        Node::List(values) => values.iter().map(|value| plain(item, value)).collect(),
+        Node::Block(_) => Err(unlike(item, "a list of texts, numbers, flags or lists of them", node)),
+    }
+}
+
+fn unlike(item: &Item, expected: &str, got: &Node) -> PolicyError {
+    at(item, format!("{} is {expected}, not {}", quoted(&item.key), got.kind()))
+}
+
+fn at(item: &Item, message: impl Into<String>) -> PolicyError {
+    PolicyError { line: item.line, message: message.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "tests fail by panicking"
+    )]
+
+    use super::*;
+    use serde_json::json;
+
+    fn only_rule(text: &str) -> Rule {
+        let mut policy = Policy::parse("test", text).unwrap_or_else(|error| panic!("{error} in {text}"));
+        assert_eq!(policy.rules.len(), 1, "{text}");
+        policy.rules.remove(0)
+    }
+
+    fn words(text: &str) -> Vec<&'static str> {
+        only_rule(text).capabilities.into_iter().map(Capability::word).collect()
+    }
+
+    #[test]
+    fn everything_a_rule_can_say_is_kept() {
+        let rule = only_rule(
+            r#"
+            name = "other"
+            path "/database/creds/*" {
+                comment = "for the orders service"
+                capabilities = ["read", "update", "read"]
+                allowed_parameters = { "TTL" = ["1h", 60, true, ["a"]], "*" = [] }
+                denied_parameters { password = [] }
+                required_parameters = ["Name"]
+                min_wrapping_ttl = "1m"
+                max_wrapping_ttl = 90
+            }
+            "#,
+        );
+        assert_eq!(rule.pattern, Pattern::parse("database/creds/*").unwrap());
+        assert_eq!(rule.capabilities, BTreeSet::from([Capability::Read, Capability::Update]));
+        assert_eq!(rule.constraints.allowed["ttl"], [json!("1h"), json!(60), json!(true), json!(["a"])]);
+        assert!(rule.constraints.allowed["*"].is_empty() && rule.constraints.denied["password"].is_empty());
+        assert!(rule.constraints.required.contains("name"));
+        assert_eq!((rule.min_wrapping_ttl, rule.max_wrapping_ttl), (60, 90));
+    }
+
+    #[test]
+    fn json_and_hcl_say_the_same() {
+        let json = r#"{"path": {"a/*": {"capabilities": ["read"], "denied_parameters": {"x": ["y"]}}, "b": {}}}"#;
+        let hcl = r#"path "a/*" { capabilities = ["read"] denied_parameters = { x = ["y"] } } path "b" {}"#;
+        assert_eq!(Policy::parse("p", json).unwrap(), Policy::parse("p", hcl).unwrap());
+    }
+
+    #[test]
+    fn legacy_words_stand_for_capabilities() {
+        assert_eq!(words(r#"path "x" { policy = "deny" }"#), ["deny"]);
+        assert_eq!(words(r#"path "x" { policy = "read" }"#), ["list", "read"]);
+        assert_eq!(words(r#"path "x" { policy = "write" }"#), ["create", "delete", "list", "read", "update"]);
+        assert_eq!(words(r#"path "x" { policy = "sudo" }"#), ["create", "delete", "list", "read", "sudo", "update"]);
+        assert_eq!(words(r#"path "x" { policy = "read" capabilities = ["patch"] }"#), ["list", "patch", "read"]);
+    }
+
+    #[test]
+    fn deny_leaves_nothing_beside_it() {
+        assert_eq!(words(r#"path "x" { capabilities = ["read", "deny", "sudo"] }"#), ["deny"]);
+        assert_eq!(words(r#"path "x" { policy = "write" capabilities = ["deny"] }"#), ["deny"]);
+    }
+
+    #[test]
+    fn words_of_other_editions_are_kept() {
+        assert_eq!(
+            words(r#"path "x" { capabilities = ["subscribe", "recover", "scan"] }"#),
+            ["recover", "scan", "subscribe"]
+        );
+    }
+
+    #[test]
+    fn a_policy_may_be_empty_and_may_name_a_pattern_twice() {
+        assert_eq!(Policy::parse("p", "").unwrap().rules, []);
+        assert_eq!(Policy::parse("p", "path \"x\" {}\npath \"/x\" {}").unwrap().rules.len(), 2);
+    }
+
+    #[test]
+    fn every_refusal_names_the_line_and_the_remedy() {
+        for (text, line, part) in [
+            ("path \"x\" {\n capabilites = []\n}", 2, "did you mean \"capabilities\"?"),
+            ("\npath \"x\" {\n capabilities = [\"raed\"]\n}", 3, "unknown capability \"raed\"; did you mean \"read\"?"),
+            ("path \"x\" { capabilities = [\"Read\"] }", 1, "did you mean \"read\"?"),
+            ("path \"x\" { capabilities = [\"root\"] }", 1, "unknown capability \"root\""),
+            ("paths \"x\" {}", 1, "unknown key \"paths\"; did you mean \"path\"?"),
+            ("path {}", 1, "one pattern and a block"),
+            ("path \"x\" \"y\" {}", 1, "one pattern and a block"),
+            ("path = \"x\"", 1, "one pattern and a block"),
+            ("{\"path\": {\"x\": {}, \"y\": 1}}", 1, "one pattern and a block"),
+            ("{\"path\": \n[{\"capabilities\": []}]}", 1, "one pattern and a block"),
+            ("path \"x\" { capabilities = \"read\" }", 1, "is a list of texts, not text"),
+            ("path \"x\" { capabilities = [1] }", 1, "is a list of texts, not a number"),
+            ("path \"x\" { capabilities \"y\" {} }", 1, "takes no label"),
+            ("path \"x\" {\n capabilities = [\"deny\"]\n capabilities = [\"read\"] }", 3, "given twice"),
+            ("{\"path\": {\"x\": {\n\"policy\": \"deny\",\n\"policy\": \"read\"}}}", 3, "given twice"),
+            ("path \"x\" { policy = \"admin\" }", 1, "unknown value \"admin\" of policy"),
+            ("path \"x\" { policy = true }", 1, "is a text, not true or false"),
+            ("path \"x\" { allowed_parameters = [\"a\"] }", 1, "is a block of lists"),
+            ("path \"x\" { allowed_parameters = { a = \"b\" } }", 1, "is a block of lists"),
+            ("path \"x\" { allowed_parameters { \"a\" \"b\" {} } }", 1, "is a block of lists"),
+            ("path \"x\" { denied_parameters = { a = [{}] } }", 1, "not a block"),
+            ("path \"x\" { denied_parameters = {\n A = []\n a = [1] } }", 3, "given twice"),
+            ("path \"x\" { required_parameters = [true] }", 1, "is a list of texts"),
+            ("path \"x\" { min_wrapping_ttl = \"soon\" }", 1, "min_wrapping_ttl"),
+            ("path \"x\" { max_wrapping_ttl = -1 }", 1, "max_wrapping_ttl"),
+            ("path \"x\" { min_wrapping_ttl = \"2h\" max_wrapping_ttl = \"1h\" }", 1, "shorter than"),
+            ("path \"a*b\" {}", 1, "only at the end"),
+            ("\npath \"a/{{identity.entity.id}}\" {}", 2, "templates need identities"),
+            ("path \"x\" {", 1, "column 10: the block that opens here"),
+        ] {
+            let error = Policy::parse("p", text).expect_err(text);
+            assert!(error.message.contains(part), "{text:?} gave {error}");
+            assert_eq!(error.line, line, "{text:?} gave {error}");
+        }
+    }
+
+    #[test]
+    fn restrictions_that_cannot_be_enforced_refuse_the_policy() {
+        for text in [
+            "path \"x\" { mfa_methods = [\"a\"] }",
+            "path \"x\" { control_group = { max_ttl = \"1h\" } }",
+            "path \"x\" { pagination_limit = 10 }",
+            "path \"x\" { expiration = \"2030-01-01T00:00:00Z\" }",
+            "path \"x\" { list_scan_response_keys_filter_path = \"a\" }",
+        ] {
+            let error = Policy::parse("p", text).expect_err(text);
+            assert!(error.message.contains("cannot enforce"), "{error}");
+        }
+    }
+
+    #[test]
+    fn as_a_failure_it_is_a_bad_request_with_the_known_words() {
+        let failure = Failure::from(Policy::parse("p", "x = 1").unwrap_err());
+        assert_eq!(failure.kind.status(), 400);
+        assert!(failure.message.starts_with("failed to parse policy: line 1: unknown key \"x\""), "{failure}");
+    }
+}

@@ -1,0 +1,195 @@
+//! Path patterns of rules: what they may look like, what they match, and which of two is the closer one.
+//!
+//! The attack this file stops: a pattern that reads like a restriction and matches nothing. A `*` in the middle or a
+//! `+` inside a segment would be such a pattern, and so would a template whose identity this build cannot know.
+
+use bulkhead_wire::failure::quoted;
+use std::cmp::Reverse;
+
+/// A pattern, ordered from the loosest to the closest: the order of the fields is the priority of `spec/core.md` §3.2.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pattern {
+    /// Bytes before the first `+` or `*`: the later it stands, the closer the pattern.
+    certain: usize,
+    /// Does not end in `*`.
+    closed: bool,
+    /// Segments that are `+`.
+    plus: Reverse<usize>,
+    length: usize,
+    /// Without a `/` in front and without the `*` at the end.
+    body: String,
+}
+
+impl Pattern {
+    /// Reads the label of a rule. One `/` in front is dropped.
+    ///
+    /// # Errors
+    /// What cannot match as it looks, and what to write instead.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let path = text.strip_prefix('/').unwrap_or(text);
+        let (body, closed) = path.strip_suffix('*').map_or((path, true), |body| (body, false));
+        if let Some(why) = fault(path, body) {
+            return Err(format!("path {} {why}", quoted(text)));
+        }
+        let is_plus = |segment: &&str| *segment == "+";
+        Ok(Self {
+            certain: body.find('+').unwrap_or(body.len()),
+            closed,
+            plus: Reverse(body.split('/').filter(is_plus).count()),
+            length: body.len(),
+            body: body.to_owned(),
+        })
+    }
+
+    /// Whether it is one path and no more.
+    pub(super) fn is_exact(&self) -> bool {
+        self.closed && self.plus == Reverse(0)
+    }
+
+    /// The path of an exact pattern, and what stands before the `*` of another.
+    pub(super) fn into_body(self) -> String {
+        self.body
+    }
+
+    /// Whether `path` falls under it. The path of a list operation ends in `/`, so that its last segment is empty;
+    /// `+` takes that one too, as policies of this field expect.
+    pub(super) fn matches(&self, path: &str) -> bool {
+        if self.plus == Reverse(0) {
+            return if self.closed { path == self.body } else { path.starts_with(&self.body) };
+        }
+        let mut segments = path.split('/');
+        let mut parts = self.body.split('/').peekable();
+        while let Some(part) = parts.next() {
+            let Some(segment) = segments.next() else { return false };
+            if !self.closed && parts.peek().is_none() {
+                return segment.starts_with(part);
+            }
+            if part != "+" && part != segment {
+                return false;
+            }
+        }
+        segments.next().is_none()
+    }
+}
+
+/// What is wrong with a pattern, to stand behind the pattern. `body` is `path` without its `*`.
+fn fault(path: &str, body: &str) -> Option<&'static str> {
+    let is_mixed = |segment: &str| segment.contains('+') && segment != "+";
+    if path.is_empty() {
+        Some("is empty; name a path such as \"database/creds/orders\"")
+    } else if path.contains("{{") {
+        Some("holds a template; templates need identities, which this build does not have; write the path out")
+    } else if path.chars().any(char::is_control) {
+        Some("holds a control character, which no path has; remove it")
+    } else if path.contains("+*") {
+        Some("holds \"+*\"; write \"+/*\" for everything below a segment, or \"*\"")
+    } else if body.contains('*') {
+        Some("has \"*\" before its end, where it would match nothing; use \"+\" for one segment, \"*\" only at the end")
+    } else if body.split('/').any(is_mixed) {
+        Some("has \"+\" inside a segment; \"+\" stands for one whole segment, as in \"database/+/orders\"")
+    } else if body.starts_with('/') || body.contains("//") {
+        Some("has an empty segment, which no path has; remove a \"/\"")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "tests fail by panicking"
+    )]
+
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        Pattern::parse(text).unwrap()
+    }
+
+    #[test]
+    fn what_a_pattern_matches() {
+        for (text, path, expected) in [
+            ("a/b", "a/b", true),
+            ("a/b", "a/b/", false),
+            ("/a/b", "a/b", true),
+            ("a/b", "a/bc", false),
+            ("a/*", "a/b/c", true),
+            ("a/*", "a/", true),
+            ("a/*", "a", false),
+            ("a*", "abc/d", true),
+            ("*", "anything/at/all", true),
+            ("+", "a", true),
+            ("+", "a/b", false),
+            ("a/+/c", "a/b/c", true),
+            ("a/+/c", "a/c", false),
+            ("a/+/c", "a/b/b/c", false),
+            ("a/+/c", "a/b/c/d", false),
+            ("a/+", "a/", true),
+            ("a/+", "a", false),
+            ("+/b", "a/b", true),
+            ("+/+", "a/b", true),
+            ("a/+/*", "a/b/", true),
+            ("a/+/*", "a/b", false),
+            ("a/+/c*", "a/b/cd/e", true),
+            ("a/+/c*", "a/b/d", false),
+            ("a/+/c/d*", "a/b/x/d", false),
+        ] {
+            assert_eq!(pattern(text).matches(path), expected, "{text} {path}");
+        }
+    }
+
+    /// `spec/core.md` §3.2 row by row: the first is the closer one.
+    #[test]
+    fn the_closer_pattern_is_the_greater_one() {
+        for (close, loose, rule) in [
+            ("foo/bar/+/baz", "foo/+/bar/baz", "the wildcard stands later"),
+            ("foo/a*", "foo/+", "the wildcard stands later"),
+            ("foo/bar/*", "foo/*", "the wildcard stands later"),
+            ("foo/+", "foo/*", "without a star at the end"),
+            ("foo/+/bar", "foo/+/ba*", "without a star at the end"),
+            ("foo/+/+", "foo/+/very/long/prefix*", "without a star at the end"),
+            ("foo/+/bar", "foo/+/+", "fewer plus segments"),
+            ("foo/+/b", "foo/+/+/bar", "fewer plus segments"),
+            ("foo/+/ba*", "foo/+/+/bar*", "fewer plus segments"),
+            ("foo/+/bar*", "foo/+/ba*", "longer"),
+            ("foo/+/b*", "foo/+/a*", "lexicographically greater"),
+        ] {
+            assert!(pattern(close) > pattern(loose), "{close} before {loose}: {rule}");
+        }
+    }
+
+    #[test]
+    fn a_leading_slash_makes_no_second_pattern() {
+        assert_eq!(pattern("/a/*"), pattern("a/*"));
+        assert_ne!(pattern("a/"), pattern("a"));
+    }
+
+    #[test]
+    fn patterns_that_would_match_nothing_are_refused_with_the_remedy() {
+        for (text, part) in [
+            ("", "is empty"),
+            ("/", "is empty"),
+            ("a/*/b", "only at the end"),
+            ("a**", "only at the end"),
+            ("**", "only at the end"),
+            ("a/+*", "write \"+/*\""),
+            ("+*", "write \"+/*\""),
+            ("a/b+/c", "one whole segment"),
+            ("a/+b", "one whole segment"),
+            ("a/++/b", "one whole segment"),
+            ("a//b", "empty segment"),
+            ("//a", "empty segment"),
+            ("a//*", "empty segment"),
+            ("a/{{identity.entity.id}}/*", "templates need identities"),
+            ("a/{{", "templates need identities"),
+            ("a\nb", "control character"),
+        ] {
+            let error = Pattern::parse(text).unwrap_err();
+            assert!(error.contains(part), "{text:?} gave {error}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Randomness for names that must not be guessed: tokens, lease ids, accessors, uuids.
+//!
+//! Every function fails only when the machine's random generator does, with a 500.
+#![allow(clippy::missing_errors_doc, reason = "said once, above")]
+
+use aws_lc_rs::rand;
+use bulkhead_wire::failure::Failure;
+use std::fmt::Write as _;
+
+const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// Bytes at or above it would favour the first letters of the alphabet.
+const UNBIASED: u8 = 248;
+
+/// `length` letters and digits, 5.95 bits each.
+pub fn base62(length: usize) -> Result<String, Failure> {
+    let mut text = String::with_capacity(length);
+    while text.len() < length {
+        let letters = bytes::<64>()?;
+        let usable = letters.iter().filter(|byte| **byte < UNBIASED);
+        let letters = usable.filter_map(|byte| BASE62.get(usize::from(byte % 62)));
+        text.extend(letters.take(length - text.len()).map(|letter| char::from(*letter)));
+    }
+    Ok(text)
+}
+
+/// Lower-case hexadecimal of `N` random bytes.
+pub fn hex<const N: usize>() -> Result<String, Failure> {
+    Ok(bytes::<N>()?.iter().fold(String::new(), |mut text, byte| {
+        // Writing into a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
+/// A version-4 UUID.
+pub fn uuid() -> Result<String, Failure> {
+    let number = u128::from_be_bytes(bytes::<16>()?);
+    let versioned = (number & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
+    let text = format!("{versioned:032x}");
+    let parts = [text.get(..8), text.get(8..12), text.get(12..16), text.get(16..20), text.get(20..)];
+    Ok(parts.into_iter().flatten().collect::<Vec<_>>().join("-"))
+}
+
+/// `N` random bytes.
+pub fn bytes<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut bytes = [0; N];
+    rand::fill(&mut bytes).map_err(|_| Failure::internal("the random generator of this machine failed"))?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_states_version_four_and_its_variant() {
+        let uuid = uuid().unwrap();
+        assert_eq!(uuid.len(), 36);
+        assert_eq!(uuid.as_bytes().get(14), Some(&b'4'));
+        assert!(matches!(uuid.as_bytes().get(19), Some(b'8' | b'9' | b'a' | b'b')), "{uuid}");
+    }
+
+    #[test]
+    fn base62_has_the_length_that_was_asked_and_never_repeats() {
+        let (one, other) = (base62(24).unwrap(), base62(24).unwrap());
+        assert_eq!(one.len(), 24);
+        assert!(one.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        assert_ne!(one, other);
+    }
+}

@@ -1,0 +1,182 @@
+//! What a plugin call costs: one read of a role by the official database engine, in a fresh instance.
+//!
+//! Counted: store, instance, the call with its host calls, drop. The role stands in the unit of work's own
+//! buffer, so that no disk is measured. Results go to the terminal and, as JSON, to `target/bench.json`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a benchmark stops by panicking and reports by printing"
+)]
+
+use async_trait::async_trait;
+use bulkhead_sandbox::contract::{Call, Caller, Mount, Outcome};
+use bulkhead_sandbox::{
+    Artefact, DatabasePlugin, Engine, Grants, Level, Limits, Neighbours, Reservation, Root, Sandbox, Scope,
+};
+use bulkhead_store::{Address, Index, Options, SealKey, Space, Store, Unit};
+use bulkhead_wire::failure::Failure;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const WARM_UP: usize = 5_000;
+const CALLS: usize = 50_000;
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let target = target();
+    let directory = target.join(format!("bench-store-{}", std::process::id()));
+    let bench = runtime.block_on(Bench::prepare(&target, &directory));
+    let bench = Arc::new(bench);
+    runtime.block_on(calls(Arc::clone(&bench), WARM_UP));
+    let mut times = runtime.block_on(calls(Arc::clone(&bench), CALLS));
+    times.sort_unstable();
+    let percentile = |share: usize| times[times.len() * share / 100].as_secs_f64() * 1e6;
+    let (p50, p99) = (percentile(50), percentile(99));
+    // Interleaved, because the machine is shared: one, two, one, two …
+    let (mut one, mut two) = (0.0_f64, 0.0_f64);
+    for _ in 0..3 {
+        one = one.max(throughput(&runtime, &bench, 1));
+        two = two.max(throughput(&runtime, &bench, 2));
+    }
+    println!("fresh instance, role read: p50 {p50:.1} µs (target 25), p99 {p99:.1} µs (target 60)");
+    println!("throughput: {one:.0} calls/s on one thread, {two:.0} on two: {:.2} times", two / one);
+    write(&target, &serde_json::json!({ "p50_us": p50, "p99_us": p99, "one_thread_per_s": one, "two_threads_per_s": two }));
+    drop(bench);
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+fn throughput(runtime: &tokio::runtime::Runtime, bench: &Arc<Bench>, tasks: usize) -> f64 {
+    let began = Instant::now();
+    runtime.block_on(async {
+        let running: Vec<_> = (0..tasks).map(|_| tokio::spawn(calls(Arc::clone(bench), CALLS / 2))).collect();
+        for task in running {
+            task.await.unwrap();
+        }
+    });
+    (tasks * (CALLS / 2)) as f64 / began.elapsed().as_secs_f64()
+}
+
+async fn calls(bench: Arc<Bench>, count: usize) -> Vec<Duration> {
+    let mut times = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (scope, unit) = (bench.scope(), bench.unit());
+        let began = Instant::now();
+        let done = bench.engine.handle(scope, unit, &bench.call).await;
+        times.push(began.elapsed());
+        assert!(matches!(done.result.unwrap().outcome, Outcome::Data(_)));
+    }
+    times
+}
+
+struct Bench {
+    store: Arc<Store>,
+    engine: Engine,
+    call: Call,
+    nobody: Arc<Nobody>,
+}
+
+impl Bench {
+    async fn prepare(target: &Path, directory: &Path) -> Self {
+        let store = Store::open(Options { directory: directory.to_path_buf() }, SealKey::generate().unwrap()).await.unwrap();
+        let sandbox = Sandbox::new(Arc::clone(&store)).unwrap();
+        let wasm = std::fs::read(target.join("plugins/database.wasm")).expect("run `make build` first");
+        let artefact = Artefact { wasm: wasm.leak(), compiled: None };
+        let engine = Engine::load(&sandbox, artefact, None).await.unwrap();
+        Self { store, engine, call: call(), nobody: Arc::new(Nobody) }
+    }
+
+    fn unit(&self) -> Unit {
+        let role = serde_json::json!({
+            "db_name": "orders",
+            "creation_statements": ["CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'"],
+            "revocation_statements": [], "renew_statements": [], "rollback_statements": [],
+            "default_ttl": 3600, "max_ttl": 86400, "credential_type": "password", "credential_config": {},
+        });
+        let mut unit = self.store.begin();
+        unit.put(Address::new(Space::Data, "mount/role/reader"), role.to_string().into_bytes(), Index::default());
+        unit
+    }
+
+    fn scope(&self) -> Scope {
+        Scope {
+            mount: "mount".into(),
+            grants: Arc::new(Grants::official("database/")),
+            limits: Limits::default(),
+            deadline: tokio::time::Instant::now() + Duration::from_secs(90),
+            neighbours: Arc::clone(&self.nobody) as Arc<dyn Neighbours>,
+            root: Arc::new(Root::default()),
+        }
+    }
+}
+
+fn call() -> Call {
+    Call {
+        id: "bench".into(),
+        operation: "read".into(),
+        route: "roles/{name}".into(),
+        captures: vec![("name".into(), "reader".into())],
+        fields: r#"{"name":"reader"}"#.into(),
+        resumed: false,
+        deadline: u64::MAX,
+        caller: Caller {
+            entity: String::new(),
+            display_name: "token".into(),
+            id: "caller".into(),
+            capabilities: vec!["read".into()],
+            remote_address: "127.0.0.1".into(),
+        },
+        mount: Mount {
+            path: "database/".into(),
+            accessor: "database_1".into(),
+            kind: "database".into(),
+            default_ttl: 3600,
+            max_ttl: 86400,
+            longest_lease: 86400,
+            options: Vec::new(),
+        },
+        ext: Vec::new(),
+    }
+}
+
+struct Nobody;
+
+#[async_trait]
+impl Neighbours for Nobody {
+    async fn password(&self, _policy: &str) -> Result<String, Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    fn database_plugin(&self, _name: &str, _version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<(), Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    async fn lease_count(&self, _lane: &str) -> Result<u32, Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    fn log(&self, _level: Level, plugin: &str, event: &str, pairs: &[(String, String)]) {
+        panic!("{plugin} logs {event}: {pairs:?}");
+    }
+}
+
+/// `<target>/release/deps/this` → `<target>`.
+fn target() -> PathBuf {
+    std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf()
+}
+
+/// Adds this benchmark's figures to the file that all benchmarks share.
+fn write(target: &Path, figures: &serde_json::Value) {
+    let path = target.join("bench.json");
+    let known = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let mut all: serde_json::Map<String, serde_json::Value> = known.unwrap_or_default();
+    all.insert("fresh_instance".into(), figures.clone());
+    std::fs::write(path, serde_json::to_vec_pretty(&all).unwrap()).unwrap();
+}

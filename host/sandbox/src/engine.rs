@@ -1,0 +1,113 @@
+//! The one wasmtime engine of the process, its settings, its epoch, and one linker a world.
+//!
+//! Settings follow two rules: nothing is on that a component of ours does not need, and a fresh
+//! instance costs no system call (pooling allocator, memory wiped in place, small guest stack).
+
+use crate::bindings::{database_plugin, secrets_engine};
+use crate::limits;
+use crate::sql::Pools;
+use crate::state::{CallState, Granted};
+use crate::wasi;
+use bulkhead_store::Store;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use wasmtime::component::Linker;
+use wasmtime::{
+    Config, Engine, InstanceAllocationStrategy, ModuleVersionStrategy, OptLevel, PoolingAllocationConfig,
+    WasmBacktraceDetails,
+};
+
+/// The sandbox of a process: engine, linkers, pools of outbound sessions, admission.
+pub struct Sandbox {
+    pub(crate) store: Arc<Store>,
+    pub(crate) engine: Engine,
+    pub(crate) secrets_engines: Linker<CallState>,
+    pub(crate) database_plugins: Linker<CallState>,
+    pub(crate) pools: Arc<Pools>,
+    pub(crate) admission: Arc<Semaphore>,
+}
+
+impl Sandbox {
+    /// Makes the engine and starts its epoch. Once a process: mixing types of two engines is a fault
+    /// class of its own. `store` gives store time and, call by call, units of work.
+    ///
+    /// # Errors
+    /// What wasmtime refuses, e.g. an address space too small for the pool.
+    pub fn new(store: Arc<Store>) -> Result<Arc<Self>, String> {
+        let engine = engine().map_err(|error| format!("the WebAssembly engine does not start: {error:#}"))?;
+        let linkers = linkers(&engine).map_err(|error| format!("the component linker: {error:#}"))?;
+        start_epoch(&engine)?;
+        let admission = Arc::new(Semaphore::new(limits::INSTANCES as usize));
+        let (secrets_engines, database_plugins) = linkers;
+        let pools = Arc::new(Pools::default());
+        Ok(Arc::new(Self { store, engine, secrets_engines, database_plugins, pools, admission }))
+    }
+
+    /// Closes every outbound session. For the end of the process.
+    pub async fn close(&self) {
+        self.pools.close_all().await;
+    }
+}
+
+/// An engine with our settings; also what `precompile` compiles with.
+pub(crate) fn engine() -> wasmtime::Result<Engine> {
+    let mut config = Config::new();
+    config
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool()))
+        .epoch_interruption(true)
+        .concurrency_support(false)
+        .cranelift_opt_level(OptLevel::Speed)
+        .memory_init_cow(true)
+        .max_wasm_stack(limits::GUEST_STACK_BYTES)
+        .async_stack_size(limits::HOST_STACK_BYTES)
+        .wasm_tail_call(false)
+        .wasm_relaxed_simd(false)
+        .wasm_multi_memory(false)
+        .wasm_memory64(false)
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
+        .wasm_backtrace_max_frames(NonZeroUsize::new(16));
+    // The default compares the major version only, so that code compiled by a patch release with a
+    // known miscompilation would still load.
+    config.module_version(ModuleVersionStrategy::Custom(concat!("bulkhead-", env!("CARGO_PKG_VERSION")).to_owned()))?;
+    Engine::new(&config)
+}
+
+fn pool() -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(limits::INSTANCES)
+        .total_core_instances(limits::INSTANCES * limits::CORE_INSTANCES_PER_INSTANCE)
+        .total_memories(limits::INSTANCES)
+        .total_tables(limits::INSTANCES * limits::TABLES_PER_INSTANCE)
+        .total_stacks(limits::INSTANCES)
+        .table_elements(limits::TABLE_ELEMENTS)
+        .max_memory_size(limits::MEMORY_CEILING_BYTES)
+        .linear_memory_keep_resident(limits::MEMORY_KEPT_RESIDENT_BYTES)
+        .table_keep_resident(limits::TABLE_KEPT_RESIDENT_BYTES);
+    pool
+}
+
+fn linkers(engine: &Engine) -> wasmtime::Result<(Linker<CallState>, Linker<CallState>)> {
+    let mut secrets_engines = Linker::new(engine);
+    wasi::add_to_linker(&mut secrets_engines)?;
+    secrets_engine::SecretsEngine::add_to_linker::<_, Granted>(&mut secrets_engines, |state| state)?;
+    let mut database_plugins = Linker::new(engine);
+    wasi::add_to_linker(&mut database_plugins)?;
+    database_plugin::DatabasePlugin::add_to_linker::<_, Granted>(&mut database_plugins, |state| state)?;
+    Ok((secrets_engines, database_plugins))
+}
+
+/// An ordinary thread, so that it moves on also when every worker of the runtime is busy in a guest.
+#[allow(clippy::disallowed_methods, reason = "it blocks this thread only, which does nothing else")]
+fn start_epoch(engine: &Engine) -> Result<(), String> {
+    let weak = engine.weak();
+    let tick = move || {
+        while let Some(engine) = weak.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            std::thread::sleep(limits::EPOCH_TICK);
+        }
+    };
+    let thread = std::thread::Builder::new().name("epoch".into()).spawn(tick);
+    thread.map(drop).map_err(|error| format!("the epoch thread does not start: {error}"))
+}

@@ -1,0 +1,48 @@
+//! The `clock` import: store time, and timers as rows of the call's unit of work.
+
+use crate::bindings::contract::Failure;
+use crate::bindings::secrets_engine::bulkhead::plugin::clock::Host;
+use crate::limits;
+use crate::state::{CallState, refusal};
+use bulkhead_store::{Address, Index, Space};
+use bulkhead_wire::failure::Failure as Refused;
+
+impl Host for CallState {
+    fn now(&mut self) -> wasmtime::Result<u64> {
+        self.enter()?;
+        Ok(self.sandbox.store.now())
+    }
+
+    fn schedule(&mut self, key: String, at: u64, lane: String) -> wasmtime::Result<Result<(), Failure>> {
+        self.enter()?;
+        Ok(schedule(self, &key, at, &lane))
+    }
+
+    fn cancel(&mut self, key: String) -> wasmtime::Result<Result<(), Failure>> {
+        self.enter()?;
+        Ok(cancel(self, &key))
+    }
+}
+
+fn schedule(state: &mut CallState, key: &str, at: u64, lane: &str) -> Result<(), Failure> {
+    let address = address(state, key)?;
+    let lane = format!("{}/{lane}", state.scope.mount);
+    // The body counts failed attempts; a timer that is scheduled anew starts from none.
+    let body = b"0".to_vec();
+    state.unit()?.put(address, body, Index { due: Some(at), lane, owner: String::new() });
+    Ok(())
+}
+
+fn cancel(state: &mut CallState, key: &str) -> Result<(), Failure> {
+    let address = address(state, key)?;
+    state.unit()?.delete(address);
+    Ok(())
+}
+
+fn address(state: &CallState, key: &str) -> Result<Address, Failure> {
+    if key.is_empty() || key.len() > limits::KEY_BYTES || key.chars().any(char::is_control) {
+        let message = format!("{key:?} is not a timer's key: 1 to 512 bytes of printable text");
+        return Err(refusal(&Refused::invalid(message)));
+    }
+    Ok(Address::new(Space::Timer, format!("{}/{key}", state.scope.mount)))
+}

@@ -1,0 +1,272 @@
+//! The `database` import: an engine reaches a database plugin through the host.
+//!
+//! Each nested call is a fresh instance with the secrets, the deadline and the effect mark of its root
+//! call, without storage, and with grants for the targets of the one connection that it is about.
+
+use crate::bindings::contract::Failure;
+use crate::bindings::database_plugin::exports::bulkhead::plugin::database_users;
+use crate::bindings::secrets_engine::bulkhead::plugin::database::{Connection, Host, Resolved};
+use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{Configured, Credential, NewUser, Refusal};
+use crate::call::{new_store, settle};
+use crate::component::{self, DatabasePlugin};
+use crate::state::{CallState, ConnectionKey, refusal};
+use bulkhead_wire::failure::{Failure as Refused, Kind};
+use std::sync::Arc;
+use wasmtime::Store;
+
+/// Runs one function of the nested plugin: `nested!(self, connection, call_verify(&settings))`.
+macro_rules! nested {
+    ($state:expr, $connection:expr, $function:ident($($argument:expr),*)) => {{
+        $state.enter()?;
+        match Nested::prepare($state, $connection).await {
+            Err(failure) => Ok(Err(refusal(&failure))),
+            Ok(mut nested) => {
+                let deadline = $state.scope.deadline;
+                let work = async {
+                    let instance = nested.plugin.pre.instantiate_async(&mut nested.store).await?;
+                    let users = instance.bulkhead_plugin_database_users();
+                    let done = users.$function(&mut nested.store, $($argument),*).await?;
+                    Ok(done)
+                };
+                let outcome = tokio::time::timeout_at(deadline, work).await;
+                Ok(nested.settle(outcome))
+            }
+        }
+    }};
+}
+
+impl Host for CallState {
+    fn resolve(&mut self, plugin: String, version: String) -> wasmtime::Result<Result<Resolved, Failure>> {
+        self.enter()?;
+        Ok(resolve(self, &plugin, &version).map_err(|failure| refusal(&failure)).map(|found| Resolved {
+            version: found.identity().version.clone(),
+            description: found.description_text.clone(),
+        }))
+    }
+
+    async fn configure(&mut self, connection: Connection) -> wasmtime::Result<Result<Configured, Failure>> {
+        nested!(self, &connection, call_configure(&connection.settings))
+    }
+
+    async fn check_statements(
+        &mut self,
+        connection: Connection,
+        statements: Vec<String>,
+    ) -> wasmtime::Result<Result<(), Failure>> {
+        nested!(self, &connection, call_check_statements(&connection.settings, &statements))
+    }
+
+    async fn verify(&mut self, connection: Connection) -> wasmtime::Result<Result<(), Failure>> {
+        nested!(self, &connection, call_verify(&connection.settings))
+    }
+
+    async fn plan_username(
+        &mut self,
+        connection: Connection,
+        display_name: String,
+        role_name: String,
+    ) -> wasmtime::Result<Result<String, Failure>> {
+        nested!(self, &connection, call_plan_username(&connection.settings, &display_name, &role_name))
+    }
+
+    async fn create_user(
+        &mut self,
+        connection: Connection,
+        user: NewUser,
+        statements: Vec<String>,
+        rollback: Vec<String>,
+    ) -> wasmtime::Result<Result<(), Failure>> {
+        keep_secret(self, &user.credential);
+        nested!(self, &connection, call_create_user(&connection.settings, &user, &statements, &rollback))
+    }
+
+    async fn change_credential(
+        &mut self,
+        connection: Connection,
+        username: String,
+        credential: Credential,
+        current: Option<Credential>,
+        statements: Vec<String>,
+    ) -> wasmtime::Result<Result<(), Failure>> {
+        keep_secret(self, &credential);
+        current.iter().for_each(|current| keep_secret(self, current));
+        let current = current.as_ref();
+        nested!(
+            self,
+            &connection,
+            call_change_credential(&connection.settings, &username, &credential, current, &statements)
+        )
+    }
+
+    async fn set_expiration(
+        &mut self,
+        connection: Connection,
+        username: String,
+        expires: u64,
+        statements: Vec<String>,
+    ) -> wasmtime::Result<Result<(), Failure>> {
+        nested!(self, &connection, call_set_expiration(&connection.settings, &username, expires, &statements))
+    }
+
+    async fn delete_user(
+        &mut self,
+        connection: Connection,
+        username: String,
+        statements: Vec<String>,
+    ) -> wasmtime::Result<Result<(), Failure>> {
+        nested!(self, &connection, call_delete_user(&connection.settings, &username, &statements))
+    }
+
+    async fn check_credential(
+        &mut self,
+        connection: Connection,
+        username: String,
+        credential: Credential,
+    ) -> wasmtime::Result<Result<Option<bool>, Failure>> {
+        keep_secret(self, &credential);
+        nested!(self, &connection, call_check_credential(&connection.settings, &username, &credential))
+    }
+
+    fn close(&mut self, name: String) -> wasmtime::Result<()> {
+        self.enter()?;
+        self.sandbox.pools.close(&self.scope.mount, &name);
+        Ok(())
+    }
+}
+
+fn resolve(state: &CallState, plugin: &str, version: &str) -> Result<Arc<DatabasePlugin>, Refused> {
+    state.scope.grants.database(plugin)?;
+    state.scope.neighbours.database_plugin(plugin, version)
+}
+
+fn keep_secret(state: &CallState, credential: &Credential) {
+    if let Credential::Password(password) = credential {
+        state.scope.root.secrets.add(password);
+    }
+}
+
+/// A nested call that is about to be made.
+struct Nested {
+    plugin: Arc<DatabasePlugin>,
+    store: Store<CallState>,
+    connection: String,
+}
+
+impl Nested {
+    async fn prepare(state: &mut CallState, connection: &Connection) -> Result<Self, Refused> {
+        let plugin = resolve(state, &connection.plugin, &connection.version)?;
+        keep_settings_secret(state, &plugin, &connection.settings);
+        let targets = targets(state, &plugin, connection).await?;
+        let mut store = Self::store(state, &plugin, targets);
+        let key = ConnectionKey { name: connection.name.clone(), generation: connection.generation };
+        store.data_mut().connection = Some(key);
+        Ok(Self { plugin, store, connection: connection.name.clone() })
+    }
+
+    fn store(state: &CallState, plugin: &DatabasePlugin, targets: Vec<String>) -> Store<CallState> {
+        let mut scope = state.scope.clone();
+        scope.grants = Arc::new(scope.grants.for_targets(targets));
+        new_store(CallState::new(&plugin.sandbox, scope, Arc::clone(&plugin.identity), None))
+    }
+
+    /// The result, a refusal told with the sentence that the plugin's description has for its code.
+    fn settle<T>(
+        self,
+        outcome: Result<wasmtime::Result<Result<T, Refusal>>, tokio::time::error::Elapsed>,
+    ) -> Result<T, Failure> {
+        let mut refused = None;
+        let outcome = outcome.map(|entered| {
+            entered.map(|done| {
+                done.map_err(|why| {
+                    let failure = worded(&self, &why);
+                    refused = Some(failure.clone());
+                    failure
+                })
+            })
+        });
+        let settled = settle(self.store.data(), outcome);
+        // `settle` keeps kind and message; the pairs that engines read travel beside them.
+        settled.map_err(|failure| match refused {
+            Some(refused) => Failure { message: failure.message, ..refused },
+            None => refusal(&failure),
+        })
+    }
+}
+
+/// What the connection will dial, found out once by the plugin's pure `configure`.
+async fn targets(
+    state: &mut CallState,
+    plugin: &DatabasePlugin,
+    connection: &Connection,
+) -> Result<Vec<String>, Refused> {
+    let identity = format!("{} {}", plugin.identity.digest, connection.settings);
+    let fingerprint = component::digest(identity.as_bytes());
+    if let Some(known) = state.sandbox.pools.known_targets(&fingerprint) {
+        return Ok(known);
+    }
+    let mut store = Nested::store(state, plugin, Vec::new());
+    let work = async {
+        let instance = plugin.pre.instantiate_async(&mut store).await?;
+        let users = instance.bulkhead_plugin_database_users();
+        // A refusal here is told by the call that follows; it only means that nothing may be dialled.
+        let configured = users.call_configure(&mut store, &connection.settings).await?;
+        Ok(Ok(configured.map(|configured| configured.targets).unwrap_or_default()))
+    };
+    let outcome = tokio::time::timeout_at(state.scope.deadline, work).await;
+    let found = settle(store.data(), outcome)?;
+    state.sandbox.pools.remember_targets(fingerprint, found.clone());
+    Ok(found)
+}
+
+/// The values of the settings that the plugin marks secret join the secrets of the call.
+fn keep_settings_secret(state: &CallState, plugin: &DatabasePlugin, settings: &str) {
+    let Ok(settings) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(settings) else { return };
+    for secret in bulkhead_wire::fields::secrets(&plugin.description().settings, &settings) {
+        state.scope.root.secrets.add(secret);
+    }
+}
+
+/// A refusal as a failure: the code decides the kind, the description has the words.
+fn worded(nested: &Nested, refused: &database_users::Refusal) -> Failure {
+    let description = nested.plugin.description();
+    let sentence = description.codes.get(&refused.code);
+    let unknown = format!("the database plugin refused with {:?}", refused.code);
+    let message = sentence.map_or(unknown, |sentence| fill(sentence, nested, refused));
+    let mut ext = refused.ext.clone();
+    ext.push(("code".to_owned(), refused.code.clone()));
+    ext.extend(refused.setting.iter().map(|setting| ("setting".to_owned(), setting.clone())));
+    ext.extend(refused.statement.iter().map(|index| ("statement".to_owned(), index.to_string())));
+    ext.extend(refused.vendor_code.iter().map(|code| ("vendor-code".to_owned(), code.clone())));
+    Failure { code: kind(&refused.code).code().to_owned(), message, retry_after: None, ext }
+}
+
+/// Mistakes and refusals of the database are the caller's to mend; what may pass by itself is not (decision P4).
+fn kind(code: &str) -> Kind {
+    match code {
+        "unreachable" => Kind::Unreachable,
+        "timed-out" => Kind::TimedOut,
+        "conflict" => Kind::Conflict,
+        "internal" => Kind::Internal,
+        _ => Kind::InvalidRequest,
+    }
+}
+
+/// Puts values into a sentence. One pass: a value that looks like a placeholder stays as it is.
+fn fill(sentence: &str, nested: &Nested, refused: &database_users::Refusal) -> String {
+    let mut out = String::new();
+    let mut rest = sentence;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, tail)) = after.split_once('}') else { break };
+        out.push_str(before);
+        match name {
+            "connection" => out.push_str(&format!("{:?}", nested.connection)),
+            "setting" => out.push_str(refused.setting.as_deref().unwrap_or("a setting")),
+            "vendor-code" => out.push_str(refused.vendor_code.as_deref().unwrap_or("none")),
+            "statement" => out.push_str(&refused.statement.map_or("?".to_owned(), |index| (index + 1).to_string())),
+            other => out.push_str(refused.ext.iter().find(|(key, _)| key == other).map_or("?", |(_, value)| value)),
+        }
+        rest = tail;
+    }
+    out.push_str(rest);
+    out
+}

@@ -1,0 +1,27 @@
+//! The `leases` import: reservations, written by core into the call's unit of work.
+
+use crate::bindings::contract::Failure;
+use crate::bindings::secrets_engine::bulkhead::plugin::leases::Host;
+use crate::neighbours::Reservation;
+use crate::state::{CallState, refusal};
+use std::sync::Arc;
+
+impl Host for CallState {
+    fn reserve(&mut self, tag: String, lane: String, internal: String) -> wasmtime::Result<Result<(), Failure>> {
+        self.enter()?;
+        let neighbours = Arc::clone(&self.scope.neighbours);
+        let reservation = Reservation { tag, lane, internal };
+        Ok(match self.unit() {
+            Ok(unit) => neighbours.reserve(unit, reservation).map_err(|failure| refusal(&failure)),
+            Err(refused) => Err(refused),
+        })
+    }
+
+    async fn count(&mut self, lane: String) -> wasmtime::Result<Result<u32, Failure>> {
+        self.enter()?;
+        if let Err(refused) = self.unit() {
+            return Ok(Err(refused));
+        }
+        Ok(self.scope.neighbours.lease_count(&lane).await.map_err(|failure| refusal(&failure)))
+    }
+}

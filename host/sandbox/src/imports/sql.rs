@@ -1,0 +1,118 @@
+//! The `sql` import: grant, vetted address, pool, and effects in a task of their own.
+//!
+//! The attack this file stops: a plugin that dials what its connection does not name. Every target is
+//! held against the grants of the nested call, which are the targets of this very connection.
+
+use crate::bindings::database_plugin::bulkhead::plugin::sql::{Failure, Host, Statement, Target};
+use crate::call::Effect;
+use crate::limits;
+use crate::neighbours::Level;
+use crate::sql::{PoolKey, Sessions, SqlFailure, failed};
+use crate::state::CallState;
+use std::future::Future;
+use std::sync::Arc;
+
+type Rows = Vec<Vec<Option<String>>>;
+
+impl Host for CallState {
+    async fn ping(&mut self, target: Target) -> wasmtime::Result<Result<(), Failure>> {
+        self.enter()?;
+        let done = async {
+            let sessions = sessions(self, &target, Effect::Safe).await?;
+            bounded(self, sessions.ping()).await
+        };
+        let done = done.await;
+        Ok(told(self, &target, done))
+    }
+
+    async fn query(
+        &mut self,
+        target: Target,
+        statement: String,
+        parameters: Vec<String>,
+    ) -> wasmtime::Result<Result<Rows, Failure>> {
+        self.enter()?;
+        let done = async {
+            let sessions = sessions(self, &target, Effect::Safe).await?;
+            bounded(self, sessions.query(&statement, &parameters)).await
+        };
+        let done = done.await;
+        Ok(told(self, &target, done))
+    }
+
+    async fn transact(&mut self, target: Target, statements: Vec<Statement>) -> wasmtime::Result<Result<(), Failure>> {
+        self.enter()?;
+        let done = match sessions(self, &target, Effect::Effect).await {
+            Ok(sessions) => effect(self, async move { sessions.transact(&statements).await }).await,
+            Err(failure) => Err(failure),
+        };
+        Ok(told(self, &target, done))
+    }
+
+    async fn execute(&mut self, target: Target, statement: Statement) -> wasmtime::Result<Result<(), Failure>> {
+        self.enter()?;
+        let done = match sessions(self, &target, Effect::Effect).await {
+            Ok(sessions) => effect(self, async move { sessions.execute(&statement).await }).await,
+            Err(failure) => Err(failure),
+        };
+        Ok(told(self, &target, done))
+    }
+}
+
+/// The sessions of the call's connection, after the grant was asked for every endpoint.
+async fn sessions(state: &mut CallState, target: &Target, mark: Effect) -> Result<Sessions, SqlFailure> {
+    for end in &target.endpoints {
+        let granted = state.scope.grants.sql(&target.driver, &end.host, end.port);
+        granted.map_err(|refused| failed("permission-denied", refused.message))?;
+    }
+    let Some(connection) = &state.connection else {
+        return Err(failed("permission-denied", "sql is for calls about a connection"));
+    };
+    state.scope.root.secrets.add(&target.password);
+    if mark == Effect::Effect && state.scope.left() < limits::EFFECT_TIME {
+        return Err(failed("timed-out", "too little time is left in this call to begin a change"));
+    }
+    let key = PoolKey::new(&state.scope.mount, &connection.name, connection.generation, target);
+    let sandbox = Arc::clone(&state.sandbox);
+    let sessions = bounded(state, sandbox.pools.sessions(key, target)).await?;
+    // From here on something outside may be read or changed.
+    state.scope.root.mark(mark);
+    Ok(sessions)
+}
+
+async fn bounded<T>(state: &mut CallState, work: impl Future<Output = Result<T, SqlFailure>>) -> Result<T, SqlFailure> {
+    let time = limits::EFFECT_TIME.min(state.scope.left());
+    tokio::time::timeout(time, work).await.unwrap_or_else(|_| Err(failed("timed-out", "the database took too long")))
+}
+
+/// Runs a change in a task of its own: a call that is cut does not cut it half-way.
+async fn effect(
+    state: &mut CallState,
+    work: impl Future<Output = Result<(), SqlFailure>> + Send + 'static,
+) -> Result<(), SqlFailure> {
+    let task = tokio::spawn(tokio::time::timeout(limits::EFFECT_TIME, work));
+    match task.await {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => Err(failed("timed-out", "the database took too long")),
+        Err(_) => Err(failed("unreachable", format!("the task of {} ended early", state.plugin.name))),
+    }
+}
+
+/// The result, with a failure told to the operator and scrubbed on its way to the plugin.
+fn told<T>(state: &CallState, target: &Target, done: Result<T, SqlFailure>) -> Result<T, SqlFailure> {
+    done.map_err(|mut failure| {
+        failure.message = state.scrub(&failure.message);
+        let pairs = [
+            ("connection".to_owned(), state.connection.as_ref().map(|key| key.name.clone()).unwrap_or_default()),
+            (
+                "target".to_owned(),
+                target.endpoints.iter().map(|end| format!("{}:{}", end.host, end.port)).collect::<Vec<_>>().join(","),
+            ),
+            ("cause".to_owned(), failure.code.clone()),
+            ("sqlstate".to_owned(), failure.sqlstate.clone().unwrap_or_default()),
+            ("detail".to_owned(), failure.message.clone()),
+        ];
+        state.scope.neighbours.log(Level::Warn, &state.plugin.title(), "sql-failed", &pairs);
+        failure
+    })
+}

@@ -1,0 +1,121 @@
+//! The `storage` import: the mount's own rows, inside the call's unit of work.
+//!
+//! The attack this file stops: a key that leaves the mount. Every key is checked and put below the
+//! mount's uuid here, and nowhere else.
+
+use crate::bindings::contract::Failure;
+use crate::bindings::secrets_engine::bulkhead::plugin::storage::Host;
+use crate::limits;
+use crate::state::{CallState, refusal};
+use bulkhead_store::{Address, Index, Space};
+use bulkhead_wire::failure::Failure as Refused;
+
+impl Host for CallState {
+    async fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<Vec<u8>>, Failure>> {
+        self.enter()?;
+        Ok(get(self, &key).await)
+    }
+
+    fn put(&mut self, key: String, value: Vec<u8>) -> wasmtime::Result<Result<(), Failure>> {
+        self.enter()?;
+        Ok(put(self, &key, value))
+    }
+
+    fn delete(&mut self, key: String) -> wasmtime::Result<Result<(), Failure>> {
+        self.enter()?;
+        Ok(delete(self, &key))
+    }
+
+    async fn keys(
+        &mut self,
+        prefix: String,
+        after: String,
+        limit: u32,
+    ) -> wasmtime::Result<Result<Vec<String>, Failure>> {
+        self.enter()?;
+        Ok(keys(self, &prefix, &after, limit).await)
+    }
+
+    async fn checkpoint(&mut self) -> wasmtime::Result<Result<(), Failure>> {
+        self.enter()?;
+        let done = match self.unit() {
+            Ok(unit) => unit.checkpoint().await,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        Ok(done.map_err(|fault| self.fault(fault)))
+    }
+}
+
+async fn get(state: &mut CallState, key: &str) -> Result<Option<Vec<u8>>, Failure> {
+    let address = address(state, key)?;
+    let record = state.unit()?.get(&address).await;
+    let record = record.map_err(|fault| state.fault(fault))?;
+    Ok(record.map(|record| record.body.to_vec()))
+}
+
+fn put(state: &mut CallState, key: &str, value: Vec<u8>) -> Result<(), Failure> {
+    let address = address(state, key)?;
+    if value.len() > limits::VALUE_BYTES {
+        return Err(invalid(format!("the value of {key:?} has {} bytes; a value has at most 1 MiB", value.len())));
+    }
+    state.unit()?.put(address, value, Index::default());
+    Ok(())
+}
+
+fn delete(state: &mut CallState, key: &str) -> Result<(), Failure> {
+    let address = address(state, key)?;
+    state.unit()?.delete(address);
+    Ok(())
+}
+
+async fn keys(state: &mut CallState, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure> {
+    if !prefix.is_empty() {
+        check(prefix.strip_suffix('/').unwrap_or(prefix))?;
+    }
+    if limit == 0 || limit > limits::KEYS_PER_LISTING {
+        return Err(invalid(format!("a listing of {limit} keys was asked for; ask for 1 to 1000")));
+    }
+    let prefix = below(&state.scope.mount, prefix);
+    let after = if after.is_empty() { String::new() } else { format!("{prefix}{after}") };
+    let found = state.unit()?.keys(Space::Data, &prefix, &after, limit).await;
+    let found = found.map_err(|fault| state.fault(fault))?;
+    Ok(found.iter().filter_map(|key| key.strip_prefix(&prefix)).map(str::to_owned).collect())
+}
+
+fn address(state: &CallState, key: &str) -> Result<Address, Failure> {
+    check(key)?;
+    Ok(Address::new(Space::Data, below(&state.scope.mount, key)))
+}
+
+/// The full key of a mount's row.
+fn below(mount: &str, key: &str) -> String {
+    format!("{mount}/{key}")
+}
+
+fn check(key: &str) -> Result<(), Failure> {
+    let printable = key.chars().all(|c| !c.is_control());
+    let whole = key.split('/').all(|segment| !matches!(segment, "" | "." | ".."));
+    if key.len() <= limits::KEY_BYTES && printable && whole {
+        return Ok(());
+    }
+    Err(invalid(format!(
+        "{key:?} is not a storage key: 1 to 512 bytes of printable text without empty, . or .. segments"
+    )))
+}
+
+fn invalid(message: String) -> Failure {
+    refusal(&Refused::invalid(message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_cannot_leave_its_mount() {
+        for key in ["", "..", "a/../b", "/a", "a/", "a//b", "./a", "a\0b", "a\nb", &"x".repeat(513)] {
+            assert!(check(key).is_err(), "{key:?} was taken for a key");
+        }
+        assert!(check("role/read-only").is_ok());
+    }
+}

@@ -1,0 +1,30 @@
+//! A component, its limits, and what it may reach.
+//!
+//! Knows wasmtime, the WIT bindings, limits, grants and outbound I/O. Never knows tokens, policies,
+//! leases or the URLs of our API: what it needs from above is one trait, [`Neighbours`].
+//!
+//! Start reading at [`call`]: one call, from fresh instance to answer.
+
+mod address;
+mod bindings;
+pub mod call;
+pub mod component;
+mod describe;
+mod engine;
+pub mod grants;
+mod imports;
+pub mod limits;
+mod neighbours;
+mod secrets;
+mod sql;
+mod state;
+mod wasi;
+
+pub use bindings::contract;
+pub use call::{Admission, Done, Effect, Root, Scope};
+pub use component::{Artefact, DatabasePlugin, Engine, precompile};
+pub use engine::Sandbox;
+pub use grants::Grants;
+pub use limits::Limits;
+pub use neighbours::{Level, Neighbours, Reservation};
+pub use secrets::SecretSet;

@@ -1,0 +1,75 @@
+//! What the sandbox needs from above, and the only way in which it asks.
+
+use crate::component::DatabasePlugin;
+use async_trait::async_trait;
+use bulkhead_store::Unit;
+use bulkhead_wire::failure::Failure;
+use std::sync::Arc;
+
+/// How urgent a log line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// For whoever develops the plugin.
+    Debug,
+    /// Worth knowing.
+    Info,
+    /// Worth acting on soon.
+    Warn,
+    /// Something failed.
+    Error,
+}
+
+impl Level {
+    /// The word in the log.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// A lease that a plugin writes down before the thing it will end exists.
+pub struct Reservation {
+    /// Unique in the call; the confirming secret carries it too.
+    pub tag: String,
+    /// The target whose troubles must not stall others.
+    pub lane: String,
+    /// JSON text that only the plugin reads.
+    pub internal: String,
+}
+
+/// Core, as one call sees it: made anew for each root call, so that it knows mount, caller and deadline.
+#[async_trait]
+pub trait Neighbours: Send + Sync {
+    /// A password by the named policy; empty means the default one.
+    ///
+    /// # Errors
+    /// `not-found` when there is no such policy.
+    async fn password(&self, policy: &str) -> Result<String, Failure>;
+
+    /// The database plugin that `name` and `version` choose; an empty version leaves it to the catalog.
+    ///
+    /// # Errors
+    /// `not-found`, with the plugins there are.
+    fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure>;
+
+    /// Writes a reservation into the call's unit of work.
+    ///
+    /// # Errors
+    /// `invalid-request` for a tag that is empty, too long or taken; `unsupported-operation` where the
+    /// call cannot hand out a lease.
+    fn reserve(&self, unit: &mut Unit, reservation: Reservation) -> Result<(), Failure>;
+
+    /// Leases of the mount that wait in `lane`, counted up to 10,000.
+    ///
+    /// # Errors
+    /// `unavailable` when the store does not answer.
+    async fn lease_count(&self, lane: &str) -> Result<u32, Failure>;
+
+    /// A line for the operator, already scrubbed.
+    fn log(&self, level: Level, plugin: &str, event: &str, pairs: &[(String, String)]);
+}

@@ -1,0 +1,161 @@
+//! Pools of database sessions that outlive the instances which use them.
+//!
+//! A pool belongs to one mount, connection, generation and target, so that no plugin can reach another
+//! one's sessions by naming them. Every field of a session is set here: nothing comes from the
+//! process's environment, a password file or the host's certificates.
+
+mod failure;
+mod session;
+
+pub(crate) use failure::{SqlFailure, failed};
+pub(crate) use session::Sessions;
+
+use crate::bindings::database_plugin::bulkhead::plugin::sql::Target;
+use crate::component;
+use crate::limits;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+
+/// What a pool belongs to.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PoolKey {
+    pub(crate) mount: String,
+    pub(crate) connection: String,
+    pub(crate) generation: u64,
+    /// Digest of the target, password included: another password is another pool.
+    target: String,
+}
+
+impl PoolKey {
+    pub(crate) fn new(mount: &str, connection: &str, generation: u64, target: &Target) -> Self {
+        let (mount, connection) = (mount.to_owned(), connection.to_owned());
+        Self { mount, connection, generation, target: fingerprint(target) }
+    }
+
+    fn is_of(&self, mount: &str, connection: &str) -> bool {
+        self.mount == mount && self.connection == connection
+    }
+}
+
+struct Entry {
+    sessions: Arc<OnceCell<Sessions>>,
+    used: Instant,
+}
+
+/// All pools of the process.
+#[derive(Default)]
+pub(crate) struct Pools {
+    entries: Mutex<BTreeMap<PoolKey, Entry>>,
+    targets: Mutex<BTreeMap<String, Vec<String>>>,
+}
+
+/// Connections whose targets are remembered; beyond it the memory is cleared.
+const REMEMBERED_TARGETS: usize = 10_000;
+
+impl Pools {
+    /// The sessions of `key`, opened by the first that asks while others wait for it.
+    pub(crate) async fn sessions(&self, key: PoolKey, target: &Target) -> Result<Sessions, SqlFailure> {
+        let cell = self.cell(&key);
+        let opened = cell.get_or_try_init(|| Sessions::open(target)).await;
+        if opened.is_err() {
+            self.forget_unopened(&key);
+        }
+        opened.cloned()
+    }
+
+    /// Closes the pools of a mount's connection.
+    pub(crate) fn close(&self, mount: &str, connection: &str) {
+        self.retire(|key, _| key.is_of(mount, connection));
+    }
+
+    pub(crate) async fn close_all(&self) {
+        let entries = std::mem::take(&mut *self.lock());
+        for entry in entries.into_values() {
+            if let Some(sessions) = entry.sessions.get() {
+                sessions.close().await;
+            }
+        }
+    }
+
+    /// What `settings` of a plugin will dial, where that was found out before.
+    pub(crate) fn known_targets(&self, fingerprint: &str) -> Option<Vec<String>> {
+        self.targets.lock().unwrap_or_else(PoisonError::into_inner).get(fingerprint).cloned()
+    }
+
+    pub(crate) fn remember_targets(&self, fingerprint: String, found: Vec<String>) {
+        let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        if targets.len() >= REMEMBERED_TARGETS {
+            targets.clear();
+        }
+        targets.insert(fingerprint, found);
+    }
+
+    fn cell(&self, key: &PoolKey) -> Arc<OnceCell<Sessions>> {
+        let now = Instant::now();
+        let mut entries = self.lock();
+        if let Some(entry) = entries.get_mut(key) {
+            entry.used = now;
+            return Arc::clone(&entry.sessions);
+        }
+        let cell = Arc::new(OnceCell::new());
+        entries.insert(key.clone(), Entry { sessions: Arc::clone(&cell), used: now });
+        drop(entries);
+        self.retire(|other, entry| {
+            let older = other.is_of(&key.mount, &key.connection) && other.generation < key.generation;
+            older || now.duration_since(entry.used) > limits::POOL_IDLE
+        });
+        cell
+    }
+
+    fn forget_unopened(&self, key: &PoolKey) {
+        let mut entries = self.lock();
+        if entries.get(key).is_some_and(|entry| !entry.sessions.initialized()) {
+            entries.remove(key);
+        }
+    }
+
+    /// Takes pools out of use; sessions that are lent finish what they do.
+    fn retire(&self, unwanted: impl Fn(&PoolKey, &Entry) -> bool) {
+        let mut entries = self.lock();
+        let retired: Vec<PoolKey> =
+            entries.iter().filter(|(key, entry)| unwanted(key, entry)).map(|(key, _)| key.clone()).collect();
+        for key in retired {
+            let sessions = entries.remove(&key).and_then(|entry| entry.sessions.get().cloned());
+            if let Some(sessions) = sessions {
+                tokio::spawn(async move { sessions.close().await });
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<PoolKey, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A digest of everything in a target; lengths keep neighbouring fields apart.
+fn fingerprint(target: &Target) -> String {
+    let mut text = String::new();
+    let pool = &target.pool;
+    let sizes = format!("{} {} {}", pool.max_connections, pool.connect_timeout, pool.max_lifetime);
+    let endpoints: Vec<String> = target.endpoints.iter().map(|end| format!("{} {}", end.host, end.port)).collect();
+    let tls = &target.tls;
+    let parts = [
+        Some(&target.driver),
+        Some(&target.database),
+        Some(&target.username),
+        Some(&target.password),
+        Some(&tls.mode),
+        tls.root_certificates.as_ref(),
+        tls.client_certificate.as_ref(),
+        tls.client_key.as_ref(),
+        Some(&sizes),
+    ];
+    for part in parts.into_iter().chain(endpoints.iter().map(Some)) {
+        let part = part.map_or("-", String::as_str);
+        text.push_str(&format!("{}:{part}", part.len()));
+    }
+    text.push_str(if target.writable { "writable" } else { "any" });
+    component::digest(text.as_bytes())
+}

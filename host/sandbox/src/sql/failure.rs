@@ -1,0 +1,58 @@
+//! What a database's refusal means: one code, the server's own code, and no text of a secret statement.
+
+use crate::bindings::database_plugin::bulkhead::plugin::sql;
+use sqlx::postgres::PgDatabaseError;
+
+/// A failure of the `sql` import.
+pub(crate) type SqlFailure = sql::Failure;
+
+/// A failure without a statement.
+pub(crate) fn failed(code: &str, message: impl Into<String>) -> SqlFailure {
+    SqlFailure { code: code.to_owned(), message: message.into(), statement: None, sqlstate: None }
+}
+
+/// What `error` means when it came from dialling or logging in.
+pub(crate) fn of_login(error: &sqlx::Error) -> SqlFailure {
+    let mut failure = of_statement(error, false);
+    let rejected = failure.sqlstate.as_deref().is_some_and(|state| state.starts_with("28") || state == "3D000");
+    if rejected {
+        "refused".clone_into(&mut failure.code);
+    }
+    failure
+}
+
+/// What `error` means when it came from a statement. `secret`: the server's text is left out.
+pub(crate) fn of_statement(error: &sqlx::Error, secret: bool) -> SqlFailure {
+    match error {
+        sqlx::Error::Database(database) => match database.try_downcast_ref::<PgDatabaseError>() {
+            Some(postgres) => of_postgres(postgres, secret),
+            None => failed("statement-failed", ""),
+        },
+        sqlx::Error::PoolTimedOut => failed("timed-out", "no session became free in time"),
+        sqlx::Error::PoolClosed => failed("unreachable", "the connection was changed or closed meanwhile"),
+        sqlx::Error::Io(io) => failed("unreachable", io.kind().to_string()),
+        sqlx::Error::Tls(_) => failed("unreachable", "TLS could not be agreed with the server"),
+        sqlx::Error::ColumnDecode { index, .. } => {
+            failed("invalid-request", format!("column {index} is not text: cast it with ::text"))
+        }
+        _ => failed("unreachable", "the session broke"),
+    }
+}
+
+fn of_postgres(error: &PgDatabaseError, secret: bool) -> SqlFailure {
+    let code = match error.code() {
+        "40001" | "40P01" => "conflict",
+        "XX000" if error.routine().is_some_and(is_concurrent_update) => "conflict",
+        "57014" => "timed-out",
+        "57P01" | "57P02" | "57P03" | "53300" => "unreachable",
+        _ => "statement-failed",
+    };
+    let message = if secret { String::new() } else { error.message().to_owned() };
+    SqlFailure { code: code.to_owned(), message, statement: None, sqlstate: Some(error.code().to_owned()) }
+}
+
+/// PostgreSQL tells "tuple concurrently updated" by an internal error; its text is translated, the
+/// routine's name is not.
+fn is_concurrent_update(routine: &str) -> bool {
+    matches!(routine, "simple_heap_update" | "simple_heap_delete")
+}

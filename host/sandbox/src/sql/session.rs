@@ -1,0 +1,231 @@
+//! One pool of PostgreSQL sessions: dialling a vetted address, and running statements on it.
+
+use super::failure::{SqlFailure, failed, of_login, of_statement};
+use crate::address::{self, Refused};
+use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Statement, Target};
+use crate::limits;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool, Postgres, Row as _,
+};
+use std::net::SocketAddr;
+use std::str::FromStr as _;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// A session that is not there after this time makes us look whether the server still listens, so that
+/// a database that is down is told at once instead of after the whole connect timeout.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// A pool, and the address that was vetted for it.
+#[derive(Clone)]
+pub(crate) struct Sessions {
+    pool: PgPool,
+    address: SocketAddr,
+    connect_timeout: Duration,
+}
+
+impl Sessions {
+    /// Tries the target's endpoints in order and opens a pool on the first that lets us in.
+    pub(crate) async fn open(target: &Target) -> Result<Self, SqlFailure> {
+        if target.driver != "postgres" {
+            return Err(failed("invalid-request", format!("there is no SQL driver {:?}", target.driver)));
+        }
+        let mut last = failed("invalid-request", "the target names no endpoint");
+        for endpoint in &target.endpoints {
+            match Self::open_at(target, endpoint).await {
+                Ok(sessions) => return Ok(sessions),
+                // A wrong password is wrong everywhere; asking the next server could lock the account.
+                Err(failure) if failure.code == "refused" => return Err(failure),
+                Err(failure) => last = failure,
+            }
+        }
+        Err(last)
+    }
+
+    async fn open_at(target: &Target, endpoint: &Endpoint) -> Result<Self, SqlFailure> {
+        let connect_timeout = Duration::from_millis(u64::from(target.pool.connect_timeout.max(1)));
+        let found = timeout(connect_timeout, address::resolve(&endpoint.host, endpoint.port)).await;
+        let addresses =
+            found.map_err(|_| failed("timed-out", "resolving the name took too long"))?.map_err(unresolved)?;
+        let mut last = failed("unreachable", "the name has no address");
+        for address in addresses {
+            let options = options(target, endpoint, address)?;
+            match timeout(connect_timeout, probe(&options, target.writable)).await {
+                Ok(Ok(())) => return Ok(Self { pool: pool(target, options), address, connect_timeout }),
+                Ok(Err(failure)) => last = failure,
+                Err(_) => last = failed("timed-out", "the server did not answer within the connect timeout"),
+            }
+        }
+        Err(last)
+    }
+
+    /// Asks the server for nothing in particular.
+    pub(crate) async fn ping(&self) -> Result<(), SqlFailure> {
+        let mut session = self.session().await?;
+        let asked = session.execute(sqlx::raw_sql("SELECT 1")).await;
+        asked.map(drop).map_err(|error| of_statement(&error, false))
+    }
+
+    /// One statement in a read-only transaction, text in and text out.
+    pub(crate) async fn query(&self, sql: &str, parameters: &[String]) -> Result<Vec<Vec<Option<String>>>, SqlFailure> {
+        let mut session = self.session().await?;
+        let mut transaction =
+            session.begin_with("BEGIN READ ONLY").await.map_err(|error| of_statement(&error, false))?;
+        let mut query = sqlx::query(AssertSqlSafe(sql.to_owned()));
+        for parameter in parameters {
+            query = query.bind(parameter.as_str());
+        }
+        let rows = query.fetch_all(&mut *transaction).await.map_err(|error| of_statement(&error, false))?;
+        transaction.rollback().await.map_err(|error| of_statement(&error, false))?;
+        if rows.len() > limits::QUERY_ROWS {
+            return Err(failed("invalid-request", "the query answers more than 10,000 rows"));
+        }
+        texts(&rows)
+    }
+
+    /// All statements in one transaction; conflicts with other sessions are tried again.
+    pub(crate) async fn transact(&self, statements: &[Statement]) -> Result<(), SqlFailure> {
+        let mut tries = 1;
+        loop {
+            match self.transact_once(statements).await {
+                Err(failure) if failure.code == "conflict" && tries < limits::CONFLICT_TRIES => {
+                    tokio::time::sleep(jitter(tries)).await;
+                    tries += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    async fn transact_once(&self, statements: &[Statement]) -> Result<(), SqlFailure> {
+        let mut session = self.session().await?;
+        let mut transaction = session.begin().await.map_err(|error| of_statement(&error, false))?;
+        for (index, statement) in statements.iter().enumerate() {
+            let run = transaction.execute(sqlx::raw_sql(AssertSqlSafe(statement.text.clone()))).await;
+            if let Err(error) = run {
+                let mut failure = of_statement(&error, statement.secret);
+                failure.statement = u32::try_from(index).ok();
+                return Err(failure);
+            }
+        }
+        transaction.commit().await.map_err(|error| of_statement(&error, true))
+    }
+
+    /// One statement outside a transaction.
+    pub(crate) async fn execute(&self, statement: &Statement) -> Result<(), SqlFailure> {
+        let mut session = self.session().await?;
+        let run = session.execute(sqlx::raw_sql(AssertSqlSafe(statement.text.clone()))).await;
+        run.map(drop).map_err(|error| {
+            let failure = of_statement(&error, statement.secret);
+            SqlFailure { statement: Some(0), ..failure }
+        })
+    }
+
+    pub(crate) async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    async fn session(&self) -> Result<PoolConnection<Postgres>, SqlFailure> {
+        let acquire = self.pool.acquire();
+        tokio::pin!(acquire);
+        if let Ok(acquired) = timeout(PATIENCE, &mut acquire).await {
+            return acquired.map_err(|error| of_login(&error));
+        }
+        match timeout(self.connect_timeout, TcpStream::connect(self.address)).await {
+            Ok(Ok(_)) => acquire.await.map_err(|error| of_login(&error)),
+            Ok(Err(error)) => Err(failed("unreachable", error.kind().to_string())),
+            Err(_) => Err(failed("timed-out", "the server did not answer within the connect timeout")),
+        }
+    }
+}
+
+fn unresolved(refused: Refused) -> SqlFailure {
+    match refused {
+        Refused::Unknown => failed("unreachable", "the name has no address"),
+        Refused::Forbidden(why) => failed("permission-denied", format!("it is {why}, which is never dialled")),
+    }
+}
+
+/// Logs in once before there is a pool: the pool itself would try a dead server again and again.
+async fn probe(options: &PgConnectOptions, writable: bool) -> Result<(), SqlFailure> {
+    let mut session = PgConnection::connect_with(options).await.map_err(|error| of_login(&error))?;
+    let read_only = match writable {
+        true => sqlx::query("SHOW transaction_read_only").fetch_one(&mut session).await.map(Some),
+        false => Ok(None),
+    };
+    let read_only = read_only.map_err(|error| of_statement(&error, false))?;
+    // The answer is in; how the farewell goes changes nothing.
+    drop(session.close().await);
+    match read_only.map(|row| row.try_get::<String, _>(0)) {
+        Some(Ok(word)) if word == "on" => Err(failed("unreachable", "the server is read-only")),
+        _ => Ok(()),
+    }
+}
+
+fn pool(target: &Target, options: PgConnectOptions) -> PgPool {
+    let lifetime = target.pool.max_lifetime;
+    PgPoolOptions::new()
+        .max_connections(target.pool.max_connections.clamp(1, limits::POOL_SESSIONS))
+        .acquire_timeout(Duration::from_millis(u64::from(target.pool.connect_timeout.max(1))))
+        .idle_timeout(Some(limits::POOL_IDLE))
+        .max_lifetime((lifetime > 0).then(|| Duration::from_millis(lifetime)))
+        .test_before_acquire(true)
+        .connect_lazy_with(options)
+}
+
+/// Every field is set; what sqlx took from the environment is overwritten.
+fn options(target: &Target, endpoint: &Endpoint, address: SocketAddr) -> Result<PgConnectOptions, SqlFailure> {
+    let tls = &target.tls;
+    let mode = PgSslMode::from_str(&tls.mode)
+        .map_err(|_| failed("invalid-request", format!("there is no TLS mode {:?}", tls.mode)))?;
+    // A certificate is checked against the name; everything else goes to the address that was vetted.
+    let host = if matches!(mode, PgSslMode::VerifyFull) { endpoint.host.clone() } else { address.ip().to_string() };
+    let mut options = PgConnectOptions::new_without_pgpass()
+        .host(&host)
+        .port(endpoint.port)
+        .username(&target.username)
+        .password(&target.password)
+        .database(if target.database.is_empty() { &target.username } else { &target.database })
+        .ssl_mode(mode)
+        .application_name("bulkhead")
+        .statement_cache_capacity(0)
+        .disable_statement_logging();
+    if let Some(pem) = &tls.root_certificates {
+        options = options.ssl_root_cert_from_pem(pem.clone().into_bytes());
+    }
+    if let (Some(certificate), Some(key)) = (&tls.client_certificate, &tls.client_key) {
+        options = options.ssl_client_cert_from_pem(certificate).ssl_client_key_from_pem(key);
+    }
+    Ok(options)
+}
+
+fn texts(rows: &[sqlx::postgres::PgRow]) -> Result<Vec<Vec<Option<String>>>, SqlFailure> {
+    let mut bytes = 0_usize;
+    let mut table = Vec::with_capacity(rows.len());
+    for row in rows {
+        let mut cells = Vec::with_capacity(row.len());
+        for column in 0..row.len() {
+            let cell: Option<String> = row.try_get(column).map_err(|error| of_statement(&error, false))?;
+            bytes = bytes.saturating_add(cell.as_ref().map_or(0, String::len));
+            cells.push(cell);
+        }
+        table.push(cells);
+    }
+    if bytes > limits::QUERY_BYTES {
+        return Err(failed("invalid-request", "the query answers more than 4 MiB"));
+    }
+    Ok(table)
+}
+
+/// 5 to 80 ms, doubling, with half of it by chance, so that rivals do not meet again.
+fn jitter(tries: u32) -> Duration {
+    let most = 5_u64 << tries.min(4);
+    let mut byte = [0_u8; 1];
+    // Without randomness the wait is merely not spread.
+    let _ = aws_lc_rs::rand::fill(&mut byte);
+    let spread = byte.first().map_or(0, |byte| u64::from(*byte) * most / 512);
+    Duration::from_millis(most / 2 + spread)
+}

@@ -1,0 +1,29 @@
+//! `precompile IN.wasm OUT.cwasm`: compiles a component for this kind of processor while the server
+//! is built, so that a start loads code and compiles none.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let done = match args.as_slice() {
+        [wasm, compiled] => precompile(Path::new(wasm), Path::new(compiled)),
+        _ => Err("usage: precompile IN.wasm OUT.cwasm".to_owned()),
+    };
+    let Err(message) = done else { return ExitCode::SUCCESS };
+    // When standard error is closed the exit code has to do.
+    writeln!(io::stderr(), "precompile: {message}").unwrap_or_default();
+    ExitCode::FAILURE
+}
+
+fn precompile(wasm: &Path, compiled: &Path) -> Result<(), String> {
+    let bytes = fs::read(wasm).map_err(|error| format!("cannot read {}: {error}", wasm.display()))?;
+    let code = bulkhead_sandbox::precompile(&bytes).map_err(|why| format!("{}: {why}", wasm.display()))?;
+    // An interrupted build must not leave half a file that is newer than its source.
+    let partial = compiled.with_extension("cwasm.partial");
+    let written = fs::write(&partial, code).and_then(|()| fs::rename(&partial, compiled));
+    written.map_err(|error| format!("cannot write {}: {error}", compiled.display()))
+}

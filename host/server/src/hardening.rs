@@ -1,0 +1,69 @@
+//! What the process gives up before it holds its first secret: core dumps, being traced by other
+//! processes of its user, files that others may read, and settings that reach it past its own.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::fs::Mode;
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit, umask};
+
+/// Hardens this process, in dev mode as in any other.
+///
+/// # Errors
+/// When the system refuses; a server that cannot keep its memory to itself should not start.
+pub fn harden() -> Result<(), String> {
+    umask(Mode::from_raw_mode(0o077));
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    setrlimit(Resource::Core, none).map_err(|error| format!("core dumps cannot be switched off: {error}"))?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(|error| format!("tracing by other processes cannot be switched off: {error}"))
+}
+
+/// Starts this program anew without the environment's PostgreSQL settings, where it has any. Returns
+/// when there is nothing to leave out.
+///
+/// The attack: the database driver takes what is missing from a connection (certificates, session
+/// options) out of `PGSSLROOTCERT`, `PGOPTIONS` and their like, so that whoever starts the server decides how
+/// every connection is made. They cannot be removed from a running process safely, only left out of a new one.
+///
+/// # Errors
+/// When the program cannot be started again.
+pub fn leave_database_settings() -> Result<(), String> {
+    let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).filter(|name| is_database_setting(name)).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let program = std::env::current_exe().map_err(|error| format!("this program cannot find itself: {error}"))?;
+    let mut anew = Command::new(program);
+    anew.args(std::env::args_os().skip(1));
+    names.iter().for_each(|name| {
+        anew.env_remove(name);
+    });
+    // Returns only when it fails.
+    Err(format!("this program cannot be started without the environment's PG* settings: {}", anew.exec()))
+}
+
+fn is_database_setting(name: &std::ffi::OsStr) -> bool {
+    name.to_string_lossy().starts_with("PG")
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+    use rustix::process::{dumpable_behavior, getrlimit};
+
+    #[test]
+    fn a_hardened_process_dumps_no_core_and_shares_no_file() {
+        harden().unwrap();
+        assert_eq!(getrlimit(Resource::Core).current, Some(0));
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+        assert_eq!(umask(Mode::from_raw_mode(0o077)), Mode::from_raw_mode(0o077));
+    }
+}

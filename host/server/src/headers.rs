@@ -1,0 +1,229 @@
+//! What the headers say: who asks, for which namespace, and how the body is to be read.
+//!
+//! The attack this file stops: a proxy that checks one token header while we act on another. Two
+//! headers with different tokens are refused, whichever would win.
+
+use bulkhead_wire::duration;
+use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::secret::Secret;
+use hyper::HeaderMap;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+
+/// Headers that carry a token and nothing else. `Authorization: Bearer` is the third (decision P2).
+const TOKEN_HEADERS: [&str; 2] = ["x-vault-token", "x-secrets-token"];
+
+/// Longest list of headers, in bytes of names and values. hyper cuts off at twice that, and at 100 headers.
+pub const LIST_MAX: usize = 32 * 1024;
+
+/// Refuses an oversized list of headers.
+///
+/// # Errors
+/// 431.
+pub fn check_size(headers: &HeaderMap) -> Result<(), Failure> {
+    let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if size <= LIST_MAX {
+        return Ok(());
+    }
+    let message = format!("the headers take {size} bytes; the most is {LIST_MAX}");
+    Err(Failure::new(Kind::HeadersTooLarge, message))
+}
+
+/// The token, from the one or more headers that carry it. An empty header is none.
+///
+/// # Errors
+/// 400 when two headers carry different tokens, or a token has characters that none of ours has.
+pub fn token(headers: &HeaderMap) -> Result<Option<Secret>, Failure> {
+    let named = TOKEN_HEADERS.iter().flat_map(|name| headers.get_all(*name));
+    let bearers = headers.get_all(AUTHORIZATION).iter().filter_map(bearer);
+    let mut found: Option<Secret> = None;
+    for raw in named.map(HeaderValue::as_bytes).chain(bearers).filter(|raw| !raw.is_empty()) {
+        let token = printable(raw)?;
+        if found.as_ref().is_some_and(|first| *first != token) {
+            return Err(Failure::invalid(
+                "the request carries two different tokens; send one, in X-Vault-Token, X-Secrets-Token or \
+                 Authorization: Bearer",
+            ));
+        }
+        found = Some(token);
+    }
+    Ok(found)
+}
+
+fn bearer(value: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, rest) = value.as_bytes().split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| rest.trim_ascii())
+}
+
+fn printable(raw: &[u8]) -> Result<Secret, Failure> {
+    let text = std::str::from_utf8(raw).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()));
+    text.map(Secret::new)
+        .ok_or_else(|| Failure::invalid("the token has a character that is not printable ASCII; tokens have none"))
+}
+
+/// Refuses what would change the meaning of the request and is not there yet: ignoring a namespace
+/// would answer for another tenant, ignoring a wish for wrapping would put a secret in the clear.
+///
+/// # Errors
+/// 400 for a namespace other than the root (decision P6), and for a wrapping time above 0 or unreadable.
+pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
+    for value in headers.get_all("x-vault-namespace") {
+        let name = String::from_utf8_lossy(value.as_bytes());
+        if !matches!(name.trim_matches('/'), "" | "root") {
+            let shown: String = name.chars().take(64).collect();
+            return Err(Failure::invalid(format!(
+                "namespace {shown:?} does not exist: this service has only the root namespace; leave \
+                 X-Vault-Namespace out"
+            )));
+        }
+    }
+    for value in headers.get_all("x-vault-wrap-ttl") {
+        let text = String::from_utf8_lossy(value.as_bytes());
+        let seconds = duration::parse(&text).map_err(|why| Failure::invalid(format!("X-Vault-Wrap-TTL: {why}")))?;
+        if seconds > 0 {
+            return Err(Failure::invalid(
+                "response wrapping is not served by this version; leave X-Vault-Wrap-TTL out to get the answer itself",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a PATCH is a merge patch, the only kind there is.
+///
+/// # Errors
+/// 415.
+pub fn check_patch(headers: &HeaderMap) -> Result<(), Failure> {
+    if media_type(headers).eq_ignore_ascii_case("application/merge-patch+json") {
+        return Ok(());
+    }
+    let message = "PATCH takes a body of type application/merge-patch+json; set Content-Type";
+    Err(Failure::new(Kind::UnsupportedMediaType, message))
+}
+
+/// Whether the body is a form. curl declares every body a form, so what begins like JSON is JSON.
+#[must_use]
+pub fn is_form(headers: &HeaderMap, body: &[u8]) -> bool {
+    media_type(headers).eq_ignore_ascii_case("application/x-www-form-urlencoded")
+        && !matches!(body.trim_ascii_start().first(), Some(b'{' | b'['))
+}
+
+/// The content type without its parameters; empty when there is none.
+fn media_type(headers: &HeaderMap) -> &str {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim()
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap()))
+            .collect()
+    }
+
+    /// Several values of one header, which collecting would replace.
+    fn repeated(name: &'static str, values: &[&str]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for value in values {
+            map.append(name, value.parse().unwrap());
+        }
+        map
+    }
+
+    fn found(pairs: &[(&'static str, &str)]) -> Option<String> {
+        token(&headers(pairs)).unwrap().map(|token| token.expose().to_owned())
+    }
+
+    #[test]
+    fn each_of_the_three_headers_carries_a_token() {
+        assert_eq!(found(&[]), None);
+        assert_eq!(found(&[("x-vault-token", "bhs.a")]).as_deref(), Some("bhs.a"));
+        assert_eq!(found(&[("x-secrets-token", "bhs.b")]).as_deref(), Some("bhs.b"));
+        assert_eq!(found(&[("authorization", "Bearer bhs.c")]).as_deref(), Some("bhs.c"));
+        assert_eq!(found(&[("authorization", "bearer   bhs.c")]).as_deref(), Some("bhs.c"));
+    }
+
+    #[test]
+    fn empty_headers_and_other_schemes_carry_none() {
+        assert_eq!(found(&[("x-vault-token", ""), ("authorization", "Bearer ")]), None);
+        assert_eq!(found(&[("authorization", "Basic Zm9vOmJhcg==")]), None);
+        assert_eq!(found(&[("authorization", "Bearertoken")]), None);
+        assert_eq!(found(&[("x-vault-token", ""), ("x-secrets-token", "t")]).as_deref(), Some("t"));
+    }
+
+    #[test]
+    fn the_same_token_twice_is_one_and_two_tokens_are_refused() {
+        assert_eq!(found(&[("x-vault-token", "t"), ("authorization", "Bearer t")]).as_deref(), Some("t"));
+        for map in [
+            headers(&[("x-vault-token", "canary-one"), ("x-secrets-token", "canary-two")]),
+            headers(&[("x-vault-token", "canary-one"), ("authorization", "Bearer canary-two")]),
+            repeated("x-vault-token", &["canary-one", "canary-two"]),
+        ] {
+            let failure = token(&map).unwrap_err();
+            assert_eq!(failure.kind, Kind::InvalidRequest);
+            assert!(!failure.message.contains("canary"), "{}", failure.message);
+        }
+    }
+
+    #[test]
+    fn a_token_of_unprintable_characters_is_refused_without_repeating_it() {
+        for raw in ["canary one", "canary\tone", "canaryé"] {
+            let failure = token(&headers(&[("x-vault-token", raw)])).unwrap_err();
+            assert!(failure.kind == Kind::InvalidRequest && !failure.message.contains("canary"), "{}", failure.message);
+        }
+    }
+
+    #[test]
+    fn only_the_root_namespace_exists() {
+        for name in ["", "/", "root", "root/"] {
+            assert_eq!(refuse_unserved(&headers(&[("x-vault-namespace", name)])), Ok(()), "{name}");
+        }
+        for name in ["team-a", "root/team-a", "Root"] {
+            let failure = refuse_unserved(&headers(&[("x-vault-namespace", name)])).unwrap_err();
+            assert!(failure.kind == Kind::InvalidRequest && failure.message.contains(name), "{}", failure.message);
+        }
+        assert!(refuse_unserved(&repeated("x-vault-namespace", &["root", "team-a"])).is_err());
+    }
+
+    #[test]
+    fn a_wish_for_wrapping_is_refused_and_never_ignored() {
+        assert_eq!(refuse_unserved(&headers(&[("x-vault-wrap-ttl", "0")])), Ok(()));
+        for ttl in ["60", "60s", "1h", "-1", "soon"] {
+            assert!(refuse_unserved(&headers(&[("x-vault-wrap-ttl", ttl)])).is_err(), "{ttl}");
+        }
+    }
+
+    #[test]
+    fn a_patch_needs_its_content_type() {
+        assert_eq!(check_patch(&headers(&[("content-type", "application/merge-patch+json; charset=utf-8")])), Ok(()));
+        for map in [headers(&[]), headers(&[("content-type", "application/json")])] {
+            assert_eq!(check_patch(&map).unwrap_err().kind, Kind::UnsupportedMediaType);
+        }
+    }
+
+    #[test]
+    fn a_body_is_a_form_only_if_it_does_not_begin_like_json() {
+        let form = headers(&[("content-type", "application/x-www-form-urlencoded")]);
+        assert!(is_form(&form, b"a=1"));
+        assert!(!is_form(&form, b" \n{\"a\":1}"));
+        assert!(!is_form(&form, b"[1]"));
+        assert!(!is_form(&headers(&[("content-type", "text/plain")]), b"a=1"));
+    }
+
+    #[test]
+    fn a_list_of_headers_that_is_too_long_is_431() {
+        assert_eq!(check_size(&headers(&[("x-a", &"a".repeat(LIST_MAX - 3))])), Ok(()));
+        let failure = check_size(&headers(&[("x-a", &"a".repeat(LIST_MAX))])).unwrap_err();
+        assert_eq!(failure.kind, Kind::HeadersTooLarge);
+    }
+}

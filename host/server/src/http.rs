@@ -1,0 +1,374 @@
+//! From an HTTP request to a [`Request`] and from a [`Response`] back: sizes, times, headers, token.
+//!
+//! The attacks this file stops: bodies without end or in drops, and a client that hangs up halfway:
+//! each request is answered in a task of its own, so that its disconnect cuts nothing that began.
+
+use crate::{headers, json, target};
+use bulkhead_core::Core;
+use bulkhead_core::random;
+use bulkhead_wire::description::Verb;
+use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::request::Request;
+use bulkhead_wire::response::Response;
+use http_body_util::{BodyExt, Full};
+use hyper::StatusCode;
+use hyper::body::{Body, Bytes};
+use hyper::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue, RETRY_AFTER};
+use hyper::http::request::Parts;
+use serde_json::{Map, Value};
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Largest body, in bytes (decision P18). A route's own, smaller limit is checked by the core.
+pub const BODY_MAX: u64 = 32 * 1024 * 1024;
+
+/// How much of a body that is too large is read all the same, in bytes: a client that is still
+/// sending does not see the answer.
+const DRAIN_MAX: u64 = 2 * BODY_MAX;
+
+/// How long a body may take to arrive.
+const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// What stands behind the listener.
+pub trait Answerer: Send + Sync + 'static {
+    /// Answers one request; never fails, because failures are answers.
+    fn answer(self: Arc<Self>, request: Request) -> impl Future<Output = Response> + Send;
+}
+
+impl Answerer for Core {
+    async fn answer(self: Arc<Self>, request: Request) -> Response {
+        self.handle(request).await
+    }
+}
+
+/// Serves requests of every connection of a listener.
+pub struct Front<A> {
+    answerer: Arc<A>,
+    /// Each request's task holds a clone, so that the receiver learns when the last has ended.
+    work: mpsc::Sender<()>,
+}
+
+/// What goes out.
+pub type Reply = hyper::Response<Full<Bytes>>;
+
+impl<A: Answerer> Front<A> {
+    /// A front before `answerer`. The receiver of `work` ends when this and every request is gone.
+    pub fn new(answerer: Arc<A>, work: mpsc::Sender<()>) -> Self {
+        Self { answerer, work }
+    }
+
+    /// Serves one request that came from `remote`.
+    pub async fn serve<B>(&self, request: hyper::Request<B>, remote: IpAddr) -> Reply
+    where
+        B: Body<Data = Bytes>,
+    {
+        let (head, body) = request.into_parts();
+        let response = match understand(&head, body, remote).await {
+            Ok(request) => self.answer(request).await,
+            Err(failure) => Response::failed(&failure),
+        };
+        reply(response)
+    }
+
+    async fn answer(&self, request: Request) -> Response {
+        let (answerer, work) = (Arc::clone(&self.answerer), self.work.clone());
+        let task = tokio::spawn(async move {
+            let response = answerer.answer(request).await;
+            drop(work);
+            response
+        });
+        // The panic itself is in the log already, without its text (see log.rs).
+        task.await.unwrap_or_else(|_| Response::failed(&Failure::internal("internal error")))
+    }
+}
+
+async fn understand<B>(head: &Parts, body: B, remote: IpAddr) -> Result<Request, Failure>
+where
+    B: Body<Data = Bytes>,
+{
+    headers::check_size(&head.headers)?;
+    let target = target::read(&head.method, head.uri.path(), head.uri.query())?;
+    headers::refuse_unserved(&head.headers)?;
+    let token = headers::token(&head.headers)?;
+    if target.verb == Verb::Patch {
+        headers::check_patch(&head.headers)?;
+    }
+    let (fields, body_bytes) = match target.verb {
+        Verb::Write | Verb::Patch => {
+            let bytes = read_body(&head.headers, body, BODY_TIME).await?;
+            (fields_of(&head.headers, &bytes)?, u64::try_from(bytes.len()).unwrap_or(u64::MAX))
+        }
+        // clients send bodies with reads and deletes, and mean nothing by it
+        Verb::Read | Verb::List | Verb::Delete => (target.fields, 0),
+    };
+    let id = random::uuid()?;
+    Ok(Request { id, verb: target.verb, path: target.path, token, fields, body_bytes, remote })
+}
+
+fn fields_of(headers: &HeaderMap, bytes: &[u8]) -> Result<Map<String, Value>, Failure> {
+    if headers::is_form(headers, bytes) {
+        let form = std::str::from_utf8(bytes).map_err(|_| Failure::invalid("the form in the body is not UTF-8"))?;
+        return target::parameters(form);
+    }
+    json::object(bytes).map_err(Failure::invalid)
+}
+
+async fn read_body<B>(headers: &HeaderMap, body: B, within: Duration) -> Result<Vec<u8>, Failure>
+where
+    B: Body<Data = Bytes>,
+{
+    let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    // A client that asks first is told before it sends.
+    if headers.contains_key(EXPECT) && declared.is_some_and(|size| size > BODY_MAX) {
+        return Err(too_large());
+    }
+    let late = || Failure::invalid(format!("the body did not arrive within {} s", within.as_secs()));
+    tokio::time::timeout(within, collect(body)).await.map_err(|_| late())?
+}
+
+async fn collect<B>(body: B) -> Result<Vec<u8>, Failure>
+where
+    B: Body<Data = Bytes>,
+{
+    let mut body = pin!(body);
+    let mut kept = Vec::new();
+    let mut seen: u64 = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Failure::invalid("the body ended before it was complete"))?;
+        // trailers carry nothing for us
+        let Ok(chunk) = frame.into_data() else { continue };
+        seen = seen.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
+        if seen <= BODY_MAX {
+            kept.extend_from_slice(&chunk);
+        } else {
+            kept = Vec::new();
+        }
+        if seen > DRAIN_MAX {
+            break;
+        }
+    }
+    if seen > BODY_MAX { Err(too_large()) } else { Ok(kept) }
+}
+
+fn too_large() -> Failure {
+    let most = BODY_MAX / (1024 * 1024);
+    Failure::new(Kind::TooLarge, format!("request body too large: the most is {most} MiB"))
+}
+
+/// Puts an answer into HTTP. hyper leaves the body out where the request was a HEAD.
+fn reply(response: Response) -> Reply {
+    let retry_after = response.retry_after;
+    let (status, content_type, bytes) = response.into_bytes();
+    // Both come from a component at times, whose nonsense is a fault of ours towards the client.
+    let (Ok(status), Ok(content_type)) = (StatusCode::from_u16(status), HeaderValue::from_str(&content_type)) else {
+        return reply(Response::failed(&Failure::internal("the answer has an impossible status or content type")));
+    };
+    let mut reply = hyper::Response::new(Full::new(Bytes::from(bytes)));
+    *reply.status_mut() = status;
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, content_type);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(milliseconds) = retry_after {
+        headers.insert(RETRY_AFTER, HeaderValue::from(milliseconds.div_ceil(1000)));
+    }
+    reply
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+    use hyper::body::Frame;
+    use serde_json::json;
+    use std::convert::Infallible;
+    use std::net::Ipv4Addr;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+    use tokio::sync::Notify;
+
+    const MIB: usize = 1024 * 1024;
+
+    /// A body of `left` frames of 1 MiB, that then ends or stays silent.
+    struct Frames {
+        left: usize,
+        silent: bool,
+    }
+
+    impl Body for Frames {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            match self.left.checked_sub(1) {
+                Some(left) => {
+                    self.left = left;
+                    Poll::Ready(Some(Ok(Frame::data(Bytes::from(vec![b' '; MIB])))))
+                }
+                None if self.silent => Poll::Pending,
+                None => Poll::Ready(None),
+            }
+        }
+    }
+
+    /// Answers what it was asked; holds requests for `wait`, panics at `panic`.
+    #[derive(Default)]
+    struct Echo {
+        entered: Notify,
+        leave: Notify,
+        left: Notify,
+    }
+
+    impl Answerer for Echo {
+        async fn answer(self: Arc<Self>, request: Request) -> Response {
+            match request.path.as_str() {
+                "panic" => panic!("canary"),
+                "busy" => {
+                    return Response {
+                        retry_after: Some(1500),
+                        ..Response::failed(&Failure::new(Kind::Unavailable, "busy"))
+                    };
+                }
+                "wait" => {
+                    self.entered.notify_one();
+                    self.leave.notified().await;
+                    self.left.notify_one();
+                }
+                _ => {}
+            }
+            let token = request.token.map(|token| token.expose().to_owned());
+            Response::bare(
+                200,
+                json!({"verb": format!("{:?}", request.verb), "path": request.path, "token": token,
+                       "fields": request.fields, "bytes": request.body_bytes, "id": request.id}),
+            )
+        }
+    }
+
+    fn front() -> (Arc<Front<Echo>>, Arc<Echo>, mpsc::Receiver<()>) {
+        let echo = Arc::new(Echo::default());
+        let (work, ended) = mpsc::channel(1);
+        (Arc::new(Front::new(Arc::clone(&echo), work)), echo, ended)
+    }
+
+    fn request(method: &str, path: &str, body: &str) -> hyper::Request<Full<Bytes>> {
+        let builder = hyper::Request::builder().method(method).uri(path);
+        builder.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).unwrap()
+    }
+
+    async fn served(request: hyper::Request<Full<Bytes>>) -> (u16, HeaderMap, Value) {
+        let reply = front().0.serve(request, IpAddr::from(Ipv4Addr::LOCALHOST)).await;
+        let (head, body) = reply.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        (head.status.as_u16(), head.headers, serde_json::from_slice(&bytes).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_write_arrives_with_its_fields_size_and_token() {
+        let mut asked = request("POST", "/v1/database/roles/r", r#"{"db_name":"d","ttl":null}"#);
+        asked.headers_mut().insert("x-vault-token", "bhs.t".parse().unwrap());
+        let (status, headers, body) = served(asked).await;
+        assert_eq!(status, 200);
+        assert_eq!(headers[CONTENT_TYPE], "application/json");
+        assert_eq!(headers[CACHE_CONTROL], "no-store");
+        assert_eq!(body["fields"], json!({"db_name": "d", "ttl": null}));
+        assert_eq!((&body["bytes"], &body["token"], &body["verb"]), (&json!(26), &json!("bhs.t"), &json!("Write")));
+        assert_eq!(body["id"].as_str().unwrap().len(), 36);
+    }
+
+    #[tokio::test]
+    async fn the_body_of_a_read_or_delete_is_ignored_however_it_looks() {
+        for method in ["GET", "DELETE", "LIST"] {
+            let (status, _, body) = served(request(method, "/v1/a?x=1", "{not json")).await;
+            assert_eq!((status, &body["fields"], &body["bytes"]), (200, &json!({"x": "1"}), &json!(0)), "{method}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_understood_is_an_error_list_and_reaches_nobody() {
+        for (method, path, body, status) in [
+            ("POST", "/v1/a", "[1]", 400),
+            ("POST", "/v1/a", "{\"a\":1,\"a\":1}", 400),
+            ("POST", "/v1/a/", "{}", 400),
+            ("GET", "/v1/a%2fb", "", 400),
+            ("OPTIONS", "/v1/a", "", 405),
+            ("PATCH", "/v1/a", "{}", 415),
+        ] {
+            let (answered, headers, body) = served(request(method, path, body)).await;
+            assert_eq!(answered, status, "{method} {path}");
+            assert_eq!(headers[CONTENT_TYPE], "application/json");
+            assert_eq!(body["errors"].as_array().unwrap().len(), 1, "{body}");
+        }
+        assert_eq!(served(request("GET", "/ui", "")).await.2, json!({"errors": []}));
+    }
+
+    #[tokio::test]
+    async fn a_form_is_read_as_fields() {
+        let mut asked = request("PUT", "/v1/a", "a=1&b=x+y&a=2");
+        asked.headers_mut().insert(CONTENT_TYPE, "application/x-www-form-urlencoded".parse().unwrap());
+        assert_eq!(served(asked).await.2["fields"], json!({"a": ["1", "2"], "b": "x y"}));
+    }
+
+    #[tokio::test]
+    async fn a_body_over_the_limit_is_413_declared_or_not() {
+        assert_eq!(collect(Frames { left: 32, silent: false }).await.unwrap().len(), 32 * MIB);
+        assert_eq!(collect(Frames { left: 33, silent: false }).await.unwrap_err().kind, Kind::TooLarge);
+        assert_eq!(collect(Frames { left: usize::MAX, silent: false }).await.unwrap_err().kind, Kind::TooLarge);
+        let mut asked = request("POST", "/v1/a", "");
+        asked.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(BODY_MAX + 1));
+        asked.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
+        assert_eq!(served(asked).await.0, 413);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_never_ends_is_given_up() {
+        let stuck = Frames { left: 1, silent: true };
+        let failure = read_body(&HeaderMap::new(), stuck, Duration::from_millis(5)).await.unwrap_err();
+        assert_eq!(failure.kind, Kind::InvalidRequest);
+        assert!(failure.message.contains("did not arrive"), "{}", failure.message);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_500_that_says_nothing_and_the_next_request_is_served() {
+        let (status, _, body) = served(request("GET", "/v1/panic", "")).await;
+        assert_eq!((status, body), (500, json!({"errors": ["internal error"]})));
+        assert_eq!(served(request("GET", "/v1/a", "")).await.0, 200);
+    }
+
+    #[tokio::test]
+    async fn retry_after_is_in_whole_seconds_never_too_early() {
+        let (status, headers, _) = served(request("GET", "/v1/busy", "")).await;
+        assert_eq!((status, headers[RETRY_AFTER].to_str().unwrap()), (503, "2"));
+    }
+
+    #[tokio::test]
+    async fn a_client_that_goes_away_cuts_nothing() {
+        let (front, echo, mut ended) = front();
+        let serving = Arc::clone(&front);
+        let connection = tokio::spawn(async move {
+            serving.serve(request("GET", "/v1/wait", ""), IpAddr::from(Ipv4Addr::LOCALHOST)).await
+        });
+        echo.entered.notified().await;
+        connection.abort();
+        assert!(connection.await.unwrap_err().is_cancelled());
+        drop(front);
+        assert!(ended.try_recv().is_err_and(|error| error == mpsc::error::TryRecvError::Empty), "still at work");
+        echo.leave.notify_one();
+        echo.left.notified().await;
+        assert_eq!(ended.recv().await, None);
+    }
+
+    #[test]
+    fn an_impossible_content_type_is_a_500() {
+        let body = bulkhead_wire::response::Body::Raw { content_type: "a\nb".to_owned(), bytes: Vec::new() };
+        assert_eq!(reply(Response { status: 200, body, retry_after: None }).status(), 500);
+    }
+}

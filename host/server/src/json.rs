@@ -1,0 +1,206 @@
+//! Request bodies: strict JSON objects.
+//!
+//! The attacks this file stops: two values for one key, of which a policy check reads one and the
+//! engine the other; nesting that exhausts the stack; and small bodies that grow a hundredfold in
+//! memory (`[0,0,0,…`).
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use std::cell::Cell;
+use std::fmt;
+
+/// How many values one body may hold, containers included. A value takes at least 32 bytes in memory
+/// where two suffice in the body, so the size limit alone bounds nothing. Nesting is bounded by
+/// `serde_json` itself, at 128.
+pub const VALUES_MAX: u32 = 200_000;
+
+/// How much of a key an error repeats, in characters.
+const KEY_SHOWN: usize = 64;
+
+/// Reads a body that must be one JSON object; a blank body is an object without fields.
+///
+/// # Errors
+/// A message for the caller: not JSON (with line and column, never with the text, which may be a
+/// secret), not an object, a key given twice in any object, more than [`VALUES_MAX`] values, or
+/// deeper than 128.
+pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
+    if bytes.trim_ascii().is_empty() {
+        return Ok(Map::new());
+    }
+    match parse(bytes).map_err(|error| format!("failed to parse JSON input: {error}"))? {
+        Value::Object(fields) => Ok(fields),
+        other => Err(format!(
+            "failed to parse JSON input: the body is {}; send an object such as {{\"field\": \"value\"}}",
+            kind_of(&other)
+        )),
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    let left = Cell::new(VALUES_MAX);
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let value = Strict { left: &left }.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Builds a [`Value`] as `serde_json` does, but refuses what it lets pass.
+#[derive(Clone, Copy)]
+struct Strict<'a> {
+    left: &'a Cell<u32>,
+}
+
+impl Strict<'_> {
+    fn count<E: Error>(self) -> Result<(), E> {
+        let left = self.left.get().checked_sub(1);
+        self.left.set(left.ok_or_else(|| E::custom(format!("the body holds more than {VALUES_MAX} values")))?);
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.count()?;
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(self)? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if object.contains_key(&key) {
+                let shown: String = key.chars().take(KEY_SHOWN).collect();
+                return Err(A::Error::custom(format!("key {shown:?} is given twice; send it once")));
+            }
+            let value = entries.next_value_seed(self)?;
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_arrive_as_they_were_sent() {
+        let text = r#"{"a":null,"b":[true,-1,18446744073709551615,1.5],"c":{"d":"é"}}"#;
+        let read = object(text.as_bytes()).unwrap();
+        assert_eq!(Value::Object(read), serde_json::from_str::<Value>(text).unwrap());
+    }
+
+    #[test]
+    fn a_blank_body_has_no_fields() {
+        assert!(object(b"").unwrap().is_empty());
+        assert!(object(b" \r\n\t").unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_not_an_object_is_refused_by_its_kind() {
+        for (body, kind) in
+            [("[]", "a list"), ("null", "null"), ("3", "a number"), ("\"x\"", "a string"), ("true", "a boolean")]
+        {
+            let error = object(body.as_bytes()).unwrap_err();
+            assert!(error.starts_with("failed to parse JSON input: ") && error.contains(kind), "{body}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_key_given_twice_is_named_at_any_depth() {
+        assert!(object(br#"{"ttl":1,"ttl":2}"#).unwrap_err().contains("\"ttl\" is given twice"));
+        assert!(object(br#"{"a":[{"b":1,"b":1}]}"#).unwrap_err().contains("\"b\" is given twice"));
+        assert!(object(br#"{"t\u0074l":1,"ttl":2}"#).unwrap_err().contains("\"ttl\""), "escapes hide no twin");
+    }
+
+    #[test]
+    fn malformed_text_is_refused_without_repeating_it() {
+        for body in
+            ["{", "{\"a\":}", "{'a':1}", "{\"a\":1,}", "{\"a\":1} x", "{\"a\":nan}", "hunter2", "{\"p\":\"hunter2"]
+        {
+            let error = object(body.as_bytes()).unwrap_err();
+            assert!(error.starts_with("failed to parse JSON input: "), "{body}: {error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+        assert!(object(b"{\"a\":\"\xff\"}").is_err(), "not UTF-8");
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error_and_not_a_crash() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(object(deep.as_bytes()).unwrap_err().contains("recursion limit"));
+        let ordinary = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
+        assert!(object(ordinary.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn a_body_of_too_many_values_is_refused() {
+        let many = |count: usize| format!("{{\"a\":[{}0]}}", "0,".repeat(count - 1));
+        let most = usize::try_from(VALUES_MAX).unwrap() - 2;
+        assert!(object(many(most).as_bytes()).is_ok());
+        assert!(object(many(most + 1).as_bytes()).unwrap_err().contains("more than 200000 values"));
+    }
+}

@@ -1,0 +1,14 @@
+//! The process around the core: command line, listener, HTTP, signals, log.
+//!
+//! It turns bytes into a [`bulkhead_wire::request::Request`] and back, and decides nothing: it never
+//! knows a rule about tokens, policies, mounts or leases.
+
+pub mod dev;
+pub mod hardening;
+pub mod headers;
+pub mod http;
+pub mod json;
+pub mod listener;
+pub mod log;
+pub mod options;
+pub mod target;

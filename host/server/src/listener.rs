@@ -1,0 +1,232 @@
+//! Connections: how many, how slow they may be, and how they end.
+//!
+//! The attacks this file stops: connections that send their headers a byte at a time, and more
+//! connections than there are file descriptors.
+
+use crate::headers;
+use crate::http::{Answerer, Front};
+use bulkhead_core::log::Log;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+
+/// Connections at a time; more wait in the system's queue.
+const CONNECTIONS_MAX: usize = 4096;
+
+/// How long headers may take to arrive, and how long a connection may stay idle between requests.
+const HEADER_TIME: Duration = Duration::from_secs(10);
+
+/// How long a stopping server waits for requests in flight.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// How long to leave a failing `accept` alone: out of file descriptors, there is no event to wait for.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves `socket` until `stop` ends, then accepts nothing more and waits for requests in flight.
+/// Returns whether all of them ended in time (30 s).
+pub async fn serve<A: Answerer>(
+    socket: TcpListener,
+    answerer: Arc<A>,
+    log: Arc<dyn Log>,
+    stop: impl Future<Output = ()>,
+) -> bool {
+    let (work, mut ended) = mpsc::channel(1);
+    let (closing, _) = watch::channel(false);
+    let front = Arc::new(Front::new(answerer, work));
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut stop = pin!(stop);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut stop => break,
+            Some(arrival) = next(&socket, &places, &log) => {
+                tokio::spawn(connection(arrival, Arc::clone(&front), closing.subscribe()));
+            }
+            else => break,
+        }
+    }
+    drop(socket);
+    closing.send_replace(true);
+    drop(front);
+    tokio::time::timeout(GRACE, ended.recv()).await.is_ok()
+}
+
+struct Arrival {
+    stream: TcpStream,
+    remote: IpAddr,
+    _place: OwnedSemaphorePermit,
+}
+
+/// The next connection; `None` only when there will never be one.
+async fn next(socket: &TcpListener, places: &Arc<Semaphore>, log: &Arc<dyn Log>) -> Option<Arrival> {
+    let place = Arc::clone(places).acquire_owned().await.ok()?;
+    loop {
+        match socket.accept().await {
+            // an IPv4 client of an IPv6 socket is an IPv4 client
+            Ok((stream, peer)) => {
+                return Some(Arrival { stream, remote: peer.ip().to_canonical(), _place: place });
+            }
+            Err(error) => {
+                log.line("warn", "accept-failed", &[("cause", error.to_string())]);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn connection<A: Answerer>(arrival: Arrival, front: Arc<Front<A>>, mut closing: watch::Receiver<bool>) {
+    let Arrival { stream, remote, _place } = arrival;
+    // Answers are small and whole; a socket that refuses the option only answers a little later.
+    stream.set_nodelay(true).unwrap_or_default();
+    let service = service_fn(move |request| {
+        let front = Arc::clone(&front);
+        async move { Ok::<_, Infallible>(front.serve(request, remote).await) }
+    });
+    let mut connection = pin!(protocol().serve_connection(TokioIo::new(stream), service));
+    // A connection that fails concerns its client alone, and hyper has closed it: nothing to report.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = closing.wait_for(|closing| *closing) => connection.as_mut().graceful_shutdown(),
+    }
+    connection.await.unwrap_or_default();
+}
+
+fn protocol() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIME)
+        // ours refuses first, with a body that says why
+        .max_header_size(2 * headers::LIST_MAX);
+    builder
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+    use bulkhead_wire::request::Request;
+    use bulkhead_wire::response::Response;
+    use serde_json::json;
+    use std::net::SocketAddr;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::{Notify, oneshot};
+    use tokio::task::JoinHandle;
+
+    struct Quiet;
+
+    impl Log for Quiet {
+        fn line(&self, _: &str, _: &str, _: &[(&str, String)]) {}
+    }
+
+    #[derive(Default)]
+    struct Gate {
+        entered: Notify,
+        leave: Notify,
+    }
+
+    impl Answerer for Gate {
+        async fn answer(self: Arc<Self>, request: Request) -> Response {
+            if request.path == "wait" {
+                self.entered.notify_one();
+                self.leave.notified().await;
+            }
+            Response::bare(200, json!({"path": request.path, "fields": request.fields}))
+        }
+    }
+
+    struct Running {
+        address: SocketAddr,
+        gate: Arc<Gate>,
+        stop: oneshot::Sender<()>,
+        ended: JoinHandle<bool>,
+    }
+
+    async fn start() -> Running {
+        let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let gate = Arc::new(Gate::default());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stopped = async move { stopped.await.unwrap_or_default() };
+        let ended = tokio::spawn(serve(socket, Arc::clone(&gate), Arc::new(Quiet), stopped));
+        Running { address, gate, stop, ended }
+    }
+
+    /// Sends `text` and reads until the server closes.
+    async fn exchange(address: SocketAddr, text: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(text.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    fn get(path: &str) -> String {
+        format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+    }
+
+    #[tokio::test]
+    async fn a_request_is_answered_over_a_socket() {
+        let running = start().await;
+        let answer = exchange(running.address, &get("/v1/sys/health?a=b")).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(answer.ends_with("\r\n\r\n{\"fields\":{\"a\":\"b\"},\"path\":\"sys/health\"}"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn head_has_the_headers_of_get_and_no_body() {
+        let running = start().await;
+        let answer = exchange(running.address, &get("/v1/sys/health").replace("GET", "HEAD")).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\n"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn headers_over_the_limits_are_431() {
+        let running = start().await;
+        for header in [
+            format!("x-a: {}\r\n", "a".repeat(40_000)),
+            "x-a: a\r\n".repeat(101),
+            format!("x-a: {}\r\n", "a".repeat(90_000)),
+        ] {
+            let request = format!("GET /v1/a HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n");
+            let answer = exchange(running.address, &request).await;
+            assert!(answer.starts_with("HTTP/1.1 431 "), "{} bytes: {answer}", request.len());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_http_is_refused_and_the_server_lives_on() {
+        let running = start().await;
+        assert!(exchange(running.address, "\u{16}\u{3}\u{1} hello\r\n\r\n").await.starts_with("HTTP/1.1 400 "));
+        assert!(exchange(running.address, &get("/v1/a")).await.starts_with("HTTP/1.1 200 "));
+    }
+
+    #[tokio::test]
+    async fn stopping_finishes_what_is_in_flight_closes_idle_connections_and_accepts_nothing_more() {
+        let Running { address, gate, stop, mut ended } = start().await;
+        let idle = TcpStream::connect(address).await.unwrap();
+        let waiting = tokio::spawn(async move { exchange(address, &get("/v1/wait")).await });
+        gate.entered.notified().await;
+        stop.send(()).unwrap();
+        let early = tokio::time::timeout(Duration::from_millis(50), &mut ended).await;
+        assert!(early.is_err(), "a request is in flight");
+        assert!(TcpStream::connect(address).await.is_err(), "nothing new is accepted");
+        gate.leave.notify_one();
+        assert!(waiting.await.unwrap().starts_with("HTTP/1.1 200 "));
+        assert!(ended.await.unwrap(), "all ended in time, the idle connection too");
+        drop(idle);
+    }
+}

@@ -1,0 +1,108 @@
+//! Log lines on standard error, in logfmt, and what becomes of a panic.
+//!
+//! The attacks this file stops: a value with a line break that forges a second line, and a panic
+//! whose text carries a secret (slicing errors quote the sliced text) into the log.
+
+use bulkhead_core::log::Log;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::panic;
+use std::sync::Arc;
+
+/// Writes each line to standard error, whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Stderr;
+
+impl Log for Stderr {
+    fn line(&self, level: &str, event: &str, pairs: &[(&str, String)]) {
+        let line = logfmt(level, event, pairs);
+        // When standard error is closed there is nobody left to tell.
+        std::io::stderr().lock().write_all(line.as_bytes()).unwrap_or_default();
+    }
+}
+
+/// From now on a panic is a line that says where, and never what.
+pub fn report_panics(log: Arc<dyn Log>) {
+    panic::set_hook(Box::new(move |panic| {
+        let place = panic.location().map_or_else(|| "unknown".to_owned(), ToString::to_string);
+        log.line("error", "panic", &[("at", place)]);
+    }));
+}
+
+fn logfmt(level: &str, event: &str, pairs: &[(&str, String)]) -> String {
+    let mut line = format!("level={level} event={event}");
+    for (name, value) in pairs {
+        line.push(' ');
+        line.push_str(name);
+        line.push('=');
+        push_value(&mut line, value);
+    }
+    line.push('\n');
+    line
+}
+
+/// Bare where that is unambiguous, else in quotes, with every character escaped that could end the
+/// quotes, the line, or drive a terminal.
+fn push_value(line: &mut String, value: &str) {
+    let bare = |c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, '"' | '=' | '\\');
+    if !value.is_empty() && value.chars().all(bare) {
+        line.push_str(value);
+        return;
+    }
+    line.push('"');
+    for c in value.chars() {
+        match c {
+            '"' | '\\' => line.extend(['\\', c]),
+            '\n' => line.push_str("\\n"),
+            c if c.is_control() => {
+                // writing to a String cannot fail
+                write!(line, "\\u{{{:x}}}", u32::from(c)).unwrap_or_default();
+            }
+            c => line.push(c),
+        }
+    }
+    line.push('"');
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+
+    fn line(pairs: &[(&str, &str)]) -> String {
+        let owned: Vec<(&str, String)> = pairs.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        logfmt("warn", "rotation-delayed", &owned)
+    }
+
+    #[test]
+    fn ordinary_values_are_bare() {
+        assert_eq!(
+            line(&[("mount", "directory/"), ("attempt", "3")]),
+            "level=warn event=rotation-delayed mount=directory/ attempt=3\n"
+        );
+    }
+
+    #[test]
+    fn values_that_could_be_misread_are_quoted() {
+        assert_eq!(
+            line(&[("cause", "no route to host")]),
+            "level=warn event=rotation-delayed cause=\"no route to host\"\n"
+        );
+        assert!(line(&[("cause", "")]).ends_with("cause=\"\"\n"));
+        assert!(line(&[("cause", "a=b")]).ends_with("cause=\"a=b\"\n"));
+        assert!(line(&[("cause", "say \"no\"\\")]).ends_with("cause=\"say \\\"no\\\"\\\\\"\n"));
+    }
+
+    #[test]
+    fn a_value_can_neither_forge_a_line_nor_drive_a_terminal() {
+        let forged = line(&[("name", "x\nlevel=error event=forged"), ("title", "\u{1b}[31mred\u{9b}0m\r")]);
+        assert_eq!(forged.matches('\n').count(), 1, "{forged}");
+        assert!(!forged.trim_end().chars().any(char::is_control), "{forged:?}");
+    }
+}

@@ -1,0 +1,241 @@
+//! The request line: which verb on which path, with which query parameters.
+//!
+//! The attack this file stops: a path that policy reads one way and routing another. It is decoded
+//! once, a slash is never hidden in an escape, and `bulkhead_wire::name::canonical_path` refuses the
+//! rest (`..`, `//`, control characters).
+
+use bulkhead_wire::description::Verb;
+use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::name::canonical_path;
+use hyper::Method;
+use percent_encoding::percent_decode_str;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// What the request line asks for.
+#[derive(Debug, PartialEq)]
+pub struct Target {
+    /// What to do. `GET` with `list=true` is a list.
+    pub verb: Verb,
+    /// Canonical: decoded, without `/v1/`, without slashes at the ends.
+    pub path: String,
+    /// Query parameters of reads, lists and deletes; empty for writes, whose fields are in the body.
+    pub fields: Map<String, Value>,
+}
+
+/// Reads the request line; `path` and `query` are as they came, still escaped.
+///
+/// # Errors
+/// 404 outside `/v1/`; 400 for a path or query that cannot be read, or a write to a path that ends in
+/// `/`; 405 for a verb that does not exist here.
+pub fn read(method: &Method, path: &str, query: Option<&str>) -> Result<Target, Failure> {
+    let raw = path.strip_prefix("/v1/").filter(|rest| !rest.is_empty()).ok_or_else(Failure::absent)?;
+    let verb = verb_of(method)?;
+    if verb == Verb::Write && raw.ends_with('/') {
+        return Err(Failure::invalid("cannot write to a path ending in '/'; leave the last slash out"));
+    }
+    let path = canonical_path(&decode_path(raw)?).map_err(Failure::invalid)?;
+    if matches!(verb, Verb::Write | Verb::Patch) {
+        return Ok(Target { verb, path, fields: Map::new() });
+    }
+    let mut fields = parameters(query.unwrap_or_default())?;
+    let verb = controlled(verb, &mut fields)?;
+    Ok(Target { verb, path, fields })
+}
+
+fn verb_of(method: &Method) -> Result<Verb, Failure> {
+    match method.as_str() {
+        "GET" | "HEAD" => Ok(Verb::Read),
+        "POST" | "PUT" => Ok(Verb::Write),
+        "PATCH" => Ok(Verb::Patch),
+        "DELETE" => Ok(Verb::Delete),
+        "LIST" => Ok(Verb::List),
+        // a method is up to 8 KiB of the caller's choice: not worth repeating
+        _ => Err(unsupported("this method is not known; use GET, POST, PUT, PATCH, DELETE or LIST")),
+    }
+}
+
+fn unsupported(why: &str) -> Failure {
+    Failure::new(Kind::UnsupportedOperation, format!("unsupported operation: {why}"))
+}
+
+fn decode_path(raw: &str) -> Result<String, Failure> {
+    let mut rest = raw;
+    while let Some((_, after)) = rest.split_once('%') {
+        let code = after.get(..2).filter(|code| code.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        match code {
+            None => {
+                return Err(Failure::invalid("the path has a '%' that is not an escape; write it as %25"));
+            }
+            Some(code) if code.eq_ignore_ascii_case("2f") => {
+                return Err(Failure::invalid("the path has an escaped slash (%2F); no name contains a slash"));
+            }
+            Some(_) => rest = after,
+        }
+    }
+    let decoded = percent_decode_str(raw).decode_utf8();
+    decoded.map(Cow::into_owned).map_err(|_| Failure::invalid("the path is not UTF-8 once its escapes are decoded"))
+}
+
+/// Reads `a=1&b=2`, a query or a form: a name given once is a string, given again a list.
+///
+/// # Errors
+/// 400 for what is not UTF-8 once decoded.
+pub fn parameters(text: &str) -> Result<Map<String, Value>, Failure> {
+    let mut fields = Map::new();
+    for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        add(&mut fields, decode_parameter(name)?, Value::String(decode_parameter(value)?));
+    }
+    Ok(fields)
+}
+
+fn add(fields: &mut Map<String, Value>, name: String, value: Value) {
+    match fields.get_mut(&name) {
+        None => {
+            fields.insert(name, value);
+        }
+        Some(Value::Array(values)) => values.push(value),
+        Some(first) => *first = Value::Array(vec![first.take(), value]),
+    }
+}
+
+fn decode_parameter(text: &str) -> Result<String, Failure> {
+    let spaced = text.replace('+', " ");
+    let decoded = percent_decode_str(&spaced).decode_utf8();
+    decoded
+        .map(Cow::into_owned)
+        .map_err(|_| Failure::invalid("a query parameter or form field is not UTF-8 once its escapes are decoded"))
+}
+
+/// Takes `list`, `help` and `scan` out of the fields. Help and scan are refused rather than ignored:
+/// a read in their place may hand out a credential that nobody asked for.
+fn controlled(verb: Verb, fields: &mut Map<String, Value>) -> Result<Verb, Failure> {
+    let list = take_flag(fields, "list")?;
+    for name in ["help", "scan"] {
+        if take_flag(fields, name)? {
+            return Err(unsupported(&format!("{name:?} is not served by this version; leave the parameter out")));
+        }
+    }
+    Ok(if verb == Verb::Read && list { Verb::List } else { verb })
+}
+
+fn take_flag(fields: &mut Map<String, Value>, name: &str) -> Result<bool, Failure> {
+    match fields.remove(name) {
+        None => Ok(false),
+        Some(Value::String(text)) => match text.as_str() {
+            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+            _ => Err(Failure::invalid(format!("query parameter {name:?} must be true or false, and is {text:?}"))),
+        },
+        Some(_) => Err(Failure::invalid(format!("query parameter {name:?} is given twice; send it once"))),
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn get(path: &str, query: &str) -> Result<Target, Failure> {
+        read(&Method::GET, path, Some(query))
+    }
+
+    fn status(result: Result<Target, Failure>) -> u16 {
+        result.unwrap_err().kind.status()
+    }
+
+    #[test]
+    fn methods_become_verbs() {
+        let verb = |name: &str| read(&Method::from_bytes(name.as_bytes()).unwrap(), "/v1/a/b", None).map(|t| t.verb);
+        assert_eq!(verb("GET"), Ok(Verb::Read));
+        assert_eq!(verb("HEAD"), Ok(Verb::Read));
+        assert_eq!(verb("POST"), Ok(Verb::Write));
+        assert_eq!(verb("PUT"), Ok(Verb::Write));
+        assert_eq!(verb("PATCH"), Ok(Verb::Patch));
+        assert_eq!(verb("DELETE"), Ok(Verb::Delete));
+        assert_eq!(verb("LIST"), Ok(Verb::List));
+        for unknown in ["OPTIONS", "TRACE", "SCAN", "get"] {
+            let failure = verb(unknown).unwrap_err();
+            assert_eq!(failure.kind, Kind::UnsupportedOperation, "{unknown}");
+            assert!(failure.message.contains("unsupported operation"));
+        }
+    }
+
+    #[test]
+    fn only_v1_is_api_and_the_rest_is_an_empty_404() {
+        for path in ["/", "/v1", "/v1/", "/v2/sys/health", "/ui", "*", "/V1/sys/health", "/v1x/y"] {
+            let failure = get(path, "").unwrap_err();
+            assert_eq!((failure.kind, failure.message.as_str()), (Kind::NotFound, ""), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_decoded_once() {
+        assert_eq!(get("/v1/database/roles/a%2Db", "").unwrap().path, "database/roles/a-b");
+        assert_eq!(get("/v1/database/roles/a%252Fb", "").unwrap().path, "database/roles/a%2Fb");
+        assert_eq!(get("/v1/sys/health/", "").unwrap().path, "sys/health");
+    }
+
+    #[test]
+    fn paths_that_two_readers_could_read_two_ways_are_refused() {
+        for path in [
+            "/v1/a%2fb",
+            "/v1/a%2Fb",
+            "/v1/a/%2e%2e/b",
+            "/v1/a/../b",
+            "/v1/a//b",
+            "/v1/a%00b",
+            "/v1/a%0ab",
+            "/v1/a%zz",
+            "/v1/a%",
+            "/v1/a%2",
+            "/v1/%ff",
+            "/v1/a/%E2%80%AEb/..",
+        ] {
+            assert_eq!(status(get(path, "")), 400, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_write_may_not_end_in_a_slash() {
+        assert_eq!(status(read(&Method::POST, "/v1/a/b/", None)), 400);
+        assert_eq!(read(&Method::DELETE, "/v1/a/b/", None).unwrap().path, "a/b");
+    }
+
+    #[test]
+    fn list_is_a_parameter_of_get_in_every_spelling_of_the_clients() {
+        for word in ["true", "True", "1", "t"] {
+            let target = get("/v1/a", &format!("list={word}&after=x")).unwrap();
+            assert_eq!((target.verb, Value::Object(target.fields)), (Verb::List, json!({"after": "x"})), "{word}");
+        }
+        assert_eq!(get("/v1/a", "list=False").unwrap().verb, Verb::Read);
+        assert_eq!(read(&Method::DELETE, "/v1/a", Some("list=true")).unwrap().verb, Verb::Delete);
+        assert_eq!(status(get("/v1/a", "list=yes")), 400);
+        assert_eq!(status(get("/v1/a", "list")), 400);
+        assert_eq!(status(get("/v1/a", "list=1&list=0")), 400);
+    }
+
+    #[test]
+    fn help_and_scan_never_become_a_plain_read() {
+        assert_eq!(status(get("/v1/a", "help=1")), 405);
+        assert_eq!(status(get("/v1/a", "scan=true")), 405);
+        assert_eq!(get("/v1/a", "help=0").unwrap().fields, Map::new());
+    }
+
+    #[test]
+    fn query_parameters_become_fields_of_reads_and_deletes_only() {
+        let fields = Value::Object(get("/v1/a", "x=1&y=a+b%2F&x=2&x=3&flag").unwrap().fields);
+        assert_eq!(fields, json!({"x": ["1", "2", "3"], "y": "a b/", "flag": ""}));
+        assert_eq!(read(&Method::DELETE, "/v1/a", Some("version=2")).unwrap().fields["version"], json!("2"));
+        assert!(read(&Method::POST, "/v1/a", Some("version=2")).unwrap().fields.is_empty());
+        assert_eq!(status(get("/v1/a", "x=%ff")), 400);
+    }
+}

@@ -1,0 +1,113 @@
+//! Ranges of keys: what a prefix and a place to continue after mean, in bounds that an index understands.
+//!
+//! Bounds and never `LIKE`, whose wild cards a key could contain, and which no index of ours serves.
+
+use std::ops::Bound;
+
+use crate::record::{Address, Space};
+
+/// The keys of one kind that begin with a prefix and come after a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyRange {
+    /// The kind.
+    pub(crate) space: Space,
+    /// Where the range begins; never unbounded.
+    pub(crate) start: Bound<String>,
+    /// The first text after all that begin with the prefix; `None` when there is no such text.
+    pub(crate) end: Option<String>,
+}
+
+impl KeyRange {
+    /// The keys of `space` that begin with `prefix` and are greater than `after`; empty means from the first.
+    pub(crate) fn new(space: Space, prefix: &str, after: &str) -> KeyRange {
+        let start = if after.is_empty() || after < prefix {
+            Bound::Included(prefix.to_owned())
+        } else {
+            Bound::Excluded(after.to_owned())
+        };
+        KeyRange { space, start, end: end_of(prefix) }
+    }
+
+    /// Whether `address` lies in the range.
+    pub(crate) fn contains(&self, address: &Address) -> bool {
+        let begun = match &self.start {
+            Bound::Included(first) => address.key >= *first,
+            Bound::Excluded(after) => address.key > *after,
+            Bound::Unbounded => true,
+        };
+        address.space == self.space && begun && self.end.as_ref().is_none_or(|end| address.key < *end)
+    }
+}
+
+/// The least text that is greater than every text beginning with `prefix`, in the order of UTF-8 bytes, which is the
+/// order of code points.
+fn end_of(prefix: &str) -> Option<String> {
+    let mut end = prefix.to_owned();
+    while let Some(last) = end.pop() {
+        if let Some(next) = following(last) {
+            end.push(next);
+            return Some(end);
+        }
+    }
+    None
+}
+
+/// The next character; surrogates are no characters and are stepped over.
+fn following(character: char) -> Option<char> {
+    match character {
+        '\u{d7ff}' => Some('\u{e000}'),
+        other => char::from_u32(u32::from(other) + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(range: &KeyRange, key: &str) -> bool {
+        range.contains(&Address::new(Space::Data, key))
+    }
+
+    #[test]
+    fn a_prefix_holds_what_begins_with_it_and_nothing_else() {
+        let range = KeyRange::new(Space::Data, "roles/", "");
+        for key in ["roles/", "roles/a", "roles/\u{10ffff}", "roles/%", "roles/a/b"] {
+            assert!(holds(&range, key), "{key}");
+        }
+        for key in ["role", "roles", "roles0", "rolesa", "ROLES/a", "s", ""] {
+            assert!(!holds(&range, key), "{key}");
+        }
+        assert!(!range.contains(&Address::new(Space::Core, "roles/a")));
+    }
+
+    #[test]
+    fn a_range_continues_after_the_key_it_is_given() {
+        let range = KeyRange::new(Space::Data, "roles/", "roles/b");
+        assert!(!holds(&range, "roles/b"));
+        assert!(holds(&range, "roles/b\0"));
+        assert!(holds(&range, "roles/c"));
+    }
+
+    #[test]
+    fn a_continuation_outside_of_the_prefix_does_not_widen_the_range() {
+        let before = KeyRange::new(Space::Data, "roles/", "a");
+        assert!(holds(&before, "roles/") && !holds(&before, "b"));
+        let beyond = KeyRange::new(Space::Data, "roles/", "z");
+        assert!(!holds(&beyond, "roles/a") && !holds(&beyond, "zz"));
+    }
+
+    #[test]
+    fn wild_cards_of_sql_are_ordinary_characters() {
+        let range = KeyRange::new(Space::Data, "a%_", "");
+        assert!(holds(&range, "a%_b"));
+        assert!(!holds(&range, "aXYb"));
+    }
+
+    #[test]
+    fn the_end_of_a_prefix_steps_over_surrogates_and_past_the_last_character() {
+        assert_eq!(end_of("a\u{d7ff}"), Some("a\u{e000}".to_owned()));
+        assert_eq!(end_of("a\u{10ffff}\u{10ffff}"), Some("b".to_owned()));
+        assert_eq!(end_of("\u{10ffff}"), None);
+        assert_eq!(end_of(""), None);
+    }
+}

@@ -1,0 +1,81 @@
+//! What several tests of this crate need: a directory of their own, and a store in it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{env, fs};
+
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteConnection;
+
+use crate::sqlite::Attempt;
+use crate::{Address, Index, Options, SealKey, Space, Store, StoreFault, seal};
+
+/// A directory below the system's temporary one, removed when dropped.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Scratch {
+        let name = u64::from_be_bytes(seal::random().unwrap());
+        let path = env::temp_dir().join(format!("bulkhead-store-{name:016x}"));
+        fs::create_dir(&path).unwrap();
+        Scratch(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Opens the store of this directory with the key made of `byte`.
+    pub(crate) async fn open_with(&self, byte: u8) -> Result<Arc<Store>, StoreFault> {
+        Store::open(Options { directory: self.0.clone() }, SealKey::from_bytes([byte; 32])).await
+    }
+
+    pub(crate) async fn open(&self) -> Arc<Store> {
+        self.open_with(1).await.unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+pub(crate) fn data(key: &str) -> Address {
+    Address::new(Space::Data, key)
+}
+
+/// Commits one record with no index.
+pub(crate) async fn put(store: &Arc<Store>, address: Address, body: &str) {
+    put_indexed(store, address, body, Index::default()).await;
+}
+
+pub(crate) async fn put_indexed(store: &Arc<Store>, address: Address, body: &str, index: Index) {
+    let mut unit = store.begin();
+    unit.put(address, body.as_bytes().to_vec(), index);
+    unit.commit().await.unwrap();
+}
+
+/// The committed body at `address` as text.
+pub(crate) async fn body(store: &Arc<Store>, address: &Address) -> Option<String> {
+    let record = store.begin().get(address).await.unwrap()?;
+    Some(String::from_utf8(record.body.to_vec()).unwrap())
+}
+
+/// Changes the database behind the store's back, as somebody with the file could.
+pub(crate) async fn edit(store: &Arc<Store>, statement: &'static str) {
+    let work = async |connection: &mut SqliteConnection| {
+        sqlx::raw_sql(statement).execute(connection).await?;
+        Ok(Attempt::Committed)
+    };
+    store.database().write(work).await.unwrap();
+}
+
+/// How SQLite would run the statement, one step a line.
+pub(crate) async fn plan(store: &Arc<Store>, statement: &str) -> String {
+    let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+    let steps = sqlx::query(explain).fetch_all(store.database().readers()).await.unwrap();
+    steps.iter().map(|step| step.get::<String, _>("detail") + "\n").collect()
+}

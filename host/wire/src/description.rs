@@ -1,0 +1,207 @@
+//! What a component says of itself, once, at registration: who it is, and its route table.
+//!
+//! From a row of the table come dispatch, validation, alias folding, create-or-update, listing, help
+//! and redaction, in the host and in the SDK alike. Unknown keys refuse registration, so that a
+//! misspelt mark (`secert`) cannot silently expose a value.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A mountable component's description (`engine.describe`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// `secrets-engine` or `auth-method`.
+    pub kind: String,
+    /// Canonical name, also the type under which it is mounted: `database`.
+    pub name: String,
+    /// Semantic version.
+    pub version: String,
+    /// Version of the stored data's shape; a mount with older data is migrated first.
+    pub schema: u32,
+    /// One sentence for people.
+    pub about: String,
+    /// The API as one table.
+    pub routes: Vec<Route>,
+}
+
+/// What one row answers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    /// A write to an object that does not exist.
+    Create,
+    /// A read.
+    Read,
+    /// A write to an object that exists, or to a route without existence.
+    Update,
+    /// A merge patch.
+    Patch,
+    /// A removal.
+    Delete,
+    /// Names below a path.
+    List,
+}
+
+impl Operation {
+    /// The capability that policy must grant, and the word of the plugin contract.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Read => "read",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::List => "list",
+        }
+    }
+}
+
+/// What a row of the table answers to: writes are one row, told apart by existence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verb {
+    /// GET.
+    Read,
+    /// POST or PUT: `create` or `update`.
+    Write,
+    /// PATCH.
+    Patch,
+    /// DELETE.
+    Delete,
+    /// LIST, or GET with `list=true`.
+    List,
+}
+
+/// One row: what it answers to, what it takes, and the marks the host acts on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    /// What it answers to.
+    pub verb: Verb,
+    /// Below the mount, without slashes at the ends: `roles/{name}`. `{x}` takes one segment, `{x+}` all that is left.
+    pub path: String,
+    /// One sentence for help and OpenAPI.
+    pub about: String,
+    /// Captures and body fields.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Field>,
+    /// Groups of which at most one field may be given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclusive: Vec<Vec<String>>,
+    /// Storage key whose presence makes a write an update: `role/{name}`. Absent: always `update` (decision P10).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub existence: Option<String>,
+    /// Storage prefix that LIST pages without entering the component: `role/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<String>,
+    /// Served without a token.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unauthenticated: bool,
+    /// Needs `sudo` besides the ordinary capability.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub sudo: bool,
+    /// Body fields that no row names are passed on instead of ignored with a warning.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub open_fields: bool,
+    /// Answers a secret with a lease.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub leases: bool,
+    /// Reaches a database plugin, so it weighs two in admission.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub nested: bool,
+    /// Largest body in bytes; 0 means 1 MiB.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub body_limit: u64,
+    /// Seconds until the call is stopped; 0 means 90.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub deadline: u64,
+}
+
+/// One capture or body field.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Field {
+    /// Canonical name.
+    pub name: String,
+    /// How values are read.
+    pub kind: FieldKind,
+    /// Other names, folded to `name` before policy parameters are checked (decision P2).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// Filled in when a write creates, never when it updates (decision A6).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+    /// Must be given, and not empty, when a write creates (on a route without existence: always).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub required: bool,
+    /// Never in a log, an audit line or an error; joins the secrets of the call.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub secret: bool,
+    /// One sentence for help and OpenAPI.
+    pub about: String,
+}
+
+/// How a value is read (`spec/core.md` §1.3). `null` always means absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FieldKind {
+    /// A path segment or reference that starts and ends with a word character, with `.` and `-` inside.
+    Name,
+    /// Text; numbers and booleans are written out.
+    String,
+    /// `true`, `"1"`, `0`, `""` …
+    Bool,
+    /// A whole number.
+    Int,
+    /// `3600`, `"3600"`, `"1h30m"`, `"2d"`; whole seconds, never negative.
+    Duration,
+    /// `"a, b"` or a list; trimmed, empties dropped.
+    CommaList,
+    /// A list, or one text that becomes the only element; never split.
+    TextList,
+    /// An object, or a list of `k=v`; values are written out.
+    Map,
+    /// Any JSON value, as it came.
+    Any,
+}
+
+/// A database plugin's description (`database-users.describe`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatabaseDescription {
+    /// Always `database-plugin`.
+    pub kind: String,
+    /// `postgresql-database-plugin`.
+    pub name: String,
+    /// Other names under which connections may ask for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// Semantic version.
+    pub version: String,
+    /// One sentence for people.
+    pub about: String,
+    /// `password`, `rsa_private_key`, `client_certificate`.
+    pub credential_types: Vec<String>,
+    /// A role must bring creation statements, because the plugin has none of its own.
+    pub creation_statements_required: bool,
+    /// The settings it knows. Others are kept, with a warning.
+    pub settings: Vec<Field>,
+    /// The sentence for every code of a refusal. `{setting}`, `{statement}`, `{vendor-code}`,
+    /// `{connection}` and names of `ext` pairs are filled in.
+    pub codes: BTreeMap<String, String>,
+    /// The sentence for every code of a warning.
+    pub warnings: BTreeMap<String, String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}

@@ -1,0 +1,182 @@
+//! The object around every ordinary answer (`spec/core.md` §1.4).
+//!
+//! Typed clients fail on a missing key, so every key is always there, in one order.
+
+use crate::secret::Secret;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The answer's envelope. [`Envelope::default`] is the empty one, to be filled by field.
+#[derive(Clone, Default, PartialEq, Serialize)]
+pub struct Envelope {
+    /// UUID of the request.
+    pub request_id: String,
+    /// Of the secret that `data` holds; empty without a lease.
+    pub lease_id: String,
+    /// Whether that lease can be renewed.
+    pub renewable: bool,
+    /// Seconds.
+    pub lease_duration: u64,
+    /// `None` is written as `null`.
+    pub data: Option<Map<String, Value>>,
+    /// The wrapping token, instead of everything else.
+    pub wrap_info: Option<Value>,
+    /// None at all are written as `null`.
+    #[serde(serialize_with = "null_when_empty")]
+    pub warnings: Vec<String>,
+    /// A login or a new token.
+    pub auth: Option<Auth>,
+    /// Type of the mount that answered, as it was enabled.
+    pub mount_type: String,
+}
+
+/// A token handed out. Written with `mfa_requirement: null` besides its own keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Auth {
+    /// The token.
+    pub client_token: Secret,
+    /// Names the token without being able to use it.
+    pub accessor: String,
+    /// All policies that hold for it.
+    pub policies: Vec<String>,
+    /// Those of the token itself.
+    pub token_policies: Vec<String>,
+    /// Those of its entity and groups.
+    pub identity_policies: Vec<String>,
+    /// What the login or creation attached; `None` is written as `null`.
+    pub metadata: Option<BTreeMap<String, String>>,
+    /// Seconds; 0 never ends.
+    pub lease_duration: u64,
+    /// Whether it can be renewed.
+    pub renewable: bool,
+    /// Empty without an entity.
+    pub entity_id: String,
+    /// `service` or `batch`.
+    pub token_type: String,
+    /// Lives on when its parent ends.
+    pub orphan: bool,
+    /// Uses left; 0 is without limit.
+    pub num_uses: u64,
+}
+
+impl Serialize for Auth {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Auth", 13)?;
+        object.serialize_field("client_token", self.client_token.expose())?;
+        object.serialize_field("accessor", &self.accessor)?;
+        object.serialize_field("policies", &self.policies)?;
+        object.serialize_field("token_policies", &self.token_policies)?;
+        object.serialize_field("identity_policies", &self.identity_policies)?;
+        object.serialize_field("metadata", &self.metadata)?;
+        object.serialize_field("lease_duration", &self.lease_duration)?;
+        object.serialize_field("renewable", &self.renewable)?;
+        object.serialize_field("entity_id", &self.entity_id)?;
+        object.serialize_field("token_type", &self.token_type)?;
+        object.serialize_field("orphan", &self.orphan)?;
+        object.serialize_field("mfa_requirement", &None::<()>)?;
+        object.serialize_field("num_uses", &self.num_uses)?;
+        object.end()
+    }
+}
+
+/// Shows whose answer it is and what parts it has, never what they hold.
+impl fmt::Debug for Envelope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Envelope")
+            .field("request_id", &self.request_id)
+            .field("lease_id", &self.lease_id)
+            .field("lease_duration", &self.lease_duration)
+            .field("data", &self.data.as_ref().map(|data| data.keys().collect::<Vec<_>>()))
+            .field("wrapped", &self.wrap_info.is_some())
+            .field("warnings", &self.warnings.len())
+            .field("auth", &self.auth.is_some())
+            .field("mount_type", &self.mount_type)
+            .finish()
+    }
+}
+
+fn null_when_empty<S: Serializer>(list: &[String], serializer: S) -> Result<S::Ok, S::Error> {
+    if list.is_empty() { serializer.serialize_none() } else { list.serialize(serializer) }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn auth() -> Auth {
+        Auth {
+            client_token: Secret::new("bhs.0123"),
+            accessor: "acc".to_owned(),
+            policies: vec!["default".to_owned()],
+            token_policies: Vec::new(),
+            identity_policies: Vec::new(),
+            metadata: None,
+            lease_duration: 60,
+            renewable: true,
+            entity_id: String::new(),
+            token_type: "service".to_owned(),
+            orphan: false,
+            num_uses: 0,
+        }
+    }
+
+    #[test]
+    fn an_empty_envelope_has_every_key_in_order() {
+        assert_eq!(
+            serde_json::to_string(&Envelope::default()).unwrap(),
+            concat!(
+                r#"{"request_id":"","lease_id":"","renewable":false,"lease_duration":0,"data":null,"#,
+                r#""wrap_info":null,"warnings":null,"auth":null,"mount_type":""}"#,
+            )
+        );
+    }
+
+    #[test]
+    fn a_token_has_every_key_in_order() {
+        assert_eq!(
+            serde_json::to_string(&auth()).unwrap(),
+            concat!(
+                r#"{"client_token":"bhs.0123","accessor":"acc","policies":["default"],"token_policies":[],"#,
+                r#""identity_policies":[],"metadata":null,"lease_duration":60,"renewable":true,"entity_id":"","#,
+                r#""token_type":"service","orphan":false,"mfa_requirement":null,"num_uses":0}"#,
+            )
+        );
+    }
+
+    #[test]
+    fn filled_parts_are_written_as_they_are() {
+        let envelope = Envelope {
+            data: json!({ "ttl": 300 }).as_object().cloned(),
+            warnings: vec!["w".to_owned()],
+            auth: Some(Auth { metadata: Some(BTreeMap::from([("role".to_owned(), "a".to_owned())])), ..auth() }),
+            ..Envelope::default()
+        };
+        let written = serde_json::to_value(&envelope).unwrap();
+        assert_eq!(written["data"], json!({ "ttl": 300 }));
+        assert_eq!(written["warnings"], json!(["w"]));
+        assert_eq!(written["auth"]["metadata"], json!({ "role": "a" }));
+    }
+
+    #[test]
+    fn a_logged_envelope_shows_no_value() {
+        let envelope = Envelope {
+            data: json!({ "password": "hunter2" }).as_object().cloned(),
+            wrap_info: Some(json!({ "token": "bhs.4567" })),
+            auth: Some(auth()),
+            ..Envelope::default()
+        };
+        let text = format!("{envelope:?} {:?}", envelope.auth);
+        assert!(!text.contains("hunter2") && !text.contains("bhs"), "{text}");
+    }
+}

@@ -1,0 +1,203 @@
+//! Why something was not done: one kind for the machine, one message for the person.
+//!
+//! This is the only table from kind to HTTP status (decision P4) and to the codes of `wit/types.wit`.
+
+use std::fmt;
+
+/// What kind of refusal or fault this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The caller's mistake, or a refusal of an upstream: 400.
+    InvalidRequest,
+    /// 403; the message always contains `permission denied`.
+    PermissionDenied,
+    /// 404.
+    NotFound,
+    /// 405.
+    UnsupportedOperation,
+    /// 412.
+    PreconditionFailed,
+    /// 413.
+    TooLarge,
+    /// 415.
+    UnsupportedMediaType,
+    /// 429.
+    RateLimited,
+    /// 431.
+    HeadersTooLarge,
+    /// An upstream could not be reached: 502.
+    Unreachable,
+    /// An upstream or the call itself took too long: 502.
+    TimedOut,
+    /// Sealed or overloaded: 503.
+    Unavailable,
+    /// A concurrent change, still there after all retries: 503.
+    Conflict,
+    /// Our own fault, rolled back: 500.
+    Internal,
+}
+
+impl Kind {
+    /// The HTTP status.
+    #[must_use]
+    pub fn status(self) -> u16 {
+        match self {
+            Self::InvalidRequest => 400,
+            Self::PermissionDenied => 403,
+            Self::NotFound => 404,
+            Self::UnsupportedOperation => 405,
+            Self::PreconditionFailed => 412,
+            Self::TooLarge => 413,
+            Self::UnsupportedMediaType => 415,
+            Self::RateLimited => 429,
+            Self::HeadersTooLarge => 431,
+            Self::Internal => 500,
+            Self::Unreachable | Self::TimedOut => 502,
+            Self::Unavailable | Self::Conflict => 503,
+        }
+    }
+
+    /// The code that crosses the plugin contract.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid-request",
+            Self::PermissionDenied => "permission-denied",
+            Self::NotFound => "not-found",
+            Self::UnsupportedOperation => "unsupported-operation",
+            Self::PreconditionFailed => "precondition-failed",
+            Self::TooLarge => "too-large",
+            Self::UnsupportedMediaType => "unsupported-media-type",
+            Self::RateLimited => "rate-limited",
+            Self::HeadersTooLarge => "headers-too-large",
+            Self::Unreachable => "unreachable",
+            Self::TimedOut => "timed-out",
+            Self::Unavailable => "unavailable",
+            Self::Conflict => "conflict",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// The kind behind a code; a code that nobody knows is a fault of whoever sent it.
+    #[must_use]
+    pub fn of_code(code: &str) -> Self {
+        match code {
+            "invalid-request" => Self::InvalidRequest,
+            "permission-denied" => Self::PermissionDenied,
+            "not-found" => Self::NotFound,
+            "unsupported-operation" => Self::UnsupportedOperation,
+            "precondition-failed" => Self::PreconditionFailed,
+            "too-large" => Self::TooLarge,
+            "unsupported-media-type" => Self::UnsupportedMediaType,
+            "rate-limited" => Self::RateLimited,
+            "headers-too-large" => Self::HeadersTooLarge,
+            "unreachable" => Self::Unreachable,
+            "timed-out" => Self::TimedOut,
+            "unavailable" => Self::Unavailable,
+            "conflict" => Self::Conflict,
+            _ => Self::Internal,
+        }
+    }
+}
+
+/// A refusal or fault, with a message that the caller may read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Decides the status and whether anything is tried again.
+    pub kind: Kind,
+    /// What was wrong, which value, what to do. Empty for an object that does not exist (404, `errors: []`).
+    pub message: String,
+    /// Milliseconds after which another attempt makes sense.
+    pub retry_after: Option<u64>,
+}
+
+impl Failure {
+    /// A failure of `kind`.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None }
+    }
+
+    /// 400.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Kind::InvalidRequest, message)
+    }
+
+    /// 403. The text that clients match stands in front.
+    pub fn denied(why: impl fmt::Display) -> Self {
+        Self::new(Kind::PermissionDenied, format!("permission denied: {why}"))
+    }
+
+    /// 404 for an object that does not exist: an empty list of errors, as clients expect.
+    #[must_use]
+    pub fn absent() -> Self {
+        Self::new(Kind::NotFound, "")
+    }
+
+    /// 500. Say what failed, never with what values.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Kind::Internal, message)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind.code(), self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// A text from outside as it stands in a message: quoted, control characters escaped, cut after 64 characters.
+///
+/// Never for a secret.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let mut shown: String = text.chars().take(64).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    format!("{shown:?}")
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_found_again_by_its_code() {
+        let kinds = [
+            Kind::InvalidRequest,
+            Kind::PermissionDenied,
+            Kind::NotFound,
+            Kind::UnsupportedOperation,
+            Kind::PreconditionFailed,
+            Kind::TooLarge,
+            Kind::UnsupportedMediaType,
+            Kind::RateLimited,
+            Kind::HeadersTooLarge,
+            Kind::Unreachable,
+            Kind::TimedOut,
+            Kind::Unavailable,
+            Kind::Conflict,
+            Kind::Internal,
+        ];
+        for kind in kinds {
+            assert_eq!(Kind::of_code(kind.code()), kind);
+        }
+        assert_eq!(Kind::of_code("Not-Found"), Kind::Internal);
+    }
+
+    #[test]
+    fn a_quoted_text_is_short_and_cannot_forge_a_line() {
+        assert_eq!(quoted("a\nlevel=error \u{1b}[2J\""), r#""a\nlevel=error \u{1b}[2J\"""#);
+        assert_eq!(quoted(&"ü".repeat(65)), format!("\"{}…\"", "ü".repeat(64)));
+        assert_eq!(quoted(&"ü".repeat(64)), format!("\"{}\"", "ü".repeat(64)));
+    }
+}

@@ -1,0 +1,125 @@
+//! A place in an HCL1 text: what comes next, and in which line and column it stands.
+
+use super::SyntaxError;
+
+/// Line and column of a character, both counted from 1.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) line: usize,
+    column: usize,
+}
+
+impl Place {
+    /// An error at this place.
+    pub(super) fn error(self, message: impl Into<String>) -> SyntaxError {
+        SyntaxError { line: self.line, column: self.column, message: message.into() }
+    }
+}
+
+/// Reads forward only, one character or one word at a time.
+pub(super) struct Cursor<'a> {
+    rest: &'a str,
+    place: Place,
+}
+
+impl<'a> Cursor<'a> {
+    /// Stands before the first character of `text`.
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { rest: text, place: Place { line: 1, column: 1 } }
+    }
+
+    /// Where the next character stands.
+    pub(super) fn place(&self) -> Place {
+        self.place
+    }
+
+    /// The next character, without taking it.
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest.chars().next()
+    }
+
+    /// Takes the next character.
+    pub(super) fn bump(&mut self) -> Option<char> {
+        let mut rest = self.rest.chars();
+        let next = rest.next()?;
+        self.rest = rest.as_str();
+        if next == '\n' {
+            self.next_line();
+        } else {
+            self.place.column += 1;
+        }
+        Some(next)
+    }
+
+    /// Takes `mark` if it comes next. `mark` holds no newline.
+    pub(super) fn take(&mut self, mark: &str) -> bool {
+        let Some(rest) = self.rest.strip_prefix(mark) else {
+            return false;
+        };
+        self.rest = rest;
+        self.place.column += mark.chars().count();
+        true
+    }
+
+    /// Takes the characters that `belongs` holds for; none of them may be a newline.
+    pub(super) fn word(&mut self, belongs: impl Fn(char) -> bool) -> &'a str {
+        let end = self.rest.find(|c| !belongs(c)).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        self.place.column += word.chars().count();
+        word
+    }
+
+    /// Takes the rest of the line with its newline, and gives it without; `None` at the end of the text.
+    pub(super) fn rest_of_line(&mut self) -> Option<&'a str> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
+        self.rest = rest;
+        self.next_line();
+        Some(line)
+    }
+
+    fn next_line(&mut self) {
+        self.place = Place { line: self.place.line + 1, column: 1 };
+    }
+
+    /// Takes white space and comments.
+    ///
+    /// # Errors
+    /// A `/* comment` that does not end.
+    pub(super) fn skip_blank(&mut self) -> Result<(), SyntaxError> {
+        loop {
+            match self.peek() {
+                Some(c) if c.is_whitespace() => {
+                    self.bump();
+                }
+                Some('#') => {
+                    self.rest_of_line();
+                }
+                Some('/') if self.rest.starts_with("//") => {
+                    self.rest_of_line();
+                }
+                Some('/') if self.rest.starts_with("/*") => self.skip_long_comment()?,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn skip_long_comment(&mut self) -> Result<(), SyntaxError> {
+        let opened = self.place();
+        self.take("/*");
+        while !self.take("*/") {
+            if self.bump().is_none() {
+                return Err(opened.error("the comment that opens here with `/*` is not closed; end it with `*/`"));
+            }
+        }
+        Ok(())
+    }
+
+    /// An error at the next character.
+    pub(super) fn error(&self, message: impl Into<String>) -> SyntaxError {
+        self.place.error(message)
+    }
+}

@@ -1,0 +1,19 @@
+//! The words that every layer speaks: request, response, envelope, failure, durations, names, and the
+//! description of a component with its route table and field schema.
+//!
+//! Pure: it builds for the sandbox too, and never knows tokio, hyper, SQL or wasmtime.
+
+mod coercion;
+pub mod description;
+pub mod duration;
+pub mod envelope;
+pub mod failure;
+pub mod fields;
+pub mod glob;
+pub mod hcl;
+pub mod name;
+pub mod request;
+pub mod response;
+pub mod route;
+pub mod secret;
+pub mod ttl;

@@ -1,0 +1,222 @@
+//! Names and paths: which texts may name an object, a request's target or a mount.
+//!
+//! The attack it stops: two spellings of one path, of which policy sees one and the engine the other.
+//! Everything after [`canonical_path`] sees one spelling only.
+
+use crate::failure::quoted;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The longest path, in bytes.
+pub const LONGEST_PATH: usize = 4096;
+
+/// First segments that belong to the core, never to a mount of an engine.
+const RESERVED: [&str; 5] = ["sys", "auth", "identity", "cubbyhole", "audit"];
+
+/// Whether `text` may name an object (`spec/database.md` §1.1): ASCII letters, digits and `_`, with `-` and `.` inside.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    let word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(word)
+        && bytes.last().is_some_and(word)
+        && bytes.iter().all(|byte| word(byte) || matches!(byte, b'-' | b'.'))
+}
+
+/// The one spelling of a request's path: no slash at either end, no empty, `.` or `..` segment, printable throughout.
+///
+/// `raw` was percent-decoded once and comes without `/v1/`. One leading slash and all trailing ones are dropped.
+///
+/// # Errors
+/// A message that says which of these rules the path breaks.
+pub fn canonical_path(raw: &str) -> Result<String, String> {
+    if raw.len() > LONGEST_PATH {
+        return Err(format!("a path has at most {LONGEST_PATH} bytes, this one has {}; shorten it", raw.len()));
+    }
+    let path = raw.strip_prefix('/').unwrap_or(raw).trim_end_matches('/');
+    if path.is_empty() {
+        return Err("the path is empty; name a mount, such as database/config/orders".to_owned());
+    }
+    for segment in path.split('/') {
+        check_segment(segment).map_err(|why| format!("path {} {why}", quoted(raw)))?;
+    }
+    Ok(path.to_owned())
+}
+
+fn check_segment(segment: &str) -> Result<(), &'static str> {
+    match segment {
+        "" => Err("has an empty segment; write one slash between segments"),
+        "." | ".." => Err("has a \".\" or \"..\" segment; write the whole path"),
+        _ if !is_printable(segment) => Err("has a character that cannot be printed; remove it"),
+        _ => Ok(()),
+    }
+}
+
+/// Printable as the standard library's debug output sees it: besides control characters this refuses the
+/// invisible and direction-changing ones, by which two paths could look alike.
+fn is_printable(text: &str) -> bool {
+    let escaped_though_printable = ['"', '\'', '\\'];
+    text.split(escaped_though_printable).all(|part| part.escape_debug().eq(part.chars()))
+}
+
+/// Where an engine is mounted: always ends in `/`, never starts with one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct MountPath(String);
+
+impl MountPath {
+    /// Reads a path such as `database`, `database/` or `teams/orders/`.
+    ///
+    /// # Errors
+    /// A message when the path is no canonical path, holds white space, or belongs to the core
+    /// (`sys/`, `auth/`, `identity/`, `cubbyhole/`, `audit/`, and everything below them).
+    pub fn new(text: &str) -> Result<Self, String> {
+        let mut path = canonical_path(text)?;
+        if path.contains(char::is_whitespace) {
+            return Err(format!("mount path {} holds white space; use \"-\" or \"_\"", quoted(text)));
+        }
+        let root = path.split('/').next().unwrap_or_default();
+        if RESERVED.contains(&root) {
+            return Err(format!(
+                "mount path {} is reserved: {root}/ belongs to the core; choose another",
+                quoted(text)
+            ));
+        }
+        path.push('/');
+        Ok(Self(path))
+    }
+
+    /// The path, with its slash at the end.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for MountPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Stored text is checked like new text: a damaged row cannot claim `sys/`.
+impl TryFrom<String> for MountPath {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::new(&text)
+    }
+}
+
+impl From<MountPath> for String {
+    fn from(path: MountPath) -> Self {
+        path.0
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_starts_and_ends_with_a_word_character() {
+        for text in ["a", "_", "7", "readonly", "a-b", "a.b", "a..b", "a--b_", "A_1.x"] {
+            assert!(is_name(text), "{text}");
+        }
+        for text in
+            ["", "-", ".", "..", "-a", "a-", ".a", "a.", "a b", "a/b", "a{b}", "ä", "a\n", "a\0b", "a'b", "a%2fb"]
+        {
+            assert!(!is_name(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn slashes_at_the_ends_do_not_make_another_path() {
+        for raw in ["database/creds/a b", "/database/creds/a b", "database/creds/a b/", "database/creds/a b//"] {
+            assert_eq!(canonical_path(raw).unwrap(), "database/creds/a b");
+        }
+    }
+
+    #[test]
+    fn a_canonical_path_stays_as_it_is() {
+        for raw in ["a", "kv/täglich/x", "a/...", "a/.hidden", r#"a/it's "x" \y"#, "a/e\u{301}", "a/100%/{x}/*"] {
+            assert_eq!(canonical_path(raw).unwrap(), raw);
+        }
+    }
+
+    #[test]
+    fn a_path_with_a_second_meaning_is_refused() {
+        let hostile = [
+            "",
+            "/",
+            "//",
+            "//a",
+            "a//b",
+            "a/./b",
+            "a/../b",
+            "..",
+            "../sys/seal",
+            "a/..",
+            ".",
+            "a/.",
+            "a\tb",
+            "\ta",
+            "a\0",
+            "a\nb",
+            "a\r",
+            "a\u{7f}",
+            "a/\u{202e}b",
+            "a\u{200b}",
+            "a/\u{feff}x",
+            "a\u{a0}b",
+            "a\u{2028}b",
+            "a\u{e000}",
+            "a/\u{301}",
+        ];
+        for raw in hostile {
+            let why = canonical_path(raw).unwrap_err();
+            assert!(!why.contains(char::is_control) && !why.contains('\u{202e}'), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_path_has_at_most_4096_bytes() {
+        assert!(canonical_path(&"a".repeat(LONGEST_PATH)).is_ok());
+        assert!(canonical_path(&"a".repeat(LONGEST_PATH + 1)).unwrap_err().contains("4097"));
+        assert!(canonical_path(&"ü".repeat(LONGEST_PATH / 2 + 1)).is_err());
+    }
+
+    #[test]
+    fn a_mount_path_always_ends_in_one_slash() {
+        for text in ["teams/orders", "/teams/orders", "teams/orders/"] {
+            assert_eq!(MountPath::new(text).unwrap().as_str(), "teams/orders/");
+        }
+        assert_eq!(MountPath::new("database").unwrap().to_string(), "database/");
+    }
+
+    #[test]
+    fn the_core_keeps_its_own_roots() {
+        for text in ["sys", "sys/", "/sys/", "sys/raw", "auth/x", "identity", "cubbyhole/a/b", "audit/"] {
+            assert!(MountPath::new(text).unwrap_err().contains("reserved"), "{text}");
+        }
+        assert!(MountPath::new("system/").is_ok());
+        for text in ["", "/", "a b", "a//b", "a/../sys", "../sys", "a\u{3000}b", "a\tb"] {
+            assert!(MountPath::new(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_stored_mount_path_is_text_and_checked_when_read() {
+        let path = MountPath::new("database").unwrap();
+        assert_eq!(serde_json::to_string(&path).unwrap(), r#""database/""#);
+        assert_eq!(serde_json::from_str::<MountPath>(r#""database/""#).unwrap(), path);
+        assert!(serde_json::from_str::<MountPath>(r#""sys/""#).is_err());
+    }
+}

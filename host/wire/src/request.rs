@@ -1,0 +1,74 @@
+//! What a client asked, after the listener understood it and before anybody decided anything.
+
+use crate::description::Verb;
+use crate::secret::Secret;
+use serde_json::{Map, Value};
+use std::fmt;
+use std::net::IpAddr;
+
+/// One request.
+#[derive(Clone)]
+pub struct Request {
+    /// UUID; also in the answer, the audit line and every log line.
+    pub id: String,
+    /// What to do.
+    pub verb: Verb,
+    /// Canonical path below `/v1/`, without a slash at either end.
+    pub path: String,
+    /// The caller's token, if one was sent.
+    pub token: Option<Secret>,
+    /// Body or query fields, as they came.
+    pub fields: Map<String, Value>,
+    /// Size of the body as it came, in bytes, for the route's limit.
+    pub body_bytes: u64,
+    /// Where the connection comes from.
+    pub remote: IpAddr,
+}
+
+/// Shows neither the token nor a field's value: any of them may be a password.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("id", &self.id)
+            .field("verb", &self.verb)
+            .field("path", &self.path)
+            .field("has_token", &self.token.is_some())
+            .field("fields", &self.fields.keys())
+            .field("body_bytes", &self.body_bytes)
+            .field("remote", &self.remote)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn a_logged_request_shows_neither_token_nor_values() {
+        let fields = json!({ "username": "svc-root", "password": "hunter2" });
+        let request = Request {
+            id: "5e1c".to_owned(),
+            verb: Verb::Write,
+            path: "database/config/orders".to_owned(),
+            token: Some(Secret::new("bhs.0123")),
+            fields: fields.as_object().unwrap().clone(),
+            body_bytes: 48,
+            remote: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        };
+        let text = format!("{request:?} {request:#?}");
+        assert!(text.contains("database/config/orders") && text.contains("password"), "{text}");
+        for hidden in ["hunter2", "svc-root", "bhs"] {
+            assert!(!text.contains(hidden), "{text}");
+        }
+    }
+}

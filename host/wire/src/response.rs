@@ -1,0 +1,178 @@
+//! What goes back to the client: a status and one of five bodies.
+
+use crate::envelope::Envelope;
+use crate::failure::Failure;
+use serde_json::{Map, Value, json};
+use std::fmt;
+
+/// Exactly this: clients compare for equality, and lose the errors when a charset follows.
+const JSON: &str = "application/json";
+
+/// One answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// HTTP status.
+    pub status: u16,
+    /// What is sent.
+    pub body: Body,
+    /// Milliseconds after which another attempt makes sense.
+    pub retry_after: Option<u64>,
+}
+
+/// The body of an answer.
+#[derive(Clone, PartialEq)]
+pub enum Body {
+    /// No byte.
+    Empty,
+    /// The ordinary answer.
+    Envelope(Box<Envelope>),
+    /// JSON without an envelope, for `sys/health` and its like (`spec/core.md` §1.4).
+    Bare(Value),
+    /// Bytes that a component answered as they are.
+    Raw {
+        /// Value of `Content-Type`.
+        content_type: String,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// `{"errors": […]}`.
+    Errors(Vec<String>),
+}
+
+impl Response {
+    /// The answer to a failure. An empty message is an object that does not exist: `errors: []`.
+    #[must_use]
+    pub fn failed(failure: &Failure) -> Self {
+        let errors = Some(failure.message.clone()).filter(|message| !message.is_empty());
+        Self {
+            status: failure.kind.status(),
+            body: Body::Errors(errors.into_iter().collect()),
+            retry_after: failure.retry_after,
+        }
+    }
+
+    /// 204.
+    #[must_use]
+    pub fn no_content() -> Self {
+        Self { status: 204, body: Body::Empty, retry_after: None }
+    }
+
+    /// 200 with `data` in an envelope, without a lease.
+    #[must_use]
+    pub fn data(request_id: impl Into<String>, data: Map<String, Value>) -> Self {
+        let envelope = Envelope { request_id: request_id.into(), data: Some(data), ..Envelope::default() };
+        Self { status: 200, body: Body::Envelope(Box::new(envelope)), retry_after: None }
+    }
+
+    /// JSON without an envelope.
+    #[must_use]
+    pub fn bare(status: u16, value: Value) -> Self {
+        Self { status, body: Body::Bare(value), retry_after: None }
+    }
+
+    /// Status, content type and bytes, for the listener.
+    #[must_use]
+    pub fn into_bytes(self) -> (u16, String, Vec<u8>) {
+        let (content_type, bytes) = match self.body {
+            Body::Empty => (JSON.to_owned(), Vec::new()),
+            Body::Envelope(envelope) => match serde_json::to_vec(&envelope) {
+                Ok(bytes) => (JSON.to_owned(), bytes),
+                // An envelope has text keys only, so this is a fault of ours, and must not pass for success.
+                Err(_) => {
+                    return (500, JSON.to_owned(), errors(&["the answer could not be written".to_owned()]));
+                }
+            },
+            Body::Bare(value) => (JSON.to_owned(), value.to_string().into_bytes()),
+            Body::Raw { content_type, bytes } => (content_type, bytes),
+            Body::Errors(list) => (JSON.to_owned(), errors(&list)),
+        };
+        (self.status, content_type, bytes)
+    }
+}
+
+fn errors(list: &[String]) -> Vec<u8> {
+    json!({ "errors": list }).to_string().into_bytes()
+}
+
+/// Shows the kind and the size of a body, never what is in it.
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::Envelope(envelope) => envelope.fmt(f),
+            Self::Bare(_) => f.write_str("Bare"),
+            Self::Raw { content_type, bytes } => write!(f, "Raw({content_type}, {} bytes)", bytes.len()),
+            Self::Errors(list) => write!(f, "Errors({})", list.len()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+
+    fn text(response: Response) -> (u16, String, String) {
+        let (status, content_type, bytes) = response.into_bytes();
+        (status, content_type, String::from_utf8(bytes).unwrap())
+    }
+
+    fn answer(status: u16, body: &str) -> (u16, String, String) {
+        (status, "application/json".to_owned(), body.to_owned())
+    }
+
+    #[test]
+    fn a_failure_is_a_list_of_errors() {
+        let failure = Failure { retry_after: Some(1500), ..Failure::invalid("ttl \"x\"\nis wrong") };
+        let response = Response::failed(&failure);
+        assert_eq!(response.retry_after, Some(1500));
+        assert_eq!(text(response), answer(400, r#"{"errors":["ttl \"x\"\nis wrong"]}"#));
+    }
+
+    #[test]
+    fn what_does_not_exist_is_404_without_an_error_text() {
+        assert_eq!(text(Response::failed(&Failure::absent())), answer(404, r#"{"errors":[]}"#));
+    }
+
+    #[test]
+    fn nothing_to_say_is_204_without_a_byte() {
+        assert_eq!(text(Response::no_content()), answer(204, ""));
+    }
+
+    #[test]
+    fn data_comes_in_an_envelope_and_bare_answers_without_one() {
+        let data = Map::from_iter([("keys".to_owned(), json!([]))]);
+        let (status, content_type, body) = text(Response::data("5e1c", data));
+        assert_eq!((status, content_type.as_str()), (200, "application/json"));
+        assert!(body.starts_with(r#"{"request_id":"5e1c","lease_id":"","#) && body.contains(r#""data":{"keys":[]}"#));
+        assert_eq!(text(Response::bare(503, json!({ "sealed": true }))), answer(503, r#"{"sealed":true}"#));
+    }
+
+    #[test]
+    fn raw_bytes_keep_their_type() {
+        let body = Body::Raw { content_type: "text/plain".to_owned(), bytes: b"hi".to_vec() };
+        let response = Response { status: 202, body, retry_after: None };
+        assert_eq!(response.into_bytes(), (202, "text/plain".to_owned(), b"hi".to_vec()));
+    }
+
+    #[test]
+    fn a_logged_response_shows_no_body() {
+        let secret = || json!({ "password": "hunter2" });
+        let bodies = [
+            Body::Envelope(Box::new(Envelope { data: secret().as_object().cloned(), ..Envelope::default() })),
+            Body::Bare(secret()),
+            Body::Raw { content_type: "text/plain".to_owned(), bytes: b"hunter2".to_vec() },
+            Body::Errors(vec!["hunter2".to_owned()]),
+        ];
+        for body in bodies {
+            let shown = format!("{:?}", Response { status: 200, body, retry_after: None });
+            assert!(!shown.contains("hunter2") && !shown.contains("104, 117"), "{shown}");
+        }
+    }
+}

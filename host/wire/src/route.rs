@@ -1,0 +1,503 @@
+//! The route table of one component: which row answers a call.
+//!
+//! A mistake in a table is found at registration, with the row's name, never at a request. The attack it stops:
+//! a storage key built from a capture that holds more than one segment or another placeholder.
+
+use crate::coercion::coerce;
+use crate::description::{Field, FieldKind, Route, Verb};
+use crate::name::is_name;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A checked route table. Lookup takes time in the length of the path, not in the number of rows.
+#[derive(Clone, Debug)]
+pub struct Table {
+    routes: Vec<Route>,
+    root: Node,
+}
+
+/// What a path and a verb lead to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Match<'a> {
+    /// A row.
+    Row {
+        /// Its place in the table.
+        index: usize,
+        /// The row.
+        route: &'a Route,
+        /// Name and text of each capture, in the order of the path.
+        captures: Vec<(String, String)>,
+    },
+    /// No row knows this path: 404.
+    NoPath,
+    /// The path is known, but not for this verb: 405.
+    NoVerb,
+}
+
+/// One segment deep in the table. Captures are nameless here, because every row names its own.
+#[derive(Clone, Debug, Default)]
+struct Node {
+    literals: BTreeMap<String, Node>,
+    capture: Option<Box<Node>>,
+    /// Where a capture of all that is left leads; it has rows and nothing below it.
+    rest: Option<Box<Node>>,
+    rows: BTreeMap<Verb, usize>,
+}
+
+impl Table {
+    /// Checks `routes` and builds the table.
+    ///
+    /// # Errors
+    /// A message that names the row and what is wrong with it: its pattern, a capture without a field of kind name or
+    /// string, a name that two fields share, a storage key with an unknown capture, an exclusive group with an unknown
+    /// field, a default that does not fit its kind, or a second row for the same verb and path.
+    pub fn new(routes: Vec<Route>) -> Result<Self, String> {
+        let mut root = Node::default();
+        for (index, route) in routes.iter().enumerate() {
+            check(route).and_then(|()| root.add(route, index)).map_err(|why| format!("{}: {why}", title(route)))?;
+        }
+        Ok(Self { routes, root })
+    }
+
+    /// The row for `verb` on `path`, which has no slash at either end; `""` is the mount's root. A literal segment
+    /// wins over a capture, also where its row lacks the verb.
+    #[must_use]
+    pub fn find(&self, verb: Verb, path: &str) -> Match<'_> {
+        let Some(node) = self.root.seek(Some(path).filter(|path| !path.is_empty())) else {
+            return Match::NoPath;
+        };
+        let Some(&index) = node.rows.get(&verb) else {
+            return Match::NoVerb;
+        };
+        let Some(route) = self.routes.get(index) else {
+            return Match::NoPath;
+        };
+        Match::Row { index, route, captures: capture(&route.path, path) }
+    }
+
+    /// The rows, in the order in which they were given.
+    #[must_use]
+    pub fn routes(&self) -> &[Route] {
+        &self.routes
+    }
+}
+
+/// `pattern` with each `{x}` segment replaced by its capture, once: braces inside a capture mean nothing. A segment
+/// without a capture stays as it is; [`Table::new`] refuses rows in which that could happen.
+#[must_use]
+pub fn fill(pattern: &str, captures: &[(String, String)]) -> String {
+    let segment = |part| {
+        let name = capture_of(part);
+        captures.iter().find(|(known, _)| name == Some(known.as_str())).map_or(part, |(_, text)| text.as_str())
+    };
+    pattern.split('/').map(segment).collect::<Vec<&str>>().join("/")
+}
+
+impl Node {
+    fn add(&mut self, route: &Route, index: usize) -> Result<(), String> {
+        let mut node = self;
+        for part in segments(&route.path) {
+            node = match capture_of(part) {
+                Some(_) if takes_rest(part) => node.rest.get_or_insert_default(),
+                Some(_) => node.capture.get_or_insert_default(),
+                None => node.literals.entry(part.to_owned()).or_default(),
+            };
+        }
+        match node.rows.insert(route.verb, index) {
+            Some(_) => Err("another row answers the same verb on the same path; remove one".to_owned()),
+            None => Ok(()),
+        }
+    }
+
+    /// Each node is reached by one way only, so going back to a capture stays within the size of the table.
+    fn seek(&self, path: Option<&str>) -> Option<&Self> {
+        let Some(path) = path else {
+            return Some(self).filter(|node| !node.rows.is_empty());
+        };
+        let (head, rest) = path.split_once('/').map_or((path, None), |(head, rest)| (head, Some(rest)));
+        let literal = self.literals.get(head).and_then(|node| node.seek(rest));
+        let capture = || self.capture.as_ref().filter(|_| !head.is_empty())?.seek(rest);
+        let all = || self.rest.as_deref().filter(|_| !path.is_empty());
+        literal.or_else(capture).or_else(all)
+    }
+}
+
+fn title(route: &Route) -> String {
+    format!("row {:?} of {:?}", route.verb, route.path)
+}
+
+fn segments(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|part| !part.is_empty())
+}
+
+/// The name inside `{…}` or `{…+}`.
+fn capture_of(part: &str) -> Option<&str> {
+    let name = part.strip_prefix('{')?.strip_suffix('}')?;
+    Some(name.strip_suffix('+').unwrap_or(name))
+}
+
+/// `{x+}` takes all that is left of the path, slashes included.
+fn takes_rest(part: &str) -> bool {
+    part.ends_with("+}")
+}
+
+/// Name and text of each capture of a path that the pattern matches.
+fn capture(pattern: &str, path: &str) -> Vec<(String, String)> {
+    let mut captures = Vec::new();
+    let mut left = path;
+    for part in segments(pattern) {
+        let (head, rest) = left.split_once('/').unwrap_or((left, ""));
+        let text = if takes_rest(part) { left } else { head };
+        captures.extend(capture_of(part).map(|name| (name.to_owned(), text.to_owned())));
+        left = rest;
+    }
+    captures
+}
+
+fn check(route: &Route) -> Result<(), String> {
+    let captures = captures_of(&route.path).map_err(|why| format!("path: {why}"))?;
+    let before_last = route.path.rsplit_once('/').map_or("", |(before, _)| before);
+    if segments(before_last).any(takes_rest) {
+        return Err("path: a capture of all that is left must be the last segment".to_owned());
+    }
+    check_fields(route)?;
+    check_captures(route, &captures)?;
+    check_keys(route, &captures)?;
+    check_exclusive(route)
+}
+
+/// The captures of a pattern, each once.
+fn captures_of(pattern: &str) -> Result<BTreeSet<&str>, String> {
+    let mut captures = BTreeSet::new();
+    for part in pattern.split('/').filter(|_| !pattern.is_empty()) {
+        match capture_of(part) {
+            Some(name) if !is_name(name) => return Err(format!("{part:?} does not hold the name of a field")),
+            Some(name) if !captures.insert(name) => return Err(format!("{part:?} stands in it twice")),
+            Some(_) => {}
+            None => check_literal(part)?,
+        }
+    }
+    Ok(captures)
+}
+
+fn check_literal(part: &str) -> Result<(), String> {
+    match part {
+        "" => Err("it has an empty segment, or a slash at an end".to_owned()),
+        "." | ".." => Err(format!("{part:?} is not a segment that a request can have")),
+        _ if part.contains(['{', '}']) => Err(format!("{part:?} mixes text and a capture; a capture is a segment")),
+        _ if !part.chars().all(|c| c.is_ascii_graphic()) => Err(format!("{part:?} is not printable ASCII")),
+        _ => Ok(()),
+    }
+}
+
+fn check_fields(route: &Route) -> Result<(), String> {
+    let mut names = BTreeSet::new();
+    for field in &route.fields {
+        for name in std::iter::once(&field.name).chain(&field.aliases) {
+            if !is_name(name) {
+                return Err(format!("{name:?} cannot be the name of a field"));
+            }
+            if !names.insert(name) {
+                return Err(format!("{name:?} names two fields, or one field twice"));
+            }
+        }
+        let fits = |default: &Value| !default.is_null() && coerce(field.kind, default).is_ok();
+        if !field.default.as_ref().is_none_or(fits) {
+            return Err(format!("the default of field {:?} does not fit its kind", field.name));
+        }
+    }
+    Ok(())
+}
+
+fn check_captures(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String> {
+    for capture in captures {
+        let field = route.fields.iter().find(|field| field.name == *capture);
+        if !field.is_some_and(|field| matches!(field.kind, FieldKind::Name | FieldKind::String)) {
+            return Err(format!("capture {capture:?} needs a field of that name, of kind name or string"));
+        }
+    }
+    Ok(())
+}
+
+/// Storage keys have the shape of a path; a list's prefix ends in a slash.
+fn check_keys(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String> {
+    if let Some(key) = &route.existence {
+        if !matches!(route.verb, Verb::Write | Verb::Patch) {
+            return Err("existence: only a write or a patch can have it".to_owned());
+        }
+        check_key(key, captures).map_err(|why| format!("existence: {why}"))?;
+    }
+    if let Some(prefix) = &route.list {
+        if route.verb != Verb::List {
+            return Err("list: only a row of verb list can have it".to_owned());
+        }
+        let key = prefix.strip_suffix('/').ok_or("list: the prefix must end in a slash")?;
+        check_key(key, captures).map_err(|why| format!("list: {why}"))?;
+    }
+    Ok(())
+}
+
+fn check_key(key: &str, captures: &BTreeSet<&str>) -> Result<(), String> {
+    if key.is_empty() {
+        return Err("the storage key is empty".to_owned());
+    }
+    if segments(key).any(takes_rest) {
+        return Err("the key would take slashes from a capture".to_owned());
+    }
+    match captures_of(key)?.difference(captures).next() {
+        Some(unknown) => Err(format!("the path has no capture {unknown:?}")),
+        None => Ok(()),
+    }
+}
+
+fn check_exclusive(route: &Route) -> Result<(), String> {
+    for group in &route.exclusive {
+        if group.iter().collect::<BTreeSet<_>>().len() < 2 {
+            return Err(format!("exclusive: {group:?} needs at least two fields"));
+        }
+        if let Some(name) = group.iter().find(|name| !route.fields.iter().any(|field| field.name == **name)) {
+            return Err(format!("exclusive: there is no field {name:?}"));
+        }
+        let has_default = |field: &&Field| field.default.is_some() && group.contains(&field.name);
+        if route.fields.iter().filter(has_default).count() > 1 {
+            return Err(format!("exclusive: of {group:?} only one can have a default"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn field(name: &str, kind: FieldKind) -> Field {
+        Field {
+            name: name.to_owned(),
+            kind,
+            aliases: Vec::new(),
+            default: None,
+            required: false,
+            secret: false,
+            about: String::new(),
+        }
+    }
+
+    /// A row with a field for every capture.
+    fn row(verb: Verb, path: &str) -> Route {
+        Route {
+            verb,
+            path: path.to_owned(),
+            about: String::new(),
+            fields: segments(path).filter_map(capture_of).map(|name| field(name, FieldKind::Name)).collect(),
+            exclusive: Vec::new(),
+            existence: None,
+            list: None,
+            unauthenticated: false,
+            sudo: false,
+            open_fields: false,
+            leases: false,
+            nested: false,
+            body_limit: 0,
+            deadline: 0,
+        }
+    }
+
+    fn table() -> Table {
+        Table::new(vec![
+            row(Verb::Read, ""),
+            row(Verb::List, "roles"),
+            row(Verb::Read, "roles/{name}"),
+            row(Verb::Write, "roles/{role}"),
+            row(Verb::Write, "roles/reset"),
+            row(Verb::Write, "library/manage/{set}/check-in"),
+            row(Verb::Read, "library/{set}/status"),
+            row(Verb::Read, "{a}/{b}/{c}/status"),
+        ])
+        .unwrap()
+    }
+
+    #[test]
+    fn a_capture_of_all_that_is_left_takes_slashes_and_yields_to_every_other_row() {
+        let rows = vec![row(Verb::Write, "renew"), row(Verb::Write, "renew/{id+}"), row(Verb::Write, "renew/now")];
+        let table = Table::new(rows).unwrap();
+        let Match::Row { index, captures, .. } = table.find(Verb::Write, "renew/database/creds/x/abc") else {
+            panic!()
+        };
+        assert_eq!((index, captures), (1, pairs(&[("id", "database/creds/x/abc")])));
+        assert!(matches!(table.find(Verb::Write, "renew/now"), Match::Row { index: 2, .. }));
+        assert!(matches!(table.find(Verb::Write, "renew"), Match::Row { index: 0, .. }));
+        assert!(why(row(Verb::Read, "{a+}/b")).contains("last segment"));
+    }
+
+    fn found(verb: Verb, path: &str) -> (usize, Vec<(String, String)>) {
+        match table().find(verb, path) {
+            Match::Row { index, captures, .. } => (index, captures),
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    }
+
+    fn why(route: Route) -> String {
+        Table::new(vec![row(Verb::List, "roles"), route]).unwrap_err()
+    }
+
+    #[test]
+    fn a_path_leads_to_its_row_with_the_rows_own_capture_names() {
+        assert_eq!(found(Verb::Read, ""), (0, Vec::new()));
+        assert_eq!(found(Verb::List, "roles"), (1, Vec::new()));
+        assert_eq!(found(Verb::Read, "roles/a b"), (2, pairs(&[("name", "a b")])));
+        assert_eq!(found(Verb::Write, "roles/a"), (3, pairs(&[("role", "a")])));
+        assert_eq!(found(Verb::Read, "x/y/z/status").1, pairs(&[("a", "x"), ("b", "y"), ("c", "z")]));
+    }
+
+    #[test]
+    fn a_literal_wins_over_a_capture_even_for_a_verb_it_lacks() {
+        assert_eq!(found(Verb::Write, "roles/reset"), (4, Vec::new()));
+        assert_eq!(table().find(Verb::Read, "roles/reset"), Match::NoVerb);
+    }
+
+    #[test]
+    fn a_literal_that_leads_nowhere_gives_way_to_a_capture() {
+        assert_eq!(found(Verb::Read, "library/manage/status"), (6, pairs(&[("set", "manage")])));
+        assert_eq!(found(Verb::Read, "library/manage/x/status").0, 7);
+    }
+
+    #[test]
+    fn an_unknown_path_and_an_unknown_verb_are_told_apart() {
+        for path in
+            ["role", "roles/a/b", "library", "library/x", "roles/", "/roles", "roles//", "//", "Roles/a", "x//z/status"]
+        {
+            assert_eq!(table().find(Verb::Read, path), Match::NoPath, "{path}");
+        }
+        assert_eq!(table().find(Verb::Delete, "roles/a"), Match::NoVerb);
+        assert_eq!(table().find(Verb::Read, "roles"), Match::NoVerb);
+        let no_root = Table::new(vec![row(Verb::Read, "{x}")]).unwrap();
+        assert_eq!(no_root.find(Verb::Read, ""), Match::NoPath);
+    }
+
+    #[test]
+    fn a_table_of_every_mix_of_literals_and_captures_finds_the_most_literal_row() {
+        let pattern = |mix: u32| {
+            let part = |place| {
+                if (mix >> place) & 1 == 1 { format!("{{c{place}}}") } else { "a".to_owned() }
+            };
+            (0_u32..8).map(part).collect::<Vec<String>>().join("/")
+        };
+        let table = Table::new((0..256).map(|mix| row(Verb::Read, &pattern(mix))).collect()).unwrap();
+        for mix in 0..256 {
+            let path = pattern(mix).replace(['{', '}'], "");
+            assert!(
+                matches!(table.find(Verb::Read, &path), Match::Row { index, .. } if index == mix as usize),
+                "{path}"
+            );
+        }
+        for hostile in ["a/".repeat(2000), "a/".repeat(8) + "a", "a/".repeat(6) + "a"] {
+            assert_eq!(table.find(Verb::Read, &hostile), Match::NoPath);
+        }
+    }
+
+    #[test]
+    fn a_bad_pattern_is_refused_with_its_row() {
+        for path in
+            ["/roles", "roles/", "a//b", "a/../b", ".", "x{name}", "{a}-{b}", "{}", "{a b}", "a b", "ä", "{a}/{a}", "{"]
+        {
+            let why = Table::new(vec![row(Verb::Read, path)]).unwrap_err();
+            assert!(why.contains(&format!("row Read of {path:?}")), "{why}");
+        }
+    }
+
+    #[test]
+    fn two_rows_for_one_verb_and_path_are_refused_whatever_they_call_their_captures() {
+        let table = Table::new(vec![row(Verb::Read, "roles/{name}"), row(Verb::Read, "roles/{role}")]);
+        assert!(table.unwrap_err().contains("roles/{role}"));
+        assert!(why(row(Verb::List, "roles")).contains("another row"));
+    }
+
+    #[test]
+    fn a_capture_needs_a_field_of_kind_name_or_string() {
+        let mut bare = row(Verb::Read, "creds/{name}");
+        bare.fields.clear();
+        assert!(why(bare.clone()).contains("\"name\""));
+        bare.fields.push(field("name", FieldKind::Int));
+        assert!(why(bare.clone()).contains("of kind name or string"));
+        bare.fields = vec![Field { aliases: vec!["name".to_owned()], ..field("role", FieldKind::Name) }];
+        assert!(why(bare).contains("\"name\""));
+    }
+
+    #[test]
+    fn a_name_stands_for_one_field_only() {
+        for other in
+            [field("name", FieldKind::Int), Field { aliases: vec!["name".into()], ..field("x", FieldKind::Int) }]
+        {
+            let mut route = row(Verb::Read, "creds/{name}");
+            route.fields.push(other);
+            assert!(why(route).contains("\"name\" names two fields"));
+        }
+        let mut route = row(Verb::Read, "creds/{name}");
+        route.fields.push(field("a b", FieldKind::Int));
+        assert!(why(route).contains("\"a b\""));
+    }
+
+    #[test]
+    fn storage_keys_use_the_captures_of_their_row() {
+        let keyed = |key: &str| Route { existence: Some(key.to_owned()), ..row(Verb::Write, "roles/{name}") };
+        assert!(Table::new(vec![keyed("role/{name}")]).is_ok());
+        for key in ["role/{role}", "", "role/", "/role", "role/x{name}", "role/../{name}"] {
+            assert!(why(keyed(key)).contains("existence"), "{key}");
+        }
+        assert!(why(Route { verb: Verb::Read, ..keyed("role/{name}") }).contains("existence: only a write"));
+        let listed = |prefix: &str| Route { list: Some(prefix.to_owned()), ..row(Verb::List, "sets/{name}") };
+        assert!(Table::new(vec![listed("set/{name}/")]).is_ok());
+        for prefix in ["set/{set}/", "set", "/", "", "set//"] {
+            assert!(why(listed(prefix)).contains("list"), "{prefix}");
+        }
+        assert!(why(Route { verb: Verb::Read, ..listed("set/") }).contains("list: only"));
+    }
+
+    #[test]
+    fn an_exclusive_group_names_at_least_two_known_fields() {
+        let grouped = |names: &[&str]| Route {
+            exclusive: vec![names.iter().map(|name| (*name).to_owned()).collect()],
+            ..row(Verb::Write, "{a}/{b}")
+        };
+        assert!(Table::new(vec![grouped(&["a", "b"])]).is_ok());
+        assert!(why(grouped(&["a", "c"])).contains("\"c\""));
+        let mut both = grouped(&["a", "b"]);
+        both.fields.iter_mut().for_each(|field| field.default = Some(json!("x")));
+        assert!(why(both).contains("only one can have a default"));
+        for names in [&[][..], &["a"], &["a", "a"]] {
+            assert!(why(grouped(names)).contains("at least two"));
+        }
+    }
+
+    #[test]
+    fn a_default_must_fit_its_kind() {
+        let with = |default| {
+            let ttl = Field { default: Some(default), ..field("ttl", FieldKind::Duration) };
+            Route { fields: vec![ttl], ..row(Verb::Write, "x") }
+        };
+        assert!(Table::new(vec![with(json!("1h"))]).is_ok());
+        for default in [json!("soon"), json!(null), json!([])] {
+            assert!(why(with(default)).contains("default of field \"ttl\""));
+        }
+    }
+
+    #[test]
+    fn filling_happens_once_so_that_a_capture_cannot_name_another() {
+        let captures = pairs(&[("a", "{b}"), ("b", "x")]);
+        assert_eq!(fill("role/{a}/{b}", &captures), "role/{b}/x");
+        assert_eq!(fill("role/", &captures), "role/");
+        assert_eq!(fill("role/{c}", &captures), "role/{c}");
+    }
+}

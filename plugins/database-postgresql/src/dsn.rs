@@ -1,0 +1,47 @@
+//! The keyword form: `host=db port=5432 user='{{username}}' password='{{password}}' dbname=orders`.
+
+use crate::parameters::{Parameters, Text, in_place};
+use crate::refusal::Code;
+use bulkhead_sdk::database_plugin::Refusal;
+
+/// Reads libpq's list of `keyword = value` pairs: values bare or in `'…'`, with `\` before `'` and `\`.
+pub(crate) fn read(text: &str) -> Result<Parameters, Refusal> {
+    let mut parameters = Parameters::default();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let refused = || in_place(Code::KeywordSyntax, parameters.named.len());
+        let (keyword, after) = rest.split_once('=').ok_or_else(refused)?;
+        let keyword = keyword.trim_end();
+        if keyword.is_empty() || !keyword.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            return Err(refused());
+        }
+        let (written, after) = value(after.trim_start()).ok_or_else(refused)?;
+        parameters.named.push((keyword.to_owned(), Text { written, encoded: false }));
+        rest = after.trim_start();
+    }
+    parameters.take_named_hosts()?;
+    Ok(parameters)
+}
+
+/// The value at the start of `text`, and what follows it.
+fn value(text: &str) -> Option<(String, &str)> {
+    let quoted = text.strip_prefix('\'');
+    let mut characters = quoted.unwrap_or(text).chars();
+    let mut value = String::new();
+    loop {
+        let rest = characters.as_str();
+        match characters.next() {
+            None if quoted.is_some() => return None,
+            None => return Some((value, rest)),
+            Some('\0') => return None,
+            Some('\\') => value.push(characters.next()?),
+            Some('\'') if quoted.is_some() => {
+                let after = characters.as_str();
+                let parted = after.is_empty() || after.starts_with(char::is_whitespace);
+                return parted.then_some((value, after));
+            }
+            Some(space) if quoted.is_none() && space.is_whitespace() => return Some((value, rest)),
+            Some(other) => value.push(other),
+        }
+    }
+}

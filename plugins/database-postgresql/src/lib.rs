@@ -1,0 +1,111 @@
+//! The PostgreSQL plugin: users of one PostgreSQL database, made from an operator's statements and removed
+//! without a trace.
+//!
+//! It never dials and never reads a file or an environment variable: everything that a login needs comes
+//! from the connection's settings, and the host does the dialling. It keeps nothing between calls.
+
+mod codes;
+mod description;
+mod dsn;
+mod parameters;
+mod refusal;
+mod revoke;
+mod scram;
+#[cfg(test)]
+mod script;
+mod settings;
+mod target;
+mod tls;
+mod url;
+mod username;
+mod users;
+
+use bulkhead_sdk::database_plugin::{
+    Configured, Credential, DatabasePlugin, NewUser, Refusal, Settings, SqlHost, StoreTime,
+};
+use bulkhead_sdk::statements::{self, Dialect};
+use bulkhead_sdk::wire::description::DatabaseDescription;
+use settings::Connection;
+
+/// The plugin.
+pub struct PostgreSql;
+
+impl DatabasePlugin for PostgreSql {
+    fn description() -> DatabaseDescription {
+        description::description()
+    }
+
+    fn configure(settings: &Settings) -> Result<Configured, Refusal> {
+        settings::configure(settings)
+    }
+
+    fn check_statements(_: &Settings, statements: &[String]) -> Result<(), Refusal> {
+        Ok(statements::check(Dialect::Postgres, statements)?)
+    }
+
+    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<(), Refusal> {
+        let connection = Connection::read(settings)?;
+        host.ping(&connection.target).map_err(|failure| refusal::of_sql(failure, &connection.target))
+    }
+
+    fn plan_username(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        display_name: &str,
+        role_name: &str,
+    ) -> Result<String, Refusal> {
+        username::plan(host, &Connection::read(settings)?, display_name, role_name)
+    }
+
+    fn create_user(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        user: &NewUser,
+        statements: &[String],
+        _: &[String],
+    ) -> Result<(), Refusal> {
+        // Rollback statements have nothing to do: creation is one transaction.
+        users::create(host, &Connection::read(settings)?, user, statements)
+    }
+
+    fn change_credential(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        username: &str,
+        credential: &Credential,
+        _: Option<&Credential>,
+        statements: &[String],
+    ) -> Result<(), Refusal> {
+        users::change_credential(host, &Connection::read(settings)?, username, credential, statements)
+    }
+
+    fn set_expiration(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        username: &str,
+        expires: StoreTime,
+        statements: &[String],
+    ) -> Result<(), Refusal> {
+        users::set_expiration(host, &Connection::read(settings)?, username, expires, statements)
+    }
+
+    fn delete_user(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        username: &str,
+        statements: &[String],
+    ) -> Result<(), Refusal> {
+        revoke::delete(host, &Connection::read(settings)?, username, statements)
+    }
+
+    fn check_credential(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        username: &str,
+        credential: &Credential,
+    ) -> Result<Option<bool>, Refusal> {
+        users::check_credential(host, &Connection::read(settings)?, username, credential)
+    }
+}
+
+bulkhead_sdk::export_database_plugin!(PostgreSql);

@@ -1,0 +1,229 @@
+//! Removes a user, its sessions and what it was granted.
+//!
+//! Two attacks end here. Live sessions outlast `DROP ROLE`, so they are ended before and after. And what a
+//! user owns is somebody's data: nothing is ever dropped with its owner. A user that is gone is success,
+//! because backups and people remove users too.
+
+use crate::refusal::{Code, of_sql, with};
+use crate::settings::Connection;
+use crate::users::{self, UNDEFINED_OBJECT};
+use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, SqlHost, Statement};
+use bulkhead_sdk::statements::{self, Dialect, Values};
+
+/// SQLSTATE of a role that something still depends on.
+const DEPENDENT_OBJECTS: &str = "2BP01";
+
+/// SQLSTATE of an act that the connection's user may not do.
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
+
+/// SQLSTATE of a function that this server does not have.
+const UNDEFINED_FUNCTION: &str = "42883";
+
+/// Owned objects that a refusal names at most.
+const NAMED_OBJECTS: usize = 10;
+
+/// What depends on the user, by description. Objects of other databases have no name in this one.
+const DEPENDENCIES: &str = "SELECT DISTINCT CASE WHEN d.oid IS NULL \
+    THEN coalesce(pg_describe_object(s.classid, s.objid, s.objsubid), 'an object') \
+    ELSE 'something in database ' || d.datname END \
+    FROM pg_shdepend s LEFT JOIN pg_database d ON d.oid = s.dbid AND d.datname <> current_database() \
+    WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid = $1::oid";
+
+/// Schemas in which a table or column was granted to the user.
+const SCHEMAS: &str =
+    "SELECT DISTINCT table_schema::text FROM information_schema.role_column_grants WHERE grantee = $1 ORDER BY 1";
+
+/// Removes `username` with the operator's statements, or with the plugin's own where there are none.
+pub(crate) fn delete(
+    host: &dyn SqlHost,
+    connection: &Connection,
+    username: &str,
+    given: &[String],
+) -> Result<(), Refusal> {
+    if username == connection.target.username {
+        return Err(Code::ConnectionUser.refusal());
+    }
+    let values = Values { username, password: None, expiration: None };
+    let prepared = statements::prepare(Dialect::Postgres, given, &values)?;
+    let leaving = Leaving { host, connection, username, role: identifier(username) };
+    let refused = |failure| of_sql(failure, &connection.target);
+    let Some(oid) = leaving.oid().map_err(refused)? else {
+        // The operator's statements may clean up more than the user.
+        return match users::run(host, connection, prepared) {
+            Err(failure) if is(&failure, UNDEFINED_OBJECT) => Ok(()),
+            other => other.map_err(refused),
+        };
+    };
+    leaving.lock_out(&oid).map_err(refused)?;
+    if given.is_empty() {
+        leaving.remove(&oid)?;
+    } else {
+        users::run(host, connection, prepared).map_err(refused)?;
+    }
+    // Once more, for sessions that were logging in meanwhile; their role's number outlives its name.
+    tolerated(leaving.terminate(&oid)).map_err(refused)
+}
+
+/// A user on its way out.
+struct Leaving<'a> {
+    host: &'a dyn SqlHost,
+    connection: &'a Connection,
+    username: &'a str,
+    /// The name as an identifier, quoted.
+    role: String,
+}
+
+impl Leaving<'_> {
+    /// The user's number, which its sessions keep when its name is gone.
+    fn oid(&self) -> Result<Option<String>, SqlFailure> {
+        let found = self.column("SELECT oid::text FROM pg_roles WHERE rolname = $1", self.username)?;
+        Ok(found.into_iter().next().filter(|oid| !oid.is_empty() && oid.bytes().all(|byte| byte.is_ascii_digit())))
+    }
+
+    /// No new sessions, then no old ones.
+    fn lock_out(&self, oid: &str) -> Result<(), SqlFailure> {
+        tolerated(self.alone(format!("ALTER ROLE {} NOLOGIN", self.role)))?;
+        self.end_sessions(oid)
+    }
+
+    /// Ends every session of the user and waits for their ends, because a session's temporary tables are
+    /// objects that the user owns. As far as the connection's user may: membership in the role suffices.
+    fn end_sessions(&self, oid: &str) -> Result<(), SqlFailure> {
+        match self.terminate(oid) {
+            Err(failure) if is(&failure, INSUFFICIENT_PRIVILEGE) => {
+                tolerated(self.alone(format!("GRANT {} TO CURRENT_USER", self.role)))?;
+                tolerated(self.terminate(oid))
+            }
+            ended => tolerated(ended),
+        }
+    }
+
+    fn terminate(&self, oid: &str) -> Result<(), SqlFailure> {
+        let of_user = format!("FROM pg_stat_activity WHERE usesysid = {oid} AND pid <> pg_backend_pid()");
+        let ask = |call: &str| {
+            let text = format!("SELECT {call} {of_user}");
+            self.host.execute(&self.connection.target, &Statement { text, secret: false })
+        };
+        match ask("pg_terminate_backend(pid, 2000)") {
+            // Servers before version 14 cannot wait.
+            Err(failure) if is(&failure, UNDEFINED_FUNCTION) => ask("pg_terminate_backend(pid)"),
+            ended => ended,
+        }
+    }
+
+    fn remove(&self, oid: &str) -> Result<(), Refusal> {
+        self.revoke_grants().map_err(|failure| self.refused(failure))?;
+        match self.alone(self.drop_role()) {
+            Err(failure) if is(&failure, DEPENDENT_OBJECTS) => self.remove_with_dependencies(oid),
+            dropped => dropped.map_err(|failure| self.refused(failure)),
+        }
+    }
+
+    /// What users are usually granted, each on its own: one that cannot be revoked must not keep the others.
+    fn revoke_grants(&self) -> Result<(), SqlFailure> {
+        let mut schemas = self.column(SCHEMAS, self.username)?;
+        schemas.retain(|schema| schema != "public");
+        schemas.push("public".to_owned());
+        let role = &self.role;
+        for schema in schemas.iter().map(|schema| identifier(schema)) {
+            tolerated(self.alone(format!("REVOKE ALL PRIVILEGES ON ALL TABLES IN SCHEMA {schema} FROM {role}")))?;
+            tolerated(self.alone(format!("REVOKE ALL PRIVILEGES ON ALL SEQUENCES IN SCHEMA {schema} FROM {role}")))?;
+            tolerated(self.alone(format!("REVOKE USAGE ON SCHEMA {schema} FROM {role}")))?;
+        }
+        let database = identifier(&self.connection.target.database);
+        tolerated(self.alone(format!("REVOKE CONNECT ON DATABASE {database} FROM {role}")))
+    }
+
+    /// Functions, types, default privileges, other databases' `CONNECT`: `DROP OWNED` revokes them all, and
+    /// would drop what the user owns. So owned objects are a refusal, and whatever came to be owned since
+    /// then changes hands before the drop.
+    fn remove_with_dependencies(&self, oid: &str) -> Result<(), Refusal> {
+        let owned = self.dependencies(oid, "AND s.deptype = 'o'").map_err(|failure| self.refused(failure))?;
+        if !owned.is_empty() {
+            return Err(with(Code::OwnsObjects.refusal(), "objects", listed(owned)));
+        }
+        let dropped = match self.drop_owned(false) {
+            // DROP OWNED asks for membership in the role, which a user with CREATEROLE can give itself.
+            Err(failure) if is(&failure, INSUFFICIENT_PRIVILEGE) => self.drop_owned(true),
+            other => other,
+        };
+        match dropped {
+            Err(failure) if is(&failure, DEPENDENT_OBJECTS) => self.still_held(oid, failure),
+            other => other.map_err(|failure| self.refused(failure)),
+        }
+    }
+
+    fn drop_owned(&self, become_member: bool) -> Result<(), SqlFailure> {
+        let role = &self.role;
+        let mut texts = Vec::new();
+        if become_member {
+            texts.push(format!("GRANT {role} TO CURRENT_USER"));
+        }
+        texts.push(format!("REASSIGN OWNED BY {role} TO CURRENT_USER"));
+        texts.push(format!("DROP OWNED BY {role}"));
+        texts.push(self.drop_role());
+        let statements: Vec<Statement> = texts.into_iter().map(|text| Statement { text, secret: false }).collect();
+        self.host.transact(&self.connection.target, &statements)
+    }
+
+    fn still_held(&self, oid: &str, failure: SqlFailure) -> Result<(), Refusal> {
+        let held = self.dependencies(oid, "").map_err(|failure| self.refused(failure))?;
+        if held.is_empty() {
+            return Err(self.refused(failure));
+        }
+        let refusal = with(Code::StillHolds.refusal(), "held", listed(held));
+        Err(with(refusal, "user", &self.connection.target.username))
+    }
+
+    /// What depends on the user in the way that `filter` says; one more than a refusal names at most.
+    fn dependencies(&self, oid: &str, filter: &str) -> Result<Vec<String>, SqlFailure> {
+        self.column(&format!("{DEPENDENCIES} {filter} ORDER BY 1 LIMIT {}", NAMED_OBJECTS + 1), oid)
+    }
+
+    fn drop_role(&self) -> String {
+        format!("DROP ROLE IF EXISTS {}", self.role)
+    }
+
+    /// One statement in a transaction of its own, for the host's retries.
+    fn alone(&self, text: String) -> Result<(), SqlFailure> {
+        self.host.transact(&self.connection.target, &[Statement { text, secret: false }])
+    }
+
+    /// The first column of a query with one parameter.
+    fn column(&self, query: &str, parameter: &str) -> Result<Vec<String>, SqlFailure> {
+        let rows = self.host.query(&self.connection.target, query, &[parameter])?;
+        Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+    }
+
+    fn refused(&self, failure: SqlFailure) -> Refusal {
+        of_sql(failure, &self.connection.target)
+    }
+}
+
+/// Lets a refusal of the database pass, where a later step decides; an outage is an outage.
+fn tolerated(outcome: Result<(), SqlFailure>) -> Result<(), SqlFailure> {
+    match outcome {
+        Err(failure) if matches!(failure.code.as_str(), "statement-failed" | "conflict") => Ok(()),
+        other => other,
+    }
+}
+
+fn is(failure: &SqlFailure, sqlstate: &str) -> bool {
+    failure.sqlstate.as_deref() == Some(sqlstate)
+}
+
+/// A name in quotes, whatever is in it.
+fn identifier(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn listed(mut names: Vec<String>) -> String {
+    if names.len() > NAMED_OBJECTS {
+        names.truncate(NAMED_OBJECTS);
+        names.push("…".to_owned());
+    }
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests;

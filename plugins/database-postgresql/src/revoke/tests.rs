@@ -1,0 +1,178 @@
+//! What is asked of the database when a user leaves, and what is never asked.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use super::*;
+use crate::script::{Script, failure, settings, state};
+
+fn connection() -> Connection {
+    Connection::read(&settings("postgresql://root:pw@db:5432/orders")).unwrap()
+}
+
+fn deleted(script: &Script, username: &str, given: &[&str]) -> Result<(), Refusal> {
+    let given: Vec<String> = given.iter().map(|text| (*text).to_owned()).collect();
+    delete(script, &connection(), username, &given)
+}
+
+fn living() -> Script {
+    Script::default().answers("FROM pg_roles", &["16400"])
+}
+
+const TERMINATE: &str = "execute SELECT pg_terminate_backend(pid, 2000) FROM pg_stat_activity WHERE usesysid = 16400 \
+                         AND pid <> pg_backend_pid()";
+
+#[test]
+fn a_user_that_is_gone_is_success() {
+    let script = Script::default();
+    assert_eq!(deleted(&script, "u", &[]), Ok(()));
+    assert_eq!(script.asked(), ["query SELECT oid::text FROM pg_roles WHERE rolname = $1 <- u"]);
+
+    let script = Script::default().fails("transact", state("42704"));
+    assert_eq!(deleted(&script, "u", &["DROP ROLE \"{{name}}\""]), Ok(()));
+    let script = Script::default().fails("transact", state("42601"));
+    assert_eq!(deleted(&script, "u", &["DROP ROLE \"{{name}}\""]).unwrap_err().code, "statement-failed");
+}
+
+#[test]
+fn a_plain_user_is_locked_out_stripped_dropped_and_its_sessions_ended() {
+    let script = living();
+    assert_eq!(deleted(&script, "v-a", &[]), Ok(()));
+    let asked = script.asked();
+    let order = [
+        "transact ALTER ROLE \"v-a\" NOLOGIN",
+        TERMINATE,
+        "transact REVOKE ALL PRIVILEGES ON ALL TABLES IN SCHEMA \"public\" FROM \"v-a\"",
+        "transact REVOKE ALL PRIVILEGES ON ALL SEQUENCES IN SCHEMA \"public\" FROM \"v-a\"",
+        "transact REVOKE USAGE ON SCHEMA \"public\" FROM \"v-a\"",
+        "transact REVOKE CONNECT ON DATABASE \"orders\" FROM \"v-a\"",
+        "transact DROP ROLE IF EXISTS \"v-a\"",
+        TERMINATE,
+    ];
+    let places: Vec<usize> = order
+        .iter()
+        .scan(0, |from, step| {
+            let place = *from + asked.iter().skip(*from).position(|asked| asked == step)?;
+            *from = place + 1;
+            Some(place)
+        })
+        .collect();
+    assert_eq!(places.len(), order.len(), "{asked:#?}");
+    assert!(!asked.iter().any(|asked| asked.contains("DROP OWNED")));
+}
+
+#[test]
+fn names_of_schemas_and_users_cannot_break_out_of_their_quotes() {
+    let schemas = ["a\"; drop role x; --", "Mixed Case", "public; select 1"];
+    let script = living().answers("role_column_grants", &schemas);
+    assert_eq!(deleted(&script, "u\"; DROP ROLE root; --", &[]), Ok(()));
+    let asked = script.asked();
+    let role = "\"u\"\"; DROP ROLE root; --\"";
+    for schema in ["\"a\"\"; drop role x; --\"", "\"Mixed Case\"", "\"public; select 1\"", "\"public\""] {
+        let revoked = format!("transact REVOKE USAGE ON SCHEMA {schema} FROM {role}");
+        assert_eq!(asked.iter().filter(|asked| **asked == revoked).count(), 1, "{revoked}");
+    }
+}
+
+#[test]
+fn what_cannot_be_revoked_does_not_keep_the_rest() {
+    let script = living().fails("REVOKE", state("42501")).fails("NOLOGIN", state("42501"));
+    assert_eq!(deleted(&script, "u", &[]), Ok(()));
+    assert!(script.asked().iter().any(|asked| asked.contains("DROP ROLE")));
+}
+
+#[test]
+fn an_outage_at_any_step_is_an_outage() {
+    for step in ["pg_roles", "NOLOGIN", "pg_terminate", "role_column_grants", "REVOKE USAGE", "CONNECT", "DROP ROLE"] {
+        let script = Script::default().fails(step, failure("unreachable", None)).answers("FROM pg_roles", &["16400"]);
+        assert_eq!(deleted(&script, "u", &[]).unwrap_err().code, "unreachable", "{step}");
+    }
+}
+
+#[test]
+fn other_privileges_go_with_drop_owned_after_everything_owned_changed_hands() {
+    let script = living().fails_once("transact DROP ROLE", state("2BP01"));
+    assert_eq!(deleted(&script, "u", &[]), Ok(()));
+    let asked = script.asked();
+    let drop = "transact REASSIGN OWNED BY \"u\" TO CURRENT_USER; DROP OWNED BY \"u\"; DROP ROLE IF EXISTS \"u\"";
+    assert!(asked.iter().any(|asked| asked == drop), "{asked:#?}");
+    assert!(!asked.iter().any(|asked| asked.contains("GRANT")));
+}
+
+#[test]
+fn membership_is_taken_only_where_it_is_needed() {
+    let script =
+        living().fails_once("transact DROP ROLE", state("2BP01")).fails_once("transact REASSIGN", state("42501"));
+    assert_eq!(deleted(&script, "u", &[]), Ok(()));
+    let granted = "transact GRANT \"u\" TO CURRENT_USER; REASSIGN OWNED BY";
+    assert!(script.asked().iter().any(|asked| asked.starts_with(granted)));
+
+    let script = living().fails_once("pg_terminate", state("42501"));
+    assert_eq!(deleted(&script, "u", &[]), Ok(()));
+    let asked = script.asked();
+    let granted = asked.iter().position(|asked| asked == "transact GRANT \"u\" TO CURRENT_USER").unwrap();
+    assert_eq!(asked.iter().skip(granted).filter(|asked| *asked == TERMINATE).count(), 2);
+}
+
+#[test]
+fn what_a_user_owns_is_never_dropped() {
+    let owned: Vec<String> = (0..11).map(|number| format!("table t{number}")).collect();
+    let owned: Vec<&str> = owned.iter().map(String::as_str).collect();
+    let script = living().fails("transact DROP ROLE", state("2BP01")).answers("deptype = 'o'", &owned);
+    let refusal = deleted(&script, "u", &[]).unwrap_err();
+    assert_eq!(refusal.code, "owns-objects");
+    let (name, objects) = refusal.ext.first().unwrap();
+    assert_eq!(name, "objects");
+    assert!(objects.starts_with("table t0, table t1,") && objects.ends_with("table t9, …"), "{objects}");
+    assert!(!script.asked().iter().any(|asked| asked.contains("DROP OWNED")));
+}
+
+#[test]
+fn privileges_that_stay_are_told_by_what_they_are_on() {
+    let held = ["database stock", "something in database billing"];
+    let script =
+        living().fails("DROP ROLE", state("2BP01")).answers("deptype = 'o'", &[]).answers("pg_shdepend", &held);
+    let refusal = deleted(&script, "u", &[]).unwrap_err();
+    assert_eq!(refusal.code, "still-holds-privileges");
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(refusal.ext, [pair("held", "database stock, something in database billing"), pair("user", "root")]);
+
+    let script = living().fails("DROP ROLE", state("2BP01"));
+    assert_eq!(deleted(&script, "u", &[]).unwrap_err().code, "statement-failed");
+}
+
+#[test]
+fn servers_that_cannot_wait_for_a_session_still_end_it() {
+    let script = living().fails("pid, 2000", state("42883"));
+    assert_eq!(deleted(&script, "u", &[]), Ok(()));
+    let plain = TERMINATE.replace("pid, 2000", "pid");
+    assert_eq!(script.asked().iter().filter(|asked| **asked == plain).count(), 2);
+}
+
+#[test]
+fn the_operators_statements_replace_our_own_and_sessions_still_end() {
+    let script = living();
+    assert_eq!(deleted(&script, "u", &["REVOKE g FROM \"{{name}}\"; DROP ROLE \"{{username}}\";"]), Ok(()));
+    let asked = script.asked();
+    assert!(asked.contains(&"transact REVOKE g FROM \"u\"; DROP ROLE \"u\"".to_owned()));
+    assert_eq!(asked.last().map(String::as_str), Some(TERMINATE));
+    assert!(!asked.iter().any(|asked| asked.contains("REVOKE ALL")));
+    for text in ["x '{{password}}'", "x '{{expiration}}'", "x 'y"] {
+        let script = living();
+        assert_eq!(deleted(&script, "u", &[text]).unwrap_err().code, "invalid-statement", "{text}");
+        assert!(script.asked().is_empty());
+    }
+}
+
+#[test]
+fn the_connections_own_user_is_never_removed() {
+    let script = living();
+    assert_eq!(deleted(&script, "root", &[]).unwrap_err().code, "connection-user");
+    assert_eq!(deleted(&script, "root", &["DROP ROLE \"{{name}}\""]).unwrap_err().code, "connection-user");
+    assert!(script.asked().is_empty());
+}
+
+#[test]
+fn a_number_that_is_none_is_not_put_into_a_statement() {
+    let script = Script::default().answers("FROM pg_roles", &["1 OR true"]);
+    assert_eq!(deleted(&script, "u", &[]), Ok(()));
+    assert_eq!(script.asked().len(), 1);
+}

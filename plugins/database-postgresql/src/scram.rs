@@ -1,0 +1,69 @@
+//! SCRAM-SHA-256 verifiers, so that a new password never travels to the database or into its log.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use pbkdf2::pbkdf2_hmac_array;
+use sha2::{Digest as _, Sha256};
+
+/// PostgreSQL's own count (`SCRAM_SHA_256_DEFAULT_ITERATIONS`).
+const ITERATIONS: u32 = 4096;
+
+/// Bytes of salt, as PostgreSQL makes them.
+pub(crate) const SALT: u32 = 16;
+
+/// What PostgreSQL stores for `password`, in the form that `ALTER ROLE … PASSWORD` takes.
+///
+/// `None` when the password is not printable ASCII: clients normalise other passwords (SASLprep) before
+/// they hash them, and a verifier of the raw bytes would lock such a user out.
+pub(crate) fn verifier(password: &str, salt: &[u8]) -> Option<String> {
+    if !password.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return None;
+    }
+    let salted: [u8; 32] = pbkdf2_hmac_array::<Sha256, 32>(password.as_bytes(), salt, ITERATIONS);
+    let stored = Sha256::digest(mac(&salted, b"Client Key")?);
+    let server = mac(&salted, b"Server Key")?;
+    let [salt, stored, server] = [salt, &stored, &server].map(|bytes| STANDARD.encode(bytes));
+    Some(format!("SCRAM-SHA-256${ITERATIONS}:{salt}${stored}:{server}"))
+}
+
+fn mac(key: &[u8], message: &[u8]) -> Option<[u8; 32]> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).ok()?;
+    mac.update(message);
+    Some(mac.finalize().into_bytes().into())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+
+    /// The exchange of RFC 7677, section 3.
+    const AUTH_MESSAGE: &str = "n=user,r=rOprNGfwEbeRWgbNEkqO,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
+                                s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096,c=biws,\
+                                r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
+
+    #[test]
+    fn a_verifier_answers_the_exchange_of_rfc_7677() {
+        let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
+        let verifier = verifier("pencil", &salt).unwrap();
+        let keys = verifier.strip_prefix("SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$").unwrap();
+        let (stored, server) = keys.split_once(':').unwrap();
+        let decode = |text: &str| STANDARD.decode(text).unwrap();
+
+        let signature = mac(&decode(server), AUTH_MESSAGE.as_bytes()).unwrap();
+        assert_eq!(STANDARD.encode(signature), "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
+
+        let proof = decode("dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=");
+        let client_signature = mac(&decode(stored), AUTH_MESSAGE.as_bytes()).unwrap();
+        let client_key: Vec<u8> = proof.iter().zip(client_signature).map(|(one, other)| one ^ other).collect();
+        assert_eq!(Sha256::digest(client_key).as_slice(), decode(stored));
+    }
+
+    #[test]
+    fn passwords_that_clients_would_normalise_have_no_verifier() {
+        assert_eq!(verifier("pä", &[1; 16]), None);
+        assert_eq!(verifier("a\nb", &[1; 16]), None);
+        assert!(verifier("a'\"\\$% {{name}}", &[1; 16]).is_some());
+    }
+}

@@ -1,0 +1,131 @@
+//! A scripted host for unit tests: it records what it is asked and answers what the test says.
+
+use bulkhead_sdk::database_plugin::{Settings, SqlFailure, SqlHost, Statement, StoreTime, Target};
+use serde_json::{Value, json};
+use std::cell::{Cell, RefCell};
+
+type Rows = Vec<Vec<Option<String>>>;
+
+/// The first rule whose text is part of what was asked answers it, once or for ever.
+#[derive(Default)]
+pub(crate) struct Script {
+    asked: RefCell<Vec<String>>,
+    secrets: RefCell<Vec<String>>,
+    rules: RefCell<Vec<Rule>>,
+    drawn: Cell<u8>,
+}
+
+struct Rule {
+    part: String,
+    answer: Result<Rows, SqlFailure>,
+    once: bool,
+}
+
+impl Script {
+    /// Queries that contain `part` answer one column.
+    pub(crate) fn answers(self, part: &str, column: &[&str]) -> Self {
+        let rows = column.iter().map(|text| vec![Some((*text).to_owned())]).collect();
+        self.rule(part, Ok(rows), false)
+    }
+
+    /// Whatever contains `part` fails.
+    pub(crate) fn fails(self, part: &str, failure: SqlFailure) -> Self {
+        self.rule(part, Err(failure), false)
+    }
+
+    /// Whatever contains `part` fails the first time.
+    pub(crate) fn fails_once(self, part: &str, failure: SqlFailure) -> Self {
+        self.rule(part, Err(failure), true)
+    }
+
+    fn rule(self, part: &str, answer: Result<Rows, SqlFailure>, once: bool) -> Self {
+        self.rules.borrow_mut().push(Rule { part: part.to_owned(), answer, once });
+        self
+    }
+
+    /// Everything that was asked: `ping user`, `query …`, `transact a; b`, `execute …`.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.asked.borrow().clone()
+    }
+
+    /// The statements that were marked secret.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        self.secrets.borrow().clone()
+    }
+
+    fn ask(&self, asked: String) -> Result<Rows, SqlFailure> {
+        let mut rules = self.rules.borrow_mut();
+        let found = rules.iter().position(|rule| asked.contains(&rule.part));
+        self.asked.borrow_mut().push(asked);
+        let Some(place) = found else { return Ok(Vec::new()) };
+        let answer = rules.get(place).map_or(Ok(Vec::new()), |rule| rule.answer.clone());
+        if rules.get(place).is_some_and(|rule| rule.once) {
+            rules.remove(place);
+        }
+        answer
+    }
+
+    fn note(&self, statements: &[Statement]) {
+        let secrets = statements.iter().filter(|statement| statement.secret);
+        self.secrets.borrow_mut().extend(secrets.map(|statement| statement.text.clone()));
+    }
+}
+
+impl SqlHost for Script {
+    fn ping(&self, target: &Target) -> Result<(), SqlFailure> {
+        self.ask(format!("ping {}:{}", target.username, target.password)).map(drop)
+    }
+
+    fn query(&self, _: &Target, statement: &str, parameters: &[&str]) -> Result<Rows, SqlFailure> {
+        self.ask(format!("query {statement} <- {}", parameters.join(", ")))
+    }
+
+    fn transact(&self, _: &Target, statements: &[Statement]) -> Result<(), SqlFailure> {
+        self.note(statements);
+        let texts: Vec<&str> = statements.iter().map(|statement| statement.text.as_str()).collect();
+        self.ask(format!("transact {}", texts.join("; "))).map(drop)
+    }
+
+    fn execute(&self, _: &Target, statement: &Statement) -> Result<(), SqlFailure> {
+        self.note(std::slice::from_ref(statement));
+        self.ask(format!("execute {}", statement.text)).map(drop)
+    }
+
+    fn now(&self) -> StoreTime {
+        1_700_000_000_000
+    }
+
+    fn random(&self, length: u32) -> Vec<u8> {
+        let from = self.drawn.get();
+        self.drawn.set(from.wrapping_add(1));
+        (0..length).map(|place| from.wrapping_add(u8::try_from(place % 200).unwrap_or_default())).collect()
+    }
+}
+
+/// A failure whose message must never be seen again.
+pub(crate) fn failure(code: &str, sqlstate: Option<&str>) -> SqlFailure {
+    SqlFailure {
+        code: code.to_owned(),
+        message: "canary".to_owned(),
+        statement: None,
+        sqlstate: sqlstate.map(str::to_owned),
+    }
+}
+
+/// A failed statement.
+pub(crate) fn state(sqlstate: &str) -> SqlFailure {
+    failure("statement-failed", Some(sqlstate))
+}
+
+/// Settings with only a connection URL.
+pub(crate) fn settings(connection_url: &str) -> Settings {
+    settings_with(connection_url, &[])
+}
+
+/// Settings with a connection URL and more.
+pub(crate) fn settings_with(connection_url: &str, more: &[(&str, Value)]) -> Settings {
+    let mut settings = Settings::new();
+    settings.insert("connection_url".to_owned(), json!(connection_url));
+    settings.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    settings
+}

@@ -1,0 +1,150 @@
+//! Names for new users.
+//!
+//! Two attacks end here: a display name built to break SQL, which is left with harmless characters, and a
+//! name that somebody already has. Undoing a failed creation removes the user of that name, so a name that
+//! two users could share would let one request remove the other's user.
+
+use crate::refusal::{Code, with};
+use crate::settings::Connection;
+use bulkhead_sdk::database_plugin::{Refusal, SqlHost};
+use bulkhead_sdk::template::{Names, Surroundings, Template, TemplateFault, sanitised};
+
+/// The setting that holds a template.
+pub(crate) const SETTING: &str = "username_template";
+
+/// The names that users of this field know from their audit trails: `v-token-readonly-<20 random>-<time>`.
+const DEFAULT_TEMPLATE: &str = "{{ printf \"v-%s-%s-%s-%s\" (.DisplayName | truncate 8) (.RoleName | truncate 8) \
+                                (random 20) (unix_time) | truncate 63 }}";
+
+/// PostgreSQL cuts longer names, with nothing but a notice.
+const LONGEST_NAME: usize = 63;
+
+/// Random characters that must be left in a name: 62⁸ is two hundred million million.
+const FEWEST_RANDOM: usize = 8;
+
+/// Refuses a template that could not make names.
+pub(crate) fn check(template: &str) -> Result<(), Refusal> {
+    refuse_repeats(&parsed(template)?, &Names::default())
+}
+
+/// A new name for whoever `display_name` and `role_name` describe.
+pub(crate) fn plan(
+    host: &dyn SqlHost,
+    connection: &Connection,
+    display_name: &str,
+    role_name: &str,
+) -> Result<String, Refusal> {
+    let template = parsed(&connection.username_template)?;
+    let names = Names { display_name, role_name };
+    let surroundings = Surroundings { random: &|length| host.random(length), now: host.now() };
+    let name = sanitised(&template.render(&names, &surroundings).map_err(fault)?);
+    if name.is_empty() {
+        return Err(Code::UsernameEmpty.about(SETTING));
+    }
+    if name.len() > LONGEST_NAME {
+        return Err(with(Code::UsernameTooLong.about(SETTING), "bytes", name.len().to_string()));
+    }
+    refuse_repeats(&template, &names)?;
+    Ok(name)
+}
+
+fn parsed(template: &str) -> Result<Template, Refusal> {
+    Template::parse(if template.is_empty() { DEFAULT_TEMPLATE } else { template }).map_err(fault)
+}
+
+fn fault(fault: TemplateFault) -> Refusal {
+    with(Code::UsernameTemplate.about(SETTING), "fault", fault.to_string())
+}
+
+/// Renders twice with generators that differ in every character and counts what came through. Long names
+/// and `truncate` may cut the random part off, so this is asked for every name, not only for the template.
+fn refuse_repeats(template: &Template, names: &Names<'_>) -> Result<(), Refusal> {
+    let rendered = |byte: u8| {
+        let probe = Surroundings { random: &|length| vec![byte; length as usize], now: 0 };
+        template.render(names, &probe).map(|name| sanitised(&name)).map_err(fault)
+    };
+    let (one, other) = (rendered(0)?, rendered(0x11)?);
+    let different = one.bytes().zip(other.bytes()).filter(|(one, other)| one != other).count();
+    if different < FEWEST_RANDOM { Err(Code::UsernameTemplateRepeats.about(SETTING)) } else { Ok(()) }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+    use crate::script::{Script, settings_with};
+    use serde_json::json;
+
+    fn planned(template: &str, display_name: &str, role_name: &str) -> Result<String, String> {
+        let settings = settings_with("host=db user=root", &[(SETTING, json!(template))]);
+        let connection = Connection::read(&settings).unwrap();
+        plan(&Script::default(), &connection, display_name, role_name).map_err(|refusal| refusal.code)
+    }
+
+    #[test]
+    fn the_default_name_is_the_one_that_users_know() {
+        let name = planned("", "displayname", "longrolename").unwrap();
+        let rest = name.strip_prefix("v-displayn-longrole-").unwrap();
+        let (random, time) = rest.split_once('-').unwrap();
+        assert!(random.len() == 20 && random.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{name}");
+        assert_eq!(time, "1700000000");
+    }
+
+    #[test]
+    fn display_names_built_to_break_sql_are_left_with_harmless_characters() {
+        let long = "x".repeat(200);
+        let hostile = [
+            "a\"b",
+            "a'b",
+            "a;drop",
+            "a\\",
+            "a\nb",
+            "a\0b",
+            &long,
+            "\u{202e}gnitirw",
+            "🦀🦀",
+            "$$",
+            "{{name}}",
+            "é",
+            "ldap-\"--x",
+            "/*",
+            " ",
+        ];
+        let display = "{{ .DisplayName | truncate 30 }}-{{ random 20 }}";
+        for template in ["", display, "{{random 10}}{{.RoleName | truncate 20}}"] {
+            for text in hostile {
+                let name = planned(template, text, text).unwrap();
+                let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"_.@-".contains(&byte);
+                assert!(name.bytes().all(harmless) && name.len() <= 63, "{template} {text:?} {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_two_users_could_share_are_refused() {
+        for template in ["app", "{{.RoleName}}", "{{unix_time}}", "{{random 7}}", "{{random 20 | truncate 5}}"] {
+            assert_eq!(check(template).unwrap_err().code, "username-template-repeats", "{template}");
+        }
+        for template in ["", "{{random 8}}", "{{uuid}}", "{{random 20 | sha256 | truncate 20}}"] {
+            assert_eq!(check(template), Ok(()), "{template}");
+        }
+        let cut = "{{ printf \"%s-%s\" .DisplayName (random 20) | truncate 30 }}";
+        assert_eq!(check(cut), Ok(()));
+        assert!(planned(cut, "alice", "r").is_ok());
+        assert_eq!(planned(cut, &"a".repeat(29), "r"), Err("username-template-repeats".to_owned()));
+    }
+
+    #[test]
+    fn names_longer_than_postgresql_keeps_are_refused() {
+        assert_eq!(planned("{{random 64}}", "a", "b"), Err("username-too-long".to_owned()));
+        assert_eq!(planned("{{random 63}}", "a", "b").map(|name| name.len()), Ok(63));
+        assert_eq!(planned("{{if false}}x{{end}}", "a", "b"), Err("username-empty".to_owned()));
+    }
+
+    #[test]
+    fn a_template_that_cannot_be_read_names_the_setting_and_the_fault() {
+        let refusal = check("{{ .DisplayName | shout }}").unwrap_err();
+        assert_eq!((refusal.code.as_str(), refusal.setting.as_deref()), ("invalid-username-template", Some(SETTING)));
+        assert_eq!(refusal.ext, [("fault".to_owned(), "there is no function \"shout\"".to_owned())]);
+    }
+}

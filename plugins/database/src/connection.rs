@@ -1,0 +1,116 @@
+//! A connection as it is stored: which database plugin, with which settings, for which roles.
+
+use bulkhead_sdk::host::Connection as Called;
+use bulkhead_sdk::wire::description::DatabaseDescription;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::wire::glob;
+use bulkhead_sdk::{Failure, Host, Kind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A connection. No `Debug`: its settings hold the password.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Connection {
+    pub(crate) plugin_name: String,
+    /// As it was written; empty for the version that the catalog chooses.
+    pub(crate) plugin_version: String,
+    /// As the plugin's `configure` returned them.
+    pub(crate) settings: Map<String, Value>,
+    pub(crate) allowed_roles: Vec<String>,
+    pub(crate) verify_connection: bool,
+    pub(crate) root_rotation_statements: Vec<String>,
+    pub(crate) password_policy: String,
+    pub(crate) skip_static_role_import_rotation: bool,
+    pub(crate) disable_automated_rotation: bool,
+    /// Grows with every change, also over removal and creation under the same name.
+    pub(crate) generation: u64,
+}
+
+impl Connection {
+    /// Where the connection `name` is stored.
+    pub(crate) fn key(name: &str) -> String {
+        format!("config/{name}")
+    }
+
+    /// The connection `name`, if there is one.
+    pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
+        host.storage().get(&Self::key(name))
+    }
+
+    /// The connection as the host wants it named in each call.
+    pub(crate) fn called(&self, name: &str) -> Called {
+        Called {
+            plugin: self.plugin_name.clone(),
+            version: self.plugin_version.strip_prefix('v').unwrap_or(&self.plugin_version).to_owned(),
+            name: name.to_owned(),
+            generation: self.generation,
+            settings: self.settings.clone(),
+        }
+    }
+
+    /// What the connection's plugin says of itself.
+    ///
+    /// # Errors
+    /// Invalid request when the catalog has no such plugin: the caller named it.
+    pub(crate) fn plugin(&self, host: &dyn Host, name: &str) -> Result<DatabaseDescription, Failure> {
+        let called = self.called(name);
+        let resolved = host.databases().resolve(&called.plugin, &called.version);
+        resolved.map(|resolved| resolved.description).map_err(|why| about(name, why))
+    }
+
+    /// Whether `role` may use the connection. Asked at each use, never when a role is written (`spec/database.md` §3.9).
+    pub(crate) fn admits(&self, role: &str) -> bool {
+        self.allowed_roles.iter().any(|pattern| glob::matches(pattern, role))
+    }
+}
+
+/// Names the connection in a failure of its plugin or database that does not name it itself. What the catalog did not
+/// find is a mistake in the connection, not a missing URL.
+pub(crate) fn about(name: &str, why: Failure) -> Failure {
+    let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };
+    let named = quoted(name);
+    let message =
+        if why.message.contains(&named) { why.message } else { format!("connection {named}: {}", why.message) };
+    Failure { kind, message, retry_after: why.retry_after }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Connection, about};
+    use bulkhead_sdk::{Failure, Kind};
+
+    fn admitting(patterns: &[&str]) -> Connection {
+        let allowed_roles = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+        Connection { allowed_roles, ..Connection::default() }
+    }
+
+    #[test]
+    fn an_empty_list_admits_nobody_and_a_star_everybody() {
+        assert!(!admitting(&[]).admits("reader"));
+        assert!(admitting(&["*"]).admits("reader"));
+        assert!(admitting(&["writer", "read*"]).admits("reader"));
+        assert!(!admitting(&["read"]).admits("reader"));
+        assert!(!admitting(&["READER"]).admits("reader"));
+    }
+
+    #[test]
+    fn a_failure_names_the_connection_once() {
+        let plain = about("orders", Failure::new(Kind::Unreachable, "no answer from db:5432"));
+        assert_eq!(plain.message, "connection \"orders\": no answer from db:5432");
+        assert_eq!(plain.kind, Kind::Unreachable);
+        let named = about("orders", Failure::invalid("check the password of connection \"orders\""));
+        assert_eq!(named.message, "check the password of connection \"orders\"");
+    }
+
+    #[test]
+    fn a_plugin_that_is_not_in_the_catalog_is_the_callers_mistake() {
+        let failure = about("orders", Failure::new(Kind::NotFound, "there is no plugin \"x\""));
+        assert_eq!(failure.kind, Kind::InvalidRequest);
+    }
+
+    #[test]
+    fn the_catalog_is_asked_for_a_version_without_the_letter() {
+        let connection = Connection { plugin_version: "v1.2.3".to_owned(), ..Connection::default() };
+        assert_eq!(connection.called("orders").version, "1.2.3");
+    }
+}

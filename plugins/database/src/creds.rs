@@ -1,0 +1,233 @@
+//! `creds/{name}`: makes a user by a role.
+//!
+//! The user is planned, its lease written down, and only then does it come into being; whatever fails later, the lease
+//! removes it again (see [`Reservation`]).
+
+use crate::connection::{Connection, about};
+use crate::lease::Held;
+use crate::lifetime::Lifetime;
+use crate::roles::Role;
+use bulkhead_sdk::database_plugin::{Credential, NewUser};
+use bulkhead_sdk::reservation::Reservation;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use serde_json::json;
+
+/// Answers the name and password of a new user.
+pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = call.text("name");
+    let (role, connection) = allowed(host, call)?;
+    let lifetime = Lifetime::of_new(&role, &call.mount, host.clock().now())?;
+    let password = password(host, name, role.password_policy(&connection))?;
+    let called = connection.called(&role.db_name);
+    let planned = host.databases().plan_username(&called, &call.caller.display_name, name);
+    let username = planned.map_err(|why| about(&role.db_name, why))?;
+
+    let credential = Credential::Password(password.clone());
+    let user = NewUser { username: username.clone(), credential, expires: lifetime.expires };
+    let made = Reservation::new(&username, &role.db_name, &Held::by(&role, name, &username))?.make(host, || {
+        let (creation, rollback) = (&role.creation_statements, &role.rollback_statements);
+        host.databases().create_user(&called, &user, creation, rollback).map_err(|why| about(&role.db_name, why))
+    })?;
+    let answer = made.secret(&json!({"username": username, "password": password}), lifetime.ttl, role.max_ttl)?;
+    Ok(answer.warn(lifetime.warnings))
+}
+
+/// The role and its connection, if the one may use the other.
+fn allowed(host: &dyn Host, call: &Call) -> Result<(Role, Connection), Failure> {
+    let (name, mount) = (call.text("name"), &call.mount.path);
+    let shown = quoted(name);
+    let unknown = || Failure::invalid(format!("there is no role {shown}; write {mount}roles/{name} first"));
+    let role = Role::find(host, name)?.ok_or_else(unknown)?;
+    let db_name = quoted(&role.db_name);
+    let missing = || {
+        let path = format!("{mount}config/{}", role.db_name);
+        Failure::invalid(format!("role {shown} needs connection {db_name}, which does not exist; write {path} first"))
+    };
+    let connection = Connection::find(host, &role.db_name)?.ok_or_else(missing)?;
+    if !connection.admits(name) {
+        return Err(Failure::denied(format!(
+            "role {shown} may not use connection {db_name}; add it to the connection's allowed_roles"
+        )));
+    }
+    Ok((role, connection))
+}
+
+/// A policy that is missing is a mistake in the role or connection, not a missing URL.
+fn password(host: &dyn Host, role: &str, policy: &str) -> Result<String, Failure> {
+    host.passwords().generate(policy).map_err(|why| {
+        let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };
+        Failure { kind, message: format!("no password for role {}: {}", quoted(role), why.message), ..why }
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
+mod tests {
+    use crate::fixture::{empty, orders, reader, ready, with};
+    use bulkhead_sdk::database_plugin::Credential;
+    use bulkhead_sdk::host::Clock;
+    use bulkhead_sdk::{Failure, Kind};
+    use serde_json::json;
+
+    #[test]
+    fn the_lease_is_written_down_and_committed_before_the_user_exists() {
+        let bed = ready();
+        let reply = bed.read("creds/reader").unwrap();
+        assert_eq!(
+            bed.host.steps(),
+            [
+                "plan-username orders",
+                "reserve v-token-reader-1 in orders",
+                "checkpoint",
+                "create-user orders v-token-reader-1",
+            ]
+        );
+        assert_eq!(reply.lease.as_deref(), Some("v-token-reader-1"));
+        assert_eq!((reply.ttl, reply.max_ttl), (600, 3_600));
+        assert!(reply.warnings.is_empty(), "{:?}", reply.warnings);
+    }
+
+    #[test]
+    fn the_caller_gets_what_the_database_got() {
+        let bed = ready();
+        let reply = bed.read("creds/reader").unwrap();
+        let user = bed.host.user("orders", "v-token-reader-1").unwrap();
+        assert_eq!(reply.data.keys().collect::<Vec<_>>(), ["password", "username"]);
+        assert_eq!(reply.data["username"], "v-token-reader-1");
+        assert!(user.credential == Credential::Password(reply.data["password"].as_str().unwrap().to_owned()));
+        assert_eq!(user.expires, bed.host.now() + 605_000);
+        assert_eq!(user.statements, ["CREATE {{name}}", "GRANT reading TO {{name}}"]);
+    }
+
+    #[test]
+    fn whatever_fails_leaves_neither_user_nor_lease() {
+        let steps = ["get", "generate", "plan-username", "reserve", "checkpoint", "create-user"];
+        for step in steps {
+            let bed = ready();
+            bed.host.refuse(step, Failure::new(Kind::Unreachable, "no answer"));
+            assert_eq!(bed.read("creds/reader").err().unwrap().kind, Kind::Unreachable, "{step}");
+            assert_eq!(bed.host.user_count(), 0, "{step}");
+            assert!(bed.host.lease_tags().is_empty(), "{step}");
+        }
+    }
+
+    #[test]
+    fn a_user_whose_creation_answered_too_late_is_removed_by_the_undo() {
+        let bed = ready();
+        bed.host.lose_reply("create-user", Failure::new(Kind::TimedOut, "the database took too long"));
+        assert_eq!(bed.read("creds/reader").err().unwrap().kind, Kind::TimedOut);
+        let steps = bed.host.steps();
+        assert_eq!(
+            steps[3..],
+            [
+                "create-user orders v-token-reader-1",
+                "undo v-token-reader-1",
+                "delete-user orders v-token-reader-1 DROP {{name}}",
+            ]
+        );
+        assert_eq!(bed.host.user_count(), 0);
+        assert!(bed.host.lease_tags().is_empty());
+    }
+
+    #[test]
+    fn an_undo_that_fails_stays_in_the_book() {
+        let bed = ready();
+        bed.host.lose_reply("create-user", Failure::new(Kind::TimedOut, "the database took too long"));
+        bed.host.refuse("delete-user", Failure::new(Kind::Unreachable, "no answer"));
+        assert!(bed.read("creds/reader").is_err());
+        assert_eq!(bed.host.lease_tags(), ["v-token-reader-1"]);
+    }
+
+    #[test]
+    fn a_role_that_the_connection_does_not_admit_is_denied() {
+        let bed = ready();
+        bed.write("roles/stranger", &reader()).unwrap();
+        bed.host.steps();
+        let denied = bed.read("creds/stranger").err().unwrap();
+        assert_eq!(denied.kind, Kind::PermissionDenied);
+        assert!(denied.message.starts_with("permission denied: role \"stranger\""), "{}", denied.message);
+        assert!(denied.message.contains("\"orders\""), "{}", denied.message);
+        assert!(bed.host.steps().is_empty(), "nothing is asked of the database");
+        bed.write("roles/writer-7", &reader()).unwrap();
+        assert!(bed.read("creds/writer-7").is_ok(), "patterns admit");
+    }
+
+    #[test]
+    fn unknown_roles_and_connections_are_the_callers_mistake() {
+        let bed = empty();
+        let refused = bed.read("creds/reader").err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.message, "there is no role \"reader\"; write database/roles/reader first");
+        bed.write("roles/reader", &reader()).unwrap();
+        let refused = bed.read("creds/reader").err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert!(refused.message.contains("connection \"orders\", which does not exist"), "{}", refused.message);
+    }
+
+    #[test]
+    fn the_roles_policy_comes_before_the_connections() {
+        let bed = empty();
+        bed.host.add_policy("short", "Short");
+        bed.host.add_policy("long", "Long");
+        let password = || bed.read("creds/reader").unwrap().data["password"].as_str().unwrap().to_owned();
+        bed.write("config/orders", &orders()).unwrap();
+        bed.write("roles/reader", &reader()).unwrap();
+        assert!(password().starts_with("Generated-"));
+        bed.write("config/orders", &json!({"password_policy": "short"})).unwrap();
+        assert!(password().starts_with("Short-"));
+        bed.write("roles/reader", &json!({"credential_config": {"password_policy": "long"}})).unwrap();
+        assert!(password().starts_with("Long-"));
+    }
+
+    #[test]
+    fn a_missing_policy_is_named_before_anything_is_made() {
+        let bed = ready();
+        bed.write("config/orders", &json!({"password_policy": "gone"})).unwrap();
+        bed.host.steps();
+        let refused = bed.read("creds/reader").err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert!(refused.message.contains("\"reader\"") && refused.message.contains("\"gone\""), "{}", refused.message);
+        assert!(bed.host.steps().is_empty());
+    }
+
+    #[test]
+    fn a_display_name_reaches_the_plugin_as_it_is() {
+        let mut bed = ready();
+        bed.caller.display_name = "ldap-\"; DROP".to_owned();
+        bed.read("creds/reader").unwrap();
+        assert!(bed.host.user("orders", "v-ldap-\"; DROP-reader-1").is_some(), "cleaning names is the plugin's");
+    }
+
+    #[test]
+    fn a_failed_creation_names_the_connection_and_never_the_password() {
+        let bed = ready();
+        bed.host.refuse("create-user", Failure::invalid("statement 0 failed (SQLSTATE 42601)"));
+        let refused = bed.read("creds/reader").err().unwrap();
+        assert_eq!(refused.message, "connection \"orders\": statement 0 failed (SQLSTATE 42601)");
+        assert_eq!(refused.kind, Kind::InvalidRequest);
+    }
+
+    #[test]
+    fn a_lease_longer_than_the_mount_allows_is_cut_with_a_warning() {
+        let bed = ready();
+        bed.write("roles/reader", &with(reader(), json!({"default_ttl": "90d", "max_ttl": 0}))).unwrap();
+        let reply = bed.read("creds/reader").unwrap();
+        assert_eq!(reply.ttl, 2_764_800);
+        assert_eq!(reply.warnings.len(), 1, "{:?}", reply.warnings);
+    }
+
+    #[test]
+    fn the_lease_keeps_what_its_end_needs_and_no_password() {
+        let bed = ready();
+        let reply = bed.read("creds/reader").unwrap();
+        let kept = bed.lease(&reply.lease.unwrap()).unwrap().internal;
+        assert_eq!(
+            kept,
+            json!({
+                "username": "v-token-reader-1", "role": "reader", "db_name": "orders",
+                "revocation_statements": ["DROP {{name}}"],
+            })
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! What becomes of users: renewal and removal, from what their lease holds.
+//!
+//! The attack this file stops: a role that is pointed at another connection, so that the end of an old lease removes a
+//! user of the same name there. A lease acts on the connection it was made with, and takes statements from the role as
+//! it is now only while that still names the same connection.
+
+use crate::connection::{Connection, about};
+use crate::lifetime::Lifetime;
+use crate::roles::Role;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Failure, Host, Kind, Lease, Mount, Renewal};
+use serde::{Deserialize, Serialize};
+
+/// What a lease keeps, so that it can end after its role is gone.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Held {
+    username: String,
+    role: String,
+    db_name: String,
+    revocation_statements: Vec<String>,
+}
+
+impl Held {
+    /// What the lease of `username`, made by `role` under the name `name`, keeps.
+    pub(crate) fn by(role: &Role, name: &str, username: &str) -> Self {
+        Self {
+            username: username.to_owned(),
+            role: name.to_owned(),
+            db_name: role.db_name.clone(),
+            revocation_statements: role.revocation_statements.clone(),
+        }
+    }
+
+    fn connection(&self, host: &dyn Host) -> Result<Connection, Failure> {
+        let gone = || {
+            let (user, db_name) = (quoted(&self.username), &self.db_name);
+            let message = format!(
+                "user {user} cannot be reached, because connection {} is gone; write config/{db_name} again",
+                quoted(db_name)
+            );
+            Failure::new(Kind::NotFound, message)
+        };
+        Connection::find(host, &self.db_name)?.ok_or_else(gone)
+    }
+}
+
+/// Prolongs a user by the role's current lifetimes.
+pub(crate) fn renew(host: &dyn Host, lease: &Lease, increment: u64, mount: &Mount) -> Result<Renewal, Failure> {
+    let held: Held = lease.internal()?;
+    let gone = || {
+        let (user, role) = (quoted(&held.username), quoted(&held.role));
+        Failure::new(Kind::NotFound, format!("user {user} cannot be renewed, because role {role} is gone"))
+    };
+    let role = Role::find(host, &held.role)?.ok_or_else(gone)?;
+    let connection = held.connection(host)?;
+    let lifetime = Lifetime::of_renewal(&role, mount, increment, lease.issued, host.clock().now())?;
+    let statements = if role.db_name == held.db_name { role.renew_statements } else { Vec::new() };
+    host.databases()
+        .set_expiration(&connection.called(&held.db_name), &held.username, lifetime.expires, &statements)
+        .map_err(|why| about(&held.db_name, why))?;
+    Ok(Renewal { ttl: lifetime.ttl, max_ttl: role.max_ttl })
+}
+
+/// Removes a user. The plugin takes one that is gone for success, so this is safe to repeat.
+pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
+    let held: Held = lease.internal()?;
+    let connection = held.connection(host)?;
+    let current = Role::find(host, &held.role)?.filter(|role| role.db_name == held.db_name);
+    let statements = current.map_or(held.revocation_statements, |role| role.revocation_statements);
+    host.databases()
+        .delete_user(&connection.called(&held.db_name), &held.username, &statements)
+        .map_err(|why| about(&held.db_name, why))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
+mod tests {
+    use crate::fixture::{issued, orders, ready};
+    use bulkhead_sdk::host::Clock;
+    use bulkhead_sdk::{Failure, Kind, Reason};
+    use serde_json::json;
+
+    #[test]
+    fn a_renewal_moves_the_databases_own_expiry() {
+        let bed = ready();
+        let (_, tag) = issued(&bed);
+        bed.host.advance(300);
+        let renewal = bed.renew(&tag, 900).unwrap();
+        assert_eq!((renewal.ttl, renewal.max_ttl), (900, 3_600));
+        assert_eq!(bed.host.user("orders", &tag).unwrap().expires, bed.host.now() + 905_000);
+        assert_eq!(bed.host.steps(), ["set-expiration orders v-token-reader-1"]);
+    }
+
+    #[test]
+    fn a_renewal_goes_by_the_roles_lifetimes_as_they_are_now() {
+        let bed = ready();
+        let (_, tag) = issued(&bed);
+        bed.write("roles/reader", &json!({"default_ttl": 60, "renew_statements": "PROLONG {{name}}"})).unwrap();
+        assert_eq!(bed.renew(&tag, 0).unwrap().ttl, 60);
+        assert_eq!(bed.host.user("orders", &tag).unwrap().statements, ["PROLONG {{name}}"]);
+    }
+
+    #[test]
+    fn no_renewal_reaches_beyond_the_maximum_counted_from_issue() {
+        let bed = ready();
+        let (_, tag) = issued(&bed);
+        bed.host.advance(3_500);
+        assert_eq!(bed.renew(&tag, 900).unwrap().ttl, 100);
+        bed.host.advance(100);
+        assert_eq!(bed.renew(&tag, 900).err().unwrap().kind, Kind::InvalidRequest);
+    }
+
+    #[test]
+    fn without_its_role_or_connection_a_lease_is_not_renewed() {
+        let bed = ready();
+        let (_, tag) = issued(&bed);
+        bed.delete("config/orders").unwrap();
+        let refused = bed.renew(&tag, 0).err().unwrap();
+        assert_eq!(refused.kind, Kind::NotFound);
+        assert!(refused.message.contains("connection \"orders\" is gone"), "{}", refused.message);
+        bed.delete("roles/reader").unwrap();
+        let refused = bed.renew(&tag, 0).err().unwrap();
+        assert!(refused.message.contains("role \"reader\" is gone"), "{}", refused.message);
+    }
+
+    #[test]
+    fn allowed_roles_are_not_asked_again_at_renewal() {
+        let bed = ready();
+        let (_, tag) = issued(&bed);
+        bed.write("config/orders", &json!({"allowed_roles": []})).unwrap();
+        assert!(bed.renew(&tag, 0).is_ok());
+        assert!(bed.revoke(&tag, Reason::Expired).is_ok());
+    }
+
+    #[test]
+    fn a_revoked_user_is_gone_and_revoking_it_again_is_success() {
+        let bed = ready();
+        let (_, tag) = issued(&bed);
+        bed.host.lose_reply("delete-user", Failure::new(Kind::Unreachable, "no answer"));
+        assert_eq!(bed.revoke(&tag, Reason::Requested).err().unwrap().kind, Kind::Unreachable);
+        assert_eq!(bed.host.user_count(), 0, "it was removed, only the answer was lost");
+        assert_eq!(bed.host.lease_tags(), [tag.as_str()]);
+        bed.revoke(&tag, Reason::Requested).unwrap();
+        assert!(bed.host.lease_tags().is_empty());
+    }
+
+    #[test]
+    fn a_lease_ends_with_its_own_statements_once_the_role_is_gone() {
+        let bed = ready();
+        let (_, tag) = issued(&bed);
+        bed.delete("roles/reader").unwrap();
+        bed.revoke(&tag, Reason::Expired).unwrap();
+        assert_eq!(bed.host.steps(), ["delete-user orders v-token-reader-1 DROP {{name}}"]);
+    }
+
+    #[test]
+    fn a_lease_ends_with_the_roles_statements_as_they_are_now() {
+        let bed = ready();
+        let (_, tag) = issued(&bed);
+        bed.write("roles/reader", &json!({"revocation_statements": "DROP ALL OF {{name}}"})).unwrap();
+        bed.host.steps();
+        bed.revoke(&tag, Reason::TokenEnded).unwrap();
+        assert_eq!(bed.host.steps(), ["delete-user orders v-token-reader-1 DROP ALL OF {{name}}"]);
+    }
+
+    #[test]
+    fn a_role_pointed_at_another_connection_never_touches_users_there() {
+        let bed = ready();
+        bed.write("config/billing", &orders()).unwrap();
+        let (_, tag) = issued(&bed);
+        bed.write(
+            "roles/reader",
+            &json!({"db_name": "billing", "revocation_statements": "DROP THERE", "renew_statements": "PROLONG THERE"}),
+        )
+        .unwrap();
+        bed.host.steps();
+        bed.renew(&tag, 0).unwrap();
+        assert!(bed.host.user("orders", &tag).unwrap().statements.is_empty(), "statements of the other connection");
+        bed.revoke(&tag, Reason::Requested).unwrap();
+        assert_eq!(
+            bed.host.steps(),
+            ["set-expiration orders v-token-reader-1", "delete-user orders v-token-reader-1 DROP {{name}}"]
+        );
+    }
+
+    #[test]
+    fn without_its_connection_a_lease_says_what_to_write_and_ends_afterwards() {
+        let bed = ready();
+        let (_, tag) = issued(&bed);
+        bed.delete("config/orders").unwrap();
+        let refused = bed.revoke(&tag, Reason::Requested).err().unwrap();
+        assert_eq!(refused.kind, Kind::NotFound);
+        assert!(refused.message.contains("write config/orders again"), "{}", refused.message);
+        bed.write("config/orders", &orders()).unwrap();
+        bed.revoke(&tag, Reason::Requested).unwrap();
+        assert_eq!(bed.host.user_count(), 0);
+    }
+}

@@ -1,0 +1,123 @@
+//! How long a user lives: the role's and the mount's limits, and the little that the database waits longer.
+
+use crate::roles::Role;
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::wire::duration::show;
+use bulkhead_sdk::wire::ttl::{Bounds, grant};
+use bulkhead_sdk::{Failure, Mount};
+
+/// Milliseconds by which the database's own expiry comes after the lease's, so that it never comes first.
+const GRACE: u64 = 5_000;
+
+/// What a lease was granted.
+#[derive(Debug)]
+pub(crate) struct Lifetime {
+    /// Seconds from now.
+    pub(crate) ttl: u64,
+    /// When the database itself stops accepting the credential.
+    pub(crate) expires: StoreTime,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Lifetime {
+    /// The lifetime of a lease that starts now.
+    pub(crate) fn of_new(role: &Role, mount: &Mount, now: StoreTime) -> Result<Self, Failure> {
+        Self::granted(role, mount, 0, Age { issued: now / 1_000, seconds: now / 1_000, now })
+    }
+
+    /// The lifetime of a lease that was issued at `issued` and is renewed for `increment` seconds.
+    pub(crate) fn of_renewal(
+        role: &Role,
+        mount: &Mount,
+        increment: u64,
+        issued: StoreTime,
+        now: StoreTime,
+    ) -> Result<Self, Failure> {
+        // Rounded to the lease's disadvantage: otherwise renewals in its last second would go on for ever.
+        Self::granted(role, mount, increment, Age { issued: issued / 1_000, seconds: now.div_ceil(1_000), now })
+    }
+
+    fn granted(role: &Role, mount: &Mount, increment: u64, age: Age) -> Result<Self, Failure> {
+        let bounds = Bounds {
+            role_ttl: role.default_ttl,
+            role_max: role.max_ttl,
+            mount_default: mount.default_ttl,
+            mount_max: mount.max_ttl,
+        };
+        let granted = grant(&bounds, increment, age.issued, age.seconds)?;
+        // A call whose token is at its very end still gets a second, because 0 would mean the mount's default.
+        let ttl = granted.ttl.min(mount.longest_lease.max(1));
+        let outlived = (ttl < granted.ttl).then(|| {
+            format!("the lease ends with the token that asked for it: {} instead of {}", show(ttl), show(granted.ttl))
+        });
+        Ok(Self {
+            ttl,
+            expires: age.now.saturating_add(ttl.saturating_mul(1_000)).saturating_add(GRACE),
+            warnings: granted.warning.into_iter().chain(outlived).collect(),
+        })
+    }
+}
+
+/// Where a lease stands in time: seconds for the rules, milliseconds for the database.
+struct Age {
+    issued: u64,
+    seconds: u64,
+    now: StoreTime,
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::Lifetime;
+    use crate::roles::Role;
+    use bulkhead_sdk::Mount;
+
+    const NOW: u64 = 1_000_000_000_000;
+
+    fn role(default_ttl: u64, max_ttl: u64) -> Role {
+        Role { default_ttl, max_ttl, ..Role::default() }
+    }
+
+    fn mount() -> Mount {
+        Mount { default_ttl: 3_600, max_ttl: 7_200, longest_lease: 7_200, ..Mount::default() }
+    }
+
+    #[test]
+    fn the_database_waits_five_seconds_longer_than_the_lease() {
+        let lifetime = Lifetime::of_new(&role(60, 0), &mount(), NOW).unwrap();
+        assert_eq!((lifetime.ttl, lifetime.expires), (60, NOW + 65_000));
+        assert!(lifetime.warnings.is_empty());
+    }
+
+    #[test]
+    fn a_role_without_a_lifetime_takes_the_mounts() {
+        assert_eq!(Lifetime::of_new(&role(0, 0), &mount(), NOW).unwrap().ttl, 3_600);
+    }
+
+    #[test]
+    fn the_mounts_maximum_caps_the_roles() {
+        let lifetime = Lifetime::of_new(&role(90_000, 100_000), &mount(), NOW).unwrap();
+        assert_eq!(lifetime.ttl, 7_200);
+        assert_eq!(lifetime.warnings.len(), 1);
+    }
+
+    #[test]
+    fn a_lease_never_outlives_the_token_that_asked_for_it() {
+        let short = Mount { longest_lease: 30, ..mount() };
+        let lifetime = Lifetime::of_new(&role(60, 0), &short, NOW).unwrap();
+        assert_eq!(lifetime.ttl, 30);
+        assert!(lifetime.warnings.iter().any(|warning| warning.contains("token")), "{:?}", lifetime.warnings);
+        let ending = Mount { longest_lease: 0, ..mount() };
+        assert_eq!(Lifetime::of_new(&role(60, 0), &ending, NOW).unwrap().ttl, 1);
+    }
+
+    #[test]
+    fn a_renewal_half_a_second_before_the_end_is_refused() {
+        let issued = NOW + 300;
+        let end = issued + 100_000;
+        let renewed = Lifetime::of_renewal(&role(60, 100), &mount(), 60, issued, end - 2_500).unwrap();
+        assert!(renewed.ttl * 1_000 <= 2_500, "{renewed:?}");
+        assert!(Lifetime::of_renewal(&role(60, 100), &mount(), 60, issued, end - 500).is_err());
+        assert!(Lifetime::of_renewal(&role(60, 100), &mount(), 60, issued, end + 1).is_err());
+    }
+}

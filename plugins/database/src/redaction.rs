@@ -1,0 +1,255 @@
+//! What a read of a connection shows of its settings.
+//!
+//! The leak this file stops: a password written inside a connection string, in a form that is no URL, or under a name
+//! that nobody marked as secret. Where the end of a password cannot be told, too much is hidden rather than too little.
+
+use bulkhead_sdk::wire::description::Field;
+use serde_json::{Map, Value};
+
+/// What stands where a password was.
+const HIDDEN: &str = "xxxxx";
+
+/// A password that is filled in from a setting of its own is no secret, and operators want to see that it is there.
+const TEMPLATE: &str = "{{password}}";
+
+/// The placeholder where it ends a login.
+const TEMPLATED_LOGIN: &str = "{{password}}@";
+
+/// Parts of keys whose values are secret, in connection strings of any kind.
+const SECRET_WORDS: &[&str] = &["password", "passwd", "passphrase", "pwd", "secret", "sslkey", "token"];
+
+/// `settings` without those that are secret, and with passwords in texts hidden. Secret is what `always` lists, what
+/// the plugin marks among the settings it knows, and of the others what sounds like it.
+pub(crate) fn shown(settings: &Map<String, Value>, known: &[Field], always: &[&str]) -> Map<String, Value> {
+    let is_secret = |name: &str| {
+        let named = |field: &&Field| field.name == name || field.aliases.iter().any(|alias| alias == name);
+        let marked = known.iter().find(named).map_or_else(|| names_a_secret(name), |field| field.secret);
+        marked || always.contains(&name)
+    };
+    let open = settings.iter().filter(|(name, _)| !is_secret(name));
+    open.map(|(name, value)| (name.clone(), without_passwords(value))).collect()
+}
+
+fn without_passwords(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(masked(text)),
+        Value::Array(items) => items.iter().map(without_passwords).collect(),
+        Value::Object(map) => {
+            let open = map.iter().filter(|(name, _)| !names_a_secret(name));
+            Value::Object(open.map(|(name, value)| (name.clone(), without_passwords(value))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+fn names_a_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_WORDS.iter().any(|word| name.contains(word))
+}
+
+/// `text` with the password of a connection string hidden, whatever its form.
+fn masked(text: &str) -> String {
+    if let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) {
+        return format!("{scheme}://{}", masked_url(rest));
+    }
+    // A word like `password` before an `=` tells keyword strings, whose values may contain `@` and `:`.
+    match after_secret_key(text) {
+        Some((head, value)) => format!("{head}{}", masked_keywords(value)),
+        None => masked_login(text),
+    }
+}
+
+/// Anything else before `://` may be part of a password.
+fn is_scheme(text: &str) -> bool {
+    let text = text.strip_prefix("jdbc:").unwrap_or(text);
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte))
+}
+
+/// What follows `scheme://`.
+fn masked_url(rest: &str) -> String {
+    if let Some((login, place)) = rest.split_once(TEMPLATED_LOGIN) {
+        return format!("{}{TEMPLATED_LOGIN}{}", masked_pair(login, ':'), masked_query(place));
+    }
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
+    let (path, _) = tail.split_once('?').unwrap_or((tail, ""));
+    // An `@` that nobody escaped may belong to a password with `/` or `?` in it: then nobody can tell where that ends.
+    match authority.split_once(':') {
+        Some((name, _)) if tail.contains('@') => format!("{name}:{HIDDEN}"),
+        None if path.contains('@') => format!("{authority}/{HIDDEN}"),
+        _ => format!("{}{}", masked_authority(authority), masked_query(tail)),
+    }
+}
+
+fn masked_authority(authority: &str) -> String {
+    match authority.rsplit_once('@') {
+        Some((login, hosts)) => format!("{}@{hosts}", masked_pair(login, ':')),
+        None => authority.to_owned(),
+    }
+}
+
+/// A path with its query.
+fn masked_query(tail: &str) -> String {
+    match tail.split_once('?') {
+        Some((path, query)) => {
+            let parameters: Vec<String> = query.split('&').map(masked_parameter).collect();
+            format!("{path}?{}", parameters.join("&"))
+        }
+        None => tail.to_owned(),
+    }
+}
+
+/// `name=value` of a query. An escaped name could spell `password`, so its value is hidden too.
+fn masked_parameter(parameter: &str) -> String {
+    match parameter.split_once('=') {
+        Some((name, value)) if names_a_secret(name) || name.contains('%') => format!("{name}={}", hidden(value)),
+        _ => parameter.to_owned(),
+    }
+}
+
+/// What follows a secret keyword and its `=`. Behind a placeholder the next keyword can be told, behind a password not.
+fn masked_keywords(value: &str) -> String {
+    let rest = [TEMPLATE, "'{{password}}'", "\"{{password}}\""].iter().find_map(|form| {
+        let rest = value.strip_prefix(form)?;
+        (rest.is_empty() || rest.starts_with([' ', ';'])).then_some((form, rest))
+    });
+    match rest {
+        Some((form, rest)) => format!("{form}{}", masked(rest)),
+        None => hidden(value).to_owned(),
+    }
+}
+
+/// Splits behind the first `password=` or the like. Quoting differs between databases, so where the value ends is
+/// unknown, and callers hide the rest of the text.
+fn after_secret_key(text: &str) -> Option<(&str, &str)> {
+    let equals = text.match_indices('=').map(|(at, _)| at);
+    let secret = equals.filter_map(|at| text.split_at_checked(at + 1));
+    secret.into_iter().find(|(head, _)| {
+        let name = head.trim_end_matches('=').trim_end();
+        let start = name.rfind(|symbol: char| symbol.is_whitespace() || symbol == ';' || symbol == '&');
+        names_a_secret(start.and_then(|at| name.get(at..)).unwrap_or(name))
+    })
+}
+
+/// `name:password@place` and `name/password@place`, as some drivers write logins.
+fn masked_login(text: &str) -> String {
+    if let Some((login, place)) = text.split_once(TEMPLATED_LOGIN) {
+        let separator = if login.contains(':') { ':' } else { '/' };
+        return format!("{}{TEMPLATED_LOGIN}{place}", masked_pair(login, separator));
+    }
+    let Some((login, place)) = text.rsplit_once('@') else {
+        return text.to_owned();
+    };
+    let separator = if login.contains(':') { ':' } else { '/' };
+    format!("{}@{place}", masked_pair(login, separator))
+}
+
+fn masked_pair(login: &str, separator: char) -> String {
+    match login.split_once(separator) {
+        Some((name, password)) => format!("{name}{separator}{}", hidden(password)),
+        None => login.to_owned(),
+    }
+}
+
+fn hidden(value: &str) -> &str {
+    match value.trim() {
+        "" => "",
+        TEMPLATE => TEMPLATE,
+        _ => HIDDEN,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
+mod tests {
+    use super::{masked, shown};
+    use bulkhead_sdk::testbed::plugin;
+    use serde_json::json;
+
+    #[test]
+    fn a_password_is_hidden_in_every_form_of_connection_string() {
+        let table = [
+            (
+                "postgres://root:hunter2@db:5432/app?sslmode=require",
+                "postgres://root:xxxxx@db:5432/app?sslmode=require",
+            ),
+            ("postgres://root:hunt%40er2@a:1,b:2/app", "postgres://root:xxxxx@a:1,b:2/app"),
+            ("postgres://root:h/u?n@t#er2@db/app", "postgres://root:xxxxx"),
+            ("postgres://root:hun@ter2@db/app", "postgres://root:xxxxx@db/app"),
+            ("postgres://root:hunt?er2@db/app", "postgres://root:xxxxx"),
+            ("postgres://db:1/app?password=hunter2@x", "postgres://db:xxxxx"),
+            ("postgres://db/app?password=hunter2@x", "postgres://db/app?password=xxxxx"),
+            ("oracle://root/hunter2@db", "oracle://root/xxxxx"),
+            ("jdbc:postgresql://root:hunter2@db/app", "jdbc:postgresql://root:xxxxx@db/app"),
+            ("host=db password=hunter2://x", "host=db password=xxxxx"),
+            ("root:hunter2://@tcp(db)/app", "root:xxxxx@tcp(db)/app"),
+            ("postgres://root:hunter2{{password}}@db", "postgres://root:xxxxx{{password}}@db"),
+            ("postgres://db/app?user=root&password=hunter2&a=b", "postgres://db/app?user=root&password=xxxxx&a=b"),
+            ("postgres://db/app?%70assword=hunter2", "postgres://db/app?%70assword=xxxxx"),
+            ("postgres://db/app?sslpassword=hunter2", "postgres://db/app?sslpassword=xxxxx"),
+            ("host=db user=root password=hunter2", "host=db user=root password=xxxxx"),
+            ("host=db password = 'hun ter2' user=root", "host=db password =xxxxx"),
+            ("HOST=db PassWord=hun@ter:2;a=b", "HOST=db PassWord=xxxxx"),
+            ("root:hunter2@tcp(db:3306)/app", "root:xxxxx@tcp(db:3306)/app"),
+            ("root:hun@ter2@tcp(db:3306)/app", "root:xxxxx@tcp(db:3306)/app"),
+            ("server=db;user id=root;password=hunter2;app=x", "server=db;user id=root;password=xxxxx"),
+            ("Server=db;Pwd={hunter2}", "Server=db;Pwd=xxxxx"),
+            ("root/hunter2@//db:1521/app", "root/xxxxx@//db:1521/app"),
+        ];
+        for (written, expected) in table {
+            assert_eq!(masked(written), expected);
+            for run in ["hunter2", "hunt", "ter2", "%40er2", "t#er2"] {
+                assert!(!masked(written).contains(run), "{written} shows {run}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_holds_no_password_is_shown_as_it_was_written() {
+        let table = [
+            "postgres://{{username}}:{{password}}@db:5432/app?sslmode=verify-full",
+            "postgres://{{username}}:{{password}}@db/app?application_name=a@b",
+            "postgres://root@db/app",
+            "postgres://db/app",
+            "host=db user={{username}} password={{password}}",
+            "host=db password='{{password}}' user={{username}} sslmode=require",
+            "server=db;password={{password}};user id={{username}}",
+            "{{username}}:{{password}}@tcp(db:3306)/app",
+            "db.example:5432",
+            "v-{{.RoleName}}-{{random 8}}",
+            "scram-sha-256",
+            "",
+        ];
+        for written in table {
+            assert_eq!(masked(written), written);
+        }
+    }
+
+    #[test]
+    fn secret_settings_are_absent() {
+        let settings = json!({
+            "username": "root", "password": "hunter2", "ca": "PEM", "api_Token": "hunter2", "max_open_connections": 4,
+        });
+        let shown = shown(settings.as_object().unwrap(), &plugin().settings, &["ca"]);
+        assert_eq!(serde_json::Value::Object(shown), json!({"username": "root", "max_open_connections": 4}));
+    }
+
+    #[test]
+    fn a_setting_that_the_plugin_knows_as_open_is_shown_whatever_it_is_called() {
+        let mut known = plugin().settings;
+        known[0].name = "password_authentication".to_owned();
+        let settings = serde_json::Map::from_iter([("password_authentication".to_owned(), json!("scram-sha-256"))]);
+        assert_eq!(shown(&settings, &known, &[]), settings);
+    }
+
+    #[test]
+    fn nested_values_hide_their_passwords_too() {
+        let settings = serde_json::Map::from_iter([
+            ("hosts".to_owned(), json!(["postgres://a:hunter2@b/c"])),
+            ("extra".to_owned(), json!({"Client_Secret": "hunter2", "dsn": "a:hunter2@b", "size": 1})),
+        ]);
+        let shown = shown(&settings, &[], &[]);
+        assert_eq!(shown["hosts"], json!(["postgres://a:xxxxx@b/c"]));
+        assert_eq!(shown["extra"], json!({"dsn": "a:xxxxx@b", "size": 1}));
+    }
+}

@@ -1,0 +1,60 @@
+//! `reset/{name}`: closes a connection's sessions and starts again with what is stored.
+
+use crate::connection::{Connection, about};
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Answer, Call, Failure, Host};
+
+/// Closes the sessions, and logs in anew where the connection is one that is verified.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = call.text("name");
+    let missing = || {
+        let shown = quoted(name);
+        Failure::invalid(format!("there is no connection {shown}; write {}config/{name} first", call.mount.path))
+    };
+    let connection = Connection::find(host, name)?.ok_or_else(missing)?;
+    host.databases().close(name);
+    if connection.verify_connection {
+        host.databases().verify(&connection.called(name)).map_err(|why| about(name, why))?;
+    }
+    Ok(Answer::nothing())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use crate::fixture::{empty, ready};
+    use bulkhead_sdk::{Failure, Kind};
+    use serde_json::json;
+
+    #[test]
+    fn sessions_are_closed_and_the_login_is_tried_anew() {
+        let bed = ready();
+        assert!(bed.write("reset/orders", &json!({})).unwrap().warnings.is_empty());
+        assert_eq!(bed.host.steps(), ["close orders", "verify orders"]);
+    }
+
+    #[test]
+    fn a_connection_that_is_not_verified_is_only_closed() {
+        let bed = ready();
+        bed.write("config/orders", &json!({"verify_connection": false})).unwrap();
+        bed.host.steps();
+        bed.write("reset/orders", &json!({})).unwrap();
+        assert_eq!(bed.host.steps(), ["close orders"]);
+    }
+
+    #[test]
+    fn a_database_that_is_down_is_named_with_its_connection() {
+        let bed = ready();
+        bed.host.refuse("verify", Failure::new(Kind::Unreachable, "no answer from db:5432"));
+        let refused = bed.write("reset/orders", &json!({})).err().unwrap();
+        assert_eq!(refused.kind, Kind::Unreachable);
+        assert_eq!(refused.message, "connection \"orders\": no answer from db:5432");
+    }
+
+    #[test]
+    fn an_unknown_connection_is_the_callers_mistake() {
+        let refused = empty().write("reset/orders", &json!({})).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert_eq!(refused.message, "there is no connection \"orders\"; write database/config/orders first");
+    }
+}

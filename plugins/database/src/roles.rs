@@ -1,0 +1,303 @@
+//! `roles/{name}`: what users a caller may ask for, by name.
+
+use crate::connection::{Connection, about};
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::wire::description::DatabaseDescription;
+use bulkhead_sdk::wire::duration::show;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// The only credential type of this version.
+const PASSWORD: &str = "password";
+
+/// What a role is made of.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::name_of("db_name", "name the connection whose database the users belong to").required(),
+    Field::texts("creation_statements", "statements that create a user"),
+    Field::texts("revocation_statements", "statements that remove a user; none leaves it to the plugin"),
+    Field::texts("rollback_statements", "statements that undo a creation that failed"),
+    Field::texts("renew_statements", "statements that prolong a user; none leaves it to the plugin"),
+    Field::seconds("default_ttl", "seconds that a lease lives; 0 leaves it to the mount"),
+    Field::seconds("max_ttl", "seconds that a lease lives at most; 0 leaves it to the mount"),
+    Field::text("credential_type", "what users log in with").or_text(PASSWORD),
+    Field::map("credential_config", "options of the credential type: password_policy"),
+];
+
+/// A role.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Role {
+    pub(crate) db_name: String,
+    pub(crate) creation_statements: Vec<String>,
+    pub(crate) revocation_statements: Vec<String>,
+    pub(crate) rollback_statements: Vec<String>,
+    pub(crate) renew_statements: Vec<String>,
+    /// Seconds; 0 leaves it to the mount.
+    pub(crate) default_ttl: u64,
+    /// Seconds; 0 leaves it to the mount.
+    pub(crate) max_ttl: u64,
+    pub(crate) credential_type: String,
+    /// Only `password_policy` so far.
+    pub(crate) credential_config: BTreeMap<String, String>,
+}
+
+impl Role {
+    fn key(name: &str) -> String {
+        format!("role/{name}")
+    }
+
+    /// The role `name`, if there is one.
+    pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
+        host.storage().get(&Self::key(name))
+    }
+
+    /// The policy for its passwords: its own, else the connection's, else (empty) the default one.
+    pub(crate) fn password_policy<'a>(&'a self, connection: &'a Connection) -> &'a str {
+        let own = self.credential_config.get("password_policy").filter(|policy| !policy.is_empty());
+        own.map_or(&connection.password_policy, |policy| policy)
+    }
+
+    fn merge(&mut self, call: &Call) -> Result<(), Failure> {
+        call.merge("db_name", &mut self.db_name)?;
+        call.merge("creation_statements", &mut self.creation_statements)?;
+        call.merge("revocation_statements", &mut self.revocation_statements)?;
+        call.merge("rollback_statements", &mut self.rollback_statements)?;
+        call.merge("renew_statements", &mut self.renew_statements)?;
+        call.merge("default_ttl", &mut self.default_ttl)?;
+        call.merge("max_ttl", &mut self.max_ttl)?;
+        call.merge("credential_type", &mut self.credential_type)?;
+        call.merge("credential_config", &mut self.credential_config)
+    }
+
+    /// What can be told without the connection.
+    fn check(&self) -> Result<(), Failure> {
+        if self.db_name.is_empty() {
+            return Err(Failure::invalid("db_name is required: name the connection of the role"));
+        }
+        match self.credential_type.as_str() {
+            PASSWORD => {}
+            "rsa_private_key" | "client_certificate" => {
+                let asked = &self.credential_type;
+                return Err(Failure::invalid(format!(
+                    "credential_type {asked} is not available in this version; use {PASSWORD}"
+                )));
+            }
+            other => {
+                return Err(Failure::invalid(format!("credential_type {} is unknown; use {PASSWORD}", quoted(other))));
+            }
+        }
+        match self.credential_config.keys().find(|option| *option != "password_policy") {
+            Some(option) => {
+                let option = quoted(option);
+                Err(Failure::invalid(format!(
+                    "credential_config {option} is no option of {PASSWORD}; use password_policy"
+                )))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What only the connection's plugin can tell.
+    fn check_with(&self, host: &dyn Host, connection: &Connection) -> Result<(), Failure> {
+        let plugin = connection.plugin(host, &self.db_name)?;
+        if !plugin.credential_types.contains(&self.credential_type) {
+            let (asked, plugin, known) =
+                (&self.credential_type, quoted(&plugin.name), plugin.credential_types.join(", "));
+            return Err(Failure::invalid(format!(
+                "credential_type {asked} is not one of plugin {plugin}; use {known}"
+            )));
+        }
+        self.check_creation(Some(&plugin))?;
+        let called = connection.called(&self.db_name);
+        for (field, statements) in self.statements().into_iter().filter(|(_, statements)| !statements.is_empty()) {
+            host.databases().check_statements(&called, statements).map_err(|why| {
+                let why = about(&self.db_name, why);
+                Failure { message: format!("{field}: {}", why.message), ..why }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Decision C1: required, unless the connection exists and its plugin has statements of its own.
+    fn check_creation(&self, plugin: Option<&DatabaseDescription>) -> Result<(), Failure> {
+        let has_own = plugin.is_some_and(|plugin| !plugin.creation_statements_required);
+        if has_own || !self.creation_statements.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::invalid("creation_statements is required: give at least one statement that creates {{name}}"))
+    }
+
+    fn statements(&self) -> [(&'static str, &[String]); 4] {
+        [
+            ("creation_statements", &self.creation_statements),
+            ("revocation_statements", &self.revocation_statements),
+            ("rollback_statements", &self.rollback_statements),
+            ("renew_statements", &self.renew_statements),
+        ]
+    }
+}
+
+/// Creates or changes a role.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = call.text("name");
+    let mut role = Role::find(host, name)?.unwrap_or_default();
+    role.merge(call)?;
+    role.check()?;
+    let connection = Connection::find(host, &role.db_name)?;
+    match &connection {
+        Some(connection) => role.check_with(host, connection)?,
+        None => role.check_creation(None)?,
+    }
+    host.storage().put(&Role::key(name), &role)?;
+    let unchecked = connection.is_none().then(|| {
+        let db_name = quoted(&role.db_name);
+        format!("there is no connection {db_name} yet: the role's statements are not checked, and it makes no users")
+    });
+    Ok(Answer::nothing().warn(unchecked).warn(longer_than(&role, &call.mount)))
+}
+
+/// Shows a role.
+pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let role = Role::find(host, call.text("name"))?.ok_or_else(Failure::absent)?;
+    let mut data = json!({
+        "db_name": role.db_name,
+        "creation_statements": role.creation_statements,
+        "revocation_statements": role.revocation_statements,
+        "rollback_statements": role.rollback_statements,
+        "renew_statements": role.renew_statements,
+        "default_ttl": role.default_ttl,
+        "max_ttl": role.max_ttl,
+        "credential_type": role.credential_type,
+    });
+    if let Some(data) = data.as_object_mut().filter(|_| !role.credential_config.is_empty()) {
+        data.insert("credential_config".to_owned(), json!(role.credential_config));
+    }
+    Answer::data(&data)
+}
+
+/// Removes a role. Its leases carry what their end needs.
+pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    host.storage().delete(&Role::key(call.text("name")))?;
+    Ok(Answer::nothing())
+}
+
+/// Decision C6: kept as it was written, because the mount may be tuned later; capped at each lease.
+fn longer_than(role: &Role, mount: &Mount) -> Option<String> {
+    let (asked, most) = (show(role.max_ttl), show(mount.max_ttl));
+    (role.max_ttl > mount.max_ttl)
+        .then(|| format!("max_ttl {asked} is longer than the mount's maximum of {most}, to which leases are cut"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
+mod tests {
+    use crate::fixture::{empty, orders, reader, ready, with};
+    use bulkhead_sdk::{Failure, Kind};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_role_is_read_as_it_was_written() {
+        let bed = ready();
+        let expected = json!({
+            "db_name": "orders",
+            "creation_statements": ["CREATE {{name}}", "GRANT reading TO {{name}}"],
+            "revocation_statements": ["DROP {{name}}"],
+            "rollback_statements": [],
+            "renew_statements": [],
+            "default_ttl": 600,
+            "max_ttl": 3600,
+            "credential_type": "password",
+        });
+        assert_eq!(Value::Object(bed.read("roles/reader").unwrap().data), expected);
+        assert_eq!(bed.list("roles").unwrap().data["keys"], json!(["reader"]));
+    }
+
+    #[test]
+    fn an_update_keeps_what_is_absent_and_clears_what_is_empty() {
+        let bed = ready();
+        bed.write("roles/reader", &json!({"credential_config": {"password_policy": "long"}, "max_ttl": 7200})).unwrap();
+        bed.write("roles/reader", &json!({"revocation_statements": ""})).unwrap();
+        let data = bed.read("roles/reader").unwrap().data;
+        assert_eq!(data["credential_config"], json!({"password_policy": "long"}));
+        assert_eq!(data["max_ttl"], 7200);
+        assert_eq!(data["revocation_statements"], json!([]));
+        bed.write("roles/reader", &json!({"credential_config": {}})).unwrap();
+        assert!(!bed.read("roles/reader").unwrap().data.contains_key("credential_config"));
+    }
+
+    #[test]
+    fn a_bad_role_is_refused_and_not_stored() {
+        let bad = [
+            (json!({"db_name": ""}), "db_name is required"),
+            (json!({"creation_statements": []}), "creation_statements is required"),
+            (json!({"creation_statements": ["unreadable"]}), "creation_statements: "),
+            (json!({"renew_statements": ["fine", "unreadable"]}), "renew_statements: "),
+            (json!({"credential_type": "rsa_private_key"}), "rsa_private_key is not available"),
+            (json!({"credential_type": "client_certificate"}), "client_certificate is not available"),
+            (json!({"credential_type": "smoke"}), "\"smoke\" is unknown"),
+            (json!({"credential_config": {"key_bits": "2048"}}), "\"key_bits\""),
+            (json!({"default_ttl": "soon"}), "default_ttl"),
+            (json!({"max_ttl": -1}), "max_ttl"),
+        ];
+        for (change, expected) in bad {
+            let bed = empty();
+            bed.write("config/orders", &orders()).unwrap();
+            let refused = bed.write("roles/reader", &with(reader(), change)).err().unwrap();
+            assert_eq!(refused.kind, Kind::InvalidRequest, "{}", refused.message);
+            assert!(refused.message.contains(expected), "{}", refused.message);
+            assert_eq!(bed.host.stored("role/reader"), None);
+        }
+    }
+
+    #[test]
+    fn the_failure_about_a_statement_names_field_connection_and_position() {
+        let bed = ready();
+        let body = json!({"revocation_statements": ["fine", "unreadable"]});
+        let refused = bed.write("roles/reader", &body).err().unwrap();
+        assert_eq!(refused.message, "revocation_statements: connection \"orders\": statement 1 cannot be read");
+    }
+
+    #[test]
+    fn creation_statements_are_the_plugins_own_where_it_has_some() {
+        let bed = ready();
+        bed.host.describe_plugin(|plugin| plugin.creation_statements_required = false);
+        bed.write("roles/plain", &json!({"db_name": "orders"})).unwrap();
+        let refused = bed.write("roles/plain", &json!({"db_name": "unknown"})).err().unwrap();
+        assert!(refused.message.contains("creation_statements is required"), "{}", refused.message);
+    }
+
+    #[test]
+    fn a_credential_type_that_the_plugin_lacks_is_refused() {
+        let bed = ready();
+        bed.host.describe_plugin(|plugin| plugin.credential_types = vec!["client_certificate".to_owned()]);
+        let refused = bed.write("roles/other", &reader()).err().unwrap();
+        assert!(refused.message.contains("\"test-database-plugin\"; use client_certificate"), "{}", refused.message);
+    }
+
+    #[test]
+    fn a_role_may_come_before_its_connection_and_says_so() {
+        let bed = empty();
+        let reply = bed.write("roles/reader", &reader()).unwrap();
+        assert_eq!(reply.warnings.len(), 1);
+        assert!(reply.warnings[0].contains("\"orders\""), "{:?}", reply.warnings);
+        assert!(bed.host.steps().is_empty(), "there is no plugin to ask");
+    }
+
+    #[test]
+    fn a_maximum_above_the_mounts_is_kept_with_a_warning() {
+        let bed = ready();
+        let reply = bed.write("roles/reader", &json!({"max_ttl": "90d"})).unwrap();
+        assert_eq!(reply.warnings, ["max_ttl 90d is longer than the mount's maximum of 32d, to which leases are cut"]);
+        assert_eq!(bed.read("roles/reader").unwrap().data["max_ttl"], 7_776_000);
+    }
+
+    #[test]
+    fn a_removed_role_is_absent_and_removing_it_twice_is_success() {
+        let bed = ready();
+        bed.delete("roles/reader").unwrap();
+        bed.delete("roles/reader").unwrap();
+        assert_eq!(bed.read("roles/reader").err().unwrap(), Failure::absent());
+    }
+}

@@ -1,0 +1,111 @@
+//! What a handler answers.
+
+use bulkhead_wire::failure::Failure;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// An answer: what the caller gets, and warnings beside it.
+///
+/// No `Debug`: it may carry a secret.
+#[derive(Clone, PartialEq)]
+pub struct Answer {
+    /// What the caller gets.
+    pub outcome: Outcome,
+    /// Shown to the caller; the host keeps at most 32.
+    pub warnings: Vec<String>,
+}
+
+/// What the caller gets.
+#[derive(Clone, PartialEq)]
+pub enum Outcome {
+    /// The envelope's `data`.
+    Data(Map<String, Value>),
+    /// 204 on a write or delete, 404 on a read.
+    Nothing,
+    /// A secret with a lease.
+    Secret(Secret),
+    /// An HTTP answer that replaces the envelope.
+    Raw(Raw),
+}
+
+/// A secret with an end.
+#[derive(Clone, PartialEq)]
+pub struct Secret {
+    /// What the caller gets.
+    pub data: Map<String, Value>,
+    /// Seconds; 0 asks for the mount's default.
+    pub ttl: u64,
+    /// Seconds from issue, over all renewals; 0 means the mount's maximum.
+    pub max_ttl: u64,
+    /// Whether the lease may be prolonged.
+    pub renewable: bool,
+    /// Comes back at renewal and revocation; the caller never sees it. A reservation holds its own.
+    pub internal: Value,
+    /// Set by [`Reservation`](crate::reservation::Reservation) alone, so that no answer can claim a lease that was
+    /// never written down.
+    pub(crate) tag: Option<String>,
+}
+
+impl Secret {
+    /// A secret that needs no undo, because nothing outside was made for it.
+    ///
+    /// # Errors
+    /// Internal when `data` does not serialise to an object.
+    pub fn without_undo(data: &impl Serialize, ttl: u64, max_ttl: u64, internal: Value) -> Result<Self, Failure> {
+        Ok(Self { data: object(data)?, ttl, max_ttl, renewable: true, internal, tag: None })
+    }
+
+    /// The reservation that it confirms.
+    #[must_use]
+    pub fn tag(&self) -> Option<&str> {
+        self.tag.as_deref()
+    }
+}
+
+/// An HTTP answer of the plugin's own making.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Raw {
+    /// HTTP status.
+    pub status: u16,
+    /// Content type.
+    pub content_type: String,
+    /// Body as it goes out.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// 204 on a write or delete, 404 on a read.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self { outcome: Outcome::Nothing, warnings: Vec::new() }
+    }
+
+    /// The envelope's `data`.
+    ///
+    /// # Errors
+    /// Internal when `data` does not serialise to an object.
+    pub fn data(data: &impl Serialize) -> Result<Self, Failure> {
+        Ok(Self { outcome: Outcome::Data(object(data)?), warnings: Vec::new() })
+    }
+
+    /// A secret with a lease.
+    #[must_use]
+    pub fn secret(secret: Secret) -> Self {
+        Self { outcome: Outcome::Secret(secret), warnings: Vec::new() }
+    }
+
+    /// Adds warnings.
+    #[must_use]
+    pub fn warn(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        self.warnings.extend(warnings);
+        self
+    }
+}
+
+/// The object that `value` serialises to. What it holds stays out of the error: it may be a secret.
+pub(crate) fn object(value: &impl Serialize) -> Result<Map<String, Value>, Failure> {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(object)) => Ok(object),
+        _ => Err(Failure::internal("the plugin answered data that is not an object")),
+    }
+}

@@ -1,0 +1,38 @@
+//! The contract as generated code: the only place that reads `wit/`.
+//!
+//! Each world stands behind the cargo feature of its name, so that a plugin sees the imports of its own
+//! world and no others. Nothing here is for plugin authors: they use the traits at the crate's root.
+
+#![allow(
+    clippy::all,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    unreachable_pub,
+    unsafe_code,
+    reason = "generated from wit/; the calling convention of components needs raw memory"
+)]
+
+/// What a secrets engine imports and exports.
+#[cfg(feature = "secrets-engine")]
+pub mod secrets_engine {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "secrets-engine",
+        pub_export_macro: true,
+        default_bindings_module: "bulkhead_sdk::bindings::secrets_engine",
+    });
+}
+
+/// What a database plugin imports and exports.
+#[cfg(feature = "database-plugin")]
+pub mod database_plugin {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "database-plugin",
+        pub_export_macro: true,
+        default_bindings_module: "bulkhead_sdk::bindings::database_plugin",
+    });
+}

@@ -1,0 +1,195 @@
+//! One request to a route of the engine's table, and typed access to its fields.
+//!
+//! The host has folded aliases, checked types and filled in defaults by the row's declaration before an engine sees a
+//! call, so a field is either absent or of its declared kind.
+
+use crate::database_plugin::StoreTime;
+use crate::table::Field;
+use bulkhead_wire::description::Operation;
+use bulkhead_wire::failure::Failure;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// One request. No `Debug`: its fields may be secrets.
+#[derive(Clone)]
+pub struct Call {
+    /// Request id, also in the answer and the logs.
+    pub id: String,
+    /// What is asked.
+    pub operation: Operation,
+    /// The pattern of the matched row.
+    pub route: String,
+    /// Captures and body fields by canonical name.
+    pub fields: Map<String, Value>,
+    /// The call was parked and now runs again.
+    pub resumed: bool,
+    /// The call is stopped at this time.
+    pub deadline: StoreTime,
+    /// Who called.
+    pub caller: Caller,
+    /// The mount that is called.
+    pub mount: Mount,
+}
+
+/// Who called. It never holds a token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// Entity id, or empty where the token has none.
+    pub entity: String,
+    /// A name for people. Chosen by a user: treat it as hostile.
+    pub display_name: String,
+    /// Stands for the token on this mount alone.
+    pub id: String,
+    /// Capabilities that policy granted on this path.
+    pub capabilities: Vec<String>,
+    /// The peer's address without a port.
+    pub remote_address: String,
+}
+
+/// The mount that is called. Lifetimes are in seconds and already resolved against the system's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mount {
+    /// With a trailing slash: `database/`.
+    pub path: String,
+    /// Stable id for people and policies.
+    pub accessor: String,
+    /// The type under which it was enabled.
+    pub kind: String,
+    /// Lifetime where nobody asks for another.
+    pub default_ttl: u64,
+    /// Longest lifetime, over all renewals.
+    pub max_ttl: u64,
+    /// Longest lease that this very call may be given; shorter where the caller's token ends sooner.
+    pub longest_lease: u64,
+    /// Options given when it was enabled.
+    pub options: Vec<(String, String)>,
+}
+
+impl Call {
+    /// The field was given, or filled in by its default.
+    #[must_use]
+    pub fn given(&self, name: &str) -> bool {
+        self.fields.contains_key(name)
+    }
+
+    /// A text; empty when absent.
+    #[must_use]
+    pub fn text(&self, name: &str) -> &str {
+        self.fields.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// A flag; false when absent.
+    #[must_use]
+    pub fn flag(&self, name: &str) -> bool {
+        self.fields.get(name).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    /// A duration in seconds; 0 when absent.
+    #[must_use]
+    pub fn seconds(&self, name: &str) -> u64 {
+        self.fields.get(name).and_then(Value::as_u64).unwrap_or_default()
+    }
+
+    /// A list of texts; empty when absent.
+    #[must_use]
+    pub fn list(&self, name: &str) -> Vec<String> {
+        let items = self.fields.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    /// An object; `None` when absent.
+    #[must_use]
+    pub fn map(&self, name: &str) -> Option<&Map<String, Value>> {
+        self.fields.get(name).and_then(Value::as_object)
+    }
+
+    /// Puts the field into `into` if it was given, and leaves `into` alone if not: the rule that a partial update keeps
+    /// what is absent (decision A6).
+    ///
+    /// # Errors
+    /// Internal when the row declares another kind than the type of `into`: a mistake of the engine.
+    pub fn merge<T: DeserializeOwned>(&self, name: &str, into: &mut T) -> Result<(), Failure> {
+        let Some(value) = self.fields.get(name) else {
+            return Ok(());
+        };
+        *into = T::deserialize(value).map_err(|_| {
+            Failure::internal(format!(
+                "the route {:?} declares {name} as another kind than the engine reads",
+                self.route
+            ))
+        })?;
+        Ok(())
+    }
+
+    /// What was given beyond `known`, on a route with open fields.
+    #[must_use]
+    pub fn beyond(&self, known: &[Field]) -> Map<String, Value> {
+        let open = self.fields.iter().filter(|(name, _)| known.iter().all(|field| field.name() != name.as_str()));
+        open.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::{Call, Caller, Mount};
+    use crate::table::Field;
+    use bulkhead_wire::description::Operation;
+    use bulkhead_wire::failure::Kind;
+    use serde_json::{Value, json};
+
+    fn call(fields: Value) -> Call {
+        Call {
+            id: String::new(),
+            operation: Operation::Update,
+            route: "box/{name}".to_owned(),
+            fields: fields.as_object().unwrap().clone(),
+            resumed: false,
+            deadline: 0,
+            caller: Caller::default(),
+            mount: Mount::default(),
+        }
+    }
+
+    #[test]
+    fn absent_fields_read_as_empty() {
+        let call = call(json!({}));
+        assert!(!call.given("x") && !call.flag("x") && call.map("x").is_none());
+        assert_eq!((call.text("x"), call.seconds("x"), call.list("x")), ("", 0, Vec::new()));
+    }
+
+    #[test]
+    fn given_fields_read_as_their_kind() {
+        let call = call(json!({"t": "a", "f": true, "s": 60, "l": ["a", "b"], "m": {"k": "v"}}));
+        assert!(call.given("t") && call.flag("f"));
+        assert_eq!(
+            (call.text("t"), call.seconds("s"), call.list("l")),
+            ("a", 60, vec!["a".to_owned(), "b".to_owned()])
+        );
+        assert_eq!(call.map("m").unwrap().get("k"), Some(&json!("v")));
+    }
+
+    #[test]
+    fn merging_keeps_what_is_absent_and_takes_what_is_empty() {
+        let (mut kept, mut cleared) = ("kept".to_owned(), vec!["old".to_owned()]);
+        let call = call(json!({"cleared": []}));
+        call.merge("kept", &mut kept).unwrap();
+        call.merge("cleared", &mut cleared).unwrap();
+        assert_eq!((kept.as_str(), cleared.len()), ("kept", 0));
+    }
+
+    #[test]
+    fn merging_another_kind_is_a_fault_that_does_not_show_the_value() {
+        let mut number = 0_u64;
+        let fault = call(json!({"pin": "hunter2"})).merge("pin", &mut number).err().unwrap();
+        assert_eq!((fault.kind, number), (Kind::Internal, 0));
+        assert!(!fault.message.contains("hunter2"), "{}", fault.message);
+    }
+
+    #[test]
+    fn beyond_the_known_fields_are_the_open_ones() {
+        const KNOWN: &[Field] = &[Field::text("mine", "known")];
+        let beyond = call(json!({"mine": 1, "yours": 2})).beyond(KNOWN);
+        assert_eq!(Value::Object(beyond), json!({"yours": 2}));
+    }
+}

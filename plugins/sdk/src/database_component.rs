@@ -1,0 +1,172 @@
+//! The bridge between a component and a [`DatabasePlugin`]: translates words of the contract, decides nothing.
+
+use crate::bindings::database_plugin::bulkhead::plugin::{clock, crypto, database_types as words, sql};
+use crate::bindings::database_plugin::exports::bulkhead::plugin::database_users::Guest;
+use crate::database_plugin::{
+    Configured, Credential, DatabasePlugin, NewUser, Refusal, Settings, SqlFailure, SqlHost, Statement, StoreTime,
+    Target,
+};
+use std::marker::PhantomData;
+
+/// A component whose answers come from `P`.
+pub struct Component<P>(PhantomData<P>);
+
+impl<P: DatabasePlugin> Guest for Component<P> {
+    /// A description that could not be written would be empty, which registration refuses.
+    fn describe() -> String {
+        serde_json::to_string(&P::description()).unwrap_or_default()
+    }
+
+    fn configure(settings: String) -> Result<words::Configured, words::Refusal> {
+        P::configure(&read(&settings)?).map(configured).map_err(refusal)
+    }
+
+    fn check_statements(settings: String, statements: Vec<String>) -> Result<(), words::Refusal> {
+        P::check_statements(&read(&settings)?, &statements).map_err(refusal)
+    }
+
+    fn verify(settings: String) -> Result<(), words::Refusal> {
+        P::verify(&Imports, &read(&settings)?).map_err(refusal)
+    }
+
+    fn plan_username(settings: String, display_name: String, role_name: String) -> Result<String, words::Refusal> {
+        P::plan_username(&Imports, &read(&settings)?, &display_name, &role_name).map_err(refusal)
+    }
+
+    fn create_user(
+        settings: String,
+        user: words::NewUser,
+        statements: Vec<String>,
+        rollback: Vec<String>,
+    ) -> Result<(), words::Refusal> {
+        let user = NewUser { username: user.username, credential: credential(user.credential), expires: user.expires };
+        P::create_user(&Imports, &read(&settings)?, &user, &statements, &rollback).map_err(refusal)
+    }
+
+    fn change_credential(
+        settings: String,
+        username: String,
+        new: words::Credential,
+        current: Option<words::Credential>,
+        statements: Vec<String>,
+    ) -> Result<(), words::Refusal> {
+        let (new, current) = (credential(new), current.map(credential));
+        P::change_credential(&Imports, &read(&settings)?, &username, &new, current.as_ref(), &statements)
+            .map_err(refusal)
+    }
+
+    fn set_expiration(
+        settings: String,
+        username: String,
+        expires: StoreTime,
+        statements: Vec<String>,
+    ) -> Result<(), words::Refusal> {
+        P::set_expiration(&Imports, &read(&settings)?, &username, expires, &statements).map_err(refusal)
+    }
+
+    fn delete_user(settings: String, username: String, statements: Vec<String>) -> Result<(), words::Refusal> {
+        P::delete_user(&Imports, &read(&settings)?, &username, &statements).map_err(refusal)
+    }
+
+    fn check_credential(
+        settings: String,
+        username: String,
+        held: words::Credential,
+    ) -> Result<Option<bool>, words::Refusal> {
+        P::check_credential(&Imports, &read(&settings)?, &username, &credential(held)).map_err(refusal)
+    }
+}
+
+/// The settings as an object. They come from `configure` through the host, so anything else is a fault of the host.
+fn read(settings: &str) -> Result<Settings, words::Refusal> {
+    serde_json::from_str(settings).map_err(|_| refusal(Refusal { code: "invalid-config".into(), ..Refusal::default() }))
+}
+
+fn configured(made: Configured) -> words::Configured {
+    words::Configured {
+        settings: serde_json::Value::Object(made.settings).to_string(),
+        targets: made.targets,
+        warnings: made.warnings,
+    }
+}
+
+fn refusal(why: Refusal) -> words::Refusal {
+    words::Refusal {
+        code: why.code,
+        setting: why.setting,
+        statement: why.statement,
+        vendor_code: why.vendor_code,
+        ext: why.ext,
+    }
+}
+
+fn credential(given: words::Credential) -> Credential {
+    match given {
+        words::Credential::Password(text) => Credential::Password(text),
+        words::Credential::PublicKeyPem(text) => Credential::PublicKeyPem(text),
+        words::Credential::SubjectDn(text) => Credential::SubjectDn(text),
+    }
+}
+
+/// The real host.
+struct Imports;
+
+impl SqlHost for Imports {
+    fn ping(&self, at: &Target) -> Result<(), SqlFailure> {
+        sql::ping(&target(at)).map_err(sql_failure)
+    }
+
+    fn query(&self, at: &Target, text: &str, parameters: &[&str]) -> Result<Vec<Vec<Option<String>>>, SqlFailure> {
+        let parameters: Vec<String> = parameters.iter().map(|parameter| (*parameter).to_owned()).collect();
+        sql::query(&target(at), text, &parameters).map_err(sql_failure)
+    }
+
+    fn transact(&self, at: &Target, statements: &[Statement]) -> Result<(), SqlFailure> {
+        let statements: Vec<sql::Statement> = statements.iter().map(statement).collect();
+        sql::transact(&target(at), &statements).map_err(sql_failure)
+    }
+
+    fn execute(&self, at: &Target, one: &Statement) -> Result<(), SqlFailure> {
+        sql::execute(&target(at), &statement(one)).map_err(sql_failure)
+    }
+
+    fn now(&self) -> StoreTime {
+        clock::now()
+    }
+
+    fn random(&self, length: u32) -> Vec<u8> {
+        crypto::random(length)
+    }
+}
+
+fn statement(one: &Statement) -> sql::Statement {
+    sql::Statement { text: one.text.clone(), secret: one.secret }
+}
+
+fn target(at: &Target) -> sql::Target {
+    let endpoints = at.endpoints.iter();
+    sql::Target {
+        driver: at.driver.clone(),
+        endpoints: endpoints.map(|one| sql::Endpoint { host: one.host.clone(), port: one.port }).collect(),
+        writable: at.writable,
+        database: at.database.clone(),
+        username: at.username.clone(),
+        password: at.password.clone(),
+        tls: sql::Tls {
+            mode: at.tls.mode.clone(),
+            root_certificates: at.tls.root_certificates.clone(),
+            client_certificate: at.tls.client_certificate.clone(),
+            client_key: at.tls.client_key.clone(),
+        },
+        pool: sql::Pool {
+            max_connections: at.pool.max_connections,
+            connect_timeout: at.pool.connect_timeout,
+            max_lifetime: at.pool.max_lifetime,
+        },
+        ext: at.ext.clone(),
+    }
+}
+
+fn sql_failure(why: sql::Failure) -> SqlFailure {
+    SqlFailure { code: why.code, message: why.message, statement: why.statement, sqlstate: why.sqlstate }
+}

@@ -1,0 +1,219 @@
+//! What a database plugin is: the words of `wit/database-types.wit` as Rust types, the trait it
+//! implements, and the host as it sees it.
+//!
+//! A plugin keeps nothing between calls and never words an error at run time: a [`Refusal`] is a code,
+//! and the sentence for each code stands in [`bulkhead_wire::description::DatabaseDescription`].
+
+use bulkhead_wire::description::DatabaseDescription;
+use serde_json::{Map, Value};
+
+/// A connection's settings: one JSON object, as `configure` returned it.
+pub type Settings = Map<String, Value>;
+
+/// Milliseconds of store time since 1970.
+pub type StoreTime = u64;
+
+/// Why a database plugin did not do what it was asked: codes and numbers only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// A kebab-case code with a sentence in the description's `codes`.
+    pub code: String,
+    /// The setting that is wrong, for codes about settings.
+    pub setting: Option<String>,
+    /// Position of the statement in the given list, from 0.
+    pub statement: Option<u32>,
+    /// The database's own code, e.g. an SQLSTATE.
+    pub vendor_code: Option<String>,
+    /// Names of objects and the like; never a credential.
+    pub ext: Vec<(String, String)>,
+}
+
+/// What `configure` made of the settings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Configured {
+    /// The settings to store.
+    pub settings: Settings,
+    /// What will be dialled: `postgres://db.example:5432`.
+    pub targets: Vec<String>,
+    /// Codes of the description's `warnings`.
+    pub warnings: Vec<String>,
+}
+
+/// A credential to set or check. No `Debug`: it is a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Credential {
+    /// A password in clear.
+    Password(String),
+    /// A public key, SPKI in PEM.
+    PublicKeyPem(String),
+    /// The subject of a client certificate.
+    SubjectDn(String),
+}
+
+/// A user that is to be created. No `Debug`: it carries the credential.
+#[derive(Clone)]
+pub struct NewUser {
+    /// As `plan_username` chose it.
+    pub username: String,
+    /// Its credential.
+    pub credential: Credential,
+    /// When the database itself should stop accepting the credential.
+    pub expires: StoreTime,
+}
+
+/// A host and port to dial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Name or address; IPv6 without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+/// How the server's identity is checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// `disable`, `prefer`, `require`, `verify-ca` or `verify-full`.
+    pub mode: String,
+    /// PEM; `None` means the public roots.
+    pub root_certificates: Option<String>,
+    /// PEM of the certificate for servers that ask for one.
+    pub client_certificate: Option<String>,
+    /// PEM of its key.
+    pub client_key: Option<String>,
+}
+
+/// Sizes and times of a pool of sessions; durations in milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// Most sessions at once.
+    pub max_connections: u32,
+    /// Bound on dialling and logging in.
+    pub connect_timeout: u32,
+    /// 0: a session lives as long as its pool.
+    pub max_lifetime: u64,
+}
+
+/// Everything needed to log in; see `wit/sql.wit`. No `Debug`: it carries the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Target {
+    /// `postgres`.
+    pub driver: String,
+    /// Tried in this order.
+    pub endpoints: Vec<Endpoint>,
+    /// Skip servers that are read-only.
+    pub writable: bool,
+    /// Database name.
+    pub database: String,
+    /// Login name.
+    pub username: String,
+    /// Its password.
+    pub password: String,
+    /// How the server proves itself.
+    pub tls: Tls,
+    /// The pool's bounds.
+    pub pool: Pool,
+    /// Room to grow.
+    pub ext: Vec<(String, String)>,
+}
+
+/// Exactly one statement.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// Its text.
+    pub text: String,
+    /// The text carries a credential.
+    pub secret: bool,
+}
+
+/// A failure of the `sql` import.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SqlFailure {
+    /// `unreachable`, `refused`, `timed-out`, `conflict`, `statement-failed`, `invalid-request`, `permission-denied`.
+    pub code: String,
+    /// For the log; database plugins do not pass it on.
+    pub message: String,
+    /// Index of the failed statement.
+    pub statement: Option<u32>,
+    /// The server's code.
+    pub sqlstate: Option<String>,
+}
+
+/// The host as a database plugin sees it: real imports in a component, a script in unit tests.
+pub trait SqlHost {
+    /// Logs in and asks `SELECT 1`.
+    fn ping(&self, target: &Target) -> Result<(), SqlFailure>;
+    /// One read-only statement with bound text parameters (`$1`); every column as text.
+    fn query(
+        &self,
+        target: &Target,
+        statement: &str,
+        parameters: &[&str],
+    ) -> Result<Vec<Vec<Option<String>>>, SqlFailure>;
+    /// All statements in one transaction, conflicts retried by the host.
+    fn transact(&self, target: &Target, statements: &[Statement]) -> Result<(), SqlFailure>;
+    /// One statement outside a transaction.
+    fn execute(&self, target: &Target, statement: &Statement) -> Result<(), SqlFailure>;
+    /// Store time.
+    fn now(&self) -> StoreTime;
+    /// Bytes of the host's secure generator, at most 4,096.
+    fn random(&self, length: u32) -> Vec<u8>;
+}
+
+/// A database plugin. See `wit/database-types.wit`, interface `database-users`, for each function's contract.
+pub trait DatabasePlugin {
+    /// Static facts: name, version, secret settings, and the sentence for every code.
+    fn description() -> DatabaseDescription;
+    /// Checks and normalises settings. Pure.
+    fn configure(settings: &Settings) -> Result<Configured, Refusal>;
+    /// Whether the statements can be read: each element split, every placeholder known. Pure.
+    fn check_statements(settings: &Settings, statements: &[String]) -> Result<(), Refusal>;
+    /// Logs in and asks a harmless question.
+    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<(), Refusal>;
+    /// Chooses a new user's name.
+    fn plan_username(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        display_name: &str,
+        role_name: &str,
+    ) -> Result<String, Refusal>;
+    /// Creates the user, all or nothing.
+    fn create_user(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        user: &NewUser,
+        statements: &[String],
+        rollback: &[String],
+    ) -> Result<(), Refusal>;
+    /// Gives `username` a new credential.
+    fn change_credential(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        username: &str,
+        credential: &Credential,
+        current: Option<&Credential>,
+        statements: &[String],
+    ) -> Result<(), Refusal>;
+    /// Moves the date at which the database stops accepting the credential.
+    fn set_expiration(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        username: &str,
+        expires: StoreTime,
+        statements: &[String],
+    ) -> Result<(), Refusal>;
+    /// Removes the user, its sessions and what it holds.
+    fn delete_user(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        username: &str,
+        statements: &[String],
+    ) -> Result<(), Refusal>;
+    /// Whether `username` can log in with `credential`; `None` where the database cannot tell.
+    fn check_credential(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        username: &str,
+        credential: &Credential,
+    ) -> Result<Option<bool>, Refusal>;
+}

@@ -1,0 +1,129 @@
+//! The bridge between a component and a [`SecretsEngine`]: translates words of the contract, decides nothing.
+
+use crate::answer::{Answer, Outcome, Raw, Secret};
+use crate::bindings::secrets_engine::bulkhead::plugin::types as words;
+use crate::bindings::secrets_engine::exports::bulkhead::plugin::{engine, leased};
+use crate::call::{Call, Caller, Mount};
+use crate::engine::{Lease, Reason, SecretsEngine};
+use crate::imports::Imports;
+use bulkhead_wire::description::Operation;
+use bulkhead_wire::failure::{Failure, Kind};
+use serde_json::{Map, Value};
+use std::marker::PhantomData;
+
+/// A component whose answers come from `E`.
+pub struct Component<E>(PhantomData<E>);
+
+impl<E: SecretsEngine> engine::Guest for Component<E> {
+    /// A description that could not be written would be empty, which registration refuses.
+    fn describe() -> String {
+        serde_json::to_string(&E::description()).unwrap_or_default()
+    }
+
+    fn migrate(from: u32) -> Result<(), words::Failure> {
+        E::migrate(&Imports, from).map_err(failure)
+    }
+
+    fn handle(given: words::Call) -> Result<words::Answer, words::Failure> {
+        let served = call(given).and_then(|call| E::handle(&Imports, &call));
+        served.map(answer).map_err(failure)
+    }
+
+    fn wake(key: String, attempt: u32) -> Result<(), words::Failure> {
+        E::wake(&Imports, &key, attempt).map_err(failure)
+    }
+}
+
+impl<E: SecretsEngine> leased::Guest for Component<E> {
+    fn renew(held: words::Lease, increment: u64, at: words::Mount) -> Result<leased::Renewal, words::Failure> {
+        let renewed = lease(held).and_then(|lease| E::renew(&Imports, &lease, increment, &mount(at)));
+        renewed.map(|renewal| leased::Renewal { ttl: renewal.ttl, max_ttl: renewal.max_ttl }).map_err(failure)
+    }
+
+    fn revoke(held: words::Lease, reason: String) -> Result<(), words::Failure> {
+        lease(held).and_then(|lease| E::revoke(&Imports, &lease, Reason::of_word(&reason))).map_err(failure)
+    }
+}
+
+fn call(given: words::Call) -> Result<Call, Failure> {
+    let operation = operation(&given.operation)?;
+    let mut fields: Map<String, Value> = serde_json::from_str(&given.fields)
+        .map_err(|_| Failure::internal("the host sent fields that are not an object"))?;
+    for (name, value) in given.captures {
+        fields.entry(name).or_insert(Value::String(value));
+    }
+    Ok(Call {
+        id: given.id,
+        operation,
+        route: given.route,
+        fields,
+        resumed: given.resumed,
+        deadline: given.deadline,
+        caller: Caller {
+            entity: given.caller.entity,
+            display_name: given.caller.display_name,
+            id: given.caller.id,
+            capabilities: given.caller.capabilities,
+            remote_address: given.caller.remote_address,
+        },
+        mount: mount(given.mount),
+    })
+}
+
+fn operation(word: &str) -> Result<Operation, Failure> {
+    use Operation::{Create, Delete, List, Patch, Read, Update};
+    let known = [Create, Read, Update, Patch, Delete, List];
+    known.into_iter().find(|operation| operation.word() == word).ok_or_else(|| {
+        Failure::new(Kind::UnsupportedOperation, format!("the operation {word:?} is newer than this plugin"))
+    })
+}
+
+fn mount(given: words::Mount) -> Mount {
+    Mount {
+        path: given.path,
+        accessor: given.accessor,
+        kind: given.kind,
+        default_ttl: given.default_ttl,
+        max_ttl: given.max_ttl,
+        longest_lease: given.longest_lease,
+        options: given.options,
+    }
+}
+
+fn lease(given: words::Lease) -> Result<Lease, Failure> {
+    let internal = serde_json::from_str(&given.internal)
+        .map_err(|_| Failure::internal(format!("what the lease {:?} stored cannot be read", given.tag)))?;
+    Ok(Lease { tag: given.tag, internal, issued: given.issued, expires: given.expires })
+}
+
+fn answer(made: Answer) -> words::Answer {
+    let outcome = match made.outcome {
+        Outcome::Data(data) => words::Outcome::Data(Value::Object(data).to_string()),
+        Outcome::Nothing => words::Outcome::Nothing,
+        Outcome::Secret(one) => words::Outcome::Secret(secret(one)),
+        Outcome::Raw(Raw { status, content_type, body }) => {
+            words::Outcome::Raw(words::RawAnswer { status, content_type, body })
+        }
+    };
+    words::Answer { outcome, warnings: made.warnings, ext: Vec::new() }
+}
+
+fn secret(made: Secret) -> words::Secret {
+    words::Secret {
+        data: Value::Object(made.data).to_string(),
+        tag: made.tag,
+        ttl: made.ttl,
+        max_ttl: made.max_ttl,
+        renewable: made.renewable,
+        internal: made.internal.to_string(),
+    }
+}
+
+fn failure(why: Failure) -> words::Failure {
+    words::Failure {
+        code: why.kind.code().to_owned(),
+        message: why.message,
+        retry_after: why.retry_after,
+        ext: Vec::new(),
+    }
+}

@@ -1,0 +1,224 @@
+//! The real host: each face of [`Host`] over the import of its name. Translates words, decides one thing: what kind a
+//! database plugin's refusal is.
+
+use crate::bindings::secrets_engine::bulkhead::plugin as import;
+use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
+use crate::database_plugin::{Configured, Credential, NewUser, StoreTime};
+use crate::host::{
+    Clock, Connection, Databases, Host, Leases, Level, Log, Passwords, Random, Resolved, Storage, database_kind,
+};
+use bulkhead_wire::failure::{Failure, Kind};
+use serde_json::Value;
+
+/// The imports of the world `secrets-engine`.
+pub(crate) struct Imports;
+
+impl Host for Imports {
+    fn storage(&self) -> &dyn Storage {
+        self
+    }
+
+    fn leases(&self) -> &dyn Leases {
+        self
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        self
+    }
+
+    fn databases(&self) -> &dyn Databases {
+        self
+    }
+
+    fn passwords(&self) -> &dyn Passwords {
+        self
+    }
+
+    fn random(&self) -> &dyn Random {
+        self
+    }
+
+    fn log(&self) -> &dyn Log {
+        self
+    }
+}
+
+impl Storage for Imports {
+    fn get_bytes(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
+        import::storage::get(key).map_err(failure)
+    }
+
+    fn put_bytes(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
+        import::storage::put(key, &value).map_err(failure)
+    }
+
+    fn delete(&self, key: &str) -> Result<(), Failure> {
+        import::storage::delete(key).map_err(failure)
+    }
+
+    fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure> {
+        import::storage::keys(prefix, after, limit).map_err(failure)
+    }
+
+    fn checkpoint(&self) -> Result<(), Failure> {
+        import::storage::checkpoint().map_err(failure)
+    }
+}
+
+impl Leases for Imports {
+    fn reserve(&self, tag: &str, lane: &str, internal: &Value) -> Result<(), Failure> {
+        import::leases::reserve(tag, lane, &internal.to_string()).map_err(failure)
+    }
+
+    fn count(&self, lane: &str) -> Result<u32, Failure> {
+        import::leases::count(lane).map_err(failure)
+    }
+}
+
+impl Clock for Imports {
+    fn now(&self) -> StoreTime {
+        import::clock::now()
+    }
+
+    fn schedule(&self, key: &str, at: StoreTime, lane: &str) -> Result<(), Failure> {
+        import::clock::schedule(key, at, lane).map_err(failure)
+    }
+
+    fn cancel(&self, key: &str) -> Result<(), Failure> {
+        import::clock::cancel(key).map_err(failure)
+    }
+}
+
+impl Databases for Imports {
+    fn resolve(&self, plugin: &str, version: &str) -> Result<Resolved, Failure> {
+        let found = import::database::resolve(plugin, version).map_err(failure)?;
+        let description = serde_json::from_str(&found.description)
+            .map_err(|_| Failure::internal(format!("the description of plugin {plugin:?} cannot be read")))?;
+        Ok(Resolved { version: found.version, description })
+    }
+
+    fn configure(&self, connection: &Connection) -> Result<Configured, Failure> {
+        let made = import::database::configure(&called(connection)).map_err(refusal)?;
+        let settings = serde_json::from_str(&made.settings)
+            .map_err(|_| Failure::internal(format!("plugin {:?} made no settings", connection.plugin)))?;
+        Ok(Configured { settings, targets: made.targets, warnings: made.warnings })
+    }
+
+    fn check_statements(&self, connection: &Connection, statements: &[String]) -> Result<(), Failure> {
+        import::database::check_statements(&called(connection), statements).map_err(refusal)
+    }
+
+    fn verify(&self, connection: &Connection) -> Result<(), Failure> {
+        import::database::verify(&called(connection)).map_err(refusal)
+    }
+
+    fn plan_username(&self, connection: &Connection, display_name: &str, role_name: &str) -> Result<String, Failure> {
+        import::database::plan_username(&called(connection), display_name, role_name).map_err(refusal)
+    }
+
+    fn create_user(
+        &self,
+        connection: &Connection,
+        user: &NewUser,
+        statements: &[String],
+        rollback: &[String],
+    ) -> Result<(), Failure> {
+        let user = words::NewUser {
+            username: user.username.clone(),
+            credential: credential(&user.credential),
+            expires: user.expires,
+        };
+        import::database::create_user(&called(connection), &user, statements, rollback).map_err(refusal)
+    }
+
+    fn change_credential(
+        &self,
+        connection: &Connection,
+        username: &str,
+        new: &Credential,
+        current: Option<&Credential>,
+        statements: &[String],
+    ) -> Result<(), Failure> {
+        let (new, current) = (credential(new), current.map(credential));
+        import::database::change_credential(&called(connection), username, &new, current.as_ref(), statements)
+            .map_err(refusal)
+    }
+
+    fn set_expiration(
+        &self,
+        connection: &Connection,
+        username: &str,
+        expires: StoreTime,
+        statements: &[String],
+    ) -> Result<(), Failure> {
+        import::database::set_expiration(&called(connection), username, expires, statements).map_err(refusal)
+    }
+
+    fn delete_user(&self, connection: &Connection, username: &str, statements: &[String]) -> Result<(), Failure> {
+        import::database::delete_user(&called(connection), username, statements).map_err(refusal)
+    }
+
+    fn check_credential(
+        &self,
+        connection: &Connection,
+        username: &str,
+        held: &Credential,
+    ) -> Result<Option<bool>, Failure> {
+        import::database::check_credential(&called(connection), username, &credential(held)).map_err(refusal)
+    }
+
+    fn close(&self, name: &str) {
+        import::database::close(name);
+    }
+}
+
+impl Passwords for Imports {
+    fn generate(&self, policy: &str) -> Result<String, Failure> {
+        import::passwords::generate(policy).map_err(failure)
+    }
+}
+
+impl Random for Imports {
+    fn bytes(&self, length: u32) -> Vec<u8> {
+        import::crypto::random(length)
+    }
+}
+
+impl Log for Imports {
+    fn write(&self, level: Level, event: &str, pairs: &[(&str, &str)]) {
+        let level = match level {
+            Level::Debug => import::log::Level::Debug,
+            Level::Info => import::log::Level::Info,
+            Level::Warn => import::log::Level::Warn,
+            Level::Error => import::log::Level::Error,
+        };
+        let pairs: Vec<_> = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        import::log::write(level, event, &pairs);
+    }
+}
+
+fn called(connection: &Connection) -> import::database::Connection {
+    import::database::Connection {
+        plugin: connection.plugin.clone(),
+        version: connection.version.clone(),
+        name: connection.name.clone(),
+        generation: connection.generation,
+        settings: Value::Object(connection.settings.clone()).to_string(),
+    }
+}
+
+fn credential(given: &Credential) -> words::Credential {
+    match given {
+        Credential::Password(text) => words::Credential::Password(text.clone()),
+        Credential::PublicKeyPem(text) => words::Credential::PublicKeyPem(text.clone()),
+        Credential::SubjectDn(text) => words::Credential::SubjectDn(text.clone()),
+    }
+}
+
+fn failure(why: import::types::Failure) -> Failure {
+    Failure { kind: Kind::of_code(&why.code), message: why.message, retry_after: why.retry_after }
+}
+
+fn refusal(why: import::types::Failure) -> Failure {
+    Failure { kind: database_kind(&why.code), message: why.message, retry_after: why.retry_after }
+}

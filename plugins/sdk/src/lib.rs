@@ -1,0 +1,141 @@
+//! What a plugin is written with: the contract of `wit/` as Rust types and traits.
+//!
+//! # An engine in thirty lines
+//!
+//! An engine is a table and its handlers. The host has checked policy, folded aliases and checked types before a
+//! handler runs; it serves LIST from the table alone, and tells create from update by the row's existence key.
+//!
+//! ```
+//! use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
+//! use bulkhead_sdk::{Answer, Call, Failure, Host, SecretsEngine};
+//! use serde::{Deserialize, Serialize};
+//!
+//! struct Notes;
+//!
+//! impl SecretsEngine for Notes {
+//!     const NAME: &'static str = "notes";
+//!     const VERSION: &'static str = "0.1.0";
+//!     const SCHEMA: u32 = 1;
+//!     const ABOUT: &'static str = "Keeps short notes.";
+//!     const TABLE: &'static [Row] = &[
+//!         read("notes/{name}", show).about("Reads a note.").fields(&[NAME]),
+//!         write("notes/{name}", keep).about("Writes a note.").fields(&[NAME, NOTE]).existence("note/{name}"),
+//!         delete("notes/{name}", forget).about("Removes a note.").fields(&[NAME]),
+//!         list("notes", "note/").about("Lists the names of notes."),
+//!     ];
+//! }
+//!
+//! const NAME: &[Field] = &[Field::name_of("name", "the note's name")];
+//! const NOTE: &[Field] =
+//!     &[Field::text("text", "what to remember").required().secret(), Field::flag("done", "dealt with")];
+//!
+//! #[derive(Default, Serialize, Deserialize)]
+//! struct Note { text: String, done: bool }
+//!
+//! fn show(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+//!     let note: Note = host.storage().get(&key(call))?.ok_or_else(Failure::absent)?;
+//!     Answer::data(&note)
+//! }
+//!
+//! fn keep(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+//!     let mut note: Note = host.storage().get(&key(call))?.unwrap_or_default();
+//!     call.merge("text", &mut note.text)?;
+//!     call.merge("done", &mut note.done)?;
+//!     host.storage().put(&key(call), &note)?;
+//!     Ok(Answer::nothing())
+//! }
+//!
+//! fn forget(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+//!     host.storage().delete(&key(call))?;
+//!     Ok(Answer::nothing())
+//! }
+//!
+//! fn key(call: &Call) -> String {
+//!     format!("note/{}", call.text("name"))
+//! }
+//!
+//! bulkhead_sdk::export_secrets_engine!(Notes);
+//!
+//! // The same engine on the test bed, without a component:
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use bulkhead_sdk::testbed::TestBed;
+//! use serde_json::json;
+//!
+//! let bed = TestBed::<Notes>::new()?;
+//! bed.write("notes/milk", &json!({"text": "two bottles"}))?;
+//! bed.write("notes/milk", &json!({"done": "true"}))?;
+//! assert_eq!(bed.read("notes/milk")?.data, *json!({"text": "two bottles", "done": true}).as_object().unwrap());
+//! assert_eq!(bed.list("notes")?.data["keys"], json!(["milk"]));
+//! assert!(bed.write("notes/eggs", &json!({})).is_err(), "a new note needs its text");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Things that end
+//!
+//! Whatever an engine makes outside has a lease, and the lease is written down first: see
+//! [`Reservation`](reservation::Reservation). The engine then implements [`SecretsEngine::renew`] and
+//! [`SecretsEngine::revoke`], and the latter is also what cleans up after a crash.
+//!
+//! # Database plugins
+//!
+//! They implement [`DatabasePlugin`](database_plugin::DatabasePlugin), with [`statements`] and [`template`] at hand.
+//!
+//! # What it never knows
+//!
+//! Tokens, policies, sockets and files. A component has no way to reach them.
+
+pub mod answer;
+pub mod call;
+pub mod database_plugin;
+pub mod engine;
+pub mod host;
+pub mod reservation;
+pub mod statements;
+pub mod table;
+pub mod template;
+#[cfg(not(target_family = "wasm"))]
+pub mod testbed;
+
+#[cfg(target_family = "wasm")]
+#[doc(hidden)]
+pub mod bindings;
+#[cfg(all(target_family = "wasm", feature = "database-plugin"))]
+#[doc(hidden)]
+pub mod database_component;
+#[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
+#[doc(hidden)]
+pub mod engine_component;
+#[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
+mod imports;
+
+pub use answer::Answer;
+pub use bulkhead_wire as wire;
+pub use bulkhead_wire::failure::{Failure, Kind};
+pub use call::{Call, Mount};
+pub use engine::{Lease, Reason, Renewal, SecretsEngine};
+pub use host::Host;
+
+/// Makes the crate a secrets engine: the type is what answers. Does nothing outside a component.
+#[macro_export]
+macro_rules! export_secrets_engine {
+    ($engine:ty) => {
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            type Exported = $crate::engine_component::Component<$engine>;
+            $crate::bindings::secrets_engine::export! { Exported with_types_in $crate::bindings::secrets_engine }
+        };
+    };
+}
+
+/// Makes the crate a database plugin: the type is what answers. Does nothing outside a component.
+#[macro_export]
+macro_rules! export_database_plugin {
+    ($plugin:ty) => {
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            type Exported = $crate::database_component::Component<$plugin>;
+            $crate::bindings::database_plugin::export! { Exported with_types_in $crate::bindings::database_plugin }
+        };
+    };
+}

@@ -1,0 +1,139 @@
+//! Things that end: written down before they exist, so that no crash leaves one behind that nobody will end.
+//!
+//! The fault this file rules out: a process that dies between `CREATE ROLE` and the answer, and a user that lives for
+//! ever. The order is always the same, and written only here: reserve, checkpoint, effect, answer with the same tag.
+//! Whatever goes wrong after the checkpoint, the host calls the engine's own `revoke` with reason `undo`.
+
+use crate::answer::{Answer, Secret, object};
+use crate::host::Host;
+use bulkhead_wire::failure::Failure;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// A lease that is about to be written down.
+pub struct Reservation {
+    tag: String,
+    lane: String,
+    internal: Map<String, Value>,
+}
+
+impl Reservation {
+    /// `tag` names the thing (1 to 256 bytes, unique in the call), `lane` the target whose troubles must not stall
+    /// others. `internal` is all that renewal and revocation will know: they must manage with it alone.
+    ///
+    /// # Errors
+    /// Internal when `internal` does not serialise to an object.
+    pub fn new(tag: &str, lane: &str, internal: &impl Serialize) -> Result<Self, Failure> {
+        Ok(Self { tag: tag.to_owned(), lane: lane.to_owned(), internal: object(internal)? })
+    }
+
+    /// Writes the lease down, commits it, and only then lets `effect` make the thing.
+    ///
+    /// # Errors
+    /// What the lease book, the checkpoint or `effect` refused. The handler passes it on; the host undoes the rest.
+    pub fn make(self, host: &dyn Host, effect: impl FnOnce() -> Result<(), Failure>) -> Result<Made, Failure> {
+        host.leases().reserve(&self.tag, &self.lane, &Value::Object(self.internal))?;
+        host.storage().checkpoint()?;
+        effect()?;
+        Ok(Made { tag: self.tag })
+    }
+}
+
+/// Proof that the thing exists and its lease is written down.
+#[must_use = "a reservation that no answer confirms is undone"]
+pub struct Made {
+    tag: String,
+}
+
+impl Made {
+    /// The answer that confirms the lease: renewable, for `ttl` seconds, and at most `max_ttl` over all renewals
+    /// (0 means the mount's maximum).
+    ///
+    /// # Errors
+    /// Internal when `data` does not serialise to an object.
+    pub fn secret(self, data: &impl Serialize, ttl: u64, max_ttl: u64) -> Result<Answer, Failure> {
+        let mut secret = Secret::without_undo(data, ttl, max_ttl, Value::Object(Map::new()))?;
+        secret.tag = Some(self.tag);
+        Ok(Answer::secret(secret))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use crate::table::{Row, read};
+    use crate::testbed::TestBed;
+    use crate::{Answer, Call, Failure, Host, Kind, Lease, Reason, SecretsEngine};
+    use serde_json::json;
+
+    use super::Reservation;
+
+    struct Doors;
+
+    impl SecretsEngine for Doors {
+        const NAME: &'static str = "doors";
+        const VERSION: &'static str = "1.0.0";
+        const SCHEMA: u32 = 1;
+        const ABOUT: &'static str = "Opens doors for a while.";
+        const TABLE: &'static [Row] = &[
+            read("open", open).about("Opens the door.").leases(),
+            read("forget", forget).about("Opens the door and answers something else."),
+        ];
+
+        fn revoke(host: &dyn Host, lease: &Lease, _reason: Reason) -> Result<(), Failure> {
+            host.storage().put("closed", &lease.tag)
+        }
+    }
+
+    fn open(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+        host.storage().put("before", &1)?;
+        let made = Reservation::new("door-1", "house", &json!({"door": 1}))?
+            .make(host, || host.storage().put("effect", &call.id))?;
+        made.secret(&json!({"code": "1234"}), 60, 120)
+    }
+
+    fn forget(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+        open(host, call)?;
+        Ok(Answer::nothing())
+    }
+
+    #[test]
+    fn a_confirmed_reservation_becomes_a_lease_with_its_own_internal_data() {
+        let bed = TestBed::<Doors>::new().unwrap();
+        let reply = bed.read("open").unwrap();
+        assert_eq!((reply.lease.as_deref(), reply.ttl, reply.max_ttl), (Some("door-1"), 60, 120));
+        assert_eq!(bed.host.steps(), ["reserve door-1 in house", "checkpoint"]);
+        assert_eq!(bed.lease("door-1").unwrap().internal, json!({"door": 1}));
+    }
+
+    #[test]
+    fn the_effect_does_not_happen_when_the_lease_cannot_be_written_down() {
+        for step in ["reserve", "checkpoint"] {
+            let bed = TestBed::<Doors>::new().unwrap();
+            bed.host.refuse(step, Failure::new(Kind::Conflict, "somebody was faster"));
+            assert_eq!(bed.read("open").err().unwrap().kind, Kind::Conflict);
+            assert_eq!(bed.host.stored("effect"), None);
+            assert_eq!(bed.host.stored("before"), None, "what was buffered before is dropped");
+            assert!(bed.host.lease_tags().is_empty());
+        }
+    }
+
+    #[test]
+    fn an_effect_that_no_answer_confirms_is_undone() {
+        let bed = TestBed::<Doors>::new().unwrap();
+        bed.read("forget").unwrap();
+        assert_eq!(bed.host.steps(), ["reserve door-1 in house", "checkpoint", "undo door-1"]);
+        assert_eq!(bed.host.stored("closed"), Some(json!("door-1")));
+        assert!(bed.host.lease_tags().is_empty());
+    }
+
+    #[test]
+    fn what_was_committed_before_the_effect_stays_when_the_effect_fails() {
+        let bed = TestBed::<Doors>::new().unwrap();
+        bed.host.lose_reply("checkpoint", Failure::new(Kind::Unavailable, "the store went away"));
+        assert!(bed.read("open").is_err());
+        assert_eq!(bed.host.stored("before"), Some(json!(1)));
+        assert_eq!(bed.host.stored("effect"), None);
+        assert_eq!(bed.host.stored("closed"), Some(json!("door-1")), "the lease was written down, so it is ended");
+    }
+}

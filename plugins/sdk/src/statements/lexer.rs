@@ -1,0 +1,201 @@
+//! Where quotes, dollar quotes and comments begin and end, by PostgreSQL's lexical rules.
+//!
+//! One pass, no recursion, every character kept: joined again, the segments are the text.
+
+use super::{LexFault, Located};
+
+/// What a segment is, which decides how a value inside it is escaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Context {
+    /// Outside quotes.
+    Plain,
+    /// `"…"`.
+    Identifier,
+    /// `'…'`, in which a backslash is an ordinary character.
+    Text,
+    /// The quoted part of `E'…'`, in which a backslash escapes.
+    Escaped,
+    /// The quoted part of `U&'…'`, `U&"…"`, `B'…'`, `X'…'` or `N'…'`: escapes that we do not write.
+    Prefixed,
+    /// `$tag$…$tag$`.
+    Body,
+    /// `-- …` or `/* … */`.
+    Comment,
+}
+
+/// A run of text in one context, delimiters included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Segment<'a> {
+    pub(super) context: Context,
+    pub(super) text: &'a str,
+    /// Byte offset in the lexed text.
+    pub(super) at: usize,
+}
+
+/// The segments of `text`, in order.
+pub(super) fn postgres(text: &str) -> Result<Vec<Segment<'_>>, Located> {
+    if let Some(at) = text.find('\0') {
+        return Err(Located { at, fault: LexFault::Nul });
+    }
+    Lexer { text, at: 0, plain_from: 0, next_quote: None, segments: Vec::new() }.run()
+}
+
+/// Whether `character` can begin a word: PostgreSQL counts every byte above ASCII as a letter.
+pub(super) fn begins_word(character: char) -> bool {
+    character.is_ascii_alphabetic() || character == '_' || !character.is_ascii()
+}
+
+/// Whether `character` can go on a word.
+pub(super) fn continues_word(character: char) -> bool {
+    begins_word(character) || character.is_ascii_digit() || character == '$'
+}
+
+/// Length in bytes of the word at the start of `text`; 0 if there is none.
+pub(super) fn word_length(text: &str) -> usize {
+    if !text.starts_with(begins_word) {
+        return 0;
+    }
+    text.find(|character| !continues_word(character)).unwrap_or(text.len())
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    /// Where the plain run began that is not yet a segment.
+    plain_from: usize,
+    /// What the next quote opens, when a prefix or a literal that continues on a new line decides it.
+    next_quote: Option<Context>,
+    segments: Vec<Segment<'a>>,
+}
+
+impl<'a> Lexer<'a> {
+    fn run(mut self) -> Result<Vec<Segment<'a>>, Located> {
+        while let Some(next) = self.rest().chars().next() {
+            match next {
+                '\'' => self.literal()?,
+                '"' => {
+                    let context = self.next_quote.take().unwrap_or(Context::Identifier);
+                    self.quoted('"', context, LexFault::UnclosedIdentifier)?;
+                }
+                '$' => self.dollar()?,
+                '-' if self.rest().starts_with("--") => self.line_comment(),
+                '/' if self.rest().starts_with("/*") => self.block_comment()?,
+                '\\' => return Err(Located { at: self.at, fault: LexFault::ClientCommand }),
+                other if begins_word(other) => self.word(),
+                other => self.other(other),
+            }
+        }
+        self.end_plain();
+        Ok(self.segments)
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn other(&mut self, character: char) {
+        if !character.is_ascii_whitespace() {
+            self.next_quote = None;
+        }
+        self.at += character.len_utf8();
+    }
+
+    fn word(&mut self) {
+        let length = word_length(self.rest());
+        let (word, after) = self.rest().split_at_checked(length).unwrap_or_default();
+        self.at += length;
+        let quote_follows = after.starts_with('\'');
+        self.next_quote = match word {
+            "E" | "e" if quote_follows => Some(Context::Escaped),
+            "B" | "b" | "X" | "x" | "N" | "n" if quote_follows => Some(Context::Prefixed),
+            "U" | "u" if after.starts_with("&'") || after.starts_with("&\"") => {
+                self.at += 1;
+                Some(Context::Prefixed)
+            }
+            _ => None,
+        };
+    }
+
+    fn literal(&mut self) -> Result<(), Located> {
+        let context = self.next_quote.take().unwrap_or(Context::Text);
+        self.quoted('\'', context, LexFault::UnclosedString)?;
+        // A literal that goes on after a line break keeps its kind: E'a' ⏎ 'b\'' is one E string.
+        self.next_quote = (context != Context::Text).then_some(context);
+        Ok(())
+    }
+
+    fn quoted(&mut self, quote: char, context: Context, unclosed: LexFault) -> Result<(), Located> {
+        let mut characters = self.rest().char_indices().skip(1).peekable();
+        while let Some((offset, character)) = characters.next() {
+            if character == '\\' && context == Context::Escaped {
+                characters.next();
+            } else if character == quote && characters.next_if(|(_, next)| *next == quote).is_none() {
+                self.push(context, offset + quote.len_utf8());
+                return Ok(());
+            }
+        }
+        Err(Located { at: self.at, fault: unclosed })
+    }
+
+    fn dollar(&mut self) -> Result<(), Located> {
+        self.next_quote = None;
+        let Some(delimiter) = dollar_delimiter(self.rest()) else {
+            self.at += 1;
+            return Ok(());
+        };
+        let opened = self.rest().get(delimiter.len()..).unwrap_or_default();
+        let Some(inside) = opened.find(delimiter) else {
+            return Err(Located { at: self.at, fault: LexFault::UnclosedDollarQuote });
+        };
+        self.push(Context::Body, inside + 2 * delimiter.len());
+        Ok(())
+    }
+
+    fn line_comment(&mut self) {
+        let length = self.rest().find(['\n', '\r']).unwrap_or(self.rest().len());
+        self.push(Context::Comment, length);
+    }
+
+    fn block_comment(&mut self) -> Result<(), Located> {
+        let mut depth = 0_usize;
+        let mut length = 0;
+        while let Some(rest) = self.rest().get(length..).filter(|rest| !rest.is_empty()) {
+            if rest.starts_with("/*") {
+                depth += 1;
+                length += 2;
+            } else if rest.starts_with("*/") {
+                depth -= 1;
+                length += 2;
+            } else {
+                length += rest.chars().next().map_or(1, char::len_utf8);
+            }
+            if depth == 0 {
+                self.push(Context::Comment, length);
+                return Ok(());
+            }
+        }
+        Err(Located { at: self.at, fault: LexFault::UnclosedComment })
+    }
+
+    fn end_plain(&mut self) {
+        if let Some(text) = self.text.get(self.plain_from..self.at).filter(|text| !text.is_empty()) {
+            self.segments.push(Segment { context: Context::Plain, text, at: self.plain_from });
+        }
+    }
+
+    fn push(&mut self, context: Context, length: usize) {
+        self.end_plain();
+        let text = self.rest().get(..length).unwrap_or_default();
+        self.segments.push(Segment { context, text, at: self.at });
+        self.at += length;
+        self.plain_from = self.at;
+    }
+}
+
+/// `$$` or `$tag$` at the start of `text`; a tag is a word without `$`.
+pub(super) fn dollar_delimiter(text: &str) -> Option<&str> {
+    let inside = text.strip_prefix('$')?;
+    let tag = inside.find('$').and_then(|end| inside.get(..end))?;
+    let fits = tag.is_empty() || tag.starts_with(begins_word) && tag.chars().all(continues_word);
+    if fits { text.get(..tag.len() + 2) } else { None }
+}

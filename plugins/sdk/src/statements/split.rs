@@ -1,0 +1,168 @@
+//! Cuts texts into single statements.
+//!
+//! The reference cuts at every `;` and keeps a text with the word `END` whole. Here a `;` cuts only where
+//! the server would end a statement: not in quotes, comments, parentheses, or a routine's `BEGIN … END`.
+
+use super::lexer::{self, Context, Segment};
+use super::{Dialect, LexFault, Located};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// First words that would end the transaction in which all statements run.
+const TRANSACTION_WORDS: [&str; 8] = ["begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"];
+
+/// As many leading words as decide what a statement is: `create or replace function`.
+const LEADING_WORDS: usize = 4;
+
+/// One statement that is not empty, without comments between its tokens.
+#[derive(Debug)]
+pub(super) struct Lexed<'a> {
+    /// Position of its text in the list, from 0.
+    pub(super) index: u32,
+    pub(super) segments: Vec<Segment<'a>>,
+}
+
+/// The texts that one element of a list stands for: those of a JSON array, in base64 or not, else itself.
+pub(super) fn texts(element: &str) -> Vec<String> {
+    let element = element.trim();
+    let packed: String = element.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
+    let decoded = STANDARD.decode(packed).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let text = decoded.unwrap_or_else(|| element.to_owned());
+    serde_json::from_str(&text).unwrap_or_else(|_| vec![text])
+}
+
+/// The statements of one text.
+pub(super) fn statements(dialect: Dialect, text: &str, index: u32) -> Result<Vec<Lexed<'_>>, Located> {
+    let segments = match dialect {
+        Dialect::Postgres => lexer::postgres(text)?,
+    };
+    let mut splitter = Splitter { index, ..Splitter::default() };
+    for segment in segments {
+        match segment.context {
+            Context::Plain => splitter.plain(&segment)?,
+            // A block comment parts tokens; a line comment is followed by its line's end, which does.
+            Context::Comment => splitter.part(if segment.text.starts_with("/*") { " " } else { "" }, segment.at),
+            _ => splitter.current.push(segment),
+        }
+    }
+    splitter.finish()?;
+    Ok(splitter.done)
+}
+
+#[derive(Default)]
+struct Splitter<'a> {
+    index: u32,
+    done: Vec<Lexed<'a>>,
+    current: Vec<Segment<'a>>,
+    /// The first words of the current statement, in lower case, with their places.
+    words: Vec<(String, usize)>,
+    /// Places of `(` that are open.
+    parentheses: Vec<usize>,
+    /// Places of `BEGIN` and `CASE` that are open in a routine's body.
+    blocks: Vec<usize>,
+}
+
+impl<'a> Splitter<'a> {
+    fn plain(&mut self, segment: &Segment<'a>) -> Result<(), Located> {
+        let mut rest = segment.text;
+        let mut from = segment.text;
+        while let Some(character) = rest.chars().next() {
+            let length = lexer::word_length(rest).max(character.len_utf8());
+            let (token, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
+            let at = segment.at + segment.text.len() - rest.len();
+            match character {
+                '(' => self.parentheses.push(at),
+                ')' if self.parentheses.pop().is_none() => {
+                    return Err(Located { at, fault: LexFault::UnbalancedParenthesis });
+                }
+                ';' if self.parentheses.is_empty() && self.blocks.is_empty() => {
+                    self.part(before(from, rest), segment.at + segment.text.len() - from.len());
+                    self.finish()?;
+                    from = after;
+                }
+                first if lexer::begins_word(first) => self.word(token, at),
+                _ => {}
+            }
+            rest = after;
+        }
+        self.part(from, segment.at + segment.text.len() - from.len());
+        Ok(())
+    }
+
+    fn part(&mut self, text: &'a str, at: usize) {
+        if !text.is_empty() {
+            self.current.push(Segment { context: Context::Plain, text, at });
+        }
+    }
+
+    fn word(&mut self, word: &str, at: usize) {
+        let word = word.to_ascii_lowercase();
+        if self.parentheses.is_empty() && self.is_routine() {
+            match word.as_str() {
+                "begin" => self.blocks.push(at),
+                "case" if !self.blocks.is_empty() => self.blocks.push(at),
+                "end" => {
+                    self.blocks.pop();
+                }
+                _ => {}
+            }
+        }
+        if self.words.len() < LEADING_WORDS {
+            self.words.push((word, at));
+        }
+    }
+
+    fn is_routine(&self) -> bool {
+        let mut words =
+            self.words.iter().map(|(word, _)| word.as_str()).filter(|word| !matches!(*word, "or" | "replace"));
+        words.next() == Some("create") && matches!(words.next(), Some("function" | "procedure"))
+    }
+
+    fn finish(&mut self) -> Result<(), Located> {
+        if let Some(at) = self.parentheses.pop() {
+            return Err(Located { at, fault: LexFault::UnbalancedParenthesis });
+        }
+        if let Some(at) = self.blocks.pop() {
+            return Err(Located { at, fault: LexFault::UnclosedRoutineBody });
+        }
+        let words = std::mem::take(&mut self.words);
+        if let Some(at) = transaction_control(&words) {
+            return Err(Located { at, fault: LexFault::TransactionControl });
+        }
+        let segments = trimmed(std::mem::take(&mut self.current));
+        if !segments.is_empty() {
+            self.done.push(Lexed { index: self.index, segments });
+        }
+        Ok(())
+    }
+}
+
+/// The part of `whole` before its tail `rest`.
+fn before<'a>(whole: &'a str, rest: &str) -> &'a str {
+    whole.get(..whole.len() - rest.len()).unwrap_or_default()
+}
+
+fn transaction_control(words: &[(String, usize)]) -> Option<usize> {
+    let mut leading = words.iter();
+    let (first, at) = leading.next()?;
+    let second = leading.next().map(|(word, _)| word.as_str());
+    let ends = TRANSACTION_WORDS.contains(&first.as_str()) || first == "prepare" && second == Some("transaction");
+    ends.then_some(*at)
+}
+
+/// Without white space at either end.
+fn trimmed(mut segments: Vec<Segment<'_>>) -> Vec<Segment<'_>> {
+    let is_space = |segment: &Segment<'_>| segment.context == Context::Plain && segment.text.trim().is_empty();
+    let lead = segments.iter().take_while(|segment| is_space(segment)).count();
+    segments.drain(..lead);
+    while segments.pop_if(|segment| is_space(segment)).is_some() {}
+    if let Some(first) = segments.first_mut().filter(|segment| segment.context == Context::Plain) {
+        let kept = first.text.trim_start();
+        first.at += first.text.len() - kept.len();
+        first.text = kept;
+    }
+    if let Some(last) = segments.last_mut().filter(|segment| segment.context == Context::Plain) {
+        last.text = last.text.trim_end();
+    }
+    segments
+}

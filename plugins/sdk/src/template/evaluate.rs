@@ -1,0 +1,127 @@
+//! Walks the nodes of a template within its bounds.
+
+use super::functions::Call;
+use super::{
+    Branch, LONGEST_RESULT, LONGEST_VALUE, MOST_STEPS, Names, Node, Operand, Pipeline, Surroundings, TemplateFault,
+    Value,
+};
+
+/// What the nodes make of `names`.
+pub(super) fn render(
+    nodes: &[Node],
+    names: &Names<'_>,
+    surroundings: &Surroundings<'_>,
+) -> Result<Vec<u8>, TemplateFault> {
+    let mut evaluation = Evaluation { names, surroundings, steps: 0, output: Vec::new() };
+    evaluation.nodes(nodes)?;
+    Ok(evaluation.output)
+}
+
+struct Evaluation<'a> {
+    names: &'a Names<'a>,
+    surroundings: &'a Surroundings<'a>,
+    steps: u32,
+    output: Vec<u8>,
+}
+
+impl Evaluation<'_> {
+    fn nodes(&mut self, nodes: &[Node]) -> Result<(), TemplateFault> {
+        for node in nodes {
+            match node {
+                Node::Text(text) => self.output.extend_from_slice(text.as_bytes()),
+                Node::Show(pipeline) => {
+                    let value = self.pipeline(pipeline)?;
+                    self.output.extend(value.shown());
+                }
+                Node::If(branches) => self.branches(branches)?,
+            }
+            if self.output.len() > LONGEST_RESULT {
+                return Err(TemplateFault::TooLong);
+            }
+        }
+        Ok(())
+    }
+
+    fn branches(&mut self, branches: &[Branch]) -> Result<(), TemplateFault> {
+        for branch in branches {
+            let taken = match &branch.condition {
+                None => true,
+                Some(condition) => self.pipeline(condition)?.is_true(),
+            };
+            if taken {
+                return self.nodes(&branch.body);
+            }
+        }
+        Ok(())
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline) -> Result<Value, TemplateFault> {
+        let mut piped = None;
+        for command in &pipeline.commands {
+            piped = Some(self.command(command, piped.take())?);
+        }
+        piped.ok_or_else(|| TemplateFault::Unexpected("}}".to_owned()))
+    }
+
+    /// A function with its arguments, the piped value last; anything else must stand alone.
+    fn command(&mut self, command: &[Operand], piped: Option<Value>) -> Result<Value, TemplateFault> {
+        match command.split_first() {
+            Some((Operand::Function(function), rest)) => {
+                self.step()?;
+                let mut arguments = Vec::with_capacity(rest.len() + 1);
+                for operand in rest {
+                    arguments.push(self.operand(operand)?);
+                }
+                arguments.extend(piped);
+                bounded(Call { function: *function, surroundings: self.surroundings }.value(arguments)?)
+            }
+            Some((operand, [])) if piped.is_none() => self.operand(operand),
+            _ => Err(TemplateFault::Unexpected("a value with arguments".to_owned())),
+        }
+    }
+
+    fn operand(&mut self, operand: &Operand) -> Result<Value, TemplateFault> {
+        self.step()?;
+        match operand {
+            Operand::DisplayName => bounded(Value::Text(self.names.display_name.as_bytes().to_vec())),
+            Operand::RoleName => bounded(Value::Text(self.names.role_name.as_bytes().to_vec())),
+            Operand::Literal(value) => Ok(value.clone()),
+            Operand::Group(pipeline) => self.pipeline(pipeline),
+            Operand::Function(function) => {
+                bounded(Call { function: *function, surroundings: self.surroundings }.value(Vec::new())?)
+            }
+        }
+    }
+
+    fn step(&mut self) -> Result<(), TemplateFault> {
+        self.steps += 1;
+        if self.steps > MOST_STEPS { Err(TemplateFault::TooManySteps) } else { Ok(()) }
+    }
+}
+
+fn bounded(value: Value) -> Result<Value, TemplateFault> {
+    match &value {
+        Value::Text(text) if text.len() > LONGEST_VALUE => Err(TemplateFault::TooLong),
+        _ => Ok(value),
+    }
+}
+
+impl Value {
+    /// As the template prints it.
+    pub(super) fn shown(&self) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Int(number) => number.to_string().into_bytes(),
+            Self::Bool(flag) => flag.to_string().into_bytes(),
+        }
+    }
+
+    /// Go's notion: empty, zero and false are not.
+    pub(super) fn is_true(&self) -> bool {
+        match self {
+            Self::Text(text) => !text.is_empty(),
+            Self::Int(number) => *number != 0,
+            Self::Bool(flag) => *flag,
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The functions of user-name templates, with the meaning that they have in this field.
+
+use super::{LONGEST_RESULT, LONGEST_VALUE, Surroundings, TemplateFault, Value};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
+use time::OffsetDateTime;
+
+const BASE62: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+/// Hexadecimal digits that `truncate_sha256` leaves of the part it cuts.
+const HASH_DIGITS: usize = 8;
+
+/// A function's body. `None` means that its arguments do not fit.
+type Run = fn(&[Value], &Surroundings<'_>) -> Option<Result<Value, TemplateFault>>;
+
+/// One of the functions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Function {
+    name: &'static str,
+    run: Run,
+}
+
+/// Every function.
+const FUNCTIONS: [Function; 25] = [
+    Function { name: "random", run: random },
+    Function { name: "truncate", run: truncate },
+    Function { name: "truncate_sha256", run: truncate_sha256 },
+    Function { name: "uppercase", run: |given, _| text1(given).map(|text| done(recased(text, str::to_uppercase))) },
+    Function { name: "lowercase", run: |given, _| text1(given).map(|text| done(recased(text, str::to_lowercase))) },
+    Function { name: "replace", run: replace },
+    Function { name: "sha256", run: |given, _| text1(given).map(|text| done(hex(&Sha256::digest(text)))) },
+    Function { name: "base64", run: |given, _| text1(given).map(|text| done(STANDARD.encode(text))) },
+    Function { name: "hex", run: |given, _| text1(given).map(|text| done(hex(text))) },
+    Function { name: "unix_time", run: |given, around| none(given).map(|()| done((around.now / 1000).to_string())) },
+    Function { name: "unix_time_millis", run: |given, around| none(given).map(|()| done(around.now.to_string())) },
+    Function { name: "uuid", run: uuid },
+    Function { name: "timestamp", run: timestamp },
+    Function { name: "printf", run: printf },
+    Function { name: "print", run: |given, _| Some(done(given.iter().flat_map(Value::shown).collect::<Vec<u8>>())) },
+    Function { name: "len", run: len },
+    Function { name: "eq", run: equal },
+    Function { name: "ne", run: |given, _| pair(given).map(|(one, other)| Ok(Value::Bool(one != other))) },
+    Function { name: "lt", run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one < other))) },
+    Function { name: "le", run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one <= other))) },
+    Function { name: "gt", run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one > other))) },
+    Function { name: "ge", run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one >= other))) },
+    Function { name: "and", run: |given, _| chosen(given, |value| !value.is_true()) },
+    Function { name: "or", run: |given, _| chosen(given, Value::is_true) },
+    Function { name: "not", run: |given, _| one(given).map(|value| Ok(Value::Bool(!value.is_true()))) },
+];
+
+impl Function {
+    /// The function of that name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        FUNCTIONS.into_iter().find(|function| function.name == name)
+    }
+}
+
+/// A function on its way to a value.
+pub(super) struct Call<'a> {
+    pub(super) function: Function,
+    pub(super) surroundings: &'a Surroundings<'a>,
+}
+
+impl Call<'_> {
+    pub(super) fn value(&self, arguments: Vec<Value>) -> Result<Value, TemplateFault> {
+        let wrong = TemplateFault::WrongArguments(self.function.name);
+        (self.function.run)(&arguments, self.surroundings).ok_or(wrong)?
+    }
+}
+
+fn done(text: impl Into<Vec<u8>>) -> Result<Value, TemplateFault> {
+    Ok(Value::Text(text.into()))
+}
+
+fn none(given: &[Value]) -> Option<()> {
+    given.is_empty().then_some(())
+}
+
+fn one(given: &[Value]) -> Option<&Value> {
+    match given {
+        [value] => Some(value),
+        _ => None,
+    }
+}
+
+fn text1(given: &[Value]) -> Option<&[u8]> {
+    match given {
+        [Value::Text(text)] => Some(text),
+        _ => None,
+    }
+}
+
+/// Two values of one kind.
+fn pair(given: &[Value]) -> Option<(&Value, &Value)> {
+    match given {
+        [one, other] if std::mem::discriminant(one) == std::mem::discriminant(other) => Some((one, other)),
+        _ => None,
+    }
+}
+
+fn ints(given: &[Value]) -> Option<(i64, i64)> {
+    match given {
+        [Value::Int(one), Value::Int(other)] => Some((*one, *other)),
+        _ => None,
+    }
+}
+
+/// The first argument that `decides`, else the last: Go's `and` and `or` answer with a value.
+fn chosen(given: &[Value], decides: fn(&Value) -> bool) -> Option<Result<Value, TemplateFault>> {
+    given.iter().find(|value| decides(value)).or(given.last()).map(|value| Ok(value.clone()))
+}
+
+fn equal(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+    let (first, others) = given.split_first()?;
+    let comparable = |other: &Value| std::mem::discriminant(first) == std::mem::discriminant(other);
+    let fits = !others.is_empty() && others.iter().all(comparable);
+    fits.then(|| Ok(Value::Bool(others.contains(first))))
+}
+
+fn len(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+    let length = i64::try_from(text1(given)?.len()).ok()?;
+    Some(Ok(Value::Int(length)))
+}
+
+/// So many letters and digits, each equally likely: bytes that would favour the first ones are dropped.
+fn random(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+    let length = match given {
+        [Value::Int(length)] => usize::try_from(*length).ok().filter(|length| (1..=LONGEST_RESULT).contains(length))?,
+        _ => return None,
+    };
+    let mut text = Vec::with_capacity(length);
+    while text.len() < length {
+        let wanted = u32::try_from(length + length / 8 + 8).ok()?;
+        let before = text.len();
+        let bytes = (around.random)(wanted).into_iter().filter(|byte| usize::from(*byte) < 4 * BASE62.len());
+        text.extend(bytes.filter_map(|byte| BASE62.get(usize::from(byte) % BASE62.len())));
+        if text.len() == before {
+            return Some(Err(TemplateFault::NoRandomness));
+        }
+    }
+    text.truncate(length);
+    Some(done(text))
+}
+
+fn truncate(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+    let (most, text) = cut(given)?;
+    (most > 0).then(|| done(text.get(..most).unwrap_or(text)))
+}
+
+fn truncate_sha256(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+    let (most, text) = cut(given)?;
+    let kept = most.checked_sub(HASH_DIGITS).filter(|kept| *kept > 0)?;
+    if text.len() <= most {
+        return Some(done(text));
+    }
+    let (kept, lost) = text.split_at_checked(kept)?;
+    let hash = hex(&Sha256::digest(lost));
+    let mut text = kept.to_vec();
+    text.extend(hash.bytes().take(HASH_DIGITS));
+    Some(done(text))
+}
+
+fn cut(given: &[Value]) -> Option<(usize, &[u8])> {
+    match given {
+        [Value::Int(most), Value::Text(text)] => Some((usize::try_from(*most).ok()?, text)),
+        _ => None,
+    }
+}
+
+fn recased(text: &[u8], recase: fn(&str) -> String) -> Vec<u8> {
+    recase(&String::from_utf8_lossy(text)).into_bytes()
+}
+
+fn replace(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+    let [Value::Text(old), Value::Text(new), Value::Text(text)] = given else { return None };
+    if old.is_empty() {
+        return None;
+    }
+    let mut replaced = Vec::new();
+    let mut rest = text.as_slice();
+    while let Some((first, tail)) = rest.split_first() {
+        if let Some(after) = rest.strip_prefix(old.as_slice()) {
+            replaced.extend_from_slice(new);
+            rest = after;
+        } else {
+            replaced.push(*first);
+            rest = tail;
+        }
+        if replaced.len() > LONGEST_VALUE {
+            return Some(Err(TemplateFault::TooLong));
+        }
+    }
+    Some(done(replaced))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
+}
+
+/// A random UUID (version 4).
+fn uuid(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+    none(given)?;
+    let Ok(bytes) = <[u8; 16]>::try_from((around.random)(16)) else { return Some(Err(TemplateFault::NoRandomness)) };
+    let bits = u128::from_be_bytes(bytes) & !(0xf000_u128 << 64) & !(0xc000_u128 << 48) | 0x4000 << 64 | 0x8000 << 48;
+    let digits = format!("{bits:032x}");
+    let groups = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| digits.get(range).unwrap_or_default());
+    Some(done(groups.join("-")))
+}
+
+/// The time in UTC by a Go layout made of two-digit parts, `2006`, punctuation, `T` and `Z`.
+fn timestamp(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+    let layout = std::str::from_utf8(text1(given)?).ok()?;
+    let moment = OffsetDateTime::from_unix_timestamp(i64::try_from(around.now / 1000).ok()?).ok()?;
+    let parts = [
+        ("2006", moment.year(), 4),
+        ("06", moment.year() % 100, 2),
+        ("01", u8::from(moment.month()).into(), 2),
+        ("02", moment.day().into(), 2),
+        ("15", moment.hour().into(), 2),
+        ("04", moment.minute().into(), 2),
+        ("05", moment.second().into(), 2),
+    ];
+    let mut text = String::new();
+    let mut rest = layout;
+    while let Some(first) = rest.chars().next() {
+        let part = parts.iter().find_map(|part| rest.strip_prefix(part.0).map(|after| (part, after)));
+        if let Some(((_, number, width), after)) = part {
+            text.push_str(&format!("{number:0width$}"));
+            rest = after;
+        } else if !first.is_alphanumeric() || matches!(first, 'T' | 'Z') {
+            text.push(first);
+            rest = rest.get(first.len_utf8()..)?;
+        } else {
+            return None;
+        }
+    }
+    Some(done(text))
+}
+
+/// `%s`, `%d`, `%v`, `%q` and `%%`; as many values as verbs.
+fn printf(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
+    let (Value::Text(format), values) = given.split_first()? else { return None };
+    let mut values = values.iter();
+    let mut text = Vec::new();
+    let mut bytes = format.iter();
+    while let Some(byte) = bytes.next() {
+        match (byte, if *byte == b'%' { bytes.next()? } else { byte }) {
+            (b'%', b'%') => text.push(b'%'),
+            (b'%', verb) => text.extend(printed(*verb, values.next()?)?),
+            _ => text.push(*byte),
+        }
+    }
+    values.next().is_none().then(|| done(text))
+}
+
+fn printed(verb: u8, value: &Value) -> Option<Vec<u8>> {
+    match (verb, value) {
+        (b'v', _) | (b's', Value::Text(_)) | (b'd', Value::Int(_)) => Some(value.shown()),
+        (b'q', Value::Text(text)) => Some(go_quoted(text)),
+        _ => None,
+    }
+}
+
+fn go_quoted(text: &[u8]) -> Vec<u8> {
+    let mut quoted = vec![b'"'];
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => quoted.extend([b'\\', *byte]),
+            b'\n' => quoted.extend(b"\\n"),
+            b'\r' => quoted.extend(b"\\r"),
+            b'\t' => quoted.extend(b"\\t"),
+            control if control.is_ascii_control() => quoted.extend(format!("\\x{control:02x}").bytes()),
+            _ => quoted.push(*byte),
+        }
+    }
+    quoted.push(b'"');
+    quoted
+}

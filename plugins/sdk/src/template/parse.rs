@@ -1,0 +1,279 @@
+//! From the text of a template to its nodes.
+
+use super::functions::Function;
+use super::{Branch, DEEPEST, Node, Operand, Pipeline, TemplateFault, Value};
+
+/// Words of the language that user names have no need of.
+const UNSUPPORTED: [&str; 8] = ["range", "with", "define", "template", "block", "break", "continue", "nil"];
+
+/// So much of a wrong word is repeated in an error.
+const SHOWN: usize = 40;
+
+/// Reads a whole template.
+pub(super) fn parse(text: &str) -> Result<Vec<Node>, TemplateFault> {
+    let mut parser = Parser { items: items(text)?.into_iter() };
+    let (nodes, ended) = parser.nodes(0)?;
+    match ended {
+        None => Ok(nodes),
+        Some(end) => Err(TemplateFault::Unexpected(end.word().to_owned())),
+    }
+}
+
+/// Literal text, or the tokens of one action.
+enum Item {
+    Text(String),
+    Action(Vec<Token>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    Word(String),
+    Field(String),
+    Literal(Value),
+    Bar,
+    Open,
+    Close,
+}
+
+/// Splits `text` at its actions and applies the trim markers.
+fn items(text: &str) -> Result<Vec<Item>, TemplateFault> {
+    let mut items = Vec::new();
+    let mut rest = text;
+    let mut trim_start = false;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let marked = after.strip_prefix('-').filter(|inside| inside.starts_with(|c: char| c.is_ascii_whitespace()));
+        let before = if trim_start { before.trim_ascii_start() } else { before };
+        items.push(Item::Text(if marked.is_some() { before.trim_ascii_end() } else { before }.to_owned()));
+        let (action, tail) = action(marked.unwrap_or(after))?;
+        items.extend(action.map(Item::Action));
+        trim_start = tail.trimmed;
+        rest = tail.rest;
+    }
+    items.push(Item::Text(if trim_start { rest.trim_ascii_start() } else { rest }.to_owned()));
+    Ok(items)
+}
+
+/// What follows an action, and whether its leading white space goes.
+struct Tail<'a> {
+    rest: &'a str,
+    trimmed: bool,
+}
+
+/// The tokens up to `}}`; `None` for a comment.
+fn action(text: &str) -> Result<(Option<Vec<Token>>, Tail<'_>), TemplateFault> {
+    if let Some(comment) = text.trim_ascii_start().strip_prefix("/*") {
+        let (_, rest) = comment.split_once("*/").ok_or(TemplateFault::UnclosedAction)?;
+        let (tokens, tail) = tokens(rest)?;
+        return if tokens.is_empty() { Ok((None, tail)) } else { Err(unexpected("*/")) };
+    }
+    let (tokens, tail) = tokens(text)?;
+    if tokens.is_empty() { Err(unexpected("}}")) } else { Ok((Some(tokens), tail)) }
+}
+
+fn tokens(text: &str) -> Result<(Vec<Token>, Tail<'_>), TemplateFault> {
+    let mut rest = text;
+    let mut tokens = Vec::new();
+    loop {
+        let spaced = rest.starts_with(|c: char| c.is_ascii_whitespace());
+        rest = rest.trim_ascii_start();
+        if let Some(rest) = rest.strip_prefix("}}") {
+            return Ok((tokens, Tail { rest, trimmed: false }));
+        }
+        if let Some(rest) = rest.strip_prefix("-}}").filter(|_| spaced) {
+            return Ok((tokens, Tail { rest, trimmed: true }));
+        }
+        let (token, after) = token(rest)?;
+        tokens.push(token);
+        rest = after;
+    }
+}
+
+fn token(text: &str) -> Result<(Token, &str), TemplateFault> {
+    let mut characters = text.chars();
+    let first = characters.next().ok_or(TemplateFault::UnclosedAction)?;
+    let after = characters.as_str();
+    match first {
+        '|' => Ok((Token::Bar, after)),
+        '(' => Ok((Token::Open, after)),
+        ')' => Ok((Token::Close, after)),
+        '"' => quoted(after),
+        '`' => {
+            let (raw, after) = after.split_once('`').ok_or(TemplateFault::BadLiteral)?;
+            Ok((Token::Literal(Value::Text(raw.as_bytes().to_vec())), after))
+        }
+        _ => word(text),
+    }
+}
+
+/// A literal in double quotes, its opening quote already taken.
+fn quoted(text: &str) -> Result<(Token, &str), TemplateFault> {
+    let mut value = String::new();
+    let mut characters = text.chars();
+    loop {
+        let character = match characters.next().ok_or(TemplateFault::BadLiteral)? {
+            '"' => return Ok((Token::Literal(Value::Text(value.into_bytes())), characters.as_str())),
+            '\n' => return Err(TemplateFault::BadLiteral),
+            '\\' => match characters.next() {
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('t') => '\t',
+                Some(same @ ('"' | '\\')) => same,
+                _ => return Err(TemplateFault::BadLiteral),
+            },
+            other => other,
+        };
+        value.push(character);
+    }
+}
+
+fn word(text: &str) -> Result<(Token, &str), TemplateFault> {
+    let ends = |c: char| c.is_ascii_whitespace() || matches!(c, '|' | '(' | ')' | '"' | '`' | '}' | '{');
+    let (word, after) = text.split_at_checked(text.find(ends).unwrap_or(text.len())).unwrap_or((text, ""));
+    let token = if word.starts_with('.') {
+        Token::Field(word.to_owned())
+    } else if word.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+        Token::Literal(Value::Int(word.parse().map_err(|_| unexpected(word))?))
+    } else if word == "true" || word == "false" {
+        Token::Literal(Value::Bool(word == "true"))
+    } else if word.starts_with('$') || word.starts_with(':') || UNSUPPORTED.contains(&word) {
+        return Err(TemplateFault::Unsupported(shown(word)));
+    } else if word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        Token::Word(word.to_owned())
+    } else {
+        return Err(unexpected(text.get(..text.chars().next().map_or(0, char::len_utf8)).unwrap_or_default()));
+    };
+    Ok((token, after))
+}
+
+fn unexpected(written: &str) -> TemplateFault {
+    TemplateFault::Unexpected(shown(written))
+}
+
+fn shown(written: &str) -> String {
+    written.chars().take(SHOWN).collect()
+}
+
+/// What ended a list of nodes before the template's end.
+enum Stop {
+    End,
+    Else,
+    ElseIf(Pipeline),
+}
+
+impl Stop {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::End => "end",
+            Self::Else => "else",
+            Self::ElseIf(_) => "else if",
+        }
+    }
+}
+
+struct Parser {
+    items: std::vec::IntoIter<Item>,
+}
+
+impl Parser {
+    fn nodes(&mut self, depth: usize) -> Result<(Vec<Node>, Option<Stop>), TemplateFault> {
+        let mut nodes = Vec::new();
+        while let Some(item) = self.items.next() {
+            let tokens = match item {
+                Item::Text(text) => {
+                    nodes.push(Node::Text(text));
+                    continue;
+                }
+                Item::Action(tokens) => tokens,
+            };
+            match keywords(&tokens) {
+                (Some("if"), _) => nodes.push(self.branches(pipeline(tokens.get(1..))?, depth)?),
+                (Some("end"), None) if tokens.len() == 1 => return Ok((nodes, Some(Stop::End))),
+                (Some("else"), None) if tokens.len() == 1 => return Ok((nodes, Some(Stop::Else))),
+                (Some("else"), Some("if")) => {
+                    return Ok((nodes, Some(Stop::ElseIf(pipeline(tokens.get(2..))?))));
+                }
+                (Some(word @ ("end" | "else")), _) => return Err(unexpected(word)),
+                _ => nodes.push(Node::Show(pipeline(Some(&tokens))?)),
+            }
+        }
+        Ok((nodes, None))
+    }
+
+    /// The arms of an `if` whose condition has been read, up to its `end`.
+    fn branches(&mut self, condition: Pipeline, depth: usize) -> Result<Node, TemplateFault> {
+        if depth >= DEEPEST {
+            return Err(TemplateFault::TooDeep);
+        }
+        let mut branches = Vec::new();
+        let mut condition = Some(condition);
+        loop {
+            let is_else = condition.is_none();
+            let (body, ended) = self.nodes(depth + 1)?;
+            branches.push(Branch { condition: condition.take(), body });
+            match ended.ok_or(TemplateFault::UnclosedIf)? {
+                Stop::End => return Ok(Node::If(branches)),
+                extra if is_else => return Err(unexpected(extra.word())),
+                Stop::Else => {}
+                Stop::ElseIf(next) => condition = Some(next),
+            }
+        }
+    }
+}
+
+/// The two leading words of an action, where they are words.
+fn keywords(tokens: &[Token]) -> (Option<&str>, Option<&str>) {
+    let mut words = tokens.iter().map(|token| match token {
+        Token::Word(word) => Some(word.as_str()),
+        _ => None,
+    });
+    (words.next().flatten(), words.next().flatten())
+}
+
+fn pipeline(tokens: Option<&[Token]>) -> Result<Pipeline, TemplateFault> {
+    let (pipeline, closed) = commands(&mut tokens.unwrap_or_default().iter(), 0)?;
+    if closed { Err(unexpected(")")) } else { Ok(pipeline) }
+}
+
+/// Commands up to `)` or the end of the action, and whether it was `)`.
+fn commands(tokens: &mut std::slice::Iter<'_, Token>, depth: usize) -> Result<(Pipeline, bool), TemplateFault> {
+    if depth > DEEPEST {
+        return Err(TemplateFault::TooDeep);
+    }
+    let mut commands = Vec::new();
+    let mut command = Vec::new();
+    let mut closed = false;
+    while let Some(token) = tokens.next() {
+        match token {
+            Token::Bar if command.is_empty() => return Err(unexpected("|")),
+            Token::Bar => commands.push(std::mem::take(&mut command)),
+            Token::Close => {
+                closed = true;
+                break;
+            }
+            Token::Open => match self::commands(tokens, depth + 1)? {
+                (group, true) => command.push(Operand::Group(group)),
+                (_, false) => return Err(TemplateFault::UnclosedParenthesis),
+            },
+            Token::Field(field) => command.push(self::field(field)?),
+            Token::Literal(value) => command.push(Operand::Literal(value.clone())),
+            Token::Word(word) => command.push(function(word)?),
+        }
+    }
+    if command.is_empty() {
+        return Err(unexpected(if closed { ")" } else { "}}" }));
+    }
+    commands.push(command);
+    Ok((Pipeline { commands }, closed))
+}
+
+fn field(written: &str) -> Result<Operand, TemplateFault> {
+    match written {
+        ".DisplayName" => Ok(Operand::DisplayName),
+        ".RoleName" => Ok(Operand::RoleName),
+        other => Err(TemplateFault::UnknownField(shown(other))),
+    }
+}
+
+fn function(word: &str) -> Result<Operand, TemplateFault> {
+    Function::named(word).map(Operand::Function).ok_or_else(|| TemplateFault::UnknownFunction(shown(word)))
+}

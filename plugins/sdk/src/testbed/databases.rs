@@ -1,0 +1,208 @@
+//! A database server in memory behind one plugin, reached as the host reaches the real ones.
+
+use super::host::TestHost;
+use crate::database_plugin::{Configured, Credential, NewUser, StoreTime};
+use crate::host::{Connection, Databases, Resolved};
+use bulkhead_wire::description::DatabaseDescription;
+use bulkhead_wire::failure::{Failure, Kind};
+use std::collections::BTreeMap;
+
+/// A user of the database in memory. No `Debug`: it holds the credential.
+#[derive(Clone, PartialEq)]
+pub struct User {
+    /// What it logs in with.
+    pub credential: Credential,
+    /// When the database stops accepting it.
+    pub expires: StoreTime,
+    /// The statements of the last call about it.
+    pub statements: Vec<String>,
+}
+
+/// The one plugin and what its databases hold.
+pub(super) struct Server {
+    plugin: DatabaseDescription,
+    warnings: Vec<String>,
+    users: BTreeMap<(String, String), User>,
+    planned: u32,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self { plugin: plugin(), warnings: Vec::new(), users: BTreeMap::new(), planned: 0 }
+    }
+}
+
+/// A database plugin named `test-database-plugin` with a secret setting `password`.
+#[must_use]
+pub fn plugin() -> DatabaseDescription {
+    let setting = |name: &str, secret: bool| bulkhead_wire::description::Field {
+        name: name.to_owned(),
+        kind: bulkhead_wire::description::FieldKind::String,
+        aliases: Vec::new(),
+        default: None,
+        required: false,
+        secret,
+        about: format!("The {name}."),
+    };
+    DatabaseDescription {
+        kind: "database-plugin".to_owned(),
+        name: "test-database-plugin".to_owned(),
+        aliases: vec!["test".to_owned()],
+        version: "1.0.0".to_owned(),
+        about: "A database in memory.".to_owned(),
+        credential_types: vec!["password".to_owned()],
+        creation_statements_required: true,
+        settings: vec![setting("connection_url", false), setting("username", false), setting("password", true)],
+        codes: BTreeMap::new(),
+        warnings: BTreeMap::from([("tls-off".to_owned(), "connection {connection} does not use TLS".to_owned())]),
+    }
+}
+
+impl TestHost {
+    /// Replaces what the plugin says of itself.
+    pub fn describe_plugin(&self, change: impl FnOnce(&mut DatabaseDescription)) {
+        change(&mut self.state.borrow_mut().server.plugin);
+    }
+
+    /// Makes `configure` answer these warning codes from now on.
+    pub fn warn_when_configured(&self, codes: &[&str]) {
+        self.state.borrow_mut().server.warnings = codes.iter().map(|code| (*code).to_owned()).collect();
+    }
+
+    /// The user `username` of the database behind `connection`.
+    #[must_use]
+    pub fn user(&self, connection: &str, username: &str) -> Option<User> {
+        self.state.borrow().server.users.get(&(connection.to_owned(), username.to_owned())).cloned()
+    }
+
+    /// How many users there are, in all databases.
+    #[must_use]
+    pub fn user_count(&self) -> usize {
+        self.state.borrow().server.users.len()
+    }
+}
+
+impl Server {
+    fn user_mut(&mut self, connection: &Connection, username: &str) -> Result<&mut User, Failure> {
+        let gone = || Failure::invalid(format!("the database has no user {username:?}"));
+        self.users.get_mut(&(connection.name.clone(), username.to_owned())).ok_or_else(gone)
+    }
+}
+
+/// What a step's record says: which connection, and whom it is about.
+fn about(connection: &Connection, whom: &str) -> String {
+    format!("{} {whom}", connection.name).trim_end().to_owned()
+}
+
+impl Databases for TestHost {
+    fn resolve(&self, plugin: &str, _version: &str) -> Result<Resolved, Failure> {
+        self.step("resolve", None, |state| {
+            let known = &state.server.plugin;
+            if plugin != known.name && !known.aliases.iter().any(|alias| alias == plugin) {
+                let message = format!("there is no database plugin {plugin:?}; there is {:?}", known.name);
+                return Err(Failure::new(Kind::NotFound, message));
+            }
+            Ok(Resolved { version: known.version.clone(), description: known.clone() })
+        })
+    }
+
+    fn configure(&self, connection: &Connection) -> Result<Configured, Failure> {
+        self.step("configure", Some(&about(connection, "")), |state| {
+            let warnings = state.server.warnings.clone();
+            Ok(Configured { settings: connection.settings.clone(), targets: Vec::new(), warnings })
+        })
+    }
+
+    /// Refuses statements that contain `unreadable`.
+    fn check_statements(&self, connection: &Connection, statements: &[String]) -> Result<(), Failure> {
+        self.step("check-statements", Some(&about(connection, "")), |_| {
+            match statements.iter().position(|statement| statement.contains("unreadable")) {
+                Some(at) => Err(Failure::invalid(format!("statement {at} cannot be read"))),
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn verify(&self, connection: &Connection) -> Result<(), Failure> {
+        self.step("verify", Some(&about(connection, "")), |_| Ok(()))
+    }
+
+    /// `v-<display name>-<role>-<number>`.
+    fn plan_username(&self, connection: &Connection, display_name: &str, role_name: &str) -> Result<String, Failure> {
+        self.step("plan-username", Some(&about(connection, "")), |state| {
+            state.server.planned += 1;
+            Ok(format!("v-{display_name}-{role_name}-{}", state.server.planned))
+        })
+    }
+
+    fn create_user(
+        &self,
+        connection: &Connection,
+        user: &NewUser,
+        statements: &[String],
+        _rollback: &[String],
+    ) -> Result<(), Failure> {
+        self.step("create-user", Some(&about(connection, &user.username)), |state| {
+            let made =
+                User { credential: user.credential.clone(), expires: user.expires, statements: statements.to_vec() };
+            state.server.users.insert((connection.name.clone(), user.username.clone()), made);
+            Ok(())
+        })
+    }
+
+    fn change_credential(
+        &self,
+        connection: &Connection,
+        username: &str,
+        credential: &Credential,
+        _current: Option<&Credential>,
+        statements: &[String],
+    ) -> Result<(), Failure> {
+        self.step("change-credential", Some(&about(connection, username)), |state| {
+            let user = state.server.user_mut(connection, username)?;
+            user.credential = credential.clone();
+            user.statements = statements.to_vec();
+            Ok(())
+        })
+    }
+
+    fn set_expiration(
+        &self,
+        connection: &Connection,
+        username: &str,
+        expires: StoreTime,
+        statements: &[String],
+    ) -> Result<(), Failure> {
+        self.step("set-expiration", Some(&about(connection, username)), |state| {
+            let user = state.server.user_mut(connection, username)?;
+            user.expires = expires;
+            user.statements = statements.to_vec();
+            Ok(())
+        })
+    }
+
+    /// The statements become part of the step, because the user that they were about is gone.
+    fn delete_user(&self, connection: &Connection, username: &str, statements: &[String]) -> Result<(), Failure> {
+        let whom = format!("{username} {}", statements.join("; "));
+        self.step("delete-user", Some(&about(connection, whom.trim_end())), |state| {
+            state.server.users.remove(&(connection.name.clone(), username.to_owned()));
+            Ok(())
+        })
+    }
+
+    fn check_credential(
+        &self,
+        connection: &Connection,
+        username: &str,
+        credential: &Credential,
+    ) -> Result<Option<bool>, Failure> {
+        self.step("check-credential", Some(&about(connection, username)), |state| {
+            let user = state.server.users.get(&(connection.name.clone(), username.to_owned()));
+            Ok(Some(user.is_some_and(|user| user.credential == *credential)))
+        })
+    }
+
+    fn close(&self, name: &str) {
+        self.write_down(format!("close {name}"));
+    }
+}

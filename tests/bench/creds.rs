@@ -1,0 +1,216 @@
+//! What `creds` costs over what it cannot do without: the bare SQL, and two flushes of a store.
+//!
+//! All three are measured in turns, in one run, on one machine and one disk, so that a slow disk or a busy
+//! neighbour slows them alike. Per round: (a) `GET database/creds/reader` over one kept connection; (b) the
+//! same statement through a direct session that is already open; (c) two commits of 4 KiB in SQLite as the
+//! store uses it, beside the store's own data. The figure is `a - (b + c)`.
+//!
+//! It refuses to run without the release binary, and ends after [`ROUNDS`] rounds or [`LIMIT`].
+
+use bulkhead_tests::paths::{Folder, target};
+use bulkhead_tests::{Bulkhead, Client, Postgres};
+use serde_json::{Value, json};
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, SqliteConnection};
+use std::time::{Duration, Instant};
+
+const WARM_UP: u32 = 50;
+const ROUNDS: u32 = 400;
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// What the difference may be at its median.
+const GOAL: Duration = Duration::from_millis(2);
+
+const CREATION: &str =
+    r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}' IN ROLE readers"#;
+
+/// Everything that takes part, open and ready.
+struct Bench {
+    _bulkhead: Bulkhead,
+    _postgres: Postgres,
+    _folder: Folder,
+    root: Client,
+    direct: PgConnection,
+    disk: SqliteConnection,
+}
+
+/// The times of all rounds.
+#[derive(Default)]
+struct Times {
+    creds: Vec<Duration>,
+    sql: Vec<Duration>,
+    flushes: Vec<Duration>,
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
+    let times = runtime.block_on(async { measure(&mut Bench::open().await).await });
+    report(times);
+}
+
+impl Bench {
+    async fn open() -> Self {
+        let folder = Folder::at(target().join("bench-data"));
+        let postgres = Postgres::start_with("of-the-bench", &["-c", "fsync=on"]);
+        let bulkhead = Bulkhead::start_in(folder.path().join("bulkhead"));
+        let root = bulkhead.root();
+        configure(&root, &postgres);
+        Self {
+            direct: session(&postgres).await,
+            disk: store(&folder).await,
+            root,
+            _bulkhead: bulkhead,
+            _postgres: postgres,
+            _folder: folder,
+        }
+    }
+
+    /// Time of one credential. Its lease is revoked afterwards, so that no round has more users than the first.
+    fn creds(&self) -> Duration {
+        let start = Instant::now();
+        let answer = self.root.read("database/creds/reader");
+        let elapsed = start.elapsed();
+        let answer = answer.expect(200);
+        self.root.write("sys/leases/revoke", &json!({ "lease_id": answer.lease() })).expect(204);
+        elapsed
+    }
+
+    /// Time of the same user, created and committed by hand.
+    async fn sql(&mut self, round: u32) -> Duration {
+        let name = format!("v-root-reader-bare{round}");
+        let create = CREATION
+            .replace("{{name}}", &name)
+            .replace("{{password}}", "aB3-aB3-aB3-aB3-aB3-")
+            .replace("{{expiration}}", "2099-01-01 00:00:00+0000");
+        let start = Instant::now();
+        let mut transaction = self.direct.begin().await.expect("a transaction begins");
+        sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut *transaction).await.expect("the user is created");
+        transaction.commit().await.expect("the transaction commits");
+        let elapsed = start.elapsed();
+        let drop = format!("DROP ROLE \"{name}\"");
+        sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut self.direct).await.expect("the user is dropped");
+        elapsed
+    }
+
+    /// Time of two commits, each flushed.
+    async fn flushes(&mut self) -> Duration {
+        let page = vec![7_u8; 4096];
+        let start = Instant::now();
+        for _ in 0..2 {
+            sqlx::query("INSERT INTO page (bytes) VALUES (?)")
+                .bind(&page)
+                .execute(&mut self.disk)
+                .await
+                .expect("a row is written");
+        }
+        start.elapsed()
+    }
+}
+
+fn configure(root: &Client, postgres: &Postgres) {
+    let connection = json!({
+        "plugin_name": "postgresql-database-plugin",
+        "allowed_roles": "*",
+        "connection_url": postgres.url(),
+        "username": "bulkhead",
+        "password": postgres.password,
+    });
+    assert!(root.write("database/config/bench", &connection).status < 300);
+    let role = json!({ "db_name": "bench", "creation_statements": [CREATION], "default_ttl": "1h" });
+    assert!(root.write("database/roles/reader", &role).status < 300);
+}
+
+async fn session(postgres: &Postgres) -> PgConnection {
+    PgConnectOptions::new_without_pgpass()
+        .host("127.0.0.1")
+        .port(postgres.port)
+        .username("bulkhead")
+        .password(&postgres.password)
+        .database("demo")
+        .ssl_mode(PgSslMode::Disable)
+        .connect()
+        .await
+        .expect("the database accepts a session")
+}
+
+async fn store(folder: &Folder) -> SqliteConnection {
+    let mut disk = SqliteConnectOptions::new()
+        .filename(folder.path().join("bare.sqlite"))
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .connect()
+        .await
+        .expect("a file can be opened");
+    sqlx::query("CREATE TABLE page (bytes BLOB)").execute(&mut disk).await.expect("a table is made");
+    disk
+}
+
+async fn measure(bench: &mut Bench) -> Times {
+    let mut times = Times::default();
+    let start = Instant::now();
+    for round in 0..WARM_UP + ROUNDS {
+        let (creds, sql, flushes) = (bench.creds(), bench.sql(round).await, bench.flushes().await);
+        if round >= WARM_UP {
+            times.creds.push(creds);
+            times.sql.push(sql);
+            times.flushes.push(flushes);
+        }
+        if start.elapsed() > LIMIT {
+            break;
+        }
+    }
+    assert!(times.creds.len() >= 50, "only {} rounds in {LIMIT:?}: too few to say anything", times.creds.len());
+    times
+}
+
+/// The time that `share` of all stay below.
+fn quantile(times: &mut [Duration], share: f64) -> Duration {
+    times.sort_unstable();
+    let last = times.len() - 1;
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "few rounds"
+    )]
+    let place = (last as f64 * share).round() as usize;
+    times[place]
+}
+
+fn report(mut times: Times) {
+    let rounds = times.creds.len();
+    let of = |times: &mut Vec<Duration>| (quantile(times, 0.5), quantile(times, 0.99));
+    let (creds, sql, flushes) = (of(&mut times.creds), of(&mut times.sql), of(&mut times.flushes));
+    let micros = |time: Duration| i64::try_from(time.as_micros()).expect("a round takes less than an age");
+    let over = micros(creds.0) - micros(sql.0) - micros(flushes.0);
+    let held = over <= micros(GOAL);
+    println!("creds, {rounds} rounds, in microseconds       p50      p99");
+    for (name, (p50, p99)) in
+        [("GET database/creds/reader", creds), ("  bare CREATE ROLE", sql), ("  two store flushes", flushes)]
+    {
+        println!("{name:32}{:>12}{:>9}", micros(p50), micros(p99));
+    }
+    println!(
+        "{:32}{over:>12}   (goal: at most {}: {})",
+        "over the bare",
+        micros(GOAL),
+        if held { "held" } else { "MISSED" }
+    );
+    let part = |(p50, p99): (Duration, Duration)| json!({ "p50_us": micros(p50), "p99_us": micros(p99) });
+    save(json!({
+        "rounds": rounds, "creds": part(creds), "bare_sql": part(sql), "two_flushes": part(flushes),
+        "over_bare_p50_us": over, "goal_us": micros(GOAL), "held": held,
+    }));
+}
+
+/// Adds the result to `target/bench.json`, which other benchmarks write to as well.
+fn save(result: Value) {
+    let path = target().join("bench.json");
+    let known = std::fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str(&text).ok());
+    let mut all: Value = known.unwrap_or_else(|| json!({}));
+    all["creds"] = result;
+    std::fs::write(&path, format!("{all:#}\n")).expect("target/bench.json can be written");
+    println!("also in {}", path.display());
+}

@@ -1,0 +1,370 @@
+//! Nonsense in, a clear refusal out, and nothing changed: neither in the store nor in the database.
+
+use crate::world::World;
+use bulkhead_tests::Answer;
+use serde_json::{Value, json};
+
+/// One piece of nonsense: how it is sent, and what the refusal must say.
+struct Case {
+    method: &'static str,
+    path: &'static str,
+    body: String,
+    status: u16,
+    says: &'static str,
+}
+
+fn case(method: &'static str, path: &'static str, body: impl ToString, status: u16, says: &'static str) -> Case {
+    Case { method, path, body: body.to_string(), status, says }
+}
+
+/// Sends every case, and looks after each that nothing has changed.
+#[track_caller]
+fn refuse_all(world: &World, cases: &[Case]) {
+    let before = world.configured();
+    for case in cases {
+        let answer = world.root.send(case.method, case.path, case.body.as_bytes());
+        assert_refused(case, &answer);
+        assert_eq!(world.configured(), before, "{} {} changed what is stored", case.path, case.body);
+        assert_eq!(world.postgres.users(), Vec::<String>::new(), "{} {} left a user", case.path, case.body);
+    }
+}
+
+#[track_caller]
+fn assert_refused(case: &Case, answer: &Answer) {
+    let Case { method, path, body, status, says } = case;
+    let body = body.get(..200).unwrap_or(body);
+    assert_eq!(answer.status, *status, "{method} {path} {body}: {:?}", answer.body);
+    let errors = answer.errors();
+    assert!(errors.contains(says), "{method} {path} {body}: {errors:?} does not speak of {says:?}");
+    assert!(errors.len() < 2000, "{method} {path}: the refusal repeats what it was sent: {errors}");
+}
+
+#[test]
+fn what_is_not_one_json_object_is_refused() {
+    let world = World::new();
+    let mut cases = Vec::new();
+    for path in ["database/roles/bad", "database/config/bad", "sys/policies/acl/bad", "auth/token/create"] {
+        let deep = format!("{}{}", "{\"a\":[".repeat(5000), "]}".repeat(5000));
+        cases.extend([
+            case("POST", path, r#"{"db_name": "#, 400, "JSON"),
+            case("POST", path, r#"{"db_name": "demo"} trailing"#, 400, "JSON"),
+            case("POST", path, r#"{'db_name': 'demo'}"#, 400, "JSON"),
+            case("POST", path, "[1, 2]", 400, "object"),
+            case("POST", path, "\"text\"", 400, "object"),
+            case("POST", path, "null", 400, "object"),
+            case("POST", path, "NaN", 400, "JSON"),
+            case("POST", path, r#"{"ttl": 1, "ttl": 2}"#, 400, "ttl"),
+            case("POST", path, deep, 400, "JSON"),
+        ]);
+    }
+    refuse_all(&world, &cases);
+}
+
+#[test]
+fn bytes_that_are_not_text_are_refused() {
+    let world = World::new();
+    let before = world.configured();
+    for body in [&b"{\"db_name\": \"\xff\xfe\"}"[..], b"\x00\x01\x02", b"{\"db_name\": \"\xed\xa0\x80\"}"] {
+        world.root.send("POST", "database/roles/bad", body).expect(400);
+    }
+    assert_eq!(world.configured(), before);
+}
+
+#[test]
+fn values_of_the_wrong_type_are_refused_by_name() {
+    let world = World::new();
+    let role = |field: &str, value: Value| {
+        let mut role = json!({ "db_name": "demo", "creation_statements": "CREATE ROLE \"{{name}}\"" });
+        role[field] = value;
+        role
+    };
+    refuse_all(
+        &world,
+        &[
+            case("POST", "database/roles/bad", role("db_name", json!(["demo"])), 400, "db_name"),
+            case("POST", "database/roles/bad", role("db_name", json!({ "name": "demo" })), 400, "db_name"),
+            case(
+                "POST",
+                "database/roles/bad",
+                role("creation_statements", json!({ "sql": "x" })),
+                400,
+                "creation_statements",
+            ),
+            case("POST", "database/roles/bad", role("creation_statements", json!([["x"]])), 400, "creation_statements"),
+            case("POST", "database/roles/bad", role("default_ttl", json!([60])), 400, "default_ttl"),
+            case("POST", "database/roles/bad", role("default_ttl", json!(true)), 400, "default_ttl"),
+            case("POST", "database/roles/bad", role("credential_config", json!("no pairs")), 400, "credential_config"),
+            case("POST", "database/roles/bad", role("credential_type", json!("fingerprint")), 400, "fingerprint"),
+            case("POST", "database/config/bad", json!({ "plugin_name": ["x"] }), 400, "plugin_name"),
+            case("POST", "database/config/demo", json!({ "verify_connection": "perhaps" }), 400, "verify_connection"),
+            case("POST", "database/config/demo", json!({ "allowed_roles": { "a": 1 } }), 400, "allowed_roles"),
+            case("POST", "auth/token/create", json!({ "policies": { "a": 1 } }), 400, "policies"),
+            case("POST", "auth/token/create", json!({ "num_uses": "many" }), 400, "num_uses"),
+            case("POST", "auth/token/create", json!({ "num_uses": -1 }), 400, "num_uses"),
+            case("POST", "sys/leases/renew", json!({ "lease_id": 7, "increment": "x" }), 400, "increment"),
+            case("POST", "sys/mounts/fresh", json!({ "type": "" }), 400, "type"),
+            case("POST", "sys/mounts/fresh", json!({ "type": "telepathy" }), 400, "telepathy"),
+        ],
+    );
+}
+
+#[test]
+fn durations_that_are_none_are_refused_with_the_value() {
+    let world = World::new();
+    let mut cases = Vec::new();
+    for (value, says) in [
+        (json!(-5), "-5"),
+        (json!("-1h"), "-1h"),
+        (json!("abc"), "abc"),
+        (json!("1x"), "1x"),
+        (json!("h"), "h"),
+        (json!("1h 30m"), "1h 30m"),
+        (json!("1e30h"), "1e30h"),
+        (json!("99999999999999999999s"), "99999999999999999999s"),
+        (json!("99999999999999999d"), "99999999999999999d"),
+        (json!(1e300), "default_ttl"),
+        (json!(0.5), "0.5"),
+    ] {
+        let role =
+            json!({ "db_name": "demo", "creation_statements": "CREATE ROLE \"{{name}}\"", "default_ttl": value });
+        cases.push(case("POST", "database/roles/bad", role, 400, says));
+        cases.push(case("POST", "database/roles/reader", json!({ "default_ttl": value }), 400, says));
+    }
+    cases.push(case("POST", "auth/token/create", json!({ "ttl": "soon" }), 400, "soon"));
+    cases.push(case("POST", "auth/token/create", json!({ "ttl": "-1s" }), 400, "-1s"));
+    refuse_all(&world, &cases);
+}
+
+#[test]
+fn addresses_that_cannot_be_dialled_are_refused_by_name() {
+    let world = World::new();
+    let mut cases = Vec::new();
+    for url in [
+        "",
+        "not a url",
+        "mysql://{{username}}:{{password}}@127.0.0.1/demo",
+        "postgresql://{{username}}:{{password}}@127.0.0.1:port/demo",
+        "postgresql://{{username}}:{{password}}@127.0.0.1:99999/demo",
+        "postgresql://{{username}}:{{password}}@/demo?host=/var/run/postgresql",
+        "postgresql://{{username}}:{{password}}@127.0.0.1/demo?sslmode=perhaps",
+        "postgresql://{{username}}:{{password}}@127.0.0.1/demo?sslrootcert=/etc/shadow",
+        "postgresql://{{username}}:{{password}}@[::1/demo",
+        "host=/tmp user={{username}} password={{password}}",
+        "host=127.0.0.1 user={{username}} password='{{password}}",
+    ] {
+        let mut connection = world.connection();
+        connection["connection_url"] = json!(url);
+        cases.push(case("POST", "database/config/bad", &connection, 400, "connection_url"));
+        cases.push(case("POST", "database/config/demo", json!({ "connection_url": url }), 400, "connection_url"));
+    }
+    refuse_all(&world, &cases);
+}
+
+#[test]
+fn connections_of_unknown_plugins_and_versions_are_refused() {
+    let world = World::new();
+    let connection = |field: &str, value: &str| {
+        let mut connection = world.connection();
+        connection[field] = json!(value);
+        connection
+    };
+    let mut nameless = world.connection();
+    nameless.as_object_mut().expect("an object").remove("plugin_name");
+    refuse_all(
+        &world,
+        &[
+            case("POST", "database/config/bad", nameless, 400, "plugin_name"),
+            case("POST", "database/config/bad", connection("plugin_name", ""), 400, "plugin_name"),
+            case("POST", "database/config/bad", connection("plugin_name", "oracle-of-delphi"), 400, "oracle-of-delphi"),
+            case("POST", "database/config/bad", connection("plugin_version", "latest"), 400, "latest"),
+            case("POST", "database/config/bad", connection("plugin_version", "9.9.9"), 400, "9.9.9"),
+            case("POST", "database/config/bad", connection("rotation_period", "1h"), 400, "rotation_period"),
+            case(
+                "POST",
+                "database/config/bad",
+                connection("username_template", "{{.DisplayName"),
+                400,
+                "username_template",
+            ),
+            case(
+                "POST",
+                "database/config/bad",
+                connection("password_authentication", "md5"),
+                400,
+                "password_authentication",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn statements_that_do_not_lex_are_refused_when_the_role_is_written() {
+    let world = World::new();
+    let cases: Vec<Case> = [
+        "CREATE ROLE \"{{name}}",
+        "CREATE ROLE \"{{name}}\" PASSWORD '{{password}}",
+        "DO $body$ BEGIN CREATE ROLE x; END",
+        "CREATE ROLE \"{{name}}\" /* no end",
+        "CREATE ROLE \"{{nmae}}\"",
+        "\\connect demo",
+        "CREATE ROLE \"{{name}}\"; COMMIT",
+    ]
+    .into_iter()
+    .map(|sql| json!({ "db_name": "demo", "creation_statements": [sql] }))
+    .flat_map(|role| ["database/roles/bad", "database/roles/reader"].map(|path| (path, role.clone())))
+    .map(|(path, role)| case("POST", path, role, 400, "statement"))
+    .collect();
+    refuse_all(&world, &cases);
+}
+
+#[test]
+fn statements_that_do_not_lex_are_refused_when_the_connection_came_after_the_role() {
+    let world = World::empty();
+    let role = json!({ "db_name": "demo", "creation_statements": ["CREATE ROLE \"{{name}}"] });
+    assert!(world.root.write("database/roles/early", &role).status < 300);
+    world.connect("demo");
+    refuse_all(&world, &[case("GET", "database/creds/early", "", 400, "statement")]);
+}
+
+#[test]
+fn statements_that_the_database_refuses_leave_nothing() {
+    let world = World::new();
+    let user = r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'"#;
+    for (name, statements) in [
+        ("syntax", json!(["CRATE ROLE \"{{name}}\""])),
+        ("no-table", json!([user, "GRANT SELECT ON nowhere TO \"{{name}}\""])),
+        ("divides", json!([user, "SELECT 1/0"])),
+        ("no-group", json!(["CREATE ROLE \"{{name}}\" IN ROLE nobody_knows"])),
+    ] {
+        world.role(name, json!({ "creation_statements": statements }));
+    }
+    let cases: Vec<Case> = [
+        ("database/creds/syntax", "42601"),
+        ("database/creds/no-table", "42P01"),
+        ("database/creds/divides", "22012"),
+        ("database/creds/no-group", "42704"),
+    ]
+    .map(|(path, sqlstate)| case("GET", path, "", 400, sqlstate))
+    .into();
+    refuse_all(&world, &cases);
+}
+
+#[test]
+fn roles_that_lack_what_they_need_are_refused() {
+    let world = World::new();
+    let statements = "CREATE ROLE \"{{name}}\"";
+    refuse_all(
+        &world,
+        &[
+            case("POST", "database/roles/bad", json!({}), 400, "db_name"),
+            case("POST", "database/roles/bad", json!({ "creation_statements": statements }), 400, "db_name"),
+            case(
+                "POST",
+                "database/roles/bad",
+                json!({ "db_name": "", "creation_statements": statements }),
+                400,
+                "db_name",
+            ),
+            case("POST", "database/roles/bad", json!({ "db_name": "demo" }), 400, "creation_statements"),
+            case(
+                "POST",
+                "database/roles/bad",
+                json!({ "db_name": "demo", "creation_statements": [] }),
+                400,
+                "creation_statements",
+            ),
+            case(
+                "POST",
+                "database/roles/bad",
+                json!({ "db_name": "demo", "creation_statements": statements, "credential_type": "rsa_private_key" }),
+                400,
+                "rsa_private_key",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn credentials_of_what_is_not_there_are_refused() {
+    let world = World::new();
+    let orphan = json!({ "db_name": "gone", "creation_statements": "CREATE ROLE \"{{name}}\"" });
+    assert!(world.root.write("database/roles/orphan", &orphan).status < 300);
+    refuse_all(
+        &world,
+        &[
+            case("GET", "database/creds/nobody", "", 400, "nobody"),
+            case("GET", "database/creds/orphan", "", 400, "gone"),
+            case("POST", "database/reset/gone", "{}", 400, "gone"),
+            case("POST", "database/creds/reader", "{}", 405, ""),
+            case("DELETE", "database/creds/reader", "", 405, ""),
+            case("GET", "database/creds", "", 404, ""),
+            case("POST", "sys/leases/renew", json!({ "lease_id": "database/creds/reader/none" }), 400, "lease"),
+            case("POST", "sys/leases/lookup", json!({ "lease_id": "" }), 400, "lease_id"),
+            case("POST", "sys/leases/lookup", json!({}), 400, "lease_id"),
+        ],
+    );
+}
+
+#[test]
+fn paths_that_lead_nowhere_are_refused() {
+    let world = World::new();
+    refuse_all(
+        &world,
+        &[
+            case("GET", "nothing/here", "", 404, "nothing/here"),
+            case("POST", "nothing/here", "{}", 404, "nothing/here"),
+            case("GET", "sys/nothing", "", 404, ""),
+            case("GET", "database/nothing/here", "", 404, ""),
+            case("GET", "database/config/a/b", "", 404, ""),
+            case("GET", "database/config/..", "", 400, ""),
+            case("GET", "database/config/%2e%2e/x", "", 400, ""),
+            case("GET", "database/config/a%2Fb", "", 400, ""),
+            case("GET", "database/config/%00", "", 400, ""),
+            case("POST", "database/roles/-bad-", "{}", 404, ""),
+            case("POST", "database/roles/b%20d", "{}", 404, ""),
+            case("PATCH", "database/roles/reader", "{}", 415, ""),
+            case("BREW", "database/roles/reader", "", 405, ""),
+        ],
+    );
+}
+
+#[test]
+fn unknown_fields_are_ignored_with_a_warning_and_kept_for_a_plugin() {
+    let world = World::new();
+    let role = json!({ "db_name": "demo", "creation_statements": "CREATE ROLE \"{{name}}\"", "defualt_ttl": "1h" });
+    let answer = world.root.write("database/roles/typo", &role).expect(200);
+    assert!(answer.warnings().contains("defualt_ttl"), "{}", answer.warnings());
+    assert!(world.root.read("database/roles/typo").body["data"].get("defualt_ttl").is_none());
+
+    let mut connection = world.connection();
+    connection["max_open_conections"] = json!(3);
+    let answer = world.root.write("database/config/typo", &connection).expect(200);
+    assert!(answer.warnings().contains("max_open_conections"), "{}", answer.warnings());
+    let kept = world.root.read("database/config/typo").expect(200);
+    assert_eq!(kept.body["data"]["connection_details"]["max_open_conections"], 3);
+}
+
+#[test]
+fn a_body_that_is_too_large_is_refused_before_it_is_read() {
+    let world = World::new();
+    let long = json!({ "db_name": "demo", "creation_statements": "x".repeat(2 << 20) }).to_string();
+    world.root.send("POST", "database/roles/large", long.as_bytes()).expect(413);
+    world.root.read("database/roles/large").expect(404);
+}
+
+#[test]
+fn policies_that_do_not_parse_are_not_stored() {
+    let world = World::new();
+    for (rules, says) in [
+        (r#"path "a" { capabilities = ["raed"] }"#, "raed"),
+        (r#"path "a" { capabilities = ["read" }"#, ""),
+        (r#"path "a" { mfa_methods = ["x"] }"#, "mfa_methods"),
+        (r#"paht "a" { capabilities = ["read"] }"#, "paht"),
+        (r#"path "a+*" { capabilities = ["read"] }"#, "a+*"),
+        (r#"{"path": {"a": {"capabilities": "#, ""),
+    ] {
+        let refused = world.root.write("sys/policies/acl/bad", &json!({ "policy": rules })).expect(400);
+        assert!(refused.errors().contains(says), "{rules}: {}", refused.errors());
+        world.root.read("sys/policies/acl/bad").expect(404);
+    }
+}

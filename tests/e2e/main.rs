@@ -1,0 +1,17 @@
+//! End to end: the built server, a real PostgreSQL, and what each of them shows to the outside.
+//!
+//! One binary, one module an area. Every test has servers of its own, so that "no user is left" can be
+//! asked of the whole database.
+
+mod bad_input;
+mod command_line;
+mod credential_life;
+mod endpoints;
+mod hostile_names;
+mod processes;
+mod readme;
+mod refusals;
+mod secrecy;
+mod targets;
+mod tokens;
+mod world;

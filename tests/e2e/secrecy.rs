@@ -1,0 +1,139 @@
+//! No secret in an answer, a log, or a file: not the root password, however hard it is to quote, and not a
+//! credential after its one answer.
+
+use crate::world::{World, with};
+use bulkhead_tests::leaks::{self, CANARY};
+use bulkhead_tests::{Postgres, wait};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A world whose root password is the canary, connected.
+fn world() -> World {
+    let world = World::of(Postgres::start_with(CANARY, &[]));
+    world.connect("demo");
+    world.role("reader", json!({ "default_ttl": "1h" }));
+    world
+}
+
+#[test]
+fn a_root_password_full_of_quotes_works_and_shows_nowhere() {
+    let world = world();
+    let credential = world.credential("reader");
+    world.root.read("database/config/demo").expect(200);
+    world.root.write("database/reset/demo", &json!({})).expect(204);
+    world.root.write("sys/leases/renew", &json!({ "lease_id": credential.lease })).expect(200);
+    world.revoke(&credential.lease);
+    world.bulkhead.assert_silent(CANARY);
+}
+
+#[test]
+fn every_shape_of_connection_url_hides_the_password_it_holds() {
+    let world = world();
+    let encoded: String = CANARY.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let quoted = CANARY.replace('\\', r"\\").replace('\'', r"\'");
+    let port = world.postgres.port;
+    for url in [
+        format!("postgresql://bulkhead:{encoded}@127.0.0.1:{port}/demo?sslmode=disable"),
+        format!("postgres://bulkhead:{encoded}@localhost:{port}/demo?sslmode=disable"),
+        format!("postgresql://127.0.0.1:{port}/demo?user=bulkhead&password={encoded}&sslmode=disable"),
+        format!("host=127.0.0.1 port={port} dbname=demo user=bulkhead password='{quoted}' sslmode=disable"),
+        format!("user = bulkhead password = '{quoted}' host=127.0.0.1 port={port} dbname=demo sslmode=disable"),
+    ] {
+        let connection = json!({
+            "plugin_name": "postgresql-database-plugin",
+            "connection_url": url,
+            "allowed_roles": "*",
+        });
+        let written = world.root.write("database/config/inline", &connection);
+        assert!(written.status < 300, "{}: {written:?}", url.split("password").next().unwrap_or_default());
+        let shown = world.root.read("database/config/inline").expect(200).body.to_string();
+        assert!(!shown.to_lowercase().contains(&encoded.to_lowercase()), "{shown}");
+        leaks::assert_silent("the connection as read", &shown, CANARY);
+        world.role("inline", json!({ "db_name": "inline" }));
+        world.credential("inline");
+    }
+    world.bulkhead.assert_silent(CANARY);
+}
+
+#[test]
+fn a_refusal_never_shows_what_it_was_given_to_keep() {
+    let world = world();
+    let shapes: [Value; 6] = [
+        json!({ "connection_url": format!("postgresql://bulkhead:{CANARY}@[broken/demo") }),
+        json!({ "connection_url": format!("host=/tmp password='{CANARY}") }),
+        json!({ "connection_url": format!("mysql://root:{CANARY}@127.0.0.1/x") }),
+        json!({ "username": "somebody-else" }),
+        json!({ "plugin_name": "none-such" }),
+        json!({ "password": [CANARY] }),
+    ];
+    for shape in shapes {
+        let refused = world.root.write("database/config/bad", &with(world.connection(), shape));
+        assert_eq!(refused.status, 400, "{refused:?}");
+    }
+    world.root.send("POST", "database/config/bad", format!("{{\"password\": \"{CANARY}").as_bytes()).expect(400);
+    world.bulkhead.assert_silent(CANARY);
+}
+
+#[test]
+fn a_statement_that_fails_beside_a_password_tells_its_code_only() {
+    let world = world();
+    for (name, statement) in [
+        ("position", "CREATE ROLE \"{{name}}\" '{{password}}'"),
+        ("option", "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \"{{password}}\""),
+        ("cast", "SELECT CAST('{{password}}' AS int)"),
+        ("raise", "DO $x$ BEGIN RAISE EXCEPTION 'it is %', '{{password}}'; END $x$"),
+        ("column", "SELECT \"{{password}}\""),
+    ] {
+        world.role(name, json!({ "creation_statements": [statement] }));
+        let refused = world.root.read(&format!("database/creds/{name}")).expect(400);
+        let errors = refused.errors();
+        let shows_password = errors
+            .split(|c: char| c != '-' && !c.is_ascii_alphanumeric())
+            .any(|word| word.len() == 20 && word.contains('-') && word.chars().any(char::is_uppercase));
+        assert!(!shows_password, "{name}: {errors}");
+        assert!(!errors.contains("it is "), "{name} repeats the database's own text: {errors}");
+        assert_eq!(world.postgres.users(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_credential_is_shown_once_and_kept_nowhere() {
+    let world = world();
+    let credential = world.credential("reader");
+    world.root.write("sys/leases/lookup", &json!({ "lease_id": credential.lease })).expect(200);
+    world.root.write("sys/leases/renew", &json!({ "lease_id": credential.lease })).expect(200);
+    world.root.read("database/roles/reader").expect(200);
+    assert!(!world.bulkhead.printed().contains(&credential.password));
+    leaks::assert_sealed(world.bulkhead.data(), &credential.password);
+    leaks::assert_sealed(world.bulkhead.data(), &credential.username);
+    leaks::assert_sealed(world.bulkhead.data(), "CREATE ROLE");
+    world.revoke(&credential.lease);
+    leaks::assert_sealed(world.bulkhead.data(), &credential.password);
+}
+
+#[test]
+fn with_scram_the_database_never_sees_the_password() {
+    let world =
+        World::of(Postgres::start_with(CANARY, &["-c", "log_statement=all", "-c", "log_min_duration_statement=0"]));
+    let connection = with(world.connection(), json!({ "password_authentication": "scram-sha-256" }));
+    assert!(world.root.write("database/config/demo", &connection).status < 300);
+    world.role("reader", json!({ "default_ttl": "1h" }));
+    let credential = world.credential("reader");
+    let read = world.postgres.login(&credential.username, &credential.password, "SELECT count(*) FROM orders");
+    assert_eq!(read.as_deref(), Ok("2"));
+    wait::until_true("the server has logged the statement", Duration::from_secs(5), || {
+        world.postgres.log().contains(&credential.username)
+    });
+    assert!(world.postgres.log().contains("SCRAM-SHA-256$"));
+    assert!(!world.postgres.log().contains(&credential.password));
+}
+
+#[test]
+fn the_data_folder_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = world();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o077;
+    for file in bulkhead_tests::paths::files_below(world.bulkhead.data()) {
+        assert_eq!(mode(&file), 0, "{} is open to others", file.display());
+    }
+}

@@ -1,0 +1,165 @@
+//! A database that is down, slow, or says no: a clear answer in time, and nothing left behind.
+
+use crate::world::{World, with};
+use bulkhead_tests::wait::until_true;
+use serde_json::json;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+/// On top of a connection's own timeout: the rest of the request, on a busy machine.
+const SLACK: Duration = Duration::from_secs(3);
+
+#[test]
+fn a_connection_to_a_database_that_is_down_is_502_and_not_stored() {
+    let world = World::empty();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let closed = listener.local_addr().expect("its address").port();
+    drop(listener);
+    let url = format!("postgresql://{{{{username}}}}:{{{{password}}}}@127.0.0.1:{closed}/demo?sslmode=disable");
+    let connection = with(world.connection(), json!({ "connection_url": url, "connect_timeout": "2s" }));
+    let start = Instant::now();
+    let refused = world.root.write("database/config/demo", &connection).expect(502);
+    assert!(start.elapsed() < Duration::from_secs(2) + SLACK, "{:?}", start.elapsed());
+    assert!(refused.errors().contains("demo"), "{}", refused.errors());
+    world.root.read("database/config/demo").expect(404);
+    let unverified = with(connection, json!({ "verify_connection": false }));
+    assert!(world.root.write("database/config/demo", &unverified).status < 300, "unverified, it may be written");
+    world.role("reader", json!({}));
+    world.root.read("database/creds/reader").expect(502);
+}
+
+#[test]
+fn a_database_that_went_down_is_502_for_every_use_of_it() {
+    let mut world = World::new();
+    let lease = world.credential("reader").lease;
+    world.postgres.stop();
+    world.root.read("database/creds/reader").expect(502);
+    world.root.write("database/reset/demo", &json!({})).expect(502);
+    world.root.write("sys/leases/renew", &json!({ "lease_id": lease })).expect(502);
+    world.root.write("sys/leases/revoke", &json!({ "lease_id": lease })).expect(502);
+    let kept = world.root.write("sys/leases/lookup", &json!({ "lease_id": lease })).expect(200);
+    assert_eq!(kept.body["data"]["irrevocable"], false, "a database that is down is tried again, for ever");
+}
+
+#[test]
+fn a_database_that_does_not_answer_is_502_within_the_connections_timeout() {
+    let world = World::empty();
+    let connection = with(world.connection(), json!({ "connect_timeout": "1s", "verify_connection": false }));
+    assert!(world.root.write("database/config/demo", &connection).status < 300);
+    world.role("reader", json!({}));
+    let paused = world.postgres.pause();
+    let start = Instant::now();
+    world.root.read("database/creds/reader").expect(502);
+    assert!(start.elapsed() < Duration::from_secs(1) + SLACK, "{:?}", start.elapsed());
+    let start = Instant::now();
+    world.root.write("database/config/other", &with(connection, json!({ "verify_connection": true }))).expect(502);
+    assert!(start.elapsed() < Duration::from_secs(1) + SLACK, "{:?}", start.elapsed());
+    world.root.read("database/config/other").expect(404);
+    drop(paused);
+    world.credential("reader");
+}
+
+#[test]
+fn a_database_that_stops_answering_in_mid_session_leaves_no_user_once_it_goes_on() {
+    let world = World::empty();
+    let connection = with(world.connection(), json!({ "connect_timeout": "1s" }));
+    assert!(world.root.write("database/config/demo", &connection).status < 300);
+    world.role("reader", json!({}));
+    let before = world.credential("reader");
+    let paused = world.postgres.pause();
+    let start = Instant::now();
+    let answer = world.root.read("database/creds/reader").expect(502);
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}: {:?}", start.elapsed(), answer.body);
+    drop(paused);
+    let only = vec![before.username];
+    until_true("the user of the failed request is undone", Duration::from_secs(60), || world.postgres.users() == only);
+    world.credential("reader");
+}
+
+#[test]
+fn one_database_that_hangs_holds_up_no_other() {
+    let world = World::new();
+    let other = World::empty();
+    let elsewhere = with(other.connection(), json!({ "connect_timeout": "5s", "verify_connection": false }));
+    assert!(world.root.write("database/config/slow", &elsewhere).status < 300);
+    world.role("slow", json!({ "db_name": "slow" }));
+    let _paused = other.postgres.pause();
+    std::thread::scope(|scope| {
+        let waiting: Vec<_> = (0..8).map(|_| scope.spawn(|| world.root.read("database/creds/slow").status)).collect();
+        let start = Instant::now();
+        world.credential("reader");
+        assert!(start.elapsed() < SLACK, "{:?} beside a database that hangs", start.elapsed());
+        for caller in waiting {
+            assert_eq!(caller.join().expect("a caller does not panic"), 502);
+        }
+    });
+}
+
+#[test]
+fn a_wrong_root_password_is_400_and_names_the_connection() {
+    let world = World::empty();
+    let connection = with(world.connection(), json!({ "password": "~Wr0ng#Pa$$w0rd^" }));
+    let refused = world.root.write("database/config/demo", &connection).expect(400);
+    for word in ["demo", "28P01"] {
+        assert!(refused.errors().contains(word), "{} lacks {word}", refused.errors());
+    }
+    world.root.read("database/config/demo").expect(404);
+    world.bulkhead.assert_silent("~Wr0ng#Pa$$w0rd^");
+}
+
+#[test]
+fn a_root_password_that_changed_behind_our_back_is_400_and_leaves_nothing() {
+    let world = World::new();
+    world.postgres.query("CREATE ROLE bystander SUPERUSER LOGIN PASSWORD 'p'; ALTER ROLE bulkhead PASSWORD 'changed'");
+    assert!(world.root.write("database/reset/demo", &json!({})).status == 400, "a reset logs in anew");
+    let refused = world.root.read("database/creds/reader").expect(400);
+    assert!(refused.errors().contains("demo"), "{}", refused.errors());
+    let users = world.postgres.login("bystander", "p", "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'v-%'");
+    assert_eq!(users.as_deref(), Ok("0"));
+}
+
+#[test]
+fn a_session_that_the_database_cut_is_opened_again() {
+    let world = World::new();
+    world.credential("reader");
+    let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename = 'bulkhead'";
+    assert_ne!(world.postgres.query(cut), "0", "the pool had a session to cut");
+    world.credential("reader");
+}
+
+#[test]
+fn sessions_stay_within_the_connections_limit() {
+    let world = World::empty();
+    let connection = with(world.connection(), json!({ "max_open_connections": 2 }));
+    assert!(world.root.write("database/config/demo", &connection).status < 300);
+    world.role("reader", json!({}));
+    std::thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| world.root.read("database/creds/reader").expect(200));
+        }
+    });
+    for _ in 0..5 {
+        world.root.write("database/reset/demo", &json!({})).expect(204);
+        assert!(world.root.write("database/config/demo", &json!({ "allowed_roles": "*" })).status < 300);
+    }
+    let open = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'bulkhead' AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
+    until_true("retired pools close", Duration::from_secs(10), || {
+        world.postgres.query(open).parse::<u32>().expect("a number") <= 2
+    });
+}
+
+#[test]
+fn a_removed_connection_says_what_still_needs_it() {
+    let world = World::new();
+    let credential = world.credential("reader");
+    let removed = world.root.delete("database/config/demo").expect(200);
+    assert!(removed.warnings().contains('1'), "{}", removed.warnings());
+    let asked = json!({ "lease_id": credential.lease });
+    let refused = world.root.write("sys/leases/revoke", &asked);
+    assert_eq!(refused.status, 404, "{refused:?}");
+    assert!(refused.errors().contains("config/demo"), "{}", refused.errors());
+    world.root.write("sys/leases/lookup", &asked).expect(200);
+    world.connect("demo");
+    world.revoke(&credential.lease);
+    assert!(!world.postgres.has_user(&credential.username));
+}

@@ -1,0 +1,119 @@
+//! Child tokens: what they may be given, how long they live, and how they end.
+
+use crate::world::World;
+use bulkhead_tests::wait::until_true;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const MAKER: &str = r#"path "auth/token/create" { capabilities = ["update"] }
+                       path "auth/token/lookup-self" { capabilities = ["read"] }"#;
+
+#[test]
+fn a_child_cannot_be_given_more_than_its_parent_has() {
+    let world = World::empty();
+    let maker = world.client_with("maker", MAKER);
+    world
+        .root
+        .write("sys/policies/acl/more", &json!({ "policy": r#"path "*" { capabilities = ["read"] }"# }))
+        .expect(204);
+    for policies in [json!(["more"]), json!(["maker", "more"]), json!(["root"])] {
+        maker.write("auth/token/create", &json!({ "policies": policies })).expect(400);
+    }
+    let child = maker.write("auth/token/create", &json!({ "policies": ["maker"] })).expect(200);
+    assert_eq!(child.body["auth"]["policies"], json!(["maker"]));
+    let inherited = maker.write("auth/token/create", &json!({})).expect(200);
+    assert_eq!(inherited.body["auth"]["policies"], json!(["maker"]));
+}
+
+#[test]
+fn a_tokens_own_lookup_tells_its_policies_and_what_is_left_of_its_life() {
+    let world = World::empty();
+    let asked =
+        json!({ "policies": ["none-yet"], "ttl": "30m", "display_name": "Łukasz; drop", "meta": { "team": "db" } });
+    let made = world.root.write("auth/token/create", &asked).expect(200);
+    let client = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let seen = client.read("auth/token/lookup-self").expect(200);
+    assert_eq!(seen.body["data"]["policies"], json!(["default", "none-yet"]));
+    assert_eq!(seen.body["data"]["meta"], json!({ "team": "db" }));
+    let name = seen.text("display_name");
+    assert!(name.starts_with("token-") && name.chars().all(|c| c == '-' || c.is_ascii_alphanumeric()), "{name}");
+    let left = seen.body["data"]["ttl"].as_u64().expect("seconds");
+    assert!((1700..=1800).contains(&left), "{left}");
+    assert!(made.warnings().contains("none-yet"), "a policy that does not exist is worth a warning");
+}
+
+#[test]
+fn an_expired_token_is_refused_and_its_children_with_it() {
+    let world = World::empty();
+    world.root.write("sys/policies/acl/maker", &json!({ "policy": MAKER })).expect(204);
+    let made = world.root.write("auth/token/create", &json!({ "policies": ["maker"], "ttl": "2s" })).expect(200);
+    let parent = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let made = parent.write("auth/token/create", &json!({ "policies": ["maker"], "ttl": "1h" })).expect(200);
+    let child = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    child.read("auth/token/lookup-self").expect(200);
+    let limit = Duration::from_secs(4);
+    until_true("the parent ends", limit, || parent.read("auth/token/lookup-self").status == 403);
+    until_true("the child ends with it", limit, || child.read("auth/token/lookup-self").status == 403);
+}
+
+#[test]
+fn a_revoked_token_takes_its_children_along() {
+    let world = World::empty();
+    let maker = world.client_with("maker", MAKER);
+    let made = maker.write("auth/token/create", &json!({ "policies": ["maker"] })).expect(200);
+    let child = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let parent = maker.read("auth/token/lookup-self").expect(200).text("id").to_owned();
+    world.root.write("auth/token/revoke", &json!({ "token": parent })).expect(204);
+    maker.read("auth/token/lookup-self").expect(403);
+    until_true("the child ends with it", Duration::from_secs(2), || child.read("auth/token/lookup-self").status == 403);
+}
+
+#[test]
+fn a_restriction_that_this_version_lacks_is_refused_and_not_ignored() {
+    let world = World::empty();
+    for restriction in [
+        json!({ "num_uses": 2 }),
+        json!({ "period": "1h" }),
+        json!({ "type": "batch" }),
+        json!({ "bound_cidrs": "192.0.2.0/24" }),
+    ] {
+        let name = restriction.as_object().and_then(|one| one.keys().next()).expect("one restriction");
+        let answer = world.root.write("auth/token/create", &restriction);
+        assert!(answer.status == 400 && answer.errors().contains(name), "{name}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_token_with_an_explicit_maximum_is_not_renewed_past_it() {
+    let world = World::empty();
+    let asked = json!({ "ttl": "1m", "explicit_max_ttl": "5m" });
+    let made = world.root.write("auth/token/create", &asked).expect(200);
+    let client = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let renewed = client.write("auth/token/renew-self", &json!({ "increment": "1h" })).expect(200);
+    let seconds = renewed.body["auth"]["lease_duration"].as_u64().expect("seconds");
+    assert!((290..=300).contains(&seconds), "{seconds} s with a maximum of five minutes");
+}
+
+#[test]
+fn tokens_survive_a_restart_and_are_nowhere_in_the_clear() {
+    let mut world = World::empty();
+    let made = world.root.write("auth/token/create", &json!({ "ttl": "1h" })).expect(200);
+    let token = made.body["auth"]["client_token"].as_str().expect("a token is text").to_owned();
+    assert!(token.starts_with("bhs."), "service tokens bear the prefix that scanners look for");
+    world.bulkhead.kill();
+    bulkhead_tests::leaks::assert_sealed(world.bulkhead.data(), &token);
+    assert!(!world.bulkhead.printed().contains(&token));
+    world.bulkhead.start_again();
+    world.bulkhead.client(Some(&token)).read("auth/token/lookup-self").expect(200);
+}
+
+#[test]
+fn renewal_asks_for_seconds_from_now() {
+    let world = World::empty();
+    let made = world.root.write("auth/token/create", &json!({ "ttl": "1m" })).expect(200);
+    assert_eq!(made.body["auth"]["renewable"], true);
+    assert_eq!(made.body["data"], Value::Null);
+    let client = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let renewed = client.write("auth/token/renew-self", &json!({ "increment": 600 })).expect(200);
+    assert_eq!(renewed.body["auth"]["lease_duration"], 600);
+}

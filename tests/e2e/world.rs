@@ -1,0 +1,138 @@
+//! One server with one database: the stage of nearly every test.
+
+use bulkhead_tests::{Answer, Bulkhead, Client, Postgres};
+use serde_json::{Value, json};
+
+/// Creates a user that may log in until the lease's end and reads what `readers` may read.
+pub const CREATION: &str =
+    r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}' IN ROLE readers"#;
+
+/// A server and a database. The server is declared first, because it is to end first.
+pub struct World {
+    pub bulkhead: Bulkhead,
+    pub postgres: Postgres,
+    pub root: Client,
+}
+
+/// What `creds` gave.
+#[derive(Clone, Debug)]
+pub struct Credential {
+    pub username: String,
+    pub password: String,
+    pub lease: String,
+    pub seconds: u64,
+}
+
+impl World {
+    /// With nothing configured.
+    pub fn empty() -> Self {
+        Self::of(Postgres::start())
+    }
+
+    /// With that database, and nothing configured.
+    pub fn of(postgres: Postgres) -> Self {
+        let bulkhead = Bulkhead::start();
+        let root = bulkhead.root();
+        Self { bulkhead, postgres, root }
+    }
+
+    /// With the connection `demo`, and the role `reader` whose leases last an hour.
+    pub fn new() -> Self {
+        let world = Self::empty();
+        world.connect("demo");
+        world.role("reader", json!({ "default_ttl": "1h", "max_ttl": "4h" }));
+        world
+    }
+
+    /// What a connection to this database is configured with.
+    pub fn connection(&self) -> Value {
+        json!({
+            "plugin_name": "postgresql-database-plugin",
+            "allowed_roles": "*",
+            "connection_url": self.postgres.url(),
+            "username": "bulkhead",
+            "password": self.postgres.password,
+        })
+    }
+
+    /// Configures the connection `name`.
+    #[track_caller]
+    pub fn connect(&self, name: &str) -> Answer {
+        let answer = self.root.write(&format!("database/config/{name}"), &self.connection());
+        assert!(answer.status < 300, "{answer:?}");
+        answer
+    }
+
+    /// Writes the role `name` on the connection `demo`; `fields` come on top of the usual ones.
+    #[track_caller]
+    pub fn role(&self, name: &str, fields: Value) -> Answer {
+        let usual = json!({ "db_name": "demo", "creation_statements": [CREATION] });
+        let answer = self.root.write(&format!("database/roles/{name}"), &with(usual, fields));
+        assert!(answer.status < 300, "{answer:?}");
+        answer
+    }
+
+    /// Asks for a credential, which must be given and must be there.
+    #[track_caller]
+    pub fn credential(&self, role: &str) -> Credential {
+        self.credential_for(&self.root, role)
+    }
+
+    /// As [`World::credential`], asked with another token.
+    #[track_caller]
+    pub fn credential_for(&self, client: &Client, role: &str) -> Credential {
+        let answer = client.read(&format!("database/creds/{role}")).expect(200);
+        let credential = Credential {
+            username: answer.text("username").to_owned(),
+            password: answer.text("password").to_owned(),
+            lease: answer.lease().to_owned(),
+            seconds: answer.body["lease_duration"].as_u64().expect("a lease has a duration"),
+        };
+        assert!(self.postgres.has_user(&credential.username), "{} is not in the database", credential.username);
+        credential
+    }
+
+    /// A client whose token has the policy `rules`, and nothing else, not even the default policy.
+    #[track_caller]
+    pub fn client_with(&self, policy: &str, rules: &str) -> Client {
+        self.root.write(&format!("sys/policies/acl/{policy}"), &json!({ "policy": rules })).expect(204);
+        let asked = json!({ "policies": [policy], "no_default_policy": true, "ttl": "1h" });
+        let answer = self.root.write("auth/token/create", &asked).expect(200);
+        self.bulkhead.client(answer.body["auth"]["client_token"].as_str())
+    }
+
+    /// A client whose token may do something, and nothing of what the tests ask.
+    #[track_caller]
+    pub fn weak(&self) -> Client {
+        self.client_with("weak", r#"path "database/config/of-another-team" { capabilities = ["read"] }"#)
+    }
+
+    /// Revokes the lease, which must work.
+    #[track_caller]
+    pub fn revoke(&self, lease: &str) {
+        self.root.write("sys/leases/revoke", &json!({ "lease_id": lease })).expect(204);
+    }
+
+    /// All that is configured, to be compared with what it was before.
+    #[track_caller]
+    pub fn configured(&self) -> Value {
+        let everything = ["config", "roles"].map(|kind| {
+            let names = self.root.list(&format!("database/{kind}")).body["data"]["keys"].clone();
+            let read = |name: &Value| {
+                let path = format!("database/{kind}/{}", name.as_str().expect("a name is text"));
+                (path.clone(), self.root.read(&path).expect(200).body["data"].clone())
+            };
+            names.as_array().into_iter().flatten().map(read).collect::<serde_json::Map<_, _>>()
+        });
+        json!(everything)
+    }
+}
+
+/// `base` with the members of `more` on top.
+pub fn with(mut base: Value, more: Value) -> Value {
+    let target = base.as_object_mut().expect("an object");
+    if let Value::Object(more) = more {
+        target.extend(more);
+    }
+    base
+}

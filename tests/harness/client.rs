@@ -1,0 +1,199 @@
+//! An HTTP client that checks of every answer what must hold of every answer.
+//!
+//! Status, headers, and the keys of the envelope are part of the contract (`spec/core.md` §1.4): an answer
+//! with a key that nobody agreed on, or with one missing, fails the test that asked, whatever it asked for.
+
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use ureq::Agent;
+use ureq::http::{HeaderMap, Request};
+
+/// Longer than the server's own deadline for a call, so that a hanging server is the server's failure.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The keys of every success, all of them always there.
+const ENVELOPE: [&str; 9] =
+    ["request_id", "lease_id", "renewable", "lease_duration", "data", "wrap_info", "warnings", "auth", "mount_type"];
+
+/// Paths that answer without an envelope.
+const BARE: [&str; 2] = ["sys/health", "sys/seal-status"];
+
+/// Beginnings of paths whose `data` is written a second time beside the envelope's keys.
+const COPIED: [&str; 4] = ["sys/mounts", "sys/policy", "sys/policies/acl", "sys/capabilities-self"];
+
+/// Statuses that a client of this contract can handle. Never 500: that is always a fault of ours.
+const STATUSES: [u16; 13] = [200, 204, 400, 403, 404, 405, 412, 413, 415, 429, 431, 502, 503];
+
+/// The text of every answer that a server gave, but for those that were asked for a secret.
+#[derive(Clone, Default)]
+pub struct Answers(Arc<Mutex<String>>);
+
+impl Answers {
+    /// All of them.
+    pub fn all(&self) -> String {
+        self.0.lock().expect("no thread panicked with the answers").clone()
+    }
+
+    fn add(&self, text: &str) {
+        let mut all = self.0.lock().expect("no thread panicked with the answers");
+        all.push_str(text);
+        all.push('\n');
+    }
+}
+
+/// Speaks with one token, or with none.
+#[derive(Clone)]
+pub struct Client {
+    agent: Agent,
+    url: String,
+    token: Option<String>,
+    answers: Answers,
+}
+
+/// One answer, already checked for what holds of every answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// `GET database/creds/reader`, for messages.
+    pub asked: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// The body, or null where there is none.
+    pub body: Value,
+}
+
+impl Client {
+    pub(crate) fn new(url: &str, token: Option<&str>, answers: Answers) -> Self {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .allow_non_standard_methods(true)
+            .max_redirects(0)
+            .proxy(None)
+            .timeout_global(Some(PATIENCE));
+        Self { agent: config.build().into(), url: url.to_owned(), token: token.map(str::to_owned), answers }
+    }
+
+    /// GET. The answer may show a secret, so that it is kept out of the collected answers on success.
+    #[track_caller]
+    pub fn read(&self, path: &str) -> Answer {
+        self.send("GET", path, b"")
+    }
+
+    /// POST of an object.
+    #[track_caller]
+    pub fn write(&self, path: &str, body: &Value) -> Answer {
+        self.send("POST", path, body.to_string().as_bytes())
+    }
+
+    /// LIST.
+    #[track_caller]
+    pub fn list(&self, path: &str) -> Answer {
+        self.send("LIST", path, b"")
+    }
+
+    /// DELETE.
+    #[track_caller]
+    pub fn delete(&self, path: &str) -> Answer {
+        self.send("DELETE", path, b"")
+    }
+
+    /// Anything, with a body that need not be JSON.
+    ///
+    /// # Panics
+    /// When no answer comes, or when the answer is not like one of ours.
+    #[track_caller]
+    pub fn send(&self, method: &str, path: &str, body: &[u8]) -> Answer {
+        let asked = format!("{method} {path}");
+        let mut request = Request::builder().method(method).uri(format!("{}/v1/{path}", self.url));
+        if let Some(token) = &self.token {
+            request = request.header("X-Vault-Token", token);
+        }
+        let answered = if body.is_empty() {
+            self.agent.run(request.body(()).expect("a request can be built"))
+        } else {
+            self.agent.run(request.body(body).expect("a request can be built"))
+        };
+        let mut answered = answered.unwrap_or_else(|error| panic!("{asked}: no answer: {error}"));
+        let text = answered.body_mut().read_to_string().expect("an answer is text");
+        let answer = checked(asked, answered.status().as_u16(), answered.headers(), &text);
+        if !path.contains("/creds/") || answer.status != 200 {
+            self.answers.add(&text);
+        }
+        answer
+    }
+}
+
+impl Answer {
+    /// Itself, when it has that status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{} answered {}: {}", self.asked, self.status, self.body);
+        self
+    }
+
+    /// A member of `data` as text; `""` when it is not there.
+    pub fn text(&self, name: &str) -> &str {
+        self.body["data"][name].as_str().unwrap_or_default()
+    }
+
+    /// The lease id.
+    pub fn lease(&self) -> &str {
+        self.body["lease_id"].as_str().unwrap_or_default()
+    }
+
+    /// All errors in one text.
+    pub fn errors(&self) -> String {
+        joined(&self.body["errors"])
+    }
+
+    /// All warnings in one text.
+    pub fn warnings(&self) -> String {
+        joined(&self.body["warnings"])
+    }
+}
+
+fn joined(list: &Value) -> String {
+    let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// The answer, when it is like one of ours.
+#[track_caller]
+fn checked(asked: String, status: u16, headers: &HeaderMap, text: &str) -> Answer {
+    assert!(STATUSES.contains(&status), "{asked}: status {status}: {text}");
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    assert_eq!(header("cache-control"), "no-store", "{asked}: answers must not be kept by anyone");
+    if status == 204 || asked.starts_with("HEAD ") {
+        assert_eq!(text, "", "{asked}: an answer that has no body");
+        return Answer { asked, status, body: Value::Null };
+    }
+    assert_eq!(header("content-type"), "application/json", "{asked}: clients compare the content type for equality");
+    let body: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{asked}: not JSON ({error}): {text}"));
+    let object = body.as_object().unwrap_or_else(|| panic!("{asked}: not an object: {text}"));
+    let path = asked.split_once(' ').map_or("", |(_, path)| path);
+    match status {
+        400.. => check_errors(&asked, object),
+        _ if BARE.contains(&path) => assert!(!object.contains_key("errors"), "{asked}: {text}"),
+        _ => check_envelope(&asked, path, object),
+    }
+    Answer { asked, status, body }
+}
+
+#[track_caller]
+fn check_errors(asked: &str, object: &Map<String, Value>) {
+    assert_eq!(object.keys().collect::<Vec<_>>(), ["errors"], "{asked}: keys of a refusal");
+    assert!(object["errors"].is_array(), "{asked}: errors is a list");
+}
+
+#[track_caller]
+fn check_envelope(asked: &str, path: &str, object: &Map<String, Value>) {
+    for key in ENVELOPE {
+        assert!(object.contains_key(key), "{asked}: the envelope lacks {key}: {object:?}");
+    }
+    for (key, value) in object.iter().filter(|(key, _)| !ENVELOPE.contains(&key.as_str())) {
+        let copied = COPIED.iter().any(|known| path.starts_with(known)) && object["data"][key] == *value;
+        assert!(copied, "{asked}: the envelope has a key that nobody agreed on: {key}");
+    }
+    let no_warnings = object["warnings"] == json!([]);
+    assert!(!no_warnings, "{asked}: no warnings are written as null");
+}

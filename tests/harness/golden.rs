@@ -1,0 +1,148 @@
+//! Golden answers: one file an answer, with everything that differs from run to run replaced by its shape.
+//!
+//! A value is replaced only when it has the shape it must have; a request id that is no UUID stays as it is
+//! and fails the comparison. `make golden` rewrites the files, and their difference is the API's change.
+
+use crate::client::Answer;
+use crate::paths::repository;
+use serde_json::{Value, json};
+use std::fs;
+
+/// Compares `answer` with `tests/golden/<name>.json`, or writes the file when `UPDATE_GOLDEN` is set.
+///
+/// # Panics
+/// When they differ, or when there is no such file.
+#[track_caller]
+pub fn assert_golden(name: &str, answer: &Answer) {
+    let seen =
+        json!({ "asked": steady_text(&answer.asked), "status": answer.status, "body": steady("", &answer.body) });
+    let seen = format!("{seen:#}\n");
+    let path = repository().join("tests/golden").join(format!("{name}.json"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, seen).expect("a golden file can be written");
+        return;
+    }
+    let agreed = fs::read_to_string(&path)
+        .unwrap_or_else(|_| panic!("{} is missing: run `make golden` and read what it wrote", path.display()));
+    assert!(agreed == seen, "{name} changed; if that is meant, run `make golden`.\nagreed: {agreed}\nseen: {seen}");
+}
+
+/// `value` under `key` with what varies replaced.
+fn steady(key: &str, value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), steady(key, value))).collect(),
+        Value::Array(list) => list.iter().map(|value| steady(key, value)).collect(),
+        Value::String(text) => Value::String(shape_of(key, text).unwrap_or_else(|| steady_text(text))),
+        Value::Number(number) => number.as_u64().and_then(|number| clock(key, number)).unwrap_or_else(|| value.clone()),
+        other => other.clone(),
+    }
+}
+
+/// The shape that stands for the text, when its key varies and it is well formed.
+fn shape_of(key: &str, text: &str) -> Option<String> {
+    let shape = match key {
+        "request_id" | "uuid" | "cluster_id" if is_uuid(text) => "<uuid>",
+        "client_token" | "id" if is_token(text) => "<token>",
+        "accessor" if is_word(text, 24) => "<accessor>",
+        "password" if is_generated_password(text) => "<password>",
+        "username" if is_generated_username(text) => "<username>",
+        "issue_time" | "expire_time" | "last_renewal" | "last_renewal_time" if is_time(text) => "<time>",
+        "running_sha256" if text.len() == 64 && text.chars().all(|c| c.is_ascii_hexdigit()) => "<sha256>",
+        "cluster_name" => "<cluster name>",
+        _ => return None,
+    };
+    Some(shape.to_owned())
+}
+
+/// Text in which lease ids, mount accessors and ports, which stand inside other text, are replaced.
+fn steady_text(text: &str) -> String {
+    let pieces = text.split('/').map(|piece| if is_word(piece, 24) { "<id>" } else { piece });
+    let text = pieces.collect::<Vec<_>>().join("/");
+    if let Some(("database", id)) = text.split_once('_')
+        && id.len() == 8
+        && id.chars().all(|c| c.is_ascii_hexdigit())
+    {
+        return "database_<8 hex>".to_owned();
+    }
+    let Some((before, after)) = text.split_once("127.0.0.1:") else { return text };
+    let digits = after.chars().take_while(char::is_ascii_digit).count();
+    format!("{before}127.0.0.1:<port>{}", &after[digits..])
+}
+
+/// The shape of a number that is a time, or runs with it.
+fn clock(key: &str, number: u64) -> Option<Value> {
+    let is_now = (1_700_000_000..10_000_000_000).contains(&number);
+    let shape = match key {
+        "creation_time" | "server_time_utc" | "last_renewal" if is_now => "<seconds since 1970>",
+        "ttl" | "lease_duration" | "creation_ttl" if number > 0 => return Some(json!(rounded(number))),
+        _ => return None,
+    };
+    Some(json!(shape))
+}
+
+/// A remaining lifetime that has lost a few seconds on the way counts as whole.
+fn rounded(seconds: u64) -> u64 {
+    seconds.next_multiple_of(60)
+}
+
+fn is_uuid(text: &str) -> bool {
+    let parts: Vec<usize> = text.split('-').map(str::len).collect();
+    parts == [8, 4, 4, 4, 12] && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+}
+
+fn is_token(text: &str) -> bool {
+    text.strip_prefix("bhs.").is_some_and(|rest| rest.len() >= 24)
+}
+
+fn is_word(text: &str, length: usize) -> bool {
+    text.len() == length && text.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+fn is_generated_password(text: &str) -> bool {
+    let has = |kind: fn(&char) -> bool| text.chars().any(|c| kind(&c));
+    text.len() == 20
+        && text.chars().all(|c| c == '-' || c.is_ascii_alphanumeric())
+        && has(char::is_ascii_uppercase)
+        && has(char::is_ascii_lowercase)
+        && has(char::is_ascii_digit)
+        && text.contains('-')
+}
+
+fn is_generated_username(text: &str) -> bool {
+    let mut parts = text.rsplit('-');
+    let time = parts.next().unwrap_or_default();
+    let random = parts.next().unwrap_or_default();
+    text.starts_with("v-") && is_word(random, 20) && time.len() == 10 && time.chars().all(|c| c.is_ascii_digit())
+}
+
+/// `2026-11-01T12:00:00Z`, with or without a fraction.
+fn is_time(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() >= 20 && bytes[4] == b'-' && bytes[10] == b'T' && bytes[13] == b':' && text.ends_with('Z')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_varies_is_replaced_by_its_shape() {
+        let body = json!({
+            "request_id": "018f2c6e-77ab-4c11-9a6b-0123456789ab",
+            "lease_id": "database/creds/reader/AbCdEfGhIjKlMnOpQrStUvWx",
+            "lease_duration": 3597,
+            "data": { "username": "v-root-reader-AbCdEfGhIjKlMnOpQrSt-1790000000", "password": "aB3-aB3-aB3-aB3-aB3-" },
+        });
+        let seen = steady("", &body);
+        assert_eq!(seen["request_id"], "<uuid>");
+        assert_eq!(seen["lease_id"], "database/creds/reader/<id>");
+        assert_eq!(seen["lease_duration"], 3600);
+        assert_eq!(seen["data"], json!({ "username": "<username>", "password": "<password>" }));
+    }
+
+    #[test]
+    fn what_is_malformed_stays_and_so_fails() {
+        let body = json!({ "request_id": "not-a-uuid", "data": { "username": "root", "password": "short" } });
+        assert_eq!(steady("", &body), body);
+    }
+}

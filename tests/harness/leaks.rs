@@ -1,0 +1,60 @@
+//! Looking for secrets where none may be: answers, logs, files.
+//!
+//! A database echoes a password lower-cased and cut, so that looking for the whole is not enough: any four
+//! characters in a row, whatever their case, count as a leak. A canary is a password in which every such
+//! run holds a character that ids, names and ordinary texts do not have side by side.
+
+use crate::paths::files_below;
+use std::path::Path;
+
+/// A password that is hard to quote and easy to find: each run of four has a character of its own.
+pub const CANARY: &str = r#"~Zq'9#xW"7^kJ\4$vB%2}nR"#;
+
+/// The runs of `secret` that `text` shows, ignoring case. Empty is what one wants.
+pub fn runs_shown(text: &str, secret: &str) -> Vec<String> {
+    let text = text.to_lowercase();
+    let secret: Vec<char> = secret.to_lowercase().chars().collect();
+    secret.windows(4).map(|run| run.iter().collect::<String>()).filter(|run| text.contains(run.as_str())).collect()
+}
+
+/// Fails when `text` shows a run of `secret`; `place` says where the text is from.
+#[track_caller]
+pub fn assert_silent(place: &str, text: &str, secret: &str) {
+    let shown = runs_shown(text, secret);
+    assert!(shown.is_empty(), "{place} shows {shown:?} of a secret:\n{text}");
+}
+
+/// Fails when a file below `folder` holds `secret` as it is.
+#[track_caller]
+pub fn assert_sealed(folder: &Path, secret: &str) {
+    for file in files_below(folder) {
+        let bytes = std::fs::read(&file).expect("a file of the data folder can be read");
+        let found = bytes.windows(secret.len()).any(|run| run == secret.as_bytes());
+        assert!(!found, "{} holds a secret in the clear", file.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_and_lower_cased_echo_is_found() {
+        let echo = format!("unrecognized role option \"{}\"", CANARY[3..9].to_lowercase());
+        assert!(!runs_shown(&echo, CANARY).is_empty());
+    }
+
+    #[test]
+    fn ordinary_text_is_silent() {
+        let text = "request 018f2c6e-77ab-4c11 of v-root-reader-Zq9xW7kJ4vB2nR-1790000000 was denied";
+        assert_silent("a log line", text, CANARY);
+    }
+
+    #[test]
+    #[should_panic(expected = "holds a secret in the clear")]
+    fn a_file_with_the_secret_fails() {
+        let folder = crate::paths::Folder::new("leaks");
+        std::fs::write(folder.path().join("wal"), format!("..{CANARY}..")).expect("written");
+        assert_sealed(folder.path(), CANARY);
+    }
+}

@@ -1,0 +1,16 @@
+//! The test harness: starts the built server and real databases, and speaks to them as an operator would.
+//!
+//! It never knows the product's code: only HTTP, files that `make build` left, `psql`, and processes. What
+//! every answer must be like, whatever was asked, is checked in one place, [`client`].
+
+pub mod bulkhead;
+pub mod client;
+pub mod golden;
+pub mod leaks;
+pub mod paths;
+pub mod postgres;
+pub mod wait;
+
+pub use bulkhead::Bulkhead;
+pub use client::{Answer, Client};
+pub use postgres::Postgres;

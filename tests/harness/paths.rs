@@ -1,0 +1,75 @@
+//! Where things are: the repository, what was built, and folders that vanish with their owner.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The repository's root.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the repository").to_path_buf()
+}
+
+/// The build's folder, found from the running test so that `CARGO_TARGET_DIR` needs no second reading:
+/// `<target>/release/deps/e2e-…`.
+pub fn target() -> PathBuf {
+    let this = std::env::current_exe().expect("a running program has a path");
+    this.ancestors().nth(3).expect("cargo puts tests three folders deep").to_path_buf()
+}
+
+/// The server's binary.
+///
+/// # Panics
+/// When it was not built: a test of an older or missing binary would prove nothing.
+pub fn binary() -> PathBuf {
+    let path = target().join("release/bulkhead");
+    assert!(path.is_file(), "{} is missing: run `make build` first", path.display());
+    path
+}
+
+/// A folder of its own below the temporary one, removed with its owner.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes an empty one; `purpose` is part of its name.
+    pub fn new(purpose: &str) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self::at(std::env::temp_dir().join(format!("bulkhead-{purpose}-{}-{number}", std::process::id())))
+    }
+
+    /// Makes `path` anew.
+    pub fn at(path: PathBuf) -> Self {
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("a folder can be made");
+        Self(path)
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Every file below `folder`, in order.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut waiting = vec![folder.to_path_buf()];
+    while let Some(next) = waiting.pop() {
+        for entry in fs::read_dir(&next).expect("a folder can be read") {
+            let path = entry.expect("an entry can be read").path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}

@@ -1,0 +1,169 @@
+//! A private PostgreSQL, and what it knows of its users.
+//!
+//! `tests/servers/postgres.sh` is the one home of how a server is started and stopped. It watches its
+//! standard input, so that a test program that dies, however it dies, leaves no server behind.
+
+use crate::paths::repository;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// A password without a word in it: texts about a call are cleaned of four characters in a row of its secrets.
+const ORDINARY: &str = "Xk7-Qz2-Wv9-Jt4";
+
+/// A running server with the database `demo`, its table `orders` and the group `readers`.
+pub struct Postgres {
+    script: Child,
+    /// The port on 127.0.0.1.
+    pub port: u16,
+    /// The superuser's password; its name is `bulkhead`.
+    pub password: String,
+    pid: u32,
+    log: String,
+}
+
+impl Postgres {
+    /// Starts one whose superuser's password is no secret.
+    pub fn start() -> Self {
+        Self::start_with(ORDINARY, &[])
+    }
+
+    /// Starts one with that superuser's password and server options (`-c log_statement=all`). It does not
+    /// flush to the disk unless told to (`-c fsync=on`).
+    ///
+    /// # Panics
+    /// When PostgreSQL is not installed or does not start; `make test` installs it.
+    pub fn start_with(password: &str, options: &[&str]) -> Self {
+        let mut script = Command::new(repository().join("tests/servers/postgres.sh"))
+            .arg("--until-eof")
+            .args(["-c", "fsync=off"])
+            .args(options)
+            .env("BULKHEAD_PG_PASSWORD", password)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("postgres.sh can be started");
+        let mut line = String::new();
+        let output = script.stdout.take().expect("its output was asked for");
+        BufReader::new(output).read_line(&mut line).expect("its output can be read");
+        let word = |name: &str| {
+            let found = line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+            found.unwrap_or_else(|| panic!("postgres.sh did not get ready: {line:?}")).to_owned()
+        };
+        let number = |name: &str| word(name).parse().expect("a number");
+        Self {
+            port: u16::try_from(number("port")).expect("a port"),
+            pid: number("pid"),
+            log: word("log"),
+            password: password.to_owned(),
+            script,
+        }
+    }
+
+    /// The connection URL for Bulkhead, with placeholders for user and password.
+    pub fn url(&self) -> String {
+        format!("postgresql://{{{{username}}}}:{{{{password}}}}@127.0.0.1:{}/demo?sslmode=disable", self.port)
+    }
+
+    /// Asks as superuser; the answer is rows of `|`-separated columns.
+    ///
+    /// # Panics
+    /// When the database refuses.
+    #[track_caller]
+    pub fn query(&self, sql: &str) -> String {
+        self.login("bulkhead", &self.password, sql).unwrap_or_else(|refusal| panic!("{sql}: {refusal}"))
+    }
+
+    /// Logs in as anyone and asks. The real client, a new session.
+    ///
+    /// # Errors
+    /// What `psql` printed, when the login or the statement is refused.
+    pub fn login(&self, user: &str, password: &str, sql: &str) -> Result<String, String> {
+        let Output { status, stdout, stderr } = self.psql(user, password, sql).output().expect("psql can be started");
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
+        if status.success() { Ok(text(stdout)) } else { Err(text(stderr)) }
+    }
+
+    /// A session that stays open, asleep, until something ends it.
+    pub fn sleeper(&self, user: &str, password: &str) -> Child {
+        let child = self
+            .psql(user, password, "SELECT pg_sleep(600)")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("psql can be started");
+        let asleep = format!("SELECT count(*) FROM pg_stat_activity WHERE usename = '{user}' AND state = 'active'");
+        crate::wait::until_true("the session is open", Duration::from_secs(10), || self.query(&asleep) == "1");
+        child
+    }
+
+    /// The users that Bulkhead made, in order.
+    pub fn users(&self) -> Vec<String> {
+        let rows = self.query("SELECT rolname FROM pg_roles WHERE rolname LIKE 'v-%' ORDER BY 1");
+        rows.lines().map(str::to_owned).collect()
+    }
+
+    /// Whether the role exists.
+    pub fn has_user(&self, name: &str) -> bool {
+        self.users().iter().any(|user| user == name)
+    }
+
+    /// Everything the server logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).expect("the server's log can be read")
+    }
+
+    /// Stops all its processes where they stand until the answer is dropped: a database that is there
+    /// and does not answer.
+    pub fn pause(&self) -> Paused {
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid)).unwrap_or_default();
+        let mut processes = vec![self.pid.to_string()];
+        processes.extend(children.split_whitespace().map(str::to_owned));
+        signal("-STOP", &processes);
+        Paused(processes)
+    }
+
+    /// Ends it for good: a database that is down.
+    pub fn stop(&mut self) {
+        drop(self.script.stdin.take());
+        self.script.wait().expect("a stopped server ends");
+    }
+
+    fn psql(&self, user: &str, password: &str, sql: &str) -> Command {
+        let mut command = Command::new("psql");
+        command
+            .args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-d", "demo"])
+            .args(["-p", &self.port.to_string(), "-U", user, "-c", sql])
+            .env("PGPASSWORD", password)
+            .env("PGCONNECT_TIMEOUT", "5")
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        drop(self.script.stdin.take());
+        // nothing more can be done here, and a test that failed has said so already
+        let _ = self.script.wait();
+    }
+}
+
+/// A server that is stopped where it stands; it goes on when this is dropped.
+pub struct Paused(Vec<String>);
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        signal("-CONT", &self.0);
+    }
+}
+
+/// To all that are still there: sessions come and go, the first one is the server itself.
+fn signal(name: &str, processes: &[String]) {
+    for (index, process) in processes.iter().enumerate() {
+        let sent = Command::new("kill").args([name, process]).stderr(Stdio::null()).status();
+        let sent = sent.expect("kill can be started").success();
+        assert!(sent || index > 0, "kill {name} {process} failed: the server is gone");
+    }
+}

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Makes sure that the servers the tests talk to can be started: installs what is missing where it may.
+#
+# Exit 0: everything is here. Exit 3: something is missing and may not be installed; one line says what.
+# It never starts, stops or configures a service: the tests run private instances (see postgres.sh).
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+
+have_postgres() { "$here/postgres.sh" --where >/dev/null 2>&1; }
+
+# Runs a command as root, or says that it cannot.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+        sudo -n "$@"
+    else
+        return 1
+    fi
+}
+
+# Debian's package creates and starts a cluster of its own unless it is told beforehand not to.
+install_postgres() {
+    local folder=/etc/postgresql-common/createcluster.d
+    command -v apt-get >/dev/null || return 1
+    as_root mkdir -p "$folder" || return 1
+    echo 'create_main_cluster = false' | as_root tee "$folder/bulkhead-tests.conf" >/dev/null
+    as_root apt-get update -q >&2
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+        postgresql postgresql-client >&2
+}
+
+if ! have_postgres; then
+    echo "PostgreSQL is not installed; installing it without a cluster of its own" >&2
+    if ! install_postgres || ! have_postgres; then
+        echo "PostgreSQL is missing and could not be installed here; install the packages" \
+            "postgresql and postgresql-client (initdb, postgres, psql)" >&2
+        exit 3
+    fi
+fi

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# A private PostgreSQL: a fresh cluster in a temporary folder, on a free port of 127.0.0.1, gone at the end.
+#
+#   postgres.sh --where            prints the folder of initdb and postgres; fails when there is none
+#   postgres.sh --until-eof [OPT…] for the tests: runs until its standard input ends, OPT… go to the server
+#   postgres.sh --demo             for people: runs until Ctrl-C, and prints the README's commands to type
+#
+# Nothing of a PostgreSQL that was there before is used or touched: own folder, own port, no socket file.
+# PostgreSQL refuses to run as root, so root hands over to `postgres` or `nobody`.
+#
+# BULKHEAD_PG_PASSWORD  password of the superuser `bulkhead`   (default: hull-8241)
+# BULKHEAD_PG_PORT      port to try first, then random ones    (default: 15432 with --demo, else random)
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+
+# The caller's own PostgreSQL settings must not reach ours.
+unset "${!PG@}"
+
+binaries() {
+    local found
+    for found in "$(dirname "$(command -v postgres 2>/dev/null || echo /none/x)")" \
+        $(ls -d /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /opt/homebrew/opt/postgresql*/bin 2>/dev/null | sort -rV); do
+        if [ -x "$found/initdb" ] && [ -x "$found/postgres" ] && command -v psql >/dev/null; then
+            echo "$found"
+            return
+        fi
+    done
+    return 1
+}
+
+initialise() {
+    printf '%s\n' "$password" >password
+    if [ "$(id -u)" = 0 ]; then chown -R "$user" .; fi
+    "${as_user[@]}" "$bin/initdb" --pgdata="$folder/data" --username=bulkhead --auth=scram-sha-256 \
+        --pwfile=password --encoding=UTF8 --locale=C --no-sync >initdb.log 2>&1 ||
+        { cat initdb.log >&2; return 1; }
+}
+
+# Starts the server on port `$1`. Fails when it is taken: trying is the only test of a port without a race.
+start_on() {
+    "${as_user[@]}" "$bin/postgres" -D "$folder/data" -p "$1" -c listen_addresses=127.0.0.1 \
+        -c unix_socket_directories= -c max_connections=50 -c shared_buffers=16MB \
+        ${options[@]+"${options[@]}"} >server.log 2>&1 &
+    server=$!
+    for _ in $(seq 300); do
+        if grep -q '^ready' data/postmaster.pid 2>/dev/null; then return 0; fi
+        if ! kill -0 "$server" 2>/dev/null; then break; fi
+        sleep 0.1
+    done
+    return 1
+}
+
+start() {
+    local port
+    for port in ${BULKHEAD_PG_PORT:-} $(shuf -i 20000-32000 -n 10); do
+        if start_on "$port"; then
+            chosen=$port
+            return 0
+        fi
+        grep -q 'already in use' server.log || break
+    done
+    cat server.log >&2
+    return 1
+}
+
+# What a deployment would have: a database with a table, and a group whose members may read it.
+populate() {
+    PGPASSWORD=$password psql -X -q -v ON_ERROR_STOP=1 -h 127.0.0.1 -p "$chosen" -U bulkhead -d postgres <<'SQL'
+CREATE DATABASE demo;
+\connect demo
+CREATE TABLE orders (id int PRIMARY KEY, item text NOT NULL);
+INSERT INTO orders VALUES (1, 'rope'), (2, 'lantern');
+CREATE ROLE readers NOLOGIN;
+GRANT SELECT ON orders TO readers;
+SQL
+}
+
+stop() {
+    trap - EXIT INT TERM HUP
+    if [ -n "${server:-}" ] && kill -0 "$server" 2>/dev/null; then
+        # A paused server (SIGSTOP is how the tests make a database slow) could not hear anything else.
+        kill -CONT "$server" $(cat "/proc/$server/task/$server/children" 2>/dev/null) 2>/dev/null || true
+        kill -QUIT "$server" 2>/dev/null || true
+        wait "$server" || true
+    fi
+    cd /
+    rm -rf "$folder"
+}
+
+# The README's commands, with the port that this server got.
+commands() {
+    sed -n '/<!-- commands:begin -->/,/<!-- commands:end -->/p' "$here/../../README.md" |
+        sed -e '/^<!--/d' -e '/^```/d' -e "s/15432/$chosen/g"
+}
+
+mode=${1:-}
+shift || true
+bin=$(binaries) || { echo "no PostgreSQL here: initdb, postgres and psql are needed" >&2; exit 3; }
+options=("$@")
+password=${BULKHEAD_PG_PASSWORD:-hull-8241}
+case $mode in
+    --where) echo "$bin"; exit 0 ;;
+    --demo) BULKHEAD_PG_PORT=${BULKHEAD_PG_PORT:-15432} ;;
+    --until-eof) ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
+
+as_user=()
+if [ "$(id -u)" = 0 ]; then
+    user=postgres
+    id "$user" >/dev/null 2>&1 || user=nobody
+    as_user=(setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups)
+fi
+folder=$(mktemp -d "${TMPDIR:-/tmp}/bulkhead-postgres-XXXXXX")
+cd "$folder"
+trap stop EXIT
+trap 'exit 0' INT TERM HUP
+initialise
+start
+populate
+
+if [ "$mode" = --demo ]; then
+    printf 'PostgreSQL runs on 127.0.0.1:%s until Ctrl-C. In another terminal, type:\n\n' "$chosen"
+    commands
+    printf '\nServer log: %s\n' "$folder/server.log"
+    wait "$server"
+else
+    printf 'ready port=%s pid=%s log=%s\n' "$chosen" "$server" "$folder/server.log"
+    cat >/dev/null
+fi

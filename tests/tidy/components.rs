@@ -1,0 +1,123 @@
+//! The built components: small to start with.
+//!
+//! A fresh instance is wiped memory, so that its initial memory is what every request pays. The linker's
+//! stack setting is ignored without a word when `RUSTFLAGS` is set; this is where that shows.
+
+use bulkhead_tests::paths::target;
+use std::fs;
+
+/// Bytes of linear memory that an official component may begin with.
+const INITIAL_MEMORY: u64 = 256 * 1024;
+
+/// Bytes of a page of linear memory.
+const PAGE: u64 = 64 * 1024;
+
+const OFFICIAL: [&str; 2] = ["database", "database-postgresql"];
+
+/// Reads a wasm binary from the front.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    /// A number in LEB128.
+    fn number(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, length: u64) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(usize::try_from(length).ok()?)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    /// The next section's id and content.
+    fn section(&mut self) -> Option<(u8, &'a [u8])> {
+        let id = self.byte()?;
+        let length = self.number()?;
+        Some((id, self.take(length)?))
+    }
+}
+
+/// The initial memory of all core modules in a component or module; `None` when it is not wasm.
+fn initial_memory(binary: &[u8]) -> Option<u64> {
+    let mut reader = Reader(binary);
+    let header = reader.take(8)?;
+    let is_component = match header {
+        [0, b'a', b's', b'm', 1, 0, 0, 0] => false,
+        [0, b'a', b's', b'm', _, 0, 1, 0] => true,
+        _ => return None,
+    };
+    let mut total = 0;
+    while !reader.0.is_empty() {
+        let (id, content) = reader.section()?;
+        total += match (is_component, id) {
+            // a core module, or a component, inside a component
+            (true, 1 | 4) => initial_memory(content)?,
+            // the memories of a core module
+            (false, 5) => memories(content)?,
+            _ => 0,
+        };
+    }
+    Some(total)
+}
+
+fn memories(content: &[u8]) -> Option<u64> {
+    let mut reader = Reader(content);
+    let mut total = 0;
+    for _ in 0..reader.number()? {
+        let has_maximum = reader.byte()? & 1 == 1;
+        total += reader.number()? * PAGE;
+        if has_maximum {
+            reader.number()?;
+        }
+    }
+    Some(total)
+}
+
+#[test]
+fn official_components_begin_small() {
+    for name in OFFICIAL {
+        let path = target().join(format!("plugins/{name}.wasm"));
+        let binary = fs::read(&path).unwrap_or_else(|_| panic!("{} is missing: run `make build`", path.display()));
+        let bytes = initial_memory(&binary).unwrap_or_else(|| panic!("{} is no component", path.display()));
+        assert!(bytes > 0, "{name}: no memory was found in it");
+        let kib = bytes / 1024;
+        assert!(bytes <= INITIAL_MEMORY, "{name} begins with {kib} KiB; was it built with RUSTFLAGS set?");
+    }
+}
+
+#[test]
+fn every_official_component_is_looked_at() {
+    let mut built: Vec<String> = fs::read_dir(target().join("plugins"))
+        .expect("`make build` leaves target/plugins")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.strip_suffix(".wasm").map(str::to_owned))
+        .collect();
+    built.sort();
+    assert_eq!(built, OFFICIAL);
+}
+
+#[test]
+fn the_reader_adds_up_nested_memories() {
+    let module = [0, b'a', b's', b'm', 1, 0, 0, 0, 5, 4, 1, 1, 3, 16];
+    let mut component = vec![0, b'a', b's', b'm', 0x0d, 0, 1, 0];
+    for _ in 0..2 {
+        component.extend([1, 14]);
+        component.extend(module);
+    }
+    assert_eq!(initial_memory(&module), Some(3 * PAGE));
+    assert_eq!(initial_memory(&component), Some(6 * PAGE));
+    assert_eq!(initial_memory(&component[..30]), None);
+}

@@ -1,0 +1,152 @@
+//! Which crate may import which: the picture of `architecture.md` §1, read off the manifests.
+
+use crate::sources::{all, assert_none, rust_below};
+use bulkhead_tests::paths::repository;
+
+/// A crate of ours, and the crates of ours that it may import: those to its right, never to its left.
+const MAY_IMPORT: [(&str, &[&str]); 10] = [
+    ("host/wire", &[]),
+    ("host/store", &["wire"]),
+    ("host/sandbox", &["store", "wire"]),
+    ("host/core", &["sandbox", "store", "wire"]),
+    ("host/cli", &["wire"]),
+    ("host/server", &["core", "sandbox", "store", "cli", "wire"]),
+    ("plugins/sdk", &["wire"]),
+    ("plugins/database", &["sdk"]),
+    ("plugins/database-postgresql", &["sdk"]),
+    ("tests", &[]),
+];
+
+/// A dependency that only these may have: whoever else wants it asks them.
+const BELONGS_TO: [(&str, &[&str]); 7] = [
+    ("wasmtime", &["host/sandbox"]),
+    ("wasmtime-wasi", &["host/sandbox"]),
+    ("wit-bindgen", &["plugins/sdk"]),
+    ("sqlx", &["host/store", "host/sandbox", "tests"]),
+    ("hyper", &["host/server", "host/cli"]),
+    ("ureq", &["tests"]),
+    ("chacha20poly1305", &["host/store"]),
+];
+
+/// Names of the dependencies in a manifest, whatever they are needed for.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            inside = line.trim_end_matches(']').ends_with("dependencies");
+        } else if inside && !line.starts_with('#') {
+            let name = line.split(['.', '=', ' ']).next().unwrap_or_default();
+            found.extend((!name.is_empty()).then(|| name.to_owned()));
+        }
+    }
+    found
+}
+
+fn manifests() -> Vec<(String, String)> {
+    let manifests = all().into_iter().filter_map(|file| {
+        let folder = file.path.strip_suffix("/Cargo.toml")?.to_owned();
+        Some((folder, file.text))
+    });
+    manifests.collect()
+}
+
+#[test]
+fn a_crate_imports_only_what_is_to_its_right() {
+    let mut found = Vec::new();
+    for (folder, manifest) in manifests() {
+        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(known, _)| *known == folder) else {
+            found.push(format!("{folder} is not in the picture; say here what it may import"));
+            continue;
+        };
+        for dependency in dependencies(&manifest) {
+            if let Some(ours) = dependency.strip_prefix("bulkhead-").filter(|ours| !allowed.contains(ours)) {
+                found.push(format!("{folder} imports {ours}"));
+            }
+        }
+    }
+    assert_none(found, "hand in what is needed from above; see the picture in README.md");
+}
+
+#[test]
+fn a_dependency_stays_with_the_crate_that_knows_it() {
+    let mut found = Vec::new();
+    for (folder, manifest) in manifests() {
+        for dependency in dependencies(&manifest) {
+            let owners = BELONGS_TO.iter().find(|(name, _)| *name == dependency).map(|(_, owners)| *owners);
+            if owners.is_some_and(|owners| !owners.contains(&folder.as_str())) {
+                found.push(format!("{folder} depends on {dependency}, which belongs to {owners:?}"));
+            }
+        }
+    }
+    assert_none(found, "ask the crate that owns it");
+}
+
+#[test]
+fn every_dependency_and_its_features_are_declared_once() {
+    let mut found = Vec::new();
+    for (folder, manifest) in manifests() {
+        for line in manifest.lines().filter(|line| line.contains("version = \"") || line.contains("path = \"..")) {
+            found.push(format!("{folder}: {line}"));
+        }
+    }
+    assert_none(found, "declare it in [workspace.dependencies], or the next `-p` builds it again");
+}
+
+#[test]
+fn every_member_is_in_the_picture() {
+    let workspace = std::fs::read_to_string(repository().join("Cargo.toml")).expect("the workspace has a manifest");
+    for (folder, _) in MAY_IMPORT {
+        assert!(workspace.contains(&format!("\"{folder}\"")), "{folder} is in the picture and not in the workspace");
+    }
+    assert_eq!(manifests().len(), MAY_IMPORT.len());
+}
+
+#[test]
+fn unsafe_code_is_in_one_place() {
+    // the first loads compiled code; the second allows what the generator writes
+    let homes = ["host/sandbox/src/component.rs", "plugins/sdk/src/bindings.rs"];
+    let mut found = Vec::new();
+    for file in rust_below(&["host", "plugins"]).iter().filter(|file| !homes.contains(&file.path.as_str())) {
+        let uses = file.code().filter(|(_, line)| {
+            let mut words = line.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());
+            words.any(|word| word == "unsafe" || word == "unsafe_code")
+        });
+        found.extend(uses.map(|(number, line)| format!("{}:{number}: {}", file.path, line.trim())));
+    }
+    assert_none(found, "only host/sandbox/src/component.rs loads compiled code, and explains why it may");
+}
+
+#[test]
+fn plugins_keep_nothing_between_calls() {
+    let keeps = ["mut ", "Cell", "Mutex", "RwLock", "Atomic", "OnceLock", "LazyLock"];
+    let mut found = Vec::new();
+    for file in rust_below(&["plugins"]) {
+        for (number, line) in file.code() {
+            let item = line.trim_start().trim_start_matches("pub ").trim_start_matches("pub(crate) ");
+            let is_kept = item.starts_with("static ") && keeps.iter().any(|word| item.contains(word));
+            if is_kept || item.contains("thread_local!") {
+                found.push(format!("{}:{number}: {item}", file.path));
+            }
+        }
+    }
+    assert_none(found, "an instance may serve many calls or one: keep state in storage, never in a static");
+}
+
+#[test]
+fn bindings_are_generated_in_one_place() {
+    let makers = [
+        ("wit_bindgen", "plugins/sdk/src/bindings.rs"),
+        ("wasmtime::component::bindgen", "host/sandbox/src/bindings.rs"),
+    ];
+    let mut found = Vec::new();
+    for file in rust_below(&["host", "plugins"]) {
+        for (maker, home) in makers.iter().filter(|(_, home)| *home != file.path) {
+            let uses = file.code().filter(|(_, line)| {
+                line.contains(&format!("{maker}::generate!")) || line.contains(&format!("{maker}!"))
+            });
+            found.extend(uses.map(|(number, _)| format!("{}:{number}: {maker} belongs to {home}", file.path)));
+        }
+    }
+    assert_none(found, "use the bindings that are there");
+}
