@@ -63,7 +63,7 @@ fn has_body<'a>(mut lines: impl Iterator<Item = &'a &'a str>) -> bool {
 }
 
 fn is_function(line: &str) -> bool {
-    let words = line.trim_start().split_whitespace();
+    let words = line.split_whitespace();
     let mut words = words.skip_while(|word| {
         word.starts_with("pub") || ["const", "async", "unsafe", "extern", "\"C\"", "in"].contains(word)
     });

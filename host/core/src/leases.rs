@@ -88,6 +88,8 @@ pub(crate) struct Page<'a> {
 pub(crate) struct Reserved {
     pub(crate) tag: String,
     pub(crate) address: Address,
+    /// Its thing was certainly not made, so there is nothing to undo.
+    pub(crate) withdrawn: bool,
     record: LeaseRecord,
 }
 
@@ -130,7 +132,7 @@ pub(crate) fn reserve(
     let below = page.path.strip_prefix(page.mount.record.path.as_str()).unwrap_or(page.path);
     let address = address(page.store, Space::Reservation, &record.mount, below, &record.id);
     put(unit, &address, &record, Some(page.deadline.saturating_add(GRACE)))?;
-    Ok(Reserved { tag: record.tag.clone(), address, record })
+    Ok(Reserved { tag: record.tag.clone(), address, withdrawn: false, record })
 }
 
 fn blank(page: &Page<'_>, tag: String, lane: String, internal: String) -> Result<LeaseRecord, Failure> {
@@ -152,10 +154,13 @@ fn blank(page: &Page<'_>, tag: String, lane: String, internal: String) -> Result
     })
 }
 
-/// Makes reservations due now: their call ended without confirming them.
+/// Ends reservations whose call did not confirm them: due now, or gone where there is nothing to undo.
 pub(crate) async fn undo(store: &Arc<Store>, reserved: &[Reserved]) -> Result<(), Failure> {
-    let addresses: Vec<Address> = reserved.iter().map(|reserved| reserved.address.clone()).collect();
-    make_due(store, &addresses).await
+    let (withdrawn, unconfirmed): (Vec<_>, Vec<_>) = reserved.iter().partition(|reserved| reserved.withdrawn);
+    let mut unit = store.begin();
+    withdrawn.into_iter().for_each(|reserved| unit.delete(reserved.address.clone()));
+    let addresses: Vec<Address> = unconfirmed.into_iter().map(|reserved| reserved.address.clone()).collect();
+    make_due(store, unit, &addresses).await
 }
 
 /// Makes every reservation due now: at start, when whoever made them is known to be gone. The directory is
@@ -167,12 +172,11 @@ pub(crate) async fn undo_all(store: &Arc<Store>) -> Result<(), Failure> {
         let Some(last) = keys.last() else { return Ok(()) };
         after.clone_from(last);
         let addresses: Vec<Address> = keys.iter().map(|key| Address::new(Space::Reservation, key.as_str())).collect();
-        make_due(store, &addresses).await?;
+        make_due(store, store.begin(), &addresses).await?;
     }
 }
 
-async fn make_due(store: &Arc<Store>, addresses: &[Address]) -> Result<(), Failure> {
-    let mut unit = store.begin();
+async fn make_due(store: &Store, mut unit: Unit, addresses: &[Address]) -> Result<(), Failure> {
     for address in addresses {
         if let Some(record) = read(&mut unit, address).await? {
             put(&mut unit, address, &record, Some(store.now()))?;

@@ -7,7 +7,7 @@ use crate::passwords;
 use async_trait::async_trait;
 use bulkhead_sandbox::{DatabasePlugin, Level, Neighbours, Reservation, Root, Scope};
 use bulkhead_store::{Space, Unit};
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -82,6 +82,17 @@ impl Neighbours for ForCall {
         };
         reserved.push(leases::reserve(&page, unit, asked)?);
         Ok(())
+    }
+
+    fn withdraw(&self, tag: &str) -> Result<(), Failure> {
+        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        match reserved.iter_mut().find(|reserved| reserved.tag == tag) {
+            Some(reserved) => {
+                reserved.withdrawn = true;
+                Ok(())
+            }
+            None => Err(Failure::new(Kind::NotFound, "this call made no reservation with that tag")),
+        }
     }
 
     async fn lease_count(&self, lane: &str) -> Result<u32, Failure> {

@@ -44,7 +44,10 @@ fn main() {
     }
     println!("fresh instance, role read: p50 {p50:.1} µs (target 25), p99 {p99:.1} µs (target 60)");
     println!("throughput: {one:.0} calls/s on one thread, {two:.0} on two: {:.2} times", two / one);
-    write(&target, &serde_json::json!({ "p50_us": p50, "p99_us": p99, "one_thread_per_s": one, "two_threads_per_s": two }));
+    write(
+        &target,
+        &serde_json::json!({ "p50_us": p50, "p99_us": p99, "one_thread_per_s": one, "two_threads_per_s": two }),
+    );
     drop(bench);
     std::fs::remove_dir_all(directory).unwrap();
 }
@@ -81,7 +84,8 @@ struct Bench {
 
 impl Bench {
     async fn prepare(target: &Path, directory: &Path) -> Self {
-        let store = Store::open(Options { directory: directory.to_path_buf() }, SealKey::generate().unwrap()).await.unwrap();
+        let store =
+            Store::open(Options { directory: directory.to_path_buf() }, SealKey::generate().unwrap()).await.unwrap();
         let sandbox = Sandbox::new(Arc::clone(&store)).unwrap();
         let wasm = std::fs::read(target.join("plugins/database.wasm")).expect("run `make build` first");
         let artefact = Artefact { wasm: wasm.leak(), compiled: None };
@@ -155,6 +159,10 @@ impl Neighbours for Nobody {
     }
 
     fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<(), Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    fn withdraw(&self, _tag: &str) -> Result<(), Failure> {
         Err(Failure::internal("not measured"))
     }
 

@@ -80,6 +80,10 @@ impl Neighbours for Nobody {
         Err(alone())
     }
 
+    fn withdraw(&self, _tag: &str) -> Result<(), Failure> {
+        Err(alone())
+    }
+
     async fn lease_count(&self, _lane: &str) -> Result<u32, Failure> {
         Err(alone())
     }

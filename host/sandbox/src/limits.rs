@@ -37,6 +37,8 @@ pub(crate) const VALUE_BYTES: usize = 1 << 20;
 pub(crate) const KEYS_PER_LISTING: u32 = 1_000;
 /// Most random bytes of one call to `crypto.random`.
 pub(crate) const RANDOM_BYTES: u32 = 4_096;
+/// Most rounds of one key derivation: some thirty milliseconds.
+pub(crate) const DERIVATION_ROUNDS: u32 = 100_000;
 /// Log lines of one call; more is counted and dropped.
 pub(crate) const LOG_LINES: u32 = 64;
 /// Bytes of one log line, one warning or one failure message; more is cut.

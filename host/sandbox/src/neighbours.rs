@@ -64,6 +64,12 @@ pub trait Neighbours: Send + Sync {
     /// call cannot hand out a lease.
     fn reserve(&self, unit: &mut Unit, reservation: Reservation) -> Result<(), Failure>;
 
+    /// Withdraws a reservation of this call: the thing was certainly not made.
+    ///
+    /// # Errors
+    /// `not-found` when this call made no such reservation.
+    fn withdraw(&self, tag: &str) -> Result<(), Failure>;
+
     /// Leases of the mount that wait in `lane`, counted up to 10,000.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ pub(crate) enum Code {
     TimedOut,
     Conflict,
     PermissionDenied,
+    ForbiddenAddress,
     InvalidConfig,
     StatementFailed,
     InvalidStatement,
@@ -58,7 +59,7 @@ pub(crate) enum Code {
 
 /// Each code with its word and its sentence, in the order of [`Code`]. Braces are the host's to fill, so a
 /// placeholder of statements cannot be written in a sentence; it travels as a pair.
-pub(crate) const CODES: [(Code, &str, &str); 48] = [
+pub(crate) const CODES: [(Code, &str, &str); 49] = [
     (
         Code::Unreachable,
         "unreachable",
@@ -87,6 +88,12 @@ pub(crate) const CODES: [(Code, &str, &str); 48] = [
         Code::PermissionDenied,
         "permission-denied",
         "this mount has no grant to reach {targets}; add it to the mount's grants",
+    ),
+    (
+        Code::ForbiddenAddress,
+        "forbidden-address",
+        "connection {connection} names a link-local, multicast or cloud-metadata address ({targets}), which is never \
+         dialled; give the address of the database",
     ),
     (
         Code::InvalidConfig,

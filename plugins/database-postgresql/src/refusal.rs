@@ -40,6 +40,7 @@ pub(crate) fn of_sql(failure: SqlFailure, target: &Target) -> Refusal {
         ("timed-out", _) => Code::TimedOut,
         ("conflict", _) => Code::Conflict,
         ("permission-denied", _) => Code::PermissionDenied,
+        ("forbidden-address", _) => Code::ForbiddenAddress,
         ("invalid-request", _) => Code::InvalidConfig,
         (_, Some("54000")) => Code::TooManyDirectGrants,
         (_, Some("42501")) => Code::InsufficientPrivilege,

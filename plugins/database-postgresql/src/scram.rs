@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bulkhead_sdk::database_plugin::SqlHost;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use pbkdf2::pbkdf2_hmac_array;
 use sha2::{Digest as _, Sha256};
 
 /// PostgreSQL's own count (`SCRAM_SHA_256_DEFAULT_ITERATIONS`).
@@ -16,11 +16,11 @@ pub(crate) const SALT: u32 = 16;
 ///
 /// `None` when the password is not printable ASCII: clients normalise other passwords (SASLprep) before
 /// they hash them, and a verifier of the raw bytes would lock such a user out.
-pub(crate) fn verifier(password: &str, salt: &[u8]) -> Option<String> {
+pub(crate) fn verifier(host: &dyn SqlHost, password: &str, salt: &[u8]) -> Option<String> {
     if !password.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return None;
     }
-    let salted: [u8; 32] = pbkdf2_hmac_array::<Sha256, 32>(password.as_bytes(), salt, ITERATIONS);
+    let salted = host.pbkdf2_sha256(password, salt, ITERATIONS);
     let stored = Sha256::digest(mac(&salted, b"Client Key")?);
     let server = mac(&salted, b"Server Key")?;
     let [salt, stored, server] = [salt, &stored, &server].map(|bytes| STANDARD.encode(bytes));
@@ -35,8 +35,14 @@ fn mac(key: &[u8], message: &[u8]) -> Option<[u8; 32]> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::script::Script;
+
+    /// What the host's import answers, by another implementation.
+    pub(crate) fn derived(password: &str, salt: &[u8], iterations: u32) -> Vec<u8> {
+        pbkdf2::pbkdf2_hmac_array::<Sha256, 32>(password.as_bytes(), salt, iterations).to_vec()
+    }
 
     /// The exchange of RFC 7677, section 3.
     const AUTH_MESSAGE: &str = "n=user,r=rOprNGfwEbeRWgbNEkqO,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
@@ -46,7 +52,7 @@ mod tests {
     #[test]
     fn a_verifier_answers_the_exchange_of_rfc_7677() {
         let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
-        let verifier = verifier("pencil", &salt).unwrap();
+        let verifier = verifier(&Script::default(), "pencil", &salt).unwrap();
         let keys = verifier.strip_prefix("SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$").unwrap();
         let (stored, server) = keys.split_once(':').unwrap();
         let decode = |text: &str| STANDARD.decode(text).unwrap();
@@ -62,8 +68,8 @@ mod tests {
 
     #[test]
     fn passwords_that_clients_would_normalise_have_no_verifier() {
-        assert_eq!(verifier("pä", &[1; 16]), None);
-        assert_eq!(verifier("a\nb", &[1; 16]), None);
-        assert!(verifier("a'\"\\$% {{name}}", &[1; 16]).is_some());
+        assert_eq!(verifier(&Script::default(), "pä", &[1; 16]), None);
+        assert_eq!(verifier(&Script::default(), "a\nb", &[1; 16]), None);
+        assert!(verifier(&Script::default(), "a'\"\\$% {{name}}", &[1; 16]).is_some());
     }
 }

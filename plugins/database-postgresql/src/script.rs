@@ -95,6 +95,10 @@ impl SqlHost for Script {
         1_700_000_000_000
     }
 
+    fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8> {
+        crate::scram::tests::derived(password, salt, iterations)
+    }
+
     fn random(&self, length: u32) -> Vec<u8> {
         let from = self.drawn.get();
         self.drawn.set(from.wrapping_add(1));

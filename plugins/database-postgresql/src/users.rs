@@ -126,7 +126,7 @@ fn sent_password(host: &dyn SqlHost, connection: &Connection, credential: &Crede
         Authentication::Password => Ok(password.to_owned()),
         Authentication::Scram => {
             let salt = host.random(scram::SALT);
-            scram::verifier(password, &salt).ok_or_else(|| Code::PasswordNotAscii.about("password_policy"))
+            scram::verifier(host, password, &salt).ok_or_else(|| Code::PasswordNotAscii.about("password_policy"))
         }
     }
 }

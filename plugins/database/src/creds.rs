@@ -8,7 +8,7 @@ use crate::lease::Held;
 use crate::lifetime::Lifetime;
 use crate::roles::Role;
 use bulkhead_sdk::database_plugin::{Credential, NewUser};
-use bulkhead_sdk::reservation::Reservation;
+use bulkhead_sdk::reservation::{Reservation, Unmade};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
 use serde_json::json;
@@ -27,10 +27,17 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let user = NewUser { username: username.clone(), credential, expires: lifetime.expires };
     let made = Reservation::new(&username, &role.db_name, &Held::by(&role, name, &username))?.make(host, || {
         let (creation, rollback) = (&role.creation_statements, &role.rollback_statements);
-        host.databases().create_user(&called, &user, creation, rollback).map_err(|why| about(&role.db_name, why))
+        let created = host.databases().create_user(&called, &user, creation, rollback);
+        created.map_err(|why| unmade(about(&role.db_name, why)))
     })?;
     let answer = made.secret(&json!({"username": username, "password": password}), lifetime.ttl, role.max_ttl)?;
     Ok(answer.warn(lifetime.warnings))
+}
+
+/// A database that refused the statements made no user: undoing it could only meet somebody else's of that name.
+/// One that did not answer may have.
+fn unmade(why: Failure) -> Unmade {
+    if why.kind == Kind::InvalidRequest { Unmade::Surely(why) } else { Unmade::Perhaps(why) }
 }
 
 /// The role and its connection, if the one may use the other.
@@ -110,6 +117,15 @@ mod tests {
             assert_eq!(bed.host.user_count(), 0, "{step}");
             assert!(bed.host.lease_tags().is_empty(), "{step}");
         }
+    }
+
+    #[test]
+    fn a_user_that_the_database_refused_to_create_is_not_removed_by_name() {
+        let bed = ready();
+        bed.host.refuse("create-user", Failure::invalid("the user exists"));
+        assert_eq!(bed.read("creds/reader").err().unwrap().kind, Kind::InvalidRequest);
+        assert_eq!(bed.host.steps()[1..], ["reserve v-token-reader-1 in orders", "checkpoint", "end v-token-reader-1"]);
+        assert!(bed.host.lease_tags().is_empty());
     }
 
     #[test]

@@ -137,6 +137,10 @@ impl SqlHost for Imports {
     fn random(&self, length: u32) -> Vec<u8> {
         crypto::random(length)
     }
+
+    fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8> {
+        crypto::pbkdf2_sha256(password, salt, iterations)
+    }
 }
 
 fn statement(one: &Statement) -> sql::Statement {

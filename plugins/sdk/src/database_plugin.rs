@@ -158,6 +158,8 @@ pub trait SqlHost {
     fn now(&self) -> StoreTime;
     /// Bytes of the host's secure generator, at most 4,096.
     fn random(&self, length: u32) -> Vec<u8>;
+    /// PBKDF2 with HMAC-SHA-256, 32 bytes; 1 to 100,000 iterations.
+    fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8>;
 }
 
 /// A database plugin. See `wit/database-types.wit`, interface `database-users`, for each function's contract.

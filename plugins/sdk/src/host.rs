@@ -100,6 +100,12 @@ pub trait Leases {
     /// Invalid request for a `tag` outside 1 to 256 bytes or used before in the call.
     fn reserve(&self, tag: &str, lane: &str, internal: &Value) -> Result<(), Failure>;
 
+    /// Withdraws a reservation of this call, because the thing was certainly not made. Counts also when the call fails.
+    ///
+    /// # Errors
+    /// Not found when this call made no such reservation.
+    fn end(&self, tag: &str) -> Result<(), Failure>;
+
     /// How many leases of this mount wait in `lane`, counted up to 10,000.
     ///
     /// # Errors

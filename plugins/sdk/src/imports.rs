@@ -70,6 +70,10 @@ impl Leases for Imports {
         import::leases::reserve(tag, lane, &internal.to_string()).map_err(failure)
     }
 
+    fn end(&self, tag: &str) -> Result<(), Failure> {
+        import::leases::end(tag).map_err(failure)
+    }
+
     fn count(&self, lane: &str) -> Result<u32, Failure> {
         import::leases::count(lane).map_err(failure)
     }

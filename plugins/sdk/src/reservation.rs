@@ -10,6 +10,21 @@ use bulkhead_wire::failure::Failure;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+/// Why an effect gave no thing.
+pub enum Unmade {
+    /// It was refused as a whole: there is certainly nothing to undo. A wrong `Surely` leaves a thing behind; a
+    /// `Perhaps` too many merely asks the target to remove what is not there.
+    Surely(Failure),
+    /// Nobody knows, or part of it was made.
+    Perhaps(Failure),
+}
+
+impl From<Failure> for Unmade {
+    fn from(failure: Failure) -> Self {
+        Self::Perhaps(failure)
+    }
+}
+
 /// A lease that is about to be written down.
 pub struct Reservation {
     tag: String,
@@ -31,11 +46,17 @@ impl Reservation {
     ///
     /// # Errors
     /// What the lease book, the checkpoint or `effect` refused. The handler passes it on; the host undoes the rest.
-    pub fn make(self, host: &dyn Host, effect: impl FnOnce() -> Result<(), Failure>) -> Result<Made, Failure> {
+    pub fn make(self, host: &dyn Host, effect: impl FnOnce() -> Result<(), Unmade>) -> Result<Made, Failure> {
         host.leases().reserve(&self.tag, &self.lane, &Value::Object(self.internal))?;
         host.storage().checkpoint()?;
-        effect()?;
-        Ok(Made { tag: self.tag })
+        match effect() {
+            Ok(()) => Ok(Made { tag: self.tag }),
+            Err(Unmade::Perhaps(failure)) => Err(failure),
+            Err(Unmade::Surely(failure)) => {
+                host.leases().end(&self.tag)?;
+                Err(failure)
+            }
+        }
     }
 }
 
@@ -66,7 +87,7 @@ mod tests {
     use crate::{Answer, Call, Failure, Host, Kind, Lease, Reason, SecretsEngine};
     use serde_json::json;
 
-    use super::Reservation;
+    use super::{Reservation, Unmade};
 
     struct Doors;
 
@@ -78,6 +99,7 @@ mod tests {
         const TABLE: &'static [Row] = &[
             read("open", open).about("Opens the door.").leases(),
             read("forget", forget).about("Opens the door and answers something else."),
+            read("jam", jam).about("Does not open the door.").leases(),
         ];
 
         fn revoke(host: &dyn Host, lease: &Lease, _reason: Reason) -> Result<(), Failure> {
@@ -88,8 +110,13 @@ mod tests {
     fn open(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         host.storage().put("before", &1)?;
         let made = Reservation::new("door-1", "house", &json!({"door": 1}))?
-            .make(host, || host.storage().put("effect", &call.id))?;
+            .make(host, || Ok(host.storage().put("effect", &call.id)?))?;
         made.secret(&json!({"code": "1234"}), 60, 120)
+    }
+
+    fn jam(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+        let refused = || Err(Unmade::Surely(Failure::invalid("the door does not fit")));
+        Reservation::new("door-1", "house", &json!({"door": 1}))?.make(host, refused)?.secret(&json!({}), 60, 120)
     }
 
     fn forget(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
@@ -124,6 +151,15 @@ mod tests {
         bed.read("forget").unwrap();
         assert_eq!(bed.host.steps(), ["reserve door-1 in house", "checkpoint", "undo door-1"]);
         assert_eq!(bed.host.stored("closed"), Some(json!("door-1")));
+        assert!(bed.host.lease_tags().is_empty());
+    }
+
+    #[test]
+    fn what_was_surely_not_made_is_withdrawn_instead_of_undone() {
+        let bed = TestBed::<Doors>::new().unwrap();
+        assert_eq!(bed.read("jam").err().unwrap().message, "the door does not fit");
+        assert_eq!(bed.host.steps(), ["reserve door-1 in house", "checkpoint", "end door-1"]);
+        assert_eq!(bed.host.stored("closed"), None);
         assert!(bed.host.lease_tags().is_empty());
     }
 

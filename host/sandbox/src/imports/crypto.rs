@@ -1,8 +1,10 @@
-//! The `crypto` import: randomness of the host.
+//! The `crypto` import: the host's randomness, and key derivation outside the sandbox.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::crypto::Host;
 use crate::limits;
 use crate::state::CallState;
+use aws_lc_rs::pbkdf2;
+use std::num::NonZeroU32;
 use wasmtime::{bail, format_err};
 
 impl Host for CallState {
@@ -14,5 +16,17 @@ impl Host for CallState {
         let mut bytes = vec![0; length as usize];
         aws_lc_rs::rand::fill(&mut bytes).map_err(|_| format_err!("the host's random generator failed"))?;
         Ok(bytes)
+    }
+
+    fn pbkdf2_sha256(&mut self, password: String, salt: Vec<u8>, iterations: u32) -> wasmtime::Result<Vec<u8>> {
+        self.enter()?;
+        let rounds = NonZeroU32::new(iterations).filter(|rounds| rounds.get() <= limits::DERIVATION_ROUNDS);
+        let Some(rounds) = rounds else {
+            bail!("pbkdf2-sha256 was asked for {iterations} rounds; give 1 to {}", limits::DERIVATION_ROUNDS);
+        };
+        self.scope.root.secrets.add(&password);
+        let mut key = vec![0; 32];
+        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, &salt, password.as_bytes(), &mut key);
+        Ok(key)
     }
 }

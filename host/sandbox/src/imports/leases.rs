@@ -17,6 +17,14 @@ impl Host for CallState {
         })
     }
 
+    fn end(&mut self, tag: String) -> wasmtime::Result<Result<(), Failure>> {
+        self.enter()?;
+        if let Err(refused) = self.unit() {
+            return Ok(Err(refused));
+        }
+        Ok(self.scope.neighbours.withdraw(&tag).map_err(|failure| refusal(&failure)))
+    }
+
     async fn count(&mut self, lane: String) -> wasmtime::Result<Result<u32, Failure>> {
         self.enter()?;
         if let Err(refused) = self.unit() {

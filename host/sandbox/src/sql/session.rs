@@ -145,7 +145,7 @@ impl Sessions {
 fn unresolved(refused: Refused) -> SqlFailure {
     match refused {
         Refused::Unknown => failed("unreachable", "the name has no address"),
-        Refused::Forbidden(why) => failed("permission-denied", format!("it is {why}, which is never dialled")),
+        Refused::Forbidden(why) => failed("forbidden-address", format!("it is {why}, which is never dialled")),
     }
 }
 

@@ -295,6 +295,13 @@ impl Leases for TestHost {
         })
     }
 
+    fn end(&self, tag: &str) -> Result<(), Failure> {
+        self.step("end", Some(tag), |state| match state.leases.remove(tag).or(state.buffer.leases.remove(tag)) {
+            Some(_) => Ok(()),
+            None => Err(Failure::new(Kind::NotFound, format!("this call did not reserve {tag:?}"))),
+        })
+    }
+
     fn count(&self, lane: &str) -> Result<u32, Failure> {
         self.step("count", None, |state| {
             let live = state.leases.values().filter(|entry| entry.lane == lane).count();
