@@ -2,7 +2,7 @@
 # components are compiled to wasm, then to machine code, then put into the server's binary.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench lint build plugins golden demo-postgres toolchain
+.PHONY: help run test bench lint build plugins guests golden demo-postgres toolchain
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
@@ -10,6 +10,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 WASM := $(TARGET)/wasm32-wasip2/plugin
 PLUGINS := $(TARGET)/plugins
 COMPONENTS := database database-postgresql
+GUESTS := probe
 # The whole workspace is named at each build, so that cargo chooses the same features every time and
 # compiles wasmtime once.
 CARGO_BUILD := cargo build --release --workspace
@@ -51,7 +52,16 @@ toolchain:
 	    rustup target add wasm32-wasip2; \
 	fi
 
-test: build ## every test, against the built binary and a real PostgreSQL
+# Components that only tests load. They are no part of the product.
+guests: toolchain
+	@mkdir -p $(TARGET)/guests
+	@for name in $(GUESTS); do \
+	    cargo build --profile plugin --target wasm32-wasip2 -p bulkhead-guest-$$name; \
+	    in=$(WASM)/bulkhead_guest_$${name//-/_}.wasm; out=$(TARGET)/guests/$$name.wasm; \
+	    cmp -s $$in $$out || cp $$in $$out; \
+	done
+
+test: build guests ## every test, against the built binary and a real PostgreSQL
 	@tests/suite.sh
 
 lint: build ## format, clippy and, where cargo-deny is installed, licences and banned crates

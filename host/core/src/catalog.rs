@@ -81,6 +81,11 @@ impl Catalog {
         Ok(())
     }
 
+    /// Types that can be mounted.
+    pub(crate) fn engines(&self) -> impl Iterator<Item = &str> {
+        self.engines.keys().map(String::as_str)
+    }
+
     /// The engine that is mounted as `kind`.
     pub(crate) fn engine(&self, kind: &str) -> Result<Arc<EnginePlugin>, Failure> {
         self.engines.get(kind).map(Arc::clone).ok_or_else(|| {

@@ -92,10 +92,13 @@ impl Core {
         tokens::ensure_root(&self.store, root_token).await?;
         leases::undo_all(&self.store).await?;
         self.migrate().await?;
-        self.mount_default("database").await
+        for kind in self.catalog.engines() {
+            self.mount_default(kind).await?;
+        }
+        Ok(())
     }
 
-    /// Dev mode serves each official engine at the contract's default path.
+    /// Dev mode serves each engine at the contract's default path, which is its name.
     async fn mount_default(&self, kind: &str) -> Result<(), Failure> {
         if self.mounts.route(kind).is_some() {
             return Ok(());

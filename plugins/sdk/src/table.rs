@@ -27,6 +27,7 @@ pub struct Row {
     open_fields: bool,
     leases: bool,
     nested: bool,
+    deadline: u64,
 }
 
 /// A row for GET.
@@ -69,6 +70,7 @@ impl Row {
             open_fields: false,
             leases: false,
             nested: false,
+            deadline: 0,
         }
     }
 
@@ -121,6 +123,13 @@ impl Row {
         self
     }
 
+    /// Seconds until the call is stopped; 90 unless said.
+    #[must_use]
+    pub const fn deadline(mut self, seconds: u64) -> Self {
+        self.deadline = seconds;
+        self
+    }
+
     /// The row as the host reads it.
     #[must_use]
     pub fn route(&self) -> Route {
@@ -139,7 +148,7 @@ impl Row {
             leases: self.leases,
             nested: self.nested,
             body_limit: 0,
-            deadline: 0,
+            deadline: self.deadline,
         }
     }
 }

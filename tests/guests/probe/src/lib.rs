@@ -1,0 +1,130 @@
+//! The probe: an engine that does on request what engines do (leases, timers, counters) and what they must
+//! not (loop, exhaust memory and stack, panic, tell secrets), so that tests can watch the host.
+
+use bulkhead_sdk::reservation::{Reservation, Unmade};
+use bulkhead_sdk::table::{Field, Row, read, write};
+use bulkhead_sdk::{Answer, Call, Failure, Host, Kind, Lease, Mount, Reason, Renewal, SecretsEngine};
+use serde_json::json;
+
+struct Probe;
+
+const NAME: &[Field] = &[Field::name_of("name", "what it is about")];
+const AFTER: &[Field] = &[Field::whole("after", "milliseconds from now")];
+const HOW: &[Field] = &[Field::text("how", "ok, perhaps, surely or forget"), Field::seconds("ttl", "lifetime")];
+
+impl SecretsEngine for Probe {
+    const NAME: &'static str = "probe";
+    const VERSION: &'static str = "1.0.0";
+    const SCHEMA: u32 = 1;
+    const ABOUT: &'static str = "Does on request what engines do, and what they must not.";
+    const TABLE: &'static [Row] = &[
+        read("note/{name}", note).about("What was noted.").fields(&[NAME]),
+        write("timer/{name}", timer).about("Asks to be woken.").fields(&[NAME, AFTER]),
+        write("count/{name}", count).about("Adds one.").fields(&[NAME]),
+        write("lease/{name}", lease).about("A lease, made in one way or another.").fields(&[NAME, HOW]).leases(),
+        read("loop", endless).about("Never ends.").deadline(1),
+        read("memory", memory).about("Takes all memory.").deadline(20),
+        read("stack", stack).about("Takes all stack."),
+        read("panic", panics).about("Panics."),
+        read("tell", tell).about("Tells a secret in an error."),
+        read("outside/{name}", outside).about("Reads a key of another mount.").fields(&[NAME]),
+        read("unmarked", unmarked).about("Answers a lease on a route that is not marked for one."),
+    ];
+
+    fn renew(_host: &dyn Host, _lease: &Lease, increment: u64, _mount: &Mount) -> Result<Renewal, Failure> {
+        Ok(Renewal { ttl: increment, max_ttl: 3_600 })
+    }
+
+    /// Notes the reason. A name that begins with `stuck` cannot be ended.
+    fn revoke(host: &dyn Host, lease: &Lease, reason: Reason) -> Result<(), Failure> {
+        if lease.tag.starts_with("stuck") {
+            return Err(Failure::new(Kind::Unreachable, "it is stuck"));
+        }
+        host.storage().put(&format!("note/{}", lease.tag), &format!("{reason:?}"))
+    }
+
+    /// Notes the attempt. A name that begins with `twice` fails at first.
+    fn wake(host: &dyn Host, key: &str, attempt: u32) -> Result<(), Failure> {
+        if key.starts_with("twice") && attempt < 2 {
+            return Err(Failure { retry_after: Some(20), ..Failure::new(Kind::Unreachable, "not yet") });
+        }
+        host.storage().put(&format!("note/{key}"), &attempt)
+    }
+}
+
+fn note(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let note: serde_json::Value =
+        host.storage().get(&format!("note/{}", call.text("name")))?.ok_or_else(Failure::absent)?;
+    Answer::data(&json!({"note": note}))
+}
+
+fn timer(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let after = call.text("after").parse().unwrap_or_default();
+    host.clock().schedule(call.text("name"), host.clock().now().saturating_add(after), "timers")?;
+    Ok(Answer::nothing())
+}
+
+fn count(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let key = format!("note/{}", call.text("name"));
+    let before: u64 = host.storage().get(&key)?.unwrap_or_default();
+    host.storage().put(&key, &(before + 1))?;
+    Ok(Answer::nothing())
+}
+
+fn lease(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let (name, how) = (call.text("name"), call.text("how"));
+    let made = Reservation::new(name, "lane", &json!({"name": name}))?.make(host, || match how {
+        "perhaps" => Err(Unmade::Perhaps(Failure::new(Kind::TimedOut, "nobody knows"))),
+        "surely" => Err(Unmade::Surely(Failure::invalid("it was refused"))),
+        _ => Ok(()),
+    })?;
+    if how == "forget" {
+        return Ok(Answer::nothing());
+    }
+    made.secret(&json!({"name": name}), call.seconds("ttl"), 3_600)
+}
+
+fn endless(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let mut turns = 0_u64;
+    loop {
+        turns = std::hint::black_box(turns.wrapping_add(1));
+    }
+}
+
+fn memory(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let mut held: Vec<Vec<u8>> = Vec::new();
+    loop {
+        held.push(std::hint::black_box(vec![1; 1 << 20]));
+    }
+}
+
+fn stack(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    fn deeper(level: u64) -> u64 {
+        let room = std::hint::black_box([level; 64]);
+        if level == u64::MAX { 0 } else { deeper(level + 1) + room.iter().sum::<u64>() }
+    }
+    Answer::data(&json!({"level": deeper(0)}))
+}
+
+fn panics(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    panic!("on request")
+}
+
+fn tell(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let password = host.passwords().generate("")?;
+    let piece = password.get(2..12).unwrap_or_default().to_lowercase();
+    host.log().write(bulkhead_sdk::host::Level::Warn, "telling", &[("piece", &piece)]);
+    Err(Failure::invalid(format!("unrecognised option {piece}")))
+}
+
+fn outside(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let found = host.storage().get_bytes(&format!("../{}", call.text("name")))?;
+    Answer::data(&json!({"found": found.is_some()}))
+}
+
+fn unmarked(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let secret = bulkhead_sdk::answer::Secret::without_undo(&json!({}), 60, 60, json!({}))?;
+    Ok(Answer::secret(secret))
+}
+
+bulkhead_sdk::export_secrets_engine!(Probe);
