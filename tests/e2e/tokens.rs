@@ -75,7 +75,7 @@ fn a_restriction_that_this_version_lacks_is_refused_and_not_ignored() {
         json!({ "num_uses": 2 }),
         json!({ "period": "1h" }),
         json!({ "type": "batch" }),
-        json!({ "bound_cidrs": "192.0.2.0/24" }),
+        json!({ "entity_alias": "somebody" }),
     ] {
         let name = restriction.as_object().and_then(|one| one.keys().next()).expect("one restriction");
         let answer = world.root.write("auth/token/create", &restriction);

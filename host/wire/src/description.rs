@@ -144,6 +144,55 @@ pub struct Field {
     pub about: String,
 }
 
+impl Route {
+    /// A row without fields and marks.
+    pub fn new(verb: Verb, path: impl Into<String>, about: impl Into<String>) -> Self {
+        Self {
+            verb,
+            path: path.into(),
+            about: about.into(),
+            fields: Vec::new(),
+            exclusive: Vec::new(),
+            existence: None,
+            list: None,
+            unauthenticated: false,
+            sudo: false,
+            open_fields: false,
+            leases: false,
+            nested: false,
+            body_limit: 0,
+            deadline: 0,
+        }
+    }
+}
+
+impl Field {
+    /// A field that need not be given, is no secret and has no other name.
+    pub fn new(name: impl Into<String>, kind: FieldKind, about: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            aliases: Vec::new(),
+            default: None,
+            required: false,
+            secret: false,
+            about: about.into(),
+        }
+    }
+
+    /// The field, which must be given on a create.
+    #[must_use]
+    pub fn required(self) -> Self {
+        Self { required: true, ..self }
+    }
+
+    /// The field, which is a secret.
+    #[must_use]
+    pub fn secret(self) -> Self {
+        Self { secret: true, ..self }
+    }
+}
+
 /// How a value is read (`spec/core.md` §1.3). `null` always means absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -222,15 +222,7 @@ mod tests {
     use serde_json::json;
 
     fn field(name: &str, kind: FieldKind) -> Field {
-        Field {
-            name: name.to_owned(),
-            kind,
-            aliases: Vec::new(),
-            default: None,
-            required: false,
-            secret: false,
-            about: format!("what {name} is"),
-        }
+        Field::new(name, kind, format!("what {name} is"))
     }
 
     fn route() -> Route {
@@ -248,20 +240,10 @@ mod tests {
             Field { secret: true, ..field("keys", FieldKind::Any) },
         ];
         Route {
-            verb: Verb::Write,
-            path: "roles/{name}".to_owned(),
-            about: String::new(),
             fields,
             exclusive: vec![vec!["period".into(), "schedule".into()]],
             existence: Some("role/{name}".to_owned()),
-            list: None,
-            unauthenticated: false,
-            sudo: false,
-            open_fields: false,
-            leases: false,
-            nested: false,
-            body_limit: 0,
-            deadline: 0,
+            ..Route::new(Verb::Write, "roles/{name}", "")
         }
     }
 

@@ -279,35 +279,14 @@ mod tests {
     use serde_json::json;
 
     fn field(name: &str, kind: FieldKind) -> Field {
-        Field {
-            name: name.to_owned(),
-            kind,
-            aliases: Vec::new(),
-            default: None,
-            required: false,
-            secret: false,
-            about: String::new(),
-        }
+        Field::new(name, kind, "")
     }
 
     /// A row with a field for every capture.
     fn row(verb: Verb, path: &str) -> Route {
-        Route {
-            verb,
-            path: path.to_owned(),
-            about: String::new(),
-            fields: segments(path).filter_map(capture_of).map(|name| field(name, FieldKind::Name)).collect(),
-            exclusive: Vec::new(),
-            existence: None,
-            list: None,
-            unauthenticated: false,
-            sudo: false,
-            open_fields: false,
-            leases: false,
-            nested: false,
-            body_limit: 0,
-            deadline: 0,
-        }
+        let captures = segments(path).filter_map(capture_of);
+        let fields = captures.map(|name| field(name, FieldKind::Name)).collect();
+        Route { fields, ..Route::new(verb, path, "") }
     }
 
     fn table() -> Table {

@@ -52,14 +52,16 @@ pub(crate) fn description() -> DatabaseDescription {
 }
 
 fn settings() -> Vec<Field> {
+    let field = |name: &str, kind, about: &str| Field::new(name, kind, about);
     let mut settings = vec![
-        required(field(
+        field(
             "connection_url",
             FieldKind::String,
             "Where the database is: postgresql://{{username}}:{{password}}@host:5432/database, or host=… keywords.",
-        )),
+        )
+        .required(),
         field("username", FieldKind::String, "The user that creates and removes users."),
-        secret(field("password", FieldKind::String, "Its password.")),
+        field("password", FieldKind::String, "Its password.").secret(),
         field("disable_escaping", FieldKind::Bool, "username and password are percent-encoded already."),
         field("max_open_connections", FieldKind::Int, "Sessions at once; 4 unless given."),
         field("max_idle_connections", FieldKind::Int, "Accepted for compatibility: the host decides."),
@@ -67,7 +69,7 @@ fn settings() -> Vec<Field> {
         field("connect_timeout", FieldKind::Duration, "Bound on dialling and logging in; 30 s unless given."),
         field("tls_ca", FieldKind::String, "Certificates to trust, PEM; makes sslmode verify-full unless it is given."),
         field("tls_certificate", FieldKind::String, "The certificate to show to the server, PEM."),
-        secret(field("private_key", FieldKind::String, "The key of tls_certificate, PEM.")),
+        field("private_key", FieldKind::String, "The key of tls_certificate, PEM.").secret(),
         field("username_template", FieldKind::String, "How names of new users are made."),
         field("password_authentication", FieldKind::String, "password or scram-sha-256."),
         field("self_managed", FieldKind::Bool, "Users change their own passwords; not available in this version."),
@@ -76,29 +78,9 @@ fn settings() -> Vec<Field> {
     settings.extend(
         FOREIGN_SECRETS
             .iter()
-            .map(|name| secret(field(name, FieldKind::Any, "Not used by this plugin; kept, and never shown."))),
+            .map(|name| field(name, FieldKind::Any, "Not used by this plugin; kept, and never shown.").secret()),
     );
     settings
-}
-
-fn field(name: &str, kind: FieldKind, about: &str) -> Field {
-    Field {
-        name: name.to_owned(),
-        kind,
-        aliases: Vec::new(),
-        default: None,
-        required: false,
-        secret: false,
-        about: about.to_owned(),
-    }
-}
-
-fn required(field: Field) -> Field {
-    Field { required: true, ..field }
-}
-
-fn secret(field: Field) -> Field {
-    Field { secret: true, ..field }
 }
 
 #[cfg(test)]

@@ -135,20 +135,15 @@ impl Row {
     pub fn route(&self) -> Route {
         let owned = |names: &&[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         Route {
-            verb: self.verb,
-            path: self.path.to_owned(),
-            about: self.about.to_owned(),
             fields: self.fields.iter().flat_map(|group| group.iter()).map(Field::declaration).collect(),
             exclusive: self.exclusive.iter().map(owned).collect(),
             existence: self.existence.map(str::to_owned),
             list: self.list.map(str::to_owned),
-            unauthenticated: false,
-            sudo: false,
             open_fields: self.open_fields,
             leases: self.leases,
             nested: self.nested,
-            body_limit: 0,
             deadline: self.deadline,
+            ..Route::new(self.verb, self.path, self.about)
         }
     }
 }
@@ -282,8 +277,6 @@ impl Field {
 
     fn declaration(&self) -> description::Field {
         description::Field {
-            name: self.name.to_owned(),
-            kind: self.kind,
             aliases: self.aliases.iter().map(|alias| (*alias).to_owned()).collect(),
             default: self.default.map(|preset| match preset {
                 Preset::Text(text) => Value::from(text),
@@ -292,7 +285,7 @@ impl Field {
             }),
             required: self.required,
             secret: self.secret,
-            about: self.about.to_owned(),
+            ..description::Field::new(self.name, self.kind, self.about)
         }
     }
 }

@@ -82,7 +82,7 @@ fn policies() -> Vec<(Handler, Route)> {
 }
 
 fn tokens() -> Vec<(Handler, Route)> {
-    let token = || Field { secret: true, ..required("token", FieldKind::String, "the token in question") };
+    let token = || required("token", FieldKind::String, "the token in question").secret();
     let increment = || field("increment", FieldKind::Duration, "seconds from now that are asked for");
     let own = |verb, path, about| row(verb, path, about, vec![]);
     vec![
@@ -119,26 +119,12 @@ fn creation() -> Vec<Field> {
         field("num_uses", FieldKind::Int, "not in this version"),
         field("period", FieldKind::Duration, "not in this version"),
         field("entity_alias", FieldKind::String, "not in this version"),
+        field("bound_cidrs", FieldKind::CommaList, "not in this version"),
     ]
 }
 
 fn row(verb: Verb, path: &str, about: &str, fields: Vec<Field>) -> Route {
-    Route {
-        verb,
-        path: path.to_owned(),
-        about: about.to_owned(),
-        fields,
-        exclusive: Vec::new(),
-        existence: None,
-        list: None,
-        unauthenticated: false,
-        sudo: false,
-        open_fields: false,
-        leases: false,
-        nested: false,
-        body_limit: 0,
-        deadline: 0,
-    }
+    Route { fields, ..Route::new(verb, path, about) }
 }
 
 fn open(verb: Verb, path: &str, about: &str) -> Route {
@@ -146,17 +132,9 @@ fn open(verb: Verb, path: &str, about: &str) -> Route {
 }
 
 fn field(name: &str, kind: FieldKind, about: &str) -> Field {
-    Field {
-        name: name.to_owned(),
-        kind,
-        aliases: Vec::new(),
-        default: None,
-        required: false,
-        secret: false,
-        about: about.to_owned(),
-    }
+    Field::new(name, kind, about)
 }
 
 fn required(name: &str, kind: FieldKind, about: &str) -> Field {
-    Field { required: true, ..field(name, kind, about) }
+    field(name, kind, about).required()
 }

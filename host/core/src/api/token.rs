@@ -11,6 +11,9 @@ use bulkhead_wire::secret::Secret;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Parameters of features that this version lacks.
+const UNAVAILABLE: [&str; 7] = ["type", "id", "no_parent", "num_uses", "period", "entity_alias", "bound_cidrs"];
+
 /// Longest display name, in bytes.
 const LONGEST_NAME: usize = 256;
 
@@ -37,9 +40,10 @@ fn refuse_unavailable(call: &HostCall<'_>) -> Result<(), Failure> {
     let used = |name: &str| match call.values.get(name) {
         None | Some(Value::Null | Value::Bool(false)) => false,
         Some(Value::String(text)) => !text.is_empty() && !(name == "type" && (text == "service" || text == "default")),
+        Some(Value::Array(items)) => !items.is_empty(),
         Some(value) => value.as_i64() != Some(0),
     };
-    match ["type", "id", "no_parent", "num_uses", "period", "entity_alias"].into_iter().find(|name| used(name)) {
+    match UNAVAILABLE.into_iter().find(|name| used(name)) {
         Some(name) => Err(Failure::invalid(format!(
             "{name} was given, which this version does not have: it makes service tokens that are children of the caller"
         ))),

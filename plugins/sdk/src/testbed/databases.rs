@@ -3,7 +3,7 @@
 use super::host::TestHost;
 use crate::database_plugin::{Configured, Credential, NewUser, StoreTime};
 use crate::host::{Connection, Databases, Resolved};
-use bulkhead_wire::description::DatabaseDescription;
+use bulkhead_wire::description::{DatabaseDescription, Field, FieldKind};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::collections::BTreeMap;
 
@@ -35,15 +35,7 @@ impl Default for Server {
 /// A database plugin named `test-database-plugin` with a secret setting `password`.
 #[must_use]
 pub fn plugin() -> DatabaseDescription {
-    let setting = |name: &str, secret: bool| bulkhead_wire::description::Field {
-        name: name.to_owned(),
-        kind: bulkhead_wire::description::FieldKind::String,
-        aliases: Vec::new(),
-        default: None,
-        required: false,
-        secret,
-        about: format!("The {name}."),
-    };
+    let setting = |name: &str| Field::new(name, FieldKind::String, format!("The {name}."));
     DatabaseDescription {
         kind: "database-plugin".to_owned(),
         name: "test-database-plugin".to_owned(),
@@ -52,7 +44,7 @@ pub fn plugin() -> DatabaseDescription {
         about: "A database in memory.".to_owned(),
         credential_types: vec!["password".to_owned()],
         creation_statements_required: true,
-        settings: vec![setting("connection_url", false), setting("username", false), setting("password", true)],
+        settings: vec![setting("connection_url"), setting("username"), setting("password").secret()],
         codes: BTreeMap::new(),
         warnings: BTreeMap::from([("tls-off".to_owned(), "connection {connection} does not use TLS".to_owned())]),
     }

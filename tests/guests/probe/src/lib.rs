@@ -6,7 +6,8 @@ use bulkhead_sdk::table::{Field, Row, read, write};
 use bulkhead_sdk::{Answer, Call, Failure, Host, Kind, Lease, Mount, Reason, Renewal, SecretsEngine};
 use serde_json::json;
 
-struct Probe;
+/// The engine.
+pub struct Probe;
 
 const NAME: &[Field] = &[Field::name_of("name", "what it is about")];
 const AFTER: &[Field] = &[Field::whole("after", "milliseconds from now")];
