@@ -244,12 +244,14 @@ async fn a_guest_that_misbehaves_fails_its_own_request_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_piece_of_a_password_is_scrubbed_from_errors_and_log() {
+async fn a_piece_of_a_password_is_scrubbed_from_errors_warnings_and_log() {
     let bed = Bed::new("scrub").await;
     for _ in 0..20 {
         let (status, answer) = bed.read("probe/tell").await;
         assert_eq!((status, error(&answer)), (400, "unrecognised option [secret]"));
     }
+    let (_, answer) = bed.read("probe/warn").await;
+    assert_eq!(answer["warnings"], json!(["it begins with [secret]"]));
     let lines = bed.log.0.lock().unwrap().join("\n");
     assert_eq!(lines.matches("(\"piece\", \"[secret]\")").count(), 20, "{lines}");
     bed.end().await;

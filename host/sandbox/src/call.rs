@@ -112,7 +112,9 @@ impl Sandbox {
 impl Engine {
     /// Serves one request.
     pub async fn handle(&self, scope: Scope, unit: Unit, call: &Call) -> Done<Answer> {
-        self.enter(scope, unit, self.exports.handle, (call,)).await.map(bounded_answer)
+        let (root, limits) = (Arc::clone(&scope.root), scope.limits);
+        let done = self.enter(scope, unit, self.exports.handle, (call,)).await;
+        done.map(|answer| fit_to_leave(answer, &root.secrets, limits))
     }
 
     /// Runs what was scheduled under `key`.
@@ -217,7 +219,7 @@ fn scrubbed(state: &CallState, refused: &contract::Failure) -> Failure {
 fn of_trap(state: &CallState, trap: &wasmtime::Error) -> Failure {
     let title = state.plugin.title();
     let frames = state.scrub(&format!("{trap:#}"));
-    let pairs = [("mount".to_owned(), state.scope.mount.clone()), ("trap".to_owned(), frames)];
+    let pairs = [("trap".to_owned(), frames)];
     state.scope.neighbours.log(Level::Error, &title, "plugin-trapped", &pairs);
     let mebibytes = state.memory.limit >> 20;
     match trap.downcast_ref::<Trap>() {
@@ -231,15 +233,18 @@ fn of_trap(state: &CallState, trap: &wasmtime::Error) -> Failure {
 }
 
 /// The answer within its limits, its warnings scrubbed.
-fn bounded_answer(answer: Answer) -> Result<Answer, Failure> {
+fn fit_to_leave(mut answer: Answer, secrets: &SecretSet, limits: Limits) -> Result<Answer, Failure> {
     let size = match &answer.outcome {
         Outcome::Data(data) => data.len(),
         Outcome::Secret(secret) => secret.data.len().saturating_add(secret.internal.len()),
         Outcome::Raw(raw) => raw.body.len(),
         Outcome::Nothing => 0,
     };
-    if size > Limits::default().answer_bytes || answer.warnings.len() > limits::WARNINGS {
+    if size > limits.answer_bytes || answer.warnings.len() > limits::WARNINGS {
         return Err(Failure::internal("the plugin's answer is larger than its limit and was dropped"));
+    }
+    for warning in &mut answer.warnings {
+        *warning = secrets.scrub(warning, limits::TEXT_BYTES);
     }
     Ok(answer)
 }

@@ -28,6 +28,7 @@ impl SecretsEngine for Probe {
         read("stack", stack).about("Takes all stack."),
         read("panic", panics).about("Panics."),
         read("tell", tell).about("Tells a secret in an error."),
+        read("warn", warn).about("Tells a secret in a warning."),
         read("outside/{name}", outside).about("Reads a key of another mount.").fields(&[NAME]),
         read("unmarked", unmarked).about("Answers a lease on a route that is not marked for one."),
     ];
@@ -116,6 +117,11 @@ fn tell(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let piece = password.get(2..12).unwrap_or_default().to_lowercase();
     host.log().write(bulkhead_sdk::host::Level::Warn, "telling", &[("piece", &piece)]);
     Err(Failure::invalid(format!("unrecognised option {piece}")))
+}
+
+fn warn(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let password = host.passwords().generate("")?;
+    Ok(Answer::data(&json!({}))?.warn([format!("it begins with {}", password.get(..6).unwrap_or_default())]))
 }
 
 fn outside(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
