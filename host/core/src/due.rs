@@ -26,9 +26,8 @@ const SPACES: [Space; 4] = [Space::Token, Space::Lease, Space::Reservation, Spac
 
 /// Runs until `stop` says so.
 pub(crate) async fn run(core: Arc<Core>, mut stop: watch::Receiver<bool>) {
-    let mut changed = core.store.due_changed();
     while !*stop.borrow() {
-        changed.borrow_and_update();
+        core.store.alarm().listen();
         let freed = core.claims.freed();
         tokio::pin!(freed);
         freed.as_mut().enable();
@@ -41,7 +40,7 @@ pub(crate) async fn run(core: Arc<Core>, mut stop: watch::Receiver<bool>) {
         };
         tokio::select! {
             () = tokio::time::sleep(sleep) => {}
-            _ = changed.changed() => {}
+            () = core.store.alarm().rung() => {}
             () = freed => {}
             _ = stop.changed() => {}
         }
@@ -61,8 +60,10 @@ async fn begin_what_is_due(core: &Arc<Core>) -> Result<Duration, Failure> {
         }
     }
     let next = core.store.next_due_after(now).await?;
-    let wait = next.map_or(LONGEST_SLEEP, |next| Duration::from_millis(next.saturating_sub(now)));
-    Ok(wait.min(LONGEST_SLEEP))
+    let latest = now.saturating_add(u64::try_from(LONGEST_SLEEP.as_millis()).unwrap_or(u64::MAX));
+    let next = next.unwrap_or(latest).min(latest);
+    core.store.alarm().set(next);
+    Ok(Duration::from_millis(next.saturating_sub(now)))
 }
 
 async fn work(core: Arc<Core>, claim: Claim, due: Due) {

@@ -10,6 +10,8 @@
 //! What it cannot stop: somebody who puts back an older copy of the whole data directory, or removes rows from it.
 //! What is then in the file opens as before.
 
+mod alarm;
+mod cache;
 mod clock;
 mod commit;
 mod dev_seal;
@@ -27,6 +29,7 @@ mod store;
 mod testing;
 mod unit;
 
+pub use alarm::Alarm;
 pub use dev_seal::dev_key;
 pub use due::{Due, DueAsk};
 pub use fault::StoreFault;

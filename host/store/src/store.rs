@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, watch};
+use tokio::sync::Mutex;
 
+use crate::alarm::Alarm;
+use crate::cache::{Cache, Found};
 use crate::clock::Clock;
 use crate::commit::{Reads, Writes};
 use crate::directory::{self, DirectoryLock};
@@ -13,7 +15,7 @@ use crate::fault::StoreFault;
 use crate::identity;
 use crate::range::KeyRange;
 use crate::record::{Address, Space};
-use crate::rows::{self, SealedRow, Unread};
+use crate::rows::{self, Unread};
 use crate::seal::{Seal, SealKey};
 use crate::sqlite::{self, Database};
 use crate::unit::Unit;
@@ -31,7 +33,8 @@ pub struct Store {
     database: Database,
     seal: Seal,
     clock: Clock,
-    due_changed: watch::Sender<u64>,
+    alarm: Alarm,
+    cache: Cache,
     lock: Mutex<Option<DirectoryLock>>,
 }
 
@@ -50,7 +53,8 @@ impl Store {
             database,
             seal,
             clock: Clock::default(),
-            due_changed: watch::Sender::new(0),
+            alarm: Alarm::default(),
+            cache: Cache::default(),
             lock: Mutex::new(Some(lock)),
         }))
     }
@@ -92,10 +96,9 @@ impl Store {
         self.database.next_due(Some(moment)).await.map_err(sqlite::fault)
     }
 
-    /// Tells of every commit that wrote a record with a due time, which may be earlier than those known so far. The
-    /// number only rises; it means nothing else.
-    pub fn due_changed(&self) -> watch::Receiver<u64> {
-        self.due_changed.subscribe()
+    /// Rings for the worker on due records.
+    pub fn alarm(&self) -> &Alarm {
+        &self.alarm
     }
 
     /// The keys of `space` after `after` (empty: from the first) that belong to `owner`, in order, at most `limit`;
@@ -144,11 +147,22 @@ impl Store {
         &self.database
     }
 
-    pub(crate) async fn read(&self, address: &Address) -> Result<Option<SealedRow>, StoreFault> {
-        rows::find(self.database.readers(), address).await.map_err(|unread| match unread {
+    pub(crate) async fn read(&self, address: &Address) -> Result<Found, StoreFault> {
+        let commits = match self.cache.look(address) {
+            Ok(known) => return Ok(known),
+            Err(commits) => commits,
+        };
+        let found = self.fetch(address).await?;
+        self.cache.keep(commits, address, &found);
+        Ok(found)
+    }
+
+    async fn fetch(&self, address: &Address) -> Result<Found, StoreFault> {
+        let row = rows::find(self.database.readers(), address).await.map_err(|unread| match unread {
             Unread::Sql(error) => sqlite::fault(error),
             Unread::Damaged(address) => StoreFault::Damaged(address),
-        })
+        })?;
+        row.map(|row| Ok((row.stamp, row.open(&self.seal)?))).transpose()
     }
 
     pub(crate) async fn list(&self, range: &KeyRange, limit: u32) -> Result<Vec<String>, StoreFault> {
@@ -163,9 +177,13 @@ impl Store {
     /// worker for due records from being told.
     pub(crate) async fn commit(self: Arc<Self>, reads: Reads, writes: Writes) -> Result<(), StoreFault> {
         let task = tokio::spawn(async move {
-            self.database.commit(&reads, &writes).await?;
-            if writes.puts.iter().any(|row| row.due.is_some()) {
-                self.due_changed.send_modify(|commits| *commits = commits.wrapping_add(1));
+            let committed = self.database.commit(&reads, &writes).await;
+            // After a failure too: whether it was written is not always known.
+            let puts = writes.puts.iter().map(|row| &row.address);
+            self.cache.forget(puts.chain(&writes.deletes));
+            committed?;
+            if let Some(due) = writes.puts.iter().filter_map(|row| row.due).min() {
+                self.alarm.ring(u64::try_from(due).unwrap_or_default());
             }
             Ok(())
         });
@@ -458,15 +476,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_commit_that_wrote_a_due_time_tells_the_worker() {
+    async fn only_a_commit_of_something_due_earlier_than_set_rings() {
         let scratch = Scratch::new();
         let store = scratch.open().await;
-        let mut changed = store.due_changed();
+        let has_rung = |store: &Store| {
+            let mut rung = std::pin::pin!(store.alarm().rung());
+            rung.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+        };
+        let timer = |key: &str, due| (Address::new(Space::Timer, key), Index { due: Some(due), ..Index::default() });
         put(&store, data("a"), "1").await;
-        assert!(!changed.has_changed().unwrap());
-        let due = Index { due: Some(5), ..Index::default() };
-        put_indexed(&store, Address::new(Space::Timer, "t"), "x", due).await;
-        changed.changed().await.unwrap();
+        assert!(!has_rung(&store), "nothing is due");
+        let (address, index) = timer("first", 50);
+        put_indexed(&store, address, "x", index).await;
+        assert!(has_rung(&store), "the worker listens until it sets a time");
+        store.alarm().set(40);
+        let (address, index) = timer("later", 40);
+        put_indexed(&store, address, "x", index).await;
+        assert!(!has_rung(&store));
+        let (address, index) = timer("earlier", 39);
+        put_indexed(&store, address, "x", index).await;
+        assert!(has_rung(&store));
+        assert!(!has_rung(&store), "once");
     }
 
     #[tokio::test]

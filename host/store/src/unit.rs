@@ -47,12 +47,12 @@ impl Unit {
             return Ok(own.clone());
         }
         self.sound()?;
-        let row = self.store.read(address).await?;
-        if let Err(changed) = self.reads.remember(address, row.as_ref().map(|row| row.stamp)) {
+        let found = self.store.read(address).await?;
+        if let Err(changed) = self.reads.remember(address, found.as_ref().map(|(stamp, _)| *stamp)) {
             self.spoiled = Some(changed.clone());
             return Err(changed);
         }
-        row.map(|row| row.open(self.store.seal())).transpose()
+        Ok(found.map(|(_, record)| record))
     }
 
     /// The full keys of `space` that begin with `prefix` and are greater than `after` (a full key; empty: from the

@@ -8,6 +8,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool, Postgres, Row as _,
+    Transaction,
 };
 use std::net::SocketAddr;
 use std::str::FromStr as _;
@@ -18,6 +19,9 @@ use tokio::time::timeout;
 /// A session that is not there after this time makes us look whether the server still listens, so that
 /// a database that is down is told at once instead of after the whole connect timeout.
 const PATIENCE: Duration = Duration::from_millis(250);
+
+/// So long after its last use a session is used without asking whether it lives.
+const TRUSTED: Duration = Duration::from_secs(1);
 
 /// A pool, and the address that was vetted for it.
 #[derive(Clone)]
@@ -71,9 +75,7 @@ impl Sessions {
 
     /// One statement in a read-only transaction, text in and text out.
     pub(crate) async fn query(&self, sql: &str, parameters: &[String]) -> Result<Vec<Vec<Option<String>>>, SqlFailure> {
-        let mut session = self.session().await?;
-        let mut transaction =
-            session.begin_with("BEGIN READ ONLY").await.map_err(|error| of_statement(&error, false))?;
+        let mut transaction = self.begun("BEGIN READ ONLY").await?;
         let mut query = sqlx::query(AssertSqlSafe(sql.to_owned()));
         for parameter in parameters {
             query = query.bind(parameter.as_str());
@@ -101,8 +103,7 @@ impl Sessions {
     }
 
     async fn transact_once(&self, statements: &[Statement]) -> Result<(), SqlFailure> {
-        let mut session = self.session().await?;
-        let mut transaction = session.begin().await.map_err(|error| of_statement(&error, false))?;
+        let mut transaction = self.begun("BEGIN").await?;
         for (index, statement) in statements.iter().enumerate() {
             let run = transaction.execute(sqlx::raw_sql(AssertSqlSafe(statement.text.clone()))).await;
             if let Err(error) = run {
@@ -128,14 +129,37 @@ impl Sessions {
         self.pool.close().await;
     }
 
+    /// A transaction. A session that broke since its last use fails here, before anything was done on it, and
+    /// gives way to the next.
+    async fn begun(&self, begin: &'static str) -> Result<Transaction<'static, Postgres>, SqlFailure> {
+        loop {
+            let used_before = self.pool.num_idle() > 0;
+            match self.patiently(self.pool.begin_with(begin)).await {
+                Err(failure) if used_before && failure.code == "unreachable" => {}
+                begun => return begun,
+            }
+        }
+    }
+
     async fn session(&self) -> Result<PoolConnection<Postgres>, SqlFailure> {
-        let acquire = self.pool.acquire();
-        tokio::pin!(acquire);
-        if let Ok(acquired) = timeout(PATIENCE, &mut acquire).await {
-            return acquired.map_err(|error| of_login(&error));
+        loop {
+            let used_before = self.pool.num_idle() > 0;
+            let mut session = self.patiently(self.pool.acquire()).await?;
+            match session.ping().await {
+                Ok(()) => return Ok(session),
+                Err(_) if used_before => {}
+                Err(error) => return Err(of_login(&error)),
+            }
+        }
+    }
+
+    async fn patiently<T>(&self, wanted: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, SqlFailure> {
+        tokio::pin!(wanted);
+        if let Ok(had) = timeout(PATIENCE, &mut wanted).await {
+            return had.map_err(|error| of_login(&error));
         }
         match timeout(self.connect_timeout, TcpStream::connect(self.address)).await {
-            Ok(Ok(_)) => acquire.await.map_err(|error| of_login(&error)),
+            Ok(Ok(_)) => wanted.await.map_err(|error| of_login(&error)),
             Ok(Err(error)) => Err(failed("unreachable", error.kind().to_string())),
             Err(_) => Err(failed("timed-out", "the server did not answer within the connect timeout")),
         }
@@ -165,6 +189,15 @@ async fn probe(options: &PgConnectOptions, writable: bool) -> Result<(), SqlFail
     }
 }
 
+/// A session that was used just now is not asked whether it lives: that would be a round trip for each use.
+/// One that broke since then is found by its BEGIN, before anything was done on it.
+async fn is_alive(session: &mut PgConnection, idle: Duration) -> Result<bool, sqlx::Error> {
+    if idle > TRUSTED {
+        session.ping().await?;
+    }
+    Ok(true)
+}
+
 fn pool(target: &Target, options: PgConnectOptions) -> PgPool {
     let lifetime = target.pool.max_lifetime;
     PgPoolOptions::new()
@@ -172,7 +205,8 @@ fn pool(target: &Target, options: PgConnectOptions) -> PgPool {
         .acquire_timeout(Duration::from_millis(u64::from(target.pool.connect_timeout.max(1))))
         .idle_timeout(Some(limits::POOL_IDLE))
         .max_lifetime((lifetime > 0).then(|| Duration::from_millis(lifetime)))
-        .test_before_acquire(true)
+        .test_before_acquire(false)
+        .before_acquire(|session, used| Box::pin(is_alive(session, used.idle_for)))
         .connect_lazy_with(options)
 }
 
