@@ -156,7 +156,7 @@ fn a_removed_connection_says_what_still_needs_it() {
     assert!(removed.warnings().contains('1'), "{}", removed.warnings());
     let asked = json!({ "lease_id": credential.lease });
     let refused = world.root.write("sys/leases/revoke", &asked);
-    assert_eq!(refused.status, 404, "{refused:?}");
+    assert_eq!(refused.status, 502, "{refused:?}");
     assert!(refused.errors().contains("config/demo"), "{}", refused.errors());
     world.root.write("sys/leases/lookup", &asked).expect(200);
     world.connect("demo");

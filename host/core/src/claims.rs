@@ -14,6 +14,8 @@ use tokio::sync::futures::Notified;
 const PER_LANE: usize = 4;
 /// Claims by due work at once.
 const DUE_WORK: usize = 64;
+/// Rows without a lane that are looked for at once.
+const UNLANED: usize = 8;
 
 #[derive(Default)]
 struct Held {
@@ -58,11 +60,15 @@ impl Claims {
 
     /// Claims due work, counted in its lane.
     pub(crate) fn claim_due(self: &Arc<Self>, address: &Address, lane: &str) -> Option<Claim> {
+        if lane.is_empty() {
+            // Tokens: they reach nothing outside that could hang, and must not wait for what does.
+            return self.claim(address);
+        }
         let lane = (address.space, lane.to_owned());
         let mut held = self.lock();
         let in_lane = held.lanes.get(&lane).copied().unwrap_or_default();
-        let full = bounded(&lane) && in_lane >= PER_LANE;
-        if full || held.lanes.values().sum::<usize>() >= DUE_WORK || !held.addresses.insert(address.clone()) {
+        let is_full = in_lane >= PER_LANE || held.lanes.values().sum::<usize>() >= DUE_WORK;
+        if is_full || !held.addresses.insert(address.clone()) {
             return None;
         }
         held.lanes.insert(lane.clone(), in_lane + 1);
@@ -72,13 +78,13 @@ impl Claims {
     /// Lanes that take no more, and addresses that are being worked on.
     pub(crate) fn busy(&self) -> (Vec<(Space, String)>, Vec<Address>) {
         let held = self.lock();
-        let full = held.lanes.iter().filter(|(lane, count)| bounded(lane) && **count >= PER_LANE);
+        let full = held.lanes.iter().filter(|(_, count)| **count >= PER_LANE);
         (full.map(|(lane, _)| lane.clone()).collect(), held.addresses.iter().cloned().collect())
     }
 
-    /// Room for more due work.
+    /// Rows worth looking for: room in lanes, and a few that need none.
     pub(crate) fn room(&self) -> usize {
-        DUE_WORK.saturating_sub(self.lock().lanes.values().sum())
+        DUE_WORK.saturating_sub(self.lock().lanes.values().sum()) + UNLANED
     }
 
     /// Resolves when a claim is given back. Enable it before looking, or a claim freed in between is missed.
@@ -89,11 +95,6 @@ impl Claims {
     fn lock(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Work without a lane (tokens) reaches nothing outside that could hang.
-fn bounded(lane: &(Space, String)) -> bool {
-    !lane.1.is_empty()
 }
 
 impl Claim {

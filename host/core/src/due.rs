@@ -8,7 +8,7 @@ use crate::core::Core;
 use crate::leases;
 use crate::neighbours::ForWork;
 use crate::permit::Permit;
-use crate::tokens;
+use crate::tokens::{self, TokenRecord};
 use bulkhead_store::{Address, Due, DueAsk, Index, Space};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
@@ -21,6 +21,11 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 const UNSTORED_PAUSE: Duration = Duration::from_secs(1);
 /// First pause of a timer that failed, in milliseconds; doubles up to ten minutes.
 const TIMER_PAUSE: u64 = 1_000;
+
+/// Children of a token that are ended in one commit.
+const PAGE: u32 = 100;
+/// Shortest pause, whatever the plugin asks.
+const SHORTEST_PAUSE: u64 = 10;
 
 const SPACES: [Space; 4] = [Space::Token, Space::Lease, Space::Reservation, Space::Timer];
 
@@ -50,15 +55,8 @@ pub(crate) async fn run(core: Arc<Core>, mut stop: watch::Receiver<bool>) {
 /// Claims and starts what is due; returns how long nothing more will be.
 async fn begin_what_is_due(core: &Arc<Core>) -> Result<Duration, Failure> {
     let now = core.store.now();
-    let (busy_lanes, busy) = core.claims.busy();
-    let limit = u32::try_from(core.claims.room()).unwrap_or(u32::MAX);
-    let ask = DueAsk { spaces: SPACES.to_vec(), until: now, busy_lanes, busy, limit };
-    let found = if limit == 0 { Vec::new() } else { core.store.due(&ask).await? };
-    for due in found {
-        if let Some(claim) = core.claims.claim_due(&due.address, &due.lane) {
-            tokio::spawn(work(Arc::clone(core), claim, due));
-        }
-    }
+    // A page may be all of one lane, of which a few are begun: the next look leaves that lane out.
+    while begin_a_page(core, now).await? {}
     let next = core.store.next_due_after(now).await?;
     let latest = now.saturating_add(u64::try_from(LONGEST_SLEEP.as_millis()).unwrap_or(u64::MAX));
     let next = next.unwrap_or(latest).min(latest);
@@ -66,16 +64,42 @@ async fn begin_what_is_due(core: &Arc<Core>) -> Result<Duration, Failure> {
     Ok(Duration::from_millis(next.saturating_sub(now)))
 }
 
+/// Starts up to a page of what is due. `true` when there may be more to start.
+async fn begin_a_page(core: &Arc<Core>, now: u64) -> Result<bool, Failure> {
+    let (busy_lanes, busy) = core.claims.busy();
+    let limit = u32::try_from(core.claims.room()).unwrap_or(u32::MAX);
+    if limit == 0 {
+        return Ok(false);
+    }
+    let found = core.store.due(&DueAsk { spaces: SPACES.to_vec(), until: now, busy_lanes, busy, limit }).await?;
+    let is_full = found.len() >= limit as usize;
+    let mut began = false;
+    for due in found {
+        if let Some(claim) = core.claims.claim_due(&due.address, &due.lane) {
+            began = true;
+            tokio::spawn(work(Arc::clone(core), claim, due));
+        }
+    }
+    Ok(is_full && began)
+}
+
 async fn work(core: Arc<Core>, claim: Claim, due: Due) {
-    let done = match due.address.space {
-        Space::Lease | Space::Reservation => end_lease(&core, &claim).await,
-        Space::Token => end_token(&core, &due.address).await,
-        _ => wake(&core, &claim).await,
-    };
+    let claim = Arc::new(claim);
+    // In a task of its own, so that a panic ends that and is paused for like any other failure.
+    let done = tokio::spawn(act(Arc::clone(&core), Arc::clone(&claim), due.address)).await;
+    let done = done.unwrap_or_else(|_| Err(Failure::internal("the work ended early")));
     if let Err(failure) = done {
         core.log.line("error", "due-work-unstored", &[("cause", failure.message)]);
         // The row is still due: without a pause it would be taken up again at once.
         tokio::time::sleep(UNSTORED_PAUSE).await;
+    }
+}
+
+async fn act(core: Arc<Core>, claim: Arc<Claim>, address: Address) -> Result<(), Failure> {
+    match address.space {
+        Space::Lease | Space::Reservation => end_lease(&core, &claim).await,
+        Space::Token => end_token(&core, &address).await,
+        _ => wake(&core, &claim).await,
     }
 }
 
@@ -110,26 +134,31 @@ async fn end_token(core: &Arc<Core>, address: &Address) -> Result<(), Failure> {
         tokens::end(&mut unit, &address.key, record)?;
         unit.commit().await?;
     }
-    while leases::end_owned(core, &address.key).await? {}
-    while end_children(core, &address.key).await? {}
+    leases::end_owned(core, &address.key).await?;
+    end_children(core, &address.key).await?;
     let mut unit = core.store.begin();
     unit.delete(address.clone());
     Ok(unit.commit().await?)
 }
 
-/// Ends up to a page of the children of `parent`. `false` when there was none.
-async fn end_children(core: &Arc<Core>, parent: &str) -> Result<bool, Failure> {
-    let children = core.store.owned(Space::Token, parent, "", 100).await?;
-    let mut unit = core.store.begin();
-    for child in &children {
-        if let Some(mut record) = tokens::read(&mut unit, child).await? {
-            // Without a parent it is not found here again.
-            record.parent = None;
-            tokens::end(&mut unit, child, record)?;
+/// Ends the children of `parent`. One that cannot be read is left and told; it opens no door either.
+async fn end_children(core: &Arc<Core>, parent: &str) -> Result<(), Failure> {
+    let mut after = String::new();
+    loop {
+        let children = core.store.owned(Space::Token, parent, &after, PAGE).await?;
+        let Some(last) = children.last() else { return Ok(()) };
+        after.clone_from(last);
+        let mut unit = core.store.begin();
+        for child in &children {
+            match tokens::read(&mut unit, child).await {
+                // Without a parent it is not found here again.
+                Ok(Some(record)) => tokens::end(&mut unit, child, TokenRecord { parent: None, ..record })?,
+                Ok(None) => {}
+                Err(failure) => core.log.line("error", "token-unreadable", &[("cause", failure.message)]),
+            }
         }
+        unit.commit().await?;
     }
-    unit.commit().await?;
-    Ok(!children.is_empty())
 }
 
 /// Wakes the plugin that scheduled a timer. Success removes the timer, unless it was scheduled anew.
@@ -149,27 +178,35 @@ async fn wake(core: &Arc<Core>, claim: &Claim) -> Result<(), Failure> {
     let opened = core.mounts.open(&mount, &permit);
     let call = ForWork::new(core, &mount);
     let _admission = core.sandbox.admit(2, call.deadline).await?;
-    // Gone before the plugin runs, so that scheduling the same key in its wake moves it on.
-    unit.delete(address.clone());
-    let done = opened.plugin.engine.wake(call.scope(&opened), unit, key, attempts + 1).await;
-    match done.result {
-        Ok(()) => Ok(done.unit.commit().await?),
-        Err(failure) => postpone(core, address, timer.index, attempts + 1, &failure).await,
+    let attempt = attempts.saturating_add(1);
+    let done = opened.plugin.engine.wake(call.scope(&opened), unit, key, attempt).await;
+    let mut unit = match done.result {
+        Ok(()) => done.unit,
+        Err(failure) => return postpone(core, address, &timer.index, attempt, &failure).await,
+    };
+    // Only now, in the commit of what the wake did: at least once. Unless it scheduled itself anew.
+    if unit.get(address).await?.is_some_and(|record| record.index == timer.index) {
+        unit.delete(address.clone());
     }
+    Ok(unit.commit().await?)
 }
 
 async fn postpone(
     core: &Arc<Core>,
     address: &Address,
-    index: Index,
+    index: &Index,
     attempts: u32,
     failure: &Failure,
 ) -> Result<(), Failure> {
     let pause = TIMER_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(10)).min(600_000);
-    let due = core.store.now().saturating_add(failure.retry_after.unwrap_or(pause));
+    let pause = failure.retry_after.unwrap_or(pause).max(SHORTEST_PAUSE);
+    let due = core.store.now().saturating_add(pause);
     let pairs = [("timer", address.key.clone()), ("attempt", attempts.to_string()), ("cause", failure.message.clone())];
     core.log.line("warn", "timer-delayed", &pairs);
     let mut unit = core.store.begin();
-    unit.put(address.clone(), attempts.to_string().into_bytes(), Index { due: Some(due), ..index });
+    // Whoever cancelled or moved it meanwhile knows better.
+    if unit.get(address).await?.is_some_and(|record| record.index == *index) {
+        unit.put(address.clone(), attempts.to_string().into_bytes(), Index { due: Some(due), ..index.clone() });
+    }
     Ok(unit.commit().await?)
 }

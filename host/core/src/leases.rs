@@ -154,13 +154,17 @@ fn blank(page: &Page<'_>, tag: String, lane: String, internal: String) -> Result
     })
 }
 
-/// Ends reservations whose call did not confirm them: due now, or gone where there is nothing to undo.
+/// Ends reservations whose call did not confirm them: due now, or gone where there is nothing to undo. What
+/// is due is written from memory, also where it is gone from the store: ending twice does no harm.
 pub(crate) async fn undo(store: &Arc<Store>, reserved: &[Reserved]) -> Result<(), Failure> {
-    let (withdrawn, unconfirmed): (Vec<_>, Vec<_>) = reserved.iter().partition(|reserved| reserved.withdrawn);
     let mut unit = store.begin();
-    withdrawn.into_iter().for_each(|reserved| unit.delete(reserved.address.clone()));
-    let addresses: Vec<Address> = unconfirmed.into_iter().map(|reserved| reserved.address.clone()).collect();
-    make_due(store, unit, &addresses).await
+    for one in reserved {
+        match one.withdrawn {
+            true => unit.delete(one.address.clone()),
+            false => put(&mut unit, &one.address, &one.record, Some(store.now()))?,
+        }
+    }
+    Ok(unit.commit().await?)
 }
 
 /// Makes every reservation due now: at start, when whoever made them is known to be gone. The directory is
@@ -172,17 +176,14 @@ pub(crate) async fn undo_all(store: &Arc<Store>) -> Result<(), Failure> {
         let Some(last) = keys.last() else { return Ok(()) };
         after.clone_from(last);
         let addresses: Vec<Address> = keys.iter().map(|key| Address::new(Space::Reservation, key.as_str())).collect();
-        make_due(store, store.begin(), &addresses).await?;
-    }
-}
-
-async fn make_due(store: &Store, mut unit: Unit, addresses: &[Address]) -> Result<(), Failure> {
-    for address in addresses {
-        if let Some(record) = read(&mut unit, address).await? {
-            put(&mut unit, address, &record, Some(store.now()))?;
+        let mut unit = store.begin();
+        for address in &addresses {
+            if let Some(record) = read(&mut unit, address).await? {
+                put(&mut unit, address, &record, Some(store.now()))?;
+            }
         }
+        unit.commit().await?;
     }
-    Ok(unit.commit().await?)
 }
 
 /// Turns the answered secret into a lease, in the call's unit of work: the reservation it names goes, the
@@ -201,7 +202,9 @@ pub(crate) fn confirm(
         }
         None => blank(page, String::new(), String::new(), secret.internal.clone())?,
     };
-    record.expires = page.store.now().saturating_add(ttl.saturating_mul(1000));
+    // Counted from the reservation, as the plugin told its target: a slow call shortens the lease, and never
+    // leaves a lease without its thing.
+    record.expires = record.issued.saturating_add(ttl.saturating_mul(1000));
     record.renewable = secret.renewable;
     let below = page.path.strip_prefix(page.mount.record.path.as_str()).unwrap_or(page.path);
     let address = address(page.store, Space::Lease, &record.mount, below, &record.id);

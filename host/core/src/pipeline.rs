@@ -70,20 +70,20 @@ async fn once(core: &Arc<Core>, request: &Request, effect: &mut Effect) -> Resul
     };
     let route = destination.route(core).ok_or_else(|| Failure::internal("the route table changed under a request"))?;
     let folded = fields::fold(route, &request.fields, &destination.captures);
-    let creates = creates(&mut unit, &destination, route).await?;
+    let creates = creates(&mut unit, &destination, route).await;
 
     // 4. Policy, which yields the permit. It sees the raw fields only where they do not fold, which is
     //    told to nobody who may not call.
     let sent = sent(&destination, folded.as_ref().map_or(&request.fields, |folded| &folded.values));
     let question = Question {
         path: &request.path,
-        operation: operation(request.verb, creates),
+        operation: operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates)),
         sudo: route.sudo,
         fields: &sent,
         schema: &route.fields,
     };
     let permit = Permit::ask(&acl, &question)?;
-    let mut folded = folded?;
+    let (mut folded, creates) = (folded?, creates?);
     within_limit(route, request.body_bytes)?;
     if request.verb == Verb::Write {
         fields::complete(route, &mut folded.values, creates || route.existence.is_none())?;

@@ -211,8 +211,12 @@ pub(crate) fn end(unit: &mut Unit, hash: &str, mut record: TokenRecord) -> Resul
 pub(crate) async fn ensure_root(store: &std::sync::Arc<Store>, token: &Secret) -> Result<(), Failure> {
     let mut unit = store.begin();
     let hash = hash(store, token);
-    if read(&mut unit, &hash).await?.is_some_and(|record| !record.ended) {
-        return Ok(());
+    match read(&mut unit, &hash).await? {
+        Some(record) if record.ended => {
+            return Err(Failure::invalid("this root token was revoked before; start with another one"));
+        }
+        Some(_) => return Ok(()),
+        None => {}
     }
     let record = TokenRecord {
         accessor: random::base62(24)?,

@@ -9,6 +9,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// Amazon's metadata service over IPv6, which is not in the link-local range.
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x254);
 
+/// Metadata and platform services of Azure, Alibaba and Oracle, outside the link-local range.
+const METADATA_V4: [Ipv4Addr; 3] =
+    [Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(192, 0, 0, 192)];
+
 /// Why an address is never dialled, whatever was granted; `None` when it may be.
 pub(crate) fn forbidden(address: IpAddr) -> Option<&'static str> {
     match address.to_canonical() {
@@ -18,7 +22,9 @@ pub(crate) fn forbidden(address: IpAddr) -> Option<&'static str> {
 }
 
 fn forbidden_v4(address: Ipv4Addr) -> Option<&'static str> {
-    if address.is_link_local() {
+    if METADATA_V4.contains(&address) {
+        Some("a cloud's metadata address")
+    } else if address.is_link_local() {
         Some("a link-local address (cloud metadata lives there)")
     } else if address.is_multicast() || address.is_broadcast() {
         Some("a multicast or broadcast address")
@@ -30,7 +36,9 @@ fn forbidden_v4(address: Ipv4Addr) -> Option<&'static str> {
 }
 
 fn forbidden_v6(address: Ipv6Addr) -> Option<&'static str> {
-    if address.is_unicast_link_local() {
+    if let Some(why) = embedded_v4(address).and_then(forbidden_v4) {
+        Some(why)
+    } else if address.is_unicast_link_local() {
         Some("a link-local address (cloud metadata lives there)")
     } else if address == METADATA_V6 {
         Some("a cloud's metadata address")
@@ -38,6 +46,20 @@ fn forbidden_v6(address: Ipv6Addr) -> Option<&'static str> {
         Some("a multicast or unspecified address")
     } else {
         None
+    }
+}
+
+/// The IPv4 address that a translated or tunnelled one leads to: `::a.b.c.d`, `64:ff9b::a.b.c.d` (RFC 6052) and
+/// `2002:…` (RFC 3056).
+fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let [a, b, c, d, e, f, g, h] = address.segments();
+    let of = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+    match (a, b, c, d, e, f) {
+        // `::` and `::1` are addresses of their own.
+        (0, 0, 0, 0, 0, 0) if (g, h) != (0, 0) && (g, h) != (0, 1) => Some(of(g, h)),
+        (0x64, 0xff9b, 0, 0, 0, 0) => Some(of(g, h)),
+        (0x2002, high, low, ..) => Some(of(high, low)),
+        _ => None,
     }
 }
 
@@ -67,11 +89,25 @@ pub(crate) enum Refused {
 mod tests {
     use super::*;
 
+    const HOSTILE: [&str; 13] = [
+        "169.254.169.254",
+        "::ffff:169.254.169.254",
+        "::169.254.169.254",
+        "64:ff9b::169.254.169.254",
+        "2002:a9fe:a9fe::1",
+        "fd00:ec2::254",
+        "fe80::1",
+        "168.63.129.16",
+        "100.100.100.200",
+        "192.0.0.192",
+        "0.0.0.0",
+        "224.0.0.1",
+        "::",
+    ];
+
     #[test]
     fn metadata_and_link_local_addresses_are_refused_in_every_spelling() {
-        for text in
-            ["169.254.169.254", "::ffff:169.254.169.254", "fd00:ec2::254", "fe80::1", "0.0.0.0", "224.0.0.1", "::"]
-        {
+        for text in HOSTILE {
             assert!(forbidden(text.parse().unwrap()).is_some(), "{text} was allowed");
         }
     }

@@ -50,6 +50,11 @@ impl Sandbox {
     }
 }
 
+/// What compiled code must have been compiled by. wasmtime's own check compares its major version only, so
+/// that code of a patch release with a known miscompilation would still load; `build.rs` reads the exact
+/// version from the lock file.
+const BUILD: &str = concat!("bulkhead-", env!("CARGO_PKG_VERSION"), "-wasmtime-", env!("WASMTIME_VERSION"));
+
 /// An engine with our settings; also what `precompile` compiles with.
 pub(crate) fn engine() -> wasmtime::Result<Engine> {
     let mut config = Config::new();
@@ -67,9 +72,7 @@ pub(crate) fn engine() -> wasmtime::Result<Engine> {
         .wasm_memory64(false)
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .wasm_backtrace_max_frames(NonZeroUsize::new(16));
-    // The default compares the major version only, so that code compiled by a patch release with a
-    // known miscompilation would still load.
-    config.module_version(ModuleVersionStrategy::Custom(concat!("bulkhead-", env!("CARGO_PKG_VERSION")).to_owned()))?;
+    config.module_version(ModuleVersionStrategy::Custom(BUILD.to_owned()))?;
     Engine::new(&config)
 }
 

@@ -37,6 +37,16 @@ pub(crate) const VALUE_BYTES: usize = 1 << 20;
 pub(crate) const KEYS_PER_LISTING: u32 = 1_000;
 /// Most random bytes of one call to `crypto.random`.
 pub(crate) const RANDOM_BYTES: u32 = 4_096;
+/// Bytes that the host holds for one call: buffered writes, remembered listings, log lines.
+pub(crate) const HELD_BYTES: usize = 64 << 20;
+/// What one round of key derivation counts for: some five hundred thousand rounds a call.
+pub(crate) const ROUND_BYTES: usize = 128;
+/// Pairs of one log line.
+pub(crate) const LOG_PAIRS: usize = 32;
+/// Bytes of a lane's name.
+pub(crate) const LANE_BYTES: usize = 256;
+/// Characters of one secret that are told from other text; the rest of a longer one is not looked for.
+pub(crate) const SECRET_CHARACTERS: usize = 64 << 10;
 /// Most rounds of one key derivation: some thirty milliseconds.
 pub(crate) const DERIVATION_ROUNDS: u32 = 100_000;
 /// Log lines of one call; more is counted and dropped.
@@ -51,6 +61,15 @@ pub(crate) const QUERY_ROWS: usize = 10_000;
 pub(crate) const QUERY_BYTES: usize = 4 << 20;
 /// Longest time that one effect may take. It is never begun with less time left in its call.
 pub(crate) const EFFECT_TIME: Duration = Duration::from_secs(30);
+/// What a call must have left besides the time of an effect that it begins.
+pub(crate) const EFFECT_MARGIN: Duration = Duration::from_secs(1);
+/// Longest time that the database itself spends on one statement, and waits for a lock, in milliseconds:
+/// shorter than an effect, so that the database gives up before we do and its session stays usable.
+pub(crate) const STATEMENT_TIME_MS: u32 = 20_000;
+/// See [`STATEMENT_TIME_MS`].
+pub(crate) const LOCK_TIME_MS: u32 = 15_000;
+/// Longest wait for sessions that are lent when the process ends.
+pub(crate) const FAREWELL: Duration = Duration::from_secs(5);
 /// Tries of one transaction that meets conflicts.
 pub(crate) const CONFLICT_TRIES: u32 = 6;
 /// Most sessions of one connection's pool, whatever its settings ask.
@@ -78,3 +97,4 @@ impl Default for Limits {
 const _: () = assert!(GUEST_STACK_BYTES < HOST_STACK_BYTES);
 const _: () = assert!(VALUE_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(QUERY_BYTES < HOST_CALL_FUEL_BYTES);
+const _: () = assert!((STATEMENT_TIME_MS as u64) < EFFECT_TIME.as_secs() * 1000 && LOCK_TIME_MS < STATEMENT_TIME_MS);

@@ -4,6 +4,7 @@
 //! of password in it travels through an error into a log. So not whole values are looked for but every
 //! run of four characters of any of them, ignoring case.
 
+use crate::limits;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -19,7 +20,7 @@ pub struct SecretSet {
 impl SecretSet {
     /// Adds a value. Shorter than four characters it cannot be told from ordinary text and is left out.
     pub fn add(&self, value: &str) {
-        let lowered = lower(value);
+        let lowered: Vec<char> = value.chars().take(limits::SECRET_CHARACTERS).map(lower_one).collect();
         let mut runs = self.runs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         runs.extend(lowered.windows(RUN).filter_map(|window| <[char; RUN]>::try_from(window).ok()));
     }
@@ -43,7 +44,11 @@ impl SecretSet {
 
 /// One lower-case character for each character, so that positions stay the same.
 fn lower(text: &str) -> Vec<char> {
-    text.chars().map(|c| c.to_lowercase().next().unwrap_or(c)).collect()
+    text.chars().map(lower_one).collect()
+}
+
+fn lower_one(c: char) -> char {
+    c.to_lowercase().next().unwrap_or(c)
 }
 
 fn hidden_positions(text: &[char], runs: &BTreeSet<[char; RUN]>) -> Vec<bool> {

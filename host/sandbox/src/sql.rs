@@ -58,11 +58,26 @@ impl Pools {
     /// The sessions of `key`, opened by the first that asks while others wait for it.
     pub(crate) async fn sessions(&self, key: PoolKey, target: &Target) -> Result<Sessions, SqlFailure> {
         let cell = self.cell(&key);
+        let is_new = !cell.initialized();
         let opened = cell.get_or_try_init(|| Sessions::open(target)).await;
-        if opened.is_err() {
-            self.forget_unopened(&key);
+        match opened {
+            Ok(sessions) => {
+                if is_new {
+                    self.retire_older(&key);
+                }
+                Ok(sessions.clone())
+            }
+            Err(failure) => {
+                self.forget_unopened(&key);
+                Err(failure)
+            }
         }
-        opened.cloned()
+    }
+
+    /// Gives up a pool whose server went away or was demoted: the next use resolves the name and tries the
+    /// endpoints anew.
+    pub(crate) fn give_up(&self, key: &PoolKey) {
+        self.retire(|other, _| other == key);
     }
 
     /// Closes the pools of a mount's connection.
@@ -72,11 +87,19 @@ impl Pools {
 
     pub(crate) async fn close_all(&self) {
         let entries = std::mem::take(&mut *self.lock());
-        for entry in entries.into_values() {
-            if let Some(sessions) = entry.sessions.get() {
-                sessions.close().await;
+        let closing: Vec<_> = entries
+            .into_values()
+            .filter_map(|entry| entry.sessions.get().cloned())
+            .map(|sessions| tokio::spawn(async move { sessions.close().await }))
+            .collect();
+        let all = async {
+            for pool in closing {
+                // A pool whose task ended early has no sessions left either.
+                let _ = pool.await;
             }
-        }
+        };
+        // A session that is still lent by then ends with the process.
+        let _ = tokio::time::timeout(limits::FAREWELL, all).await;
     }
 
     /// What `settings` of a plugin will dial, where that was found out before.
@@ -101,12 +124,16 @@ impl Pools {
         }
         let cell = Arc::new(OnceCell::new());
         entries.insert(key.clone(), Entry { sessions: Arc::clone(&cell), used: now });
-        drop(entries);
+        cell
+    }
+
+    /// Only once the newer one is open: a refused change must not close what others use. Idle ones go as well.
+    fn retire_older(&self, key: &PoolKey) {
+        let now = Instant::now();
         self.retire(|other, entry| {
             let older = other.is_of(&key.mount, &key.connection) && other.generation < key.generation;
             older || now.duration_since(entry.used) > limits::POOL_IDLE
         });
-        cell
     }
 
     fn forget_unopened(&self, key: &PoolKey) {

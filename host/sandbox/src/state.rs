@@ -38,6 +38,7 @@ pub(crate) struct CallState {
     pub(crate) memory: Memory,
     pub(crate) log_lines: u32,
     host_calls: u32,
+    held: usize,
     pub(crate) wasi: Option<WasiCtx>,
     pub(crate) table: ResourceTable,
 }
@@ -57,6 +58,7 @@ impl CallState {
             memory,
             log_lines: 0,
             host_calls: 0,
+            held: 0,
             wasi: None,
             table,
         }
@@ -67,6 +69,15 @@ impl CallState {
         self.host_calls += 1;
         if self.host_calls > self.scope.limits.host_calls {
             bail!("more than {} host calls in one call", self.scope.limits.host_calls);
+        }
+        Ok(())
+    }
+
+    /// Counts bytes that the host holds for the call until it ends, and rounds of key derivation as bytes too.
+    pub(crate) fn charge(&mut self, bytes: usize) -> wasmtime::Result<()> {
+        self.held = self.held.saturating_add(bytes);
+        if self.held > limits::HELD_BYTES {
+            bail!("more than {} MiB held by the host for one call", limits::HELD_BYTES >> 20);
         }
         Ok(())
     }

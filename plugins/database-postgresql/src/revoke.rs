@@ -13,6 +13,12 @@ use bulkhead_sdk::statements::{self, Dialect, Values};
 /// SQLSTATE of a role that something still depends on.
 const DEPENDENT_OBJECTS: &str = "2BP01";
 
+/// SQLSTATE of a role that exists already.
+const DUPLICATE_OBJECT: &str = "42710";
+
+/// SQLSTATE of a role that came to exist while we waited.
+const UNIQUE_VIOLATION: &str = "23505";
+
 /// SQLSTATE of an act that the connection's user may not do.
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
@@ -48,6 +54,7 @@ pub(crate) fn delete(
     let leaving = Leaving { host, connection, username, role: identifier(username) };
     let refused = |failure| of_sql(failure, &connection.target);
     let Some(oid) = leaving.oid().map_err(refused)? else {
+        leaving.fence()?;
         // The operator's statements may clean up more than the user.
         return match users::run(host, connection, prepared) {
             Err(failure) if is(&failure, UNDEFINED_OBJECT) => Ok(()),
@@ -78,6 +85,21 @@ impl Leaving<'_> {
     fn oid(&self) -> Result<Option<String>, SqlFailure> {
         let found = self.column("SELECT oid::text FROM pg_roles WHERE rolname = $1", self.username)?;
         Ok(found.into_iter().next().filter(|oid| !oid.is_empty() && oid.bytes().all(|byte| byte.is_ascii_digit())))
+    }
+
+    /// Proves that the user is gone, rather than about to appear: a `CREATE ROLE` whose answer was lost may still
+    /// wait for its commit. Making the name ourselves waits for it, because names of roles are unique, and
+    /// fails when it came true.
+    fn fence(&self) -> Result<(), Refusal> {
+        let texts = [format!("CREATE ROLE {} NOLOGIN", self.role), self.drop_role()];
+        let statements = texts.map(|text| Statement { text, secret: false });
+        match self.host.transact(&self.connection.target, &statements) {
+            Err(failure) if is(&failure, DUPLICATE_OBJECT) || is(&failure, UNIQUE_VIOLATION) => {
+                Err(Code::Conflict.refusal())
+            }
+            // Who may not make roles has made none.
+            proven => tolerated(proven).map_err(|failure| self.refused(failure)),
+        }
     }
 
     /// No new sessions, then no old ones.

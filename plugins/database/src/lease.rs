@@ -64,7 +64,9 @@ pub(crate) fn renew(host: &dyn Host, lease: &Lease, increment: u64, mount: &Moun
 /// Removes a user. The plugin takes one that is gone for success, so this is safe to repeat.
 pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
     let held: Held = lease.internal()?;
-    let connection = held.connection(host)?;
+    // Written again, it will reach the user: so it is tried again for ever, like any target that does not answer.
+    let unreachable = |gone: Failure| Failure { kind: Kind::Unreachable, ..gone };
+    let connection = held.connection(host).map_err(unreachable)?;
     let current = Role::find(host, &held.role)?.filter(|role| role.db_name == held.db_name);
     let statements = current.map_or(held.revocation_statements, |role| role.revocation_statements);
     host.databases()
@@ -189,7 +191,7 @@ mod tests {
         let (_, tag) = issued(&bed);
         bed.delete("config/orders").unwrap();
         let refused = bed.revoke(&tag, Reason::Requested).err().unwrap();
-        assert_eq!(refused.kind, Kind::NotFound);
+        assert_eq!(refused.kind, Kind::Unreachable, "so that it is tried for ever");
         assert!(refused.message.contains("write config/orders again"), "{}", refused.message);
         bed.write("config/orders", &orders()).unwrap();
         bed.revoke(&tag, Reason::Requested).unwrap();

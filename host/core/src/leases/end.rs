@@ -8,15 +8,17 @@ use crate::claims::Claim;
 use crate::core::Core;
 use crate::neighbours::ForWork;
 use crate::permit::Permit;
-use bulkhead_store::{Space, Unit};
+use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Refusals after which a lease is irrevocable.
 pub(super) const MOST_REFUSALS: u32 = 6;
-/// First pause between attempts, in milliseconds; doubles.
+/// First pause after a target that did not answer, in milliseconds; doubles.
 const FIRST_PAUSE: u64 = 1_000;
+/// First pause after a refusal; doubles. Six attempts span five minutes, in which somebody may mend what was wrong.
+const FIRST_REFUSAL_PAUSE: u64 = 10_000;
 /// Longest pause between attempts, in milliseconds.
 const LONGEST_PAUSE: u64 = 600_000;
 /// Leases of an ended token that are made due in one commit.
@@ -102,7 +104,7 @@ async fn postpone(core: &Arc<Core>, claim: &Claim, mut lease: LeaseRecord, failu
         lease.refusals = lease.refusals.saturating_add(1);
     }
     lease.error = failure.message.chars().take(240).collect();
-    let due = (!lease.is_irrevocable()).then(|| core.store.now().saturating_add(pause(lease.attempts)));
+    let due = (!lease.is_irrevocable()).then(|| core.store.now().saturating_add(pause(failure.kind, lease.attempts)));
     let event = if due.is_some() { "lease-end-delayed" } else { "lease-irrevocable" };
     core.log_lease("warn", event, &lease, &lease.error);
     let mut unit = core.store.begin();
@@ -115,25 +117,34 @@ fn may_pass(kind: Kind) -> bool {
     matches!(kind, Kind::Unreachable | Kind::TimedOut | Kind::Conflict | Kind::Unavailable | Kind::RateLimited)
 }
 
-fn pause(attempts: u32) -> u64 {
-    FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(LONGEST_PAUSE)
+fn pause(kind: Kind, attempts: u32) -> u64 {
+    let first = if may_pass(kind) { FIRST_PAUSE } else { FIRST_REFUSAL_PAUSE };
+    first.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(LONGEST_PAUSE)
 }
 
-/// Makes up to a page of the leases that `token` owns due now. `false` when it owned none.
-pub(crate) async fn end_owned(core: &Core, token: &str) -> Result<bool, Failure> {
-    let keys = core.store.owned(Space::Lease, token, "", PAGE).await?;
-    let mut unit = core.store.begin();
-    for key in &keys {
-        let address = bulkhead_store::Address::new(Space::Lease, key.as_str());
-        if let Some(mut lease) = read(&mut unit, &address).await? {
-            // Without an owner it is not found here again.
-            lease.token = String::new();
-            lease.reason = Some(End::TokenEnded);
-            put(&mut unit, &address, &lease, Some(core.store.now()))?;
+/// Makes the leases that `token` owns due now. One that cannot be read is left and told; it must not keep the
+/// others.
+pub(crate) async fn end_owned(core: &Core, token: &str) -> Result<(), Failure> {
+    let mut after = String::new();
+    loop {
+        let keys = core.store.owned(Space::Lease, token, &after, PAGE).await?;
+        let Some(last) = keys.last() else { return Ok(()) };
+        after.clone_from(last);
+        let mut unit = core.store.begin();
+        for key in &keys {
+            let address = Address::new(Space::Lease, key.as_str());
+            match read(&mut unit, &address).await {
+                Ok(Some(lease)) => {
+                    // Without an owner it is not found here again.
+                    let lease = LeaseRecord { token: String::new(), reason: Some(End::TokenEnded), ..lease };
+                    put(&mut unit, &address, &lease, Some(core.store.now()))?;
+                }
+                Ok(None) => {}
+                Err(failure) => core.log.line("error", "lease-unreadable", &[("cause", failure.message)]),
+            }
         }
+        unit.commit().await?;
     }
-    unit.commit().await?;
-    Ok(!keys.is_empty())
 }
 
 #[cfg(test)]
@@ -142,9 +153,10 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_are_capped() {
-        assert_eq!(pause(1), 1_000);
-        assert_eq!(pause(4), 8_000);
-        assert_eq!(pause(u32::MAX), LONGEST_PAUSE);
+        assert_eq!(pause(Kind::Unreachable, 1), 1_000);
+        assert_eq!(pause(Kind::Unreachable, 4), 8_000);
+        assert_eq!(pause(Kind::InvalidRequest, 1), 10_000);
+        assert_eq!(pause(Kind::Unreachable, u32::MAX), LONGEST_PAUSE);
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub(crate) async fn renew(core: &Arc<Core>, id: &str, increment: u64) -> Result<
     let opened = core.mounts.open(&mount, &permit);
     let work = ForWork::new(core, &mount);
     let _admission = core.sandbox.admit(2, work.deadline).await?;
+    // Before the plugin tells its target: a slow renewal shortens the lease, never the thing's grace.
+    let now = core.store.now();
     let done = opened.plugin.engine.renew(work.scope(&opened), unit, &lease.seen(), increment, &seen).await;
     let renewal = done.result?;
     let bounds = Bounds {
@@ -44,9 +46,9 @@ pub(crate) async fn renew(core: &Arc<Core>, id: &str, increment: u64) -> Result<
         mount_default: seen.default_ttl,
         mount_max: seen.max_ttl,
     };
-    let now = core.store.now();
     let granted = ttl::grant(&bounds, increment, lease.issued / 1000, now / 1000)?;
     let ttl = granted.ttl.min(seen.longest_lease);
+    let ttl = if renewal.ttl == 0 { ttl } else { ttl.min(renewal.ttl) };
     let mut unit = done.unit;
     let lease = LeaseRecord { expires: now.saturating_add(ttl.saturating_mul(1000)), last_renewal: Some(now), ..lease };
     put(&mut unit, claim.address(), &lease, Some(lease.expires))?;

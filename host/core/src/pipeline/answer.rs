@@ -9,13 +9,14 @@ use bulkhead_sandbox::contract::{Answer, Outcome, RawAnswer, Secret};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::envelope::Envelope;
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::response::{Body, Response};
 use bulkhead_wire::ttl::{self, Bounds};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Commits the unit with the host's part and words the response.
+/// Words the response and commits the unit with the host's part, in this order: an answer that cannot leave
+/// commits nothing.
 pub(super) async fn settle(
     visit: &Visit<'_>,
     mount: &Arc<Mount>,
@@ -28,21 +29,23 @@ pub(super) async fn settle(
     warnings.extend(answered.warnings);
     match answered.outcome {
         Outcome::Data(text) => {
+            let object = object(&text)?;
             unit.commit().await?;
-            Ok(data(&visit.request.id, mount, object(&text)?, warnings))
+            Ok(data(&visit.request.id, mount, object, warnings))
         }
         Outcome::Nothing => {
             unit.commit().await?;
             nothing(visit, mount, warnings)
         }
         Outcome::Raw(raw) => {
+            let response = raw_response(raw)?;
             unit.commit().await?;
-            raw_response(raw)
+            Ok(response)
         }
         Outcome::Secret(secret) => {
+            let data = object(&secret.data)?;
             let leased = lease(visit, mount, &mut unit, &secret, reserved, deadline).await?;
             unit.commit().await?;
-            let data = object(&secret.data)?;
             warnings.extend(leased.warning);
             let envelope = Envelope {
                 lease_id: leased.id,
@@ -53,6 +56,14 @@ pub(super) async fn settle(
             };
             Ok(enveloped(envelope))
         }
+    }
+}
+
+/// The tag of the reservation that the answer confirms.
+pub(super) fn tag(answered: &Answer) -> Option<&str> {
+    match &answered.outcome {
+        Outcome::Secret(secret) => secret.tag.as_deref(),
+        _ => None,
     }
 }
 
@@ -85,6 +96,12 @@ async fn lease(
         })?),
         None => None,
     };
+    if let Some(named) = named
+        && unit.get(&named.address).await?.is_none()
+    {
+        // Clocks jumped and due work was quicker: what was made is being ended, or was.
+        return Err(Failure::new(Kind::Unavailable, "the reservation ended while the request ran; try again"));
+    }
     let lifetimes = mount.lifetimes(core.lifetimes);
     let bounds = Bounds {
         role_ttl: secret.ttl,

@@ -26,8 +26,12 @@ impl Visit<'_> {
     pub(super) async fn host(self, endpoint: Endpoint, mut unit: Unit) -> Result<Response, Failure> {
         let call = HostCall { request: self.request, caller: self.caller, values: &self.folded.values };
         let reply = api::serve(self.core, endpoint, &mut unit, &call).await?;
-        unit.commit().await?;
-        api::after_commit(self.core, reply.then)?;
+        let committed = unit.commit().await;
+        if committed.is_ok() || matches!(reply.then, api::Then::PoliciesChanged) {
+            // Of a commit that failed nobody knows whether it is stored: what was parsed before is forgotten too.
+            api::after_commit(self.core, reply.then)?;
+        }
+        committed?;
         Ok(answer::of_host(&self.request.id, reply.body, reply.warnings, unread(&self.folded)))
     }
 
@@ -73,10 +77,15 @@ impl Visit<'_> {
         let call = self.call(mount, ends)?;
         let done = opened.plugin.engine.handle(scope, unit, &call).await;
         *effect = root.effect();
-        let reserved = neighbours.reserved();
+        let mut reserved = neighbours.reserved();
         let checkpointed = done.unit.checkpoints() > 0;
         let settled = match done.result {
-            Ok(answered) => answer::settle(&self, mount, done.unit, answered, &reserved, ends).await,
+            Ok(answered) => {
+                let confirmed = answer::tag(&answered).map(str::to_owned);
+                let settled = answer::settle(&self, mount, done.unit, answered, &reserved, ends).await;
+                reserved.retain(|one| settled.is_err() || confirmed.as_ref() != Some(&one.tag));
+                settled
+            }
             Err(failure) => Err(failure),
         };
         if checkpointed && !reserved.is_empty() {

@@ -26,6 +26,9 @@ impl Host for CallState {
 
 fn schedule(state: &mut CallState, key: &str, at: u64, lane: &str) -> Result<(), Failure> {
     let address = address(state, key)?;
+    if lane.len() > limits::LANE_BYTES {
+        return Err(refusal(&Refused::invalid("a lane's name has at most 256 bytes")));
+    }
     let lane = format!("{}/{lane}", state.scope.mount);
     // The body counts failed attempts; a timer that is scheduled anew starts from none.
     let body = b"0".to_vec();

@@ -24,6 +24,7 @@ impl Host for CallState {
         let Some(rounds) = rounds else {
             bail!("pbkdf2-sha256 was asked for {iterations} rounds; give 1 to {}", limits::DERIVATION_ROUNDS);
         };
+        self.charge(usize::try_from(iterations).unwrap_or(usize::MAX).saturating_mul(limits::ROUND_BYTES))?;
         self.scope.root.secrets.add(&password);
         let mut key = vec![0; 32];
         pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, &salt, password.as_bytes(), &mut key);

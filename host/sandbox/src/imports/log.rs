@@ -8,6 +8,7 @@ use crate::state::CallState;
 impl Host for CallState {
     fn write(&mut self, level: Level, event: String, pairs: Vec<(String, String)>) -> wasmtime::Result<()> {
         self.enter()?;
+        self.charge(event.len())?;
         self.log_lines += 1;
         let title = self.plugin.title();
         let neighbours = &self.scope.neighbours;
@@ -17,7 +18,8 @@ impl Host for CallState {
         if self.log_lines >= limits::LOG_LINES {
             return Ok(());
         }
-        let pairs: Vec<_> = pairs.iter().map(|(name, value)| (self.scrub(name), self.scrub(value))).collect();
+        let pairs: Vec<_> =
+            pairs.iter().take(limits::LOG_PAIRS).map(|(name, value)| (self.scrub(name), self.scrub(value))).collect();
         neighbours.log(of_contract(level), &title, &self.scrub(&event), &pairs);
         Ok(())
     }

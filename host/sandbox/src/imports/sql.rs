@@ -69,12 +69,13 @@ async fn sessions(state: &mut CallState, target: &Target, mark: Effect) -> Resul
         return Err(failed("permission-denied", "sql is for calls about a connection"));
     };
     state.scope.root.secrets.add(&target.password);
-    if mark == Effect::Effect && state.scope.left() < limits::EFFECT_TIME {
-        return Err(failed("timed-out", "too little time is left in this call to begin a change"));
-    }
     let key = PoolKey::new(&state.scope.mount, &connection.name, connection.generation, target);
     let sandbox = Arc::clone(&state.sandbox);
     let sessions = bounded(state, sandbox.pools.sessions(key, target)).await?;
+    // After dialling, which may take long: a change that outlived its call would outlive the undo as well.
+    if mark == Effect::Effect && state.scope.left() < limits::EFFECT_TIME + limits::EFFECT_MARGIN {
+        return Err(failed("timed-out", "too little time is left in this call to begin a change"));
+    }
     // From here on something outside may be read or changed.
     state.scope.root.mark(mark);
     Ok(sessions)
@@ -101,6 +102,10 @@ async fn effect(
 /// The result, with a failure told to the operator and scrubbed on its way to the plugin.
 fn told<T>(state: &CallState, target: &Target, done: Result<T, SqlFailure>) -> Result<T, SqlFailure> {
     done.map_err(|mut failure| {
+        if let Some(connection) = state.connection.as_ref().filter(|_| failure.code == "unreachable") {
+            let (mount, name, generation) = (&state.scope.mount, &connection.name, connection.generation);
+            state.sandbox.pools.give_up(&PoolKey::new(mount, name, generation, target));
+        }
         failure.message = state.scrub(&failure.message);
         let pairs = [
             ("connection".to_owned(), state.connection.as_ref().map(|key| key.name.clone()).unwrap_or_default()),

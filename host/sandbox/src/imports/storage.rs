@@ -18,6 +18,7 @@ impl Host for CallState {
 
     fn put(&mut self, key: String, value: Vec<u8>) -> wasmtime::Result<Result<(), Failure>> {
         self.enter()?;
+        self.charge(key.len().saturating_add(value.len()))?;
         Ok(put(self, &key, value))
     }
 
@@ -33,7 +34,9 @@ impl Host for CallState {
         limit: u32,
     ) -> wasmtime::Result<Result<Vec<String>, Failure>> {
         self.enter()?;
-        Ok(keys(self, &prefix, &after, limit).await)
+        let listed = keys(self, &prefix, &after, limit).await;
+        self.charge(listed.iter().flatten().map(String::len).sum())?;
+        Ok(listed)
     }
 
     async fn checkpoint(&mut self) -> wasmtime::Result<Result<(), Failure>> {

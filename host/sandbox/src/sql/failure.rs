@@ -43,8 +43,12 @@ fn of_postgres(error: &PgDatabaseError, secret: bool) -> SqlFailure {
     let code = match error.code() {
         "40001" | "40P01" => "conflict",
         "XX000" if error.routine().is_some_and(is_concurrent_update) => "conflict",
-        "57014" => "timed-out",
-        "57P01" | "57P02" | "57P03" | "53300" => "unreachable",
+        // Cancelled by a timeout, or a lock that did not come.
+        "57014" | "55P03" => "timed-out",
+        // A demoted primary; a commit of which nobody knows how it ended.
+        "25006" | "40003" => "unreachable",
+        // Lost sessions, exhausted resources, operators at work, failing disks: none is an answer to the statement.
+        code if ["08", "53", "57P", "58"].iter().any(|class| code.starts_with(class)) => "unreachable",
         _ => "statement-failed",
     };
     let message = if secret { String::new() } else { error.message().to_owned() };

@@ -4,8 +4,9 @@ use super::failure::{SqlFailure, failed, of_login, of_statement};
 use crate::address::{self, Refused};
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Statement, Target};
 use crate::limits;
+use futures_util::{Stream, StreamExt as _};
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgRow, PgSslMode};
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool, Postgres, Row as _,
     Transaction,
@@ -29,6 +30,8 @@ pub(crate) struct Sessions {
     pool: PgPool,
     address: SocketAddr,
     connect_timeout: Duration,
+    /// Most sessions at once.
+    most: u32,
 }
 
 impl Sessions {
@@ -50,7 +53,7 @@ impl Sessions {
     }
 
     async fn open_at(target: &Target, endpoint: &Endpoint) -> Result<Self, SqlFailure> {
-        let connect_timeout = Duration::from_millis(u64::from(target.pool.connect_timeout.max(1)));
+        let connect_timeout = connect_timeout(target);
         let found = timeout(connect_timeout, address::resolve(&endpoint.host, endpoint.port)).await;
         let addresses =
             found.map_err(|_| failed("timed-out", "resolving the name took too long"))?.map_err(unresolved)?;
@@ -58,7 +61,10 @@ impl Sessions {
         for address in addresses {
             let options = options(target, endpoint, address)?;
             match timeout(connect_timeout, probe(&options, target.writable)).await {
-                Ok(Ok(())) => return Ok(Self { pool: pool(target, options), address, connect_timeout }),
+                Ok(Ok(())) => {
+                    let (pool, most) = (pool(target, options), most_sessions(target));
+                    return Ok(Self { pool, address, connect_timeout, most });
+                }
                 Ok(Err(failure)) => last = failure,
                 Err(_) => last = failed("timed-out", "the server did not answer within the connect timeout"),
             }
@@ -80,12 +86,9 @@ impl Sessions {
         for parameter in parameters {
             query = query.bind(parameter.as_str());
         }
-        let rows = query.fetch_all(&mut *transaction).await.map_err(|error| of_statement(&error, false))?;
+        let table = texts(query.fetch(&mut *transaction)).await?;
         transaction.rollback().await.map_err(|error| of_statement(&error, false))?;
-        if rows.len() > limits::QUERY_ROWS {
-            return Err(failed("invalid-request", "the query answers more than 10,000 rows"));
-        }
-        texts(&rows)
+        Ok(table)
     }
 
     /// All statements in one transaction; conflicts with other sessions are tried again.
@@ -131,23 +134,32 @@ impl Sessions {
 
     /// A transaction. A session that broke since its last use fails here, before anything was done on it, and
     /// gives way to the next.
-    async fn begun(&self, begin: &'static str) -> Result<Transaction<'static, Postgres>, SqlFailure> {
+    async fn begun(&self, begin: &str) -> Result<Transaction<'static, Postgres>, SqlFailure> {
+        // Bounded by the server too: a statement that hangs would keep its session from everybody else.
+        let (statement, lock) = (limits::STATEMENT_TIME_MS, limits::LOCK_TIME_MS);
+        let text = format!("{begin}; SET LOCAL statement_timeout = {statement}; SET LOCAL lock_timeout = {lock}");
         loop {
-            let used_before = self.pool.num_idle() > 0;
-            match self.patiently(self.pool.begin_with(begin)).await {
-                Err(failure) if used_before && failure.code == "unreachable" => {}
+            let may_be_broken = self.may_be_broken();
+            match self.patiently(self.pool.begin_with(AssertSqlSafe(text.clone()))).await {
+                Err(failure) if may_be_broken && failure.code == "unreachable" => {}
                 begun => return begun,
             }
         }
     }
 
+    /// Is there a session that was used before? Each that turns out broken leaves the pool, so this ends; a
+    /// closed pool refuses at once and for ever.
+    fn may_be_broken(&self) -> bool {
+        self.pool.num_idle() > 0 && !self.pool.is_closed()
+    }
+
     async fn session(&self) -> Result<PoolConnection<Postgres>, SqlFailure> {
         loop {
-            let used_before = self.pool.num_idle() > 0;
+            let may_be_broken = self.may_be_broken();
             let mut session = self.patiently(self.pool.acquire()).await?;
             match session.ping().await {
                 Ok(()) => return Ok(session),
-                Err(_) if used_before => {}
+                Err(_) if may_be_broken => {}
                 Err(error) => return Err(of_login(&error)),
             }
         }
@@ -157,6 +169,10 @@ impl Sessions {
         tokio::pin!(wanted);
         if let Ok(had) = timeout(PATIENCE, &mut wanted).await {
             return had.map_err(|error| of_login(&error));
+        }
+        if self.pool.size() >= self.most {
+            // All sessions are there and busy: dialling would tell nothing.
+            return wanted.await.map_err(|error| of_login(&error));
         }
         match timeout(self.connect_timeout, TcpStream::connect(self.address)).await {
             Ok(Ok(_)) => wanted.await.map_err(|error| of_login(&error)),
@@ -198,11 +214,21 @@ async fn is_alive(session: &mut PgConnection, idle: Duration) -> Result<bool, sq
     Ok(true)
 }
 
+/// What the connection asks, but so short that every endpoint gets its turn within one call.
+fn connect_timeout(target: &Target) -> Duration {
+    let turns = u32::try_from(target.endpoints.len()).unwrap_or(u32::MAX).saturating_add(1);
+    Duration::from_millis(u64::from(target.pool.connect_timeout.max(1))).min(limits::EFFECT_TIME / turns)
+}
+
+fn most_sessions(target: &Target) -> u32 {
+    target.pool.max_connections.clamp(1, limits::POOL_SESSIONS)
+}
+
 fn pool(target: &Target, options: PgConnectOptions) -> PgPool {
     let lifetime = target.pool.max_lifetime;
     PgPoolOptions::new()
-        .max_connections(target.pool.max_connections.clamp(1, limits::POOL_SESSIONS))
-        .acquire_timeout(Duration::from_millis(u64::from(target.pool.connect_timeout.max(1))))
+        .max_connections(most_sessions(target))
+        .acquire_timeout(connect_timeout(target))
         .idle_timeout(Some(limits::POOL_IDLE))
         .max_lifetime((lifetime > 0).then(|| Duration::from_millis(lifetime)))
         .test_before_acquire(false)
@@ -236,10 +262,14 @@ fn options(target: &Target, endpoint: &Endpoint, address: SocketAddr) -> Result<
     Ok(options)
 }
 
-fn texts(rows: &[sqlx::postgres::PgRow]) -> Result<Vec<Vec<Option<String>>>, SqlFailure> {
+/// Rows as they come, up to the limits: a table that is too large is not read to its end.
+async fn texts(
+    mut rows: impl Stream<Item = Result<PgRow, sqlx::Error>> + Unpin,
+) -> Result<Vec<Vec<Option<String>>>, SqlFailure> {
     let mut bytes = 0_usize;
-    let mut table = Vec::with_capacity(rows.len());
-    for row in rows {
+    let mut table = Vec::new();
+    while let Some(row) = rows.next().await {
+        let row = row.map_err(|error| of_statement(&error, false))?;
         let mut cells = Vec::with_capacity(row.len());
         for column in 0..row.len() {
             let cell: Option<String> = row.try_get(column).map_err(|error| of_statement(&error, false))?;
@@ -247,9 +277,9 @@ fn texts(rows: &[sqlx::postgres::PgRow]) -> Result<Vec<Vec<Option<String>>>, Sql
             cells.push(cell);
         }
         table.push(cells);
-    }
-    if bytes > limits::QUERY_BYTES {
-        return Err(failed("invalid-request", "the query answers more than 4 MiB"));
+        if table.len() > limits::QUERY_ROWS || bytes > limits::QUERY_BYTES {
+            return Err(failed("invalid-request", "the query answers more than 10,000 rows or 4 MiB"));
+        }
     }
     Ok(table)
 }
