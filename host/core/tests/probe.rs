@@ -10,11 +10,13 @@
 
 use bulkhead_core::log::Log;
 use bulkhead_core::{Core, Official, Settings};
+use bulkhead_store::{Address, Index, Options, Space, Store};
 use bulkhead_wire::description::Verb;
+use bulkhead_wire::failure::Failure;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::secret::Secret;
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -44,6 +46,10 @@ impl Bed {
     }
 
     async fn open(directory: PathBuf) -> Self {
+        Self::try_open(directory).await.unwrap()
+    }
+
+    async fn try_open(directory: PathBuf) -> Result<Self, Failure> {
         let log = Arc::new(Lines::default());
         let settings = Settings {
             directory: directory.clone(),
@@ -54,7 +60,7 @@ impl Bed {
             reported_version: "1.21.0+ent".to_owned(),
             log: Arc::clone(&log) as Arc<dyn Log>,
         };
-        Self { core: Core::start(settings).await.unwrap(), directory, log }
+        Ok(Self { core: Core::start(settings).await?, directory, log })
     }
 
     async fn call(&self, verb: Verb, path: &str, fields: Value) -> (u16, Value) {
@@ -196,6 +202,35 @@ async fn timers_wake_their_plugin_again_after_a_failure_and_after_a_restart() {
     let bed = Bed::open(bed.directory).await;
     assert_eq!(bed.noted("later").await, 1);
     bed.end().await;
+}
+
+/// Writes another schema into the record of the mount `probe/`, as an older or newer component would have.
+async fn set_schema(directory: &Path, schema: u32) {
+    let options = Options { directory: directory.to_path_buf() };
+    let store = Store::open(options, bulkhead_store::dev_key(directory).unwrap()).await.unwrap();
+    let address = Address::new(Space::Core, "mount/probe/");
+    let mut unit = store.begin();
+    let stored = unit.get(&address).await.unwrap().unwrap();
+    let mut record: Value = serde_json::from_slice(&stored.body).unwrap();
+    record["schema"] = json!(schema);
+    unit.put(address, serde_json::to_vec(&record).unwrap(), Index::default());
+    unit.commit().await.unwrap();
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_of_an_older_schema_is_migrated_once_and_of_a_newer_one_refused() {
+    let bed = Bed::new("schema").await;
+    assert_eq!(bed.read("probe/note/migrated").await.0, 404, "a new mount has nothing to migrate");
+    bed.core.stop().await;
+    set_schema(&bed.directory, 0).await;
+    let bed = Bed::open(bed.directory).await;
+    assert_eq!(bed.noted("migrated").await, 0);
+    bed.core.stop().await;
+    set_schema(&bed.directory, 9).await;
+    let refused = Bed::try_open(bed.directory.clone()).await.err().unwrap();
+    assert!(refused.message.contains("newer version of probe (schema 9, this one knows 1)"), "{refused}");
+    std::fs::remove_dir_all(bed.directory).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -37,6 +37,11 @@ impl SecretsEngine for Probe {
         Ok(Renewal { ttl: increment, max_ttl: 3_600 })
     }
 
+    /// Notes what it came from.
+    fn migrate(host: &dyn Host, from: u32) -> Result<(), Failure> {
+        host.storage().put("note/migrated", &from)
+    }
+
     /// Notes the reason. A name that begins with `stuck` cannot be ended.
     fn revoke(host: &dyn Host, lease: &Lease, reason: Reason) -> Result<(), Failure> {
         if lease.tag.starts_with("stuck") {
