@@ -20,7 +20,7 @@ const ENVELOPE: [&str; 9] =
 const BARE: [&str; 2] = ["sys/health", "sys/seal-status"];
 
 /// Beginnings of paths whose `data` is written a second time beside the envelope's keys.
-const COPIED: [&str; 4] = ["sys/mounts", "sys/policy", "sys/policies/acl", "sys/capabilities-self"];
+const COPIED: [&str; 3] = ["sys/mounts", "sys/policy", "sys/capabilities-self"];
 
 /// Statuses that a client of this contract can handle. Never 500: that is always a fault of ours.
 const STATUSES: [u16; 13] = [200, 204, 400, 403, 404, 405, 412, 413, 415, 429, 431, 502, 503];

@@ -169,7 +169,7 @@ pub(crate) async fn serve(
         Handler::LeaseLookup => sys_leases::lookup(core, unit, call).await,
         Handler::LeaseRenew => sys_leases::renew(core, call).await,
         Handler::LeaseRevoke => sys_leases::revoke(core, call).await,
-        Handler::PolicyList => sys_policies::list(unit).await,
+        Handler::PolicyList => sys_policies::list(unit, call).await,
         Handler::PolicyRead => sys_policies::read(unit, call).await,
         Handler::PolicyWrite => sys_policies::write(unit, call),
         Handler::PolicyDelete => sys_policies::delete(unit, call),

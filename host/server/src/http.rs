@@ -13,7 +13,9 @@ use bulkhead_wire::response::Response;
 use http_body_util::{BodyExt, Full};
 use hyper::StatusCode;
 use hyper::body::{Body, Bytes};
-use hyper::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue, RETRY_AFTER};
+use hyper::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue, RETRY_AFTER,
+};
 use hyper::http::request::Parts;
 use serde_json::{Map, Value};
 use std::net::IpAddr;
@@ -66,11 +68,15 @@ impl<A: Answerer> Front<A> {
         B: Body<Data = Bytes>,
     {
         let (head, body) = request.into_parts();
-        let response = match understand(&head, body, remote).await {
-            Ok(request) => self.answer(request).await,
-            Err(failure) => Response::failed(&failure),
-        };
-        reply(response)
+        match understand(&head, body, remote).await {
+            Ok(request) => reply(self.answer(request).await),
+            Err(failure) => {
+                // Its body may be unread: whatever follows on this connection could be taken for a request.
+                let mut refusal = reply(Response::failed(&failure));
+                refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                refusal
+            }
+        }
     }
 
     async fn answer(&self, request: Request) -> Response {
@@ -305,6 +311,7 @@ mod tests {
             let (answered, headers, body) = served(request(method, path, body)).await;
             assert_eq!(answered, status, "{method} {path}");
             assert_eq!(headers[CONTENT_TYPE], "application/json");
+            assert_eq!(headers[CONNECTION], "close", "the client learns that the connection ends");
             assert_eq!(body["errors"].as_array().unwrap().len(), 1, "{body}");
         }
         assert_eq!(served(request("GET", "/ui", "")).await.2, json!({"errors": []}));

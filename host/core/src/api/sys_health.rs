@@ -18,6 +18,10 @@ pub(super) fn health(core: &Core) -> Body {
             "replication_dr_mode": "disabled",
             "server_time_utc": core.store.now() / 1000,
             "version": core.reported_version,
+            // Clients switch features on it, as on the version (decision P5).
+            "enterprise": core.reported_version.ends_with("+ent"),
+            "echo_duration_ms": 0,
+            "clock_skew_ms": 0,
             "bulkhead_version": env!("CARGO_PKG_VERSION"),
             "cluster_name": "bulkhead",
         }),

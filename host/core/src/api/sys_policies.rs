@@ -4,18 +4,29 @@ use super::{Body, HostCall, Reply, Then};
 use crate::policies::{self, ROOT, stored};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
-/// `LIST sys/policies/acl`.
-pub(super) async fn list(unit: &mut Unit) -> Result<Reply, Failure> {
+/// `LIST sys/policies/acl`. The old spelling answers the names under `policies` too.
+pub(super) async fn list(unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
     let names = stored::names(unit).await?;
     let mut data = Map::new();
     data.insert("keys".to_owned(), json!(names));
-    data.insert("policies".to_owned(), json!(names));
-    Ok(Body::Copied(data).into())
+    if is_old_spelling(call) {
+        data.insert("policies".to_owned(), json!(names));
+    }
+    Ok(answer(call, data))
 }
 
-/// `GET sys/policies/acl/:name`. The old spelling calls the text `rules`; both names are answered.
+/// The members of `data` stand at the top level too in the old spelling, where scripts read them.
+fn answer(call: &HostCall<'_>, data: Map<String, Value>) -> Reply {
+    if is_old_spelling(call) { Body::Copied(data).into() } else { Body::Data(data).into() }
+}
+
+fn is_old_spelling(call: &HostCall<'_>) -> bool {
+    !call.request.path.starts_with("sys/policies/")
+}
+
+/// `GET sys/policies/acl/:name`. The old spelling calls the text `rules`.
 pub(super) async fn read(unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
     let name = policies::canonical_name(call.text("name")).map_err(Failure::invalid)?;
     let text = stored::text(unit, &name).await?;
@@ -24,9 +35,9 @@ pub(super) async fn read(unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, 
     let text = text.ok_or_else(Failure::absent)?;
     let mut data = Map::new();
     data.insert("name".to_owned(), json!(name));
-    data.insert("policy".to_owned(), json!(text));
-    data.insert("rules".to_owned(), json!(text));
-    Ok(Body::Copied(data).into())
+    let member = if is_old_spelling(call) { "rules" } else { "policy" };
+    data.insert(member.to_owned(), json!(text));
+    Ok(answer(call, data))
 }
 
 /// `POST sys/policies/acl/:name`.

@@ -117,17 +117,18 @@ async fn lease(
 }
 
 /// What the host's own endpoints answer.
-pub(super) fn of_host(id: &str, body: HostBody, warnings: Vec<String>, unread: Vec<String>) -> Response {
-    let warnings: Vec<String> = unread.into_iter().chain(warnings).collect();
-    let envelope =
-        Envelope { request_id: id.to_owned(), mount_type: "system".to_owned(), warnings, ..Envelope::default() };
+pub(super) fn of_host(visit: &Visit<'_>, body: HostBody, warnings: Vec<String>) -> Response {
+    let warnings: Vec<String> = unread(&visit.folded).into_iter().chain(warnings).collect();
+    let is_token_store = visit.request.path.starts_with("auth/token");
+    let mount_type = if is_token_store { "token" } else { "system" }.to_owned();
+    let envelope = Envelope { request_id: visit.request.id.clone(), mount_type, warnings, ..Envelope::default() };
     match body {
         HostBody::Nothing if envelope.warnings.is_empty() => Response::no_content(),
         HostBody::Nothing => enveloped(envelope),
         HostBody::Bare(status, value) => Response::bare(status, value),
         HostBody::Data(data) => enveloped(Envelope { data: Some(data), ..envelope }),
         HostBody::Copied(data) => copied(Envelope { data: Some(data), ..envelope }),
-        HostBody::Auth(auth) => enveloped(Envelope { auth: Some(*auth), mount_type: "token".to_owned(), ..envelope }),
+        HostBody::Auth(auth) => enveloped(Envelope { auth: Some(*auth), ..envelope }),
         HostBody::Lease { id, ttl, renewable } => {
             enveloped(Envelope { lease_id: id, lease_duration: ttl, renewable, ..envelope })
         }

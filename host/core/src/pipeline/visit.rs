@@ -1,6 +1,6 @@
 //! Serving a permitted request: by the host, by a listing, or by entering a component.
 
-use super::{Visit, answer, object_text, operation, unread};
+use super::{Visit, answer, object_text, operation};
 use crate::api::{self, Endpoint, HostCall};
 use crate::core::Core;
 use crate::leases;
@@ -32,7 +32,7 @@ impl Visit<'_> {
             api::after_commit(self.core, reply.then)?;
         }
         committed?;
-        Ok(answer::of_host(&self.request.id, reply.body, reply.warnings, unread(&self.folded)))
+        Ok(answer::of_host(&self, reply.body, reply.warnings))
     }
 
     /// Names below a prefix, paged by the host without running plugin code.
