@@ -31,13 +31,18 @@ build: plugins ## target/release/bulkhead with the official components inside
 
 # One cargo call a component: each turns on another half of the SDK, and together they would get both.
 # A component that did not change keeps its date, so that nothing after it is built again.
-plugins: toolchain ## target/plugins/*.wasm
-	@mkdir -p $(PLUGINS)
-	@for name in $(COMPONENTS); do \
-	    cargo build --profile plugin --target wasm32-wasip2 -p bulkhead-$$name; \
-	    in=$(WASM)/bulkhead_$${name//-/_}.wasm; out=$(PLUGINS)/$$name.wasm; \
+# $(1) names, $(2) the beginning of their packages' names, $(3) the folder they go to.
+define components
+	@mkdir -p $(3)
+	@for name in $(1); do \
+	    cargo build --profile plugin --target wasm32-wasip2 -p $(2)-$$name; \
+	    package=$(2)-$$name; in=$(WASM)/$${package//-/_}.wasm; out=$(3)/$$name.wasm; \
 	    cmp -s $$in $$out || cp $$in $$out; \
 	done
+endef
+
+plugins: toolchain ## target/plugins/*.wasm
+	$(call components,$(COMPONENTS),bulkhead,$(PLUGINS))
 
 # Some machines have rustup's automatic installation switched off, and rustup does not add targets by itself.
 toolchain:
@@ -54,12 +59,7 @@ toolchain:
 
 # Components that only tests load. They are no part of the product.
 guests: toolchain
-	@mkdir -p $(TARGET)/guests
-	@for name in $(GUESTS); do \
-	    cargo build --profile plugin --target wasm32-wasip2 -p bulkhead-guest-$$name; \
-	    in=$(WASM)/bulkhead_guest_$${name//-/_}.wasm; out=$(TARGET)/guests/$$name.wasm; \
-	    cmp -s $$in $$out || cp $$in $$out; \
-	done
+	$(call components,$(GUESTS),bulkhead-guest,$(TARGET)/guests)
 
 test: build guests ## every test, against the built binary and a real PostgreSQL
 	@tests/suite.sh

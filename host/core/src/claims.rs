@@ -12,15 +12,28 @@ use tokio::sync::futures::Notified;
 
 /// Claims on one lane at once: a target that hangs holds so many workers and no more.
 const PER_LANE: usize = 4;
-/// Claims by due work at once.
-const DUE_WORK: usize = 64;
-/// Rows without a lane that are looked for at once.
-const UNLANED: usize = 8;
+/// Claims in lanes at once.
+const IN_LANES: usize = 64;
+/// Claims without a lane at once: tokens, which reach nothing outside that could hang, and do not wait for
+/// what does.
+const WITHOUT_LANE: usize = 16;
 
 #[derive(Default)]
 struct Held {
     addresses: BTreeSet<Address>,
     lanes: BTreeMap<(Space, String), usize>,
+}
+
+impl Held {
+    fn room(&self, in_lanes: bool) -> usize {
+        let counted = self.lanes.iter().filter(|(lane, _)| has_lane(lane) == in_lanes);
+        let most = if in_lanes { IN_LANES } else { WITHOUT_LANE };
+        most.saturating_sub(counted.map(|(_, count)| count).sum())
+    }
+}
+
+fn has_lane(lane: &(Space, String)) -> bool {
+    !lane.1.is_empty()
 }
 
 /// All claims of the process.
@@ -60,15 +73,11 @@ impl Claims {
 
     /// Claims due work, counted in its lane.
     pub(crate) fn claim_due(self: &Arc<Self>, address: &Address, lane: &str) -> Option<Claim> {
-        if lane.is_empty() {
-            // Tokens: they reach nothing outside that could hang, and must not wait for what does.
-            return self.claim(address);
-        }
         let lane = (address.space, lane.to_owned());
         let mut held = self.lock();
         let in_lane = held.lanes.get(&lane).copied().unwrap_or_default();
-        let is_full = in_lane >= PER_LANE || held.lanes.values().sum::<usize>() >= DUE_WORK;
-        if is_full || !held.addresses.insert(address.clone()) {
+        let is_full = has_lane(&lane) && in_lane >= PER_LANE;
+        if is_full || held.room(has_lane(&lane)) == 0 || !held.addresses.insert(address.clone()) {
             return None;
         }
         held.lanes.insert(lane.clone(), in_lane + 1);
@@ -78,13 +87,18 @@ impl Claims {
     /// Lanes that take no more, and addresses that are being worked on.
     pub(crate) fn busy(&self) -> (Vec<(Space, String)>, Vec<Address>) {
         let held = self.lock();
-        let full = held.lanes.iter().filter(|(_, count)| **count >= PER_LANE);
+        let full = held.lanes.iter().filter(|(lane, count)| has_lane(lane) && **count >= PER_LANE);
         (full.map(|(lane, _)| lane.clone()).collect(), held.addresses.iter().cloned().collect())
     }
 
-    /// Rows worth looking for: room in lanes, and a few that need none.
-    pub(crate) fn room(&self) -> usize {
-        DUE_WORK.saturating_sub(self.lock().lanes.values().sum()) + UNLANED
+    /// Room for more due work in lanes.
+    pub(crate) fn room_in_lanes(&self) -> usize {
+        self.lock().room(true)
+    }
+
+    /// Room for more due work without a lane.
+    pub(crate) fn room_without_lane(&self) -> usize {
+        self.lock().room(false)
     }
 
     /// Resolves when a claim is given back. Enable it before looking, or a claim freed in between is missed.
@@ -148,6 +162,20 @@ mod tests {
         assert_eq!(claims.busy().0, vec![(Space::Lease, "slow".to_owned())]);
         drop(held);
         assert!(claims.busy().0.is_empty());
+    }
+
+    #[test]
+    fn full_lanes_leave_room_for_what_has_none() {
+        let claims = Arc::new(Claims::default());
+        let claim = |n: usize| claims.claim_due(&lease(&n.to_string()), &format!("lane {}", n / PER_LANE));
+        let held: Vec<_> = (0..IN_LANES).map(|n| claim(n).unwrap()).collect();
+        assert_eq!((claims.room_in_lanes(), claims.room_without_lane()), (0, WITHOUT_LANE));
+        assert!(claims.claim_due(&lease("x"), "another").is_none());
+        let token = |n: usize| claims.claim_due(&Address::new(Space::Token, n.to_string()), "");
+        let tokens: Vec<_> = (0..WITHOUT_LANE).map(|n| token(n).unwrap()).collect();
+        assert!(token(WITHOUT_LANE).is_none());
+        drop((held, tokens));
+        assert_eq!((claims.room_in_lanes(), claims.room_without_lane()), (IN_LANES, WITHOUT_LANE));
     }
 
     #[tokio::test]

@@ -27,7 +27,10 @@ const PAGE: u32 = 100;
 /// Shortest pause, whatever the plugin asks.
 const SHORTEST_PAUSE: u64 = 10;
 
-const SPACES: [Space; 4] = [Space::Token, Space::Lease, Space::Reservation, Space::Timer];
+/// What has no lane, and is asked for by itself: rows of lanes must not hide it.
+const WITHOUT_LANE: [Space; 1] = [Space::Token];
+/// What waits in lanes.
+const IN_LANES: [Space; 3] = [Space::Lease, Space::Reservation, Space::Timer];
 
 /// Runs until `stop` says so.
 pub(crate) async fn run(core: Arc<Core>, mut stop: watch::Receiver<bool>) {
@@ -55,8 +58,9 @@ pub(crate) async fn run(core: Arc<Core>, mut stop: watch::Receiver<bool>) {
 /// Claims and starts what is due; returns how long nothing more will be.
 async fn begin_what_is_due(core: &Arc<Core>) -> Result<Duration, Failure> {
     let now = core.store.now();
+    while begin_a_page(core, now, &WITHOUT_LANE, core.claims.room_without_lane()).await? {}
     // A page may be all of one lane, of which a few are begun: the next look leaves that lane out.
-    while begin_a_page(core, now).await? {}
+    while begin_a_page(core, now, &IN_LANES, core.claims.room_in_lanes()).await? {}
     let next = core.store.next_due_after(now).await?;
     let latest = now.saturating_add(u64::try_from(LONGEST_SLEEP.as_millis()).unwrap_or(u64::MAX));
     let next = next.unwrap_or(latest).min(latest);
@@ -64,15 +68,15 @@ async fn begin_what_is_due(core: &Arc<Core>) -> Result<Duration, Failure> {
     Ok(Duration::from_millis(next.saturating_sub(now)))
 }
 
-/// Starts up to a page of what is due. `true` when there may be more to start.
-async fn begin_a_page(core: &Arc<Core>, now: u64) -> Result<bool, Failure> {
-    let (busy_lanes, busy) = core.claims.busy();
-    let limit = u32::try_from(core.claims.room()).unwrap_or(u32::MAX);
-    if limit == 0 {
+/// Starts what is due in `spaces`, up to `room`. `true` when there may be more to start.
+async fn begin_a_page(core: &Arc<Core>, now: u64, spaces: &[Space], room: usize) -> Result<bool, Failure> {
+    if room == 0 {
         return Ok(false);
     }
-    let found = core.store.due(&DueAsk { spaces: SPACES.to_vec(), until: now, busy_lanes, busy, limit }).await?;
-    let is_full = found.len() >= limit as usize;
+    let (busy_lanes, busy) = core.claims.busy();
+    let limit = u32::try_from(room).unwrap_or(u32::MAX);
+    let found = core.store.due(&DueAsk { spaces: spaces.to_vec(), until: now, busy_lanes, busy, limit }).await?;
+    let is_full = found.len() >= room;
     let mut began = false;
     for due in found {
         if let Some(claim) = core.claims.claim_due(&due.address, &due.lane) {

@@ -84,6 +84,14 @@ pub(crate) struct Page<'a> {
     pub(crate) deadline: u64,
 }
 
+impl Page<'_> {
+    fn address(&self, space: Space, id: &str) -> Address {
+        let mount = &self.mount.record;
+        let below = self.path.strip_prefix(mount.path.as_str()).unwrap_or(self.path);
+        address(self.store, space, &mount.uuid, below, id)
+    }
+}
+
 /// A reservation that a call made.
 pub(crate) struct Reserved {
     pub(crate) tag: String,
@@ -129,8 +137,7 @@ pub(crate) fn reserve(
     asked: bulkhead_sandbox::Reservation,
 ) -> Result<Reserved, Failure> {
     let record = blank(page, asked.tag, asked.lane, asked.internal)?;
-    let below = page.path.strip_prefix(page.mount.record.path.as_str()).unwrap_or(page.path);
-    let address = address(page.store, Space::Reservation, &record.mount, below, &record.id);
+    let address = page.address(Space::Reservation, &record.id);
     put(unit, &address, &record, Some(page.deadline.saturating_add(GRACE)))?;
     Ok(Reserved { tag: record.tag.clone(), address, withdrawn: false, record })
 }
@@ -175,11 +182,10 @@ pub(crate) async fn undo_all(store: &Arc<Store>) -> Result<(), Failure> {
         let keys = store.begin().keys(Space::Reservation, "", &after, 500).await?;
         let Some(last) = keys.last() else { return Ok(()) };
         after.clone_from(last);
-        let addresses: Vec<Address> = keys.iter().map(|key| Address::new(Space::Reservation, key.as_str())).collect();
         let mut unit = store.begin();
-        for address in &addresses {
-            if let Some(record) = read(&mut unit, address).await? {
-                put(&mut unit, address, &record, Some(store.now()))?;
+        for address in keys.into_iter().map(|key| Address::new(Space::Reservation, key)) {
+            if let Some(record) = read(&mut unit, &address).await? {
+                put(&mut unit, &address, &record, Some(store.now()))?;
             }
         }
         unit.commit().await?;
@@ -206,8 +212,7 @@ pub(crate) fn confirm(
     // leaves a lease without its thing.
     record.expires = record.issued.saturating_add(ttl.saturating_mul(1000));
     record.renewable = secret.renewable;
-    let below = page.path.strip_prefix(page.mount.record.path.as_str()).unwrap_or(page.path);
-    let address = address(page.store, Space::Lease, &record.mount, below, &record.id);
+    let address = page.address(Space::Lease, &record.id);
     put(unit, &address, &record, Some(record.expires))?;
     Ok(record)
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Longest tag or lane, in bytes.
+/// Longest tag, in bytes.
 const LONGEST_TAG: usize = 256;
 /// Longest JSON that a lease carries for its plugin, in bytes.
 const LONGEST_INTERNAL: usize = 64 << 10;
@@ -67,13 +67,8 @@ impl Neighbours for ForCall {
         let Some(path) = &self.page else {
             return Err(Failure::denied("this call cannot hand out a lease: its route is not marked so"));
         };
-        if asked.tag.is_empty()
-            || asked.tag.len().max(asked.lane.len()) > LONGEST_TAG
-            || asked.internal.len() > LONGEST_INTERNAL
-        {
-            return Err(Failure::invalid(
-                "a reservation needs a tag of 1 to 256 bytes, a lane of at most 256, and at most 64 KiB of data",
-            ));
+        if asked.tag.is_empty() || asked.tag.len() > LONGEST_TAG || asked.internal.len() > LONGEST_INTERNAL {
+            return Err(Failure::invalid("a reservation needs a tag of 1 to 256 bytes and at most 64 KiB of data"));
         }
         if reserved.len() >= MOST_RESERVATIONS || reserved.iter().any(|other| other.tag == asked.tag) {
             return Err(Failure::invalid("a call makes at most 64 reservations, each with a tag of its own"));

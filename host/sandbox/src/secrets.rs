@@ -20,7 +20,7 @@ pub struct SecretSet {
 impl SecretSet {
     /// Adds a value. Shorter than four characters it cannot be told from ordinary text and is left out.
     pub fn add(&self, value: &str) {
-        let lowered: Vec<char> = value.chars().take(limits::SECRET_CHARACTERS).map(lower_one).collect();
+        let lowered = lower(value.chars().take(limits::SECRET_CHARACTERS));
         let mut runs = self.runs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         runs.extend(lowered.windows(RUN).filter_map(|window| <[char; RUN]>::try_from(window).ok()));
     }
@@ -37,18 +37,14 @@ impl SecretSet {
         if runs.is_empty() {
             return text.to_owned();
         }
-        let hidden = hidden_positions(&lower(text), &runs);
+        let hidden = hidden_positions(&lower(text.chars()), &runs);
         replace(text, &hidden)
     }
 }
 
 /// One lower-case character for each character, so that positions stay the same.
-fn lower(text: &str) -> Vec<char> {
-    text.chars().map(lower_one).collect()
-}
-
-fn lower_one(c: char) -> char {
-    c.to_lowercase().next().unwrap_or(c)
+fn lower(text: impl Iterator<Item = char>) -> Vec<char> {
+    text.map(|c| c.to_lowercase().next().unwrap_or(c)).collect()
 }
 
 fn hidden_positions(text: &[char], runs: &BTreeSet<[char; RUN]>) -> Vec<bool> {

@@ -102,6 +102,14 @@ impl CallState {
     }
 }
 
+/// Refuses a lane that is no name of a target but a place to keep bytes.
+pub(crate) fn check_lane(lane: &str) -> Result<(), contract::Failure> {
+    if lane.len() <= limits::LANE_BYTES {
+        return Ok(());
+    }
+    Err(refusal(&Failure::invalid("a lane's name has at most 256 bytes")))
+}
+
 /// A failure of ours as the contract words it.
 pub(crate) fn refusal(failure: &Failure) -> contract::Failure {
     contract::Failure {

@@ -3,7 +3,7 @@
 use crate::bindings::contract::Failure;
 use crate::bindings::secrets_engine::bulkhead::plugin::clock::Host;
 use crate::limits;
-use crate::state::{CallState, refusal};
+use crate::state::{CallState, check_lane, refusal};
 use bulkhead_store::{Address, Index, Space};
 use bulkhead_wire::failure::Failure as Refused;
 
@@ -26,9 +26,7 @@ impl Host for CallState {
 
 fn schedule(state: &mut CallState, key: &str, at: u64, lane: &str) -> Result<(), Failure> {
     let address = address(state, key)?;
-    if lane.len() > limits::LANE_BYTES {
-        return Err(refusal(&Refused::invalid("a lane's name has at most 256 bytes")));
-    }
+    check_lane(lane)?;
     let lane = format!("{}/{lane}", state.scope.mount);
     // The body counts failed attempts; a timer that is scheduled anew starts from none.
     let body = b"0".to_vec();

@@ -3,12 +3,15 @@
 use crate::bindings::contract::Failure;
 use crate::bindings::secrets_engine::bulkhead::plugin::leases::Host;
 use crate::neighbours::Reservation;
-use crate::state::{CallState, refusal};
+use crate::state::{CallState, check_lane, refusal};
 use std::sync::Arc;
 
 impl Host for CallState {
     fn reserve(&mut self, tag: String, lane: String, internal: String) -> wasmtime::Result<Result<(), Failure>> {
         self.enter()?;
+        if let Err(refused) = check_lane(&lane) {
+            return Ok(Err(refused));
+        }
         let neighbours = Arc::clone(&self.scope.neighbours);
         let reservation = Reservation { tag, lane, internal };
         Ok(match self.unit() {

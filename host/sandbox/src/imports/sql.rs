@@ -65,11 +65,10 @@ async fn sessions(state: &mut CallState, target: &Target, mark: Effect) -> Resul
         let granted = state.scope.grants.sql(&target.driver, &end.host, end.port);
         granted.map_err(|refused| failed("permission-denied", refused.message))?;
     }
-    let Some(connection) = &state.connection else {
+    let Some(key) = pool_key(state, target) else {
         return Err(failed("permission-denied", "sql is for calls about a connection"));
     };
     state.scope.root.secrets.add(&target.password);
-    let key = PoolKey::new(&state.scope.mount, &connection.name, connection.generation, target);
     let sandbox = Arc::clone(&state.sandbox);
     let sessions = bounded(state, sandbox.pools.sessions(key, target)).await?;
     // After dialling, which may take long: a change that outlived its call would outlive the undo as well.
@@ -79,6 +78,12 @@ async fn sessions(state: &mut CallState, target: &Target, mark: Effect) -> Resul
     // From here on something outside may be read or changed.
     state.scope.root.mark(mark);
     Ok(sessions)
+}
+
+/// The pool of the call's connection; none for a call that is about none.
+fn pool_key(state: &CallState, target: &Target) -> Option<PoolKey> {
+    let connection = state.connection.as_ref()?;
+    Some(PoolKey::new(&state.scope.mount, &connection.name, connection.generation, target))
 }
 
 async fn bounded<T>(state: &mut CallState, work: impl Future<Output = Result<T, SqlFailure>>) -> Result<T, SqlFailure> {
@@ -102,9 +107,10 @@ async fn effect(
 /// The result, with a failure told to the operator and scrubbed on its way to the plugin.
 fn told<T>(state: &CallState, target: &Target, done: Result<T, SqlFailure>) -> Result<T, SqlFailure> {
     done.map_err(|mut failure| {
-        if let Some(connection) = state.connection.as_ref().filter(|_| failure.code == "unreachable") {
-            let (mount, name, generation) = (&state.scope.mount, &connection.name, connection.generation);
-            state.sandbox.pools.give_up(&PoolKey::new(mount, name, generation, target));
+        if failure.code == "unreachable"
+            && let Some(key) = pool_key(state, target)
+        {
+            state.sandbox.pools.give_up(&key);
         }
         failure.message = state.scrub(&failure.message);
         let pairs = [
