@@ -5,15 +5,22 @@
 //! acknowledged, and a read that began before a commit leaves nothing behind. One process owns the directory, so
 //! nobody else can change a record. A unit of work that used an old record meanwhile is refused at its commit, by the
 //! stamp.
+//!
+//! What is kept is one state: that of the last commit whose records were thrown out. Between a commit and that moment
+//! a reader may find the newer state in the database; so nothing is kept of an address from before the commit begins
+//! until its old record is out, and no two records of different states stand beside each other.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::record::{Address, Record, Space};
 use crate::rows::Stamp;
 
-/// Bytes of bodies and keys that are kept; beyond it the cache starts anew.
+/// Bytes that are kept, with what the table costs; beyond it the cache starts anew.
 const MOST_BYTES: usize = 64 << 20;
+/// What an entry costs besides its key and body.
+const ENTRY_BYTES: usize = 256;
 
 /// A record and the stamp of its row; `None` where there is none.
 pub(crate) type Found = Option<(Stamp, Record)>;
@@ -23,6 +30,8 @@ struct Kept {
     records: HashMap<Address, Found>,
     bytes: usize,
     commits: u64,
+    /// What the commit under way writes; there is one at a time.
+    being_written: HashSet<Address>,
 }
 
 /// What is kept of the committed state.
@@ -38,31 +47,66 @@ impl Cache {
         kept.records.get(address).cloned().ok_or(kept.commits)
     }
 
-    /// Keeps what was read, unless something was committed since `commits` were counted.
+    /// Whether all these records, or their absence, are kept with these stamps. They are then of one state: all
+    /// writes pass this process, and this cache.
+    pub(crate) fn holds(&self, stamps: &BTreeMap<Address, Option<Stamp>>) -> bool {
+        let kept = self.lock();
+        stamps.iter().all(|(address, stamp)| {
+            let known = kept.records.get(address);
+            known.is_some_and(|found| found.as_ref().map(|(stamp, _)| *stamp) == *stamp)
+        })
+    }
+
+    /// Keeps what was read, unless something was committed since `commits` were counted, or this very record is being
+    /// written.
     pub(crate) fn keep(&self, commits: u64, address: &Address, found: &Found) {
         let mut kept = self.lock();
-        if !is_hot(address.space) || kept.commits != commits {
+        if !is_worth_keeping(address, found) || kept.commits != commits || kept.being_written.contains(address) {
             return;
         }
         let bytes = size(address, found);
-        if kept.bytes + bytes > MOST_BYTES {
-            kept.records.clear();
+        let outgrown = (kept.bytes + bytes > MOST_BYTES).then(|| {
             kept.bytes = 0;
-        }
+            mem::take(&mut kept.records)
+        });
         if kept.records.insert(address.clone(), found.clone()).is_none() {
             kept.bytes += bytes;
         }
+        drop(kept);
+        // Wiping so many records takes time that nobody has to wait for.
+        drop(outgrown);
     }
 
-    /// Throws out what a commit wrote, or may have written.
-    pub(crate) fn forget<'a>(&self, written: impl Iterator<Item = &'a Address>) {
+    /// Throws out everything, when the store is closed.
+    pub(crate) fn clear(&self) {
+        let mut kept = self.lock();
+        kept.bytes = 0;
+        // Reads that are under way leave nothing behind either.
+        kept.commits += 1;
+        drop(mem::take(&mut kept.records));
+    }
+
+    /// To be called before a commit writes: what is kept of these addresses stays, and nothing newer is kept.
+    pub(crate) fn begin_writing<'a>(&self, written: impl Iterator<Item = &'a Address>) {
+        let hot = written.filter(|address| is_hot(address.space)).cloned();
+        self.lock().being_written.extend(hot);
+    }
+
+    /// To be called after the commit, also when it failed or nobody knows: throws out all that it may have written.
+    pub(crate) fn end_writing(&self) {
         let mut kept = self.lock();
         kept.commits += 1;
-        for address in written {
-            if let Some(found) = kept.records.remove(address) {
-                kept.bytes = kept.bytes.saturating_sub(size(address, &found));
+        for address in mem::take(&mut kept.being_written) {
+            if let Some(found) = kept.records.remove(&address) {
+                kept.bytes = kept.bytes.saturating_sub(size(&address, &found));
             }
         }
+    }
+
+    /// Whether the commit under way writes it.
+    #[cfg(test)]
+    pub(crate) fn is_being_written(&self, address: &Address) -> bool {
+        self.lock().being_written.contains(address)
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -75,8 +119,13 @@ fn is_hot(space: Space) -> bool {
     matches!(space, Space::Core | Space::Data | Space::Token)
 }
 
+/// Tokens that do not exist are as many as somebody without one likes to invent.
+fn is_worth_keeping(address: &Address, found: &Found) -> bool {
+    is_hot(address.space) && (found.is_some() || address.space != Space::Token)
+}
+
 fn size(address: &Address, found: &Found) -> usize {
-    address.key.len() + found.as_ref().map_or(0, |(_, record)| record.body.len())
+    ENTRY_BYTES + address.key.len() + found.as_ref().map_or(0, |(_, record)| record.body.len())
 }
 
 #[cfg(test)]
@@ -91,7 +140,10 @@ mod tests {
     }
 
     fn found(body: &[u8]) -> Found {
-        Some((Stamp([1; 16]), Record { body: Zeroizing::new(body.to_vec()), index: Index::default() }))
+        Some((
+            Stamp([1; 16]),
+            Record { body: Zeroizing::new(body.to_vec()), index: Index::default(), created: 0, modified: 0 },
+        ))
     }
 
     fn body(cache: &Cache) -> Option<Vec<u8>> {
@@ -105,15 +157,45 @@ mod tests {
         let commits = cache.look(&address()).err().unwrap();
         cache.keep(commits, &address(), &found(b"old"));
         assert_eq!(body(&cache).unwrap(), b"old");
-        cache.forget([address()].iter());
+        cache.begin_writing([address()].iter());
+        assert_eq!(body(&cache).unwrap(), b"old");
+        cache.end_writing();
         assert_eq!(body(&cache), None);
+    }
+
+    #[test]
+    fn what_a_commit_writes_is_not_kept_before_its_old_record_is_out() {
+        let cache = Cache::default();
+        let commits = cache.look(&address()).err().unwrap();
+        cache.begin_writing([address()].iter());
+        cache.keep(commits, &address(), &found(b"new"));
+        let other = Address::new(Space::Data, "another");
+        cache.keep(commits, &other, &None);
+        assert_eq!(body(&cache), None);
+        assert!(matches!(cache.look(&other), Ok(None)));
+    }
+
+    #[test]
+    fn reads_hold_only_if_all_are_kept_as_they_were_read() {
+        let cache = Cache::default();
+        cache.keep(0, &address(), &found(b"x"));
+        cache.keep(0, &Address::new(Space::Data, "absent"), &None);
+        let holds = |stamps: &[(&str, Option<Stamp>)]| {
+            cache.holds(&stamps.iter().map(|(key, stamp)| (Address::new(Space::Data, *key), *stamp)).collect())
+        };
+        assert!(holds(&[("role", Some(Stamp([1; 16]))), ("absent", None)]));
+        assert!(!holds(&[("role", Some(Stamp([2; 16]))), ("absent", None)]));
+        assert!(!holds(&[("role", None)]));
+        assert!(!holds(&[("absent", Some(Stamp([1; 16])))]));
+        assert!(!holds(&[("role", Some(Stamp([1; 16]))), ("unknown", None)]));
     }
 
     #[test]
     fn a_read_that_began_before_a_commit_leaves_nothing_behind() {
         let cache = Cache::default();
         let commits = cache.look(&address()).err().unwrap();
-        cache.forget([].iter());
+        cache.begin_writing([].iter());
+        cache.end_writing();
         cache.keep(commits, &address(), &found(b"old"));
         assert_eq!(body(&cache), None);
     }
@@ -126,6 +208,13 @@ mod tests {
         let lease = Address::new(Space::Lease, "a");
         cache.keep(0, &lease, &found(b"x"));
         assert!(cache.look(&lease).is_err());
+        let token = Address::new(Space::Token, "invented");
+        cache.keep(0, &token, &None);
+        assert!(cache.look(&token).is_err(), "whoever invents tokens fills no memory");
+        cache.keep(0, &token, &found(b"x"));
+        assert!(cache.look(&token).is_ok());
+        cache.clear();
+        assert!(cache.look(&token).is_err() && cache.look(&address()).is_err());
     }
 
     #[test]

@@ -1,31 +1,31 @@
-//! The commit of one unit of work: what it read is checked, what it buffered is written, all or nothing.
+//! What a commit checks and writes: the reads and writes of one unit of work, and how several units commit as one.
 //!
 //! The faults this file stops: an overwritten change that nobody saw (lost update), two requests that each keep a rule
-//! and break it together (write skew), and a record that appears in a list somebody relied on (phantom).
+//! and break it together (write skew), and a record that appears in a list somebody relied on (phantom). Units that
+//! share a flush are judged one after another, in memory, exactly as if each had committed alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use sqlx::sqlite::{Sqlite, SqliteConnection};
-use sqlx::{QueryBuilder, Row as _};
+use sqlx::sqlite::SqliteConnection;
 
 use crate::fault::StoreFault;
+use crate::indexed::{IndexedWrites, Numbers};
 use crate::range::KeyRange;
-use crate::record::{Address, Space};
+use crate::record::{Address, Record};
 use crate::rows::{self, SealedRow, Stamp};
-use crate::sqlite::{self, Attempt, Database};
-
-/// With seven values a row, far below SQLite's 32,766 values a statement, and few enough that statements repeat and
-/// stay prepared.
-const ROWS_PER_STATEMENT: usize = 100;
+use crate::seal::Seal;
+use crate::sqlite::{self, Database};
+use crate::statements::{self, Present};
 
 /// What a unit of work read since its last checkpoint.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Reads {
     keys: BTreeMap<Address, Option<Stamp>>,
     ranges: Vec<Listing>,
 }
 
 /// A listed range: reading it again must give the same keys.
+#[derive(Clone)]
 struct Listing {
     range: KeyRange,
     limit: u32,
@@ -47,170 +47,240 @@ impl Reads {
         self.ranges.push(Listing { range, limit, keys });
     }
 
+    /// These reads and `others` too.
+    ///
+    /// # Errors
+    /// [`StoreFault::Conflict`] when a key was read by both and had changed in between.
+    pub(crate) fn and(mut self, others: &Reads) -> Result<Reads, StoreFault> {
+        others.keys.iter().try_for_each(|(address, stamp)| self.remember(address, *stamp))?;
+        self.ranges.extend(others.ranges.iter().cloned());
+        Ok(self)
+    }
+
     /// How many separate reads there were. A single one is consistent by itself.
     pub(crate) fn len(&self) -> usize {
         self.keys.len() + self.ranges.len()
     }
 
-    /// Whether everything still is as it was read, in the transaction open on `connection`.
-    async fn hold(&self, connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
-        let addresses: Vec<&Address> = self.keys.keys().collect();
-        for asked in addresses.chunks(ROWS_PER_STATEMENT) {
-            if !self.stamps_hold(connection, asked).await? {
-                return Ok(false);
-            }
+    /// The remembered keys, if no range was listed.
+    pub(crate) fn only_keys(&self) -> Option<&BTreeMap<Address, Option<Stamp>>> {
+        self.ranges.is_empty().then_some(&self.keys)
+    }
+}
+
+/// What a unit of work asks to have written.
+#[derive(Default)]
+pub(crate) struct Writes {
+    /// Sealed already, by the task that asks.
+    pub(crate) puts: Vec<SealedRow>,
+    pub(crate) deletes: Vec<Address>,
+    /// The change to the data of the mount for whose index the unit counts. Its deletes are among the others.
+    pub(crate) indexed: Option<IndexedWrites>,
+}
+
+impl Writes {
+    /// Whether there is nothing to write.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.puts.is_empty() && self.deletes.is_empty() && self.indexed.is_none()
+    }
+}
+
+/// One unit of work, as it asks to be committed.
+pub(crate) struct Work {
+    pub(crate) reads: Reads,
+    pub(crate) writes: Writes,
+}
+
+impl Work {
+    /// Bytes of bodies to be written.
+    pub(crate) fn bytes(&self) -> usize {
+        let sealed: usize = self.writes.puts.iter().map(|row| row.sealed.len()).sum();
+        sealed + self.indexed_puts().map(|(_, record)| record.body.len()).sum::<usize>()
+    }
+
+    /// Every address that it puts or deletes.
+    pub(crate) fn written(&self) -> impl Iterator<Item = &Address> {
+        let indexed = self.indexed_puts().map(|(address, _)| address);
+        let counter = self.writes.indexed.iter().map(|indexed| &indexed.counter);
+        self.writes.puts.iter().map(|row| &row.address).chain(&self.writes.deletes).chain(indexed).chain(counter)
+    }
+
+    /// When the first of the records that it puts is due, in store time.
+    pub(crate) fn earliest_due(&self) -> Option<u64> {
+        let sealed =
+            self.writes.puts.iter().filter_map(|row| row.due).map(|due| u64::try_from(due).unwrap_or_default());
+        sealed.chain(self.indexed_puts().filter_map(|(_, record)| record.index.due)).min()
+    }
+
+    fn indexed_puts(&self) -> impl Iterator<Item = &(Address, Record)> {
+        self.writes.indexed.iter().flat_map(|indexed| &indexed.puts)
+    }
+}
+
+/// How the commit of one unit ended: the index committed at, if it counts for one, or why nothing of it was written.
+pub(crate) type Outcome = Result<Option<u64>, StoreFault>;
+
+/// What a group leaves at one address.
+enum Left<'a> {
+    Nothing,
+    Sealed(&'a SealedRow),
+    Numbered(SealedRow),
+}
+
+impl Left<'_> {
+    fn row(&self) -> Option<&SealedRow> {
+        match self {
+            Left::Nothing => None,
+            Left::Sealed(row) => Some(row),
+            Left::Numbered(row) => Some(row),
         }
-        for listing in &self.ranges {
-            if rows::list(&mut *connection, &listing.range, listing.limit).await? != listing.keys {
+    }
+
+    fn present(&self) -> Option<Present> {
+        self.row().map(|row| Present::Stamped(row.stamp))
+    }
+}
+
+/// Units that commit as one: which of them may, and what they write together.
+#[derive(Default)]
+pub(crate) struct Judged<'a> {
+    /// What was there before, of all that was remembered.
+    committed: BTreeMap<&'a Address, Present>,
+    numbers: Numbers<'a>,
+    /// What the units so far leave behind.
+    written: BTreeMap<&'a Address, Left<'a>>,
+    /// For each unit, in order, how it ends once the group is committed.
+    pub(crate) outcomes: Vec<Outcome>,
+}
+
+impl<'a> Judged<'a> {
+    /// Judges the units one after another, in the transaction open on `connection`.
+    ///
+    /// # Errors
+    /// As SQLite reports them.
+    pub(crate) async fn judge(
+        connection: &mut SqliteConnection,
+        seal: &Seal,
+        works: &'a [Work],
+    ) -> Result<Self, sqlx::Error> {
+        let mut judged = Judged::before(connection, works.iter().map(|work| &work.reads)).await?;
+        judged.numbers = Numbers::read(connection, seal, works).await?;
+        for work in works {
+            let outcome = if judged.hold(connection, &work.reads).await? {
+                judged.take_in(seal, &work.writes)
+            } else {
+                Err(StoreFault::Conflict)
+            };
+            judged.outcomes.push(outcome);
+        }
+        Ok(judged)
+    }
+
+    /// What is committed of all that `reads` remember, and nothing judged yet.
+    async fn before(
+        connection: &mut SqliteConnection,
+        reads: impl Iterator<Item = &'a Reads>,
+    ) -> Result<Self, sqlx::Error> {
+        let asked: BTreeSet<&Address> = reads.flat_map(|reads| reads.keys.keys()).collect();
+        let asked: Vec<&Address> = asked.into_iter().collect();
+        Ok(Judged { committed: statements::stamps(connection, &asked).await?, ..Judged::default() })
+    }
+
+    /// Whether any unit may commit.
+    pub(crate) fn any_commits(&self) -> bool {
+        self.outcomes.iter().any(Result::is_ok)
+    }
+
+    /// Writes what the units leave behind: of two writes of one key, the later.
+    ///
+    /// # Errors
+    /// As SQLite reports them.
+    pub(crate) async fn write(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        let puts: Vec<&SealedRow> = self.written.values().filter_map(Left::row).collect();
+        let gone = self.written.iter().filter(|(_, left)| left.row().is_none());
+        let deletes: Vec<&Address> = gone.map(|(address, _)| *address).collect();
+        statements::put(connection, &puts).await?;
+        statements::delete(connection, &deletes).await
+    }
+
+    /// Whether the committed state is what [`Judged::write`] leaves behind. A stamp is new at each write, so a row
+    /// that carries it proves the commit; keys that were to be deleted and are absent are as the commit would have
+    /// left them. If nothing was judged, nothing was written.
+    ///
+    /// # Errors
+    /// As SQLite reports them.
+    pub(crate) async fn is_stored(&self, connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+        let written: Vec<&Address> = self.written.keys().copied().collect();
+        let present = statements::stamps(connection, &written).await?;
+        let as_left = |(address, left): (&&Address, &Left<'_>)| present.get(*address).copied() == left.present();
+        Ok(!self.written.is_empty() && self.written.iter().all(as_left))
+    }
+
+    fn take_in(&mut self, seal: &Seal, writes: &'a Writes) -> Outcome {
+        let numbered = match &writes.indexed {
+            Some(indexed) => Some((indexed, self.numbers.number(seal, indexed)?)),
+            None => None,
+        };
+        for row in &writes.puts {
+            self.numbers.gone(&row.address);
+            self.written.insert(&row.address, Left::Sealed(row));
+        }
+        for address in &writes.deletes {
+            self.numbers.gone(address);
+            self.written.insert(address, Left::Nothing);
+        }
+        let Some((indexed, numbered)) = numbered else { return Ok(None) };
+        self.numbers.counted(indexed, &numbered);
+        self.written.extend(numbered.rows.into_iter().map(|(address, row)| (address, Left::Numbered(row))));
+        Ok(Some(numbered.index))
+    }
+
+    /// Whether all of `reads` still holds, after the units so far.
+    async fn hold(&self, connection: &mut SqliteConnection, reads: &Reads) -> Result<bool, sqlx::Error> {
+        let remembered =
+            |(address, stamp): (&Address, &Option<Stamp>)| self.present(address) == stamp.map(Present::Stamped);
+        Ok(reads.keys.iter().all(remembered) && self.ranges_hold(connection, &reads.ranges).await?)
+    }
+
+    fn present(&self, address: &Address) -> Option<Present> {
+        match self.written.get(address) {
+            Some(left) => left.present(),
+            None => self.committed.get(address).copied(),
+        }
+    }
+
+    async fn ranges_hold(&self, connection: &mut SqliteConnection, ranges: &[Listing]) -> Result<bool, sqlx::Error> {
+        for listing in ranges {
+            let committed = rows::list(&mut *connection, &listing.range, listing.limit).await?;
+            if committed != listing.keys || !self.leaves(listing) {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    async fn stamps_hold(&self, connection: &mut SqliteConnection, asked: &[&Address]) -> Result<bool, sqlx::Error> {
-        let found = stamp_query(asked).build().fetch_all(connection).await?;
-        for row in &found {
-            let Some(space) = Space::of_number(row.try_get("space")?) else {
-                return Ok(false);
-            };
-            let address = Address::new(space, row.try_get::<String, _>("key")?);
-            let stamp = rows::stamp(row, "stamp")?;
-            if stamp.is_none() || self.keys.get(&address) != Some(&stamp) {
-                return Ok(false);
-            }
-        }
-        let present = asked.iter().filter(|address| self.keys.get(**address).is_some_and(Option::is_some)).count();
-        Ok(found.len() == present)
-    }
-}
-
-/// What a unit of work asks to have written, sealed already.
-#[derive(Default)]
-pub(crate) struct Writes {
-    pub(crate) puts: Vec<SealedRow>,
-    pub(crate) deletes: Vec<Address>,
-}
-
-impl Writes {
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        for rows in self.puts.chunks(ROWS_PER_STATEMENT) {
-            put(connection, rows).await?;
-        }
-        for addresses in self.deletes.chunks(ROWS_PER_STATEMENT) {
-            delete(connection, addresses).await?;
-        }
-        Ok(())
+    /// Whether the units so far neither add a key to the listed page nor take one from it.
+    fn leaves(&self, listing: &Listing) -> bool {
+        let full = u32::try_from(listing.keys.len()).is_ok_and(|listed| listed >= listing.limit);
+        let end = listing.keys.last().filter(|_| full);
+        self.written.iter().filter(|(address, _)| listing.range.contains(address)).all(|(address, left)| {
+            let listed = listing.keys.binary_search(&address.key).is_ok();
+            let beyond = end.is_some_and(|end| address.key > *end);
+            beyond || listed == left.row().is_some()
+        })
     }
 }
 
 impl Database {
-    /// Commits one unit: checks `reads`, then applies `writes`, in one transaction.
-    ///
-    /// # Errors
-    /// [`StoreFault::Conflict`] and nothing written; [`StoreFault::Unavailable`] and nothing acknowledged.
-    pub(crate) async fn commit(&self, reads: &Reads, writes: &Writes) -> Result<(), StoreFault> {
-        self.write(async |connection: &mut SqliteConnection| {
-            if !reads.hold(connection).await? {
-                return Ok(Attempt::Conflict);
-            }
-            writes.apply(connection).await?;
-            Ok(Attempt::Committed)
-        })
-        .await
-    }
-
     /// Checks that all of `reads` were true at one moment. Takes no write lock.
     ///
     /// # Errors
     /// [`StoreFault::Conflict`] when they were not; [`StoreFault::Unavailable`] when that cannot be read.
     pub(crate) async fn validate(&self, reads: &Reads) -> Result<(), StoreFault> {
         let mut snapshot = self.snapshot().await.map_err(sqlite::fault)?;
-        let held = reads.hold(&mut snapshot).await.map_err(sqlite::fault)?;
+        let before = Judged::before(&mut snapshot, [reads].into_iter()).await.map_err(sqlite::fault)?;
+        let held = before.hold(&mut snapshot, reads).await.map_err(sqlite::fault)?;
         snapshot.rollback().await.map_err(sqlite::fault)?;
         if held { Ok(()) } else { Err(StoreFault::Conflict) }
-    }
-}
-
-/// A join that begins with the asked keys: `(space, key) IN (VALUES …)` would walk the whole table.
-fn stamp_query(asked: &[&Address]) -> QueryBuilder<Sqlite> {
-    let mut query = QueryBuilder::new("WITH asked (space, key) AS (");
-    query.push_values(asked, |mut tuple, address| {
-        tuple.push_bind(address.space.number()).push_bind(&address.key);
-    });
-    query.push(
-        ") SELECT record.space, record.key, record.stamp FROM asked \
-         CROSS JOIN record ON record.space = asked.space AND record.key = asked.key",
-    );
-    query
-}
-
-async fn put(connection: &mut SqliteConnection, rows: &[SealedRow]) -> Result<(), sqlx::Error> {
-    let mut query = QueryBuilder::<Sqlite>::new("INSERT INTO record (space, key, stamp, due, lane, owner, sealed) ");
-    query.push_values(rows, |mut tuple, row| {
-        tuple.push_bind(row.address.space.number()).push_bind(&row.address.key).push_bind(row.stamp.0.as_slice());
-        tuple.push_bind(row.due).push_bind(&row.lane).push_bind(&row.owner).push_bind(row.sealed.as_slice());
-    });
-    query.push(
-        " ON CONFLICT (space, key) DO UPDATE SET stamp = excluded.stamp, due = excluded.due, \
-         lane = excluded.lane, owner = excluded.owner, sealed = excluded.sealed",
-    );
-    query.build().execute(connection).await?;
-    Ok(())
-}
-
-async fn delete(connection: &mut SqliteConnection, addresses: &[Address]) -> Result<(), sqlx::Error> {
-    delete_query(addresses).build().execute(connection).await?;
-    Ok(())
-}
-
-/// One alternative for each run of addresses of one kind, which the primary key serves.
-fn delete_query(addresses: &[Address]) -> QueryBuilder<Sqlite> {
-    let mut query = QueryBuilder::new("DELETE FROM record WHERE ");
-    let mut runs = query.separated(" OR ");
-    for run in addresses.chunk_by(|one, next| one.space == next.space) {
-        let Some(first) = run.first() else { continue };
-        runs.push("(space = ").push_bind_unseparated(first.space.number()).push_unseparated(" AND key IN (");
-        for (position, address) in run.iter().enumerate() {
-            runs.push_unseparated(if position == 0 { "" } else { ", " }).push_bind_unseparated(&address.key);
-        }
-        runs.push_unseparated("))");
-    }
-    query
-}
-
-#[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
-mod tests {
-    use super::*;
-    use crate::testing::{Scratch, data, plan};
-
-    #[tokio::test]
-    async fn checking_and_deleting_never_walk_the_table() {
-        let scratch = Scratch::new();
-        let store = scratch.open().await;
-        let addresses = [data("a"), data("b"), Address::new(Space::Token, "c"), Address::new(Space::Token, "d")];
-        let asked: Vec<&Address> = addresses.iter().collect();
-        for query in [stamp_query(&asked), delete_query(&addresses)] {
-            let plan = plan(&store, &query.into_string()).await;
-            assert!(plan.contains("USING PRIMARY KEY (space=? AND key=?)"), "{plan}");
-            assert!(!plan.contains("SCAN record"), "{plan}");
-        }
-    }
-
-    #[test]
-    fn the_same_read_twice_is_one_read_and_a_different_answer_is_a_conflict() {
-        let mut reads = Reads::default();
-        assert_eq!(reads.len(), 0);
-        reads.remember(&data("a"), None).unwrap();
-        reads.remember(&data("a"), None).unwrap();
-        assert_eq!(reads.len(), 1);
-        assert_eq!(reads.remember(&data("a"), Some(Stamp([1; 16]))), Err(StoreFault::Conflict));
     }
 }

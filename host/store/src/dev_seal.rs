@@ -2,29 +2,31 @@
 //!
 //! **It protects nothing from somebody who has the directory.** It exists so that a dev server can open its data
 //! again without ceremony. What it still does: the database file alone, or its backup, says nothing.
+//!
+//! It is a seal of one share like any other, whose share is kept here: who has it can unseal the data by hand too.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use zeroize::Zeroizing;
 
+use crate::cipher::{KEY_BYTES, SealKey};
+use crate::data_directory::DataDirectory;
 use crate::directory::{self, cannot};
 use crate::fault::StoreFault;
-use crate::seal::{KEY_BYTES, SealKey};
 
 const KEY_FILE: &str = "dev-seal.key";
 
-/// The dev mode's key of `directory`, read from its file `dev-seal.key` (mode 0600), or made together with the
-/// directory (mode 0700) when there is neither a key nor data. **In dev mode the key lies beside the data.**
+/// The dev mode's key of `directory`, read from its file `dev-seal.key` (mode 0600), or made when there is neither a
+/// key nor data. **In dev mode the key lies beside the data.**
 ///
 /// # Errors
 /// [`StoreFault::Refused`] when the file is not 32 bytes, is readable by other users, or is missing although the
 /// directory holds data; [`StoreFault::Unavailable`] when it cannot be read or written.
-pub fn dev_key(directory: &Path) -> Result<SealKey, StoreFault> {
-    directory::create(directory)?;
-    let path = directory.join(KEY_FILE);
+pub fn dev_key(directory: &DataDirectory) -> Result<SealKey, StoreFault> {
+    let path = directory.path().join(KEY_FILE);
     match fs::metadata(&path) {
         Ok(metadata) => read(&path, metadata.permissions().mode()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => make(directory, &path),
@@ -51,20 +53,18 @@ fn read(path: &Path, mode: u32) -> Result<SealKey, StoreFault> {
     Ok(SealKey::from_bytes(key))
 }
 
-fn make(directory: &Path, path: &Path) -> Result<SealKey, StoreFault> {
-    if fs::metadata(directory::database(directory)).is_ok_and(|database| database.len() > 0) {
+fn make(directory: &DataDirectory, path: &Path) -> Result<SealKey, StoreFault> {
+    if directory.is_initialised() {
         return Err(StoreFault::Refused(format!(
             "{} holds sealed data but its key file {KEY_FILE} is missing; \
              restore the file, or choose another directory",
-            directory.display()
+            directory.path().display()
         )));
     }
     let key = SealKey::generate()?;
     // Flushed before the first record is sealed with it: data without its key would be lost.
-    directory::create_private(path)
-        .and_then(|mut file| file.write_all(key.bytes()).and_then(|()| file.sync_all()))
-        .map_err(|error| cannot("write the key file", path, &error))?;
-    directory::flush(directory)?;
+    directory::write_whole(path, key.bytes()).map_err(|error| cannot("write the key file", path, &error))?;
+    directory::flush(directory.path())?;
     Ok(key)
 }
 
@@ -78,13 +78,14 @@ fn make(directory: &Path, path: &Path) -> Result<SealKey, StoreFault> {
 )]
 mod tests {
     use super::*;
+    use crate::SealConfig;
     use crate::testing::Scratch;
 
     fn mode_of(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
     }
 
-    fn refusal(directory: &Path) -> String {
+    fn refusal(directory: &DataDirectory) -> String {
         match dev_key(directory) {
             Err(StoreFault::Refused(text)) => text,
             Err(other) => panic!("not a refusal: {other}"),
@@ -92,40 +93,54 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_key_is_made_once_and_only_its_owner_can_read_it() {
+    #[tokio::test]
+    async fn the_key_is_made_once_and_only_its_owner_can_read_it() {
         let scratch = Scratch::new();
-        let directory = scratch.path().join("made");
+        let directory = scratch.hold().await;
         let first = dev_key(&directory).unwrap();
         assert_eq!(dev_key(&directory).unwrap().bytes(), first.bytes());
-        assert_eq!(mode_of(&directory), 0o700);
-        assert_eq!(mode_of(&directory.join(KEY_FILE)), 0o600);
+        assert_eq!(mode_of(&scratch.path().join(KEY_FILE)), 0o600);
     }
 
-    #[test]
-    fn a_key_that_others_can_read_is_refused_with_its_mode() {
+    #[tokio::test]
+    async fn a_key_that_others_can_read_is_refused_with_its_mode() {
         let scratch = Scratch::new();
-        dev_key(scratch.path()).unwrap();
+        let directory = scratch.hold().await;
+        dev_key(&directory).unwrap();
         let path = scratch.path().join(KEY_FILE);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(refusal(scratch.path()).contains("644"));
+        assert!(refusal(&directory).contains("644"));
     }
 
-    #[test]
-    fn a_key_of_the_wrong_length_is_refused_and_not_shown() {
+    #[tokio::test]
+    async fn a_key_of_the_wrong_length_is_refused_and_not_shown() {
         let scratch = Scratch::new();
-        dev_key(scratch.path()).unwrap();
+        let directory = scratch.hold().await;
+        dev_key(&directory).unwrap();
         fs::write(scratch.path().join(KEY_FILE), b"hunter2").unwrap();
-        let text = refusal(scratch.path());
+        let text = refusal(&directory);
         assert!(text.contains("7 bytes"));
         assert!(!text.contains("hunter2"));
     }
 
-    #[test]
-    fn no_new_key_is_made_over_data_that_it_could_not_open() {
+    #[tokio::test]
+    async fn no_new_key_is_made_over_data_that_it_could_not_open() {
         let scratch = Scratch::new();
-        fs::write(directory::database(scratch.path()), b"something").unwrap();
-        assert!(refusal(scratch.path()).contains("missing"));
+        let directory = scratch.hold().await;
+        let elsewhere = SealKey::generate().unwrap();
+        directory.initialise(SealConfig::SINGLE, &elsewhere, |_| Vec::new()).await.unwrap();
+        assert!(refusal(&directory).contains("missing"));
         assert!(!scratch.path().join(KEY_FILE).exists());
+    }
+
+    #[tokio::test]
+    async fn the_share_of_a_dev_directory_opens_it_by_hand() {
+        let scratch = Scratch::new();
+        let directory = scratch.hold().await;
+        let share = dev_key(&directory).unwrap().share();
+        directory.initialise(SealConfig::SINGLE, &dev_key(&directory).unwrap(), |_| Vec::new()).await.unwrap();
+        let mut gathering = crate::Gathering::new(directory.seal_config().await.unwrap().unwrap());
+        let Ok(crate::Progress::Enough(key)) = gathering.add(share) else { panic!("one share is enough") };
+        directory.open(key).await.unwrap().close().await;
     }
 }

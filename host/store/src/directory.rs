@@ -4,7 +4,7 @@
 //! other accounts of the machine that read the files.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -63,21 +63,30 @@ pub(crate) fn database(directory: &Path) -> PathBuf {
     directory.join(DATABASE_FILE)
 }
 
-/// Makes sure that the database file exists with mode 0600 before SQLite opens it: SQLite would make it readable by
-/// others, and gives its side files the mode of this one. Returns whether the file holds anything.
+/// Whether there is a database file that holds anything.
 ///
 /// # Errors
-/// [`StoreFault::Unavailable`] when it cannot be made or read.
-pub(crate) fn ensure_database(directory: &Path) -> Result<bool, StoreFault> {
+/// [`StoreFault::Unavailable`] when that cannot be read.
+pub(crate) fn holds_database(directory: &Path) -> Result<bool, StoreFault> {
     let path = database(directory);
     match fs::metadata(&path) {
         Ok(metadata) => Ok(metadata.len() > 0),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            create_private(&path).map_err(|error| cannot("create", &path, &error))?;
-            flush(directory)?;
-            Ok(false)
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(cannot("read", &path, &error)),
+    }
+}
+
+/// Makes sure that the database file exists with mode 0600 before SQLite opens it: SQLite would make it readable by
+/// others, and gives its side files the mode of this one.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] when it cannot be made.
+pub(crate) fn ensure_database(directory: &Path) -> Result<(), StoreFault> {
+    let path = database(directory);
+    match create_private(&path) {
+        Ok(_) => flush(directory),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(cannot("create", &path, &error)),
     }
 }
 
@@ -87,6 +96,23 @@ pub(crate) fn ensure_database(directory: &Path) -> Result<bool, StoreFault> {
 /// [`io::ErrorKind::AlreadyExists`] when there is one, also when it is a dangling link.
 pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Makes the file at `path` with this content and mode 0600, whole or not at all: killed half-way, it leaves a file of
+/// another name, which the next attempt replaces. The directory is still to be flushed.
+///
+/// # Errors
+/// As the system reports them.
+pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let unfinished = path.with_extension("unfinished");
+    match fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = create_private(&unfinished)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&unfinished, path)
 }
 
 /// Flushes the directory itself, so that new entries survive a power cut.

@@ -18,9 +18,11 @@ pub enum StoreFault {
     Damaged(Address),
     /// The storage cannot serve at present (disk full, an I/O error, closed): what happened and what to do.
     Unavailable(String),
-    /// The directory or its database is not one that this process may open: locked by another process, sealed with
-    /// another key, written in another format.
+    /// The directory or its database is not one that this process may open: locked by another process, written in
+    /// another format, damaged.
     Refused(String),
+    /// The data do not open with the key that was given. Nothing was written.
+    WrongKey,
 }
 
 impl fmt::Display for StoreFault {
@@ -33,6 +35,10 @@ impl fmt::Display for StoreFault {
                 out,
                 "the record {address} does not open: it was changed or moved outside of Bulkhead; \
                  restore the data directory from a backup"
+            ),
+            StoreFault::WrongKey => out.write_str(
+                "the data were sealed with another key or for another cluster; \
+                 give the key or the shares that belong to them, or choose another data directory",
             ),
             StoreFault::Unavailable(what) | StoreFault::Refused(what) => out.write_str(what),
         }
@@ -48,7 +54,7 @@ impl From<StoreFault> for Failure {
         let kind = match fault {
             StoreFault::Conflict => Kind::Conflict,
             StoreFault::Unavailable(_) => Kind::Unavailable,
-            StoreFault::Damaged(_) | StoreFault::Refused(_) => Kind::Internal,
+            StoreFault::Damaged(_) | StoreFault::Refused(_) | StoreFault::WrongKey => Kind::Internal,
         };
         Failure::new(kind, fault.to_string())
     }
@@ -67,6 +73,7 @@ mod tests {
             (StoreFault::Unavailable("the disk is full".into()), Kind::Unavailable),
             (damaged, Kind::Internal),
             (StoreFault::Refused("locked".into()), Kind::Internal),
+            (StoreFault::WrongKey, Kind::Internal),
         ] {
             let text = fault.to_string();
             assert_eq!(Failure::from(fault), Failure::new(kind, text));

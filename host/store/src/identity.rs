@@ -1,125 +1,215 @@
-//! What a database says of itself before it is used: its format, its cluster, and a canary that proves the key.
+//! What a database says of itself before it is used: its format, its cluster, how its key is split, and the sealed
+//! keys by which an unseal key is known to be the right one.
 //!
 //! The attack this file stops: a server started with the wrong key or on the wrong directory, which would add records
-//! that nobody can open beside those that it cannot. Nothing is written before all three agree.
+//! that nobody can open beside those that it cannot. Nothing is written before format, cluster and key agree.
 
 use std::path::Path;
 
+use aws_lc_rs::digest;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{ConnectOptions, Connection};
 
+use crate::cipher::{self, ClusterId, SealKey};
 use crate::directory;
 use crate::fault::StoreFault;
-use crate::seal::{self, ClusterId, Seal, SealKey};
-use crate::sqlite::{self, Attempt, Database};
+use crate::keyring::{Keyring, RootKey};
+use crate::seal::{Seal, hexadecimal};
+use crate::shamir::SealConfig;
+use crate::sqlite;
 
 const SCHEMA: &str = include_str!("../schema/0001.sql");
 /// The tables that the schema makes; a file with others only is not ours.
 const TABLES: [&str; 2] = ["meta", "record"];
 /// The format that this version writes and the only one it reads.
-const FORMAT: &[u8] = b"1";
-const CANARY: &[u8] = b"this key opens this store";
+const FORMAT: &str = "2";
 
-/// What the table `meta` holds, as found.
-struct Meta {
-    format: Option<Vec<u8>>,
-    cluster: Option<Vec<u8>>,
-    canary: Option<Vec<u8>>,
+/// Names of the rows of `meta`. Numbers are decimal text.
+mod row {
+    pub(super) const FORMAT: &str = "format";
+    pub(super) const CLUSTER: &str = "cluster";
+    pub(super) const SHARES: &str = "shares";
+    pub(super) const THRESHOLD: &str = "threshold";
+    pub(super) const ROOT: &str = "root";
+    pub(super) const KEYRING: &str = "keyring";
 }
 
-/// Opens the database of `directory`, which must exist and be locked, and the seal that belongs to it. A new or empty
-/// database becomes a cluster of its own.
-///
-/// # Errors
-/// [`StoreFault::Refused`] when the file is not a database of this format, or `key` is not the one that sealed it;
-/// [`StoreFault::Unavailable`] when it cannot be read or written.
-pub(crate) async fn open(directory: &Path, key: &SealKey) -> Result<(Database, Seal), StoreFault> {
-    let path = directory::database(directory);
-    let found = if directory::ensure_database(directory)? { look(&path).await? } else { None };
-    match found {
-        Some(meta) => {
-            let seal = recognise(&meta, key, directory)?;
-            Ok((Database::open(&path).await?, seal))
+/// The rows of `meta`, of the one format that this version knows. Only the keys are secret, and they are sealed.
+pub(crate) struct Identity {
+    cluster: ClusterId,
+    config: SealConfig,
+    /// The root key, sealed by the unseal key.
+    root: Vec<u8>,
+    /// The keyring, sealed by the root key.
+    keyring: Vec<u8>,
+}
+
+impl Identity {
+    /// A new cluster, whose first term begins at `installed` (store time, milliseconds), and its seal.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when there is no randomness.
+    pub(crate) fn generate(config: SealConfig, key: &SealKey, installed: u64) -> Result<(Identity, Seal), StoreFault> {
+        let cluster: ClusterId = cipher::random()?;
+        let (root_key, keyring) = (RootKey::generate()?, Keyring::generate(installed)?);
+        let root = root_key.seal(key, &cluster, config)?;
+        let sealed_keyring = root_key.seal_keyring(&cluster, &keyring)?;
+        let identity = Identity { cluster, config, root, keyring: sealed_keyring };
+        Ok((identity, Seal::new(cluster, root_key, keyring)))
+    }
+
+    /// Makes the tables and writes the identity, in the transaction open on `connection`.
+    ///
+    /// # Errors
+    /// As SQLite reports them; for one when there are tables already.
+    pub(crate) async fn write(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        sqlx::raw_sql(SCHEMA).execute(&mut *connection).await?;
+        let (shares, threshold) = (self.config.shares.to_string(), self.config.threshold.to_string());
+        for (name, value) in [
+            (row::FORMAT, FORMAT.as_bytes()),
+            (row::CLUSTER, &self.cluster),
+            (row::SHARES, shares.as_bytes()),
+            (row::THRESHOLD, threshold.as_bytes()),
+            (row::ROOT, &self.root),
+            (row::KEYRING, &self.keyring),
+        ] {
+            set(connection, name, value).await?;
         }
-        None => found_cluster(&path, key).await,
+        Ok(())
+    }
+
+    /// The seal that `key` opens.
+    ///
+    /// # Errors
+    /// [`StoreFault::WrongKey`] when it does not open the root key: another key, another cluster's, or an edited
+    /// cluster or configuration. [`StoreFault::Refused`] when the key is right and the keyring is not what was stored.
+    pub(crate) fn open(&self, key: &SealKey, place: &Path) -> Result<Seal, StoreFault> {
+        let root = RootKey::open(key, &self.cluster, self.config, &self.root)?.ok_or(StoreFault::WrongKey)?;
+        let keyring = root.open_keyring(&self.cluster, &self.keyring)?.ok_or_else(|| {
+            StoreFault::Refused(format!(
+                "the key is the right one, but the keyring in {} was changed outside of Bulkhead; \
+                 restore the data directory from a backup",
+                place.display()
+            ))
+        })?;
+        Ok(Seal::new(self.cluster, root, keyring))
+    }
+
+    /// The root key, sealed: no two initialisations make the same.
+    pub(crate) fn sealed_root(&self) -> &[u8] {
+        &self.root
+    }
+
+    /// How the unseal key is split.
+    pub(crate) fn config(&self) -> SealConfig {
+        self.config
+    }
+
+    /// The cluster's public name, a UUID: a hash of its id, so that what labels are made of is not spread.
+    pub(crate) fn cluster_name(&self) -> String {
+        let hash =
+            digest::digest(&digest::SHA256, &[b"bulkhead: name of the cluster".as_slice(), &self.cluster].concat());
+        let mut bytes = [0; 16];
+        bytes.iter_mut().zip(hash.as_ref()).for_each(|(byte, hashed)| *byte = *hashed);
+        // Version 8 and the variant of RFC 9562: a UUID made in a way of one's own.
+        let number = u128::from_be_bytes(bytes);
+        let number = number & !(0xf << 76) & !(0x3 << 62) | 8 << 76 | 2 << 62;
+        let digits = hexadecimal(&number.to_be_bytes());
+        let mut name = String::with_capacity(36);
+        for (position, digit) in digits.chars().enumerate() {
+            if matches!(position, 8 | 12 | 16 | 20) {
+                name.push('-');
+            }
+            name.push(digit);
+        }
+        name
     }
 }
 
-/// What is in the file, without writing to it; `None` when it has no tables, as after a crash before the first commit.
-async fn look(path: &Path) -> Result<Option<Meta>, StoreFault> {
-    let refused = |what: &str| {
-        StoreFault::Refused(format!("{} {what}; choose another data directory, or restore this one", path.display()))
-    };
-    let mut connection = sqlite::reading(path).connect().await.map_err(|error| {
-        if sqlite::is_no_database(&error) { refused("is not a database") } else { sqlite::fault(error) }
-    })?;
-    let outcome = match tables(&mut connection).await {
-        Ok(names) if names.is_empty() => Ok(None),
-        Ok(names) if TABLES.iter().all(|table| names.iter().any(|name| name == table)) => {
-            read_meta(&mut connection).await.map(Some).map_err(sqlite::fault)
-        }
-        Ok(_) => Err(refused("is a database of some other program")),
-        Err(error) if sqlite::is_no_database(&error) => Err(refused("is not a database")),
-        Err(error) => Err(sqlite::fault(error)),
-    };
+/// Replaces the sealed keyring, in the transaction open on `connection`.
+///
+/// # Errors
+/// As SQLite reports them.
+pub(crate) async fn replace_keyring(connection: &mut SqliteConnection, sealed: &[u8]) -> Result<(), sqlx::Error> {
+    set(connection, row::KEYRING, sealed).await
+}
+
+/// The identity of the database in `directory`, found without writing to it; `None` when nothing was initialised:
+/// there is no file, or it has no tables, as after a crash before the first commit.
+///
+/// # Errors
+/// [`StoreFault::Refused`] when the file is not a database of this format and program, or lacks a part of its
+/// identity; [`StoreFault::Unavailable`] when it cannot be read.
+pub(crate) async fn look(directory: &Path) -> Result<Option<Identity>, StoreFault> {
+    if !directory::holds_database(directory)? {
+        return Ok(None);
+    }
+    let path = directory::database(directory);
+    sqlite::finish_rollback(&path).await.map_err(|error| unreadable(error, &path))?;
+    let mut connection = sqlite::reading(&path).connect().await.map_err(|error| unreadable(error, &path))?;
+    let outcome = identity_in(&mut connection, &path).await;
     connection.close().await.map_err(sqlite::fault)?;
     outcome
+}
+
+async fn identity_in(connection: &mut SqliteConnection, path: &Path) -> Result<Option<Identity>, StoreFault> {
+    let names = tables(connection).await.map_err(|error| unreadable(error, path))?;
+    if names.is_empty() {
+        return Ok(None);
+    }
+    if !TABLES.iter().all(|table| names.iter().any(|name| name == table)) {
+        return Err(refused(path, "is a database of some other program"));
+    }
+    let format = value(connection, row::FORMAT).await?.unwrap_or_else(|| b"unknown".to_vec());
+    if format != FORMAT.as_bytes() {
+        return Err(StoreFault::Refused(format!(
+            "the data in {} has format {:?} and this version reads {FORMAT:?}; use the version that wrote it",
+            path.display(),
+            String::from_utf8_lossy(&format)
+        )));
+    }
+    identity(connection, path).await.map(Some)
+}
+
+async fn identity(connection: &mut SqliteConnection, path: &Path) -> Result<Identity, StoreFault> {
+    let lost = |name| refused(path, &format!("has lost or damaged the row {name:?} of its identity"));
+    let cluster = value(connection, row::CLUSTER).await?.and_then(|id| id.try_into().ok());
+    let shares = value(connection, row::SHARES).await?.and_then(|text| number(&text));
+    let threshold = value(connection, row::THRESHOLD).await?.and_then(|text| number(&text));
+    let shares = shares.ok_or_else(|| lost(row::SHARES))?;
+    let threshold = threshold.ok_or_else(|| lost(row::THRESHOLD))?;
+    Ok(Identity {
+        cluster: cluster.ok_or_else(|| lost(row::CLUSTER))?,
+        config: SealConfig::new(shares, threshold).map_err(|_| lost(row::THRESHOLD))?,
+        root: value(connection, row::ROOT).await?.ok_or_else(|| lost(row::ROOT))?,
+        keyring: value(connection, row::KEYRING).await?.ok_or_else(|| lost(row::KEYRING))?,
+    })
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 async fn tables(connection: &mut SqliteConnection) -> Result<Vec<String>, sqlx::Error> {
     sqlx::query_scalar("SELECT name FROM sqlite_schema WHERE type = 'table'").fetch_all(connection).await
 }
 
-async fn read_meta(connection: &mut SqliteConnection) -> Result<Meta, sqlx::Error> {
-    Ok(Meta {
-        format: value(connection, "format").await?,
-        cluster: value(connection, "cluster").await?,
-        canary: value(connection, "canary").await?,
-    })
+async fn value(connection: &mut SqliteConnection, name: &str) -> Result<Option<Vec<u8>>, StoreFault> {
+    let query = sqlx::query_scalar("SELECT value FROM meta WHERE name = ?").bind(name);
+    query.fetch_optional(connection).await.map_err(sqlite::fault)
 }
 
-async fn value(connection: &mut SqliteConnection, name: &str) -> Result<Option<Vec<u8>>, sqlx::Error> {
-    sqlx::query_scalar("SELECT value FROM meta WHERE name = ?").bind(name).fetch_optional(connection).await
+async fn set(connection: &mut SqliteConnection, name: &str, value: &[u8]) -> Result<(), sqlx::Error> {
+    let query =
+        sqlx::query("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value");
+    query.bind(name).bind(value).execute(connection).await?;
+    Ok(())
 }
 
-/// The seal of the cluster that `meta` names, if `key` opens its canary.
-fn recognise(meta: &Meta, key: &SealKey, directory: &Path) -> Result<Seal, StoreFault> {
-    let place = directory.display();
-    if meta.format.as_deref() != Some(FORMAT) {
-        let found = String::from_utf8_lossy(meta.format.as_deref().unwrap_or(b"unknown"));
-        return Err(StoreFault::Refused(format!(
-            "the data in {place} has format {found:?} and this version reads {:?}; use the version that wrote it",
-            String::from_utf8_lossy(FORMAT)
-        )));
-    }
-    let foreign = || {
-        StoreFault::Refused(format!(
-            "the data in {place} was sealed with another key or for another cluster; \
-             give the key that belongs to it, or choose another directory"
-        ))
-    };
-    let cluster = meta.cluster.as_deref().and_then(|id| ClusterId::try_from(id).ok()).ok_or_else(foreign)?;
-    let seal = Seal::new(key, cluster)?;
-    let opened = seal.open(&seal.label("canary"), meta.canary.as_deref().unwrap_or_default());
-    if opened.is_some_and(|body| body.as_slice() == CANARY) { Ok(seal) } else { Err(foreign()) }
+fn unreadable(error: sqlx::Error, path: &Path) -> StoreFault {
+    if sqlite::is_no_database(&error) { refused(path, "is not a database") } else { sqlite::fault(error) }
 }
 
-/// Makes the tables and a new cluster's identity, together or not at all.
-async fn found_cluster(path: &Path, key: &SealKey) -> Result<(Database, Seal), StoreFault> {
-    let cluster: ClusterId = seal::random()?;
-    let seal = Seal::new(key, cluster)?;
-    let canary = seal.seal(&seal.label("canary"), CANARY)?;
-    let database = Database::open(path).await?;
-    let identity = [("format", FORMAT), ("cluster", &cluster), ("canary", &canary)];
-    database
-        .write(async |connection: &mut SqliteConnection| {
-            sqlx::raw_sql(SCHEMA).execute(&mut *connection).await?;
-            for (name, value) in identity {
-                let insert = sqlx::query("INSERT INTO meta (name, value) VALUES (?, ?)");
-                insert.bind(name).bind(value).execute(&mut *connection).await?;
-            }
-            Ok(Attempt::Committed)
-        })
-        .await?;
-    Ok((database, seal))
+fn refused(path: &Path, what: &str) -> StoreFault {
+    StoreFault::Refused(format!("{} {what}; choose another data directory, or restore this one", path.display()))
 }

@@ -5,6 +5,9 @@
 //! that two requests never overwrite each other unseen. Nothing is loaded when the store is opened: what is due, and
 //! what belongs to whom, is found by index.
 //!
+//! Data are sealed until a key opens them: what seals records is sealed by a root key, and that by the unseal key,
+//! which may be split into shares of which a few suffice. The key of records can be changed while the store serves.
+//!
 //! It never knows HTTP, plugins, tokens or policies; a token is a record like any other.
 //!
 //! What it cannot stop: somebody who puts back an older copy of the whole data directory, or removes rows from it.
@@ -12,28 +15,41 @@
 
 mod alarm;
 mod cache;
+mod cipher;
 mod clock;
 mod commit;
+mod data_directory;
 mod dev_seal;
 mod directory;
 mod due;
+pub mod failpoint;
 mod fault;
+mod group;
 mod identity;
+mod indexed;
+mod keyring;
 mod range;
 mod record;
 mod rows;
 mod seal;
+mod shamir;
 mod sqlite;
+mod statements;
 mod store;
 #[cfg(test)]
 mod testing;
 mod unit;
 
 pub use alarm::Alarm;
+pub use cipher::SealKey;
+pub use data_directory::DataDirectory;
 pub use dev_seal::dev_key;
 pub use due::{Due, DueAsk};
 pub use fault::StoreFault;
+pub use keyring::KeyStatus;
 pub use record::{Address, Index, Record, Space};
-pub use seal::SealKey;
+pub use seal::Hashes;
+pub use shamir::{Gathering, Progress, SealConfig, Share, split};
+pub use sqlite::Flushing;
 pub use store::{Options, Store};
-pub use unit::Unit;
+pub use unit::{Finish, Unit};

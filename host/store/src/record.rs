@@ -99,6 +99,11 @@ pub struct Record {
     pub body: Zeroizing<Vec<u8>>,
     /// The readable columns as they were put.
     pub index: Index,
+    /// The index of its mount at which the record was made; made again after a deletion, it is new. 0 where the mount
+    /// has no index, and in what a unit of work has buffered itself.
+    pub created: u64,
+    /// The index of its mount at which the record was last put; 0 as `created` is.
+    pub modified: u64,
 }
 
 #[cfg(test)]

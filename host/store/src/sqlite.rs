@@ -3,42 +3,59 @@
 //! One connection writes, in transactions that take the write lock at once, so that a commit's check and its writes
 //! see one state. Readers see the newest committed state; a reader's transaction sees one snapshot.
 
+mod broken;
+
 use std::mem;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use sqlx::sqlite::{
     Sqlite, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 use sqlx::{ConnectOptions, Connection, Transaction};
 use tokio::sync::Mutex;
 
+use crate::failpoint;
 use crate::fault::StoreFault;
+pub(crate) use broken::{Broken, fault, is_no_database};
+use broken::{Cut, injected};
 
 /// More would only wait for the same two or four processors; each costs a thread and a page cache.
 const READERS: u32 = 4;
-/// Statements with up to a few dozen rows each keep their own prepared form.
+/// Statements with up to a few dozen rows each keep their own prepared form; those of a commit come in few sizes.
 const CACHED_STATEMENTS: usize = 256;
 /// Pages in the log before SQLite moves them to the database file (16 MiB): seldom enough not to be felt by most
 /// commits, often enough that opening after a crash is quick.
 const PAGES_IN_LOG: &str = "4000";
+/// What the writing connection keeps of the database, in the pragma's negative kibibytes (8 MiB): the inner pages of
+/// the indexes of a million records, so that writing under a random key reads hardly anything.
+const WRITERS_CACHE: &str = "-8192";
 /// How long a statement waits for another connection of ours, which never holds a lock that long.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// SQLite's primary result codes that need their own words; see <https://www.sqlite.org/rescode.html>.
-mod code {
-    pub(super) const IO: i32 = 10;
-    pub(super) const CORRUPT: i32 = 11;
-    pub(super) const FULL: i32 = 13;
-    pub(super) const NOT_A_DATABASE: i32 = 26;
+/// When what was committed is on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flushing {
+    /// Before the commit is acknowledged.
+    #[default]
+    EveryCommit,
+    /// When the operating system likes. For benchmarks only, to tell the disk's part of the time: a power cut loses
+    /// writes that were acknowledged, and can damage the database.
+    Never,
 }
 
 /// One open database.
 pub(crate) struct Database {
-    options: SqliteConnectOptions,
+    writing: SqliteConnectOptions,
+    reading: SqliteConnectOptions,
     readers: SqlitePool,
     writer: Mutex<Writer>,
+    /// Why nothing is written any more, once that is so.
+    stopped: OnceLock<String>,
     flushes: AtomicU64,
 }
 
@@ -67,16 +84,22 @@ impl Database {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when SQLite cannot open it.
-    pub(crate) async fn open(path: &Path) -> Result<Database, StoreFault> {
-        let options = writing(path);
-        let writer = options.connect().await.map_err(fault)?;
+    pub(crate) async fn open(path: &Path, flushing: Flushing) -> Result<Database, StoreFault> {
+        let (writing, reading) = (writing(path, flushing), reading(path));
+        let writer = writing.connect().await.map_err(fault)?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
             .test_before_acquire(false)
             .idle_timeout(None)
             .max_lifetime(None)
-            .connect_lazy_with(reading(path));
-        Ok(Database { options, readers, writer: Mutex::new(Writer::Ready(writer)), flushes: AtomicU64::new(0) })
+            .connect_lazy_with(reading.clone());
+        let writer = Mutex::new(Writer::Ready(writer));
+        Ok(Database { writing, reading, readers, writer, stopped: OnceLock::new(), flushes: AtomicU64::new(0) })
+    }
+
+    /// Why nothing is written any more: an I/O error, after which what the disk holds is not known.
+    pub(crate) fn stopped(&self) -> Option<&str> {
+        self.stopped.get().map(String::as_str)
     }
 
     /// Where single reads go; each sees the newest committed state.
@@ -92,41 +115,71 @@ impl Database {
         self.readers.begin_with("BEGIN DEFERRED").await
     }
 
-    /// **All writes of the store go through here**: `work` runs in one serializable transaction, alone.
+    /// Looks at what is committed now, over a connection opened only for it: one that nothing has happened to.
     ///
-    /// Must run in a task of its own: dropped half-way, it costs the connection.
+    /// # Errors
+    /// As SQLite reports them.
+    pub(crate) async fn look<T, W>(&self, work: W) -> Result<T, sqlx::Error>
+    where
+        W: AsyncFnOnce(&mut SqliteConnection) -> Result<T, sqlx::Error>,
+    {
+        let mut connection = self.reading.connect().await?;
+        let seen = work(&mut connection).await;
+        discard(connection).await;
+        seen
+    }
+
+    /// Writes something that is no unit of work: `work` runs in one serializable transaction, alone.
     ///
     /// # Errors
     /// [`StoreFault::Conflict`] when `work` gave up; [`StoreFault::Unavailable`] when SQLite failed, in which case
-    /// nothing is acknowledged. After an I/O error nothing is written any more until the store is opened again.
+    /// nothing is acknowledged.
     pub(crate) async fn write<W>(&self, work: W) -> Result<(), StoreFault>
+    where
+        W: AsyncFnOnce(&mut SqliteConnection) -> Result<Attempt, sqlx::Error>,
+    {
+        match self.transact(work).await? {
+            Attempt::Committed => Ok(()),
+            Attempt::Conflict => Err(StoreFault::Conflict),
+        }
+    }
+
+    /// **All writes of the store go through here**, one after another. `work` runs in a transaction of its own; after
+    /// any error, and when it is dropped half-way, the connection is dropped with whatever is open on it.
+    ///
+    /// # Errors
+    /// [`Broken`]. After an I/O error nothing is written any more until the store is opened again.
+    pub(crate) async fn transact<W>(&self, work: W) -> Result<Attempt, Broken>
     where
         W: AsyncFnOnce(&mut SqliteConnection) -> Result<Attempt, sqlx::Error>,
     {
         let mut writer = self.writer.lock().await;
         let mut connection = self.take(&mut writer).await?;
-        match in_transaction(&mut connection, work).await {
-            Ok(attempt) => {
+        // A panic must not end the task that commits for everybody.
+        let outcome = AssertUnwindSafe(in_transaction(&mut connection, work)).catch_unwind().await;
+        let broken = match outcome {
+            Ok(Ok(attempt)) => {
                 *writer = Writer::Ready(connection);
-                self.conclude(attempt)
+                self.count(attempt);
+                return Ok(attempt);
             }
-            Err(error) => {
-                if primary_code(&error) == Some(code::IO) {
-                    *writer = Writer::Stopped(describe(&error));
+            Ok(Err(cut)) => {
+                if let Some(reason) = cut.stops() {
+                    self.stopped.get_or_init(|| reason.clone());
+                    *writer = Writer::Stopped(reason);
                 }
-                discard(connection).await;
-                Err(fault(error))
+                cut.broken()
             }
-        }
+            Err(_) => Broken::Unknown("a fault of Bulkhead itself".into()),
+        };
+        discard(connection).await;
+        Err(broken)
     }
 
-    fn conclude(&self, attempt: Attempt) -> Result<(), StoreFault> {
-        match attempt {
-            Attempt::Conflict => Err(StoreFault::Conflict),
-            Attempt::Committed => {
-                self.flushes.fetch_add(1, Ordering::Relaxed);
-                Ok(())
-            }
+    /// Counts a commit, for whoever finds out that one without an answer has happened.
+    pub(crate) fn count(&self, attempt: Attempt) {
+        if attempt == Attempt::Committed {
+            self.flushes.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -144,37 +197,37 @@ impl Database {
         }
     }
 
-    async fn take(&self, writer: &mut Writer) -> Result<SqliteConnection, StoreFault> {
+    async fn take(&self, writer: &mut Writer) -> Result<SqliteConnection, Broken> {
         match mem::replace(writer, Writer::Lost) {
             Writer::Ready(connection) => Ok(connection),
-            Writer::Lost => self.options.connect().await.map_err(fault),
+            Writer::Lost => self.writing.connect().await.map_err(|error| Broken::Undone(fault(error))),
             Writer::Stopped(reason) => {
-                let text = format!(
-                    "nothing is written since an I/O error ({reason}), because what the disk holds is not known; \
-                     check the disk and restart"
-                );
+                let broken = Broken::stopped(&reason);
                 *writer = Writer::Stopped(reason);
-                Err(StoreFault::Unavailable(text))
+                Err(broken)
             }
             Writer::Closed => {
                 *writer = Writer::Closed;
-                Err(StoreFault::Unavailable(CLOSED.into()))
+                Err(Broken::closed())
             }
         }
     }
 }
 
-const CLOSED: &str = "the store is closed; restart the server";
-
-async fn in_transaction<W>(connection: &mut SqliteConnection, work: W) -> Result<Attempt, sqlx::Error>
+async fn in_transaction<W>(connection: &mut SqliteConnection, work: W) -> Result<Attempt, Cut>
 where
     W: AsyncFnOnce(&mut SqliteConnection) -> Result<Attempt, sqlx::Error>,
 {
-    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    let attempt = work(&mut transaction).await?;
+    failpoint::reach("commit.begin").map_err(injected).map_err(Cut::before)?;
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(Cut::before)?;
+    let attempt = work(&mut transaction).await.map_err(Cut::before)?;
     match attempt {
-        Attempt::Committed => transaction.commit().await?,
-        Attempt::Conflict => transaction.rollback().await?,
+        Attempt::Committed => {
+            failpoint::reach("commit.written").map_err(injected).map_err(Cut::before)?;
+            transaction.commit().await.map_err(Cut::committing)?;
+            failpoint::reach("commit.flushed").map_err(injected).map_err(Cut::committing)?;
+        }
+        Attempt::Conflict => transaction.rollback().await.map_err(Cut::before)?,
     }
     Ok(attempt)
 }
@@ -190,10 +243,15 @@ pub(crate) fn reading(path: &Path) -> SqliteConnectOptions {
     common(path).read_only(true)
 }
 
-fn writing(path: &Path) -> SqliteConnectOptions {
+fn writing(path: &Path, flushing: Flushing) -> SqliteConnectOptions {
+    let synchronous = match flushing {
+        Flushing::EveryCommit => SqliteSynchronous::Full,
+        Flushing::Never => SqliteSynchronous::Off,
+    };
     common(path)
         .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
+        .synchronous(synchronous)
+        .pragma("cache_size", WRITERS_CACHE)
         .pragma("wal_autocheckpoint", PAGES_IN_LOG)
 }
 
@@ -208,38 +266,20 @@ fn common(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// The fault for an error of SQLite or of the pool. Bound values never are part of these errors.
-pub(crate) fn fault(error: sqlx::Error) -> StoreFault {
-    if matches!(error, sqlx::Error::PoolClosed) {
-        return StoreFault::Unavailable(CLOSED.into());
+/// Lets SQLite undo what a kill interrupted while the new database was first switched to its log. Until that is done
+/// the file cannot be read without being written to; nothing else is ever written to a file that is only looked at.
+///
+/// # Errors
+/// As SQLite reports them.
+pub(crate) async fn finish_rollback(path: &Path) -> Result<(), sqlx::Error> {
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-journal");
+    if !Path::new(&journal).exists() {
+        return Ok(());
     }
-    let said = describe(&error);
-    StoreFault::Unavailable(match primary_code(&error) {
-        Some(code::FULL) => format!("the disk of the data directory is full ({said}); nothing was stored, free space"),
-        Some(code::IO) => format!("the data directory cannot be read or written ({said}); check the disk and restart"),
-        Some(code::CORRUPT | code::NOT_A_DATABASE) => {
-            format!("the database file is damaged ({said}); stop the server and restore the data directory")
-        }
-        _ => format!("the database failed ({said}); nothing was acknowledged, try again"),
-    })
-}
-
-/// Whether the file is not a database of SQLite at all.
-pub(crate) fn is_no_database(error: &sqlx::Error) -> bool {
-    primary_code(error) == Some(code::NOT_A_DATABASE)
-}
-
-fn describe(error: &sqlx::Error) -> String {
-    match error.as_database_error() {
-        Some(said) => format!("SQLite: {said}"),
-        None => error.to_string(),
-    }
-}
-
-/// The low byte of SQLite's extended result code.
-fn primary_code(error: &sqlx::Error) -> Option<i32> {
-    let extended: i32 = error.as_database_error()?.code()?.parse().ok()?;
-    Some(extended & 0xff)
+    let mut connection = common(path).connect().await?;
+    sqlx::query("SELECT count(*) FROM sqlite_schema").execute(&mut connection).await?;
+    connection.close().await
 }
 
 #[cfg(test)]
@@ -296,5 +336,23 @@ mod tests {
             assert!(text.contains("1034") && text.contains("restart"), "{text}");
         }
         assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_a_write_costs_the_connection_and_no_more() {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        let rows = async || {
+            let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM meta");
+            count.fetch_one(store.database().readers()).await.unwrap()
+        };
+        let before = rows().await;
+        let work = async |connection: &mut SqliteConnection| {
+            sqlx::query("DELETE FROM meta").execute(connection).await?;
+            panic!("a fault of our own")
+        };
+        assert!(matches!(store.database().write(work).await, Err(StoreFault::Unavailable(_))));
+        put(&store, data("a"), "1").await;
+        assert!(before > 0 && rows().await == before);
     }
 }

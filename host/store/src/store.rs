@@ -1,5 +1,7 @@
 //! The store of one data directory: opened with a key, asked for units of work and for what is due.
 
+mod rotation;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,17 +9,20 @@ use tokio::sync::Mutex;
 
 use crate::alarm::Alarm;
 use crate::cache::{Cache, Found};
+use crate::cipher::SealKey;
 use crate::clock::Clock;
-use crate::commit::{Reads, Writes};
-use crate::directory::{self, DirectoryLock};
+use crate::commit::{Outcome, Reads, Work, Writes};
+use crate::data_directory::{DataDirectory, Held};
 use crate::due::{Due, DueAsk};
 use crate::fault::StoreFault;
-use crate::identity;
+use crate::group::Committer;
+use crate::indexed;
 use crate::range::KeyRange;
 use crate::record::{Address, Space};
 use crate::rows::{self, Unread};
-use crate::seal::{Seal, SealKey};
-use crate::sqlite::{self, Database};
+use crate::seal::Seal;
+use crate::shamir::SealConfig;
+use crate::sqlite::{self, Database, Flushing};
 use crate::unit::Unit;
 
 /// Where a store is.
@@ -25,43 +30,78 @@ use crate::unit::Unit;
 pub struct Options {
     /// The data directory. Made with mode 0700 if missing; held by one process at a time.
     pub directory: PathBuf,
+    /// When commits are flushed.
+    pub flushing: Flushing,
+}
+
+impl Options {
+    /// The store in `directory`, every commit flushed.
+    pub fn at(directory: impl Into<PathBuf>) -> Options {
+        Options { directory: directory.into(), flushing: Flushing::EveryCommit }
+    }
 }
 
 /// An open store. Reads and writes go through units of work ([`Store::begin`]); the other questions are about the
 /// committed state at that moment and are not remembered.
 pub struct Store {
     database: Database,
+    committer: Committer,
     seal: Seal,
     clock: Clock,
     alarm: Alarm,
     cache: Cache,
-    lock: Mutex<Option<DirectoryLock>>,
+    held: Mutex<Option<Held>>,
+    /// Held from making a new term until it is in use, so that no two rotations make the same one.
+    rotating: Mutex<()>,
 }
 
 impl Store {
-    /// Opens the store, or makes a new one where there is none. Loads no records.
+    /// Opens the store, or makes a new one where there is none, with `key` as its only share. Loads no records.
     ///
     /// # Errors
-    /// [`StoreFault::Refused`] when another process has the directory, `key` is not the one that sealed its data, or
-    /// the data has another format; in each case nothing was written. [`StoreFault::Unavailable`] when the
-    /// directory cannot be used.
+    /// [`StoreFault::Refused`] when another process has the directory or the data has another format, and
+    /// [`StoreFault::WrongKey`] when `key` is not the one that sealed it; in each case nothing was written.
+    /// [`StoreFault::Unavailable`] when the directory cannot be used.
     pub async fn open(options: Options, key: SealKey) -> Result<Arc<Store>, StoreFault> {
-        directory::create(&options.directory)?;
-        let lock = directory::lock(&options.directory)?;
-        let (database, seal) = identity::open(&options.directory, &key).await?;
-        Ok(Arc::new(Store {
+        let directory = DataDirectory::hold(options).await?;
+        if directory.seal_config().await?.is_none() {
+            directory.initialise(SealConfig::SINGLE, &key, |_| Vec::new()).await?;
+        }
+        directory.open(key).await
+    }
+
+    pub(crate) fn new(database: Database, seal: Seal, held: Held) -> Arc<Store> {
+        Arc::new(Store {
             database,
+            committer: Committer::start(),
             seal,
             clock: Clock::default(),
             alarm: Alarm::default(),
             cache: Cache::default(),
-            lock: Mutex::new(Some(lock)),
-        }))
+            held: Mutex::new(Some(held)),
+            rotating: Mutex::default(),
+        })
     }
 
     /// Begins a unit of work. Costs nothing until it reads.
     pub fn begin(self: &Arc<Self>) -> Unit {
         Unit::new(Arc::clone(self))
+    }
+
+    /// Begins a unit of work of a mount that has an index: each of its commits that changes data of the mount (records
+    /// of [`Space::Data`] below `<mount>/`) counts, and numbers what it puts.
+    pub fn begin_indexed(self: &Arc<Self>, mount: &str) -> Unit {
+        Unit::indexed(Arc::clone(self), mount)
+    }
+
+    /// The index of `mount`: how many commits have changed its data.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when it cannot be read, [`StoreFault::Damaged`] when it does not open.
+    pub async fn index(&self, mount: &str) -> Result<u64, StoreFault> {
+        let counter = indexed::counter(mount);
+        let found = self.read(&counter).await?;
+        indexed::count(&counter, found.as_ref().map(|(_, record)| record))
     }
 
     /// Store time: milliseconds since 1970, never running backwards while the process lives. All due times and
@@ -123,7 +163,13 @@ impl Store {
     /// A name for a secret text that can be looked up but not turned back: 64 hexadecimal digits of HMAC-SHA256 under
     /// a key that only this cluster and this `purpose` have. Tokens and lease ids become keys of records by it.
     pub fn keyed_hash(&self, purpose: &str, text: &[u8]) -> String {
-        self.seal.keyed_hash(purpose, text)
+        self.seal.hashes().keyed_hash(purpose, text)
+    }
+
+    /// Why nothing is written any more, if that is so: an I/O error, after which what the disk holds is not known. Reads
+    /// go on until the server is restarted.
+    pub fn stopped(&self) -> Option<&str> {
+        self.database.stopped()
     }
 
     /// How many commits were flushed to the disk since the store was opened.
@@ -131,20 +177,34 @@ impl Store {
         self.database.flushes()
     }
 
+    /// How many units of work were committed since the store was opened; those that are committed together share a
+    /// flush.
+    pub fn commits(&self) -> u64 {
+        self.committer.commits()
+    }
+
     /// Waits for the commit under way, closes the database and gives the directory back. What is called afterwards
-    /// fails as unavailable.
+    /// fails as unavailable. The keys and the records in memory are wiped when the last handle of the store is dropped.
     pub async fn close(&self) {
         self.database.close().await;
-        self.lock.lock().await.take();
+        self.cache.clear();
+        self.held.lock().await.take();
     }
 
     pub(crate) fn seal(&self) -> &Seal {
         &self.seal
     }
 
-    #[cfg(test)]
     pub(crate) fn database(&self) -> &Database {
         &self.database
+    }
+
+    pub(crate) fn committer(&self) -> &Committer {
+        &self.committer
+    }
+
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.cache
     }
 
     pub(crate) async fn read(&self, address: &Address) -> Result<Found, StoreFault> {
@@ -169,27 +229,17 @@ impl Store {
         rows::list(self.database.readers(), range, limit).await.map_err(sqlite::fault)
     }
 
+    /// Checks that all of `reads` were true at one moment.
     pub(crate) async fn validate(&self, reads: &Reads) -> Result<(), StoreFault> {
-        self.database.validate(reads).await
+        match reads.only_keys() {
+            Some(keys) if self.cache.holds(keys) => Ok(()),
+            _ => self.database.validate(reads).await,
+        }
     }
 
-    /// Commits in a task of its own, so that a caller who goes away neither stops the commit half-way nor keeps the
-    /// worker for due records from being told.
-    pub(crate) async fn commit(self: Arc<Self>, reads: Reads, writes: Writes) -> Result<(), StoreFault> {
-        let task = tokio::spawn(async move {
-            let committed = self.database.commit(&reads, &writes).await;
-            // After a failure too: whether it was written is not always known.
-            let puts = writes.puts.iter().map(|row| &row.address);
-            self.cache.forget(puts.chain(&writes.deletes));
-            committed?;
-            if let Some(due) = writes.puts.iter().filter_map(|row| row.due).min() {
-                self.alarm.ring(u64::try_from(due).unwrap_or_default());
-            }
-            Ok(())
-        });
-        task.await.unwrap_or_else(|_| {
-            Err(StoreFault::Unavailable("the commit was stopped half-way; whether it was stored is not known".into()))
-        })
+    /// Commits one unit. From the first poll on it is the committer's, and goes on when the caller goes away.
+    pub(crate) async fn commit(self: Arc<Self>, reads: Reads, writes: Writes) -> Outcome {
+        Committer::commit(self, Work { reads, writes }).await
     }
 }
 
@@ -208,8 +258,8 @@ mod tests {
     use std::task::{Context, Waker};
 
     use super::*;
-    use crate::Index;
     use crate::testing::{Scratch, body, data, edit, put, put_indexed};
+    use crate::{Index, directory};
 
     fn refusal<T>(outcome: Result<T, StoreFault>) -> String {
         match outcome {
@@ -263,7 +313,8 @@ mod tests {
         for scratch in [&empty, &without_tables] {
             fs::write(directory::database(scratch.path()), b"").unwrap();
         }
-        Database::open(&directory::database(without_tables.path())).await.unwrap().close().await;
+        let path = directory::database(without_tables.path());
+        Database::open(&path, Flushing::EveryCommit).await.unwrap().close().await;
         assert!(fs::metadata(directory::database(without_tables.path())).unwrap().len() > 0);
         for scratch in [&empty, &without_tables] {
             let store = scratch.open().await;
@@ -288,27 +339,9 @@ mod tests {
         put(&store, data("a"), "1").await;
         store.close().await;
         let before = fs::read(directory::database(scratch.path())).unwrap();
-        assert!(refusal(scratch.open_with(2).await).contains("another key"));
+        assert_eq!(scratch.open_with(2).await.err(), Some(StoreFault::WrongKey));
         assert_eq!(fs::read(directory::database(scratch.path())).unwrap(), before);
         assert_eq!(body(&scratch.open().await, &data("a")).await.unwrap(), "1");
-    }
-
-    #[tokio::test]
-    async fn another_cluster_another_format_and_a_lost_canary_are_refused() {
-        for (edit_of_meta, said) in [
-            ("UPDATE meta SET value = randomblob(16) WHERE name = 'cluster'", "another cluster"),
-            ("DELETE FROM meta WHERE name = 'cluster'", "another cluster"),
-            ("DELETE FROM meta WHERE name = 'canary'", "another key"),
-            ("UPDATE meta SET value = x'32' WHERE name = 'format'", "format \"2\""),
-            ("DELETE FROM meta WHERE name = 'format'", "format \"unknown\""),
-        ] {
-            let scratch = Scratch::new();
-            let store = scratch.open().await;
-            edit(&store, edit_of_meta).await;
-            store.close().await;
-            let text = refusal(scratch.open_with(1).await);
-            assert!(text.contains(said), "{edit_of_meta}: {text}");
-        }
     }
 
     #[tokio::test]
@@ -329,7 +362,7 @@ mod tests {
     #[tokio::test]
     async fn no_body_is_readable_in_any_file_and_only_the_owner_may_read_them() {
         let scratch = Scratch::new();
-        let below = Options { directory: scratch.path().join("data") };
+        let below = Options::at(scratch.path().join("data"));
         let store = Store::open(below.clone(), SealKey::from_bytes([1; 32])).await.unwrap();
         put(&store, data("role"), "canary-5up3r-s3cr3t").await;
         let while_open = files(&below.directory);
@@ -387,7 +420,7 @@ mod tests {
         let record = unit.get(&data("counter")).await?.unwrap();
         let count: usize = std::str::from_utf8(&record.body).unwrap().parse().unwrap();
         unit.put(data("counter"), (count + 1).to_string().into_bytes(), Index::default());
-        unit.commit().await
+        unit.commit().await.map(drop)
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

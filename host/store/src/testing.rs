@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{env, fs};
@@ -10,14 +11,14 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
 use crate::sqlite::Attempt;
-use crate::{Address, Index, Options, SealKey, Space, Store, StoreFault, seal};
+use crate::{Address, DataDirectory, Index, Options, SealKey, Space, Store, StoreFault, cipher};
 
 /// A directory below the system's temporary one, removed when dropped.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     pub(crate) fn new() -> Scratch {
-        let name = u64::from_be_bytes(seal::random().unwrap());
+        let name = u64::from_be_bytes(cipher::random().unwrap());
         let path = env::temp_dir().join(format!("bulkhead-store-{name:016x}"));
         fs::create_dir(&path).unwrap();
         Scratch(path)
@@ -27,13 +28,39 @@ impl Scratch {
         &self.0
     }
 
+    /// Holds this directory, its data sealed.
+    pub(crate) async fn hold(&self) -> Arc<DataDirectory> {
+        DataDirectory::hold(self.options()).await.unwrap()
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        Options::at(&self.0)
+    }
+
     /// Opens the store of this directory with the key made of `byte`.
     pub(crate) async fn open_with(&self, byte: u8) -> Result<Arc<Store>, StoreFault> {
-        Store::open(Options { directory: self.0.clone() }, SealKey::from_bytes([byte; 32])).await
+        Store::open(self.options(), SealKey::from_bytes([byte; 32])).await
     }
 
     pub(crate) async fn open(&self) -> Arc<Store> {
         self.open_with(1).await.unwrap()
+    }
+
+    /// The names and bytes of all files.
+    pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let paths = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path());
+        let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+        paths.map(|path| (name(&path), fs::read(path).unwrap())).collect()
+    }
+
+    /// The directory as a crash at this moment would leave it: what is shared through memory is lost. While others
+    /// write, the log must not be moved into the database file meanwhile.
+    pub(crate) fn crashed(&self) -> Scratch {
+        let copy = Scratch::new();
+        for name in ["bulkhead.db", "bulkhead.db-wal"] {
+            fs::copy(self.0.join(name), copy.0.join(name)).unwrap();
+        }
+        copy
     }
 }
 

@@ -5,24 +5,37 @@
 //! ([`StoreFault::Conflict`]); the request is then run again from its first read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem;
 use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use crate::commit::{Reads, Writes};
+use crate::commit::{Outcome, Reads, Writes};
 use crate::fault::StoreFault;
+use crate::indexed::{self, IndexedWrites};
 use crate::range::KeyRange;
 use crate::record::{Address, Index, Record, Space};
 use crate::rows::SealedRow;
 use crate::store::Store;
 
-/// A unit of work. Dropped without a commit, it leaves no trace but its checkpoints.
-pub struct Unit {
-    store: Arc<Store>,
+/// How often the host's part is computed anew before its conflict is the caller's.
+const HOST_TURNS: u32 = 16;
+
+/// What one part of a unit read and wrote since the last checkpoint.
+#[derive(Default)]
+struct Part {
     reads: Reads,
     /// What is buffered: a record to put, or `None` to delete.
     buffer: BTreeMap<Address, Option<Record>>,
+}
+
+/// A unit of work. Dropped without a commit, it leaves no trace but its checkpoints.
+pub struct Unit {
+    store: Arc<Store>,
+    work: Part,
+    /// What [`Unit::finish`] adds; `None` before it.
+    host: Option<Part>,
+    /// The mount for whose index the unit counts.
+    mount: Option<String>,
     wrote: bool,
     checkpoints: u32,
     /// Why this unit can no longer commit. A caller who goes on after a conflict must not store what was computed
@@ -32,8 +45,11 @@ pub struct Unit {
 
 impl Unit {
     pub(crate) fn new(store: Arc<Store>) -> Unit {
-        let (reads, buffer) = (Reads::default(), BTreeMap::new());
-        Unit { store, reads, buffer, wrote: false, checkpoints: 0, spoiled: None }
+        Unit { store, work: Part::default(), host: None, mount: None, wrote: false, checkpoints: 0, spoiled: None }
+    }
+
+    pub(crate) fn indexed(store: Arc<Store>, mount: &str) -> Unit {
+        Unit { mount: Some(mount.to_owned()), ..Unit::new(store) }
     }
 
     /// The record at `address`: what this unit wrote, or else the newest committed one, which is remembered together
@@ -43,12 +59,12 @@ impl Unit {
     /// [`StoreFault::Conflict`] when this unit read it before and it has changed; [`StoreFault::Damaged`] when it does
     /// not open; [`StoreFault::Unavailable`] when it cannot be read.
     pub async fn get(&mut self, address: &Address) -> Result<Option<Record>, StoreFault> {
-        if let Some(own) = self.buffer.get(address) {
+        if let Some(own) = self.written(address) {
             return Ok(own.clone());
         }
         self.sound()?;
         let found = self.store.read(address).await?;
-        if let Err(changed) = self.reads.remember(address, found.as_ref().map(|(stamp, _)| *stamp)) {
+        if let Err(changed) = self.part().reads.remember(address, found.as_ref().map(|(stamp, _)| *stamp)) {
             self.spoiled = Some(changed.clone());
             return Err(changed);
         }
@@ -78,7 +94,7 @@ impl Unit {
         let fetch = limit.saturating_add(u32::try_from(deleted).unwrap_or(u32::MAX));
         let committed = self.store.list(&range, fetch).await?;
         let page = self.merged(&range, &committed, limit);
-        self.reads.remember_range(range, fetch, committed);
+        self.part().reads.remember_range(range, fetch, committed);
         Ok(page)
     }
 
@@ -86,38 +102,44 @@ impl Unit {
     /// overwrites whatever is there by then.
     pub fn put(&mut self, address: Address, body: Vec<u8>, index: Index) {
         self.wrote = true;
-        self.buffer.insert(address, Some(Record { body: Zeroizing::new(body), index }));
+        self.part().buffer.insert(address, Some(Record { body: Zeroizing::new(body), index, created: 0, modified: 0 }));
     }
 
     /// Buffers the removal of the record; that there is none is no error.
     pub fn delete(&mut self, address: Address) {
         self.wrote = true;
-        self.buffer.insert(address, None);
+        self.part().buffer.insert(address, None);
     }
 
     /// Commits what is buffered, if what was read still holds, and begins a new segment: earlier reads are forgotten.
-    /// With nothing buffered, the reads are checked as [`Unit::commit`] does.
+    /// With nothing buffered, the reads are checked as [`Unit::commit`] does. Gives the index as [`Unit::commit`] does.
     ///
     /// # Errors
     /// As [`Unit::commit`]. The unit is then spoiled: all that it can do is fail in the same way.
-    pub async fn checkpoint(&mut self) -> Result<(), StoreFault> {
-        self.end_segment().await?;
-        if !self.buffer.is_empty() {
-            self.buffer.clear();
+    pub async fn checkpoint(&mut self) -> Result<Option<u64>, StoreFault> {
+        let index = self.end_segment().await?;
+        if !self.work.buffer.is_empty() {
             self.checkpoints += 1;
         }
-        Ok(())
+        self.work = Part::default();
+        Ok(index)
     }
 
     /// Ends the unit. What it read is checked and what it buffered is stored, in one transaction and with one flush.
     /// A unit that wrote nothing is checked too when it read more than once; otherwise no transaction is needed.
+    /// Gives the index of the mount that the commit got, if the mount has one and its data changed.
     ///
     /// # Errors
     /// [`StoreFault::Conflict`] when something it read has changed: nothing of this segment was stored.
     /// [`StoreFault::Unavailable`] when the storage failed: nothing was acknowledged. The fault of an earlier get or
     /// checkpoint, when that has spoiled the unit.
-    pub async fn commit(mut self) -> Result<(), StoreFault> {
+    pub async fn commit(mut self) -> Result<Option<u64>, StoreFault> {
         self.end_segment().await
+    }
+
+    /// Begins the end of the unit, in which the host adds its own part: see [`Finish`].
+    pub fn finish(self) -> Finish {
+        Finish { unit: self, turns: 0 }
     }
 
     /// Whether this unit put or deleted anything since it began, checkpointed or not.
@@ -134,36 +156,74 @@ impl Unit {
         self.spoiled.clone().map_or(Ok(()), Err)
     }
 
-    async fn end_segment(&mut self) -> Result<(), StoreFault> {
+    async fn end_segment(&mut self) -> Outcome {
         self.sound()?;
-        let writes = self.sealed()?;
-        let reads = mem::take(&mut self.reads);
+        let (reads, writes) = (self.read()?, self.sealed()?);
         // Stands while the outcome is open, so that a unit whose checkpoint was dropped cannot commit unchecked.
         self.spoiled = Some(StoreFault::Unavailable("a checkpoint of this request was not waited for".into()));
-        let outcome = if !self.buffer.is_empty() {
+        let outcome = if !writes.is_empty() {
             Arc::clone(&self.store).commit(reads, writes).await
         } else if reads.len() > 1 {
-            self.store.validate(&reads).await
+            self.store.validate(&reads).await.map(|()| None)
         } else {
-            Ok(())
+            Ok(None)
         };
         self.spoiled = outcome.clone().err();
         outcome
     }
 
+    /// The part that reads and writes now.
+    fn part(&mut self) -> &mut Part {
+        self.host.as_mut().unwrap_or(&mut self.work)
+    }
+
+    /// Both parts, the later one last.
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        [Some(&self.work), self.host.as_ref()].into_iter().flatten()
+    }
+
+    /// What this unit wrote at `address`, if it did.
+    fn written(&self, address: &Address) -> Option<&Option<Record>> {
+        let hosts = self.host.as_ref().and_then(|part| part.buffer.get(address));
+        hosts.or_else(|| self.work.buffer.get(address))
+    }
+
+    /// What both parts read.
+    fn read(&self) -> Result<Reads, StoreFault> {
+        self.parts().try_fold(Reads::default(), |reads, part| reads.and(&part.reads))
+    }
+
+    /// What is buffered, sealed here rather than by the committer, which all others wait for. Only what an index
+    /// numbers has to be sealed there.
     fn sealed(&self) -> Result<Writes, StoreFault> {
-        let mut writes = Writes::default();
-        for (address, record) in &self.buffer {
-            match record {
-                Some(record) => writes.puts.push(SealedRow::of(self.store.seal(), address, record)?),
-                None => writes.deletes.push(address.clone()),
+        let latest: BTreeMap<_, _> = self.parts().flat_map(|part| &part.buffer).collect();
+        let mut writes = Writes { indexed: self.index_asked(), ..Writes::default() };
+        for (address, record) in latest {
+            match (record, &mut writes.indexed) {
+                (Some(record), Some(indexed)) if self.is_indexed(address) => {
+                    indexed.puts.push((address.clone(), record.clone()));
+                }
+                (Some(record), _) => writes.puts.push(SealedRow::of(self.store.seal(), address, record)?),
+                (None, _) => writes.deletes.push(address.clone()),
             }
         }
         Ok(writes)
     }
 
+    /// To be filled, if data of the unit's mount changed.
+    fn index_asked(&self) -> Option<IndexedWrites> {
+        let mount = self.mount.as_ref()?;
+        let changed = self.parts().flat_map(|part| part.buffer.keys()).any(|address| self.is_indexed(address));
+        changed.then(|| IndexedWrites { counter: indexed::counter(mount), puts: Vec::new() })
+    }
+
+    fn is_indexed(&self, address: &Address) -> bool {
+        let below = self.mount.as_ref().and_then(|mount| address.key.strip_prefix(mount.as_str()));
+        address.space == Space::Data && below.is_some_and(|below| below.starts_with('/'))
+    }
+
     fn own<'a>(&'a self, range: &'a KeyRange) -> impl Iterator<Item = (&'a Address, &'a Option<Record>)> {
-        self.buffer.iter().filter(|(address, _)| range.contains(address))
+        self.parts().flat_map(|part| &part.buffer).filter(|(address, _)| range.contains(address))
     }
 
     /// The first `limit` keys of the range as this unit sees it.
@@ -176,6 +236,49 @@ impl Unit {
             };
         }
         keys.into_iter().take(usize::try_from(limit).unwrap_or(usize::MAX)).map(str::to_owned).collect()
+    }
+}
+
+/// The end of a unit, to which the host adds what it knows best itself (a lease, the check of a token). Both are
+/// committed as one. When a conflict lies in the host's part alone, a token that was renewed meanwhile, only that part
+/// is done again; so an effect that the unit made needs not be undone for it:
+///
+/// ```text
+/// let mut finish = unit.finish();
+/// loop {
+///     let lease = write_lease(finish.part()).await?;
+///     if finish.is_committed().await? {
+///         break Ok(lease);
+///     }
+/// }
+/// ```
+pub struct Finish {
+    unit: Unit,
+    turns: u32,
+}
+
+impl Finish {
+    /// The unit, for the host's part, which begins anew.
+    pub fn part(&mut self) -> &mut Unit {
+        self.unit.host = Some(Part::default());
+        &mut self.unit
+    }
+
+    /// Commits; `false` when the host's part is to be done again.
+    ///
+    /// # Errors
+    /// As [`Unit::commit`]: nothing of the last segment was stored.
+    pub async fn is_committed(&mut self) -> Result<bool, StoreFault> {
+        self.turns += 1;
+        match self.unit.end_segment().await {
+            Ok(_) => Ok(true),
+            Err(StoreFault::Conflict) if self.turns < HOST_TURNS => {
+                self.unit.store.validate(&self.unit.work.reads).await?;
+                self.unit.spoiled = None;
+                Ok(false)
+            }
+            Err(fault) => Err(fault),
+        }
     }
 }
 
@@ -447,6 +550,97 @@ mod tests {
         let flushes = store.flushes();
         unit.checkpoint().await.unwrap();
         assert_eq!((unit.checkpoints(), store.flushes()), (0, flushes));
+    }
+
+    #[tokio::test]
+    async fn a_conflict_in_the_hosts_part_alone_runs_that_part_again() {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        put(&store, data("role"), "r").await;
+        put(&store, data("token"), "1").await;
+        let mut unit = store.begin();
+        unit.get(&data("role")).await.unwrap();
+        write(&mut unit, "made", "outside");
+        let mut finish = unit.finish();
+        for (turn, seen) in ["1", "2"].into_iter().enumerate() {
+            let part = finish.part();
+            assert_eq!(part.get(&data("token")).await.unwrap().unwrap().body.as_slice(), seen.as_bytes());
+            write(part, "lease", seen);
+            if turn == 0 {
+                write(part, "of the first turn", "x");
+                put(&store, data("token"), "2").await;
+            }
+            assert_eq!(finish.is_committed().await.unwrap(), turn == 1);
+        }
+        assert_eq!(body(&store, &data("lease")).await.unwrap(), "2");
+        assert_eq!(body(&store, &data("made")).await.unwrap(), "outside");
+        assert_eq!(body(&store, &data("of the first turn")).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_conflict_in_the_work_is_not_the_hosts_to_mend() {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        put(&store, data("role"), "1").await;
+        let mut unit = store.begin();
+        unit.get(&data("role")).await.unwrap();
+        put(&store, data("role"), "2").await;
+        let mut finish = unit.finish();
+        write(finish.part(), "lease", "x");
+        assert_eq!(finish.is_committed().await, Err(StoreFault::Conflict));
+        assert_eq!(body(&store, &data("lease")).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_record_that_changed_between_the_work_and_the_hosts_part_is_a_conflict() {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        put(&store, data("role"), "1").await;
+        let mut unit = store.begin();
+        unit.get(&data("role")).await.unwrap();
+        put(&store, data("role"), "2").await;
+        let mut finish = unit.finish();
+        let part = finish.part();
+        assert_eq!(part.get(&data("role")).await.unwrap().unwrap().body.as_slice(), b"2");
+        write(part, "lease", "from two states");
+        assert_eq!(finish.is_committed().await, Err(StoreFault::Conflict));
+        assert_eq!(body(&store, &data("lease")).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_host_that_goes_away_stores_nothing_and_sees_what_the_work_wrote() {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        let mut unit = store.begin();
+        write(&mut unit, "made", "1");
+        let mut finish = unit.finish();
+        let part = finish.part();
+        assert_eq!(part.get(&data("made")).await.unwrap().unwrap().body.as_slice(), b"1");
+        assert_eq!(listed(part, "", "", 9).await, ["made"]);
+        part.delete(data("made"));
+        assert!(part.get(&data("made")).await.unwrap().is_none());
+        drop(finish);
+        assert_eq!(body(&store, &data("made")).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_host_that_never_meets_a_quiet_moment_gives_up_in_the_end() {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        let mut finish = store.begin().finish();
+        let mut turns = 0;
+        let outcome = loop {
+            turns += 1;
+            let part = finish.part();
+            part.get(&data("token")).await.unwrap();
+            write(part, "lease", "x");
+            put(&store, data("token"), &turns.to_string()).await;
+            match finish.is_committed().await {
+                Ok(false) => {}
+                ended => break ended,
+            }
+        };
+        assert_eq!((outcome, turns), (Err(StoreFault::Conflict), HOST_TURNS));
     }
 
     #[tokio::test]

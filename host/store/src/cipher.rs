@@ -1,0 +1,275 @@
+//! Keys, labels and the one cipher: how bytes become sealed bytes and open again.
+//!
+//! The attacks this file stops: reading what is sealed, and moving, exchanging or editing it. A label (decision T7)
+//! says what is sealed and where it belongs; it is authenticated together with the body, so sealed bytes that were
+//! copied to another place no longer open.
+//!
+//! Sealed bytes are: format (1 byte), term (4 bytes, big-endian), nonce (24 bytes, random), ciphertext with its tag.
+
+use aws_lc_rs::{hkdf, rand};
+use chacha20poly1305::aead::{Aead, Payload};
+use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+use zeroize::Zeroizing;
+
+use crate::fault::StoreFault;
+
+/// Which cluster a store belongs to: random, drawn when it is initialised.
+pub(crate) type ClusterId = [u8; 16];
+
+/// Bytes of every key here.
+pub(crate) const KEY_BYTES: usize = 32;
+
+/// A key, wiped from memory when dropped.
+pub(crate) type KeyBytes = Zeroizing<[u8; KEY_BYTES]>;
+
+/// First byte of everything sealed, and part of its label: says how the rest is to be read.
+const SEALED_FORMAT: u8 = 2;
+const NONCE_BYTES: usize = 24;
+/// Namespaces are to come (decision P6); until then all records are in this one.
+const NAMESPACE: &str = "root";
+/// The term of what is sealed by a key that is in no keyring.
+const NO_TERM: u32 = 0;
+
+/// The 256-bit key that opens a data directory. Wiped from memory when dropped; it has no text form of its own, so it
+/// cannot reach a log.
+pub struct SealKey(KeyBytes);
+
+impl SealKey {
+    /// A new random key.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when the system gives no randomness.
+    pub fn generate() -> Result<SealKey, StoreFault> {
+        random_key().map(SealKey)
+    }
+
+    /// The key made of exactly these bytes, which must be random.
+    pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> SealKey {
+        SealKey(Zeroizing::new(bytes))
+    }
+
+    /// The raw key.
+    pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.0
+    }
+}
+
+/// `N` random bytes from the operating system's generator.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] when the system gives no randomness.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], StoreFault> {
+    let mut bytes = [0; N];
+    rand::fill(&mut bytes).map_err(|_| no_randomness())?;
+    Ok(bytes)
+}
+
+/// A new random key, never outside of memory that is wiped.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] when the system gives no randomness.
+pub(crate) fn random_key() -> Result<KeyBytes, StoreFault> {
+    let mut key = KeyBytes::default();
+    rand::fill(key.as_mut_slice()).map_err(|_| no_randomness())?;
+    Ok(key)
+}
+
+/// The fault of a system without randomness.
+pub(crate) fn no_randomness() -> StoreFault {
+    StoreFault::Unavailable("the operating system gives no random bytes; restart the host".into())
+}
+
+/// What sealed bytes are bound to: a list of fields, each preceded by its length, so that no two different lists give
+/// the same bytes.
+pub(crate) struct Label(Vec<u8>);
+
+impl Label {
+    /// A label that begins with what is sealed (`record`, `root`, `keyring`) and where: format, cluster and namespace.
+    pub(crate) fn of(cluster: &ClusterId, what: &str) -> Label {
+        Label(Vec::with_capacity(256)).field(&[SEALED_FORMAT]).text(what).field(cluster).text(NAMESPACE)
+    }
+
+    /// The label with one more field.
+    pub(crate) fn field(mut self, bytes: &[u8]) -> Label {
+        self.0.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    /// The label with one more field of text.
+    pub(crate) fn text(self, text: &str) -> Label {
+        self.field(text.as_bytes())
+    }
+}
+
+/// One key that seals, with the term under which it is known.
+pub(crate) struct Cipher {
+    term: u32,
+    key: KeyBytes,
+}
+
+impl Cipher {
+    /// The cipher of a keyring's term.
+    pub(crate) fn of_term(term: u32, key: KeyBytes) -> Cipher {
+        Cipher { term, key }
+    }
+
+    /// The cipher of one `purpose` of one cluster. The key that is given encrypts nothing itself; every purpose has a
+    /// key of its own, derived from it.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when derivation fails, which no valid input causes.
+    pub(crate) fn derived(
+        from: &[u8; KEY_BYTES],
+        cluster: &ClusterId,
+        purpose: &'static str,
+    ) -> Result<Cipher, StoreFault> {
+        let mut key = KeyBytes::default();
+        hkdf::Salt::new(hkdf::HKDF_SHA256, cluster)
+            .extract(from)
+            .expand(&[purpose.as_bytes()], hkdf::HKDF_SHA256)
+            .and_then(|output| output.fill(key.as_mut_slice()))
+            .map_err(|_| {
+                StoreFault::Unavailable(format!("deriving the key for {purpose:?} failed; restart the host"))
+            })?;
+        Ok(Cipher { term: NO_TERM, key })
+    }
+
+    /// The term; 0 is a key that is in no keyring.
+    pub(crate) fn term(&self) -> u32 {
+        self.term
+    }
+
+    /// The raw key, to be sealed by another.
+    pub(crate) fn key(&self) -> &[u8; KEY_BYTES] {
+        &self.key
+    }
+
+    /// Encrypts `body` and binds it to `label` and the term.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when there is no randomness, or the body is longer than the cipher allows (256 GiB).
+    pub(crate) fn seal(&self, label: Label, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
+        let nonce: [u8; NONCE_BYTES] = random()?;
+        let term = self.term.to_be_bytes();
+        let payload = Payload { msg: body, aad: &label.field(&term).0 };
+        let encrypted = self.cipher().encrypt(&XNonce::from(nonce), payload).map_err(|_| {
+            StoreFault::Unavailable(format!("a record of {} bytes is longer than can be sealed", body.len()))
+        })?;
+        let mut sealed = Vec::with_capacity(1 + term.len() + NONCE_BYTES + encrypted.len());
+        sealed.push(SEALED_FORMAT);
+        sealed.extend_from_slice(&term);
+        sealed.extend_from_slice(&nonce);
+        sealed.extend_from_slice(&encrypted);
+        Ok(sealed)
+    }
+
+    /// The body that this key sealed under exactly this label; `None` for anything else.
+    pub(crate) fn open(&self, label: Label, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        let (term, rest) = split_term(sealed)?;
+        if term != self.term {
+            return None;
+        }
+        let (nonce, encrypted) = rest.split_first_chunk::<NONCE_BYTES>()?;
+        let payload = Payload { msg: encrypted, aad: &label.field(&term.to_be_bytes()).0 };
+        self.cipher().decrypt(&XNonce::from(*nonce), payload).ok().map(Zeroizing::new)
+    }
+
+    fn cipher(&self) -> XChaCha20Poly1305 {
+        XChaCha20Poly1305::new((&*self.key).into())
+    }
+}
+
+/// The term that sealed bytes name; `None` when they are not of our format.
+pub(crate) fn term_of(sealed: &[u8]) -> Option<u32> {
+    split_term(sealed).map(|(term, _)| term)
+}
+
+fn split_term(sealed: &[u8]) -> Option<(u32, &[u8])> {
+    let (&SEALED_FORMAT, rest) = sealed.split_first()? else {
+        return None;
+    };
+    let (term, rest) = rest.split_first_chunk()?;
+    Some((u32::from_be_bytes(*term), rest))
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+
+    const HERE: ClusterId = [7; 16];
+
+    fn cipher(byte: u8) -> Cipher {
+        Cipher::of_term(1, KeyBytes::new([byte; KEY_BYTES]))
+    }
+
+    fn label(fields: &[&str]) -> Label {
+        fields.iter().fold(Label::of(&HERE, "record"), |label, field| label.text(field))
+    }
+
+    #[test]
+    fn what_was_sealed_opens_under_the_same_label() {
+        let sealed = cipher(1).seal(label(&["a", "b"]), b"hunter2").unwrap();
+        assert_eq!(cipher(1).open(label(&["a", "b"]), &sealed).unwrap().as_slice(), b"hunter2");
+        assert_eq!(term_of(&sealed), Some(1));
+    }
+
+    #[test]
+    fn fields_that_join_to_the_same_text_are_different_labels() {
+        let sealed = cipher(1).seal(label(&["ab", "c"]), b"body").unwrap();
+        for other in [label(&["a", "bc"]), label(&["abc"]), label(&["ab", "c", ""]), label(&["c", "ab"])] {
+            assert!(cipher(1).open(other, &sealed).is_none());
+        }
+    }
+
+    #[test]
+    fn another_key_another_cluster_and_another_purpose_open_nothing() {
+        let sealed = cipher(1).seal(label(&[]), b"body").unwrap();
+        assert!(cipher(2).open(label(&[]), &sealed).is_none());
+        assert!(cipher(1).open(Label::of(&[8; 16], "record"), &sealed).is_none());
+        assert!(cipher(1).open(Label::of(&HERE, "keyring"), &sealed).is_none());
+        let derived = |cluster, purpose| Cipher::derived(&[1; KEY_BYTES], cluster, purpose).unwrap();
+        let sealed = derived(&HERE, "one").seal(label(&[]), b"body").unwrap();
+        assert!(derived(&HERE, "one").open(label(&[]), &sealed).is_some());
+        assert!(derived(&HERE, "two").open(label(&[]), &sealed).is_none());
+        assert!(derived(&[8; 16], "one").open(label(&[]), &sealed).is_none());
+    }
+
+    #[test]
+    fn the_same_key_under_another_term_opens_nothing() {
+        let key = || KeyBytes::new([1; KEY_BYTES]);
+        let mut sealed = Cipher::of_term(1, key()).seal(label(&[]), b"body").unwrap();
+        assert!(Cipher::of_term(2, key()).open(label(&[]), &sealed).is_none());
+        sealed[4] = 2;
+        assert_eq!(term_of(&sealed), Some(2));
+        assert!(Cipher::of_term(2, key()).open(label(&[]), &sealed).is_none(), "the term is in the label");
+    }
+
+    #[test]
+    fn every_changed_byte_and_every_shortened_text_is_refused() {
+        let sealed = cipher(1).seal(label(&["a"]), b"body").unwrap();
+        for position in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[position] ^= 1;
+            assert!(cipher(1).open(label(&["a"]), &changed).is_none(), "byte {position}");
+            assert!(cipher(1).open(label(&["a"]), &sealed[..position]).is_none(), "first {position} bytes");
+        }
+    }
+
+    #[test]
+    fn sealing_twice_gives_different_bytes() {
+        assert_ne!(cipher(1).seal(label(&[]), b"body").unwrap(), cipher(1).seal(label(&[]), b"body").unwrap());
+    }
+
+    #[test]
+    fn generated_keys_differ() {
+        assert_ne!(SealKey::generate().unwrap().bytes(), SealKey::generate().unwrap().bytes());
+    }
+}

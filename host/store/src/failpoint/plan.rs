@@ -1,0 +1,110 @@
+//! What is to happen at which point: the text of the environment variable, and counting the points that it means.
+
+/// What happens at the chosen point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    /// The process ends at once, as a kill would end it.
+    Abort,
+    /// The point returns an error, once.
+    Fail,
+}
+
+/// One act, at the `nth` point that counts.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    act: Act,
+    /// Only points of this name count; `None`: all that can do `act`.
+    name: Option<String>,
+    nth: u64,
+    seen: u64,
+}
+
+impl Plan {
+    /// Reads `abort@N`, `fail@N`, `abort@NAME:N` or `fail@NAME:N`, N from 1.
+    ///
+    /// # Errors
+    /// What is wrong with the text, for whoever started the process.
+    pub(super) fn parse(text: &str) -> Result<Plan, String> {
+        let wrong = || {
+            format!(
+                "BULKHEAD_FAULT={text:?} is not understood; give abort@N, fail@N, abort@NAME:N or fail@NAME:N, \
+                 with N from 1"
+            )
+        };
+        let (act, place) = text.split_once('@').ok_or_else(wrong)?;
+        let act = match act {
+            "abort" => Act::Abort,
+            "fail" => Act::Fail,
+            _ => return Err(wrong()),
+        };
+        let (name, count) = match place.rsplit_once(':') {
+            Some(("", _)) => return Err(wrong()),
+            Some((name, count)) => (Some(name.to_owned()), count),
+            None => (None, place),
+        };
+        match count.parse() {
+            Ok(nth) if nth > 0 => Ok(Plan { act, name, nth, seen: 0 }),
+            _ => Err(wrong()),
+        }
+    }
+
+    /// Counts one point. What to do at it, if it is the chosen one.
+    pub(super) fn pass(&mut self, name: &str, fallible: bool) -> Option<Act> {
+        let named = self.name.as_ref().is_none_or(|wanted| wanted == name);
+        if !named || (self.act == Act::Fail && !fallible) {
+            return None;
+        }
+        self.seen += 1;
+        (self.seen == self.nth).then_some(self.act)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+
+    /// Where, counted from 1, the plan acts on these points; a name that ends in `!` cannot fail.
+    fn acts(plan: &str, points: &[&str]) -> Vec<(usize, Act)> {
+        let mut plan = Plan::parse(plan).unwrap();
+        let pass = |(at, point): (usize, &&str)| {
+            let name = point.trim_end_matches('!');
+            plan.pass(name, name == *point).map(|act| (at + 1, act))
+        };
+        points.iter().enumerate().filter_map(pass).collect()
+    }
+
+    const POINTS: [&str; 6] = ["a", "b!", "a", "c", "b!", "a"];
+
+    #[test]
+    fn aborting_counts_every_point_and_failing_only_those_that_can_fail() {
+        assert_eq!(acts("abort@1", &POINTS), [(1, Act::Abort)]);
+        assert_eq!(acts("abort@2", &POINTS), [(2, Act::Abort)]);
+        assert_eq!(acts("fail@2", &POINTS), [(3, Act::Fail)]);
+        assert_eq!(acts("fail@4", &POINTS), [(6, Act::Fail)]);
+    }
+
+    #[test]
+    fn a_named_point_is_counted_by_itself() {
+        assert_eq!(acts("abort@b:2", &POINTS), [(5, Act::Abort)]);
+        assert_eq!(acts("fail@a:2", &POINTS), [(3, Act::Fail)]);
+        assert_eq!(acts("fail@c:1", &POINTS), [(4, Act::Fail)]);
+    }
+
+    #[test]
+    fn what_is_never_reached_never_acts() {
+        for plan in ["abort@7", "fail@5", "abort@d:1", "fail@b:1", "abort@c:2"] {
+            assert_eq!(acts(plan, &POINTS), [], "{plan}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_means_nothing_is_refused_and_named() {
+        let wrong =
+            ["", "abort", "abort@", "abort@0", "fail@-1", "fail@x", "stop@1", "abort@:1", "abort@a:", "fail@a:0"];
+        for text in wrong {
+            let said = Plan::parse(text).unwrap_err();
+            assert!(said.contains(&format!("{text:?}")) && said.contains("abort@NAME:N"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The keys of a cluster, one sealed by the next: the unseal key opens the root key, the root key opens the keyring,
+//! and the keyring's newest term seals records.
+//!
+//! The faults this file stops: a key that is used for ever because changing it would mean to seal everything anew,
+//! and an unseal key that has to be asked for to change it. A rotation adds a term; old terms stay, so that what they
+//! sealed still opens, and a row moves to the newest term when it is written again.
+//!
+//! The key of keyed hashes is the same over all terms: names of tokens and leases must be found again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use zeroize::Zeroizing;
+
+use crate::cipher::{self, Cipher, ClusterId, KEY_BYTES, KeyBytes, Label, SealKey};
+use crate::fault::StoreFault;
+use crate::shamir::SealConfig;
+
+/// Bytes of one term in an encoded keyring: number, time of installation, key.
+const TERM_BYTES: usize = 4 + 8 + KEY_BYTES;
+const FIRST_TERM: u32 = 1;
+
+/// What is known of the key that seals new records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyStatus {
+    /// Its term: 1 when the store was initialised, one more with each rotation.
+    pub term: u32,
+    /// When the term began, as store time in milliseconds.
+    pub installed: u64,
+    /// How many bodies were sealed under it since the store was opened.
+    pub sealed: u64,
+}
+
+/// The key that seals the keyring. It stays in memory while the store is open, so that a rotation asks nobody for the
+/// unseal key.
+pub(crate) struct RootKey(KeyBytes);
+
+impl RootKey {
+    /// A new random key.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when the system gives no randomness.
+    pub(crate) fn generate() -> Result<RootKey, StoreFault> {
+        cipher::random_key().map(RootKey)
+    }
+
+    /// The key, sealed by the unseal key. How that is split is in the label, so that an edited number of shares or
+    /// threshold does not open.
+    ///
+    /// # Errors
+    /// As [`Cipher::seal`].
+    pub(crate) fn seal(&self, key: &SealKey, cluster: &ClusterId, config: SealConfig) -> Result<Vec<u8>, StoreFault> {
+        sealing_root(key, cluster)?.seal(root_label(cluster, config), self.0.as_slice())
+    }
+
+    /// What [`RootKey::seal`] sealed; `None` when `key`, cluster or configuration are others.
+    ///
+    /// # Errors
+    /// As [`Cipher::derived`].
+    pub(crate) fn open(
+        key: &SealKey,
+        cluster: &ClusterId,
+        config: SealConfig,
+        sealed: &[u8],
+    ) -> Result<Option<RootKey>, StoreFault> {
+        let opened = sealing_root(key, cluster)?.open(root_label(cluster, config), sealed);
+        Ok(opened.and_then(|body| key_of(&body)).map(RootKey))
+    }
+
+    /// The keyring, sealed by this key.
+    ///
+    /// # Errors
+    /// As [`Cipher::seal`].
+    pub(crate) fn seal_keyring(&self, cluster: &ClusterId, keyring: &Keyring) -> Result<Vec<u8>, StoreFault> {
+        self.cipher(cluster)?.seal(Label::of(cluster, "keyring"), &keyring.encoded())
+    }
+
+    /// What [`RootKey::seal_keyring`] sealed; `None` for anything else.
+    ///
+    /// # Errors
+    /// As [`Cipher::derived`].
+    pub(crate) fn open_keyring(&self, cluster: &ClusterId, sealed: &[u8]) -> Result<Option<Keyring>, StoreFault> {
+        let opened = self.cipher(cluster)?.open(Label::of(cluster, "keyring"), sealed);
+        Ok(opened.and_then(|body| Keyring::decoded(&body)))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.0
+    }
+
+    fn cipher(&self, cluster: &ClusterId) -> Result<Cipher, StoreFault> {
+        Cipher::derived(&self.0, cluster, "bulkhead: seal of the keyring")
+    }
+}
+
+fn sealing_root(key: &SealKey, cluster: &ClusterId) -> Result<Cipher, StoreFault> {
+    Cipher::derived(key.bytes(), cluster, "bulkhead: seal of the root key")
+}
+
+fn root_label(cluster: &ClusterId, config: SealConfig) -> Label {
+    Label::of(cluster, "root").field(&[config.shares]).field(&[config.threshold])
+}
+
+/// One key of the keyring.
+pub(crate) struct Term {
+    cipher: Cipher,
+    installed: u64,
+    sealed: AtomicU64,
+}
+
+impl Term {
+    fn new(number: u32, installed: u64, key: KeyBytes) -> Arc<Term> {
+        Arc::new(Term { cipher: Cipher::of_term(number, key), installed, sealed: AtomicU64::new(0) })
+    }
+
+    /// Seals a body and counts it.
+    ///
+    /// # Errors
+    /// As [`Cipher::seal`].
+    pub(crate) fn seal(&self, label: Label, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
+        self.sealed.fetch_add(1, Ordering::Relaxed);
+        self.cipher.seal(label, body)
+    }
+
+    /// As [`Cipher::open`].
+    pub(crate) fn open(&self, label: Label, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        self.cipher.open(label, sealed)
+    }
+
+    /// What is known of this term.
+    pub(crate) fn status(&self) -> KeyStatus {
+        let (term, sealed) = (self.cipher.term(), self.sealed.load(Ordering::Relaxed));
+        KeyStatus { term, installed: self.installed, sealed }
+    }
+}
+
+/// All terms and the key of keyed hashes.
+pub(crate) struct Keyring {
+    hash_key: KeyBytes,
+    /// Ascending, all before the newest.
+    older: Vec<Arc<Term>>,
+    newest: Arc<Term>,
+}
+
+impl Keyring {
+    /// A new keyring with its first term, which begins at `installed` (store time, milliseconds).
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when the system gives no randomness.
+    pub(crate) fn generate(installed: u64) -> Result<Keyring, StoreFault> {
+        let newest = Term::new(FIRST_TERM, installed, cipher::random_key()?);
+        Ok(Keyring { hash_key: cipher::random_key()?, older: Vec::new(), newest })
+    }
+
+    /// This keyring with one more term, which begins at `installed` (store time, milliseconds).
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when the system gives no randomness, or after 4 billion terms.
+    pub(crate) fn rotated(&self, installed: u64) -> Result<Keyring, StoreFault> {
+        let number = self.newest.cipher.term().checked_add(1).ok_or_else(|| {
+            StoreFault::Unavailable("the key was rotated 4294967295 times, which is as often as it can be".into())
+        })?;
+        let newest = Term::new(number, installed, cipher::random_key()?);
+        Ok(Keyring { hash_key: self.hash_key.clone(), older: self.terms().map(Arc::clone).collect(), newest })
+    }
+
+    /// The term that seals new records.
+    pub(crate) fn newest(&self) -> &Arc<Term> {
+        &self.newest
+    }
+
+    /// The term with this number.
+    pub(crate) fn term(&self, number: u32) -> Option<&Arc<Term>> {
+        if self.newest.cipher.term() == number {
+            return Some(&self.newest);
+        }
+        let position = self.older.binary_search_by_key(&number, |term| term.cipher.term()).ok()?;
+        self.older.get(position)
+    }
+
+    /// The key of keyed hashes.
+    pub(crate) fn hash_key(&self) -> &[u8; KEY_BYTES] {
+        &self.hash_key
+    }
+
+    #[cfg(test)]
+    pub(crate) fn secrets(&self) -> Vec<[u8; KEY_BYTES]> {
+        self.terms().map(|term| *term.cipher.key()).chain([*self.hash_key]).collect()
+    }
+
+    fn terms(&self) -> impl Iterator<Item = &Arc<Term>> {
+        self.older.iter().chain([&self.newest])
+    }
+
+    /// Exactly as long as reserved: a vector that grew would leave a copy of keys behind, unwiped.
+    fn encoded(&self) -> Zeroizing<Vec<u8>> {
+        let mut body = Zeroizing::new(Vec::with_capacity(KEY_BYTES + (self.older.len() + 1) * TERM_BYTES));
+        body.extend_from_slice(self.hash_key.as_slice());
+        for term in self.terms() {
+            body.extend_from_slice(&term.cipher.term().to_be_bytes());
+            body.extend_from_slice(&term.installed.to_be_bytes());
+            body.extend_from_slice(term.cipher.key());
+        }
+        body
+    }
+
+    fn decoded(body: &[u8]) -> Option<Keyring> {
+        let (hash_key, mut rest) = body.split_at_checked(KEY_BYTES)?;
+        let mut older = Vec::new();
+        while let Some((number, after)) = rest.split_first_chunk() {
+            let (installed, after) = after.split_first_chunk()?;
+            let (key, after) = after.split_at_checked(KEY_BYTES)?;
+            older.push(Term::new(u32::from_be_bytes(*number), u64::from_be_bytes(*installed), key_of(key)?));
+            rest = after;
+        }
+        let ascending = older.is_sorted_by(|one, next| one.cipher.term() < next.cipher.term());
+        let newest = older.pop()?;
+        (rest.is_empty() && ascending).then_some(Keyring { hash_key: key_of(hash_key)?, older, newest })
+    }
+}
+
+fn key_of(bytes: &[u8]) -> Option<KeyBytes> {
+    bytes.try_into().ok().map(KeyBytes::new)
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+
+    const HERE: ClusterId = [7; 16];
+    const THREE_OF_FIVE: SealConfig = SealConfig { shares: 5, threshold: 3 };
+
+    fn key(byte: u8) -> SealKey {
+        SealKey::from_bytes([byte; KEY_BYTES])
+    }
+
+    #[test]
+    fn the_root_key_opens_only_with_its_key_cluster_and_configuration() {
+        let root = RootKey::generate().unwrap();
+        let sealed = root.seal(&key(1), &HERE, THREE_OF_FIVE).unwrap();
+        let open = |byte, cluster: &ClusterId, shares, threshold| {
+            RootKey::open(&key(byte), cluster, SealConfig { shares, threshold }, &sealed).unwrap()
+        };
+        assert_eq!(open(1, &HERE, 5, 3).unwrap().0, root.0);
+        assert!(open(2, &HERE, 5, 3).is_none());
+        assert!(open(1, &[8; 16], 5, 3).is_none());
+        assert!(open(1, &HERE, 5, 2).is_none());
+        assert!(open(1, &HERE, 6, 3).is_none());
+        assert!(open(1, &HERE, 3, 5).is_none());
+    }
+
+    #[test]
+    fn a_keyring_comes_back_with_all_terms_and_the_same_hash_key() {
+        let root = RootKey::generate().unwrap();
+        let ring = Keyring::generate(100).unwrap().rotated(200).unwrap().rotated(300).unwrap();
+        let sealed = root.seal_keyring(&HERE, &ring).unwrap();
+        let back = root.open_keyring(&HERE, &sealed).unwrap().unwrap();
+        assert_eq!(back.encoded(), ring.encoded());
+        assert_eq!(back.hash_key(), ring.hash_key());
+        assert_eq!(back.newest().status(), KeyStatus { term: 3, installed: 300, sealed: 0 });
+        assert_eq!(back.term(1).unwrap().status().installed, 100);
+        assert!(back.term(0).is_none() && back.term(4).is_none());
+        assert!(root.open_keyring(&[8; 16], &sealed).unwrap().is_none());
+        assert!(RootKey::generate().unwrap().open_keyring(&HERE, &sealed).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_rotation_keeps_what_earlier_terms_sealed_and_seals_under_a_new_key() {
+        let first = Keyring::generate(1).unwrap();
+        let sealed = first.newest().seal(Label::of(&HERE, "record"), b"body").unwrap();
+        let second = first.rotated(2).unwrap();
+        let opened = second.term(1).unwrap().open(Label::of(&HERE, "record"), &sealed).unwrap();
+        assert_eq!(opened.as_slice(), b"body");
+        assert!(second.newest().open(Label::of(&HERE, "record"), &sealed).is_none());
+        assert_ne!(first.newest().cipher.key(), second.newest().cipher.key());
+        assert_eq!(second.newest().status().sealed, 0);
+        assert_eq!(second.term(1).unwrap().status().sealed, 1);
+    }
+
+    #[test]
+    fn an_encoding_that_was_never_written_is_no_keyring() {
+        let ring = Keyring::generate(1).unwrap().rotated(2).unwrap();
+        let whole = ring.encoded();
+        assert!(Keyring::decoded(&whole).is_some());
+        for length in 0..whole.len() {
+            let is_whole = length == KEY_BYTES + TERM_BYTES;
+            assert_eq!(Keyring::decoded(&whole[..length]).is_some(), is_whole, "first {length} bytes");
+        }
+        let (head, terms) = whole.split_at(KEY_BYTES);
+        let (one, two) = terms.split_at(TERM_BYTES);
+        assert!(Keyring::decoded(&[head, two, one].concat()).is_none(), "descending");
+        assert!(Keyring::decoded(&[head, one, one].concat()).is_none(), "twice the same term");
+    }
+
+    #[test]
+    fn the_last_term_of_all_cannot_be_rotated() {
+        let mut ring = Keyring::generate(1).unwrap();
+        ring.newest = Term::new(u32::MAX, 1, cipher::random_key().unwrap());
+        assert!(matches!(ring.rotated(2), Err(StoreFault::Unavailable(text)) if text.contains("4294967295")));
+    }
+}

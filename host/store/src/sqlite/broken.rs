@@ -1,0 +1,227 @@
+//! What an error of SQLite means: for the write that met it, for the writes after it, and in words for the operator.
+//!
+//! The fault this file stops: a write reported as failed that is stored, or as stored that is not. Only what is known
+//! to be rolled back is called so.
+
+use std::io;
+
+use crate::failpoint::Injected;
+use crate::fault::StoreFault;
+
+/// SQLite's primary result codes that need their own words; see <https://www.sqlite.org/rescode.html>.
+mod code {
+    pub(super) const BUSY: i32 = 5;
+    pub(super) const IO: i32 = 10;
+    pub(super) const CORRUPT: i32 = 11;
+    pub(super) const FULL: i32 = 13;
+    pub(super) const NOT_A_DATABASE: i32 = 26;
+    /// An extended code: a flush that failed.
+    pub(super) const FLUSH: i32 = 1034;
+}
+
+const CLOSED: &str = "the store is closed, because the service was sealed or stopped; try again when it is open";
+
+/// Why a write is not known to have happened.
+pub(crate) enum Broken {
+    /// Nothing is written any more, or at least not by this store. For the writes that met the I/O error itself it is
+    /// not known whether they were stored.
+    Stopped(StoreFault),
+    /// There is no room: nothing of it was written, and the same again would not fit either.
+    Full(StoreFault),
+    /// Rolled back: nothing of it was written.
+    Undone(StoreFault),
+    /// It ended between the order to commit and the answer: all of it was written, or nothing.
+    Unknown(String),
+}
+
+impl From<Broken> for StoreFault {
+    fn from(broken: Broken) -> StoreFault {
+        match broken {
+            Broken::Stopped(fault) | Broken::Full(fault) | Broken::Undone(fault) => fault,
+            Broken::Unknown(said) => StoreFault::Unavailable(format!(
+                "the database failed while committing ({said}); whether it was stored is not known, look before trying \
+                 again"
+            )),
+        }
+    }
+}
+
+impl Broken {
+    /// Nothing is written since an I/O error, for this reason.
+    pub(super) fn stopped(reason: &str) -> Broken {
+        Broken::Stopped(StoreFault::Unavailable(format!(
+            "nothing is written since an I/O error ({reason}), because what the disk holds is not known; \
+             check the disk and restart"
+        )))
+    }
+
+    /// The store was closed.
+    pub(super) fn closed() -> Broken {
+        Broken::Stopped(StoreFault::Unavailable(CLOSED.into()))
+    }
+}
+
+/// An error of a transaction, and whether it came before or after the order to commit.
+pub(super) struct Cut {
+    error: sqlx::Error,
+    committing: bool,
+}
+
+impl Cut {
+    pub(super) fn before(error: sqlx::Error) -> Cut {
+        Cut { error, committing: false }
+    }
+
+    pub(super) fn committing(error: sqlx::Error) -> Cut {
+        Cut { error, committing: true }
+    }
+
+    /// Why nothing may be written after this error, if so: what the disk holds is not known. An I/O error before the
+    /// order to commit leaves nothing behind, unless it was a flush: what that should have written may be lost although
+    /// the next flush succeeds.
+    pub(super) fn stops(&self) -> Option<String> {
+        let io = primary_code(&self.error) == Some(code::IO);
+        let unknown = self.committing || extended_code(&self.error) == Some(code::FLUSH);
+        (io && unknown).then(|| describe(&self.error))
+    }
+
+    /// A commit that found no room or no lock was refused, and its transaction ends with the connection.
+    pub(super) fn broken(self) -> Broken {
+        match primary_code(&self.error) {
+            Some(code::IO) if self.stops().is_some() => Broken::Stopped(StoreFault::Unavailable(format!(
+                "the disk failed while writing ({}); whether this was stored is not known, and nothing more is \
+                 written; check the disk and restart",
+                describe(&self.error)
+            ))),
+            Some(code::FULL) => Broken::Full(fault(self.error)),
+            Some(code::BUSY) => Broken::Undone(fault(self.error)),
+            _ if self.committing => Broken::Unknown(describe(&self.error)),
+            _ => Broken::Undone(fault(self.error)),
+        }
+    }
+}
+
+/// An injected fault, as an error like any other of the database.
+pub(super) fn injected(injected: Injected) -> sqlx::Error {
+    sqlx::Error::Io(io::Error::other(injected))
+}
+
+/// The fault for an error of SQLite or of the pool. Bound values never are part of these errors.
+pub(crate) fn fault(error: sqlx::Error) -> StoreFault {
+    if matches!(error, sqlx::Error::PoolClosed) {
+        return StoreFault::Unavailable(CLOSED.into());
+    }
+    let said = describe(&error);
+    StoreFault::Unavailable(match primary_code(&error) {
+        Some(code::FULL) => format!("the disk of the data directory is full ({said}); nothing was stored, free space"),
+        Some(code::IO) => format!("the data directory cannot be read or written ({said}); check the disk and restart"),
+        Some(code::CORRUPT | code::NOT_A_DATABASE) => {
+            format!("the database file is damaged ({said}); stop the server and restore the data directory")
+        }
+        _ => format!("the database failed ({said}); nothing was acknowledged, try again"),
+    })
+}
+
+/// Whether the file is not a database of SQLite at all.
+pub(crate) fn is_no_database(error: &sqlx::Error) -> bool {
+    primary_code(error) == Some(code::NOT_A_DATABASE)
+}
+
+fn describe(error: &sqlx::Error) -> String {
+    match error.as_database_error() {
+        Some(said) => format!("SQLite: {said}"),
+        None => error.to_string(),
+    }
+}
+
+fn extended_code(error: &sqlx::Error) -> Option<i32> {
+    error.as_database_error()?.code()?.parse().ok()
+}
+
+/// The low byte of SQLite's extended result code.
+fn primary_code(error: &sqlx::Error) -> Option<i32> {
+    extended_code(error).map(|extended| extended & 0xff)
+}
+
+#[cfg(test)]
+#[allow(clippy::panic, reason = "tests fail by panicking")]
+mod tests {
+    use std::borrow::Cow;
+    use std::{error, fmt};
+
+    use sqlx::error::{DatabaseError, ErrorKind};
+
+    use super::*;
+
+    /// An error with this extended code.
+    #[derive(Debug)]
+    struct Coded(i32);
+
+    impl fmt::Display for Coded {
+        fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(out, "(code: {})", self.0)
+        }
+    }
+
+    impl error::Error for Coded {}
+
+    impl DatabaseError for Coded {
+        fn message(&self) -> &str {
+            "an error of a test"
+        }
+
+        fn code(&self) -> Option<Cow<'_, str>> {
+            Some(self.0.to_string().into())
+        }
+
+        fn as_error(&self) -> &(dyn error::Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn as_error_mut(&mut self) -> &mut (dyn error::Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn into_error(self: Box<Self>) -> Box<dyn error::Error + Send + Sync + 'static> {
+            self
+        }
+
+        fn kind(&self) -> ErrorKind {
+            ErrorKind::Other
+        }
+    }
+
+    fn error(code: i32) -> sqlx::Error {
+        sqlx::Error::Database(Box::new(Coded(code)))
+    }
+
+    #[test]
+    fn an_io_error_at_the_commit_and_a_failed_flush_at_any_time_stop_all_writes() {
+        for cut in [Cut::committing(error(778)), Cut::committing(error(1034)), Cut::before(error(1034))] {
+            assert!(cut.stops().is_some_and(|reason| reason.contains("code")));
+            let Broken::Stopped(StoreFault::Unavailable(text)) = cut.broken() else { panic!("not stopped") };
+            assert!(text.contains("is not known") && text.contains("restart"), "{text}");
+        }
+        let before = Cut::before(error(266));
+        assert_eq!(before.stops(), None);
+        assert!(matches!(before.broken(), Broken::Undone(_)));
+    }
+
+    #[test]
+    fn a_commit_that_was_refused_for_room_or_a_lock_is_known_not_to_be_stored_and_no_other() {
+        for full in [Cut::before(error(13)), Cut::committing(error(13))] {
+            assert!(
+                matches!(full.broken(), Broken::Full(StoreFault::Unavailable(text)) if text.contains("free space"))
+            );
+        }
+        assert!(matches!(Cut::committing(error(517)).broken(), Broken::Undone(_)));
+        for cut in [error(787), error(11), sqlx::Error::WorkerCrashed] {
+            assert!(matches!(Cut::committing(cut).broken(), Broken::Unknown(_)));
+        }
+        for cut in [error(787), error(11), sqlx::Error::WorkerCrashed] {
+            assert!(matches!(Cut::before(cut).broken(), Broken::Undone(_)));
+        }
+        let text = StoreFault::from(Broken::Unknown("no answer".into())).to_string();
+        assert!(text.contains("no answer") && text.contains("not known"), "{text}");
+    }
+}

@@ -1,0 +1,315 @@
+//! Rotation: a new key for all records to come, while the store serves.
+//!
+//! Rows that older terms sealed stay as they are and open as before; each moves to the newest term when it is written
+//! again. Nothing sweeps over the others, so an old term is never given up.
+
+use std::sync::Arc;
+
+use sqlx::sqlite::SqliteConnection;
+
+use super::Store;
+use crate::fault::StoreFault;
+use crate::identity;
+use crate::keyring::KeyStatus;
+use crate::sqlite::Attempt;
+
+impl Store {
+    /// Makes a new key that seals all records from now on: stores it, then uses it. Serving goes on meanwhile;
+    /// rotations wait for each other. Goes on when the caller goes away.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when the new key could not be stored; the one before it is used further.
+    pub async fn rotate(self: &Arc<Self>) -> Result<KeyStatus, StoreFault> {
+        let store = Arc::clone(self);
+        let task = tokio::spawn(async move { store.rotate_alone().await });
+        task.await.unwrap_or_else(|_| {
+            Err(StoreFault::Unavailable("the rotation was stopped half-way; look at the key's status".into()))
+        })
+    }
+
+    /// What is known of the key that seals new records.
+    pub fn key_status(&self) -> KeyStatus {
+        self.seal.status()
+    }
+
+    /// A write that fails although it was stored does no harm: nothing was sealed under that term, and the next
+    /// rotation replaces it.
+    async fn rotate_alone(&self) -> Result<KeyStatus, StoreFault> {
+        let _one_at_a_time = self.rotating.lock().await;
+        let (keyring, sealed) = self.seal.rotated(self.now())?;
+        let replace = async move |connection: &mut SqliteConnection| {
+            identity::replace_keyring(connection, &sealed).await?;
+            Ok(Attempt::Committed)
+        };
+        self.database.write(replace).await?;
+        Ok(self.seal.install(keyring))
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::task::{Context, Waker};
+
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use tokio::task::JoinSet;
+
+    use super::*;
+    use crate::seal::hexadecimal;
+    use crate::testing::{Scratch, body, data, edit, put, put_indexed};
+    use crate::{Address, Index, Space};
+
+    const WRITERS: usize = 8;
+
+    fn lease(writer: usize, number: usize) -> Address {
+        Address::new(Space::Lease, format!("{writer}/{number:04}"))
+    }
+
+    /// The terms under which the stored rows are sealed.
+    async fn terms(store: &Arc<Store>) -> BTreeSet<u32> {
+        let query = sqlx::query_scalar("SELECT DISTINCT substr(sealed, 2, 4) FROM record");
+        let terms: Vec<Vec<u8>> = query.fetch_all(store.database().readers()).await.unwrap();
+        terms.into_iter().map(|term| u32::from_be_bytes(term.try_into().unwrap())).collect()
+    }
+
+    #[tokio::test]
+    async fn a_rotation_is_told_with_its_term_and_time_and_counts_anew() {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        let before = store.key_status();
+        assert_eq!((before.term, before.sealed), (1, 0));
+        put(&store, data("a"), "1").await;
+        put(&store, data("b"), "2").await;
+        assert_eq!(store.key_status().sealed, 2);
+        let rotated = store.rotate().await.unwrap();
+        assert_eq!((rotated.term, rotated.sealed), (2, 0));
+        assert!((before.installed..=store.now()).contains(&rotated.installed));
+        assert_eq!(store.key_status(), rotated);
+        store.close().await;
+        assert_eq!(scratch.open().await.key_status(), rotated);
+    }
+
+    #[tokio::test]
+    async fn names_by_keyed_hash_stay_the_same_over_rotations() {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        let name = store.keyed_hash("token", b"t");
+        store.rotate().await.unwrap();
+        assert_eq!(store.keyed_hash("token", b"t"), name);
+        store.close().await;
+        assert_eq!(scratch.open().await.keyed_hash("token", b"t"), name);
+    }
+
+    #[tokio::test]
+    async fn a_row_moves_to_the_newest_term_when_it_is_written_and_not_before() {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        put(&store, data("a"), "1").await;
+        store.rotate().await.unwrap();
+        assert_eq!(terms(&store).await, [1].into());
+        put(&store, data("b"), "1").await;
+        assert_eq!(terms(&store).await, [1, 2].into());
+        put(&store, data("a"), "2").await;
+        assert_eq!(terms(&store).await, [2].into());
+    }
+
+    #[tokio::test]
+    async fn a_rotation_that_cannot_be_stored_leaves_the_key_in_use() {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        edit(&store, "CREATE TRIGGER no BEFORE UPDATE ON meta BEGIN SELECT RAISE(ABORT, 'no'); END").await;
+        let before = store.key_status();
+        assert!(matches!(store.rotate().await, Err(StoreFault::Unavailable(_))));
+        assert_eq!(store.key_status(), before);
+        put(&store, data("a"), "1").await;
+        edit(&store, "DROP TRIGGER no").await;
+        assert_eq!(store.rotate().await.unwrap().term, 2);
+        store.close().await;
+        assert_eq!(body(&scratch.open().await, &data("a")).await.unwrap(), "1");
+        assert!(matches!(store.rotate().await, Err(StoreFault::Unavailable(text)) if text.contains("closed")));
+    }
+
+    #[tokio::test]
+    async fn a_rotation_goes_on_when_its_caller_goes_away() {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        {
+            let mut rotation = Box::pin(store.rotate());
+            assert!(rotation.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        }
+        assert_eq!(store.rotate().await.unwrap().term, 3, "the first one was waited for");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn rotations_at_once_make_one_term_each() {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        let mut rotations = JoinSet::new();
+        for _ in 0..20 {
+            let store = Arc::clone(&store);
+            rotations.spawn(async move { store.rotate().await.unwrap().term });
+        }
+        let made: BTreeSet<u32> = rotations.join_all().await.into_iter().collect();
+        assert_eq!(made, (2..=21).collect());
+        store.close().await;
+        assert_eq!(scratch.open().await.key_status().term, 21);
+    }
+
+    /// Starts writers that each store and read back records until told to stop; `done` counts what was acknowledged,
+    /// by writer.
+    fn start_writers(
+        store: &Arc<Store>,
+        (stop, done): (&Arc<AtomicBool>, &Arc<[AtomicUsize; WRITERS]>),
+    ) -> JoinSet<()> {
+        let mut writers = JoinSet::new();
+        for writer in 0..WRITERS {
+            let (store, stop, done) = (Arc::clone(store), Arc::clone(stop), Arc::clone(done));
+            writers.spawn(async move {
+                let mut number = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let text = format!("{writer} wrote {number}");
+                    put_indexed(&store, lease(writer, number), &text, Index::default()).await;
+                    assert_eq!(body(&store, &lease(writer, number)).await.unwrap(), text);
+                    number += 1;
+                    done[writer].store(number, Ordering::SeqCst);
+                }
+            });
+        }
+        writers
+    }
+
+    fn acknowledged(done: &[AtomicUsize; WRITERS]) -> [usize; WRITERS] {
+        std::array::from_fn(|writer| done[writer].load(Ordering::SeqCst))
+    }
+
+    async fn assert_readable(store: &Arc<Store>, acknowledged: [usize; WRITERS]) {
+        for (writer, count) in acknowledged.into_iter().enumerate() {
+            for number in 0..count {
+                assert_eq!(body(store, &lease(writer, number)).await.unwrap(), format!("{writer} wrote {number}"));
+            }
+        }
+        let mut all = store.begin();
+        for key in all.keys(Space::Lease, "", "", u32::MAX).await.unwrap() {
+            all.get(&Address::new(Space::Lease, key)).await.unwrap().unwrap();
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn nothing_is_lost_when_the_key_changes_under_eight_writers() {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        let (stop, done) = (Arc::default(), Arc::default());
+        let writers = start_writers(&store, (&stop, &done));
+        let mut passed = 0;
+        for _ in 0..10 {
+            store.rotate().await.unwrap();
+            // Some writes under each term.
+            while acknowledged(&done).iter().sum::<usize>() < passed + 2 * WRITERS {
+                tokio::task::yield_now().await;
+            }
+            passed = acknowledged(&done).iter().sum();
+        }
+        stop.store(true, Ordering::Relaxed);
+        writers.join_all().await;
+        assert!(terms(&store).await.len() >= 10, "{:?}", terms(&store).await);
+        store.close().await;
+        let store = scratch.open().await;
+        assert_eq!(store.key_status().term, 11);
+        assert_readable(&store, acknowledged(&done)).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_crash_amid_rotations_and_writes_loses_nothing_that_was_acknowledged() {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        let (stop, done) = (Arc::default(), Arc::default());
+        // A copy of files one after the other is what a crash leaves only while the log alone grows.
+        edit(&store, "PRAGMA wal_autocheckpoint = 0").await;
+        let mut running = start_writers(&store, (&stop, &done));
+        let (rotator, until) = (Arc::clone(&store), Arc::clone(&stop));
+        running.spawn(async move {
+            while !until.load(Ordering::Relaxed) {
+                rotator.rotate().await.unwrap();
+            }
+        });
+        let mut crashes = Vec::new();
+        for _ in 0..8 {
+            let (term, promised) = (store.key_status().term, acknowledged(&done));
+            crashes.push((scratch.crashed(), term, promised));
+            while store.key_status().term < term + 2 {
+                tokio::task::yield_now().await;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        running.join_all().await;
+        for (crash, term, promised) in crashes {
+            let store = crash.open().await;
+            assert!(store.key_status().term >= term);
+            assert_readable(&store, promised).await;
+            store.rotate().await.unwrap();
+            put(&store, data("after"), "1").await;
+            store.close().await;
+            assert_eq!(body(&crash.open().await, &data("after")).await.unwrap(), "1");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_earlier_keyring_that_is_put_back_opens_what_it_knows_and_refuses_the_rest() {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        put(&store, data("old"), "1").await;
+        edit(&store, "CREATE TABLE kept AS SELECT * FROM meta").await;
+        store.rotate().await.unwrap();
+        put(&store, data("new"), "2").await;
+        edit(&store, "UPDATE meta SET value = (SELECT value FROM kept WHERE name = 'keyring') WHERE name = 'keyring'")
+            .await;
+        store.close().await;
+        let store = scratch.open().await;
+        assert_eq!(body(&store, &data("old")).await.unwrap(), "1");
+        assert_eq!(store.begin().get(&data("new")).await.err(), Some(StoreFault::Damaged(data("new"))));
+    }
+
+    fn assert_nowhere(scratch: &Scratch, secrets: &[Vec<u8>]) {
+        for (name, content) in scratch.files() {
+            for (number, secret) in secrets.iter().enumerate() {
+                let found = content.windows(secret.len()).any(|window| window == secret);
+                assert!(!found, "secret {number} stands in {name}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn neither_bodies_nor_keys_stand_in_any_file() {
+        const CANARY: &str = "canary-d41d8cd98f00b204";
+        let scratch = Scratch::new();
+        let key = crate::SealKey::generate().unwrap();
+        let directory = scratch.hold().await;
+        let first = |_: &crate::Hashes| vec![(data("first"), CANARY.as_bytes().to_vec(), Index::default())];
+        directory.initialise(crate::SealConfig::SINGLE, &key, first).await.unwrap();
+        let unseal = *key.bytes();
+        let store = directory.open(key).await.unwrap();
+        put(&store, data("a"), CANARY).await;
+        store.rotate().await.unwrap();
+        put(&store, data("b"), CANARY).await;
+        let keys: Vec<[u8; 32]> = store.seal().secrets().into_iter().chain([unseal]).collect();
+        assert_eq!(keys.len(), 5, "two terms, hash key, root key, unseal key");
+        let mut secrets = vec![CANARY.as_bytes().to_vec()];
+        for key in keys {
+            let hex = hexadecimal(&key);
+            secrets.extend([key.to_vec(), hex.to_uppercase().into(), hex.into(), STANDARD.encode(key).into()]);
+        }
+        assert_nowhere(&scratch, &secrets);
+        store.close().await;
+        assert_nowhere(&scratch, &secrets);
+        assert_eq!(scratch.files().keys().collect::<Vec<_>>(), ["bulkhead.db", "lock"]);
+    }
+}
