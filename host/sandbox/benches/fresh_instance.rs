@@ -11,14 +11,18 @@
     reason = "a benchmark stops by panicking and reports by printing"
 )]
 
+#[path = "../../benches/figures.rs"]
+mod figures;
+
 use async_trait::async_trait;
 use bulkhead_sandbox::contract::{Call, Caller, Mount, Outcome};
 use bulkhead_sandbox::{
-    Artefact, DatabasePlugin, Engine, Grants, Level, Limits, Neighbours, Reservation, Root, Sandbox, Scope,
+    Artefact, DatabasePlugin, Engine, Grants, Guard, Level, Limits, Neighbours, Reservation, Root, Runtime, Sandbox,
+    Scope,
 };
 use bulkhead_store::{Address, Index, Options, SealKey, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,7 +31,7 @@ const CALLS: usize = 50_000;
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let target = target();
+    let target = figures::target();
     let directory = target.join(format!("bench-store-{}", std::process::id()));
     let bench = runtime.block_on(Bench::prepare(&target, &directory));
     let bench = Arc::new(bench);
@@ -44,9 +48,9 @@ fn main() {
     }
     println!("fresh instance, role read: p50 {p50:.1} µs (target 25), p99 {p99:.1} µs (target 60)");
     println!("throughput: {one:.0} calls/s on one thread, {two:.0} on two: {:.2} times", two / one);
-    write(
-        &target,
-        &serde_json::json!({ "p50_us": p50, "p99_us": p99, "one_thread_per_s": one, "two_threads_per_s": two }),
+    figures::write(
+        "fresh_instance",
+        serde_json::json!({ "p50_us": p50, "p99_us": p99, "one_thread_per_s": one, "two_threads_per_s": two }),
     );
     drop(bench);
     std::fs::remove_dir_all(directory).unwrap();
@@ -84,9 +88,8 @@ struct Bench {
 
 impl Bench {
     async fn prepare(target: &Path, directory: &Path) -> Self {
-        let store =
-            Store::open(Options { directory: directory.to_path_buf() }, SealKey::generate().unwrap()).await.unwrap();
-        let sandbox = Sandbox::new(Arc::clone(&store)).unwrap();
+        let store = Store::open(Options::at(directory), SealKey::generate().unwrap()).await.unwrap();
+        let sandbox = Sandbox::new(Runtime::new().unwrap(), Arc::clone(&store));
         let wasm = std::fs::read(target.join("plugins/database.wasm")).expect("run `make build` first");
         let artefact = Artefact { wasm: wasm.leak(), compiled: None };
         let engine = Engine::load(&sandbox, artefact, None).await.unwrap();
@@ -166,6 +169,10 @@ impl Neighbours for Nobody {
         Err(Failure::internal("not measured"))
     }
 
+    fn guard(&self, _unit: &mut Unit, _guard: Guard) -> Result<(), Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
     async fn lease_count(&self, _lane: &str) -> Result<u32, Failure> {
         Err(Failure::internal("not measured"))
     }
@@ -173,18 +180,4 @@ impl Neighbours for Nobody {
     fn log(&self, _level: Level, plugin: &str, event: &str, pairs: &[(String, String)]) {
         panic!("{plugin} logs {event}: {pairs:?}");
     }
-}
-
-/// `<target>/release/deps/this` → `<target>`.
-fn target() -> PathBuf {
-    std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf()
-}
-
-/// Adds this benchmark's figures to the file that all benchmarks share.
-fn write(target: &Path, figures: &serde_json::Value) {
-    let path = target.join("bench.json");
-    let known = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let mut all: serde_json::Map<String, serde_json::Value> = known.unwrap_or_default();
-    all.insert("fresh_instance".into(), figures.clone());
-    std::fs::write(path, serde_json::to_vec_pretty(&all).unwrap()).unwrap();
 }

@@ -99,7 +99,7 @@ impl Sandbox {
     /// # Errors
     /// `unavailable` when there is none until `deadline`.
     pub async fn admit(&self, instances: u32, deadline: Instant) -> Result<Admission, Failure> {
-        let room = Arc::clone(&self.admission).acquire_many_owned(instances);
+        let room = Arc::clone(&self.runtime.admission).acquire_many_owned(instances);
         match tokio::time::timeout_at(deadline, room).await {
             Ok(Ok(permit)) => Ok(Admission(permit)),
             Ok(Err(_)) | Err(_) => {
@@ -168,7 +168,7 @@ impl<T> Done<T> {
 pub(crate) fn new_store(state: CallState) -> Store<CallState> {
     let deadline = state.scope.deadline;
     let sandbox = Arc::clone(&state.sandbox);
-    let mut store = Store::new(&sandbox.engine, state);
+    let mut store = Store::new(&sandbox.runtime.engine, state);
     store.limiter(|state| &mut state.memory);
     store.set_hostcall_fuel(limits::HOST_CALL_FUEL_BYTES);
     store.set_max_component_handles(limits::HANDLES);

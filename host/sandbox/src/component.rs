@@ -82,7 +82,7 @@ impl Engine {
     /// What is wrong with the component, for its author: not a component, another world, unknown
     /// imports, a description that does not parse.
     pub async fn load(sandbox: &Arc<Sandbox>, artefact: Artefact, known: Option<Description>) -> Result<Self, String> {
-        let pre = compile(sandbox, artefact, &sandbox.secrets_engines)?;
+        let pre = compile(sandbox, artefact, &sandbox.runtime.secrets_engines)?;
         let typed = secrets_engine::SecretsEnginePre::new(pre.clone())
             .map_err(|error| format!("the component is not a secrets engine: {error:#}"))?;
         let exports = Exports::of(pre.component())?;
@@ -130,7 +130,7 @@ impl DatabasePlugin {
         artefact: Artefact,
         known: Option<DatabaseDescription>,
     ) -> Result<Self, String> {
-        let instance_pre = compile(sandbox, artefact, &sandbox.database_plugins)?;
+        let instance_pre = compile(sandbox, artefact, &sandbox.runtime.database_plugins)?;
         let pre = database_plugin::DatabasePluginPre::new(instance_pre)
             .map_err(|error| format!("the component is not a database plugin: {error:#}"))?;
         let digest = digest(artefact.wasm);
@@ -195,7 +195,7 @@ fn compile(
     let built_in = artefact.compiled.and_then(|code| load_compiled(sandbox, code));
     let component = match built_in {
         Some(component) => component,
-        None => Component::from_binary(&sandbox.engine, artefact.wasm)
+        None => Component::from_binary(&sandbox.runtime.engine, artefact.wasm)
             .map_err(|error| format!("the component does not compile: {error:#}"))?,
     };
     linker.instantiate_pre(&component).map_err(|error| format!("the component does not fit the contract: {error:#}"))
@@ -207,5 +207,5 @@ fn load_compiled(sandbox: &Sandbox, code: &'static [u8]) -> Option<Component> {
     // SAFETY: `deserialize` trusts its input as native code. `Artefact::compiled` is `&'static`, made by
     // `precompile` during the build and embedded in this binary, so whoever could change it could
     // change the binary itself. wasmtime checks version, build, flags and processor features.
-    unsafe { Component::deserialize(&sandbox.engine, code) }.ok()
+    unsafe { Component::deserialize(&sandbox.runtime.engine, code) }.ok()
 }

@@ -6,7 +6,7 @@ use crate::component::{DatabasePlugin, Identity};
 use crate::engine::Sandbox;
 use crate::grants::Grants;
 use crate::limits::Limits;
-use crate::neighbours::{Level, Neighbours, Reservation};
+use crate::neighbours::{Guard, Level, Neighbours, Reservation};
 use crate::state::CallState;
 use async_trait::async_trait;
 use bulkhead_store::Unit;
@@ -81,6 +81,10 @@ impl Neighbours for Nobody {
     }
 
     fn withdraw(&self, _tag: &str) -> Result<(), Failure> {
+        Err(alone())
+    }
+
+    fn guard(&self, _unit: &mut Unit, _guard: Guard) -> Result<(), Failure> {
         Err(alone())
     }
 

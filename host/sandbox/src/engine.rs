@@ -18,33 +18,47 @@ use wasmtime::{
     WasmBacktraceDetails,
 };
 
-/// The sandbox of a process: engine, linkers, pools of outbound sessions, admission.
-pub struct Sandbox {
-    pub(crate) store: Arc<Store>,
+/// What a process has of WebAssembly, whether its store is sealed or open: engine, linkers, and admission to the
+/// engine's pool of instances.
+pub struct Runtime {
     pub(crate) engine: Engine,
     pub(crate) secrets_engines: Linker<CallState>,
     pub(crate) database_plugins: Linker<CallState>,
-    pub(crate) pools: Arc<Pools>,
     pub(crate) admission: Arc<Semaphore>,
 }
 
-impl Sandbox {
+impl Runtime {
     /// Makes the engine and starts its epoch. Once a process: mixing types of two engines is a fault
-    /// class of its own. `store` gives store time and, call by call, units of work.
+    /// class of its own.
     ///
     /// # Errors
     /// What wasmtime refuses, e.g. an address space too small for the pool.
-    pub fn new(store: Arc<Store>) -> Result<Arc<Self>, String> {
+    pub fn new() -> Result<Arc<Self>, String> {
         let engine = engine().map_err(|error| format!("the WebAssembly engine does not start: {error:#}"))?;
         let linkers = linkers(&engine).map_err(|error| format!("the component linker: {error:#}"))?;
         start_epoch(&engine)?;
         let admission = Arc::new(Semaphore::new(limits::INSTANCES as usize));
         let (secrets_engines, database_plugins) = linkers;
-        let pools = Arc::new(Pools::default());
-        Ok(Arc::new(Self { store, engine, secrets_engines, database_plugins, pools, admission }))
+        Ok(Arc::new(Self { engine, secrets_engines, database_plugins, admission }))
+    }
+}
+
+/// The sandbox over one open store: the process's runtime, and the pools of outbound sessions. Ends when the store is
+/// sealed.
+pub struct Sandbox {
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) store: Arc<Store>,
+    pub(crate) pools: Arc<Pools>,
+}
+
+impl Sandbox {
+    /// A sandbox whose calls get store time and units of work from `store`.
+    #[must_use]
+    pub fn new(runtime: Arc<Runtime>, store: Arc<Store>) -> Arc<Self> {
+        Arc::new(Self { runtime, store, pools: Arc::new(Pools::default()) })
     }
 
-    /// Closes every outbound session. For the end of the process.
+    /// Closes every outbound session.
     pub async fn close(&self) {
         self.pools.close_all().await;
     }

@@ -2,7 +2,7 @@
 
 use crate::component::DatabasePlugin;
 use async_trait::async_trait;
-use bulkhead_store::Unit;
+use bulkhead_store::{Address, Unit};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
@@ -42,6 +42,16 @@ pub struct Reservation {
     pub internal: String,
 }
 
+/// A timer that wakes its mount, unless the call that set it cancels it before it ends.
+pub struct Guard {
+    /// The timer's row.
+    pub timer: Address,
+    /// With the mount in front, as the row is indexed.
+    pub lane: String,
+    /// Store time, in milliseconds, at which the call is stopped at the latest.
+    pub deadline: u64,
+}
+
 /// Core, as one call sees it: made anew for each root call, so that it knows mount, caller and deadline.
 #[async_trait]
 pub trait Neighbours: Send + Sync {
@@ -69,6 +79,12 @@ pub trait Neighbours: Send + Sync {
     /// # Errors
     /// `not-found` when this call made no such reservation.
     fn withdraw(&self, tag: &str) -> Result<(), Failure>;
+
+    /// Writes a guard into the call's unit of work, in place of what was scheduled under the same key.
+    ///
+    /// # Errors
+    /// `invalid-request` when the call guards 64 other keys already.
+    fn guard(&self, unit: &mut Unit, guard: Guard) -> Result<(), Failure>;
 
     /// Leases of the mount that wait in `lane`, counted up to 10,000.
     ///

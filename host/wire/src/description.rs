@@ -20,6 +20,9 @@ pub struct Description {
     pub version: String,
     /// Version of the stored data's shape; a mount with older data is migrated first.
     pub schema: u32,
+    /// Whether commits of a mount are numbered, and its records carry the numbers.
+    #[serde(default)]
+    pub indexed: bool,
     /// One sentence for people.
     pub about: String,
     /// The API as one table.

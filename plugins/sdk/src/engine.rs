@@ -25,6 +25,9 @@ pub trait SecretsEngine {
     const ABOUT: &'static str;
     /// The API.
     const TABLE: &'static [Row];
+    /// Whether every commit gets the next index of its mount, and every record the indexes at which it was created and
+    /// last modified ([`Entry`](crate::host::Entry)). It costs each write a little.
+    const INDEXED: bool = false;
 
     /// What the host learns at registration.
     #[must_use]
@@ -34,6 +37,7 @@ pub trait SecretsEngine {
             name: Self::NAME.to_owned(),
             version: Self::VERSION.to_owned(),
             schema: Self::SCHEMA,
+            indexed: Self::INDEXED,
             about: Self::ABOUT.to_owned(),
             routes: Self::TABLE.iter().map(Row::route).collect(),
         }
@@ -61,7 +65,7 @@ pub trait SecretsEngine {
     /// Ends the thing behind `lease`. Must be safe to repeat; a thing that is gone is success.
     ///
     /// # Errors
-    /// Unreachable, conflict and timed out are tried again for ever, anything else six times. Unsupported, unless an
+    /// Unreachable, timed out, conflict, unavailable and rate limited are tried again for ever, anything else six times. Unsupported, unless an
     /// engine says otherwise.
     fn revoke(_host: &dyn Host, lease: &Lease, _reason: Reason) -> Result<(), Failure> {
         let message = format!("{} knows no way to end {:?}", Self::NAME, lease.tag);
@@ -82,7 +86,8 @@ pub trait SecretsEngine {
         )))
     }
 
-    /// Time has come for `key`, scheduled with the clock. At least once; `attempt` starts at 1.
+    /// Time has come for `key`, scheduled with the clock, or a call that guarded it ended unfinished
+    /// ([`intent::key_of`](crate::intent::key_of) tells). At least once; `attempt` starts at 1.
     ///
     /// # Errors
     /// A failure means another attempt later. Internal, unless an engine says otherwise.

@@ -32,11 +32,20 @@ pub trait Host {
 ///
 /// Most code uses the JSON methods [`get`](trait.Storage.html#method.get) and [`put`](trait.Storage.html#method.put).
 pub trait Storage {
-    /// The bytes under `key`; `None` when it is absent, which is remembered too.
+    /// The bytes under `key` with their place in the mount's history; `None` when it is absent, which is remembered
+    /// too.
     ///
     /// # Errors
     /// Invalid request for keys outside the contract's rules; unavailable when the store cannot be read.
-    fn get_bytes(&self, key: &str) -> Result<Option<Vec<u8>>, Failure>;
+    fn entry_bytes(&self, key: &str) -> Result<Option<Entry<Vec<u8>>>, Failure>;
+
+    /// The bytes under `key`.
+    ///
+    /// # Errors
+    /// As [`entry_bytes`](Self::entry_bytes).
+    fn get_bytes(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
+        Ok(self.entry_bytes(key)?.map(|entry| entry.value))
+    }
 
     /// Buffers `value` under `key`.
     ///
@@ -57,11 +66,25 @@ pub trait Storage {
     fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure>;
 
     /// Commits what is buffered, before an effect. Earlier reads are no longer validated. Things that end should use
-    /// [`Reservation`](crate::reservation::Reservation), which calls this at the right moment.
+    /// [`Reservation`](crate::reservation::Reservation), and things that roll forward
+    /// [`Intent`](crate::intent::Intent), which call this at the right moment. Gives the index of the commit; 0 where
+    /// nothing was written, or the engine is not [`INDEXED`](crate::SecretsEngine::INDEXED).
     ///
     /// # Errors
     /// Conflict when something that was read has changed: pass it on, the host runs the call again if it may.
-    fn checkpoint(&self) -> Result<(), Failure>;
+    fn checkpoint(&self) -> Result<u64, Failure>;
+}
+
+/// A record with its place in the mount's history. Both indexes are 0 for what the call wrote itself and has not
+/// committed, and for every record of an engine that is not [`INDEXED`](crate::SecretsEngine::INDEXED).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<T> {
+    /// What was stored.
+    pub value: T,
+    /// Index at which the key was created.
+    pub created: u64,
+    /// Index at which it was last written.
+    pub modified: u64,
 }
 
 impl dyn Storage + '_ {
@@ -70,14 +93,22 @@ impl dyn Storage + '_ {
     /// # Errors
     /// As [`Storage::get_bytes`]; internal when the record does not have the shape of `T`.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Failure> {
-        let Some(bytes) = self.get_bytes(key)? else {
+        Ok(self.entry(key)?.map(|entry| entry.value))
+    }
+
+    /// The record under `key` with its place in the mount's history.
+    ///
+    /// # Errors
+    /// As [`get`](trait.Storage.html#method.get).
+    pub fn entry<T: DeserializeOwned>(&self, key: &str) -> Result<Option<Entry<T>>, Failure> {
+        let Some(Entry { value, created, modified }) = self.entry_bytes(key)? else {
             return Ok(None);
         };
         // The parser's own words are left out, because they can quote a stored secret.
-        let record = serde_json::from_slice(&bytes).map_err(|_| {
+        let value = serde_json::from_slice(&value).map_err(|_| {
             Failure::internal(format!("the record {key:?} cannot be read; a newer version may have written it"))
         })?;
-        Ok(Some(record))
+        Ok(Some(Entry { value, created, modified }))
     }
 
     /// Buffers `record` under `key`.
@@ -124,7 +155,14 @@ pub trait Clock {
     /// Invalid request for an empty key.
     fn schedule(&self, key: &str, at: StoreTime, lane: &str) -> Result<(), Failure>;
 
-    /// Forgets the timer `key`, if there is one. Buffered like a write.
+    /// Asks for `wake(key)` if this call ends without cancelling it: at once then, or when its process is gone, and
+    /// never while it runs. Buffered like a write. Use [`Intent`](crate::intent::Intent), which keeps the order right.
+    ///
+    /// # Errors
+    /// Invalid request for an empty key, and for the 65th key of a call.
+    fn guard(&self, key: &str, lane: &str) -> Result<(), Failure>;
+
+    /// Forgets the timer or guard `key`, if there is one. Buffered like a write.
     ///
     /// # Errors
     /// Unavailable when the store cannot be read.

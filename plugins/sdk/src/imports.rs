@@ -5,7 +5,7 @@ use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
 use crate::database_plugin::{Configured, Credential, NewUser, StoreTime};
 use crate::host::{
-    Clock, Connection, Databases, Host, Leases, Level, Log, Passwords, Random, Resolved, Storage, database_kind,
+    Clock, Connection, Databases, Entry, Host, Leases, Level, Log, Passwords, Random, Resolved, Storage, database_kind,
 };
 use bulkhead_wire::failure::{Failure, Kind};
 use serde_json::Value;
@@ -44,8 +44,9 @@ impl Host for Imports {
 }
 
 impl Storage for Imports {
-    fn get_bytes(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
-        import::storage::get(key).map_err(failure)
+    fn entry_bytes(&self, key: &str) -> Result<Option<Entry<Vec<u8>>>, Failure> {
+        let found = import::storage::get(key).map_err(failure)?;
+        Ok(found.map(|found| Entry { value: found.value, created: found.created, modified: found.modified }))
     }
 
     fn put_bytes(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
@@ -60,7 +61,7 @@ impl Storage for Imports {
         import::storage::keys(prefix, after, limit).map_err(failure)
     }
 
-    fn checkpoint(&self) -> Result<(), Failure> {
+    fn checkpoint(&self) -> Result<u64, Failure> {
         import::storage::checkpoint().map_err(failure)
     }
 }
@@ -86,6 +87,10 @@ impl Clock for Imports {
 
     fn schedule(&self, key: &str, at: StoreTime, lane: &str) -> Result<(), Failure> {
         import::clock::schedule(key, at, lane).map_err(failure)
+    }
+
+    fn guard(&self, key: &str, lane: &str) -> Result<(), Failure> {
+        import::clock::guard(key, lane).map_err(failure)
     }
 
     fn cancel(&self, key: &str) -> Result<(), Failure> {

@@ -77,6 +77,11 @@
 //! [`Reservation`](reservation::Reservation). The engine then implements [`SecretsEngine::renew`] and
 //! [`SecretsEngine::revoke`], and the latter is also what cleans up after a crash.
 //!
+//! # Things that roll forward
+//!
+//! A password that is changed, a key that is replaced: the candidate is written down first and guarded, see
+//! [`Intent`](intent::Intent). The engine's [`SecretsEngine::wake`] then finishes what a crash left.
+//!
 //! # Database plugins
 //!
 //! They implement [`DatabasePlugin`](database_plugin::DatabasePlugin), with [`statements`] and [`template`] at hand.
@@ -90,6 +95,7 @@ pub mod call;
 pub mod database_plugin;
 pub mod engine;
 pub mod host;
+pub mod intent;
 pub mod reservation;
 pub mod statements;
 pub mod table;

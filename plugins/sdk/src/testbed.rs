@@ -1,13 +1,16 @@
 //! Runs an engine natively against a host in memory, for unit tests and the tutorial.
 //!
 //! A request passes through the same route table, folding and completion as in the real host, writes count only when
-//! the call succeeds or checkpoints, and what a failed call reserved is undone by the engine's own `revoke`. Every
-//! reservation, checkpoint and effect is written down in order (see [`TestHost::steps`]), and each can be made to fail.
+//! the call succeeds or checkpoints, and what a failed call reserved is undone by the engine's own `revoke`. What a call
+//! left guarded waits for [`TestBed::run_guards`]. Every reservation, checkpoint and effect is written down in order (see
+//! [`TestHost::steps`]), and each can be made to fail, or to be the last that the process did
+//! ([`TestHost::die_after`]).
 //!
 //! It never checks policies, tokens or limits: those are the host's, and no engine sees them.
 
 mod databases;
 mod host;
+mod timers;
 
 pub use databases::{User, plugin};
 pub use host::TestHost;
@@ -69,7 +72,11 @@ impl<E: SecretsEngine> TestBed<E> {
         };
         let caller = Caller { display_name: "token".to_owned(), ..Caller::default() };
         let table = Table::new(E::description().routes)?;
-        Ok(Self { host: TestHost::default(), caller, mount, table, engine: PhantomData })
+        let host = TestHost::default();
+        if E::INDEXED {
+            host.number_commits();
+        }
+        Ok(Self { host, caller, mount, table, engine: PhantomData })
     }
 
     /// GET.
@@ -131,8 +138,28 @@ impl<E: SecretsEngine> TestBed<E> {
     /// # Errors
     /// What the engine refused; the timer then stays. Not found when there is none.
     pub fn wake(&self, key: &str, attempt: u32) -> Result<(), Failure> {
-        self.host.take_timer(key)?;
-        self.settled(E::wake(&self.host, key, attempt))
+        let rung = self.host.ringing(key)?;
+        let woken = E::wake(&self.host, key, attempt);
+        if woken.is_ok() {
+            self.host.remove_rung(key, &rung);
+        }
+        let woken = self.settled(woken);
+        if woken.is_err() {
+            self.host.count_attempts(key, attempt);
+        }
+        woken
+    }
+
+    /// Wakes the engine for each guard that a call left standing, once, and tells how many there were.
+    ///
+    /// # Errors
+    /// What the engine refused; that guard stays, and those behind it are not woken.
+    pub fn run_guards(&self) -> Result<usize, Failure> {
+        let left = self.host.left_guards();
+        for (key, attempts) in &left {
+            self.wake(key, attempts.saturating_add(1))?;
+        }
+        Ok(left.len())
     }
 
     fn request(&self, verb: Verb, path: &str, body: &Value) -> Result<Reply, Failure> {
@@ -192,17 +219,19 @@ impl<E: SecretsEngine> TestBed<E> {
         Ok(Reply { data, ..Reply::default() })
     }
 
-    /// Keeps what a call wrote when it succeeded, drops it when it failed.
+    /// Keeps what a call wrote when it succeeded, drops it when it failed or died.
     fn settled<T>(&self, outcome: Result<T, Failure>) -> Result<T, Failure> {
+        let outcome = self.host.alive().and(outcome);
         match outcome {
             Ok(_) => self.host.commit(),
             Err(_) => self.host.roll_back(),
         }
+        self.host.end_call();
         outcome
     }
 
     fn answered(&self, served: Result<Answer, Failure>) -> Result<Reply, Failure> {
-        let reply = self.settled(served.and_then(|answer| self.confirmed(answer)));
+        let reply = self.settled(self.host.alive().and(served).and_then(|answer| self.confirmed(answer)));
         for lease in self.host.unconfirmed() {
             self.undo(&lease);
         }
@@ -264,12 +293,19 @@ mod tests {
         const VERSION: &'static str = "1.0.0";
         const SCHEMA: u32 = 1;
         const ABOUT: &'static str = "Boils eggs.";
+        const INDEXED: bool = true;
         const TABLE: &'static [Row] = &[
             write("boil/{key}", boil).about("Starts a timer.").fields(&[KEY]),
             read("crack", crack).about("Writes and then fails."),
+            write("watch", watch).about("Leaves a guard."),
+            write("lay/{key}", lay).about("Keeps an egg, and tells its place in history.").fields(&[KEY]),
         ];
 
         fn wake(host: &dyn Host, key: &str, attempt: u32) -> Result<(), Failure> {
+            if key == "guarded" {
+                host.storage().put("woken", &attempt)?;
+                host.storage().checkpoint()?;
+            }
             if attempt == 1 {
                 return Err(Failure::new(Kind::Unreachable, "no pot"));
             }
@@ -282,10 +318,36 @@ mod tests {
         Ok(Answer::nothing())
     }
 
+    fn lay(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+        let key = call.text("key");
+        host.storage().put(key, &1)?;
+        let own = host.storage().entry::<u8>(key)?.map(|own| (own.created, own.modified));
+        assert_eq!(own, Some((0, 0)), "not committed yet");
+        let index = host.storage().checkpoint()?;
+        let entry = host.storage().entry::<u8>(key)?.ok_or_else(Failure::absent)?;
+        assert_eq!(host.storage().checkpoint()?, 0, "nothing was written");
+        Answer::data(&json!({"index": index, "created": entry.created, "modified": entry.modified}))
+    }
+
+    fn watch(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+        host.clock().guard("guarded", "kitchen")?;
+        host.storage().checkpoint()?;
+        Err(Failure::internal("left"))
+    }
+
     fn crack(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
         host.storage().put("shell", &1)?;
         assert_eq!(host.storage().get::<u8>("shell")?, Some(1), "a call sees its own writes");
         Err(Failure::internal("broken"))
+    }
+
+    #[test]
+    fn an_indexed_engine_sees_when_its_records_were_created_and_modified() {
+        let bed = TestBed::<Egg>::new().unwrap();
+        for (key, index, created) in [("a", 1, 1), ("b", 2, 2), ("a", 3, 1)] {
+            let told = serde_json::Value::Object(bed.write(&format!("lay/{key}"), &json!({})).unwrap().data);
+            assert_eq!(told, json!({"index": index, "created": created, "modified": index}), "{key}");
+        }
     }
 
     #[test]
@@ -298,6 +360,28 @@ mod tests {
         bed.wake("a", 2).unwrap();
         assert_eq!((bed.host.timer("a"), bed.host.stored("a")), (None, Some(json!("done"))));
         assert_eq!(bed.wake("a", 3).err().unwrap().kind, Kind::NotFound);
+    }
+
+    #[test]
+    fn a_guard_that_its_call_left_is_run_until_it_is_heard_and_counts_its_attempts() {
+        let bed = TestBed::<Egg>::new().unwrap();
+        assert!(bed.write("watch", &json!({})).is_err());
+        assert_eq!(bed.host.timer("guarded"), Some(bed.host.now()), "due when its call has ended");
+        assert_eq!(bed.run_guards().unwrap_err().message, "no pot");
+        assert_eq!(bed.host.stored("woken"), Some(json!(1)));
+        assert!(bed.host.timer("guarded").is_some(), "a checkpoint of the wake does not remove what rang");
+        assert_eq!((bed.run_guards(), bed.run_guards()), (Ok(1), Ok(0)));
+        assert_eq!(bed.host.stored("woken"), Some(json!(2)));
+    }
+
+    #[test]
+    fn a_process_that_dies_answers_nothing_more_and_commits_nothing_more() {
+        let bed = TestBed::<Egg>::new().unwrap();
+        bed.host.die_after("schedule");
+        assert_eq!(bed.write("boil/a", &json!({})).err().unwrap().message, "the process died");
+        assert_eq!(bed.host.timer("a"), None);
+        bed.write("boil/a", &json!({})).unwrap();
+        assert!(bed.host.timer("a").is_some(), "the next process works");
     }
 
     #[test]

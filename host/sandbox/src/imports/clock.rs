@@ -1,11 +1,13 @@
-//! The `clock` import: store time, and timers as rows of the call's unit of work.
+//! The `clock` import: store time, and timers and guards as rows of the call's unit of work.
 
 use crate::bindings::contract::Failure;
 use crate::bindings::secrets_engine::bulkhead::plugin::clock::Host;
 use crate::limits;
+use crate::neighbours::Guard;
 use crate::state::{CallState, check_lane, refusal};
 use bulkhead_store::{Address, Index, Space};
 use bulkhead_wire::failure::Failure as Refused;
+use std::sync::Arc;
 
 impl Host for CallState {
     fn now(&mut self) -> wasmtime::Result<u64> {
@@ -18,6 +20,11 @@ impl Host for CallState {
         Ok(schedule(self, &key, at, &lane))
     }
 
+    fn guard(&mut self, key: String, lane: String) -> wasmtime::Result<Result<(), Failure>> {
+        self.enter()?;
+        Ok(guard(self, &key, &lane))
+    }
+
     fn cancel(&mut self, key: String) -> wasmtime::Result<Result<(), Failure>> {
         self.enter()?;
         Ok(cancel(self, &key))
@@ -26,18 +33,32 @@ impl Host for CallState {
 
 fn schedule(state: &mut CallState, key: &str, at: u64, lane: &str) -> Result<(), Failure> {
     let address = address(state, key)?;
-    check_lane(lane)?;
-    let lane = format!("{}/{lane}", state.scope.mount);
+    let lane = full_lane(state, lane)?;
     // The body counts failed attempts; a timer that is scheduled anew starts from none.
     let body = b"0".to_vec();
     state.unit()?.put(address, body, Index { due: Some(at), lane, owner: String::new() });
     Ok(())
 }
 
+fn guard(state: &mut CallState, key: &str, lane: &str) -> Result<(), Failure> {
+    let timer = address(state, key)?;
+    let lane = full_lane(state, lane)?;
+    let left = u64::try_from(state.scope.left().as_millis()).unwrap_or(u64::MAX);
+    let deadline = state.sandbox.store.now().saturating_add(left);
+    let neighbours = Arc::clone(&state.scope.neighbours);
+    neighbours.guard(state.unit()?, Guard { timer, lane, deadline }).map_err(|failure| refusal(&failure))
+}
+
 fn cancel(state: &mut CallState, key: &str) -> Result<(), Failure> {
     let address = address(state, key)?;
     state.unit()?.delete(address);
     Ok(())
+}
+
+/// Lanes of two mounts are two lanes, whatever they are called.
+fn full_lane(state: &CallState, lane: &str) -> Result<String, Failure> {
+    check_lane(lane)?;
+    Ok(format!("{}/{lane}", state.scope.mount))
 }
 
 fn address(state: &CallState, key: &str) -> Result<Address, Failure> {

@@ -5,6 +5,7 @@
 
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Failure, Host, Statement, Target};
 use crate::call::Effect;
+use crate::effect::{self, Unheard};
 use crate::limits;
 use crate::neighbours::Level;
 use crate::sql::{PoolKey, Sessions, SqlFailure, failed};
@@ -18,7 +19,7 @@ impl Host for CallState {
     async fn ping(&mut self, target: Target) -> wasmtime::Result<Result<(), Failure>> {
         self.enter()?;
         let done = async {
-            let sessions = sessions(self, &target, Effect::Safe).await?;
+            let sessions = sessions(self, &target).await?;
             bounded(self, sessions.ping()).await
         };
         let done = done.await;
@@ -33,7 +34,7 @@ impl Host for CallState {
     ) -> wasmtime::Result<Result<Rows, Failure>> {
         self.enter()?;
         let done = async {
-            let sessions = sessions(self, &target, Effect::Safe).await?;
+            let sessions = sessions(self, &target).await?;
             bounded(self, sessions.query(&statement, &parameters)).await
         };
         let done = done.await;
@@ -42,8 +43,8 @@ impl Host for CallState {
 
     async fn transact(&mut self, target: Target, statements: Vec<Statement>) -> wasmtime::Result<Result<(), Failure>> {
         self.enter()?;
-        let done = match sessions(self, &target, Effect::Effect).await {
-            Ok(sessions) => effect(self, async move { sessions.transact(&statements).await }).await,
+        let done = match sessions(self, &target).await {
+            Ok(sessions) => change(self, async move { sessions.transact(&statements).await }).await,
             Err(failure) => Err(failure),
         };
         Ok(told(self, &target, done))
@@ -51,8 +52,8 @@ impl Host for CallState {
 
     async fn execute(&mut self, target: Target, statement: Statement) -> wasmtime::Result<Result<(), Failure>> {
         self.enter()?;
-        let done = match sessions(self, &target, Effect::Effect).await {
-            Ok(sessions) => effect(self, async move { sessions.execute(&statement).await }).await,
+        let done = match sessions(self, &target).await {
+            Ok(sessions) => change(self, async move { sessions.execute(&statement).await }).await,
             Err(failure) => Err(failure),
         };
         Ok(told(self, &target, done))
@@ -60,7 +61,7 @@ impl Host for CallState {
 }
 
 /// The sessions of the call's connection, after the grant was asked for every endpoint.
-async fn sessions(state: &mut CallState, target: &Target, mark: Effect) -> Result<Sessions, SqlFailure> {
+async fn sessions(state: &mut CallState, target: &Target) -> Result<Sessions, SqlFailure> {
     for end in &target.endpoints {
         let granted = state.scope.grants.sql(&target.driver, &end.host, end.port);
         granted.map_err(|refused| failed("permission-denied", refused.message))?;
@@ -71,12 +72,8 @@ async fn sessions(state: &mut CallState, target: &Target, mark: Effect) -> Resul
     state.scope.root.secrets.add(&target.password);
     let sandbox = Arc::clone(&state.sandbox);
     let sessions = bounded(state, sandbox.pools.sessions(key, target)).await?;
-    // After dialling, which may take long: a change that outlived its call would outlive the undo as well.
-    if mark == Effect::Effect && state.scope.left() < limits::EFFECT_TIME + limits::EFFECT_MARGIN {
-        return Err(failed("timed-out", "too little time is left in this call to begin a change"));
-    }
-    // From here on something outside may be read or changed.
-    state.scope.root.mark(mark);
+    // From here on something outside may be read.
+    state.scope.root.mark(Effect::Safe);
     Ok(sessions)
 }
 
@@ -91,17 +88,19 @@ async fn bounded<T>(state: &mut CallState, work: impl Future<Output = Result<T, 
     tokio::time::timeout(time, work).await.unwrap_or_else(|_| Err(failed("timed-out", "the database took too long")))
 }
 
-/// Runs a change in a task of its own: a call that is cut does not cut it half-way.
-async fn effect(
+/// Makes a change. Its time is looked at after dialling, which may take long.
+async fn change(
     state: &mut CallState,
     work: impl Future<Output = Result<(), SqlFailure>> + Send + 'static,
 ) -> Result<(), SqlFailure> {
-    let task = tokio::spawn(tokio::time::timeout(limits::EFFECT_TIME, work));
-    match task.await {
-        Ok(Ok(result)) => result,
-        Ok(Err(_)) => Err(failed("timed-out", "the database took too long")),
-        Err(_) => Err(failed("unreachable", format!("the task of {} ended early", state.plugin.name))),
-    }
+    effect::run(&state.scope, work).await.unwrap_or_else(|unheard| {
+        Err(match unheard {
+            Unheard::NoTime => failed("timed-out", "too little time is left in this call to begin a change"),
+            Unheard::TimedOut => failed("timed-out", "the database took too long"),
+            Unheard::NotBegun => failed("unreachable", "the change was not begun"),
+            Unheard::NoAnswer => failed("unreachable", "the database's answer to a change was lost"),
+        })
+    })
 }
 
 /// The result, with a failure told to the operator and scrubbed on its way to the plugin.

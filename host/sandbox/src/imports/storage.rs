@@ -4,14 +4,14 @@
 //! mount's uuid here, and nowhere else.
 
 use crate::bindings::contract::Failure;
-use crate::bindings::secrets_engine::bulkhead::plugin::storage::Host;
+use crate::bindings::secrets_engine::bulkhead::plugin::storage::{Entry, Host};
 use crate::limits;
 use crate::state::{CallState, refusal};
-use bulkhead_store::{Address, Index, Space};
+use bulkhead_store::{Address, Index, Record, Space};
 use bulkhead_wire::failure::Failure as Refused;
 
 impl Host for CallState {
-    async fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<Vec<u8>>, Failure>> {
+    async fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<Entry>, Failure>> {
         self.enter()?;
         Ok(get(self, &key).await)
     }
@@ -39,21 +39,23 @@ impl Host for CallState {
         Ok(listed)
     }
 
-    async fn checkpoint(&mut self) -> wasmtime::Result<Result<(), Failure>> {
+    async fn checkpoint(&mut self) -> wasmtime::Result<Result<u64, Failure>> {
         self.enter()?;
         let done = match self.unit() {
             Ok(unit) => unit.checkpoint().await,
             Err(refused) => return Ok(Err(refused)),
         };
-        Ok(done.map_err(|fault| self.fault(fault)))
+        Ok(done.map(Option::unwrap_or_default).map_err(|fault| self.fault(fault)))
     }
 }
 
-async fn get(state: &mut CallState, key: &str) -> Result<Option<Vec<u8>>, Failure> {
+async fn get(state: &mut CallState, key: &str) -> Result<Option<Entry>, Failure> {
     let address = address(state, key)?;
     let record = state.unit()?.get(&address).await;
     let record = record.map_err(|fault| state.fault(fault))?;
-    Ok(record.map(|record| record.body.to_vec()))
+    let entry =
+        |record: Record| Entry { value: record.body.to_vec(), created: record.created, modified: record.modified };
+    Ok(record.map(entry))
 }
 
 fn put(state: &mut CallState, key: &str, value: Vec<u8>) -> Result<(), Failure> {

@@ -1,9 +1,10 @@
-//! The host in memory: storage with a buffer, lease book, clock, passwords, and a script of failures.
+//! The host in memory: storage with a buffer, lease book, passwords, and a script of failures and of deaths.
 
 use super::databases::Server;
+use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
-use crate::host::{Clock, Databases, Host, Leases, Level, Log, Passwords, Random, Storage};
+use crate::host::{Clock, Databases, Entry, Host, Leases, Level, Log, Passwords, Random, Storage};
 use bulkhead_wire::failure::{Failure, Kind};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -21,10 +22,13 @@ pub struct TestHost {
 #[derive(Default)]
 pub(super) struct State {
     elapsed: u64,
-    records: BTreeMap<String, Vec<u8>>,
-    leases: BTreeMap<String, Entry>,
-    timers: BTreeMap<String, StoreTime>,
-    buffer: Buffer,
+    records: BTreeMap<String, Entry<Vec<u8>>>,
+    /// How many commits wrote something; `None` for an engine that is not indexed.
+    index: Option<u64>,
+    leases: BTreeMap<String, Booked>,
+    pub(super) timers: Timers,
+    pub(super) buffer: Buffer,
+    pub(super) dead: bool,
     steps: Vec<String>,
     scripted: Vec<Scripted>,
     policies: BTreeMap<String, String>,
@@ -34,14 +38,14 @@ pub(super) struct State {
 
 /// What a call wrote and nothing has committed.
 #[derive(Default)]
-struct Buffer {
+pub(super) struct Buffer {
     records: BTreeMap<String, Option<Vec<u8>>>,
-    timers: BTreeMap<String, Option<StoreTime>>,
-    leases: BTreeMap<String, Entry>,
+    pub(super) timers: BTreeMap<String, Option<Timer>>,
+    leases: BTreeMap<String, Booked>,
 }
 
 #[derive(Clone)]
-struct Entry {
+struct Booked {
     lease: Lease,
     lane: String,
     confirmed: bool,
@@ -49,8 +53,14 @@ struct Entry {
 
 struct Scripted {
     step: String,
-    failure: Failure,
-    after: bool,
+    then: Then,
+}
+
+/// What a script makes of a step.
+enum Then {
+    Refuse(Failure),
+    LoseReply(Failure),
+    Die,
 }
 
 impl TestHost {
@@ -61,12 +71,22 @@ impl TestHost {
 
     /// Makes the next `step` (its first word, such as `checkpoint` or `get`) fail before it happens.
     pub fn refuse(&self, step: &str, failure: Failure) {
-        self.state.borrow_mut().scripted.push(Scripted { step: step.to_owned(), failure, after: false });
+        self.script(step, Then::Refuse(failure));
     }
 
     /// Lets the next `step` happen, and then fail: the answer was lost on the way.
     pub fn lose_reply(&self, step: &str, failure: Failure) {
-        self.state.borrow_mut().scripted.push(Scripted { step: step.to_owned(), failure, after: true });
+        self.script(step, Then::LoseReply(failure));
+    }
+
+    /// Lets the next `step` happen, and then the process die: nothing happens that the call does afterwards, and what
+    /// it has not committed is lost. The bed goes on as the process that is started next.
+    pub fn die_after(&self, step: &str) {
+        self.script(step, Then::Die);
+    }
+
+    fn script(&self, step: &str, then: Then) {
+        self.state.borrow_mut().scripted.push(Scripted { step: step.to_owned(), then });
     }
 
     /// Adds a password policy whose passwords begin with `prefix`.
@@ -83,19 +103,13 @@ impl TestHost {
     #[must_use]
     pub fn stored(&self, key: &str) -> Option<Value> {
         let state = self.state.borrow();
-        state.records.get(key).and_then(|bytes| serde_json::from_slice(bytes).ok())
+        state.records.get(key).and_then(|entry| serde_json::from_slice(&entry.value).ok())
     }
 
     /// Leases in the book, confirmed or waiting to be undone.
     #[must_use]
     pub fn lease_tags(&self) -> Vec<String> {
         self.state.borrow().leases.keys().cloned().collect()
-    }
-
-    /// When the timer `key` rings, if there is one.
-    #[must_use]
-    pub fn timer(&self, key: &str) -> Option<StoreTime> {
-        self.state.borrow().timers.get(key).copied()
     }
 
     pub(super) fn write_down(&self, step: String) {
@@ -110,22 +124,38 @@ impl TestHost {
         detail: Option<&str>,
         act: impl FnOnce(&mut State) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
+        self.alive()?;
         let mut state = self.state.borrow_mut();
-        let scripted = state.take_scripted(word);
-        match scripted {
-            Some(Scripted { failure, after: false, .. }) => Err(failure),
-            other => {
-                if let Some(detail) = detail {
-                    state.steps.push(format!("{word} {detail}").trim_end().to_owned());
-                }
-                let done = act(&mut state)?;
-                other.map_or(Ok(done), |lost| Err(lost.failure))
-            }
+        let then = state.take_scripted(word);
+        if let Some(Then::Refuse(failure)) = then {
+            return Err(failure);
         }
+        if let Some(detail) = detail {
+            state.steps.push(format!("{word} {detail}").trim_end().to_owned());
+        }
+        let done = act(&mut state)?;
+        match then {
+            Some(Then::LoseReply(failure)) => Err(failure),
+            Some(Then::Die) => {
+                state.dead = true;
+                Err(died())
+            }
+            _ => Ok(done),
+        }
+    }
+
+    /// A process that has died does nothing and answers nothing.
+    pub(super) fn alive(&self) -> Result<(), Failure> {
+        if self.state.borrow().dead { Err(died()) } else { Ok(()) }
     }
 
     pub(super) fn commit(&self) {
         self.state.borrow_mut().commit();
+    }
+
+    /// Numbers commits from now on.
+    pub(super) fn number_commits(&self) {
+        self.state.borrow_mut().index = Some(0);
     }
 
     pub(super) fn roll_back(&self) {
@@ -164,16 +194,10 @@ impl TestHost {
     pub(super) fn forget_lease(&self, tag: &str) {
         self.state.borrow_mut().leases.remove(tag);
     }
+}
 
-    /// Makes the removal of a timer part of the call that it starts, so that the engine may set it anew.
-    pub(super) fn take_timer(&self, key: &str) -> Result<(), Failure> {
-        let mut state = self.state.borrow_mut();
-        if !state.timers.contains_key(key) {
-            return Err(Failure::new(Kind::NotFound, format!("there is no timer {key:?}")));
-        }
-        state.buffer.timers.insert(key.to_owned(), None);
-        Ok(())
-    }
+fn died() -> Failure {
+    Failure::new(Kind::Unavailable, "the process died")
 }
 
 impl State {
@@ -181,35 +205,48 @@ impl State {
         START.saturating_add(self.elapsed)
     }
 
-    fn take_scripted(&mut self, word: &str) -> Option<Scripted> {
+    fn take_scripted(&mut self, word: &str) -> Option<Then> {
         let at = self.scripted.iter().position(|scripted| scripted.step == word)?;
-        Some(self.scripted.remove(at))
+        Some(self.scripted.remove(at).then)
     }
 
-    fn commit(&mut self) {
+    /// Commits, and gives the index of the commit, as [`Storage::checkpoint`] does.
+    fn commit(&mut self) -> u64 {
         let buffer = std::mem::take(&mut self.buffer);
+        let modified = self.next_index(&buffer);
         for (key, value) in buffer.records {
             match value {
-                Some(value) => self.records.insert(key, value),
+                Some(value) => {
+                    let created = self.records.get(&key).map_or(modified, |before| before.created);
+                    self.records.insert(key, Entry { value, created, modified })
+                }
                 None => self.records.remove(&key),
             };
         }
-        for (key, at) in buffer.timers {
-            match at {
-                Some(at) => self.timers.insert(key, at),
-                None => self.timers.remove(&key),
-            };
-        }
+        self.timers.commit(buffer.timers);
         self.leases.extend(buffer.leases);
+        modified
+    }
+
+    fn next_index(&mut self, buffer: &Buffer) -> u64 {
+        match &mut self.index {
+            Some(index) if !buffer.records.is_empty() => {
+                *index += 1;
+                *index
+            }
+            _ => 0,
+        }
     }
 
     /// Records as the call sees them: what is committed, and its own writes over it.
-    fn visible(&self) -> BTreeMap<&str, &Vec<u8>> {
-        let mut seen: BTreeMap<&str, &Vec<u8>> =
-            self.records.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    fn visible(&self) -> BTreeMap<&str, Entry<&Vec<u8>>> {
+        let mut seen: BTreeMap<&str, Entry<&Vec<u8>>> = BTreeMap::new();
+        for (key, entry) in &self.records {
+            seen.insert(key, Entry { value: &entry.value, created: entry.created, modified: entry.modified });
+        }
         for (key, value) in &self.buffer.records {
             match value {
-                Some(value) => seen.insert(key, value),
+                Some(value) => seen.insert(key, Entry { value, created: 0, modified: 0 }),
                 None => seen.remove(key.as_str()),
             };
         }
@@ -248,8 +285,16 @@ impl Host for TestHost {
 }
 
 impl Storage for TestHost {
-    fn get_bytes(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
-        self.step("get", None, |state| Ok(state.visible().get(key).map(|value| (*value).clone())))
+    fn entry_bytes(&self, key: &str) -> Result<Option<Entry<Vec<u8>>>, Failure> {
+        self.step("get", None, |state| {
+            let seen = state.visible();
+            let owned = |entry: &Entry<&Vec<u8>>| Entry {
+                value: entry.value.clone(),
+                created: entry.created,
+                modified: entry.modified,
+            };
+            Ok(seen.get(key).map(owned))
+        })
     }
 
     fn put_bytes(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
@@ -274,11 +319,8 @@ impl Storage for TestHost {
         })
     }
 
-    fn checkpoint(&self) -> Result<(), Failure> {
-        self.step("checkpoint", Some(""), |state| {
-            state.commit();
-            Ok(())
-        })
+    fn checkpoint(&self) -> Result<u64, Failure> {
+        self.step("checkpoint", Some(""), |state| Ok(state.commit()))
     }
 }
 
@@ -290,7 +332,7 @@ impl Leases for TestHost {
             }
             let now = state.now();
             let lease = Lease { tag: tag.to_owned(), internal: internal.clone(), issued: now, expires: now };
-            state.buffer.leases.insert(tag.to_owned(), Entry { lease, lane: lane.to_owned(), confirmed: false });
+            state.buffer.leases.insert(tag.to_owned(), Booked { lease, lane: lane.to_owned(), confirmed: false });
             Ok(())
         })
     }
@@ -306,26 +348,6 @@ impl Leases for TestHost {
         self.step("count", None, |state| {
             let live = state.leases.values().filter(|entry| entry.lane == lane).count();
             Ok(u32::try_from(live).unwrap_or(u32::MAX).min(10_000))
-        })
-    }
-}
-
-impl Clock for TestHost {
-    fn now(&self) -> StoreTime {
-        self.state.borrow().now()
-    }
-
-    fn schedule(&self, key: &str, at: StoreTime, lane: &str) -> Result<(), Failure> {
-        self.step("schedule", Some(&format!("{key} in {lane}")), |state| {
-            state.buffer.timers.insert(key.to_owned(), Some(at));
-            Ok(())
-        })
-    }
-
-    fn cancel(&self, key: &str) -> Result<(), Failure> {
-        self.step("cancel", Some(key), |state| {
-            state.buffer.timers.insert(key.to_owned(), None);
-            Ok(())
         })
     }
 }

@@ -1,16 +1,23 @@
-//! The probe: an engine that does on request what engines do (leases, timers, counters) and what they must
+//! The probe: an engine that does on request what engines do (leases, timers, intents, counters) and what they must
 //! not (loop, exhaust memory and stack, panic, tell secrets), so that tests can watch the host.
+
+mod rotation;
 
 use bulkhead_sdk::reservation::{Reservation, Unmade};
 use bulkhead_sdk::table::{Field, Row, read, write};
-use bulkhead_sdk::{Answer, Call, Failure, Host, Kind, Lease, Mount, Reason, Renewal, SecretsEngine};
+use bulkhead_sdk::{Answer, Call, Failure, Host, Kind, Lease, Mount, Reason, Renewal, SecretsEngine, intent};
 use serde_json::json;
+use std::time::Duration;
 
 /// The engine.
 pub struct Probe;
 
 const NAME: &[Field] = &[Field::name_of("name", "what it is about")];
-const AFTER: &[Field] = &[Field::whole("after", "milliseconds from now")];
+const AFTER: &[Field] =
+    &[Field::whole("after", "milliseconds from now"), Field::text("lane", "what it waits with").or_text("timers")];
+const CANDIDATE: &[Field] =
+    &[Field::text("candidate", "what to put in force"), Field::text("how", "ok, unmade, lost or waits")];
+const GUARD: &[Field] = &[Field::text("how", "left, cancelled, dropped, failed or many")];
 const HOW: &[Field] = &[Field::text("how", "ok, perhaps, surely or forget"), Field::seconds("ttl", "lifetime")];
 
 impl SecretsEngine for Probe {
@@ -18,11 +25,16 @@ impl SecretsEngine for Probe {
     const VERSION: &'static str = "1.0.0";
     const SCHEMA: u32 = 1;
     const ABOUT: &'static str = "Does on request what engines do, and what they must not.";
+    const INDEXED: bool = true;
     const TABLE: &'static [Row] = &[
         read("note/{name}", note).about("What was noted.").fields(&[NAME]),
         write("timer/{name}", timer).about("Asks to be woken.").fields(&[NAME, AFTER]),
+        write("rotate/{name}", rotation::rotate).about("Changes something.").fields(&[NAME, CANDIDATE]),
+        write("recover/{name}", rotation::recover_now).about("Finishes a change of another call.").fields(&[NAME]),
+        write("guard/{name}", guard).about("Guards a key and ends in one way or another.").fields(&[NAME, GUARD]),
         write("count/{name}", count).about("Adds one.").fields(&[NAME]),
         write("lease/{name}", lease).about("A lease, made in one way or another.").fields(&[NAME, HOW]).leases(),
+        write("place/{name}", place).about("Keeps a record, and tells its place in history.").fields(&[NAME]),
         read("loop", endless).about("Never ends.").deadline(1),
         read("memory", memory).about("Takes all memory.").deadline(20),
         read("stack", stack).about("Takes all stack."),
@@ -33,7 +45,13 @@ impl SecretsEngine for Probe {
         read("unmarked", unmarked).about("Answers a lease on a route that is not marked for one."),
     ];
 
-    fn renew(_host: &dyn Host, _lease: &Lease, increment: u64, _mount: &Mount) -> Result<Renewal, Failure> {
+    /// A name that begins with `slow` notes that it began, and waits for `note/go-<name>`.
+    fn renew(host: &dyn Host, lease: &Lease, increment: u64, _mount: &Mount) -> Result<Renewal, Failure> {
+        if lease.tag.starts_with("slow") {
+            host.storage().put(&format!("note/renewing-{}", lease.tag), &true)?;
+            host.storage().checkpoint()?;
+            rotation::wait(host, &lease.tag)?;
+        }
         Ok(Renewal { ttl: increment, max_ttl: 3_600 })
     }
 
@@ -50,12 +68,30 @@ impl SecretsEngine for Probe {
         host.storage().put(&format!("note/{}", lease.tag), &format!("{reason:?}"))
     }
 
-    /// Notes the attempt. A name that begins with `twice` fails at first.
+    /// Notes the attempt. A name that begins with `twice`, `refused` or `away` fails at first, one that begins with
+    /// `hang` never ends, one that begins with `again` guards itself.
     fn wake(host: &dyn Host, key: &str, attempt: u32) -> Result<(), Failure> {
+        if let Some(name) = intent::key_of(key) {
+            return rotation::wake(host, name, attempt);
+        }
         if key.starts_with("twice") && attempt < 2 {
             return Err(Failure { retry_after: Some(20), ..Failure::new(Kind::Unreachable, "not yet") });
         }
-        host.storage().put(&format!("note/{key}"), &attempt)
+        if attempt < 2 && key.starts_with("refused") {
+            return Err(Failure::invalid("it was refused"));
+        }
+        if attempt < 2 && key.starts_with("away") {
+            return Err(Failure::new(Kind::Unreachable, "it is away"));
+        }
+        host.storage().put(&format!("note/{key}"), &attempt)?;
+        if key.starts_with("hang") {
+            host.storage().checkpoint()?;
+            std::thread::sleep(Duration::from_secs(600));
+        }
+        if attempt < 2 && key.starts_with("again") {
+            host.clock().guard(key, "timers")?;
+        }
+        Ok(())
     }
 }
 
@@ -67,7 +103,24 @@ fn note(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 fn timer(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let after = call.text("after").parse().unwrap_or_default();
-    host.clock().schedule(call.text("name"), host.clock().now().saturating_add(after), "timers")?;
+    host.clock().schedule(call.text("name"), host.clock().now().saturating_add(after), call.text("lane"))?;
+    Ok(Answer::nothing())
+}
+
+fn guard(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let (name, how) = (call.text("name"), call.text("how"));
+    host.clock().guard(name, "guards")?;
+    match how {
+        "dropped" => return Err(Failure::invalid("before anything was stored")),
+        "many" => (1..65).try_for_each(|number| host.clock().guard(&format!("{name}-{number}"), "guards"))?,
+        _ => {}
+    }
+    host.storage().checkpoint()?;
+    match how {
+        "cancelled" => host.clock().cancel(name)?,
+        "failed" => return Err(Failure::invalid("after it was stored")),
+        _ => {}
+    }
     Ok(Answer::nothing())
 }
 
@@ -76,6 +129,19 @@ fn count(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let before: u64 = host.storage().get(&key)?.unwrap_or_default();
     host.storage().put(&key, &(before + 1))?;
     Ok(Answer::nothing())
+}
+
+fn place(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let key = format!("place/{}", call.text("name"));
+    let before = host.storage().entry::<u64>(&key)?;
+    host.storage().put(&key, &1)?;
+    let index = host.storage().checkpoint()?;
+    let after = host.storage().entry::<u64>(&key)?.ok_or_else(Failure::absent)?;
+    Answer::data(&json!({
+        "before": before.map(|entry| [entry.created, entry.modified]),
+        "index": index,
+        "after": [after.created, after.modified],
+    }))
 }
 
 fn lease(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {

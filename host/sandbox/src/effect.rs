@@ -1,0 +1,41 @@
+//! Effects: the one place through which everything passes that may change something outside.
+//!
+//! The faults this file stops: a change that begins with no time left, and so outlives its call and the undo that
+//! follows it; and a change that is cut half-way because its client went away.
+
+use crate::call::{Effect, Scope};
+use crate::limits;
+use bulkhead_store::failpoint;
+use std::future::Future;
+
+/// Why nobody knows, or nothing happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unheard {
+    /// It was not begun: the call has less time left than a change may take.
+    NoTime,
+    /// It was not begun, because a fault was injected.
+    NotBegun,
+    /// It was begun and may have happened; its answer did not come.
+    NoAnswer,
+    /// It was begun and may have happened; it took longer than a change may take.
+    TimedOut,
+}
+
+/// Runs `change` in a task of its own, with a time of its own, and marks the root call: it is not run again by itself.
+pub(crate) async fn run<T: Send + 'static>(
+    scope: &Scope,
+    change: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Unheard> {
+    if scope.left() < limits::EFFECT_TIME + limits::EFFECT_MARGIN {
+        return Err(Unheard::NoTime);
+    }
+    failpoint::reach("effect.begins").map_err(|_| Unheard::NotBegun)?;
+    scope.root.mark(Effect::Effect);
+    let ended = tokio::spawn(tokio::time::timeout(limits::EFFECT_TIME, change)).await;
+    failpoint::reach("effect.ended").map_err(|_| Unheard::NoAnswer)?;
+    match ended {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(_)) => Err(Unheard::TimedOut),
+        Err(_) => Err(Unheard::NoAnswer),
+    }
+}

@@ -1,0 +1,390 @@
+//! The intent on the test bed: an engine that changes a password, and one whose provider makes keys, killed everywhere.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+
+use super::{Candidates, Ended, Found, Intent, Proven, key_of};
+use crate::database_plugin::{Credential, NewUser};
+use crate::host::{Connection, Databases};
+use crate::table::{Row, write};
+use crate::testbed::TestBed;
+use crate::{Answer, Call, Failure, Host, Kind, SecretsEngine};
+use serde_json::{Map, json};
+
+const STEPS: [&str; 5] = ["guard", "checkpoint", "change-credential", "check-credential", "cancel"];
+
+struct Rotation;
+
+impl SecretsEngine for Rotation {
+    const NAME: &'static str = "rotation";
+    const VERSION: &'static str = "1.0.0";
+    const SCHEMA: u32 = 1;
+    const ABOUT: &'static str = "Changes the password of one user.";
+    const TABLE: &'static [Row] = &[
+        write("rotate", rotate).about("Changes it."),
+        write("overtaken", overtaken).about("Changes it while another call finishes the same change."),
+        write("removed", removed).about("Deletes the role while its change is not finished."),
+    ];
+
+    fn wake(host: &dyn Host, key: &str, _attempt: u32) -> Result<(), Failure> {
+        assert_eq!(key_of(key), Some("app"));
+        recover(host)
+    }
+}
+
+fn rotate(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    host.storage().put("before", &1)?;
+    let intent = Intent::begin(host, "app", "orders", host.passwords().generate("")?)?;
+    store(host, change(host, intent)?)?;
+    Ok(Answer::nothing())
+}
+
+fn overtaken(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let intent = Intent::begin(host, "app", "orders", host.passwords().generate("")?)?;
+    let proven = change(host, intent)?;
+    recover(host)?;
+    host.storage().checkpoint()?;
+    store(host, proven)?;
+    Ok(Answer::nothing())
+}
+
+fn removed(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let intent = Intent::<String>::recover(host, "app")?.ok_or_else(Failure::absent)?;
+    intent.give_up(host, Ended::Unwanted)?;
+    Ok(Answer::nothing())
+}
+
+fn recover(host: &dyn Host) -> Result<(), Failure> {
+    let Some(intent) = Intent::recover(host, "app")? else { return Ok(()) };
+    let intent = match intent.look(|candidate: &String| works(host, candidate))? {
+        Found::InForce(proven) => return store(host, proven),
+        Found::Nowhere(intent) => intent,
+    };
+    let intent = match host.storage().get::<String>("password")? {
+        Some(old) if works(host, &old)? => {
+            intent.restart(host, host.passwords().generate("")?, Candidates::Disproven)?
+        }
+        _ => intent,
+    };
+    store(host, change(host, intent)?)
+}
+
+fn change(host: &dyn Host, intent: Intent<String>) -> Result<Proven<String>, Failure> {
+    intent.make(
+        |new| host.databases().change_credential(&orders(), "app", &Credential::Password(new.clone()), None, &[]),
+        |new, ()| if works(host, new)? { Ok(()) } else { Err(Failure::invalid("the new password does not work")) },
+    )
+}
+
+fn store(host: &dyn Host, proven: Proven<String>) -> Result<(), Failure> {
+    proven.confirm(host, |password, ()| host.storage().put("password", password))
+}
+
+fn works(host: &dyn Host, password: &str) -> Result<bool, Failure> {
+    let held = Credential::Password(password.to_owned());
+    Ok(host.databases().check_credential(&orders(), "app", &held)?.unwrap_or(false))
+}
+
+fn orders() -> Connection {
+    Connection {
+        plugin: "test".to_owned(),
+        version: String::new(),
+        name: "orders".to_owned(),
+        generation: 1,
+        settings: Map::new(),
+    }
+}
+
+/// A bed whose database has the user, with a password that the engine knows.
+fn bed() -> TestBed<Rotation> {
+    let bed = TestBed::<Rotation>::new().unwrap();
+    let app = NewUser { username: "app".to_owned(), credential: Credential::Password("first".to_owned()), expires: 0 };
+    bed.host.create_user(&orders(), &app, &[], &[]).unwrap();
+    bed.host.steps();
+    let host: &dyn Host = &bed.host;
+    host.storage().put("password", &"first").unwrap();
+    host.storage().checkpoint().unwrap();
+    bed.host.steps();
+    bed
+}
+
+fn rotated(bed: &TestBed<Rotation>) -> Result<(), Failure> {
+    bed.write("rotate", &json!({})).map(drop)
+}
+
+/// The password that the engine would answer, and whether it is the one in force.
+fn stored(bed: &TestBed<Rotation>) -> (String, bool) {
+    let stored = bed.host.stored("password").unwrap().as_str().unwrap().to_owned();
+    let in_force = bed.host.user("orders", "app").unwrap().credential;
+    let works = in_force == Credential::Password(stored.clone());
+    (stored, works)
+}
+
+fn is_open(bed: &TestBed<Rotation>) -> bool {
+    let record = bed.host.stored("intent/app").is_some();
+    assert_eq!(record, bed.host.timer("intent/app").is_some(), "an intent and its guard come and go together");
+    record
+}
+
+#[test]
+fn a_confirmed_intent_leaves_the_new_state_and_neither_record_nor_guard() {
+    let bed = bed();
+    rotated(&bed).unwrap();
+    assert_eq!(
+        bed.host.steps(),
+        [
+            "guard intent/app in orders",
+            "checkpoint",
+            "change-credential orders app",
+            "check-credential orders app",
+            "cancel intent/app",
+        ]
+    );
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+    assert!(!is_open(&bed));
+    assert_eq!(bed.run_guards().unwrap(), 0);
+}
+
+#[test]
+fn the_effect_does_not_happen_when_the_intent_cannot_be_written_down() {
+    for step in ["put", "guard", "checkpoint"] {
+        let bed = bed();
+        bed.host.refuse(step, Failure::new(Kind::Conflict, "somebody was faster"));
+        assert_eq!(rotated(&bed).unwrap_err().kind, Kind::Conflict, "{step}");
+        assert_eq!(stored(&bed), ("first".to_owned(), true));
+        assert!(!is_open(&bed), "{step}");
+        assert_eq!(bed.host.stored("before"), None);
+    }
+}
+
+#[test]
+fn wherever_the_process_dies_the_stored_password_is_the_one_in_force_after_recovery() {
+    for step in STEPS {
+        let bed = bed();
+        bed.host.die_after(step);
+        assert_eq!(rotated(&bed).unwrap_err().message, "the process died", "{step}");
+        assert_eq!(is_open(&bed), step != "guard", "{step}");
+        let left = bed.run_guards().unwrap();
+        assert_eq!(left, usize::from(step != "guard"), "{step}");
+        assert!(stored(&bed).1, "{step}: {}", stored(&bed).0);
+        assert!(!is_open(&bed), "{step}");
+    }
+}
+
+#[test]
+fn wherever_recovery_dies_too_the_next_one_goes_on() {
+    for first in ["checkpoint", "change-credential", "check-credential"] {
+        for second in STEPS {
+            let bed = bed();
+            bed.host.die_after(first);
+            rotated(&bed).unwrap_err();
+            bed.host.die_after(second);
+            // A recovery that finds its candidate in force changes nothing, and cannot die of it.
+            if bed.run_guards().is_err() {
+                assert!(is_open(&bed), "{first}, then {second}");
+                bed.run_guards().unwrap_or_else(|again| panic!("{first}, then {second}: {again}"));
+            }
+            bed.run_guards().unwrap();
+            assert!(stored(&bed).1, "{first}, then {second}");
+            assert!(!is_open(&bed), "{first}, then {second}");
+        }
+    }
+}
+
+#[test]
+fn a_change_whose_reply_was_lost_is_rolled_forward_and_not_made_again() {
+    let bed = bed();
+    bed.host.lose_reply("change-credential", Failure::new(Kind::TimedOut, "no reply"));
+    assert_eq!(rotated(&bed).unwrap_err().kind, Kind::TimedOut);
+    assert_eq!(stored(&bed), ("first".to_owned(), false));
+    bed.host.steps();
+    bed.run_guards().unwrap();
+    assert!(!bed.host.steps().iter().any(|step| step.starts_with("change-credential")));
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+}
+
+#[test]
+fn a_candidate_that_the_target_refuses_gives_way_to_another_while_the_old_state_holds() {
+    let bed = bed();
+    for _ in 0..2 {
+        bed.host.refuse("change-credential", Failure::invalid("too short"));
+    }
+    rotated(&bed).unwrap_err();
+    assert_eq!(bed.run_guards().unwrap_err().message, "too short");
+    assert!(is_open(&bed), "a recovery that fails leaves the intent");
+    bed.run_guards().unwrap();
+    let (password, is_in_force) = stored(&bed);
+    assert!(is_in_force);
+    assert!(!["first", "Generated-Password-1"].contains(&password.as_str()), "{password}");
+}
+
+#[test]
+fn a_second_change_is_refused_until_the_first_is_finished() {
+    let bed = bed();
+    bed.host.refuse("change-credential", Failure::new(Kind::Unreachable, "away"));
+    rotated(&bed).unwrap_err();
+    let refused = rotated(&bed).unwrap_err();
+    assert_eq!(refused.kind, Kind::Unavailable);
+    assert!(refused.message.contains("\"app\""), "{refused}");
+    bed.run_guards().unwrap();
+    rotated(&bed).unwrap();
+    assert!(stored(&bed).1);
+}
+
+#[test]
+fn a_confirm_after_another_call_finished_the_change_stores_nothing() {
+    let bed = bed();
+    let refused = bed.write("overtaken", &json!({})).err().unwrap();
+    assert_eq!(refused.kind, Kind::Unavailable);
+    assert!(!refused.message.contains("Password"), "{refused}");
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true), "what the other call stored");
+    assert!(!is_open(&bed));
+}
+
+#[test]
+fn a_confirm_after_another_call_only_took_the_change_up_is_refused_too() {
+    let bed = bed();
+    let host: &dyn Host = &bed.host;
+    let proven = change(host, Intent::begin(host, "app", "orders", "second".to_owned()).unwrap()).unwrap();
+    let other = Intent::<String>::recover(host, "app").unwrap().unwrap();
+    assert_eq!(store(host, proven).unwrap_err().kind, Kind::Unavailable);
+    assert!(matches!(other.look(|_| Ok(true)), Ok(Found::InForce(_))));
+}
+
+#[test]
+fn an_intent_that_is_not_wanted_any_more_is_given_up_and_said_so() {
+    let bed = bed();
+    bed.host.die_after("checkpoint");
+    rotated(&bed).unwrap_err();
+    bed.host.steps();
+    bed.write("removed", &json!({})).unwrap();
+    assert!(!is_open(&bed));
+    assert_eq!(bed.host.steps().last().unwrap(), "log intent-given-up intent=app cause=unwanted");
+    assert_eq!(bed.write("removed", &json!({})).err().unwrap().kind, Kind::NotFound);
+}
+
+#[test]
+fn no_candidate_is_forgotten_before_another_is_proven() {
+    let bed = bed();
+    let host: &dyn Host = &bed.host;
+    let mut intent = Intent::begin(host, "app", "orders", 0_u32).unwrap();
+    for candidate in 1..32 {
+        intent = intent.restart(host, candidate, Candidates::Kept).unwrap();
+    }
+    let kept: Vec<u32> = intent.candidates().copied().collect();
+    assert_eq!(kept, (0..32).rev().collect::<Vec<_>>());
+    let refused = intent.restart(host, 32, Candidates::Kept).err().unwrap();
+    assert!(refused.message.contains("32 candidates"), "{refused}");
+
+    let intent = Intent::<u32>::recover(host, "app").unwrap().unwrap();
+    assert_eq!(intent.candidates().count(), 32, "the refused one changed nothing");
+    let Found::Nowhere(intent) = intent.look(|_| Ok(false)).unwrap() else { panic!("nothing was in force") };
+    assert!(intent.look(|_| Err(Failure::new(Kind::Unreachable, "cannot tell"))).is_err());
+    let intent = Intent::<u32>::recover(host, "app").unwrap().unwrap();
+    let Found::InForce(proven) = intent.look(|candidate| Ok(*candidate == 7)).unwrap() else { panic!("7 is in force") };
+    proven.confirm(host, |candidate, ()| host.storage().put("number", candidate)).unwrap();
+    host.storage().checkpoint().unwrap();
+    assert_eq!(bed.host.stored("number"), Some(json!(7)));
+    assert!(!is_open(&bed));
+}
+
+#[test]
+fn the_old_state_proven_leaves_only_the_new_candidate() {
+    let bed = bed();
+    let host: &dyn Host = &bed.host;
+    let intent = Intent::begin(host, "app", "orders", 1_u32).unwrap();
+    let intent = intent.restart(host, 2, Candidates::Kept).unwrap().restart(host, 3, Candidates::Disproven).unwrap();
+    assert_eq!(intent.candidates().copied().collect::<Vec<_>>(), [3]);
+}
+
+#[test]
+fn an_intent_of_another_shape_is_kept_and_not_shown() {
+    let bed = bed();
+    bed.host.die_after("checkpoint");
+    rotated(&bed).unwrap_err();
+    let fault = Intent::<Vec<u64>>::recover(&bed.host, "app").err().unwrap();
+    assert_eq!(fault.kind, Kind::Internal);
+    assert!(!fault.message.contains("Generated"), "{fault}");
+    assert!(is_open(&bed));
+}
+
+#[test]
+fn an_engines_own_timer_is_no_intent() {
+    assert_eq!(key_of("intent/roles/a"), Some("roles/a"));
+    assert_eq!(key_of("rotate/intent/a"), None);
+    assert_eq!(key_of("intent"), None);
+}
+
+/// An engine whose provider makes the secret: the candidate is the names of the keys that were there before.
+struct Keys;
+
+impl SecretsEngine for Keys {
+    const NAME: &'static str = "keys";
+    const VERSION: &'static str = "1.0.0";
+    const SCHEMA: u32 = 1;
+    const ABOUT: &'static str = "Asks a provider for a new key.";
+    const TABLE: &'static [Row] = &[write("renew", renew).about("Replaces the key.")];
+
+    fn wake(host: &dyn Host, _key: &str, _attempt: u32) -> Result<(), Failure> {
+        let Some(intent) = Intent::<Vec<String>>::recover(host, "key")? else { return Ok(()) };
+        let before: Vec<String> = intent.candidates().next().cloned().unwrap_or_default();
+        for new in ours(host)?.into_iter().filter(|key| !before.contains(key)) {
+            host.databases().delete_user(&orders(), &new, &[])?;
+        }
+        replace(host, intent)
+    }
+}
+
+fn renew(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let intent = Intent::begin(host, "key", "orders", ours(host)?)?;
+    replace(host, intent)?;
+    Ok(Answer::nothing())
+}
+
+fn replace(host: &dyn Host, intent: Intent<Vec<String>>) -> Result<(), Failure> {
+    let made = intent.make(|_| provider_makes_a_key(host), |_, _| Ok(()))?;
+    made.confirm(host, |_, (name, secret)| {
+        host.storage().put("name", &name)?;
+        host.storage().put("secret", &secret)
+    })
+}
+
+/// The provider chooses name and secret, and shows the secret once.
+fn provider_makes_a_key(host: &dyn Host) -> Result<(String, String), Failure> {
+    let username = host.databases().plan_username(&orders(), "key", "of-ours")?;
+    let secret = format!("secret of {username}");
+    let user = NewUser { username: username.clone(), credential: Credential::Password(secret.clone()), expires: 0 };
+    host.databases().create_user(&orders(), &user, &[], &[])?;
+    Ok((username, secret))
+}
+
+/// The provider's list of our keys.
+fn ours(host: &dyn Host) -> Result<Vec<String>, Failure> {
+    let mut found = Vec::new();
+    for number in 1..9 {
+        let name = format!("v-key-of-ours-{number}");
+        let secret = Credential::Password(format!("secret of {name}"));
+        if host.databases().check_credential(&orders(), &name, &secret)? == Some(true) {
+            found.push(name);
+        }
+    }
+    Ok(found)
+}
+
+#[test]
+fn recovery_deletes_the_key_whose_secret_nobody_saw_and_makes_another() {
+    let bed = TestBed::<Keys>::new().unwrap();
+    bed.write("renew", &json!({})).unwrap();
+    bed.host.die_after("create-user");
+    bed.write("renew", &json!({})).err().unwrap();
+    assert_eq!(bed.host.stored("name"), Some(json!("v-key-of-ours-1")));
+    assert_eq!(bed.host.user_count(), 2, "a key that nobody knows");
+    bed.run_guards().unwrap();
+    assert_eq!(bed.host.stored("name"), Some(json!("v-key-of-ours-3")));
+    assert_eq!(bed.host.stored("secret"), Some(json!("secret of v-key-of-ours-3")));
+    assert_eq!(bed.host.user_count(), 2, "the one before, and the one that is stored");
+}

@@ -1,0 +1,87 @@
+//! A change that is written down as an intent: of something outside, for which a checkpointed note stands in.
+//!
+//! `note/outside-<name>` is what is in force, `note/<name>` what the engine knows of it.
+
+use bulkhead_sdk::intent::{Candidates, Found, Intent, Proven};
+use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use std::time::Duration;
+
+/// Changes it to the candidate. `unmade` fails before the change, `lost` after it; `waits` makes it and then waits for
+/// `note/go-<name>`.
+pub(crate) fn rotate(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let (name, how) = (call.text("name"), call.text("how"));
+    let intent = Intent::begin(host, name, "rotations", call.text("candidate").to_owned())?;
+    let proven =
+        intent.make(|candidate| effect(host, name, how, candidate), |candidate, ()| verify(host, name, candidate))?;
+    store(host, name, proven)?;
+    Ok(Answer::nothing())
+}
+
+/// Recovery by a request instead of a guard.
+pub(crate) fn recover_now(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    recover(host, call.text("name"))?;
+    Ok(Answer::nothing())
+}
+
+/// Notes the attempt as `note/recovered-<name>`. A name that begins with `late` cannot be recovered at first.
+pub(crate) fn wake(host: &dyn Host, name: &str, attempt: u32) -> Result<(), Failure> {
+    if name.starts_with("late") && attempt < 3 {
+        // The second one fails after it has taken the intent up, and so has set the guard on its own key anew.
+        if attempt == 2 {
+            Intent::<String>::recover(host, name)?;
+        }
+        return Err(Failure { retry_after: Some(20), ..Failure::new(Kind::Unreachable, "not yet") });
+    }
+    recover(host, name)?;
+    host.storage().put(&format!("note/recovered-{name}"), &attempt)
+}
+
+fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
+    let Some(intent) = Intent::recover(host, name)? else { return Ok(()) };
+    let intent = match intent.look(|candidate: &String| Ok(outside(host, name)?.as_ref() == Some(candidate)))? {
+        Found::InForce(proven) => return store(host, name, proven),
+        Found::Nowhere(intent) => intent,
+    };
+    let fresh = format!("{} again", intent.candidates().next().map_or("", String::as_str));
+    let intent = intent.restart(host, fresh, Candidates::Disproven)?;
+    let proven =
+        intent.make(|candidate| effect(host, name, "ok", candidate), |candidate, ()| verify(host, name, candidate))?;
+    store(host, name, proven)
+}
+
+fn effect(host: &dyn Host, name: &str, how: &str, candidate: &str) -> Result<(), Failure> {
+    if how == "unmade" {
+        return Err(Failure::new(Kind::Unreachable, "nobody answers"));
+    }
+    host.storage().put(&format!("note/outside-{name}"), &candidate)?;
+    host.storage().checkpoint()?;
+    match how {
+        "lost" => Err(Failure::new(Kind::TimedOut, "the answer was lost")),
+        "waits" => wait(host, name),
+        _ => Ok(()),
+    }
+}
+
+/// Each look is a segment of its own, so that it sees what came in between.
+pub(crate) fn wait(host: &dyn Host, name: &str) -> Result<(), Failure> {
+    while host.storage().get::<u64>(&format!("note/go-{name}"))?.is_none() {
+        host.storage().checkpoint()?;
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+fn verify(host: &dyn Host, name: &str, candidate: &str) -> Result<(), Failure> {
+    match outside(host, name)? {
+        Some(in_force) if in_force == candidate => Ok(()),
+        _ => Err(Failure::invalid("something else is in force")),
+    }
+}
+
+fn outside(host: &dyn Host, name: &str) -> Result<Option<String>, Failure> {
+    host.storage().get(&format!("note/outside-{name}"))
+}
+
+fn store(host: &dyn Host, name: &str, proven: Proven<String>) -> Result<(), Failure> {
+    proven.confirm(host, |candidate, ()| host.storage().put(&format!("note/{name}"), candidate))
+}
