@@ -3,19 +3,26 @@
 mod rows;
 mod sys_capabilities;
 mod sys_health;
+mod sys_init;
+mod sys_leader;
 mod sys_leases;
 mod sys_mounts;
 mod sys_policies;
+mod sys_rotate;
+mod sys_seal_status;
+mod sys_unseal;
 mod token;
 
 use crate::core::Core;
 use crate::mounts::MountRecord;
-use crate::pipeline::unsupported;
+use crate::pipeline::{self, unsupported};
+use crate::service::{Service, sealed};
 use crate::tokens::Caller;
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::envelope::Auth;
 use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::fields;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
 use bulkhead_wire::route::{Match, Table};
@@ -25,8 +32,11 @@ use std::sync::Arc;
 /// An endpoint of the host. Several rows may lead to one: old spellings, ids in path or body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handler {
-    Health,
-    SealStatus,
+    Open(OpenHandler),
+    Seal,
+    StepDown,
+    Rotate,
+    KeyStatus,
     MountList,
     MountRead,
     MountEnable,
@@ -45,6 +55,18 @@ pub(crate) enum Handler {
     TokenRenewSelf,
     TokenRevoke,
     TokenRevokeSelf,
+}
+
+/// An endpoint that asks for no token and answers while sealed too, so that it knows the service and not what is in
+/// the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenHandler {
+    Health,
+    Leader,
+    SealStatus,
+    InitStatus,
+    Init,
+    Unseal,
 }
 
 /// A row of the host's table, by its index.
@@ -81,6 +103,15 @@ impl HostTable {
         }
     }
 
+    /// The endpoint for a request that needs no token and no open store.
+    pub(crate) fn open(&self, verb: Verb, path: &str) -> Option<OpenEndpoint<'_>> {
+        let Match::Row { index, .. } = self.table.find(verb, path) else { return None };
+        match (self.handlers.get(index), self.table.routes().get(index)) {
+            (Some(Handler::Open(handler)), Some(route)) => Some(OpenEndpoint { handler: *handler, route }),
+            _ => None,
+        }
+    }
+
     pub(crate) fn route(&self, endpoint: Endpoint) -> Option<&Route> {
         self.table.routes().get(endpoint.0)
     }
@@ -88,6 +119,13 @@ impl HostTable {
     fn handler(&self, endpoint: Endpoint) -> Result<Handler, Failure> {
         self.handlers.get(endpoint.0).copied().ok_or_else(|| Failure::internal("an endpoint has no handler"))
     }
+}
+
+/// An [`OpenHandler`] with its row.
+#[derive(Clone, Copy)]
+pub(crate) struct OpenEndpoint<'a> {
+    handler: OpenHandler,
+    route: &'a Route,
 }
 
 /// A permitted request to the host.
@@ -121,8 +159,6 @@ impl HostCall<'_> {
 pub(crate) enum Body {
     /// 204.
     Nothing,
-    /// Without an envelope.
-    Bare(u16, Value),
     /// `data` of the envelope.
     Data(Map<String, Value>),
     /// `data`, and its members at the top level too.
@@ -137,6 +173,7 @@ pub(crate) enum Body {
 pub(crate) enum Then {
     Nothing,
     PoliciesChanged,
+    Seal,
     Serve(Box<MountRecord>),
 }
 
@@ -153,6 +190,12 @@ impl From<Body> for Reply {
     }
 }
 
+/// May the endpoint change something outside of the unit of work?
+pub(crate) fn reaches_outside(core: &Core, endpoint: Endpoint) -> bool {
+    let handler = core.process.table.handler(endpoint);
+    matches!(handler, Ok(Handler::LeaseRenew | Handler::LeaseRevoke | Handler::Rotate))
+}
+
 /// Serves a permitted request.
 pub(crate) async fn serve(
     core: &Arc<Core>,
@@ -160,9 +203,12 @@ pub(crate) async fn serve(
     unit: &mut Unit,
     call: &HostCall<'_>,
 ) -> Result<Reply, Failure> {
-    match core.table.handler(endpoint)? {
-        Handler::Health => Ok(sys_health::health(core).into()),
-        Handler::SealStatus => Ok(sys_health::seal_status(core).into()),
+    match core.process.table.handler(endpoint)? {
+        Handler::Open(_) => Err(Failure::internal("an open endpoint was asked behind the seal")),
+        Handler::Seal => Ok(sys_unseal::seal()),
+        Handler::StepDown => Ok(sys_leader::step_down()),
+        Handler::Rotate => sys_rotate::rotate(core).await,
+        Handler::KeyStatus => Ok(sys_rotate::key_status(core)),
         Handler::MountList => Ok(sys_mounts::list(core).into()),
         Handler::MountRead => sys_mounts::read(core, call),
         Handler::MountEnable => sys_mounts::enable(core, unit, call).await,
@@ -186,19 +232,38 @@ pub(crate) async fn serve(
 
 /// Serves an endpoint that asks for no token.
 pub(crate) async fn serve_open(
-    core: &Arc<Core>,
-    endpoint: Option<Endpoint>,
+    service: &Arc<Service>,
+    endpoint: OpenEndpoint<'_>,
     request: &Request,
 ) -> Result<Response, Failure> {
-    let body = match endpoint.map(|endpoint| core.table.handler(endpoint)).transpose()? {
-        Some(Handler::Health) => sys_health::health(core),
-        Some(Handler::SealStatus) => sys_health::seal_status(core),
-        _ => return Err(Failure::denied(format!("{} needs a token", quoted(&request.path)))),
+    let OpenEndpoint { handler, route } = endpoint;
+    pipeline::within_limit(route, request.body_bytes)?;
+    let mut values = fields::fold(route, &request.fields, &[])?.values;
+    fields::complete(route, &mut values, true)?;
+    let answered = match handler {
+        OpenHandler::Health => sys_health::health(service, &values).await,
+        OpenHandler::Leader => sys_leader::leader(service),
+        OpenHandler::SealStatus => sys_seal_status::read(service).await,
+        OpenHandler::InitStatus => sys_init::status(service).await,
+        OpenHandler::Init => sys_init::initialise(service, &values).await,
+        OpenHandler::Unseal => sys_unseal::unseal(service, &values).await,
     };
-    match body {
-        Body::Bare(status, value) => Ok(Response::bare(status, value)),
-        _ => Err(Failure::internal("an open endpoint answered with an envelope")),
+    answered.map_err(|failure| for_strangers(service, failure))
+}
+
+/// A failure of ours as somebody without a token may read it: paths, addresses and codes are for the log.
+fn for_strangers(service: &Service, failure: Failure) -> Failure {
+    let is_ours = matches!(failure.kind, Kind::Internal | Kind::Unavailable) && service.core().is_none();
+    if !is_ours || failure == sealed() {
+        return failure;
     }
+    service.process().settings.log.line("error", "seal-failed", &[("cause", failure.message)]);
+    Failure::new(failure.kind, "the data cannot be used at present; the server's log says why")
+}
+
+/// A text field of an open endpoint; empty when it was not sent.
+fn text<'a>(values: &'a Map<String, Value>, name: &str) -> &'a str {
+    values.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Lets the committed change take effect in this process.
@@ -207,6 +272,10 @@ pub(crate) fn after_commit(core: &Core, then: Then) -> Result<(), Failure> {
         Then::Nothing => Ok(()),
         Then::PoliciesChanged => {
             core.policies.changed();
+            Ok(())
+        }
+        Then::Seal => {
+            core.ask_to_seal();
             Ok(())
         }
         Then::Serve(record) => core.mounts.serve(*record, &core.catalog),

@@ -4,7 +4,7 @@
 //! read it and run no plugin code.
 
 use bulkhead_sandbox::{Artefact, DatabasePlugin, Engine, Sandbox};
-use bulkhead_store::{Address, Index, Space, Store};
+use bulkhead_store::{Address, Index, Space, Store, StoreFault};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::route::Table;
 use serde::de::DeserializeOwned;
@@ -114,19 +114,25 @@ fn address(digest: &str) -> Address {
     Address::new(Space::Core, format!("description/{digest}"))
 }
 
-/// The stored description, where this digest was described before and the document is of that kind.
+/// The stored description, where this digest was described before and the document is of that kind. One that does not
+/// open is as good as none: the component is asked again.
 async fn known<T: DeserializeOwned>(store: &Arc<Store>, digest: &str) -> Result<Option<T>, Failure> {
-    let record = store.begin().get(&address(digest)).await?;
+    let record = match store.begin().get(&address(digest)).await {
+        Err(StoreFault::Damaged(_)) => None,
+        found => found?,
+    };
     Ok(record.and_then(|record| serde_json::from_slice(&record.body).ok()))
 }
 
 async fn remember<T: serde::Serialize>(store: &Arc<Store>, digest: &str, description: &T) -> Result<(), Failure> {
     let mut unit = store.begin();
-    let stored = unit.get(&address(digest)).await?;
-    if stored.is_some() {
-        return Ok(());
+    match unit.get(&address(digest)).await {
+        Ok(Some(_)) => return Ok(()),
+        Ok(None) | Err(StoreFault::Damaged(_)) => {}
+        Err(fault) => return Err(fault.into()),
     }
     let body = serde_json::to_vec(description).map_err(|error| Failure::internal(error.to_string()))?;
     unit.put(address(digest), body, Index::default());
-    Ok(unit.commit().await?)
+    unit.commit().await?;
+    Ok(())
 }

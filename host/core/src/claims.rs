@@ -2,9 +2,11 @@
 //!
 //! The attack this file stops: a lease that expires while it is being renewed, so that its user is
 //! dropped and the caller holds a lease of nothing. Whoever renews, revokes or expires holds the claim.
-//! On an embedded store one process owns the data, so claims live in memory and die with it.
+//! On an embedded store one process owns the data, so claims live in memory and die with it: there is no
+//! other process that could wait for one to expire. Where several nodes share a store, a claim is a row that
+//! expires; what holds there too is the fence ([`Claim::fence`]), so that work is written for both.
 
-use bulkhead_store::{Address, Space};
+use bulkhead_store::{Address, Record, Space, StoreFault, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -29,6 +31,17 @@ impl Held {
         let counted = self.lanes.iter().filter(|(lane, _)| has_lane(lane) == in_lanes);
         let most = if in_lanes { IN_LANES } else { WITHOUT_LANE };
         most.saturating_sub(counted.map(|(_, count)| count).sum())
+    }
+
+    fn leave(&mut self, lane: Option<(Space, String)>) {
+        if let Some(lane) = lane
+            && let Some(count) = self.lanes.get_mut(&lane)
+        {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.lanes.remove(&lane);
+            }
+        }
     }
 }
 
@@ -116,20 +129,30 @@ impl Claim {
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
+
+    /// Leaves its place in the lane to others, and keeps the address.
+    pub(crate) fn leave_lane(mut self) -> Self {
+        self.claims.lock().leave(self.lane.take());
+        self.claims.freed.notify_waiters();
+        self
+    }
+
+    /// The claimed record as it stands, for the commit that ends the work: whoever changes it after this look makes
+    /// that commit a conflict. To be asked in the last segment, after the plugin's call, because a checkpoint of the
+    /// plugin forgets what was read when the work began. Work whose record is gone or another stores nothing.
+    ///
+    /// # Errors
+    /// As [`Unit::get`].
+    pub(crate) async fn fence(&self, unit: &mut Unit) -> Result<Option<Record>, StoreFault> {
+        unit.get(&self.address).await
+    }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
         let mut held = self.claims.lock();
         held.addresses.remove(&self.address);
-        if let Some(lane) = &self.lane
-            && let Some(count) = held.lanes.get_mut(lane)
-        {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                held.lanes.remove(lane);
-            }
-        }
+        held.leave(self.lane.take());
         drop(held);
         self.claims.freed.notify_waiters();
     }

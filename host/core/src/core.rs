@@ -1,73 +1,59 @@
-//! The service as one value: the nouns it is made of, its start and its end.
+//! The unsealed service as one value: the nouns it is made of, its start and its end.
 
-use crate::api::HostTable;
-use crate::catalog::{Catalog, Official};
+use crate::catalog::Catalog;
 use crate::claims::Claims;
 use crate::due;
+use crate::guards;
 use crate::leases::{self, LeaseRecord};
 use crate::log::Log;
 use crate::mounts::{Lifetimes, Mounts, NewMount};
 use crate::pipeline;
 use crate::policies::stored::Policies;
+use crate::service::Process;
 use crate::tokens;
 use bulkhead_sandbox::Sandbox;
-use bulkhead_store::{Options, Store};
-use bulkhead_wire::failure::Failure;
+use bulkhead_store::Store;
+use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
-use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// What a dev server is started with.
-pub struct Settings {
-    /// Where the store lives; made when missing, locked while in use.
-    pub directory: PathBuf,
-    /// The components of this binary.
-    pub officials: Vec<Official>,
-    /// A token with the root policy, kept from then on.
-    pub root_token: Secret,
-    /// Seconds.
-    pub default_lease_ttl: u64,
-    /// Seconds.
-    pub max_lease_ttl: u64,
-    /// The version that clients switch features on (decision P5).
-    pub reported_version: String,
-    /// Where lines for the operator go.
-    pub log: Arc<dyn Log>,
-}
+/// How long requests in flight may take to end when the service is sealed.
+const SEAL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The running service.
-pub struct Core {
+/// The service while it is unsealed.
+pub(crate) struct Core {
+    pub(crate) process: Arc<Process>,
     pub(crate) store: Arc<Store>,
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) catalog: Catalog,
     pub(crate) mounts: Mounts,
     pub(crate) policies: Policies,
     pub(crate) claims: Arc<Claims>,
-    pub(crate) table: HostTable,
     pub(crate) lifetimes: Lifetimes,
-    pub(crate) reported_version: String,
     pub(crate) log: Arc<dyn Log>,
+    seal_asked: AtomicBool,
     stop: watch::Sender<bool>,
     due: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Core {
-    /// Opens the store, loads the catalog and the mount table, and starts due work. Neither leases nor
-    /// roles are read.
+    /// Loads the catalog and the mount table from the open store, and makes due what an earlier process left
+    /// half-done. Neither leases nor roles are read.
     ///
     /// # Errors
     /// What keeps the service from starting, in words for the operator.
-    pub async fn start(settings: Settings) -> Result<Arc<Self>, Failure> {
-        let key = bulkhead_store::dev_key(&settings.directory)?;
-        let store = Store::open(Options { directory: settings.directory.clone() }, key).await?;
-        let sandbox = Sandbox::new(Arc::clone(&store)).map_err(Failure::internal)?;
+    pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc<Self>, Failure> {
+        let settings = &process.settings;
+        let sandbox = Sandbox::new(Arc::clone(&process.runtime), Arc::clone(&store));
         let catalog = Catalog::load(&store, &sandbox, &settings.officials).await?;
-        let mounts = Mounts::load(&store, &catalog).await?;
+        let mounts = Mounts::load(&store, &catalog, &settings.log).await?;
         let core = Arc::new(Self {
             store,
             sandbox,
@@ -75,23 +61,28 @@ impl Core {
             mounts,
             policies: Policies::default(),
             claims: Arc::default(),
-            table: HostTable::new().map_err(Failure::internal)?,
             lifetimes: Lifetimes { default: settings.default_lease_ttl, max: settings.max_lease_ttl },
-            reported_version: settings.reported_version,
-            log: settings.log,
+            log: Arc::clone(&settings.log),
+            seal_asked: AtomicBool::new(false),
             stop: watch::channel(false).0,
             due: Mutex::default(),
+            process,
         });
-        core.prepare(&settings.root_token).await?;
-        let worker = tokio::spawn(due::run(Arc::clone(&core), core.stop.subscribe()));
-        *core.due.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker);
+        leases::undo_all(&core).await?;
+        guards::release_all(&core).await?;
+        core.migrate().await?;
         Ok(core)
     }
 
-    async fn prepare(self: &Arc<Self>, root_token: &Secret) -> Result<(), Failure> {
+    /// Starts due work.
+    pub(crate) fn begin_due_work(self: &Arc<Self>) {
+        let worker = tokio::spawn(due::run(Arc::clone(self), self.stop.subscribe()));
+        *self.due.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker);
+    }
+
+    /// What dev mode promises: a root token, and every engine at its default path.
+    pub(crate) async fn furnish(&self, root_token: &Secret) -> Result<(), Failure> {
         tokens::ensure_root(&self.store, root_token).await?;
-        leases::undo_all(&self.store).await?;
-        self.migrate().await?;
         for kind in self.catalog.engines() {
             self.mount_default(kind).await?;
         }
@@ -107,7 +98,14 @@ impl Core {
         let (kind, description) = (kind.to_owned(), "default mount of dev mode".to_owned());
         let mut unit = self.store.begin();
         let new = NewMount { path, kind, description, default_ttl: 0, max_ttl: 0 };
-        let record = self.mounts.enable(&mut unit, &self.catalog, new).await?;
+        let record = match self.mounts.enable(&mut unit, &self.catalog, new).await {
+            Err(taken) if taken.kind == Kind::InvalidRequest => {
+                // By a mount whose record does not open: the other mounts are served all the same.
+                self.log.line("warn", "default-mount-left-out", &[("cause", taken.message)]);
+                return Ok(());
+            }
+            record => record?,
+        };
         unit.commit().await?;
         self.mounts.serve(record, &self.catalog)
     }
@@ -121,18 +119,37 @@ impl Core {
     }
 
     /// Serves one request. Never fails: whatever goes wrong is a response.
-    pub async fn handle(self: &Arc<Self>, request: Request) -> Response {
-        pipeline::handle(self, &request).await
+    pub(crate) async fn handle(self: &Arc<Self>, request: &Request) -> Response {
+        pipeline::handle(self, request).await
     }
 
-    /// Stops due work, closes outbound sessions and the store.
-    pub async fn stop(&self) {
+    /// Asks for the service to be sealed once the request that asks is answered.
+    pub(crate) fn ask_to_seal(&self) {
+        self.seal_asked.store(true, Ordering::SeqCst);
+    }
+
+    /// Resolves when due work is to end.
+    pub(crate) async fn stopping(&self) {
+        // An error means that the core is gone, which is an end, too.
+        let _ = self.stop.subscribe().wait_for(|stop| *stop).await;
+    }
+
+    pub(crate) fn seal_is_asked(&self) -> bool {
+        self.seal_asked.load(Ordering::SeqCst)
+    }
+
+    /// Stops due work, waits a little for what is in flight, closes outbound sessions and the store. What is still under
+    /// way then cannot commit; what it reserved is undone at the next unsealing, which waits for its end.
+    pub(crate) async fn stop(&self) {
         self.stop.send_replace(true);
         let worker = self.due.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(worker) = worker
             && worker.await.is_err()
         {
             self.log.line("error", "due-work-ended-early", &[]);
+        }
+        if tokio::time::timeout(SEAL_PATIENCE, self.process.in_flight.write()).await.is_err() {
+            self.log.line("warn", "sealed-under-requests", &[]);
         }
         self.sandbox.close().await;
         self.store.close().await;

@@ -1,31 +1,31 @@
-//! Due work: leases and tokens that end, reservations to undo, timers to wake.
+//! Due work: leases and tokens that end, reservations to undo, timers and guards to wake.
 //!
 //! Found by an index, never loaded at start. The worker sleeps until the next row is due, something
-//! earlier is committed, or a claim is given back; a hanging target holds its own lane and no other.
+//! earlier is committed, or a claim is given back; a hanging target holds its own lane and no other, until sixteen of
+//! them hang at once.
 
+use crate::backoff;
 use crate::claims::Claim;
 use crate::core::Core;
+use crate::guards::{self, Guards};
 use crate::leases;
 use crate::neighbours::ForWork;
 use crate::permit::Permit;
 use crate::tokens::{self, TokenRecord};
-use bulkhead_store::{Address, Due, DueAsk, Index, Space};
-use bulkhead_wire::failure::Failure;
+use bulkhead_store::{Address, Due, DueAsk, Record, Space, Unit};
+use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{OwnedRwLockReadGuard, watch};
 
 /// Longest sleep: clocks are corrected, and a condition that is looked at again cannot be missed for ever.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 /// After work whose outcome could not be stored, its claim is kept so long.
 const UNSTORED_PAUSE: Duration = Duration::from_secs(1);
-/// First pause of a timer that failed, in milliseconds; doubles up to ten minutes.
-const TIMER_PAUSE: u64 = 1_000;
-
+/// The same, where the store is well and the row itself is not: nothing but a repair will help.
+const UNREADABLE_PAUSE: Duration = Duration::from_secs(60);
 /// Children of a token that are ended in one commit.
 const PAGE: u32 = 100;
-/// Shortest pause, whatever the plugin asks.
-const SHORTEST_PAUSE: u64 = 10;
 
 /// What has no lane, and is asked for by itself: rows of lanes must not hide it.
 const WITHOUT_LANE: [Space; 1] = [Space::Token];
@@ -57,6 +57,11 @@ pub(crate) async fn run(core: Arc<Core>, mut stop: watch::Receiver<bool>) {
 
 /// Claims and starts what is due; returns how long nothing more will be.
 async fn begin_what_is_due(core: &Arc<Core>) -> Result<Duration, Failure> {
+    if let Some(reason) = core.store.stopped() {
+        // What is begun now could not be stored.
+        core.log.line("error", "writes-stopped", &[("cause", reason.to_owned())]);
+        return Ok(LONGEST_SLEEP);
+    }
     let now = core.store.now();
     while begin_a_page(core, now, &WITHOUT_LANE, core.claims.room_without_lane()).await? {}
     // A page may be all of one lane, of which a few are begun: the next look leaves that lane out.
@@ -79,23 +84,31 @@ async fn begin_a_page(core: &Arc<Core>, now: u64, spaces: &[Space], room: usize)
     let is_full = found.len() >= room;
     let mut began = false;
     for due in found {
+        // Taken unless somebody waits to seal the service.
+        let Ok(in_flight) = Arc::clone(&core.process.in_flight).try_read_owned() else { return Ok(false) };
         if let Some(claim) = core.claims.claim_due(&due.address, &due.lane) {
             began = true;
-            tokio::spawn(work(Arc::clone(core), claim, due));
+            tokio::spawn(work(Arc::clone(core), claim, due, in_flight));
         }
     }
     Ok(is_full && began)
 }
 
-async fn work(core: Arc<Core>, claim: Claim, due: Due) {
+async fn work(core: Arc<Core>, claim: Claim, due: Due, in_flight: OwnedRwLockReadGuard<()>) {
     let claim = Arc::new(claim);
     // In a task of its own, so that a panic ends that and is paused for like any other failure.
     let done = tokio::spawn(act(Arc::clone(&core), Arc::clone(&claim), due.address)).await;
     let done = done.unwrap_or_else(|_| Err(Failure::internal("the work ended early")));
-    if let Err(failure) = done {
-        core.log.line("error", "due-work-unstored", &[("cause", failure.message)]);
-        // The row is still due: without a pause it would be taken up again at once.
-        tokio::time::sleep(UNSTORED_PAUSE).await;
+    drop(in_flight);
+    let Err(failure) = done else { return };
+    let pause = if failure.kind == Kind::Internal { UNREADABLE_PAUSE } else { UNSTORED_PAUSE };
+    core.log.line("error", "due-work-unstored", &[("cause", failure.message)]);
+    // The row is still due: without a pause it would be taken up again at once. Its lane is for those that can be
+    // worked on.
+    let _resting = Arc::into_inner(claim).map(Claim::leave_lane);
+    tokio::select! {
+        () = tokio::time::sleep(pause) => {}
+        () = core.stopping() => {}
     }
 }
 
@@ -142,7 +155,8 @@ async fn end_token(core: &Arc<Core>, address: &Address) -> Result<(), Failure> {
     end_children(core, &address.key).await?;
     let mut unit = core.store.begin();
     unit.delete(address.clone());
-    Ok(unit.commit().await?)
+    unit.commit().await?;
+    Ok(())
 }
 
 /// Ends the children of `parent`. One that cannot be read is left and told; it opens no door either.
@@ -165,15 +179,13 @@ async fn end_children(core: &Arc<Core>, parent: &str) -> Result<(), Failure> {
     }
 }
 
-/// Wakes the plugin that scheduled a timer. Success removes the timer, unless it was scheduled anew.
+/// Wakes the plugin that scheduled a timer or left a guard. Success removes the timer, unless it was scheduled anew.
 async fn wake(core: &Arc<Core>, claim: &Claim) -> Result<(), Failure> {
-    let address = claim.address();
-    let mut unit = core.store.begin();
-    let Some(timer) = unit.get(address).await? else { return Ok(()) };
+    let Some(timer) = claim.fence(&mut core.store.begin()).await? else { return Ok(()) };
     if timer.index.due.is_none_or(|due| due > core.store.now()) {
         return Ok(());
     }
-    let attempts: u32 = std::str::from_utf8(&timer.body).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+    let address = claim.address();
     let (uuid, key) = address.key.split_once('/').unwrap_or((address.key.as_str(), ""));
     let Some(mount) = core.mounts.by_uuid(uuid) else {
         return Err(Failure::internal(format!("a timer of mount {uuid} is due, but there is no such mount")));
@@ -182,35 +194,67 @@ async fn wake(core: &Arc<Core>, claim: &Claim) -> Result<(), Failure> {
     let opened = core.mounts.open(&mount, &permit);
     let call = ForWork::new(core, &mount);
     let _admission = core.sandbox.admit(2, call.deadline).await?;
-    let attempt = attempts.saturating_add(1);
-    let done = opened.plugin.engine.wake(call.scope(&opened), unit, key, attempt).await;
-    let mut unit = match done.result {
-        Ok(()) => done.unit,
-        Err(failure) => return postpone(core, address, &timer.index, attempt, &failure).await,
+    let attempt = guards::attempts(&timer).saturating_add(1);
+    let done = opened.plugin.engine.wake(call.scope(&opened), mount.begin(&core.store), key, attempt).await;
+    let woken = Woken { claim, timer: &timer, guards: call.guards() };
+    let ended = match done.result {
+        Ok(()) => woken.finish(done.unit).await,
+        Err(failure) => Err(failure),
     };
-    // Only now, in the commit of what the wake did: at least once. Unless it scheduled itself anew.
-    if unit.get(address).await?.is_some_and(|record| record.index == timer.index) {
-        unit.delete(address.clone());
-    }
-    Ok(unit.commit().await?)
+    let stored = match ended {
+        Ok(()) => Ok(()),
+        Err(failure) => woken.postpone(core, attempt, &failure).await,
+    };
+    guards::release(core, call.guards()).await;
+    stored
 }
 
-async fn postpone(
-    core: &Arc<Core>,
-    address: &Address,
-    index: &Index,
-    attempts: u32,
-    failure: &Failure,
-) -> Result<(), Failure> {
-    let pause = TIMER_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(10)).min(600_000);
-    let pause = failure.retry_after.unwrap_or(pause).max(SHORTEST_PAUSE);
-    let due = core.store.now().saturating_add(pause);
-    let pairs = [("timer", address.key.clone()), ("attempt", attempts.to_string()), ("cause", failure.message.clone())];
-    core.log.line("warn", "timer-delayed", &pairs);
-    let mut unit = core.store.begin();
-    // Whoever cancelled or moved it meanwhile knows better.
-    if unit.get(address).await?.is_some_and(|record| record.index == *index) {
-        unit.put(address.clone(), attempts.to_string().into_bytes(), Index { due: Some(due), ..index.clone() });
+/// A wake after its call.
+struct Woken<'a> {
+    claim: &'a Claim,
+    /// As it was when the wake began.
+    timer: &'a Record,
+    /// What the wake itself guards.
+    guards: &'a Guards,
+}
+
+impl Woken<'_> {
+    /// Removes the timer in the commit of what the wake did, and not before: at least once.
+    async fn finish(&self, mut unit: Unit) -> Result<(), Failure> {
+        let address = self.claim.address();
+        let left = self.claim.fence(&mut unit).await?;
+        if left.as_ref().is_some_and(|record| record.index == self.timer.index) {
+            unit.delete(address.clone());
+        }
+        unit.commit().await?;
+        match left {
+            // Let go as other guards are, it would ring at once, and again, for ever.
+            Some(record) if self.guards.stand(address, &record) => {
+                Err(Failure::internal("the wake ended without cancelling the guard that it set on its own key"))
+            }
+            _ => Ok(()),
+        }
     }
-    Ok(unit.commit().await?)
+
+    /// Writes the next attempt. Whoever cancelled or moved the timer meanwhile knows better; a guard that the failed
+    /// wake set on its own key is this very timer, and no reason to try again without a pause.
+    async fn postpone(&self, core: &Core, attempts: u32, failure: &Failure) -> Result<(), Failure> {
+        let address = self.claim.address();
+        let pause = backoff::pause(failure, attempts);
+        let pairs = [
+            ("timer", address.key.clone()),
+            ("attempt", attempts.to_string()),
+            ("next", format!("{pause}ms")),
+            ("cause", failure.message.clone()),
+        ];
+        core.log.line("warn", "timer-delayed", &pairs);
+        let mut unit = core.store.begin();
+        let ours = |record: &Record| record.index == self.timer.index || self.guards.stand(address, record);
+        if let Some(record) = self.claim.fence(&mut unit).await?.filter(ours) {
+            let due = core.store.now().saturating_add(pause);
+            guards::put_timer(&mut unit, address, &record.index.lane, attempts, due);
+        }
+        unit.commit().await?;
+        Ok(())
+    }
 }

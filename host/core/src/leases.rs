@@ -10,10 +10,12 @@ mod renew;
 pub(crate) use end::{End, end, end_owned};
 pub(crate) use renew::renew;
 
+use crate::claims::{Claim, Claims};
+use crate::core::Core;
 use crate::mounts::{Mount, Mounts};
 use crate::random;
 use bulkhead_sandbox::contract;
-use bulkhead_store::{Address, Index, Space, Store, Unit};
+use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -51,6 +53,10 @@ pub(crate) struct LeaseRecord {
 }
 
 impl LeaseRecord {
+    fn parse(record: &Record) -> Result<Self, Failure> {
+        serde_json::from_slice(&record.body).map_err(|_| Failure::internal("the record of a lease does not parse"))
+    }
+
     /// As its plugin sees it.
     pub(crate) fn seen(&self) -> contract::Lease {
         contract::Lease {
@@ -99,6 +105,8 @@ pub(crate) struct Reserved {
     /// Its thing was certainly not made, so there is nothing to undo.
     pub(crate) withdrawn: bool,
     record: LeaseRecord,
+    /// So that due work leaves it alone while the call runs, also when clocks jump.
+    _claim: Option<Claim>,
 }
 
 /// The row of a lease id, and its mount. The path stays readable for listing by prefix; the part that
@@ -119,9 +127,7 @@ fn address(store: &Store, space: Space, mount: &str, below: &str, id: &str) -> A
 
 /// Reads a lease.
 pub(crate) async fn read(unit: &mut Unit, address: &Address) -> Result<Option<LeaseRecord>, Failure> {
-    let Some(record) = unit.get(address).await? else { return Ok(None) };
-    let parsed = serde_json::from_slice(&record.body);
-    parsed.map(Some).map_err(|_| Failure::internal("the record of a lease does not parse"))
+    unit.get(address).await?.as_ref().map(LeaseRecord::parse).transpose()
 }
 
 fn put(unit: &mut Unit, address: &Address, record: &LeaseRecord, due: Option<u64>) -> Result<(), Failure> {
@@ -133,13 +139,15 @@ fn put(unit: &mut Unit, address: &Address, record: &LeaseRecord, due: Option<u64
 /// Writes a reservation into the call's unit of work.
 pub(crate) fn reserve(
     page: &Page<'_>,
+    claims: &Arc<Claims>,
     unit: &mut Unit,
     asked: bulkhead_sandbox::Reservation,
 ) -> Result<Reserved, Failure> {
     let record = blank(page, asked.tag, asked.lane, asked.internal)?;
     let address = page.address(Space::Reservation, &record.id);
     put(unit, &address, &record, Some(page.deadline.saturating_add(GRACE)))?;
-    Ok(Reserved { tag: record.tag.clone(), address, withdrawn: false, record })
+    let claim = claims.claim(&address);
+    Ok(Reserved { tag: record.tag.clone(), address, withdrawn: false, record, _claim: claim })
 }
 
 fn blank(page: &Page<'_>, tag: String, lane: String, internal: String) -> Result<LeaseRecord, Failure> {
@@ -171,12 +179,17 @@ pub(crate) async fn undo(store: &Arc<Store>, reserved: &[Reserved]) -> Result<()
             false => put(&mut unit, &one.address, &one.record, Some(store.now()))?,
         }
     }
-    Ok(unit.commit().await?)
+    unit.commit().await?;
+    Ok(())
 }
 
-/// Makes every reservation due now: at start, when whoever made them is known to be gone. The directory is
-/// locked, so no other process can be at work on one.
-pub(crate) async fn undo_all(store: &Arc<Store>) -> Result<(), Failure> {
+/// Makes every reservation due now: when the service is unsealed, and whoever made them is known to be gone. The
+/// directory is locked, so no other process can be at work on one, and what began before a seal has ended.
+///
+/// # Errors
+/// 503 when the store cannot be read or written. A reservation that does not open is told and left.
+pub(crate) async fn undo_all(core: &Core) -> Result<(), Failure> {
+    let store = &core.store;
     let mut after = String::new();
     loop {
         let keys = store.begin().keys(Space::Reservation, "", &after, 500).await?;
@@ -184,8 +197,14 @@ pub(crate) async fn undo_all(store: &Arc<Store>) -> Result<(), Failure> {
         after.clone_from(last);
         let mut unit = store.begin();
         for address in keys.into_iter().map(|key| Address::new(Space::Reservation, key)) {
-            if let Some(record) = read(&mut unit, &address).await? {
-                put(&mut unit, &address, &record, Some(store.now()))?;
+            match unit.get(&address).await {
+                Ok(Some(record)) => put(&mut unit, &address, &LeaseRecord::parse(&record)?, Some(store.now()))?,
+                Ok(None) => {}
+                // One row must not keep everything else sealed.
+                Err(damaged @ StoreFault::Damaged(_)) => {
+                    core.log.line("error", "reservation-unreadable", &[("cause", damaged.to_string())]);
+                }
+                Err(fault) => return Err(fault.into()),
             }
         }
         unit.commit().await?;

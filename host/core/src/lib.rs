@@ -6,10 +6,12 @@
 //! Start reading at `pipeline.rs`: the life of a request as one function.
 
 mod api;
+mod backoff;
 mod catalog;
 mod claims;
 mod core;
 mod due;
+mod guards;
 mod leases;
 pub mod log;
 mod migrate;
@@ -20,7 +22,8 @@ mod permit;
 mod pipeline;
 pub mod policies;
 pub mod random;
+mod service;
 mod tokens;
 
 pub use crate::catalog::Official;
-pub use crate::core::{Core, Settings};
+pub use crate::service::{Service, Settings};

@@ -1,9 +1,11 @@
 //! Migration: a mount's stored data is brought to the schema of the component that now serves it.
 
 use crate::core::Core;
+use crate::guards;
 use crate::mounts::{Mount, MountRecord};
 use crate::neighbours::ForWork;
 use crate::permit::Permit;
+use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
@@ -28,11 +30,20 @@ pub(crate) async fn run(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), Fail
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(mount, &permit);
     let work = ForWork::new(core, mount);
-    let done = opened.plugin.engine.migrate(work.scope(&opened), core.store.begin(), stored).await;
-    done.result?;
-    let mut unit = done.unit;
+    let done = opened.plugin.engine.migrate(work.scope(&opened), mount.begin(&core.store), stored).await;
     let record = MountRecord { schema: wanted, ..mount.record.clone() };
+    let stored = match done.result {
+        Ok(()) => store(&record, done.unit).await,
+        Err(failure) => Err(failure),
+    };
+    guards::release(core, work.guards()).await;
+    stored?;
+    core.mounts.serve(record, &core.catalog)
+}
+
+/// Stores what the component migrated, and that it did.
+async fn store(record: &MountRecord, mut unit: Unit) -> Result<(), Failure> {
     record.put(&mut unit)?;
     unit.commit().await?;
-    core.mounts.serve(record, &core.catalog)
+    Ok(())
 }

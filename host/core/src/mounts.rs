@@ -1,11 +1,12 @@
 //! Mounts: which engine serves which path, and the only door to a component.
 
 use crate::catalog::{Catalog, EnginePlugin};
+use crate::log::Log;
 use crate::permit::Permit;
 use crate::random;
 use bulkhead_sandbox::contract;
 use bulkhead_sandbox::{Grants, Limits};
-use bulkhead_store::{Address, Index, Space, Store, Unit};
+use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
 use serde::{Deserialize, Serialize};
@@ -68,7 +69,7 @@ pub(crate) struct Mounts {
 
 impl Mounts {
     /// Reads the mount table.
-    pub(crate) async fn load(store: &Arc<Store>, catalog: &Catalog) -> Result<Self, Failure> {
+    pub(crate) async fn load(store: &Arc<Store>, catalog: &Catalog, log: &Arc<dyn Log>) -> Result<Self, Failure> {
         let mounts = Self::default();
         let mut after = String::new();
         loop {
@@ -76,8 +77,15 @@ impl Mounts {
             let Some(last) = paths.last() else { return Ok(mounts) };
             after.clone_from(last);
             for path in paths.iter().filter_map(|key| key.strip_prefix(PREFIX)) {
-                let record = read(&mut store.begin(), path).await?;
-                mounts.serve(record, catalog)?;
+                let found = match store.begin().get(&address(path)).await {
+                    Err(damaged @ StoreFault::Damaged(_)) => {
+                        // Its requests find nothing there; the other mounts serve.
+                        log.line("error", "mount-unreadable", &[("cause", damaged.to_string())]);
+                        continue;
+                    }
+                    found => found?,
+                };
+                mounts.serve(parse(found, path)?, catalog)?;
             }
         }
     }
@@ -137,8 +145,13 @@ impl Mounts {
             schema: plugin.engine.description().schema,
             path: new.path,
         };
-        // Remembered by the unit: of two enablings at once, the later one runs again and sees the earlier.
-        unit.keys(Space::Core, PREFIX, "", u32::MAX).await?;
+        // Remembered by the unit: of two enablings at once, the later one runs again and sees the earlier, also when
+        // that does not serve yet.
+        let stored = unit.keys(Space::Core, PREFIX, "", u32::MAX).await?;
+        let mut stored = stored.iter().filter_map(|key| key.strip_prefix(PREFIX));
+        if let Some(other) = stored.find(|other| overlap(other, record.path.as_str())) {
+            return Err(Failure::invalid(format!("path is already in use at {other}; choose another path")));
+        }
         record.put(unit)?;
         Ok(record)
     }
@@ -156,8 +169,13 @@ impl Mounts {
     fn in_the_way(&self, path: &str) -> Option<String> {
         let by_path = self.by_path.read().unwrap_or_else(PoisonError::into_inner);
         let mut others = by_path.values().map(|mount| mount.record.path.as_str());
-        others.find(|other| other.starts_with(path) || path.starts_with(other)).map(str::to_owned)
+        others.find(|other| overlap(other, path)).map(str::to_owned)
     }
+}
+
+/// Is one of two mounts above the other, or both the same?
+fn overlap(one: &str, other: &str) -> bool {
+    one.starts_with(other) || other.starts_with(one)
 }
 
 /// What enabling a mount takes. Lifetimes are in seconds; 0 means the system's.
@@ -170,6 +188,15 @@ pub(crate) struct NewMount {
 }
 
 impl Mount {
+    /// Begins the unit of work of a call into the mount's component. Its commits are numbered where the component asks
+    /// for that.
+    pub(crate) fn begin(&self, store: &Arc<Store>) -> Unit {
+        if self.plugin.engine.description().indexed {
+            return store.begin_indexed(&self.record.uuid);
+        }
+        store.begin()
+    }
+
     /// The mount as its plugin sees it. `system` are the system's default and longest lifetime;
     /// `longest` is the longest lease for this very call.
     pub(crate) fn seen(&self, system: Lifetimes, longest: Option<u64>) -> contract::Mount {
@@ -200,8 +227,7 @@ pub(crate) struct Lifetimes {
     pub(crate) max: u64,
 }
 
-async fn read(unit: &mut Unit, path: &str) -> Result<MountRecord, Failure> {
-    let record = unit.get(&address(path)).await?;
+fn parse(record: Option<Record>, path: &str) -> Result<MountRecord, Failure> {
     let record = record.ok_or_else(|| Failure::internal(format!("mount {path} vanished while it was read")))?;
     serde_json::from_slice(&record.body)
         .map_err(|_| Failure::internal(format!("the record of mount {path} does not parse")))

@@ -1,11 +1,12 @@
 //! Core as one plugin call sees it: the sandbox's `Neighbours`, made anew for each call.
 
 use crate::core::Core;
+use crate::guards::Guards;
 use crate::leases::{self, Page, Reserved};
 use crate::mounts::{Mount, Opened};
 use crate::passwords;
 use async_trait::async_trait;
-use bulkhead_sandbox::{DatabasePlugin, Level, Neighbours, Reservation, Root, Scope};
+use bulkhead_sandbox::{DatabasePlugin, Guard, Level, Neighbours, Reservation, Root, Scope};
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,13 +24,14 @@ const COUNTED: u32 = 10_000;
 /// Time that due work and renewals have.
 const WORK_TIME: Duration = Duration::from_secs(90);
 
-/// What one call may ask of core, and what it reserved.
+/// What one call may ask of core, and what it reserved and guards.
 pub(crate) struct ForCall {
     core: Arc<Core>,
     mount: Arc<Mount>,
     /// Where leases are written; `None` for calls that cannot hand one out.
     page: Option<Path>,
     reserved: Mutex<Vec<Reserved>>,
+    guards: Guards,
 }
 
 /// The request that leases of the call belong to.
@@ -43,12 +45,17 @@ pub(crate) struct Path {
 impl ForCall {
     pub(crate) fn new(core: &Arc<Core>, mount: &Arc<Mount>, page: Option<Path>) -> Arc<Self> {
         let (core, mount) = (Arc::clone(core), Arc::clone(mount));
-        Arc::new(Self { core, mount, page, reserved: Mutex::default() })
+        Arc::new(Self { core, mount, page, reserved: Mutex::default(), guards: Guards::default() })
     }
 
     /// Takes what was reserved, at the end of the call.
     pub(crate) fn reserved(&self) -> Vec<Reserved> {
         std::mem::take(&mut *self.reserved.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What the call guards, to be released at its end.
+    pub(crate) fn guards(&self) -> &Guards {
+        &self.guards
     }
 }
 
@@ -80,7 +87,7 @@ impl Neighbours for ForCall {
             token: &path.token,
             deadline: path.deadline,
         };
-        reserved.push(leases::reserve(&page, unit, asked)?);
+        reserved.push(leases::reserve(&page, &self.core.claims, unit, asked)?);
         Ok(())
     }
 
@@ -93,6 +100,10 @@ impl Neighbours for ForCall {
             }
             None => Err(Failure::new(Kind::NotFound, "this call made no reservation with that tag")),
         }
+    }
+
+    fn guard(&self, unit: &mut Unit, asked: Guard) -> Result<(), Failure> {
+        self.guards.set(&self.core.claims, unit, asked)
     }
 
     async fn lease_count(&self, lane: &str) -> Result<u32, Failure> {
@@ -120,6 +131,11 @@ impl ForWork {
     pub(crate) fn new(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
         let mount_uuid = mount.record.uuid.clone();
         Self { neighbours: ForCall::new(core, mount, None), mount: mount_uuid, deadline: Instant::now() + WORK_TIME }
+    }
+
+    /// What the call guards, to be released at its end.
+    pub(crate) fn guards(&self) -> &Guards {
+        &self.neighbours.guards
     }
 
     /// What the plugin may use.

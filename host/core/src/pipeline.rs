@@ -8,7 +8,6 @@ mod answer;
 mod destination;
 mod visit;
 
-use crate::api;
 use crate::core::Core;
 use crate::permit::Permit;
 use crate::policies::acl::{Acl, Question};
@@ -52,21 +51,20 @@ pub(crate) async fn handle(core: &Arc<Core>, request: &Request) -> Response {
 async fn once(core: &Arc<Core>, request: &Request, effect: &mut Effect) -> Result<Response, Failure> {
     // 1. Where does it go? Kept to ourselves until policy has spoken (decision P11).
     let destination = destination::find(core, request);
-    if let Ok(open) = &destination
-        && open.route(core).is_some_and(|route| route.unauthenticated)
-    {
-        return api::serve_open(core, open.endpoint(), request).await;
-    }
 
-    // 2. The unit of work begins; who calls is read in it.
-    let mut unit = core.store.begin();
-    let caller = tokens::authenticate(&core.store, &mut unit, request.token.as_ref()).await?;
+    // 2. Who calls, and what may they do? Read before the unit of work begins: a token that is renewed meanwhile is no
+    //    reason to run again. Whatever writes asks once more, in its commit.
+    let caller = tokens::authenticate(&core.store, request.token.as_ref()).await?;
     let acl = core.policies.acl(&core.store, &caller.record.policies).await?;
 
     // 3. Fields in canonical names, and create told from update by what exists.
     let destination = match destination {
         Ok(destination) => destination,
         Err(nothing) => return Err(refuse_unknown(&acl, request, nothing)),
+    };
+    let mut unit = match &destination.place {
+        Place::Host(_) => core.store.begin(),
+        Place::Mount(_, mount) => mount.begin(&core.store),
     };
     let route = destination.route(core).ok_or_else(|| Failure::internal("the route table changed under a request"))?;
     let folded = fields::fold(route, &request.fields, &destination.captures);
@@ -92,7 +90,7 @@ async fn once(core: &Arc<Core>, request: &Request, effect: &mut Effect) -> Resul
     // 5. The endpoint itself, then one commit, then the answer.
     let visit = Visit { core, request, destination: &destination, route, caller: &caller, permit, folded, creates };
     match &destination.place {
-        Place::Host(endpoint) => visit.host(*endpoint, unit).await,
+        Place::Host(endpoint) => visit.host(*endpoint, unit, effect).await,
         Place::Mount(_, mount) if route.list.is_some() => visit.list(mount, unit).await,
         Place::Mount(_, mount) => visit.component(mount, unit, effect).await,
     }
@@ -147,7 +145,8 @@ fn refuse_unknown(acl: &Acl, request: &Request, nothing: Failure) -> Failure {
     asked.err().unwrap_or(nothing)
 }
 
-fn within_limit(route: &Route, body_bytes: u64) -> Result<(), Failure> {
+/// Refuses a body that is longer than the route takes.
+pub(crate) fn within_limit(route: &Route, body_bytes: u64) -> Result<(), Failure> {
     let limit = if route.body_limit == 0 { BODY_LIMIT } else { route.body_limit };
     if body_bytes <= limit {
         return Ok(());

@@ -11,11 +11,16 @@ use bulkhead_wire::secret::Secret;
 use bulkhead_wire::ttl::{self, Bounds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Scanners find leaked tokens by it (decision P16).
 const PREFIX: &str = "bhs.";
 /// Letters and digits after the prefix: 190 bits.
 const LENGTH: usize = 32;
+/// Of the keyed hashes under which tokens are stored.
+pub(crate) const PURPOSE: &str = "token";
+/// Letters and digits of an accessor.
+pub(crate) const ACCESSOR: usize = 24;
 /// A longer text is no token of ours, and is not hashed to find out.
 const LONGEST: usize = 8 << 10;
 
@@ -74,6 +79,16 @@ impl TokenRecord {
         self.policies.iter().any(|policy| policy == crate::policies::ROOT)
     }
 
+    /// The body of its row.
+    pub(crate) fn stored(&self) -> Result<Vec<u8>, Failure> {
+        serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))
+    }
+
+    /// Its row, stored under `hash`, with the body that [`TokenRecord::stored`] made.
+    pub(crate) fn row(&self, hash: &str, body: Vec<u8>) -> (Address, Vec<u8>, Index) {
+        (address(hash), body, self.index())
+    }
+
     fn index(&self) -> Index {
         let due = if self.ended { Some(0) } else { self.expires.map(|expires| expires.saturating_mul(1000)) };
         Index { due, lane: String::new(), owner: self.parent.clone().unwrap_or_default() }
@@ -82,7 +97,7 @@ impl TokenRecord {
 
 /// The key under which `token` is stored.
 pub(crate) fn hash(store: &Store, token: &Secret) -> String {
-    store.keyed_hash("token", token.expose().as_bytes())
+    store.keyed_hash(PURPOSE, token.expose().as_bytes())
 }
 
 /// The row of a token.
@@ -90,11 +105,11 @@ pub(crate) fn address(hash: &str) -> Address {
     Address::new(Space::Token, hash)
 }
 
-/// Finds out who calls, inside the unit, so that a commit asserts that the token still holds.
+/// Finds out who calls. A request that writes asks again in its commit: see [`still`].
 ///
 /// # Errors
 /// 403 without a token, and for one that is unknown, expired or revoked; which of them is not told.
-pub(crate) async fn authenticate(store: &Store, unit: &mut Unit, token: Option<&Secret>) -> Result<Caller, Failure> {
+pub(crate) async fn authenticate(store: &Arc<Store>, token: Option<&Secret>) -> Result<Caller, Failure> {
     let Some(token) = token.filter(|token| !token.expose().is_empty()) else {
         return Err(Failure::denied("this path needs a token; send it in the header X-Vault-Token"));
     };
@@ -102,9 +117,20 @@ pub(crate) async fn authenticate(store: &Store, unit: &mut Unit, token: Option<&
         return Err(unknown());
     }
     let hash = hash(store, token);
-    match read(unit, &hash).await? {
+    match read(&mut store.begin(), &hash).await? {
         Some(record) if holds(&record, store.now()) => Ok(Caller { hash, record }),
         _ => Err(unknown()),
+    }
+}
+
+/// The caller as the unit sees it, so that its commit asserts that the token still holds.
+///
+/// # Errors
+/// 403 when it ended after the request came.
+pub(crate) async fn still(store: &Store, unit: &mut Unit, caller: &Caller) -> Result<Caller, Failure> {
+    match read(unit, &caller.hash).await? {
+        Some(record) if holds(&record, store.now()) => Ok(Caller { hash: caller.hash.clone(), record }),
+        _ => Err(Failure::denied("the token was revoked while the request ran")),
     }
 }
 
@@ -126,8 +152,8 @@ fn unknown() -> Failure {
 
 /// Writes the row of `record` into the unit.
 pub(crate) fn put(unit: &mut Unit, hash: &str, record: &TokenRecord) -> Result<(), Failure> {
-    let body = serde_json::to_vec(record).map_err(|error| Failure::internal(error.to_string()))?;
-    unit.put(address(hash), body, record.index());
+    let (address, body, index) = record.row(hash, record.stored()?);
+    unit.put(address, body, index);
     Ok(())
 }
 
@@ -148,9 +174,9 @@ pub(crate) fn create(
         return Err(Failure::invalid("a root token that expires cannot make one that does not; give a ttl"));
     }
     let (lifetime, warning) = if eternal { (0, None) } else { lifetime(&new, system, now)? };
-    let token = Secret::new(format!("{PREFIX}{}", random::base62(LENGTH)?));
+    let token = random()?;
     let record = TokenRecord {
-        accessor: random::base62(24)?,
+        accessor: random::base62(ACCESSOR)?,
         policies: new.policies,
         display_name: new.display_name,
         parent: Some(parent.hash.clone()),
@@ -207,8 +233,32 @@ pub(crate) fn end(unit: &mut Unit, hash: &str, mut record: TokenRecord) -> Resul
     put(unit, hash, &record)
 }
 
+/// A new token's text.
+pub(crate) fn random() -> Result<Secret, Failure> {
+    Ok(Secret::new(format!("{PREFIX}{}", random::base62(LENGTH)?)))
+}
+
+/// A root token that never ends, made at `now` (milliseconds).
+pub(crate) fn root(accessor: String, now: u64) -> TokenRecord {
+    TokenRecord {
+        accessor,
+        policies: vec![crate::policies::ROOT.to_owned()],
+        display_name: "root".to_owned(),
+        parent: None,
+        path: "auth/token/root".to_owned(),
+        meta: BTreeMap::new(),
+        issued: now / 1000,
+        creation_ttl: 0,
+        expires: None,
+        explicit_max_ttl: 0,
+        renewable: false,
+        last_renewal: None,
+        ended: false,
+    }
+}
+
 /// A root token, for dev mode: `chosen`, or a new one. Stored, so that restarts know it.
-pub(crate) async fn ensure_root(store: &std::sync::Arc<Store>, token: &Secret) -> Result<(), Failure> {
+pub(crate) async fn ensure_root(store: &Arc<Store>, token: &Secret) -> Result<(), Failure> {
     let mut unit = store.begin();
     let hash = hash(store, token);
     match read(&mut unit, &hash).await? {
@@ -218,21 +268,8 @@ pub(crate) async fn ensure_root(store: &std::sync::Arc<Store>, token: &Secret) -
         Some(_) => return Ok(()),
         None => {}
     }
-    let record = TokenRecord {
-        accessor: random::base62(24)?,
-        policies: vec![crate::policies::ROOT.to_owned()],
-        display_name: "root".to_owned(),
-        parent: None,
-        path: "auth/token/root".to_owned(),
-        meta: BTreeMap::new(),
-        issued: store.now() / 1000,
-        creation_ttl: 0,
-        expires: None,
-        explicit_max_ttl: 0,
-        renewable: false,
-        last_renewal: None,
-        ended: false,
-    };
+    let record = root(random::base62(ACCESSOR)?, store.now());
     put(&mut unit, &hash, &record)?;
-    Ok(unit.commit().await?)
+    unit.commit().await?;
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! What core and the sandbox promise, watched through the probe component of `tests/guests`:
-//! leases end for each reason, timers wake, conflicts are run again, and no guest gets away with anything.
+//! leases end for each reason, timers wake, what was begun is finished, conflicts are run again, and no guest gets away
+//! with anything.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,8 +10,8 @@
 )]
 
 use bulkhead_core::log::Log;
-use bulkhead_core::{Core, Official, Settings};
-use bulkhead_store::{Address, Index, Options, Space, Store};
+use bulkhead_core::{Official, Service, Settings};
+use bulkhead_store::{Address, DataDirectory, Index, Options, Space, Store};
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::request::Request;
@@ -34,7 +35,7 @@ impl Log for Lines {
 
 /// A core with the probe mounted at `probe/`, on a directory of its own.
 struct Bed {
-    core: Arc<Core>,
+    service: Arc<Service>,
     directory: PathBuf,
     log: Arc<Lines>,
 }
@@ -54,13 +55,14 @@ impl Bed {
         let settings = Settings {
             directory: directory.clone(),
             officials: vec![Official { wasm: probe(), compiled: &[] }],
-            root_token: Secret::new("root"),
             default_lease_ttl: 3_600,
             max_lease_ttl: 7_200,
             reported_version: "1.21.0+ent".to_owned(),
             log: Arc::clone(&log) as Arc<dyn Log>,
         };
-        Ok(Self { core: Core::start(settings).await?, directory, log })
+        let service = Service::start(settings).await?;
+        service.open_dev(&Secret::new("root")).await?;
+        Ok(Self { service, directory, log })
     }
 
     async fn call(&self, verb: Verb, path: &str, fields: Value) -> (u16, Value) {
@@ -69,7 +71,7 @@ impl Bed {
 
     async fn call_as(&self, token: &str, verb: Verb, path: &str, fields: Value) -> (u16, Value) {
         let request = request(token, verb, path, fields);
-        let (status, _, body) = self.core.handle(request).await.into_bytes();
+        let (status, _, body) = self.service.handle(request).await.into_bytes();
         (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
     }
 
@@ -94,9 +96,26 @@ impl Bed {
         }
     }
 
+    /// Waits for a line of the log that contains `part`.
+    async fn line(&self, part: &str) -> String {
+        let began = Instant::now();
+        loop {
+            if let Some(line) = self.log.0.lock().unwrap().iter().find(|line| line.contains(part)) {
+                return line.clone();
+            }
+            assert!(began.elapsed() < PATIENCE, "no line with {part}; {:?}", self.log.0.lock().unwrap());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Stops the service, and gives the directory that it held.
+    async fn stop(self) -> PathBuf {
+        self.service.stop().await;
+        self.directory
+    }
+
     async fn end(self) {
-        self.core.stop().await;
-        std::fs::remove_dir_all(self.directory).unwrap();
+        std::fs::remove_dir_all(self.stop().await).unwrap();
     }
 }
 
@@ -177,6 +196,25 @@ async fn a_lease_never_outlives_the_token_that_asked_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_ends_while_its_lease_is_renewed_takes_the_lease_with_it() {
+    let bed = Bed::new("renewed").await;
+    bed.write("sys/policies/acl/all", json!({"policy": "path \"*\" { capabilities = [\"update\"] }"})).await;
+    let (_, made) = bed.write("auth/token/create", json!({"policies": "all"})).await;
+    let token = made["auth"]["client_token"].as_str().unwrap();
+    let (_, leased) = bed.call_as(token, Verb::Write, "probe/lease/slow", json!({"ttl": 600})).await;
+    let fields = json!({"lease_id": leased["lease_id"], "increment": 900});
+    let (core, renewal) = (Arc::clone(&bed.service), request("root", Verb::Write, "sys/leases/renew", fields));
+    let renewal = tokio::spawn(async move { core.handle(renewal).await.into_bytes().0 });
+    bed.noted("renewing-slow").await;
+    // The checkpoint before the note forgot what the renewal had read of lease and token.
+    assert_eq!(bed.write("auth/token/revoke", json!({"token": token})).await.0, 204);
+    bed.write("probe/count/go-slow", json!({})).await;
+    assert_eq!(renewal.await.unwrap(), 400);
+    assert_eq!(bed.noted("slow").await, "TokenEnded");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lease_that_cannot_be_ended_is_kept_and_tried_again() {
     let bed = Bed::new("stuck").await;
     let (_, leased) = bed.write("probe/lease/stuck", json!({"ttl": 600})).await;
@@ -198,16 +236,256 @@ async fn timers_wake_their_plugin_again_after_a_failure_and_after_a_restart() {
     bed.write("probe/timer/twice", json!({"after": 0})).await;
     assert_eq!(bed.noted("twice").await, 2);
     bed.write("probe/timer/later", json!({"after": 300})).await;
-    bed.core.stop().await;
-    let bed = Bed::open(bed.directory).await;
+    let directory = bed.stop().await;
+    let bed = Bed::open(directory).await;
     assert_eq!(bed.noted("later").await, 1);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_that_declares_an_index_sees_when_its_records_were_created_and_modified() {
+    let bed = Bed::new("index").await;
+    let place = async |name: &str| {
+        let (status, answer) = bed.write(&format!("probe/place/{name}"), json!({})).await;
+        assert_eq!(status, 200, "{answer}");
+        answer["data"].clone()
+    };
+    let first = place("a").await["index"].as_u64().unwrap();
+    assert_eq!(place("b").await["index"], first + 1);
+    let again = json!({"before": [first, first], "index": first + 2, "after": [first, first + 2]});
+    assert_eq!(place("a").await, again);
+    let (one, other) = tokio::join!(place("c"), place("d"));
+    let mut indexes = [one["index"].as_u64().unwrap(), other["index"].as_u64().unwrap()];
+    indexes.sort_unstable();
+    assert_eq!(indexes, [first + 3, first + 4], "each commit has an index of its own, without a gap");
+    bed.end().await;
+}
+
+/// The lane of the timers that hang, and another.
+fn in_lane(lane: &str) -> Value {
+    json!({"after": 0, "lane": lane})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wakes_that_hang_hold_up_their_own_lane_and_no_other() {
+    let bed = Bed::new("lanes").await;
+    for number in 0..4 {
+        let name = format!("hang-{number}");
+        bed.write(&format!("probe/timer/{name}"), in_lane("slow")).await;
+        assert_eq!(bed.noted(&name).await, 1);
+    }
+    bed.write("probe/timer/behind", in_lane("slow")).await;
+    bed.write("probe/timer/aside", in_lane("quick")).await;
+    assert_eq!(bed.noted("aside").await, 1);
+    assert_eq!(bed.read("probe/note/behind").await.0, 404, "four works of a lane run at once");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_long_a_failed_wake_is_paused_follows_from_its_code() {
+    let bed = Bed::new("backoff").await;
+    for (name, earliest, latest) in [("refused", 8_000, 12_000), ("away", 800, 1_200)] {
+        bed.write(&format!("probe/timer/{name}"), json!({"after": 0})).await;
+        let line = bed.line(&format!("/{name}\"")).await;
+        let next = line.split("(\"next\", \"").nth(1).and_then(|rest| rest.split("ms").next()).unwrap();
+        assert!((earliest..=latest).contains(&next.parse::<u64>().unwrap()), "{line}");
+    }
+    assert_eq!(bed.noted("away").await, 2);
+    assert_eq!(bed.read("probe/note/refused").await.0, 404, "it waits longer than what was away");
+    bed.end().await;
+}
+
+/// The store of a directory that nobody holds.
+async fn opened(directory: &Path) -> Arc<Store> {
+    let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
+    held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap()
+}
+
+/// Rows of timers, rows of guards among them, and open intents in a store that nobody has open.
+async fn left_in(directory: &Path) -> (u32, usize, usize) {
+    let store = opened(directory).await;
+    let timers = store.count(Space::Timer, "", None, 99).await.unwrap();
+    let guards = store.owned(Space::Timer, "guard", "", 99).await.unwrap().len();
+    let data = store.begin().keys(Space::Data, "", "", 999).await.unwrap();
+    store.close().await;
+    (timers, guards, data.iter().filter(|key| key.contains("/intent/")).count())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guard_wakes_its_plugin_when_its_call_ended_without_cancelling_it() {
+    let bed = Bed::new("guards").await;
+    assert_eq!(bed.write("probe/guard/left", json!({"how": "left"})).await.0, 204);
+    assert_eq!(bed.noted("left").await, 1);
+    assert_eq!(bed.write("probe/guard/failed", json!({"how": "failed"})).await.0, 400);
+    assert_eq!(bed.noted("failed").await, 1);
+    assert_eq!(bed.write("probe/guard/cancelled", json!({"how": "cancelled"})).await.0, 204);
+    assert_eq!(bed.write("probe/guard/dropped", json!({"how": "dropped"})).await.0, 400);
+    let (status, refused) = bed.write("probe/guard/many", json!({"how": "many"})).await;
+    assert_eq!(status, 400, "{refused}");
+    assert!(error(&refused).contains("at most 64 keys"), "{refused}");
+    for name in ["cancelled", "dropped", "many", "many-1"] {
+        assert_eq!(bed.read(&format!("probe/note/{name}")).await.0, 404, "{name}");
+    }
+    let directory = bed.stop().await;
+    assert_eq!(left_in(&directory).await, (0, 0, 0));
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wake_that_leaves_a_guard_on_its_own_key_is_tried_again_with_a_pause() {
+    let bed = Bed::new("again").await;
+    bed.write("probe/timer/again", json!({"after": 0})).await;
+    assert_eq!(bed.noted("again").await, 1, "what it did is stored");
+    let line = bed.line("/again\"").await;
+    assert!(line.contains("(\"attempt\", \"1\")") && line.contains("without cancelling the guard"), "{line}");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_confirmed_intent_leaves_neither_record_nor_guard() {
+    let bed = Bed::new("intent").await;
+    let (status, answer) = bed.write("probe/rotate/a", json!({"candidate": "one"})).await;
+    assert_eq!(status, 204, "{answer}");
+    assert_eq!(bed.noted("a").await, "one");
+    let directory = bed.stop().await;
+    assert_eq!(left_in(&directory).await, (0, 0, 0));
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_fails_after_its_checkpoint_is_finished_at_once() {
+    let bed = Bed::new("forward").await;
+    let (status, lost) = bed.write("probe/rotate/b", json!({"candidate": "two", "how": "lost"})).await;
+    assert_eq!(status, 502, "{lost}");
+    assert_eq!(bed.noted("b").await, "two", "the change was made, so it is rolled forward");
+    assert_eq!(bed.noted("recovered-b").await, 1);
+    assert_eq!(bed.write("probe/rotate/c", json!({"candidate": "three", "how": "unmade"})).await.0, 502);
+    assert_eq!(bed.noted("c").await, "three again");
+    assert_eq!(bed.noted("outside-c").await, "three again");
+    let directory = bed.stop().await;
+    assert_eq!(left_in(&directory).await, (0, 0, 0));
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recovery_that_fails_goes_on_counting_its_attempts_also_when_it_set_the_guard_anew() {
+    let bed = Bed::new("late").await;
+    assert_eq!(bed.write("probe/rotate/late", json!({"candidate": "four", "how": "lost"})).await.0, 502);
+    assert_eq!(bed.noted("recovered-late").await, 3);
+    assert_eq!(bed.noted("late").await, "four");
+    bed.end().await;
+}
+
+/// Starts a change that is made outside and then waits, for `go` or for its end.
+async fn waiting(bed: &Bed, name: &str) -> tokio::task::JoinHandle<u16> {
+    let fields = json!({"candidate": "five", "how": "waits"});
+    let (core, request) =
+        (Arc::clone(&bed.service), request("root", Verb::Write, &format!("probe/rotate/{name}"), fields));
+    let call = tokio::spawn(async move { core.handle(request).await.into_bytes().0 });
+    assert_eq!(bed.noted(&format!("outside-{name}")).await, "five");
+    call
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guard_never_wakes_its_plugin_while_its_call_runs() {
+    let bed = Bed::new("running").await;
+    let call = waiting(&bed, "d").await;
+    let (status, refused) = bed.write("probe/rotate/d", json!({"candidate": "another"})).await;
+    assert_eq!(status, 503, "one change at a time: {refused}");
+    // Timers that are due are woken meanwhile; the guard is not among them.
+    bed.write("probe/timer/meanwhile", json!({"after": 0})).await;
+    assert_eq!(bed.noted("meanwhile").await, 1);
+    assert_eq!(bed.read("probe/note/recovered-d").await.0, 404);
+    bed.write("probe/count/go-d", json!({})).await;
+    assert_eq!(call.await.unwrap(), 204);
+    assert_eq!(bed.noted("d").await, "five");
+    let directory = bed.stop().await;
+    assert_eq!(left_in(&directory).await, (0, 0, 0));
+    let bed = Bed::open(directory).await;
+    assert_eq!(bed.read("probe/note/recovered-d").await.0, 404, "there was nothing to recover");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_dead_process_began_is_finished_at_the_next_start() {
+    let bed = Bed::new("dead").await;
+    let call = waiting(&bed, "e").await;
+    // As a process that dies: the call gets no further, and nobody cleans up after it.
+    call.abort();
+    assert!(call.await.unwrap_err().is_cancelled());
+    assert_eq!(bed.read("probe/note/e").await.0, 404);
+    let directory = bed.stop().await;
+    assert_eq!(left_in(&directory).await, (1, 1, 1), "the guard is there, and due in minutes only");
+    let bed = Bed::open(directory).await;
+    assert_eq!(bed.noted("e").await, "five");
+    assert_eq!(bed.noted("recovered-e").await, 1);
+    let directory = bed.stop().await;
+    assert_eq!(left_in(&directory).await, (0, 0, 0));
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_seal_cut_is_finished_after_the_unsealing_which_waits_for_its_end() {
+    let bed = Bed::new("cut").await;
+    let call = waiting(&bed, "h").await;
+    assert_eq!(bed.write("sys/seal", json!({})).await.0, 204);
+    let (status, refused) = bed.read("probe/note/h").await;
+    assert_eq!((status, error(&refused)), (503, "Vault is sealed"));
+    let key = bed.service.dev_unseal_key().await.unwrap();
+    let (status, open) = bed.write("sys/unseal", json!({"key": key.expose()})).await;
+    assert_eq!((status, &open["sealed"]), (200, &json!(false)), "{open}");
+    // It ended before the service was open again, and only its answer may still be on its way.
+    assert_eq!(call.await.unwrap(), 503);
+    assert_eq!(bed.noted("h").await, "five");
+    assert_eq!(bed.noted("recovered-h").await, 1);
+    assert_eq!(bed.read("sys/seal-status").await.1["sealed"], json!(false), "and nobody seals it again");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_that_enable_one_path_at_once_one_is_refused() {
+    let bed = Bed::new("twice").await;
+    for number in 0..20 {
+        let path = format!("sys/mounts/p{number}");
+        let (one, other) =
+            tokio::join!(bed.write(&path, json!({"type": "probe"})), bed.write(&path, json!({"type": "probe"})));
+        let mut statuses = [one.0, other.0];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [204, 400], "{one:?} {other:?}");
+    }
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_change_another_finished_stores_nothing() {
+    let bed = Bed::new("overtaken").await;
+    let call = waiting(&bed, "f").await;
+    assert_eq!(bed.write("probe/recover/f", json!({})).await.0, 204);
+    assert_eq!(bed.noted("f").await, "five");
+    assert_eq!(bed.write("probe/rotate/f", json!({"candidate": "six"})).await.0, 204);
+    assert_eq!(bed.noted("f").await, "six");
+    bed.write("probe/count/go-f", json!({})).await;
+    assert_ne!(call.await.unwrap(), 204, "its candidate is no longer in force");
+    assert_eq!(bed.noted("f").await, "six");
+    let directory = bed.stop().await;
+    assert_eq!(left_in(&directory).await, (0, 0, 0));
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_confirm_without_its_intent_fails_although_its_candidate_is_in_force() {
+    let bed = Bed::new("removed").await;
+    let call = waiting(&bed, "g").await;
+    assert_eq!(bed.write("probe/recover/g", json!({})).await.0, 204);
+    bed.write("probe/count/go-g", json!({})).await;
+    assert_eq!(call.await.unwrap(), 503);
+    assert_eq!(bed.noted("g").await, "five", "as the other call stored it");
     bed.end().await;
 }
 
 /// Writes another schema into the record of the mount `probe/`, as an older or newer component would have.
 async fn set_schema(directory: &Path, schema: u32) {
-    let options = Options { directory: directory.to_path_buf() };
-    let store = Store::open(options, bulkhead_store::dev_key(directory).unwrap()).await.unwrap();
+    let store = opened(directory).await;
     let address = Address::new(Space::Core, "mount/probe/");
     let mut unit = store.begin();
     let stored = unit.get(&address).await.unwrap().unwrap();
@@ -222,15 +500,15 @@ async fn set_schema(directory: &Path, schema: u32) {
 async fn data_of_an_older_schema_is_migrated_once_and_of_a_newer_one_refused() {
     let bed = Bed::new("schema").await;
     assert_eq!(bed.read("probe/note/migrated").await.0, 404, "a new mount has nothing to migrate");
-    bed.core.stop().await;
-    set_schema(&bed.directory, 0).await;
-    let bed = Bed::open(bed.directory).await;
+    let directory = bed.stop().await;
+    set_schema(&directory, 0).await;
+    let bed = Bed::open(directory).await;
     assert_eq!(bed.noted("migrated").await, 0);
-    bed.core.stop().await;
-    set_schema(&bed.directory, 9).await;
-    let refused = Bed::try_open(bed.directory.clone()).await.err().unwrap();
+    let directory = bed.stop().await;
+    set_schema(&directory, 9).await;
+    let refused = Bed::try_open(directory.clone()).await.err().unwrap();
     assert!(refused.message.contains("newer version of probe (schema 9, this one knows 1)"), "{refused}");
-    std::fs::remove_dir_all(bed.directory).unwrap();
+    std::fs::remove_dir_all(directory).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,12 +1,73 @@
 //! The rows of the host's table.
 
-use super::Handler;
+use super::{Handler, OpenHandler};
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use serde_json::json;
 
 /// Every endpoint of the host: handler and row.
 pub(super) fn all() -> Vec<(Handler, Route)> {
-    [sys(), leases(), policies(), tokens()].concat()
+    [seal(), sys(), leases(), policies(), tokens()].concat()
+}
+
+/// What answers while sealed, and what seals.
+fn seal() -> Vec<(Handler, Route)> {
+    let unseal = || {
+        vec![
+            field("key", FieldKind::String, "one share of the unseal key, hexadecimal or base64").secret(),
+            field("reset", FieldKind::Bool, "forget the shares that came in"),
+            field("migrate", FieldKind::Bool, "not in this version"),
+        ]
+    };
+    let sudo = |path, about| Route { sudo: true, ..row(Verb::Write, path, about, vec![]) };
+    vec![
+        (Handler::Open(OpenHandler::Health), open(Verb::Read, "sys/health", "is this node up and unsealed", codes())),
+        (Handler::Open(OpenHandler::Leader), open(Verb::Read, "sys/leader", "which node answers", vec![])),
+        (
+            Handler::Open(OpenHandler::SealStatus),
+            open(Verb::Read, "sys/seal-status", "how the store is sealed", vec![]),
+        ),
+        (Handler::Open(OpenHandler::InitStatus), open(Verb::Read, "sys/init", "is there a cluster here", vec![])),
+        (Handler::Open(OpenHandler::Init), open(Verb::Write, "sys/init", "make a cluster", initialisation())),
+        (Handler::Open(OpenHandler::Unseal), open(Verb::Write, "sys/unseal", "give one share of the key", unseal())),
+        (Handler::Seal, sudo("sys/seal", "seal the store")),
+        (Handler::StepDown, sudo("sys/step-down", "nothing: every node answers")),
+        (Handler::Rotate, sudo("sys/rotate", "seal with a new key from now on")),
+        (Handler::Rotate, sudo("sys/rotate/keyring", "seal with a new key from now on")),
+        (Handler::KeyStatus, row(Verb::Read, "sys/key-status", "the key that seals now", vec![])),
+    ]
+}
+
+/// Status codes that a load balancer wants instead of the usual ones (`spec/core.md` §7.4). Those of states that this
+/// service does not have are checked and not used.
+fn codes() -> Vec<Field> {
+    let names = [
+        "activecode",
+        "sealedcode",
+        "uninitcode",
+        "standbycode",
+        "drsecondarycode",
+        "performancestandbycode",
+        "haunhealthycode",
+        "removedcode",
+    ];
+    let codes = names.map(|name| field(name, FieldKind::String, "a status code to answer with in that state"));
+    let flags = ["standbyok", "perfstandbyok"].map(|name| field(name, FieldKind::String, "no state of this service"));
+    codes.into_iter().chain(flags).collect()
+}
+
+fn initialisation() -> Vec<Field> {
+    let number = |name, about| field(name, FieldKind::Int, about);
+    let unserved = |name| field(name, FieldKind::Any, "not in this version");
+    vec![
+        required("secret_shares", FieldKind::Int, "into how many shares the unseal key is split, 1 to 255"),
+        required("secret_threshold", FieldKind::Int, "how many of them unseal"),
+        number("recovery_shares", "for seals of other kinds"),
+        number("recovery_threshold", "for seals of other kinds"),
+        number("stored_shares", "for seals of other kinds"),
+        unserved("pgp_keys"),
+        unserved("recovery_pgp_keys"),
+        unserved("root_token_pgp_key"),
+    ]
 }
 
 fn sys() -> Vec<(Handler, Route)> {
@@ -20,8 +81,6 @@ fn sys() -> Vec<(Handler, Route)> {
     };
     let path = || vec![field("path", FieldKind::String, "path of the mount")];
     vec![
-        (Handler::Health, open(Verb::Read, "sys/health", "is this node up and unsealed")),
-        (Handler::SealStatus, open(Verb::Read, "sys/seal-status", "how the store is sealed")),
         (Handler::MountList, row(Verb::Read, "sys/mounts", "all mounts", vec![])),
         (Handler::MountRead, row(Verb::Read, "sys/mounts/{path+}", "one mount", path())),
         (Handler::MountEnable, row(Verb::Write, "sys/mounts/{path+}", "mount an engine", mount())),
@@ -127,8 +186,8 @@ fn row(verb: Verb, path: &str, about: &str, fields: Vec<Field>) -> Route {
     Route { fields, ..Route::new(verb, path, about) }
 }
 
-fn open(verb: Verb, path: &str, about: &str) -> Route {
-    Route { unauthenticated: true, ..row(verb, path, about, Vec::new()) }
+fn open(verb: Verb, path: &str, about: &str, fields: Vec<Field>) -> Route {
+    Route { unauthenticated: true, ..row(verb, path, about, fields) }
 }
 
 fn field(name: &str, kind: FieldKind, about: &str) -> Field {

@@ -1,50 +1,55 @@
-//! `sys/health` and `sys/seal-status`: what load balancers and CLIs ask before anything else.
-//!
-//! In the shapes that clients parse (`spec/core.md` §7.4). This version serves only while unsealed.
+//! `sys/health`: what load balancers ask before anything else, in the shape that clients parse (`spec/core.md` §7.4).
 
-use super::Body;
-use crate::core::Core;
-use serde_json::json;
+use crate::service::Service;
+use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::response::Response;
+use serde_json::{Map, Value, json};
 
-pub(super) fn health(core: &Core) -> Body {
-    Body::Bare(
-        200,
-        json!({
-            "initialized": true,
-            "sealed": false,
-            "standby": false,
-            "performance_standby": false,
-            "replication_performance_mode": "disabled",
-            "replication_dr_mode": "disabled",
-            "server_time_utc": core.store.now() / 1000,
-            "version": core.reported_version,
-            // Clients switch features on it, as on the version (decision P5).
-            "enterprise": core.reported_version.ends_with("+ent"),
-            "echo_duration_ms": 0,
-            "clock_skew_ms": 0,
-            "bulkhead_version": env!("CARGO_PKG_VERSION"),
-            "cluster_name": "bulkhead",
-        }),
-    )
+/// `GET sys/health`. The status says in which state the service is; the caller may choose another one for each.
+pub(super) async fn health(service: &Service, codes: &Map<String, Value>) -> Result<Response, Failure> {
+    let status = service.seal_status().await?;
+    for (name, value) in codes.iter().filter(|(name, _)| name.ends_with("code")) {
+        code(name, value)?;
+    }
+    let writes = service.core().is_none_or(|core| core.store.stopped().is_none());
+    let answered = match (status.config, status.sealed) {
+        // A node that stores nothing any more is no good to anybody, whatever code was asked for.
+        _ if !writes => 500,
+        (None, _) => chosen(codes, "uninitcode", 501)?,
+        (Some(_), true) => chosen(codes, "sealedcode", 503)?,
+        (Some(_), false) => chosen(codes, "activecode", 200)?,
+    };
+    let version = &service.process().settings.reported_version;
+    let mut body = json!({
+        "initialized": status.config.is_some(),
+        "sealed": status.sealed,
+        "standby": false,
+        "performance_standby": false,
+        "replication_performance_mode": "disabled",
+        "replication_dr_mode": "disabled",
+        "server_time_utc": service.now() / 1000,
+        "version": version,
+        // Clients switch features on it, as on the version (decision P5).
+        "enterprise": version.ends_with("+ent"),
+        "echo_duration_ms": 0,
+        "clock_skew_ms": 0,
+        "writes": writes,
+        "bulkhead_version": env!("CARGO_PKG_VERSION"),
+    });
+    super::sys_seal_status::name_cluster(&mut body, status.cluster_id);
+    Ok(Response::bare(answered, body))
 }
 
-pub(super) fn seal_status(core: &Core) -> Body {
-    Body::Bare(
-        200,
-        json!({
-            "type": "dev",
-            "initialized": true,
-            "sealed": false,
-            "t": 1,
-            "n": 1,
-            "progress": 0,
-            "nonce": "",
-            "version": core.reported_version,
-            "bulkhead_version": env!("CARGO_PKG_VERSION"),
-            "migration": false,
-            "recovery_seal": false,
-            "storage_type": "sqlite",
-            "cluster_name": "bulkhead",
-        }),
-    )
+/// The status for a state: as the caller chose, or the usual one.
+fn chosen(codes: &Map<String, Value>, name: &str, usual: u16) -> Result<u16, Failure> {
+    codes.get(name).map_or(Ok(usual), |value| code(name, value))
+}
+
+/// The status that a parameter asks for.
+fn code(name: &str, value: &Value) -> Result<u16, Failure> {
+    let text = value.as_str().unwrap_or_default();
+    let code = text.parse::<u16>().ok().filter(|code| (200..=599).contains(code));
+    code.ok_or_else(|| {
+        Failure::invalid(format!("{name} {} is not a status code; give a number from 200 to 599", quoted(text)))
+    })
 }

@@ -4,23 +4,19 @@
 //! times is given up, visibly (decision P13).
 
 use super::{LeaseRecord, put, read};
+use crate::backoff;
 use crate::claims::Claim;
 use crate::core::Core;
+use crate::guards;
 use crate::neighbours::ForWork;
 use crate::permit::Permit;
 use bulkhead_store::{Address, Space, Unit};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Refusals after which a lease is irrevocable.
 pub(super) const MOST_REFUSALS: u32 = 6;
-/// First pause after a target that did not answer, in milliseconds; doubles.
-const FIRST_PAUSE: u64 = 1_000;
-/// First pause after a refusal; doubles. Six attempts span five minutes, in which somebody may mend what was wrong.
-const FIRST_REFUSAL_PAUSE: u64 = 10_000;
-/// Longest pause between attempts, in milliseconds.
-const LONGEST_PAUSE: u64 = 600_000;
 /// Leases of an ended token that are made due in one commit.
 const PAGE: u32 = 100;
 
@@ -52,74 +48,79 @@ impl End {
 /// Ends the claimed lease or reservation. A lease that is gone is success.
 ///
 /// # Errors
-/// The plugin's failure. The lease stays, with its next attempt scheduled.
+/// The plugin's failure, or that of the commit. The lease stays, with its next attempt scheduled.
 pub(crate) async fn end(core: &Arc<Core>, claim: &Claim, asked: Option<End>) -> Result<(), Failure> {
-    let address = claim.address();
-    let mut unit = core.store.begin();
-    let Some(mut lease) = read(&mut unit, address).await? else { return Ok(()) };
-    let reason = asked.or(lease.reason).unwrap_or(match address.space {
+    let Some(record) = claim.fence(&mut core.store.begin()).await? else { return Ok(()) };
+    let lease = LeaseRecord::parse(&record)?;
+    let reason = asked.or(lease.reason).unwrap_or(match claim.address().space {
         Space::Reservation => End::Undo,
         _ => End::Expired,
     });
-    let (mut unit, result) = revoke(core, claim, unit, &lease, reason).await;
-    match result {
+    match revoke(core, claim, &lease, reason).await {
         Ok(()) => {
-            unit.delete(address.clone());
-            unit.commit().await?;
             core.log_lease("info", "lease-ended", &lease, reason.word());
             Ok(())
         }
         Err(failure) => {
-            lease.reason = Some(reason);
-            postpone(core, claim, lease, &failure).await?;
+            postpone(core, claim, reason, &failure).await?;
             Err(failure)
         }
     }
 }
 
-async fn revoke(
-    core: &Arc<Core>,
-    claim: &Claim,
-    unit: Unit,
-    lease: &LeaseRecord,
-    reason: End,
-) -> (Unit, Result<(), Failure>) {
-    let Some(mount) = core.mounts.by_uuid(&lease.mount) else {
-        return (unit, Err(Failure::internal("the lease's mount does not exist any more")));
-    };
+async fn revoke(core: &Arc<Core>, claim: &Claim, lease: &LeaseRecord, reason: End) -> Result<(), Failure> {
+    let mount = core.mounts.by_uuid(&lease.mount);
+    let mount = mount.ok_or_else(|| Failure::internal("the lease's mount does not exist any more"))?;
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(&mount, &permit);
     let work = ForWork::new(core, &mount);
-    let done = match core.sandbox.admit(2, work.deadline).await {
-        Ok(_admission) => opened.plugin.engine.revoke(work.scope(&opened), unit, &lease.seen(), reason.word()).await,
-        Err(failure) => return (unit, Err(failure)),
+    let _admission = core.sandbox.admit(2, work.deadline).await?;
+    let unit = mount.begin(&core.store);
+    let done = opened.plugin.engine.revoke(work.scope(&opened), unit, &lease.seen(), reason.word()).await;
+    let ended = match done.result {
+        Ok(()) => remove(claim, done.unit, lease).await,
+        Err(failure) => Err(failure),
     };
-    (done.unit, done.result)
+    guards::release(core, work.guards()).await;
+    ended
 }
 
-/// Schedules the next attempt, or gives up after too many refusals.
-async fn postpone(core: &Arc<Core>, claim: &Claim, mut lease: LeaseRecord, failure: &Failure) -> Result<(), Failure> {
+/// Removes the lease in the commit of what the plugin did to end it. One that is gone was ended by somebody else, who
+/// stored what came of it.
+async fn remove(claim: &Claim, unit: Unit, lease: &LeaseRecord) -> Result<(), Failure> {
+    let mut finish = unit.finish();
+    loop {
+        let part = finish.part();
+        if let Some(record) = claim.fence(part).await?
+            && LeaseRecord::parse(&record)?.id == lease.id
+        {
+            part.delete(claim.address().clone());
+        }
+        if finish.is_committed().await? {
+            return Ok(());
+        }
+    }
+}
+
+/// Schedules the next attempt, or gives up after too many refusals. What changed in the lease while the plugin was at
+/// work stays changed, and a lease that is gone stays gone.
+async fn postpone(core: &Arc<Core>, claim: &Claim, reason: End, failure: &Failure) -> Result<(), Failure> {
+    let mut unit = core.store.begin();
+    let Some(record) = claim.fence(&mut unit).await? else { return Ok(()) };
+    let mut lease = LeaseRecord::parse(&record)?;
+    lease.reason = Some(reason);
     lease.attempts = lease.attempts.saturating_add(1);
-    if !may_pass(failure.kind) {
+    if !backoff::may_pass(failure.kind) {
         lease.refusals = lease.refusals.saturating_add(1);
     }
     lease.error = failure.message.chars().take(240).collect();
-    let due = (!lease.is_irrevocable()).then(|| core.store.now().saturating_add(pause(failure.kind, lease.attempts)));
+    let pause = backoff::pause(failure, lease.attempts);
+    let due = (!lease.is_irrevocable()).then(|| core.store.now().saturating_add(pause));
     let event = if due.is_some() { "lease-end-delayed" } else { "lease-irrevocable" };
     core.log_lease("warn", event, &lease, &lease.error);
-    let mut unit = core.store.begin();
     put(&mut unit, claim.address(), &lease, due)?;
-    Ok(unit.commit().await?)
-}
-
-/// May the same attempt succeed later, without anybody changing anything?
-fn may_pass(kind: Kind) -> bool {
-    matches!(kind, Kind::Unreachable | Kind::TimedOut | Kind::Conflict | Kind::Unavailable | Kind::RateLimited)
-}
-
-fn pause(kind: Kind, attempts: u32) -> u64 {
-    let first = if may_pass(kind) { FIRST_PAUSE } else { FIRST_REFUSAL_PAUSE };
-    first.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(LONGEST_PAUSE)
+    unit.commit().await?;
+    Ok(())
 }
 
 /// Makes the leases that `token` owns due now. One that cannot be read is left and told; it must not keep the
@@ -144,24 +145,5 @@ pub(crate) async fn end_owned(core: &Core, token: &str) -> Result<(), Failure> {
             }
         }
         unit.commit().await?;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_and_are_capped() {
-        assert_eq!(pause(Kind::Unreachable, 1), 1_000);
-        assert_eq!(pause(Kind::Unreachable, 4), 8_000);
-        assert_eq!(pause(Kind::InvalidRequest, 1), 10_000);
-        assert_eq!(pause(Kind::Unreachable, u32::MAX), LONGEST_PAUSE);
-    }
-
-    #[test]
-    fn only_what_may_pass_by_itself_is_tried_for_ever() {
-        assert!(may_pass(Kind::Unreachable) && may_pass(Kind::Conflict) && may_pass(Kind::TimedOut));
-        assert!(!may_pass(Kind::InvalidRequest) && !may_pass(Kind::NotFound) && !may_pass(Kind::Internal));
     }
 }

@@ -1,10 +1,14 @@
 //! Renewing a lease: the plugin prolongs the thing, the host caps and stores the new end.
 
-use super::{LeaseRecord, locate, put, read};
+use super::{LeaseRecord, locate, put};
+use crate::claims::Claim;
 use crate::core::Core;
+use crate::guards;
 use crate::neighbours::ForWork;
 use crate::permit::Permit;
 use crate::tokens;
+use bulkhead_sandbox::contract;
+use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::ttl::{self, Bounds};
 use std::sync::Arc;
@@ -23,14 +27,9 @@ pub(crate) struct Renewed {
 /// 400 when there is no such lease, it is not renewable or past its maximum; the plugin's failure.
 pub(crate) async fn renew(core: &Arc<Core>, id: &str, increment: u64) -> Result<Renewed, Failure> {
     let claim = core.claims.claim_in_turn(&locate(&core.store, &core.mounts, id)?).await;
-    let mut unit = core.store.begin();
-    let lease = read(&mut unit, claim.address()).await?;
-    let lease =
-        lease.ok_or_else(|| Failure::invalid("lease not found: there is no lease with this id; it may have ended"))?;
-    may_be_renewed(&lease, core.store.now())?;
+    let (lease, owner_left) = renewable(core, &claim, &mut core.store.begin(), core.store.now()).await?;
     let mount =
         core.mounts.by_uuid(&lease.mount).ok_or_else(|| Failure::internal("the lease's mount does not exist"))?;
-    let owner_left = owner_left(core, &mut unit, &lease).await?;
     let seen = mount.seen(core.lifetimes, owner_left);
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(&mount, &permit);
@@ -38,21 +37,74 @@ pub(crate) async fn renew(core: &Arc<Core>, id: &str, increment: u64) -> Result<
     let _admission = core.sandbox.admit(2, work.deadline).await?;
     // Before the plugin tells its target: a slow renewal shortens the lease, never the thing's grace.
     let now = core.store.now();
-    let done = opened.plugin.engine.renew(work.scope(&opened), unit, &lease.seen(), increment, &seen).await;
-    let renewal = done.result?;
+    let done = opened
+        .plugin
+        .engine
+        .renew(work.scope(&opened), mount.begin(&core.store), &lease.seen(), increment, &seen)
+        .await;
+    let renewed = match done.result {
+        Ok(granted) => {
+            let asked = Asked { increment, now, seen, granted };
+            store(core, &claim, done.unit, &asked).await
+        }
+        Err(failure) => Err(failure),
+    };
+    guards::release(core, work.guards()).await;
+    renewed
+}
+
+/// The claimed lease, and the seconds that its owner has left, if it might be renewed at `now`.
+async fn renewable(
+    core: &Core,
+    claim: &Claim,
+    unit: &mut Unit,
+    now: u64,
+) -> Result<(LeaseRecord, Option<u64>), Failure> {
+    let record = claim.fence(unit).await?;
+    let record =
+        record.ok_or_else(|| Failure::invalid("lease not found: there is no lease with this id; it may have ended"))?;
+    let lease = LeaseRecord::parse(&record)?;
+    may_be_renewed(&lease, now)?;
+    let owner_left = owner_left(core, unit, &lease).await?;
+    Ok((lease, owner_left))
+}
+
+/// A renewal to which the plugin agreed.
+struct Asked {
+    /// Seconds that the caller asks for.
+    increment: u64,
+    /// Store time when the plugin was asked.
+    now: u64,
+    seen: contract::Mount,
+    granted: contract::Renewal,
+}
+
+async fn store(core: &Core, claim: &Claim, unit: Unit, asked: &Asked) -> Result<Renewed, Failure> {
+    let mut finish = unit.finish();
+    loop {
+        let renewed = prolong(core, claim, finish.part(), asked).await?;
+        if finish.is_committed().await? {
+            return Ok(renewed);
+        }
+    }
+}
+
+/// Stores the new end in the commit of what the plugin did. Lease and owner are looked at again: a token that was
+/// revoked meanwhile must not keep a renewed lease.
+async fn prolong(core: &Core, claim: &Claim, unit: &mut Unit, asked: &Asked) -> Result<Renewed, Failure> {
+    let (now, seen) = (asked.now, &asked.seen);
+    let (lease, _) = renewable(core, claim, unit, now).await?;
     let bounds = Bounds {
-        role_ttl: renewal.ttl,
-        role_max: renewal.max_ttl,
+        role_ttl: asked.granted.ttl,
+        role_max: asked.granted.max_ttl,
         mount_default: seen.default_ttl,
         mount_max: seen.max_ttl,
     };
-    let granted = ttl::grant(&bounds, increment, lease.issued / 1000, now / 1000)?;
+    let granted = ttl::grant(&bounds, asked.increment, lease.issued / 1000, now / 1000)?;
     let ttl = granted.ttl.min(seen.longest_lease);
-    let ttl = if renewal.ttl == 0 { ttl } else { ttl.min(renewal.ttl) };
-    let mut unit = done.unit;
+    let ttl = if asked.granted.ttl == 0 { ttl } else { ttl.min(asked.granted.ttl) };
     let lease = LeaseRecord { expires: now.saturating_add(ttl.saturating_mul(1000)), last_renewal: Some(now), ..lease };
-    put(&mut unit, claim.address(), &lease, Some(lease.expires))?;
-    unit.commit().await?;
+    put(unit, claim.address(), &lease, Some(lease.expires))?;
     Ok(Renewed { lease, ttl, warning: granted.warning })
 }
 
@@ -67,7 +119,7 @@ fn may_be_renewed(lease: &LeaseRecord, now: u64) -> Result<(), Failure> {
 }
 
 /// Seconds that the token which owns the lease has left: a lease never outlives its token.
-async fn owner_left(core: &Core, unit: &mut bulkhead_store::Unit, lease: &LeaseRecord) -> Result<Option<u64>, Failure> {
+async fn owner_left(core: &Core, unit: &mut Unit, lease: &LeaseRecord) -> Result<Option<u64>, Failure> {
     let now = core.store.now();
     match tokens::read(unit, &lease.token).await? {
         Some(owner) if tokens::holds(&owner, now) => Ok(owner.left(now / 1000)),

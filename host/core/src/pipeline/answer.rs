@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(super) async fn settle(
     visit: &Visit<'_>,
     mount: &Arc<Mount>,
-    mut unit: Unit,
+    unit: Unit,
     answered: Answer,
     reserved: &[Reserved],
     deadline: u64,
@@ -30,22 +30,28 @@ pub(super) async fn settle(
     match answered.outcome {
         Outcome::Data(text) => {
             let object = object(&text)?;
-            unit.commit().await?;
+            commit(visit, unit).await?;
             Ok(data(&visit.request.id, mount, object, warnings))
         }
         Outcome::Nothing => {
-            unit.commit().await?;
+            commit(visit, unit).await?;
             nothing(visit, mount, warnings)
         }
         Outcome::Raw(raw) => {
             let response = raw_response(raw)?;
-            unit.commit().await?;
+            commit(visit, unit).await?;
             Ok(response)
         }
         Outcome::Secret(secret) => {
             let data = object(&secret.data)?;
-            let leased = lease(visit, mount, &mut unit, &secret, reserved, deadline).await?;
-            unit.commit().await?;
+            let page = Page {
+                store: &visit.core.store,
+                mount,
+                path: &visit.request.path,
+                token: &visit.caller.hash,
+                deadline,
+            };
+            let leased = leased(visit, &page, unit, &secret, reserved).await?;
             warnings.extend(leased.warning);
             let envelope = Envelope {
                 lease_id: leased.id,
@@ -73,23 +79,51 @@ struct Leased {
     warning: Option<String>,
 }
 
+/// Ends the unit of a call without a lease. One that wrote asserts that its token still holds.
+async fn commit(visit: &Visit<'_>, unit: Unit) -> Result<(), Failure> {
+    if !unit.wrote() {
+        unit.commit().await?;
+        return Ok(());
+    }
+    let mut finish = unit.finish();
+    loop {
+        tokens::still(&visit.core.store, finish.part(), visit.caller).await?;
+        if finish.is_committed().await? {
+            return Ok(());
+        }
+    }
+}
+
+/// Ends the unit of a call that answered a secret: with its lease.
+async fn leased(
+    visit: &Visit<'_>,
+    page: &Page<'_>,
+    unit: Unit,
+    secret: &Secret,
+    reserved: &[Reserved],
+) -> Result<Leased, Failure> {
+    let mut finish = unit.finish();
+    loop {
+        let leased = lease(visit, page, finish.part(), secret, reserved).await?;
+        if finish.is_committed().await? {
+            return Ok(leased);
+        }
+    }
+}
+
 /// Writes the lease of an answered secret, if the token that asked still holds.
 async fn lease(
     visit: &Visit<'_>,
-    mount: &Arc<Mount>,
+    page: &Page<'_>,
     unit: &mut Unit,
     secret: &Secret,
     reserved: &[Reserved],
-    deadline: u64,
 ) -> Result<Leased, Failure> {
     let core = visit.core;
     if !visit.route.leases {
         return Err(Failure::internal("the component answered a secret on a route that is not marked for leases"));
     }
-    let now = core.store.now();
-    // A checkpoint forgets what was read, so the token is read again and checked by this commit.
-    let token = tokens::read(unit, &visit.caller.hash).await?.filter(|token| tokens::holds(token, now));
-    let token = token.ok_or_else(|| Failure::denied("the token was revoked while the request ran"))?;
+    let token = tokens::still(&core.store, unit, visit.caller).await?.record;
     let named = match &secret.tag {
         Some(tag) => Some(reserved.iter().find(|reserved| reserved.tag == *tag).ok_or_else(|| {
             Failure::internal("the component answered a secret for a reservation that it did not make")
@@ -102,7 +136,8 @@ async fn lease(
         // Clocks jumped and due work was quicker: what was made is being ended, or was.
         return Err(Failure::new(Kind::Unavailable, "the reservation ended while the request ran; try again"));
     }
-    let lifetimes = mount.lifetimes(core.lifetimes);
+    let now = core.store.now();
+    let lifetimes = page.mount.lifetimes(core.lifetimes);
     let bounds = Bounds {
         role_ttl: secret.ttl,
         role_max: secret.max_ttl,
@@ -111,8 +146,7 @@ async fn lease(
     };
     let granted = ttl::grant(&bounds, 0, now / 1000, now / 1000)?;
     let ttl = token.left(now / 1000).map_or(granted.ttl, |left| left.min(granted.ttl));
-    let page = Page { store: &core.store, mount, path: &visit.request.path, token: &visit.caller.hash, deadline };
-    let record = leases::confirm(&page, unit, secret, named, ttl)?;
+    let record = leases::confirm(page, unit, secret, named, ttl)?;
     Ok(Leased { id: record.id, ttl, warning: granted.warning })
 }
 
@@ -125,7 +159,6 @@ pub(super) fn of_host(visit: &Visit<'_>, body: HostBody, warnings: Vec<String>) 
     match body {
         HostBody::Nothing if envelope.warnings.is_empty() => Response::no_content(),
         HostBody::Nothing => enveloped(envelope),
-        HostBody::Bare(status, value) => Response::bare(status, value),
         HostBody::Data(data) => enveloped(Envelope { data: Some(data), ..envelope }),
         HostBody::Copied(data) => copied(Envelope { data: Some(data), ..envelope }),
         HostBody::Auth(auth) => enveloped(Envelope { auth: Some(*auth), ..envelope }),

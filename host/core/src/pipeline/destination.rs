@@ -27,23 +27,15 @@ impl Destination {
     /// The row of the table.
     pub(super) fn route<'a>(&'a self, core: &'a Core) -> Option<&'a Route> {
         match &self.place {
-            Place::Host(endpoint) => core.table.route(*endpoint),
+            Place::Host(endpoint) => core.process.table.route(*endpoint),
             Place::Mount(index, mount) => mount.plugin.table.routes().get(*index),
-        }
-    }
-
-    /// The host's endpoint, where it is one.
-    pub(super) fn endpoint(&self) -> Option<Endpoint> {
-        match &self.place {
-            Place::Host(endpoint) => Some(*endpoint),
-            Place::Mount(..) => None,
         }
     }
 }
 
 /// Finds the place. The failure (404 or 405) is for those whose policy allows the path.
 pub(super) fn find(core: &Core, request: &Request) -> Result<Destination, Failure> {
-    match core.table.find(request.verb, &request.path) {
+    match core.process.table.find(request.verb, &request.path) {
         Ok(Some((endpoint, captures))) => return Ok(Destination { place: Place::Host(endpoint), captures }),
         Ok(None) => {}
         Err(refused) => return Err(refused),

@@ -3,9 +3,11 @@
 use super::{Visit, answer, object_text, operation};
 use crate::api::{self, Endpoint, HostCall};
 use crate::core::Core;
+use crate::guards;
 use crate::leases;
 use crate::mounts::Mount;
 use crate::neighbours::{ForCall, Path};
+use crate::tokens;
 use bulkhead_sandbox::{Effect, Neighbours, Root, Scope, contract};
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::Failure;
@@ -23,8 +25,18 @@ const PAGE: u32 = 1_000;
 
 impl Visit<'_> {
     /// An endpoint of the host.
-    pub(super) async fn host(self, endpoint: Endpoint, mut unit: Unit) -> Result<Response, Failure> {
-        let call = HostCall { request: self.request, caller: self.caller, values: &self.folded.values };
+    pub(super) async fn host(
+        self,
+        endpoint: Endpoint,
+        mut unit: Unit,
+        effect: &mut Effect,
+    ) -> Result<Response, Failure> {
+        if api::reaches_outside(self.core, endpoint) {
+            // Whatever conflict it meets, it is for the caller to try again.
+            *effect = Effect::Effect;
+        }
+        let caller = tokens::still(&self.core.store, &mut unit, self.caller).await?;
+        let call = HostCall { request: self.request, caller: &caller, values: &self.folded.values };
         let reply = api::serve(self.core, endpoint, &mut unit, &call).await?;
         let committed = unit.commit().await;
         if committed.is_ok() || matches!(reply.then, api::Then::PoliciesChanged) {
@@ -91,6 +103,7 @@ impl Visit<'_> {
         if checkpointed && !reserved.is_empty() {
             undo_unconfirmed(self.core, &reserved).await;
         }
+        guards::release(self.core, neighbours.guards()).await;
         settled
     }
 

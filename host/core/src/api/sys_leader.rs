@@ -1,0 +1,28 @@
+//! `sys/leader` and `sys/step-down`: every node answers every request, so nobody leads and nobody steps down.
+
+use super::{Body, Reply};
+use crate::service::{Service, sealed};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::response::Response;
+use serde_json::json;
+
+/// `GET sys/leader` (`spec/core.md` §7.3). The embedded store belongs to one node.
+pub(super) fn leader(service: &Service) -> Result<Response, Failure> {
+    if service.core().is_none() {
+        return Err(sealed());
+    }
+    let body = json!({
+        "ha_enabled": false,
+        "is_self": true,
+        "leader_address": "",
+        "leader_cluster_address": "",
+        "performance_standby": false,
+        "performance_standby_last_remote_wal": 0,
+    });
+    Ok(Response::bare(200, body))
+}
+
+/// `POST sys/step-down`.
+pub(super) fn step_down() -> Reply {
+    Body::Nothing.into()
+}

@@ -1,0 +1,42 @@
+//! `sys/seal-status`: how far the service is from being unsealed (`spec/core.md` §7.1).
+
+use crate::service::Service;
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::response::Response;
+use serde_json::{Value, json};
+
+/// Set by whoever builds a release; clients only show it.
+const BUILD_DATE: Option<&str> = option_env!("BULKHEAD_BUILD_DATE");
+
+/// `GET sys/seal-status`.
+pub(super) async fn read(service: &Service) -> Result<Response, Failure> {
+    let status = service.seal_status().await?;
+    let date = BUILD_DATE.unwrap_or_default();
+    let mut body = json!({
+        "type": "shamir",
+        "initialized": status.config.is_some(),
+        "sealed": status.sealed,
+        "t": status.config.map_or(0, |config| config.threshold),
+        "n": status.config.map_or(0, |config| config.shares),
+        "progress": status.progress,
+        "nonce": status.nonce,
+        "version": service.process().settings.reported_version,
+        "bulkhead_version": env!("CARGO_PKG_VERSION"),
+        // Two names of one thing, as two families of clients know it.
+        "build_date": date,
+        "commit_date": date,
+        "migration": false,
+        "recovery_seal": false,
+        "storage_type": "sqlite",
+    });
+    name_cluster(&mut body, status.cluster_id);
+    Ok(Response::bare(200, body))
+}
+
+/// Adds the cluster's name and id, which there are only once it is initialised.
+pub(super) fn name_cluster(body: &mut Value, cluster_id: Option<String>) {
+    if let (Some(id), Value::Object(members)) = (cluster_id, body) {
+        members.insert("cluster_name".to_owned(), json!("bulkhead"));
+        members.insert("cluster_id".to_owned(), json!(id));
+    }
+}

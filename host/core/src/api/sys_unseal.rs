@@ -1,0 +1,30 @@
+//! `sys/unseal` and `sys/seal`: the door of the service (`spec/core.md` §7.1).
+
+use super::{Body, Reply, Then, sys_seal_status, text};
+use crate::service::Service;
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::response::Response;
+use serde_json::{Map, Value};
+
+/// `POST sys/unseal`: takes one share, or forgets those that came in.
+pub(super) async fn unseal(service: &Service, values: &Map<String, Value>) -> Result<Response, Failure> {
+    let flag = |name| values.get(name).and_then(Value::as_bool).unwrap_or_default();
+    if flag("migrate") {
+        return Err(Failure::invalid("migrate is not supported: there is no other seal to migrate from"));
+    }
+    if flag("reset") {
+        service.forget_shares();
+        return sys_seal_status::read(service).await;
+    }
+    let share = text(values, "key");
+    if share.is_empty() {
+        return Err(Failure::invalid("key is required: one share of the unseal key, or reset=true to begin again"));
+    }
+    service.unseal(share).await?;
+    sys_seal_status::read(service).await
+}
+
+/// `POST sys/seal`. The store is sealed before the answer leaves.
+pub(super) fn seal() -> Reply {
+    Reply { then: Then::Seal, ..Reply::from(Body::Nothing) }
+}

@@ -1,0 +1,273 @@
+//! Guards: timers that ring because the call that set them ended without cancelling them.
+//!
+//! The fault this file stops: a change outside that was begun and that nobody finishes, because the call that
+//! began it failed or its process died. A guard is a row of the timers, marked by its owner. The call that set
+//! it remembers it and lets it go when it ends; start-up lets go of all, since no call outlived the process;
+//! and the row's own time, a minute after the call's deadline, holds where both were lost. What was let go is
+//! an ordinary timer that is due.
+
+use crate::claims::{Claim, Claims};
+use crate::core::Core;
+use crate::leases::GRACE;
+use crate::random;
+use bulkhead_sandbox::Guard;
+use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
+use bulkhead_wire::failure::Failure;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Owner of the rows that are guards, by which start-up finds them.
+const OWNER: &str = "guard";
+/// Most keys that one call guards.
+const MOST: usize = 64;
+/// Guards that are let go in one commit at start.
+const PAGE: u32 = 500;
+
+/// The guards that one call set: for each timer, the mark that tells the row from any later one of its key.
+#[derive(Default)]
+pub(crate) struct Guards {
+    set: Mutex<BTreeMap<Address, Set>>,
+}
+
+/// A guard that was set.
+struct Set {
+    mark: String,
+    /// So that due work leaves it alone while the call runs, also when clocks jump. A wake has the claim on its own key
+    /// already.
+    claim: Option<Claim>,
+}
+
+impl Guards {
+    /// Writes a guard into the call's unit of work.
+    ///
+    /// # Errors
+    /// 400 when the call guards too many keys already.
+    pub(crate) fn set(&self, claims: &Arc<Claims>, unit: &mut Unit, asked: Guard) -> Result<(), Failure> {
+        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        if set.len() >= MOST && !set.contains_key(&asked.timer) {
+            return Err(Failure::invalid(format!(
+                "a call guards at most {MOST} keys; finish what it began, or split it into several calls"
+            )));
+        }
+        let mark = random::hex::<16>()?;
+        // No attempt has failed yet; behind the count stands the mark.
+        let body = format!("0 {mark}").into_bytes();
+        let due = Some(asked.deadline.saturating_add(GRACE));
+        unit.put(asked.timer.clone(), body, Index { due, lane: asked.lane, owner: OWNER.to_owned() });
+        let before = set.remove(&asked.timer).and_then(|before| before.claim);
+        let claim = before.or_else(|| claims.claim(&asked.timer));
+        set.insert(asked.timer, Set { mark, claim });
+        Ok(())
+    }
+
+    /// Is `record`, found at `timer`, the guard that this call set there?
+    pub(crate) fn stand(&self, timer: &Address, record: &Record) -> bool {
+        let set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        set.get(timer).is_some_and(|set| is_guard(record, &set.mark))
+    }
+
+    fn take(&self) -> BTreeMap<Address, Set> {
+        std::mem::take(&mut *self.set.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn is_guard(record: &Record, mark: &str) -> bool {
+    let marked = std::str::from_utf8(&record.body).ok().and_then(|body| body.split_once(' '));
+    record.index.owner == OWNER && marked.is_some_and(|(_, found)| found == mark)
+}
+
+/// How many attempts failed, as the body of a timer counts them: guards and schedules alike.
+pub(crate) fn attempts(timer: &Record) -> u32 {
+    let body = std::str::from_utf8(&timer.body).unwrap_or_default();
+    body.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or_default()
+}
+
+/// Writes the next attempt of a timer or guard, which is an ordinary timer from then on.
+pub(crate) fn put_timer(unit: &mut Unit, address: &Address, lane: &str, attempts: u32, due: u64) {
+    let index = Index { due: Some(due), lane: lane.to_owned(), owner: String::new() };
+    unit.put(address.clone(), attempts.to_string().into_bytes(), index);
+}
+
+/// Lets go of what a call guarded, whatever became of the call: its last act, after the commit or the failure.
+pub(crate) async fn release(core: &Core, guards: &Guards) {
+    for (timer, set) in guards.take() {
+        if let Err(failure) = release_one(&core.store, &timer, &set.mark).await {
+            // Nothing is lost: the guard is due by itself, a minute after its call's deadline, and at the next
+            // unsealing.
+            core.log.line("warn", "guard-delayed", &[("timer", timer.key), ("cause", failure.message)]);
+        }
+    }
+}
+
+/// Makes one guard due, if it was committed and is still the call's.
+async fn release_one(store: &Arc<Store>, timer: &Address, mark: &str) -> Result<(), Failure> {
+    let mut unit = store.begin();
+    let Some(guard) = unit.get(timer).await?.filter(|record| is_guard(record, mark)) else { return Ok(()) };
+    put_timer(&mut unit, timer, &guard.index.lane, attempts(&guard), store.now());
+    match unit.commit().await {
+        // Whoever cancelled it, scheduled its key or took it over meanwhile knows better.
+        Err(StoreFault::Conflict) => Ok(()),
+        committed => Ok(committed.map(drop)?),
+    }
+}
+
+/// Makes every guard due now: when the service is unsealed, and whoever set them is known to be gone. The directory is
+/// locked, so no other process can be at work behind one, and what began before a seal has ended.
+///
+/// # Errors
+/// 503 when the store cannot be read or written. A guard that does not open is told and left.
+pub(crate) async fn release_all(core: &Core) -> Result<(), Failure> {
+    let store = &core.store;
+    let mut after = String::new();
+    loop {
+        let keys = store.owned(Space::Timer, OWNER, &after, PAGE).await?;
+        let Some(last) = keys.last() else { return Ok(()) };
+        after.clone_from(last);
+        let mut unit = store.begin();
+        for timer in keys.into_iter().map(|key| Address::new(Space::Timer, key)) {
+            match unit.get(&timer).await {
+                Ok(Some(guard)) => {
+                    put_timer(&mut unit, &timer, &guard.index.lane, attempts(&guard), store.now());
+                }
+                Ok(None) => {}
+                Err(damaged @ StoreFault::Damaged(_)) => {
+                    core.log.line("error", "guard-unreadable", &[("cause", damaged.to_string())]);
+                }
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        unit.commit().await?;
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+    use bulkhead_store::{Options, SealKey};
+    use std::path::PathBuf;
+
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        async fn open(name: &str) -> (Self, Arc<Store>) {
+            let directory = std::env::temp_dir().join(format!("bulkhead-guards-{name}-{}", std::process::id()));
+            let key = SealKey::generate().unwrap();
+            let store = Store::open(Options::at(&directory), key).await.unwrap();
+            (Self(directory), store)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            std::fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    fn timer(key: &str) -> Address {
+        Address::new(Space::Timer, key)
+    }
+
+    fn asked(key: &str, deadline: u64) -> Guard {
+        Guard { timer: timer(key), lane: "mount/lane".to_owned(), deadline }
+    }
+
+    async fn index(store: &Arc<Store>, key: &str) -> Option<Index> {
+        store.begin().get(&timer(key)).await.unwrap().map(|record| record.index)
+    }
+
+    async fn let_go(store: &Arc<Store>, guards: &Guards) {
+        for (timer, set) in guards.take() {
+            release_one(store, &timer, &set.mark).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_guard_waits_for_the_end_of_its_call_and_is_an_ordinary_timer_from_then_on() {
+        let (_scratch, store) = Scratch::open("waits").await;
+        let guards = Guards::default();
+        let mut unit = store.begin();
+        let deadline = store.now() + 90_000;
+        guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
+        unit.commit().await.unwrap();
+        let lane = "mount/lane".to_owned();
+        let while_it_runs = Index { due: Some(deadline + GRACE), lane: lane.clone(), owner: OWNER.to_owned() };
+        assert_eq!(index(&store, "m/a").await, Some(while_it_runs));
+        let_go(&store, &guards).await;
+        let after = index(&store, "m/a").await.unwrap();
+        assert!(after.due.unwrap() <= store.now(), "{after:?}");
+        assert_eq!((after.lane, after.owner), (lane, String::new()));
+    }
+
+    #[tokio::test]
+    async fn a_guard_that_was_never_committed_or_was_cancelled_leaves_nothing() {
+        let (_scratch, store) = Scratch::open("nothing").await;
+        let guards = Guards::default();
+        let mut unit = store.begin();
+        guards.set(&Arc::default(), &mut unit, asked("m/cancelled", store.now())).unwrap();
+        unit.checkpoint().await.unwrap();
+        unit.delete(timer("m/cancelled"));
+        unit.commit().await.unwrap();
+        let mut dropped = store.begin();
+        guards.set(&Arc::default(), &mut dropped, asked("m/dropped", store.now())).unwrap();
+        drop(dropped);
+        let_go(&store, &guards).await;
+        assert_eq!(store.count(Space::Timer, "", None, 9).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_key_that_another_call_guards_or_schedules_by_then_is_not_touched() {
+        let (_scratch, store) = Scratch::open("others").await;
+        let (first, second) = (Guards::default(), Guards::default());
+        let deadline = store.now() + 90_000;
+        for guards in [&first, &second] {
+            let mut unit = store.begin();
+            guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
+            guards.set(&Arc::default(), &mut unit, asked("m/b", deadline)).unwrap();
+            unit.commit().await.unwrap();
+        }
+        let mut unit = store.begin();
+        put_timer(&mut unit, &timer("m/b"), "mount/lane", 3, deadline);
+        unit.commit().await.unwrap();
+        // Both rows of the guard have the same columns; only the mark tells whose it is.
+        let_go(&store, &first).await;
+        assert_eq!(index(&store, "m/a").await.unwrap().due, Some(deadline + GRACE), "the second call still runs");
+        let_go(&store, &second).await;
+        assert!(index(&store, "m/a").await.unwrap().due.unwrap() < deadline);
+        assert_eq!(index(&store, "m/b").await.unwrap().due, Some(deadline), "a schedule is no guard");
+    }
+
+    #[tokio::test]
+    async fn a_call_guards_sixty_four_keys_and_the_same_key_again_as_often_as_it_likes() {
+        let (_scratch, store) = Scratch::open("limit").await;
+        let guards = Guards::default();
+        let mut unit = store.begin();
+        for key in 0..MOST {
+            guards.set(&Arc::default(), &mut unit, asked(&key.to_string(), 1)).unwrap();
+        }
+        guards.set(&Arc::default(), &mut unit, asked("0", 2)).unwrap();
+        let refused = guards.set(&Arc::default(), &mut unit, asked("one too many", 1)).unwrap_err();
+        assert!(refused.message.contains("at most 64 keys"), "{refused}");
+        unit.commit().await.unwrap();
+        assert_eq!(store.count(Space::Timer, "", None, 99).await.unwrap(), 64);
+        assert_eq!(index(&store, "0").await.unwrap().due, Some(2 + GRACE));
+    }
+
+    #[tokio::test]
+    async fn attempts_are_counted_in_bodies_of_any_shape() {
+        let body = |text: &str| Record {
+            body: text.as_bytes().to_vec().into(),
+            index: Index::default(),
+            created: 0,
+            modified: 0,
+        };
+        let counted = ["0", "7", "7 mark", "", " ", "x", "-1", "99999999999"].map(|text| attempts(&body(text)));
+        assert_eq!(counted, [0, 7, 7, 0, 0, 0, 0, 0]);
+    }
+}
