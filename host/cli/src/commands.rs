@@ -3,6 +3,7 @@
 pub mod delete;
 pub mod lease;
 pub mod list;
+pub mod operator;
 pub mod policy;
 pub mod read;
 pub mod status;
@@ -31,7 +32,7 @@ pub struct Command {
 }
 
 /// In the order of help.
-const ALL: [&Command; 14] = [
+const ALL: [&Command; 19] = [
     &read::READ,
     &write::WRITE,
     &list::LIST,
@@ -46,6 +47,11 @@ const ALL: [&Command; 14] = [
     &policy::READ,
     &policy::WRITE,
     &policy::DELETE,
+    &operator::INIT,
+    &operator::UNSEAL,
+    &operator::SEAL,
+    &operator::ROTATE,
+    &operator::KEY_STATUS,
 ];
 
 /// Options that every command has.
@@ -83,12 +89,12 @@ pub fn overview(begun: &str) -> String {
     text.push_str("Usage: bulkhead COMMAND ...\n\n");
     let mut row = |words: &str, about: &str| {
         // writing to a String cannot fail
-        writeln!(text, "  {words:<16}{about}").unwrap_or_default();
+        writeln!(text, "  {words:<22}{about}").unwrap_or_default();
     };
     for command in if group.is_empty() { ALL.iter().collect() } else { group } {
         row(command.words, command.about.lines().next().unwrap_or_default());
     }
-    row("server", "run a server (-dev to try things out)");
+    row("server", "run a server: sealed, on data that stay (-dev to try things out)");
     row("version", "print the version");
     text.push_str("\n`bulkhead COMMAND -help` says more. The token comes from BULKHEAD_TOKEN, VAULT_TOKEN or ~/.bulkhead-token.\n");
     text

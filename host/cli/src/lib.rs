@@ -6,6 +6,7 @@
 pub mod client;
 pub mod commands;
 pub mod input;
+pub mod keyboard;
 pub mod options;
 pub mod output;
 pub mod problem;
@@ -16,18 +17,20 @@ pub mod terminal;
 use problem::Problem;
 use session::Session;
 use std::ffi::{OsStr, OsString};
-use std::io::{Read, Write};
+use std::io::{BufRead, Write};
 
 /// The world as a command sees it, so that a test can own it.
 pub struct Io<'a> {
-    /// Standard input, read only where `-` asks for it.
-    pub stdin: &'a mut dyn Read,
+    /// Standard input, read only where `-` asks for it, or a key is not on the command line.
+    pub stdin: &'a mut dyn BufRead,
     /// Answers.
     pub stdout: &'a mut dyn Write,
     /// Errors and warnings.
     pub stderr: &'a mut dyn Write,
     /// Whether standard output is a terminal.
     pub terminal: bool,
+    /// Where a person types on standard input: what keeps it from being shown.
+    pub hide: Option<keyboard::Hide<'a>>,
     /// Looks an environment variable up.
     pub env: &'a dyn Fn(&str) -> Option<OsString>,
 }

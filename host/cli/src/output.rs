@@ -33,7 +33,7 @@ impl Format {
 }
 
 /// The rows of a table: what stands left, what stands right.
-type Rows = Vec<(String, Value)>;
+pub type Rows = Vec<(String, Value)>;
 
 /// The answer as `options` ask for it.
 ///
@@ -74,8 +74,9 @@ pub fn warnings(answer: &Answer) -> impl Iterator<Item = String> {
     listed.filter_map(Value::as_str).map(visible)
 }
 
-/// An answer without an envelope is its own data.
-fn rows(body: &Value) -> Rows {
+/// What a table of an answer shows. An answer without an envelope is its own data.
+#[must_use]
+pub fn rows(body: &Value) -> Rows {
     let Some(object) = body.as_object() else {
         return Vec::new();
     };
@@ -129,7 +130,9 @@ fn field(rows: &Rows, name: &str, body: &Value, terminal: bool) -> Result<String
     Ok(if terminal { format!("{}\n", visible_lines(&text)) } else { text })
 }
 
-fn table(rows: &Rows) -> String {
+/// A table with its heading.
+#[must_use]
+pub fn table(rows: &Rows) -> String {
     let width = rows.iter().map(|(name, _)| visible(name).chars().count()).max().unwrap_or_default().max(3);
     let mut text = String::new();
     let mut line = |left: &str, right: &str| {

@@ -4,10 +4,12 @@ use crate::Io;
 use crate::client::{self, Answer, Call, Caller, Server, Silence};
 use crate::commands::Command;
 use crate::input;
+use crate::keyboard;
 use crate::options::Options;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings;
+use bulkhead_wire::secret::Secret;
 use serde_json::{Map, Value};
 
 /// What a command works with.
@@ -69,6 +71,19 @@ impl<'a, 'io> Session<'a, 'io> {
         input::text(word, self.io.stdin).map_err(Problem::usage)
     }
 
+    /// A secret that is not on the command line: asked of the person at the terminal, without showing it, or all of
+    /// standard input where there is none.
+    ///
+    /// # Errors
+    /// A terminal or standard input that cannot be read.
+    pub fn secret(&mut self, question: &str) -> Result<Secret, Problem> {
+        let Some(hide) = self.io.hide else {
+            return self.text("-").map(Secret::new);
+        };
+        let answered = keyboard::ask(question, hide, self.io.stdin, self.io.stderr);
+        answered.map_err(|error| Problem::usage(format!("the terminal cannot be asked: {error}; use standard input")))
+    }
+
     /// Asks the server. `doing` is like `reading database/config/orders`, for the error.
     ///
     /// # Errors
@@ -98,6 +113,17 @@ impl<'a, 'io> Session<'a, 'io> {
         }
         let text = output::render(answer, &self.options, self.io.terminal)?;
         self.print(&text)
+    }
+
+    /// Shows an answer in rows of the command's own, with a text `below` them; as JSON or one field, as it came.
+    ///
+    /// # Errors
+    /// As [`Self::show`].
+    pub fn show_rows(&mut self, answer: &Answer, rows: output::Rows, below: &str) -> Result<u8, Problem> {
+        if self.options.format == output::Format::Json || self.options.field.is_some() {
+            return self.show(answer);
+        }
+        self.print(&format!("{}{below}", output::table(&rows)))
     }
 
     /// Shows what the answer says, or `done` where it says nothing.

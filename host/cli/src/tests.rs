@@ -10,7 +10,7 @@
 
 use super::*;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
+use std::io::{BufReader, Read};
 use std::net::TcpListener;
 use std::thread::{self, JoinHandle};
 
@@ -52,7 +52,8 @@ struct Ran {
 fn run_with(args: &[&str], stdin: &str, env: &[(&str, &str)]) -> Ran {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let env = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
-    let mut io = Io { stdin: &mut stdin.as_bytes(), stdout: &mut out, stderr: &mut err, terminal: false, env: &env };
+    let (terminal, hide) = (false, None);
+    let mut io = Io { stdin: &mut stdin.as_bytes(), stdout: &mut out, stderr: &mut err, terminal, hide, env: &env };
     let code = run(args.iter().map(OsString::from), &mut io);
     Ran { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
@@ -136,6 +137,135 @@ fn status_tells_sealed_from_unsealed_from_unknown_by_its_exit_code() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     assert_eq!(run_with(&["status", "-address", &format!("http://{free}")], "", &[]).code, 1);
     assert_eq!(run_with(&["read", "-address", &format!("http://{free}"), "x"], "", &[]).code, 2);
+}
+
+#[test]
+fn status_shows_how_many_keys_are_still_needed() {
+    let body =
+        json!({"sealed": true, "initialized": true, "t": 3, "n": 5, "progress": 1, "nonce": "5e1c", "version": "1"});
+    let (ran, _) = against(200, &body, &["status"], "");
+    assert!(ran.out.contains("\nprogress       1/3\n") && ran.out.contains("\nnonce          5e1c\n"), "{}", ran.out);
+    let (ran, _) = against(200, &body, &["status", "-format=json"], "");
+    assert_eq!((ran.code, serde_json::from_str::<Value>(&ran.out).unwrap()), (2, body));
+}
+
+#[test]
+fn init_shows_every_key_in_order_and_what_to_do_with_them() {
+    let keys: Vec<String> = (1..=12).map(|number| format!("key-{number}")).collect();
+    let body = json!({"keys": [], "keys_base64": keys, "root_token": "bhs.root"});
+    let (ran, (line, _, sent)) = against(200, &body, &["operator", "init", "-key-shares=12"], "");
+    assert_eq!(line, "PUT /v1/sys/init HTTP/1.1");
+    assert_eq!(sent, r#"{"secret_shares":12,"secret_threshold":3}"#);
+    let table: Vec<&str> = ran.out.lines().skip(2).map_while(|line| line.split_whitespace().nth(1)).collect();
+    let expected: Vec<&str> = keys.iter().map(String::as_str).chain(["bhs.root"]).collect();
+    assert_eq!((ran.code, &table), (0, &expected), "{}", ran.out);
+    assert!(ran.out.contains("3 of 12") && ran.out.contains("operator unseal"), "{}", ran.out);
+    let (ran, _) = against(200, &body, &["operator", "init", "-format=json"], "");
+    assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap(), body);
+    let (ran, _) = against(200, &body, &["operator", "init", "-field=root_token"], "");
+    assert_eq!(ran.out, "bhs.root");
+}
+
+#[test]
+fn init_completes_the_number_that_was_not_typed_and_leaves_wrong_ones_to_the_server() {
+    let body = json!({"keys_base64": [], "root_token": "bhs.root"});
+    for (args, shares, threshold) in [
+        (&[][..], 5, 3),
+        (&["-key-shares=1"], 1, 1),
+        (&["-key-shares=2"], 2, 2),
+        (&["-key-threshold=7"], 7, 7),
+        (&["-key-shares=300", "-key-threshold=0"], 300, 0),
+    ] {
+        let (_, (_, _, sent)) = against(200, &body, &[&["operator", "init"], args].concat(), "");
+        assert_eq!(sent, format!(r#"{{"secret_shares":{shares},"secret_threshold":{threshold}}}"#), "{args:?}");
+    }
+    for bad in ["three", "-1", "1.5", ""] {
+        let ran = run_with(&["operator", "init", &format!("-key-shares={bad}")], "", &[]);
+        assert!(ran.code == 2 && ran.err.contains("-key-shares") && ran.err.contains(bad), "{}", ran.err);
+    }
+}
+
+#[test]
+fn keys_that_could_not_be_shown_are_reported_as_lost() {
+    struct Full;
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::other("disk full"))
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let canned = Canned::answering(200, r#"{"keys_base64": ["canary"], "root_token": "bhs.canary"}"#);
+    let (address, mut err) = (OsString::from(&canned.address), Vec::new());
+    let env = |name: &str| (name == "BULKHEAD_ADDR").then(|| address.clone());
+    let (terminal, hide) = (false, None);
+    let mut io = Io { stdin: &mut std::io::empty(), stdout: &mut Full, stderr: &mut err, terminal, hide, env: &env };
+    assert_eq!(run(["operator", "init"].map(OsString::from).into_iter(), &mut io), 1);
+    let err = String::from_utf8(err).unwrap();
+    assert!(err.contains("disk full") && err.contains("initialise it again") && !err.contains("canary"), "{err}");
+}
+
+#[test]
+fn unseal_takes_a_key_from_the_command_line_or_from_standard_input() {
+    let body = json!({"sealed": true, "t": 3, "n": 5, "progress": 2});
+    for (args, stdin) in [(&["c0ffee"][..], ""), (&["-"], "c0ffee\n"), (&[], " c0ffee\r\n")] {
+        let (ran, (line, _, sent)) = against(200, &body, &[&["operator", "unseal"], args].concat(), stdin);
+        assert_eq!((line.as_str(), sent.as_str()), ("PUT /v1/sys/unseal HTTP/1.1", r#"{"key":"c0ffee"}"#));
+        assert!(ran.code == 0 && ran.out.contains("2/3") && !ran.out.contains("c0ffee"), "{}", ran.out);
+    }
+    let (_, (_, _, sent)) = against(200, &body, &["operator", "unseal", "-reset"], "c0ffee");
+    assert_eq!(sent, r#"{"reset":true}"#);
+}
+
+#[test]
+fn unseal_without_one_key_sends_nothing() {
+    for (args, stdin) in [
+        (&[][..], ""),
+        (&["-"], " \n"),
+        (&[], "canary canary\n"),
+        (&["canary", "canary"], ""),
+        (&["-reset", "canary"], ""),
+    ] {
+        let ran =
+            run_with(&[&["operator", "unseal"], args].concat(), stdin, &[("BULKHEAD_ADDR", "http://127.0.0.1:1")]);
+        assert!(ran.code == 2 && !ran.err.contains("cannot reach") && !ran.err.contains("canary"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_person_is_asked_for_the_key_and_does_not_see_it() {
+    let canned = Canned::answering(200, r#"{"sealed": false, "t": 1, "n": 1, "progress": 0}"#);
+    let (address, mut out, mut err) = (OsString::from(&canned.address), Vec::new(), Vec::new());
+    let env = |name: &str| (name == "BULKHEAD_ADDR").then(|| address.clone());
+    let hide = || Ok(Box::new(()) as Box<dyn std::any::Any>);
+    let mut io = Io {
+        stdin: &mut &b"c0ffee\n"[..],
+        stdout: &mut out,
+        stderr: &mut err,
+        terminal: true,
+        hide: Some(&hide),
+        env: &env,
+    };
+    assert_eq!(run(["operator", "unseal"].map(OsString::from).into_iter(), &mut io), 0);
+    assert_eq!(canned.seen.join().unwrap().2, r#"{"key":"c0ffee"}"#);
+    assert_eq!(String::from_utf8(err).unwrap(), "Unseal key (not shown): \n");
+}
+
+#[test]
+fn seal_rotate_and_key_status_ask_for_what_they_are_called() {
+    for (words, asked, said) in [
+        (["operator", "seal"], "PUT /v1/sys/seal HTTP/1.1", "the server is sealed\n"),
+        (["operator", "rotate"], "PUT /v1/sys/rotate HTTP/1.1", "a new key encrypts from now on\n"),
+    ] {
+        let (ran, (line, headers, _)) = against(204, &Value::Null, &words, "");
+        assert_eq!((ran.code, line.as_str(), ran.out.as_str()), (0, asked, said));
+        assert!(headers.contains("x-vault-token: bhs.t"), "{headers}");
+    }
+    let body = json!({"request_id": "r", "data": {"term": 2, "install_time": "2026-11-01T12:00:00Z"}, "term": 2});
+    let (ran, (line, _, _)) = against(200, &body, &["operator", "key-status"], "");
+    assert_eq!(line, "GET /v1/sys/key-status HTTP/1.1");
+    assert!(ran.out.contains("\nterm            2\n"), "{}", ran.out);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! each request is answered in a task of its own, so that its disconnect cuts nothing that began.
 
 use crate::{headers, json, target};
-use bulkhead_core::Core;
+use bulkhead_core::Service;
 use bulkhead_core::random;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -40,7 +40,7 @@ pub trait Answerer: Send + Sync + 'static {
     fn answer(self: Arc<Self>, request: Request) -> impl Future<Output = Response> + Send;
 }
 
-impl Answerer for Core {
+impl Answerer for Service {
     async fn answer(self: Arc<Self>, request: Request) -> Response {
         self.handle(request).await
     }

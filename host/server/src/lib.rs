@@ -11,4 +11,6 @@ pub mod json;
 pub mod listener;
 pub mod log;
 pub mod options;
+pub mod process;
+pub mod production;
 pub mod target;

@@ -10,7 +10,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,24 @@ const GRACE: Duration = Duration::from_secs(30);
 
 /// How long to leave a failing `accept` alone: out of file descriptors, there is no event to wait for.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Listens on `address` (`host:port`; port 0 takes a free one) and says where. `option` is what chooses the address,
+/// for the advice.
+///
+/// # Errors
+/// An address that cannot be had, and what to do.
+pub async fn bind(address: &str, option: &str, log: &Arc<dyn Log>) -> Result<(TcpListener, SocketAddr), String> {
+    let cannot = |error: io::Error| {
+        format!("cannot listen on {address}: {error}; choose another address with {option} HOST:PORT")
+    };
+    let socket = TcpListener::bind(address).await.map_err(cannot)?;
+    let address = socket.local_addr().map_err(cannot)?;
+    if !address.ip().is_loopback() {
+        // There is no TLS yet, so that tokens, keys and passwords pass as they are.
+        log.line("warn", "plain-http-beyond-this-machine", &[("address", address.to_string())]);
+    }
+    Ok((socket, address))
+}
 
 /// Serves `socket` until `stop` ends, then accepts nothing more and waits for requests in flight.
 /// Returns whether all of them ended in time (30 s).
@@ -118,6 +137,7 @@ fn protocol() -> http1::Builder {
 )]
 mod tests {
     use super::*;
+    use crate::log::testing::Lines;
     use bulkhead_wire::request::Request;
     use bulkhead_wire::response::Response;
     use serde_json::json;
@@ -228,5 +248,25 @@ mod tests {
         assert!(waiting.await.unwrap().starts_with("HTTP/1.1 200 "));
         assert!(ended.await.unwrap(), "all ended in time, the idle connection too");
         drop(idle);
+    }
+
+    #[tokio::test]
+    async fn an_address_in_use_says_what_to_do() {
+        let log: Arc<dyn Log> = Arc::new(Quiet);
+        let (_socket, taken) = bind("127.0.0.1:0", "--listen-address", &log).await.unwrap();
+        let error = bind(&taken.to_string(), "--listen-address", &log).await.unwrap_err();
+        let expected = format!("cannot listen on {taken}: ");
+        assert!(error.starts_with(&expected) && error.contains("with --listen-address HOST:PORT"), "{error}");
+        assert!(bind("nowhere", "--listen-address", &log).await.unwrap_err().contains("cannot listen on nowhere: "));
+    }
+
+    #[tokio::test]
+    async fn listening_beyond_this_machine_is_warned_about() {
+        let lines = Arc::new(Lines::default());
+        let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
+        bind("127.0.0.1:0", "--listen-address", &log).await.unwrap();
+        assert!(lines.events().is_empty());
+        bind("0.0.0.0:0", "--listen-address", &log).await.unwrap();
+        assert_eq!(lines.events(), ["plain-http-beyond-this-machine"]);
     }
 }

@@ -64,6 +64,31 @@ fn push_value(line: &mut String, value: &str) {
     line.push('"');
 }
 
+/// A log that tests can read.
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+pub(crate) mod testing {
+    use super::Log;
+    use std::sync::Mutex;
+
+    /// Keeps the events of the lines it was given.
+    #[derive(Default)]
+    pub(crate) struct Lines(Mutex<Vec<String>>);
+
+    impl Lines {
+        /// The events, in order.
+        pub(crate) fn events(&self) -> Vec<String> {
+            self.0.lock().unwrap().clone()
+        }
+    }
+
+    impl Log for Lines {
+        fn line(&self, _: &str, event: &str, _: &[(&str, String)]) {
+            self.0.lock().unwrap().push(event.to_owned());
+        }
+    }
+}
+
 #[cfg(test)]
 #[allow(
     clippy::unwrap_used,

@@ -1,11 +1,14 @@
 //! `bulkhead`: `server` runs one, every other word talks to one.
 
+use bulkhead_cli::keyboard::{self, Hide};
 use bulkhead_core::Official;
 use bulkhead_core::log::Log;
-use bulkhead_server::dev::{self, Process};
+use bulkhead_server::dev;
 use bulkhead_server::hardening::{harden, leave_database_settings};
 use bulkhead_server::log::{Stderr, report_panics};
-use bulkhead_server::options::{self, Ask, DevOptions, USAGE};
+use bulkhead_server::options::{self, Ask, Mode, USAGE};
+use bulkhead_server::process::Process;
+use bulkhead_server::production;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -29,7 +32,7 @@ const OFFICIALS: [Official; 2] = [
 #[cfg(not(official_components))]
 const OFFICIALS: [Official; 0] = [];
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let mut args = std::env::args_os();
     let program = args.next().unwrap_or_else(|| "bulkhead".into());
     let mut args = args.peekable();
@@ -45,7 +48,7 @@ fn server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => complain(1, &format!("standard output cannot be written: {error}")),
         },
-        Ok(Ask::Dev(options)) => match serve(program, options) {
+        Ok(Ask::Serve(mode)) => match serve(program, mode) {
             Ok(()) => ExitCode::SUCCESS,
             Err(message) => complain(1, &message),
         },
@@ -53,7 +56,7 @@ fn server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn serve(program: &str, options: DevOptions) -> Result<(), String> {
+fn serve(program: &str, mode: Mode) -> Result<(), String> {
     leave_database_settings()?;
     harden()?;
     let log: Arc<dyn Log> = Arc::new(Stderr);
@@ -61,7 +64,13 @@ fn serve(program: &str, options: DevOptions) -> Result<(), String> {
     let process = Process { program: program.to_owned(), officials: OFFICIALS.into(), log };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("the process has no threads: {error}"))?;
-    runtime.block_on(dev::run(options, process, &mut io::stdout()))
+    let out = &mut io::stdout();
+    runtime.block_on(async {
+        match mode {
+            Mode::Dev(options) => dev::run(options, process, out).await,
+            Mode::Production(options) => production::run(options, process, out).await,
+        }
+    })
 }
 
 /// Says on standard error why the server does not run, and gives the exit code.
@@ -72,11 +81,13 @@ fn complain(code: u8, message: &str) -> ExitCode {
 }
 
 fn client(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let hide: Hide<'_> = &keyboard::hide;
     let mut io = bulkhead_cli::Io {
         stdin: &mut io::stdin().lock(),
         stdout: &mut io::stdout(),
         stderr: &mut io::stderr(),
         terminal: io::stdout().is_terminal(),
+        hide: io::stdin().is_terminal().then_some(hide),
         env: &|name| std::env::var_os(name),
     };
     ExitCode::from(bulkhead_cli::run(args, &mut io))

@@ -1,4 +1,7 @@
 //! The command line of `bulkhead server`.
+//!
+//! The mistake this file stops: an option of one mode that the other would ignore, so that a server is not
+//! where, or not as safe as, its operator believes.
 
 use bulkhead_cli::options::double_dashes;
 use bulkhead_wire::secret::Secret;
@@ -8,12 +11,20 @@ use std::path::PathBuf;
 
 /// What `bulkhead server --help` prints.
 pub const USAGE: &str = "\
-Usage: bulkhead server --dev [options]
+Usage: bulkhead server [--data-dir DIR] [--listen-address ADDR]
+       bulkhead server --dev [options]
 
-Starts an unsealed server for trying things out: plain HTTP, and the key that
-seals its data lies beside the data. Not for real secrets.
+Without --dev: a server that keeps its data sealed. It starts sealed every time and
+opens with the keys of `bulkhead operator init`, by `bulkhead operator unseal`.
 
-  --dev                        needed: this version has no other mode
+  --data-dir DIR               where the data stay; default ./bulkhead-data
+                               (or BULKHEAD_DATA_DIR)
+  --listen-address ADDR        default 127.0.0.1:8200; port 0 takes a free one
+                               (or BULKHEAD_LISTEN_ADDRESS)
+
+With --dev: an open server for trying things out: plain HTTP, and the key that
+opens its data lies beside the data. Not for real secrets.
+
   --dev-root-token-id TOKEN    the root token, instead of a random one
                                (or BULKHEAD_DEV_ROOT_TOKEN_ID, which no process list shows)
   --dev-listen-address ADDR    default 127.0.0.1:8200; port 0 takes a free one
@@ -25,13 +36,28 @@ seals its data lies beside the data. Not for real secrets.
 /// Longest root token id, in characters.
 const TOKEN_MAX: usize = 128;
 
+/// Where a server listens unless told, in either mode.
+const LISTEN: &str = "127.0.0.1:8200";
+
+/// Where a server without dev mode keeps its data unless told: in the folder it was started in.
+const DATA: &str = "./bulkhead-data";
+
 /// What the command line asks for.
 #[derive(Debug)]
 pub enum Ask {
     /// Print [`USAGE`].
     Help,
-    /// A dev server.
+    /// Run a server.
+    Serve(Mode),
+}
+
+/// The two kinds of server.
+#[derive(Debug)]
+pub enum Mode {
+    /// Open at once, for trying things out.
     Dev(DevOptions),
+    /// Sealed until its operators open it.
+    Production(ProductionOptions),
 }
 
 /// A dev server's settings.
@@ -45,57 +71,108 @@ pub struct DevOptions {
     pub data: Option<PathBuf>,
 }
 
+/// The settings of a server that is not in dev mode.
+#[derive(Debug)]
+pub struct ProductionOptions {
+    /// `host:port`; port 0 takes a free one.
+    pub listen: String,
+    /// Where the data stay.
+    pub data: PathBuf,
+}
+
+/// Looks an environment variable up.
+type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
 /// Reads the arguments after `server`; `env` looks an environment variable up.
 ///
 /// # Errors
 /// What is wrong, for standard error; the process ends with code 2.
-pub fn parse(args: impl Iterator<Item = OsString>, env: &dyn Fn(&str) -> Option<OsString>) -> Result<Ask, String> {
+pub fn parse(args: impl Iterator<Item = OsString>, env: Env<'_>) -> Result<Ask, String> {
     use lexopt::Arg::{Long, Short};
-    let mut dev = false;
     let mut asked = Asked::default();
     let mut parser = lexopt::Parser::from_args(double_dashes(args));
     while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
         match arg {
             Long("help") | Short('h') => return Ok(Ask::Help),
-            Long("dev") => dev = true,
+            Long("dev") => asked.dev = true,
             Long("dev-root-token-id") => asked.token = Some(text(&mut parser)?),
-            Long("dev-listen-address") => asked.listen = Some(text(&mut parser)?),
-            Long("data-dir") => asked.data = Some(parser.value().map_err(|error| error.to_string())?.into()),
+            Long("dev-listen-address") => asked.dev_listen = Some(text(&mut parser)?),
+            Long("listen-address") => asked.listen = Some(text(&mut parser)?),
+            Long("data-dir") => asked.data = Some(folder(parser.value().map_err(|error| error.to_string())?)?),
             other => return Err(format!("{}; see `bulkhead server --help`", other.unexpected())),
         }
     }
-    if !dev {
-        return Err("this version has dev mode only: start it with `bulkhead server --dev`".to_owned());
-    }
-    asked.completed_from(env).map(Ask::Dev)
+    let mode = if asked.dev { asked.dev_mode(env).map(Mode::Dev) } else { asked.production(env).map(Mode::Production) };
+    mode.map(Ask::Serve)
 }
 
 fn text(parser: &mut lexopt::Parser) -> Result<String, String> {
     parser.value().and_then(|value| value.string()).map_err(|error| error.to_string())
 }
 
+fn folder(value: OsString) -> Result<PathBuf, String> {
+    if value.is_empty() {
+        return Err("--data-dir is empty: name the folder that keeps the data".to_owned());
+    }
+    Ok(value.into())
+}
+
+/// What was typed, before anybody asked whether it fits together.
 #[derive(Default)]
 struct Asked {
+    dev: bool,
     token: Option<String>,
+    dev_listen: Option<String>,
     listen: Option<String>,
     data: Option<PathBuf>,
 }
 
 impl Asked {
     /// What the command line leaves open comes from the environment, our own names first.
-    fn completed_from(self, env: &dyn Fn(&str) -> Option<OsString>) -> Result<DevOptions, String> {
-        let from_env = |name: &str| {
-            let ours = env(&format!("BULKHEAD_DEV_{name}")).or_else(|| env(&format!("VAULT_DEV_{name}")));
-            ours.and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty())
-        };
-        let token = self.token.or_else(|| from_env("ROOT_TOKEN_ID"));
-        let listen = self.listen.or_else(|| from_env("LISTEN_ADDRESS"));
+    fn dev_mode(self, env: Env<'_>) -> Result<DevOptions, String> {
+        if self.listen.is_some() {
+            return Err(
+                "--listen-address is for a server without --dev; with --dev write --dev-listen-address".to_owned()
+            );
+        }
+        let either = |name: &str| [format!("BULKHEAD_DEV_{name}"), format!("VAULT_DEV_{name}")];
+        let token = typed_or_set(self.token, env, &either("ROOT_TOKEN_ID"))?;
+        let listen = typed_or_set(self.dev_listen, env, &either("LISTEN_ADDRESS"))?;
         Ok(DevOptions {
-            listen: listen.unwrap_or_else(|| "127.0.0.1:8200".to_owned()),
+            listen: listen.unwrap_or_else(|| LISTEN.to_owned()),
             root_token: token.map(usable_token).transpose()?,
             data: self.data,
         })
     }
+
+    /// The environment's dev settings are left alone: they are there for another server of the same user.
+    fn production(self, env: Env<'_>) -> Result<ProductionOptions, String> {
+        if self.token.is_some() {
+            return Err("--dev-root-token-id is for dev mode: add --dev, or leave it out and get the root token from \
+                        `bulkhead operator init`"
+                .to_owned());
+        }
+        if self.dev_listen.is_some() {
+            return Err("--dev-listen-address is for dev mode: add --dev, or write --listen-address".to_owned());
+        }
+        let listen = typed_or_set(self.listen, env, &["BULKHEAD_LISTEN_ADDRESS".to_owned()])?;
+        let set = || env("BULKHEAD_DATA_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
+        Ok(ProductionOptions {
+            listen: listen.unwrap_or_else(|| LISTEN.to_owned()),
+            data: self.data.or_else(set).unwrap_or_else(|| PathBuf::from(DATA)),
+        })
+    }
+}
+
+/// What was typed, else the first of the variables that is set to something. One that is not text is refused: passed
+/// over, it would look as if it had worked.
+fn typed_or_set(typed: Option<String>, env: Env<'_>, names: &[String]) -> Result<Option<String>, String> {
+    if typed.is_some() {
+        return Ok(typed);
+    }
+    let set = names.iter().find_map(|name| Some((name, env(name).filter(|value| !value.is_empty())?)));
+    let Some((name, value)) = set else { return Ok(None) };
+    value.into_string().map(Some).map_err(|_| format!("the value of {name} is not UTF-8"))
 }
 
 /// Only characters that every shell and header takes as they are, because the token is printed in a
@@ -119,11 +196,25 @@ fn usable_token(text: String) -> Result<Secret, String> {
 mod tests {
     use super::*;
 
-    fn parsed(args: &[&str], env: &[(&str, &str)]) -> Result<DevOptions, String> {
+    fn mode(args: &[&str], env: &[(&str, &str)]) -> Result<Mode, String> {
         let look = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
         match parse(args.iter().map(OsString::from), &look)? {
-            Ask::Dev(options) => Ok(options),
+            Ask::Serve(mode) => Ok(mode),
             Ask::Help => Err("help".to_owned()),
+        }
+    }
+
+    fn parsed(args: &[&str], env: &[(&str, &str)]) -> Result<DevOptions, String> {
+        match mode(args, env)? {
+            Mode::Dev(options) => Ok(options),
+            Mode::Production(_) => Err("not dev mode".to_owned()),
+        }
+    }
+
+    fn production(args: &[&str], env: &[(&str, &str)]) -> Result<(String, PathBuf), String> {
+        match mode(args, env)? {
+            Mode::Production(options) => Ok((options.listen, options.data)),
+            Mode::Dev(_) => Err("dev mode".to_owned()),
         }
     }
 
@@ -151,10 +242,43 @@ mod tests {
     }
 
     #[test]
-    fn without_dev_the_text_says_what_to_type() {
-        for args in [&[][..], &["--data-dir", "d"]] {
-            assert!(parsed(args, &[]).unwrap_err().contains("bulkhead server --dev"));
+    fn without_dev_a_server_is_sealed_and_keeps_its_data() {
+        assert_eq!(production(&[], &[]).unwrap(), ("127.0.0.1:8200".to_owned(), PathBuf::from("./bulkhead-data")));
+        let typed = production(&["-data-dir=d", "--listen-address", "127.0.0.1:0"], &[]).unwrap();
+        assert_eq!(typed, ("127.0.0.1:0".to_owned(), PathBuf::from("d")));
+        let env = [("BULKHEAD_DATA_DIR", "/var/lib/b"), ("BULKHEAD_LISTEN_ADDRESS", "127.0.0.1:1")];
+        assert_eq!(production(&[], &env).unwrap(), ("127.0.0.1:1".to_owned(), PathBuf::from("/var/lib/b")));
+        assert_eq!(production(&["--data-dir=d"], &env).unwrap().1, PathBuf::from("d"));
+        assert_eq!(production(&[], &[("BULKHEAD_DATA_DIR", "")]).unwrap().1, PathBuf::from("./bulkhead-data"));
+    }
+
+    #[test]
+    fn an_option_of_the_other_mode_is_refused_with_the_right_one() {
+        for (args, right) in [
+            (&["--dev-listen-address=127.0.0.1:0"][..], "--listen-address"),
+            (&["--dev-root-token-id=canary"], "operator init"),
+            (&["--dev", "--listen-address=127.0.0.1:0"], "--dev-listen-address"),
+        ] {
+            let error = mode(args, &[]).unwrap_err();
+            assert!(error.contains("--dev") && error.contains(right) && !error.contains("canary"), "{error}");
         }
+        assert!(mode(&["--data-dir="], &[]).unwrap_err().contains("--data-dir"));
+    }
+
+    #[test]
+    fn the_environment_of_one_mode_means_nothing_to_the_other() {
+        let dev = [("BULKHEAD_DEV_LISTEN_ADDRESS", "127.0.0.1:1"), ("BULKHEAD_DEV_ROOT_TOKEN_ID", "root")];
+        assert_eq!(production(&[], &dev).unwrap().0, "127.0.0.1:8200");
+        let lasting = [("BULKHEAD_LISTEN_ADDRESS", "127.0.0.1:1"), ("BULKHEAD_DATA_DIR", "/var/lib/b")];
+        let options = parsed(&["--dev"], &lasting).unwrap();
+        assert!(options.listen == "127.0.0.1:8200" && options.data.is_none(), "{options:?}");
+    }
+
+    #[test]
+    fn a_variable_that_is_not_text_is_named() {
+        use std::os::unix::ffi::OsStringExt;
+        let look = |name: &str| (name == "BULKHEAD_LISTEN_ADDRESS").then(|| OsString::from_vec(vec![0xff]));
+        assert!(parse(std::iter::empty(), &look).unwrap_err().contains("BULKHEAD_LISTEN_ADDRESS"));
     }
 
     #[test]

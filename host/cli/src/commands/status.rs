@@ -1,11 +1,12 @@
 //! `bulkhead status`: is there a server, and is it open?
 
-use crate::client::Call;
+use crate::client::{Answer, Call};
 use crate::commands::Command;
+use crate::output::{self, Rows};
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The command. Its exit codes: 0 unsealed, 2 sealed, 1 anything else (decision P16).
 pub const STATUS: Command = Command {
@@ -21,10 +22,22 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let answered = session.ask("asking for the status", &Call::new(Method::GET, "sys/seal-status"));
     // 2 means sealed here, and a server that cannot be reached is not known to be that
     let answer = answered.map_err(|problem| Problem { code: 1, ..problem })?;
-    session.show(&answer)?;
+    session.show_rows(&answer, rows(&answer), "")?;
     match answer.body.get("sealed").and_then(Value::as_bool) {
         Some(false) => Ok(0),
         Some(true) => Ok(2),
         None => Err(Problem::refused("asking for the status", "the answer does not say whether the server is sealed")),
     }
+}
+
+/// A seal status for people: how many keys were given, of how many that are needed.
+pub(super) fn rows(answer: &Answer) -> Rows {
+    let mut rows = output::rows(&answer.body);
+    let needed = answer.body.get("t").and_then(Value::as_u64);
+    for (_, value) in rows.iter_mut().filter(|(name, _)| name == "progress") {
+        if let (Some(given), Some(needed)) = (value.as_u64(), needed) {
+            *value = json!(format!("{given}/{needed}"));
+        }
+    }
+    rows
 }

@@ -1,0 +1,152 @@
+//! `bulkhead operator init · unseal · seal · rotate · key-status`: what opens and closes a server.
+//!
+//! The attack this file stops: an unseal key in a shell's history or a process list. `unseal` asks for it, or takes
+//! it from standard input. Keys are shown once, by `init`, and nowhere else.
+
+use crate::client::{Answer, Call};
+use crate::commands::{Command, status};
+use crate::options::Opt;
+use crate::output::Rows;
+use crate::problem::Problem;
+use crate::session::Session;
+use hyper::Method;
+use serde_json::{Value, json};
+
+/// Keys that are made, and how many of them open the server, unless told.
+const SHARES: u64 = 5;
+const THRESHOLD: u64 = 3;
+
+/// The command.
+pub const INIT: Command = Command {
+    words: "operator init",
+    takes: "",
+    about: "initialise an empty server: prints its unseal keys and root token, this once\n\n\
+            Give each key to another person. Who has as many as the threshold says has the data.",
+    options: &[
+        Opt { name: "key-shares", takes: Some("N"), about: "how many keys are made, 1 to 255; 5 unless told" },
+        Opt { name: "key-threshold", takes: Some("N"), about: "how many of them open the server; 3 unless told" },
+    ],
+    run: init,
+};
+
+/// The command.
+pub const UNSEAL: Command = Command {
+    words: "operator unseal",
+    takes: "[KEY|-]",
+    about: "give one unseal key; the server opens when it has as many as its threshold\n\n\
+            Without KEY it asks for it and does not show it; - or a pipe gives it on standard input.\n\
+            A KEY on the command line stays in the shell's history.",
+    options: &[Opt { name: "reset", takes: None, about: "forget the keys that were given so far" }],
+    run: unseal,
+};
+
+/// The command.
+pub const SEAL: Command = Command {
+    words: "operator seal",
+    takes: "",
+    about: "close the server: nothing can be read until it is unsealed again",
+    options: &[],
+    run: seal,
+};
+
+/// The command.
+pub const ROTATE: Command = Command {
+    words: "operator rotate",
+    takes: "",
+    about: "encrypt from now on with a new key; what older keys encrypted stays readable",
+    options: &[],
+    run: rotate,
+};
+
+/// The command.
+pub const KEY_STATUS: Command = Command {
+    words: "operator key-status",
+    takes: "",
+    about: "show which key encrypts now, and since when",
+    options: &[],
+    run: key_status,
+};
+
+fn init(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [] = session.words()?;
+    let shares = number(session, "key-shares")?;
+    let threshold = number(session, "key-threshold")?;
+    // One number alone is meant to work: the other follows it.
+    let shares = shares.unwrap_or_else(|| SHARES.max(threshold.unwrap_or_default()));
+    let threshold = threshold.unwrap_or_else(|| THRESHOLD.min(shares));
+    let body = json!({"secret_shares": shares, "secret_threshold": threshold});
+    let answer = session.ask("initialising", &Call::new(Method::PUT, "sys/init").with(body))?;
+    let below = format!(
+        "\nThese keys and this token are shown this once, and are stored nowhere. Keep the keys apart from each\n\
+         other: after each start {threshold} of {shares} open the server, and without them its data are lost.\n\
+         Next: bulkhead operator unseal\n"
+    );
+    let shown = session.show_rows(&answer, keys(&answer), &below);
+    shown.map_err(|problem| Problem {
+        message: format!(
+            "{}; the keys were not shown: remove the server's data directory and initialise it again",
+            problem.message
+        ),
+        ..problem
+    })
+}
+
+fn number(session: &Session<'_, '_>, name: &str) -> Result<Option<u64>, Problem> {
+    let typed = session.options.value(name);
+    let wrong = |text: &str| Problem::usage(format!("-{name} is a number, and not {text:?}"));
+    typed.map(|text| text.parse().map_err(|_| wrong(text))).transpose()
+}
+
+/// One row a key, in order.
+fn keys(answer: &Answer) -> Rows {
+    let keys = answer.body.get("keys_base64").and_then(Value::as_array).into_iter().flatten();
+    let mut rows: Rows =
+        keys.enumerate().map(|(index, key)| (format!("unseal_key_{}", index + 1), key.clone())).collect();
+    rows.extend(answer.body.get("root_token").map(|token| ("root_token".to_owned(), token.clone())));
+    rows
+}
+
+fn unseal(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let body = if session.options.switch("reset") {
+        let [] = session.words()?;
+        json!({"reset": true})
+    } else {
+        json!({"key": key(session)?})
+    };
+    let answer = session.ask("unsealing", &Call::new(Method::PUT, "sys/unseal").with(body))?;
+    session.show_rows(&answer, status::rows(&answer), "")
+}
+
+fn key(session: &mut Session<'_, '_>) -> Result<String, Problem> {
+    match session.options.words.as_slice() {
+        [] => {}
+        [word] if word == "-" => {}
+        [word] => return Ok(word.clone()),
+        _ => return Err(session.usage()),
+    }
+    let given = session.secret("Unseal key (not shown)")?;
+    let mut words = given.expose().split_whitespace();
+    match (words.next(), words.next()) {
+        (Some(key), None) => Ok(key.to_owned()),
+        (None, _) => Err(Problem::usage("no unseal key was given; type it when asked, or give it on standard input")),
+        (Some(_), Some(_)) => Err(Problem::usage("more than one word was given; give one unseal key at a time")),
+    }
+}
+
+fn seal(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [] = session.words()?;
+    let answer = session.ask("sealing", &Call::new(Method::PUT, "sys/seal"))?;
+    session.show_or(&answer, "the server is sealed")
+}
+
+fn rotate(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [] = session.words()?;
+    let answer = session.ask("rotating", &Call::new(Method::PUT, "sys/rotate"))?;
+    session.show_or(&answer, "a new key encrypts from now on")
+}
+
+fn key_status(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [] = session.words()?;
+    let answer = session.ask("asking for the key's status", &Call::new(Method::GET, "sys/key-status"))?;
+    session.show(&answer)
+}

@@ -1,0 +1,123 @@
+//! What a person types and nobody may see.
+//!
+//! The attack this file stops: an unseal key that stays on the screen, in its scroll-back, or in a recording of the
+//! session.
+
+use bulkhead_wire::secret::Secret;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use std::any::Any;
+use std::io::{self, BufRead, Read, Write, stdin};
+
+/// Longest line, in bytes: more than any key or token has.
+const LINE_MAX: u64 = 8 * 1024;
+
+/// Keeps what is typed from being shown, until what it returns is dropped.
+pub type Hide<'a> = &'a dyn Fn() -> io::Result<Box<dyn Any>>;
+
+/// A [`Hide`] for the terminal on standard input. What was typed before it was called is thrown away: it was meant
+/// for something else.
+///
+/// # Errors
+/// Standard input is no terminal, or one that cannot be told.
+pub fn hide() -> io::Result<Box<dyn Any>> {
+    let before = tcgetattr(stdin())?;
+    let mut silent = before.clone();
+    silent.local_modes.remove(LocalModes::ECHO);
+    tcsetattr(stdin(), OptionalActions::Flush, &silent)?;
+    Ok(Box::new(Hidden { before }))
+}
+
+struct Hidden {
+    before: Termios,
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        // A terminal that refuses is gone, and shows nothing any more.
+        tcsetattr(stdin(), OptionalActions::Now, &self.before).unwrap_or_default();
+    }
+}
+
+/// Asks `question` on `screen` and reads one line, which is not shown.
+///
+/// # Errors
+/// A terminal that would show what is typed; a line that is too long or is not UTF-8.
+pub fn ask(question: &str, hide: Hide<'_>, typed: &mut dyn BufRead, screen: &mut dyn Write) -> io::Result<Secret> {
+    let hidden = hide()?;
+    let line = write!(screen, "{question}: ").and_then(|()| screen.flush()).and_then(|()| line(typed));
+    drop(hidden);
+    // The line break that was typed was not shown either.
+    writeln!(screen)?;
+    line
+}
+
+/// Reads no further than the line's end: the rest is for whoever reads next.
+fn line(typed: &mut dyn BufRead) -> io::Result<Secret> {
+    let mut line = String::new();
+    typed.take(LINE_MAX).read_line(&mut line)?;
+    if line.len() as u64 == LINE_MAX {
+        return Err(io::Error::other(format!("the line is longer than {LINE_MAX} bytes")));
+    }
+    line.truncate(line.trim_end_matches('\n').len());
+    Ok(Secret::new(line))
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    struct Shown(Rc<Cell<bool>>);
+
+    impl Drop for Shown {
+        fn drop(&mut self) {
+            self.0.set(true);
+        }
+    }
+
+    #[test]
+    fn one_line_is_read_while_nothing_is_shown() {
+        let shown = Rc::new(Cell::new(true));
+        let hide = || {
+            shown.set(false);
+            Ok(Box::new(Shown(Rc::clone(&shown))) as Box<dyn Any>)
+        };
+        struct Watched<'a>(&'a [u8], Rc<Cell<bool>>);
+        impl Read for Watched<'_> {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                assert!(!self.1.get(), "the terminal shows what is typed");
+                self.0.read(buffer)
+            }
+        }
+        let mut typed = io::BufReader::new(Watched(b"c0ffee\nnext", Rc::clone(&shown)));
+        let mut screen = Vec::new();
+        let line = ask("Unseal key", &hide, &mut typed, &mut screen).unwrap();
+        assert_eq!(line.expose(), "c0ffee");
+        assert_eq!((String::from_utf8(screen).unwrap().as_str(), typed.buffer()), ("Unseal key: \n", &b"next"[..]));
+        assert!(shown.get(), "the terminal is as it was");
+    }
+
+    #[test]
+    fn nothing_is_asked_on_a_terminal_that_would_show_it() {
+        let mut screen = Vec::new();
+        let refused = ask("Unseal key", &|| Err(io::Error::other("no")), &mut &b"c0ffee\n"[..], &mut screen);
+        assert!(refused.is_err() && screen.is_empty());
+    }
+
+    #[test]
+    fn a_line_without_end_and_a_line_of_no_text_are_refused() {
+        let hide = || Ok(Box::new(()) as Box<dyn Any>);
+        let endless = vec![b'x'; 9000];
+        assert!(ask("Key", &hide, &mut endless.as_slice(), &mut Vec::new()).is_err());
+        assert!(ask("Key", &hide, &mut &b"\xff\xfe\n"[..], &mut Vec::new()).is_err());
+        assert_eq!(ask("Key", &hide, &mut &b"no break"[..], &mut Vec::new()).unwrap().expose(), "no break");
+    }
+}
