@@ -2,7 +2,7 @@
 # components are compiled to wasm, then to machine code, then put into the server's binary.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench lint build plugins guests golden demo-postgres toolchain
+.PHONY: help run test fault bench lint build build-fault plugins guests golden demo-postgres toolchain
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
@@ -61,8 +61,17 @@ toolchain:
 guests: toolchain
 	$(call components,$(GUESTS),bulkhead-guest,$(TARGET)/guests)
 
-test: build guests ## every test, against the built binary and a real PostgreSQL
+# A build of its own name beside the other: the server that people run has no failpoints.
+build-fault: build
+	@$(CARGO_BUILD) --features bulkhead-server/fault --bin bulkhead-fault
+
+test: build build-fault guests ## every test, against the built binary and a real PostgreSQL
 	@tests/suite.sh
+
+fault: build build-fault ## death, full disk and power cut at every point, tried at length
+	@tests/servers/install.sh
+	@cargo test --release --workspace --features bulkhead-server/fault --lib group
+	@FAULT_THOROUGH=1 cargo test --release --workspace --test fault -- --nocapture
 
 lint: build ## format, clippy and, where cargo-deny is installed, licences and banned crates
 	@cargo fmt --all --check

@@ -2,13 +2,33 @@
 
 use crate::world::World;
 use bulkhead_tests::Bulkhead;
-use serde_json::Value;
+use bulkhead_tests::operators::{Operators, seal_status, uninitialised};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
 
 /// Exit code, output, error output.
 fn run(bulkhead: &Bulkhead, arguments: &[&str]) -> (i32, String, String) {
-    let done = bulkhead.command(arguments).output().expect("the command can be started");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (done.status.code().unwrap_or(-1), text(&done.stdout), text(&done.stderr))
+    shown(bulkhead.command(arguments).output().expect("the command can be started"))
+}
+
+fn shown(done: Output) -> (i32, String, String) {
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (done.status.code().unwrap_or(-1), text(done.stdout), text(done.stderr))
+}
+
+/// As [`run`], with that text on its standard input.
+fn piped(mut command: Command, input: &str) -> (i32, String, String) {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command can be started");
+    let mut pipe = child.stdin.take().expect("its input was asked for");
+    pipe.write_all(input.as_bytes()).expect("it reads its input");
+    drop(pipe);
+    shown(child.wait_with_output().expect("it ends"))
 }
 
 #[test]
@@ -65,17 +85,55 @@ fn wrong_usage_and_an_unreachable_server_are_exit_code_two() {
 #[test]
 fn a_token_with_a_policy_is_made_and_used() {
     let world = World::new();
-    let mut write = world.bulkhead.command(&["policy", "write", "reader", "-"]);
-    write.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
-    let mut child = write.spawn().expect("the command can be started");
     let rules = r#"path "database/creds/reader" { capabilities = ["read"] }"#;
-    let mut input = child.stdin.take().expect("its input was asked for");
-    std::io::Write::write_all(&mut input, rules.as_bytes()).expect("it reads its input");
-    drop(input);
-    assert!(child.wait().expect("it ends").success());
+    let (code, _, error) = piped(world.bulkhead.command(&["policy", "write", "reader", "-"]), rules);
+    assert_eq!(code, 0, "{error}");
     let (code, token, _) = run(&world.bulkhead, &["token", "create", "-policy=reader", "-field=token"]);
     assert_eq!(code, 0);
     let client = world.bulkhead.client(Some(token.trim()));
     world.credential_for(&client, "reader");
     client.read("database/roles/reader").expect(403);
+}
+
+#[test]
+fn an_operator_initialises_opens_and_closes_a_server() {
+    let server = uninitialised();
+    assert_eq!(run(&server, &["status"]).0, 2, "not initialised counts as sealed");
+    let (code, output, error) =
+        run(&server, &["operator", "init", "-key-shares=3", "-key-threshold=2", "-format=json"]);
+    assert_eq!(code, 0, "{error}");
+    let operators = Operators::of(&serde_json::from_str(&output).expect("-format=json prints JSON"), 2);
+    let (code, output, _) = piped(server.command(&["operator", "unseal"]), &format!("{}\n", operators.keys[0]));
+    assert!(code == 0 && output.contains("1/2"), "{output}");
+    assert!(!output.contains(&operators.keys[0]), "a key is printed by init only");
+    let (code, output, _) = run(&server, &["status"]);
+    assert!(code == 2 && output.contains("1/2"), "{output}");
+    assert_eq!(run(&server, &["operator", "unseal", "-reset"]).0, 0);
+    assert_eq!(seal_status(&server)["progress"], 0);
+    assert_eq!(run(&server, &["operator", "unseal", &operators.keys[2]]).0, 0);
+    assert_eq!(piped(server.command(&["operator", "unseal", "-"]), &operators.keys[1]).0, 0);
+    assert_eq!(run(&server, &["status"]).0, 0);
+    let as_root = |arguments: &[&str]| {
+        let mut command = server.command(arguments);
+        shown(command.env("BULKHEAD_TOKEN", &operators.token).output().expect("the command can be started"))
+    };
+    let (_, before, _) = as_root(&["operator", "key-status", "-field=term"]);
+    assert_eq!(as_root(&["operator", "rotate"]).0, 0);
+    let (_, after, _) = as_root(&["operator", "key-status", "-field=term"]);
+    assert_eq!(after.parse::<u64>().expect("a number"), before.parse::<u64>().expect("a number") + 1);
+    assert_eq!(as_root(&["operator", "seal"]).0, 0);
+    assert_eq!(run(&server, &["status"]).0, 2);
+    assert_eq!(as_root(&["operator", "rotate"]).0, 1, "a sealed server refuses");
+}
+
+#[test]
+fn what_an_operator_types_wrongly_is_said_and_changes_nothing() {
+    let server = uninitialised();
+    let (code, _, error) = run(&server, &["operator", "init", "-key-shares=2", "-key-threshold=3"]);
+    assert!(code == 1 && error.contains('3'), "{error}");
+    assert_eq!(run(&server, &["operator", "init", "-key-shares=two"]).0, 2);
+    assert_eq!(run(&server, &["operator", "unseal"]).0, 2, "no key on standard input");
+    let (code, _, error) = piped(server.command(&["operator", "unseal"]), "c4n4ry-of-a-key");
+    assert!(code == 1 && !error.contains("c4n4ry"), "{error}");
+    assert_eq!(server.client(None).read("sys/init").expect(200).body, json!({ "initialized": false }));
 }

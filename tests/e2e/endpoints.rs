@@ -7,6 +7,7 @@
 use crate::world::{CREATION, World};
 use bulkhead_tests::Client;
 use bulkhead_tests::golden::assert_golden;
+use bulkhead_tests::operators::{self, Operators, seal_status};
 use serde_json::{Value, json};
 
 /// One endpoint. `{lease}` and `{token}` in path and body stand for the latest ones that were given.
@@ -34,7 +35,8 @@ impl Row {
 
     /// Served to everyone.
     fn is_open(&self) -> bool {
-        ["sys-health.read", "sys-seal-status.read"].contains(&self.golden)
+        let open = ["sys-health", "sys-seal-status", "sys-init", "sys-unseal", "sys-leader"];
+        self.golden.rsplit_once('.').is_some_and(|(name, _)| open.contains(&name))
     }
 
     /// About the caller's own token, which the root token is not meant for.
@@ -133,6 +135,18 @@ fn system_rows() -> Vec<Row> {
     ]
 }
 
+/// Of a server that is open; the last one closes it.
+fn operator_rows() -> Vec<Row> {
+    vec![
+        row("sys-leader.read", "sys/leader", Value::Null, 200),
+        row("sys-key-status.read", "sys/key-status", Value::Null, 200),
+        row("sys-rotate.write", "sys/rotate", json!({}), 204),
+        row("sys-rotate-keyring.write", "sys/rotate/keyring", json!({}), 204),
+        row("sys-step-down.write", "sys/step-down", json!({}), 204),
+        row("sys-seal.write", "sys/seal", json!({}), 204),
+    ]
+}
+
 /// A token that may do everything by policy, not by being root.
 const OPERATOR: &str = r#"path "*" { capabilities = ["create", "read", "update", "delete", "list", "sudo"] }"#;
 
@@ -173,6 +187,29 @@ fn tokens_answer_as_agreed() {
 fn the_system_answers_as_agreed() {
     let world = World::empty();
     walk(&world, &system_rows());
+}
+
+#[test]
+fn what_operators_ask_of_an_open_server_is_answered_as_agreed() {
+    let world = World::empty();
+    walk(&world, &operator_rows());
+    assert_eq!(seal_status(&world.bulkhead)["sealed"], true);
+}
+
+/// The rows that make a server: nobody has a token yet.
+#[test]
+fn a_server_is_initialised_and_opened_with_the_answers_agreed() {
+    let server = operators::uninitialised();
+    let nobody = server.client(None);
+    let ask = |row: &Row| {
+        let served = send(&nobody, row, &Latest::default()).expect(row.status);
+        assert_golden(row.golden, &served);
+        served
+    };
+    ask(&row("sys-init.read", "sys/init", Value::Null, 200));
+    let numbers = json!({ "secret_shares": 3, "secret_threshold": 2 });
+    let operators = Operators::of(&ask(&row("sys-init.write", "sys/init", numbers, 200)).body, 2);
+    ask(&row("sys-unseal.write", "sys/unseal", json!({ "key": operators.keys[0] }), 200));
 }
 
 #[test]

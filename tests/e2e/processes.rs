@@ -3,9 +3,12 @@
 use crate::world::World;
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::operators::give;
 use bulkhead_tests::paths::binary;
+use bulkhead_tests::wait::until;
 use serde_json::json;
 use std::process::Command;
+use std::time::Duration;
 
 #[test]
 fn a_second_process_on_the_same_data_is_refused() {
@@ -44,10 +47,42 @@ fn a_server_that_is_asked_to_stop_says_that_all_is_well() {
 }
 
 #[test]
-fn a_server_without_dev_says_what_there_is() {
-    let run = Command::new(binary()).arg("server").env_clear().output().expect("the server can be started");
-    assert_eq!(run.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&run.stderr).contains("--dev"));
+fn an_option_of_the_other_mode_is_wrong_usage_and_names_the_right_one() {
+    for (arguments, right) in [
+        (&["--dev", "--listen-address", "127.0.0.1:0"][..], "--dev-listen-address"),
+        (&["--dev-listen-address", "127.0.0.1:0"], "--listen-address"),
+        (&["--dev-root-token-id", "c4n4ry"], "operator init"),
+        (&["--config", "x"], "--config"),
+    ] {
+        let run = Command::new(binary()).arg("server").args(arguments).env_clear().output();
+        let run = run.expect("the server can be started");
+        let why = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(2), "{why}");
+        assert!(why.contains(right) && !why.contains("c4n4ry"), "{why}");
+    }
+}
+
+#[test]
+fn a_dev_server_prints_the_key_that_opens_it_again() {
+    let mut bulkhead = Bulkhead::start();
+    let root = bulkhead.root();
+    root.write("sys/policies/acl/kept", &json!({ "policy": r#"path "a" { capabilities = ["read"] }"# })).expect(204);
+    let key = unseal_key(&bulkhead, 0);
+    let before = bulkhead.printed().len();
+    root.send("PUT", "sys/seal", b"").expect(204);
+    root.read("sys/policies/acl/kept").expect(503);
+    assert_eq!(give(&bulkhead, &key).expect(200).body["sealed"], false);
+    root.read("sys/policies/acl/kept").expect(200);
+    bulkhead.kill();
+    bulkhead.start_again();
+    assert_eq!(unseal_key(&bulkhead, before), key, "the next life has the same key");
+    bulkhead.root().read("sys/policies/acl/kept").expect(200);
+}
+
+/// The key that a dev server printed behind the first `seen` bytes of its output, once the whole line is there.
+fn unseal_key(bulkhead: &Bulkhead, seen: usize) -> String {
+    let line = |text: &str| Some(text.split_once("\nunseal key: ")?.1.split_once('\n')?.0.to_owned());
+    until("the key is printed", Duration::from_secs(10), || line(&bulkhead.printed()[seen..])).0
 }
 
 #[test]

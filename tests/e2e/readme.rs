@@ -3,10 +3,10 @@
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
-use bulkhead_tests::paths::{repository, target};
+use bulkhead_tests::paths::{Folder, repository, target};
 use bulkhead_tests::wait::until;
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -116,4 +116,83 @@ fn what_the_server_prints_to_try_works() {
     let run = Command::new("bash").args(["-eu", "-c", &typed]).env("HOME", bulkhead.data()).output();
     let run = run.expect("bash can be started");
     assert!(run.status.success(), "{typed}\n{}", String::from_utf8_lossy(&run.stderr));
+}
+
+/// The README's production server, started as printed in a folder of its own; only its port is another one.
+struct Printed {
+    process: Child,
+    folder: Folder,
+    url: String,
+}
+
+/// A shell that knows the program by the name that the README uses.
+fn shell(line: &str, folder: &Folder) -> Command {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new("bash");
+    command
+        .args(["-eu", "-c", line])
+        .current_dir(folder.path())
+        .env("PATH", format!("{}:{path}", target().join("release").display()))
+        .env("HOME", folder.path());
+    command
+}
+
+impl Printed {
+    fn start(line: &str) -> Self {
+        let folder = Folder::new("readme");
+        let mut server = shell(&format!("exec {line}"), &folder);
+        let server = server.env("BULKHEAD_LISTEN_ADDRESS", "127.0.0.1:0").stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = server.spawn().expect("bash can be started");
+        let output = BufReader::new(process.stdout.take().expect("its output was asked for"));
+        let lines: Vec<String> = output.lines().map_while(Result::ok).take_while(|line| line != "ready").collect();
+        let address = lines.iter().find_map(|line| line.strip_prefix("listening on "));
+        let url = format!("http://{}", address.unwrap_or_else(|| panic!("no address in {lines:?}")));
+        assert!(lines.iter().any(|line| line.contains("operator init")), "the next command is printed: {lines:?}");
+        Self { process, folder, url }
+    }
+
+    /// Types one line, with that on its standard input; returns what it printed.
+    fn types(&self, line: &str, input: &str) -> String {
+        let mut command = shell(line, &self.folder);
+        let command = command.env("BULKHEAD_ADDR", &self.url).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("bash can be started");
+        let mut pipe = child.stdin.take().expect("its input was asked for");
+        pipe.write_all(input.as_bytes()).expect("it takes its input");
+        drop(pipe);
+        let run = child.wait_with_output().expect("it ends");
+        let output = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert!(run.status.success(), "{line}: {output}");
+        output
+    }
+}
+
+impl Drop for Printed {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn the_production_start_is_as_printed() {
+    let printed = block("production");
+    let lines: Vec<&str> = printed.lines().filter(|line| !line.is_empty()).collect();
+    let [server, init, unseal, login, mount] = lines[..] else { panic!("five commands: {lines:#?}") };
+    let server = Printed::start(server);
+    let table = server.types(init, "");
+    let value = |name: &str| {
+        let row = table.lines().find_map(|line| line.strip_prefix(name));
+        row.unwrap_or_else(|| panic!("no {name} in {table}")).trim().to_owned()
+    };
+    assert!(table.contains("3 of 5"), "{table}");
+    for number in ["4", "1", "5"] {
+        assert_eq!(server.types("bulkhead status -field=sealed || true", ""), "true");
+        server.types(unseal, &format!("{}\n", value(&format!("unseal_key_{number} "))));
+    }
+    assert_eq!(server.types("bulkhead status -field=sealed", ""), "false");
+    let login = login.replace("ROOT-TOKEN", &value("root_token "));
+    server.types(&format!("{login}\n{mount}"), "");
+    let enabled = server.types(&format!("{login}\nbulkhead read -field=type sys/mounts/database"), "");
+    assert_eq!(enabled, "database");
+    assert!(server.folder.path().join("bulkhead-data/bulkhead.db").is_file(), "the data are where the README says");
 }

@@ -6,19 +6,32 @@ use crate::{leaks, wait};
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The root token of every server that tests start.
 pub const ROOT: &str = "bhs.the-root-token-of-the-tests";
 
+const FREE_PORT: &str = "127.0.0.1:0";
+
 /// How long a start may take on a busy machine.
 const START: Duration = Duration::from_secs(30);
 
-/// A dev server on a port of its own.
+/// How a server is started.
+#[derive(Clone, Copy)]
+enum Mode {
+    /// Open, with [`ROOT`] as its root token.
+    Dev,
+    /// Sealed.
+    Production,
+}
+
+/// A server on a port of its own: in dev mode, unless [`Bulkhead::in_production`] said otherwise.
 pub struct Bulkhead {
-    process: Child,
+    binary: PathBuf,
+    mode: Mode,
+    process: Option<Child>,
     address: SocketAddr,
     data: Folder,
     printed: Arc<Mutex<String>>,
@@ -43,28 +56,92 @@ impl Bulkhead {
     }
 
     fn on(data: Folder) -> Self {
-        let printed = Arc::default();
-        let (process, address) = launch(data.path(), &printed);
-        Self { process, address, data, printed, answers: Answers::default() }
+        let mut made = Self::prepared(binary(), data);
+        made.start_again();
+        made
+    }
+
+    /// One that has not started yet: another build of the server, or other data.
+    pub fn prepared(binary: PathBuf, data: Folder) -> Self {
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let (printed, answers) = (Arc::default(), Answers::default());
+        Self { binary, mode: Mode::Dev, process: None, address: nowhere, data, printed, answers }
+    }
+
+    /// The same server without dev mode: sealed at each start.
+    #[must_use]
+    pub fn in_production(mut self) -> Self {
+        self.mode = Mode::Production;
+        self
+    }
+
+    /// The process's number.
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("the server was started").id()
     }
 
     /// Kills it as a power cut would: no warning, no last words.
     pub fn kill(&mut self) {
-        self.process.kill().expect("a running server can be killed");
-        self.process.wait().expect("a killed server ends");
+        let process = self.process.as_mut().expect("the server was started");
+        process.kill().expect("a running server can be killed");
+        process.wait().expect("a killed server ends");
     }
 
     /// Starts it again on the data it left. Its address changes.
+    ///
+    /// # Panics
+    /// When it does not say in time that it listens.
     pub fn start_again(&mut self) {
-        (self.process, self.address) = launch(self.data.path(), &self.printed);
+        self.start_with(&[]).unwrap_or_else(|status| panic!("the server ended with {status}:\n{}", self.printed()));
+    }
+
+    /// Starts it with additions to its environment, in its data folder, where a core file would be found.
+    ///
+    /// # Errors
+    /// How it ended, when it did before it listened; [`Bulkhead::printed`] says what it said.
+    ///
+    /// # Panics
+    /// When it lives and does not say in time that it listens.
+    pub fn start_with(&mut self, environment: &[(&str, String)]) -> Result<(), ExitStatus> {
+        let before = self.printed().len();
+        let mut process = spawn(&self.binary, self.mode, self.data.path(), environment);
+        collect(process.stdout.take().expect("its output was asked for"), &self.printed);
+        collect(process.stderr.take().expect("its error output was asked for"), &self.printed);
+        let process = self.process.insert(process);
+        let (listens, _) = wait::until("the server says where it listens", START, || {
+            if let Some(status) = process.try_wait().expect("a process of ours can be asked") {
+                return Some(Err(status));
+            }
+            address_in(&self.printed.lock().expect("the log")[before..]).map(Ok)
+        });
+        self.address = listens?;
+        Ok(())
+    }
+
+    /// How it ended, if it did so within `limit`.
+    pub fn ended(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let process = self.process.as_mut().expect("the server was started");
+        let start = Instant::now();
+        loop {
+            let status = process.try_wait().expect("a process of ours can be asked");
+            if status.is_some() || start.elapsed() >= limit {
+                return status;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Asks it to stop, and returns how it ended.
+    pub fn terminate(&mut self) -> ExitStatus {
+        let process = self.process.as_mut().expect("the server was started");
+        let sent = Command::new("kill").args(["-TERM", &process.id().to_string()]).status();
+        assert!(sent.expect("kill can be started").success(), "the server was gone before it was stopped");
+        process.wait().expect("a stopped server ends")
     }
 
     /// Asks it to stop, and returns whether it said that all is well.
     pub fn stop(&mut self) -> bool {
-        let pid = self.process.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill can be started");
-        assert!(sent.success(), "the server was gone before it was stopped");
-        self.process.wait().expect("a stopped server ends").success()
+        self.terminate().success()
     }
 
     /// A client with the root token.
@@ -115,35 +192,30 @@ impl Bulkhead {
 
 impl Drop for Bulkhead {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let Some(process) = &mut self.process else { return };
+        let _ = process.kill();
+        let _ = process.wait();
     }
 }
 
-/// Starts the process and waits until it has said where it listens.
-fn launch(data: &Path, printed: &Arc<Mutex<String>>) -> (Child, SocketAddr) {
-    let before = printed.lock().expect("no thread panicked with the log").len();
-    let mut process = Command::new(binary())
-        .args(["server", "--dev", "--dev-listen-address", "127.0.0.1:0", "--dev-root-token-id", ROOT])
+fn spawn(binary: &Path, mode: Mode, data: &Path, environment: &[(&str, String)]) -> Child {
+    let mut command = Command::new(binary);
+    match mode {
+        Mode::Dev => command.args(["server", "--dev", "--dev-listen-address", FREE_PORT, "--dev-root-token-id", ROOT]),
+        Mode::Production => command.args(["server", "--listen-address", FREE_PORT]),
+    };
+    command
         .arg("--data-dir")
         .arg(data)
+        .current_dir(data)
         .env_clear()
         .envs(HOSTILE_ENVIRONMENT)
         .env("HOME", data)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the server can be started");
-    collect(process.stdout.take().expect("its output was asked for"), printed);
-    collect(process.stderr.take().expect("its error output was asked for"), printed);
-    let (address, _) = wait::until("the server says where it listens", START, || {
-        if let Ok(Some(status)) = process.try_wait() {
-            panic!("the server ended with {status}:\n{}", printed.lock().expect("the log"));
-        }
-        address_in(&printed.lock().expect("the log")[before..])
-    });
-    (process, address)
+        .stderr(Stdio::piped());
+    command.spawn().expect("the server can be started")
 }
 
 /// What a PostgreSQL client library would take from its environment. None of it may reach a connection.

@@ -41,12 +41,16 @@ fn steady(key: &str, value: &Value) -> Value {
 /// The shape that stands for the text, when its key varies and it is well formed.
 fn shape_of(key: &str, text: &str) -> Option<String> {
     let shape = match key {
-        "request_id" | "uuid" | "cluster_id" if is_uuid(text) => "<uuid>",
-        "client_token" | "id" if is_token(text) => "<token>",
+        "request_id" | "uuid" | "cluster_id" | "nonce" if is_uuid(text) => "<uuid>",
+        "client_token" | "id" | "root_token" if is_token(text) => "<token>",
+        "keys" if is_share(text) => "<share>",
+        "keys_base64" if is_share_in_base64(text) => "<share in base64>",
         "accessor" if is_word(text, 24) => "<accessor>",
         "password" if is_generated_password(text) => "<password>",
         "username" if is_generated_username(text) => "<username>",
-        "issue_time" | "expire_time" | "last_renewal" | "last_renewal_time" if is_time(text) => "<time>",
+        "issue_time" | "expire_time" | "last_renewal" | "last_renewal_time" | "install_time" if is_time(text) => {
+            "<time>"
+        }
         "running_sha256" if text.len() == 64 && text.chars().all(|c| c.is_ascii_hexdigit()) => "<sha256>",
         "cluster_name" => "<cluster name>",
         _ => return None,
@@ -74,6 +78,7 @@ fn clock(key: &str, number: u64) -> Option<Value> {
     let is_now = (1_700_000_000..10_000_000_000).contains(&number);
     let shape = match key {
         "creation_time" | "server_time_utc" | "last_renewal" if is_now => "<seconds since 1970>",
+        "encryptions" if number > 0 => "<count>",
         "ttl" | "lease_duration" | "creation_ttl" if number > 0 => return Some(json!(rounded(number))),
         _ => return None,
     };
@@ -92,6 +97,16 @@ fn is_uuid(text: &str) -> bool {
 
 fn is_token(text: &str) -> bool {
     text.strip_prefix("bhs.").is_some_and(|rest| rest.len() >= 24)
+}
+
+/// A share of an unseal key, or the whole key where there is only one.
+fn is_share(text: &str) -> bool {
+    [64, 66].contains(&text.len()) && text.chars().all(|c| c.is_ascii_hexdigit())
+}
+
+/// The same in base64, in which both lengths are one.
+fn is_share_in_base64(text: &str) -> bool {
+    text.len() == 44 && text.chars().all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c))
 }
 
 fn is_word(text: &str, length: usize) -> bool {

@@ -7,10 +7,12 @@ pub mod bulkhead;
 pub mod client;
 pub mod golden;
 pub mod leaks;
+pub mod operators;
 pub mod paths;
 pub mod postgres;
 pub mod wait;
 
 pub use bulkhead::Bulkhead;
 pub use client::{Answer, Client};
+pub use operators::Operators;
 pub use postgres::Postgres;

@@ -21,8 +21,20 @@ pub fn target() -> PathBuf {
 /// # Panics
 /// When it was not built: a test of an older or missing binary would prove nothing.
 pub fn binary() -> PathBuf {
-    let path = target().join("release/bulkhead");
-    assert!(path.is_file(), "{} is missing: run `make build` first", path.display());
+    built("bulkhead", "make build")
+}
+
+/// The same server with failpoints in it.
+///
+/// # Panics
+/// As [`binary`].
+pub fn fault_binary() -> PathBuf {
+    built("bulkhead-fault", "make build-fault")
+}
+
+fn built(name: &str, by: &str) -> PathBuf {
+    let path = target().join("release").join(name);
+    assert!(path.is_file(), "{} is missing: run `{by}` first", path.display());
     path
 }
 

@@ -8,5 +8,6 @@ mod contract;
 mod coverage;
 mod crates;
 mod dependencies;
+mod failpoints;
 mod sources;
 mod style;

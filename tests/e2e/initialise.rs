@@ -1,0 +1,201 @@
+//! A server's first moments: what it says before it is initialised, what initialisation gives, and what it refuses.
+
+use bulkhead_tests::operators::{Operators, give, seal_status, sealed, uninitialised};
+use bulkhead_tests::{Bulkhead, Client};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Requests of every kind that a sealed server cannot serve.
+const ORDINARY: [(&str, &str); 12] = [
+    ("GET", "sys/mounts"),
+    ("POST", "sys/mounts/database"),
+    ("LIST", "sys/policies/acl"),
+    ("PUT", "sys/policies/acl/any"),
+    ("DELETE", "sys/policies/acl/any"),
+    ("GET", "auth/token/lookup-self"),
+    ("POST", "auth/token/create"),
+    ("POST", "sys/leases/lookup"),
+    ("PUT", "sys/seal"),
+    ("PUT", "sys/rotate"),
+    ("GET", "database/creds/reader"),
+    ("GET", "no/such/mount"),
+];
+
+/// Fails unless everything but what opens a server is answered with the words that clients look for.
+#[track_caller]
+pub fn assert_closed(client: &Client) {
+    for (method, path) in ORDINARY {
+        let body: &[u8] = if ["POST", "PUT"].contains(&method) { b"{}" } else { b"" };
+        let refused = client.send(method, path, body).expect(503);
+        assert_eq!(refused.body, json!({ "errors": ["Vault is sealed"] }), "{method} {path}");
+    }
+}
+
+fn is_initialised(server: &Bulkhead) -> bool {
+    server.client(None).read("sys/init").expect(200).body == json!({ "initialized": true })
+}
+
+#[test]
+fn a_fresh_server_says_that_it_is_not_initialised_and_serves_nothing_else() {
+    let server = uninitialised();
+    let nobody = server.client(None);
+    assert_eq!(nobody.read("sys/init").expect(200).body, json!({ "initialized": false }));
+    let status = seal_status(&server);
+    assert_eq!((&status["initialized"], &status["sealed"]), (&json!(false), &json!(true)), "{status}");
+    assert_eq!((&status["t"], &status["n"], &status["progress"]), (&json!(0), &json!(0), &json!(0)), "{status}");
+    let health = nobody.read("sys/health").expect(501).body;
+    assert_eq!((&health["initialized"], &health["sealed"]), (&json!(false), &json!(true)), "{health}");
+    nobody.send("HEAD", "sys/health", b"").expect(501);
+    assert_closed(&nobody);
+    assert_closed(&server.client(Some("bhs.nobody-gave-this-token")));
+    let refused = give(&server, &"00".repeat(33)).expect(400);
+    assert!(refused.errors().contains("initiali"), "{refused:?}");
+}
+
+#[test]
+fn health_is_told_in_the_numbers_that_the_asker_chose() {
+    let (server, operators) = sealed(1, 1);
+    let fresh = uninitialised();
+    let nobody = server.client(None);
+    nobody.read("sys/health").expect(503);
+    nobody.read("sys/health?sealedcode=299&uninitcode=298").expect(299);
+    nobody.send("HEAD", "sys/health?sealedcode=204", b"").expect(204);
+    fresh.client(None).read("sys/health?sealedcode=299&uninitcode=298").expect(298);
+    for wrong in ["abc", "99", "600", "-1", "", "200;DROP"] {
+        let refused = nobody.read(&format!("sys/health?sealedcode={wrong}")).expect(400);
+        assert!(refused.errors().contains("sealedcode"), "{refused:?}");
+    }
+    operators.unseal(&server);
+    nobody.read("sys/health?activecode=201").expect(201);
+    nobody.read("sys/health?standbyok&perfstandbyok=true").expect(200);
+}
+
+#[test]
+fn initialisation_gives_each_share_and_a_root_token_once() {
+    let server = uninitialised();
+    let asked = json!({ "secret_shares": 5, "secret_threshold": 3 });
+    let given = server.client(None).write("sys/init", &asked).expect(200);
+    let operators = Operators::of(&given.body, 3);
+    let different: BTreeSet<&String> = operators.keys.iter().collect();
+    assert_eq!((operators.keys.len(), different.len()), (5, 5));
+    let in_base64 = given.body["keys_base64"].as_array().expect("the keys again").len();
+    assert_eq!(in_base64, 5);
+    assert!(operators.token.starts_with("bhs."), "the root token bears our prefix");
+    assert!(is_initialised(&server));
+    let status = seal_status(&server);
+    assert_eq!((&status["sealed"], &status["t"], &status["n"]), (&json!(true), &json!(3), &json!(5)), "{status}");
+    assert_closed(&operators.root(&server));
+    let again = server.client(None).write("sys/init", &asked).expect(400);
+    assert!(again.errors().contains("already initialized"), "{again:?}");
+    assert_eq!(seal_status(&server), status);
+    operators.unseal(&server);
+    server.client(None).write("sys/init", &asked).expect(400);
+    let own = operators.root(&server).read("auth/token/lookup-self").expect(200);
+    assert_eq!(own.body["data"]["policies"], json!(["root"]));
+}
+
+#[test]
+fn one_share_alone_opens_what_it_was_made_for() {
+    let (server, operators) = sealed(1, 1);
+    assert_eq!(operators.keys.len(), 1);
+    operators.unseal(&server);
+    operators.root(&server).read("sys/mounts").expect(200);
+}
+
+#[test]
+fn the_most_shares_that_can_be_asked_for_open_it_too() {
+    let (server, mut operators) = sealed(255, 255);
+    operators.keys.reverse();
+    operators.unseal(&server);
+}
+
+#[test]
+fn clients_that_send_null_for_what_they_do_not_use_are_served() {
+    let server = uninitialised();
+    let asked = json!({
+        "secret_shares": 1, "secret_threshold": 1, "pgp_keys": null, "root_token_pgp_key": null,
+        "recovery_shares": null, "recovery_threshold": null, "recovery_pgp_keys": null, "stored_shares": null,
+    });
+    let given = server.client(None).send("PUT", "sys/init", asked.to_string().as_bytes()).expect(200);
+    let operators = Operators::of(&given.body, 1);
+    let opened = json!({ "key": operators.keys[0], "reset": false, "migrate": false });
+    let opened = server.client(None).send("PUT", "sys/unseal", opened.to_string().as_bytes()).expect(200);
+    assert_eq!(opened.body["sealed"], false);
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_refused_with_the_number_and_change_nothing() {
+    let server = uninitialised();
+    let nobody = server.client(None);
+    let numbers = |shares: Value, threshold: Value| json!({ "secret_shares": shares, "secret_threshold": threshold });
+    for (asked, says) in [
+        (numbers(json!(0), json!(0)), "0"),
+        (numbers(json!(0), json!(1)), "0"),
+        (numbers(json!(256), json!(3)), "256"),
+        (numbers(json!(3), json!(4)), "4"),
+        (numbers(json!(3), json!(0)), "0"),
+        (numbers(json!(3), json!(1)), "1"),
+        (numbers(json!(-1), json!(1)), "-1"),
+        (numbers(json!("many"), json!(1)), "many"),
+        (numbers(json!(3.5), json!(2)), "3.5"),
+        (numbers(json!([3]), json!(2)), "secret_shares"),
+        (numbers(json!(18_446_744_073_709_551_615_u64), json!(2)), "secret_shares"),
+        (json!({ "secret_shares": 3 }), "threshold"),
+        (json!({}), "share"),
+        (json!({ "secret_shares": 1, "secret_threshold": 1, "recovery_shares": 1 }), "recovery_shares"),
+        (json!({ "secret_shares": 1, "secret_threshold": 1, "pgp_keys": ["a"] }), "pgp_keys"),
+        (json!({ "secret_shares": 1, "secret_threshold": 1, "root_token_pgp_key": "a" }), "root_token_pgp_key"),
+    ] {
+        let refused = nobody.write("sys/init", &asked).expect(400);
+        assert!(refused.errors().contains(says), "{asked}: {refused:?} does not speak of {says}");
+        assert!(!is_initialised(&server), "{asked} initialised the server");
+    }
+    nobody.send("POST", "sys/init", b"[1]").expect(400);
+    nobody.send("POST", "sys/init", b"{").expect(400);
+    let (shares, threshold) = (json!("3"), json!("2"));
+    nobody.write("sys/init", &numbers(shares, threshold)).expect(200);
+}
+
+#[test]
+fn one_of_many_that_initialise_at_once_is_served_and_has_the_right_keys() {
+    let server = uninitialised();
+    let asked = json!({ "secret_shares": 3, "secret_threshold": 2 });
+    let answers = std::thread::scope(|scope| {
+        let askers: Vec<_> = (0..8).map(|_| scope.spawn(|| server.client(None).write("sys/init", &asked))).collect();
+        askers.into_iter().map(|asker| asker.join().expect("an asker does not panic")).collect::<Vec<_>>()
+    });
+    let served: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
+    assert_eq!(served.len(), 1, "{answers:?}");
+    Operators::of(&served[0].body, 2).unseal(&server);
+}
+
+/// A kill at the moment of each millisecond after the request has left, until one comes too late to matter.
+#[test]
+fn a_server_killed_while_it_is_initialised_has_nothing_or_everything() {
+    let mut late = 0;
+    for delay in (0..).map(Duration::from_millis) {
+        let mut server = uninitialised();
+        let client = server.client(None);
+        let body = json!({ "secret_shares": 3, "secret_threshold": 2 }).to_string();
+        let asker = std::thread::spawn(move || client.attempt("PUT", "sys/init", body.as_bytes()));
+        std::thread::sleep(delay);
+        server.kill();
+        let answered = asker.join().expect("an asker does not panic");
+        server.start_again();
+        match answered {
+            Ok(given) => {
+                Operators::of(&given.expect(200).body, 2).unseal(&server);
+                late += 1;
+            }
+            Err(_) if is_initialised(&server) => {
+                let status = seal_status(&server);
+                assert_eq!((&status["sealed"], &status["t"], &status["n"]), (&json!(true), &json!(2), &json!(3)));
+            }
+            Err(_) => Operators::initialise(&server, 3, 2).unseal(&server),
+        }
+        if late == 3 {
+            return;
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The disk under a server: watched, made to fail, and thought through as it would be found after a power cut.
+
+use bulkhead_tests::paths::{Folder, files_below, repository, target};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// What a disk writes at once, or not at all.
+const SECTOR: usize = 512;
+
+/// Bytes of the head of an entry, see `disk.c`.
+const HEAD: usize = 24;
+
+/// A disk for one data folder.
+pub struct Disk {
+    folder: Folder,
+    fault: Option<(&'static str, String)>,
+}
+
+/// A file that holds data: SQLite's three, the key of a dev server before and after it has its name, and the folder.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum File {
+    Database,
+    Log,
+    Journal,
+    Key,
+    UnfinishedKey,
+    Folder,
+}
+
+/// What was done to a file.
+pub enum Act {
+    Write {
+        offset: usize,
+        bytes: Vec<u8>,
+    },
+    Cut {
+        length: usize,
+    },
+    Remove,
+    /// The unfinished key gets its name.
+    Finish,
+    Flush,
+    FailedFlush,
+}
+
+/// An entry of the disk's log.
+pub struct Entry {
+    pub file: File,
+    pub act: Act,
+    /// The length of the log with it.
+    pub end: u64,
+}
+
+/// The files as they are, or might be.
+pub type Image = BTreeMap<File, Vec<u8>>;
+
+impl Disk {
+    /// One that only remembers.
+    pub fn sound() -> Self {
+        Self { folder: Folder::new("disk"), fault: None }
+    }
+
+    /// One that is full after so many written bytes, until [`Disk::free_space`].
+    pub fn full_after(bytes: u64) -> Self {
+        Self { fault: Some(("BULKHEAD_DISK_FULL", bytes.to_string())), ..Self::sound() }
+    }
+
+    /// One whose flush of that number, counted from 1, fails.
+    pub fn failing_flush(number: u64) -> Self {
+        Self { fault: Some(("BULKHEAD_DISK_EIO", number.to_string())), ..Self::sound() }
+    }
+
+    /// One under which the process is killed before its act of that number, counted from 1.
+    pub fn killing_at(number: u32) -> Self {
+        Self { fault: Some(("BULKHEAD_DISK_KILL", number.to_string())), ..Self::sound() }
+    }
+
+    /// The environment of a server on this disk.
+    pub fn under(&self, data: &Path) -> Vec<(&'static str, String)> {
+        let data = data.canonicalize().expect("the data folder is there");
+        let mut environment = vec![
+            ("LD_PRELOAD", library().display().to_string()),
+            ("BULKHEAD_DISK_DIR", data.display().to_string()),
+            ("BULKHEAD_DISK_LOG", self.log().display().to_string()),
+        ];
+        environment.extend(self.fault.clone());
+        environment
+    }
+
+    /// The file of its log.
+    pub fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
+    /// Makes room on a full disk.
+    pub fn free_space(&self) {
+        fs::write(self.folder.path().join("log.space"), "").expect("a file can be written");
+    }
+
+    /// Its log so far. An entry that a killed server did not finish is not part of it.
+    pub fn entries(&self) -> Vec<Entry> {
+        let log = fs::read(self.log()).expect("the disk keeps its log");
+        let (mut entries, mut at) = (Vec::new(), 0);
+        while let Some(entry) = entry(&log, at) {
+            at = usize::try_from(entry.end).expect("a log in memory");
+            entries.push(entry);
+        }
+        assert!(!entries.is_empty(), "the disk saw nothing of the server's files");
+        entries
+    }
+}
+
+/// The library, compiled once a run.
+fn library() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let (source, library) = (repository().join("tests/fault/disk.c"), target().join("disk.so"));
+        let compiled = Command::new("gcc")
+            .args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o"])
+            .args([&library, &source])
+            .arg("-ldl")
+            .output()
+            .expect("gcc can be started; it is needed for building, too");
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        library
+    })
+}
+
+fn entry(log: &[u8], at: usize) -> Option<Entry> {
+    let head = log.get(at..at + HEAD)?;
+    let number = |range: std::ops::Range<usize>| {
+        let bytes = head[range].try_into().expect("eight bytes");
+        usize::try_from(u64::from_ne_bytes(bytes)).expect("a file in memory")
+    };
+    let (length, offset) = (number(8..16), number(16..24));
+    let body = at + HEAD;
+    let (act, end) = match head[0] {
+        b'W' => (Act::Write { offset, bytes: log.get(body..body + length)?.to_vec() }, body + length),
+        b'T' => (Act::Cut { length: offset }, body),
+        b'U' => (Act::Remove, body),
+        b'R' => (Act::Finish, body),
+        b'S' => (Act::Flush, body),
+        b'F' => (Act::FailedFlush, body),
+        other => panic!("the disk's log has an entry of kind {other}"),
+    };
+    let file = match head[1] {
+        b'd' => File::Database,
+        b'w' => File::Log,
+        b'j' => File::Journal,
+        b'k' => File::Key,
+        b'n' => File::UnfinishedKey,
+        b'f' => File::Folder,
+        other => panic!("the disk's log names a file {other}"),
+    };
+    Some(Entry { file, act, end: u64::try_from(end).expect("a log in memory") })
+}
+
+impl File {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Database => "bulkhead.db",
+            Self::Log => "bulkhead.db-wal",
+            Self::Journal => "bulkhead.db-journal",
+            Self::Key => "dev-seal.key",
+            Self::UnfinishedKey => "dev-seal.unfinished",
+            Self::Folder => ".",
+        }
+    }
+}
+
+/// The files after a power cut behind the last of `entries`: what was flushed is there; of everything else, the
+/// disk's cache had written some sectors and not others.
+pub fn after_power_cut(entries: &[Entry], chance: &mut Chance) -> Image {
+    let mut image = Image::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let later = entries.get(index + 1..).unwrap_or_default();
+        if is_flushed(entry, later) {
+            apply(&mut image, entry, |_| true);
+        } else if chance.one_in(2) {
+            let torn = chance.one_in(2);
+            apply(&mut image, entry, |_| !torn || chance.one_in(2));
+        }
+    }
+    image
+}
+
+/// Whether the next flush of its file went well: a failed one loses for good what it was to write, however well later
+/// ones go. Any file's flush is the end of a removal or a new name, because it makes a journaling file system write its
+/// journal.
+fn is_flushed(entry: &Entry, later: &[Entry]) -> bool {
+    let is_of_names = matches!(entry.act, Act::Remove | Act::Finish);
+    let mut flushes = later.iter().filter(|next| is_of_names || next.file == entry.file);
+    let next = flushes.find(|next| matches!(next.act, Act::Flush | Act::FailedFlush));
+    next.is_some_and(|next| matches!(next.act, Act::Flush))
+}
+
+/// Does to the image what was done to the file, as far as `keeps` says of each sector.
+fn apply(image: &mut Image, entry: &Entry, mut keeps: impl FnMut(usize) -> bool) {
+    match &entry.act {
+        Act::Write { offset, bytes } => {
+            let content = image.entry(entry.file).or_default();
+            let mut at = *offset;
+            while at < offset + bytes.len() {
+                let end = (at / SECTOR + 1) * SECTOR;
+                let end = end.min(offset + bytes.len());
+                if keeps(at / SECTOR) {
+                    content.resize(content.len().max(end), 0);
+                    content[at..end].copy_from_slice(&bytes[at - offset..end - offset]);
+                }
+                at = end;
+            }
+        }
+        Act::Cut { length } => image.entry(entry.file).or_default().resize(*length, 0),
+        Act::Remove => {
+            image.remove(&entry.file);
+        }
+        Act::Finish => {
+            let content = image.remove(&entry.file).unwrap_or_default();
+            image.insert(File::Key, content);
+        }
+        Act::Flush | Act::FailedFlush => (),
+    }
+}
+
+/// A data folder with that image, and everything else as it is in `like`.
+pub fn folder_of(image: &Image, like: &Path) -> Folder {
+    let folder = Folder::new("image");
+    for file in files_below(like) {
+        let name = file.file_name().expect("a file has a name");
+        let name_of_ours = name.to_string_lossy();
+        let is_watched = name_of_ours.starts_with("bulkhead.db") || name_of_ours.starts_with("dev-seal.");
+        if !is_watched {
+            fs::copy(&file, folder.path().join(name)).expect("a file can be copied");
+        }
+    }
+    for (file, content) in image {
+        let path = folder.path().join(file.name());
+        fs::write(&path, content).expect("a file can be written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    }
+    folder
+}
+
+/// Chance that can be repeated: the same seed gives the same power cuts.
+pub struct Chance(u64);
+
+impl Chance {
+    /// From a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number below `bound`, by splitmix64 (Steele, Lea, Flood 2014).
+    pub fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).expect("it is below a usize")
+    }
+
+    fn one_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(file: File, act: Act) -> Entry {
+        Entry { file, act, end: 0 }
+    }
+
+    fn write(file: File, offset: usize, byte: u8) -> Entry {
+        entry(file, Act::Write { offset, bytes: vec![byte; 2 * SECTOR] })
+    }
+
+    fn images(entries: &[Entry]) -> Vec<Image> {
+        (0..64).map(|seed| after_power_cut(entries, &mut Chance::new(seed))).collect()
+    }
+
+    #[test]
+    fn what_was_flushed_is_in_every_image_and_what_was_not_is_lost_kept_or_torn() {
+        let entries = [
+            write(File::Log, 0, 1),
+            entry(File::Log, Act::Flush),
+            write(File::Log, 2 * SECTOR, 2),
+            write(File::Database, 0, 3),
+        ];
+        let images = images(&entries);
+        assert!(images.iter().all(|image| image[&File::Log][..2 * SECTOR] == [1; 2 * SECTOR]));
+        let tails: Vec<&[u8]> = images.iter().map(|image| &image[&File::Log][2 * SECTOR..]).collect();
+        let whole = [2; 2 * SECTOR];
+        assert!(tails.iter().any(|tail| tail.is_empty()) && tails.contains(&&whole[..]));
+        assert!(tails.iter().any(|tail| tail.len() == SECTOR || tail.starts_with(&[0; SECTOR])), "none is torn");
+        assert!(images.iter().any(|image| !image.contains_key(&File::Database)), "one file's flush is not another's");
+    }
+
+    #[test]
+    fn a_removal_is_certain_after_the_next_flush_of_any_file() {
+        let mut entries =
+            vec![write(File::Journal, 0, 1), entry(File::Journal, Act::Flush), entry(File::Journal, Act::Remove)];
+        let there = |images: &[Image]| images.iter().filter(|image| image.contains_key(&File::Journal)).count();
+        assert!((1..64).contains(&there(&images(&entries))));
+        entries.push(entry(File::Log, Act::Flush));
+        assert_eq!(there(&images(&entries)), 0);
+    }
+
+    #[test]
+    fn what_a_failed_flush_lost_is_not_brought_back_by_the_next() {
+        let entries = [write(File::Log, 0, 1), entry(File::Log, Act::FailedFlush), entry(File::Log, Act::Flush)];
+        assert!(images(&entries).iter().any(|image| !image.contains_key(&File::Log)));
+    }
+}

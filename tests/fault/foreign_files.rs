@@ -1,0 +1,227 @@
+//! Files that are not what they were: of another server, of another program, with a flipped byte, with rows that
+//! changed places. They are refused, plainly, and served again once the cause is gone.
+
+use crate::stage::{SOON, postgres, users};
+use bulkhead_tests::Bulkhead;
+use bulkhead_tests::leaks::CANARY;
+use bulkhead_tests::paths::{Folder, binary};
+use serde_json::json;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A server that was used and stopped in order, so that its database is one file.
+fn stopped() -> Bulkhead {
+    let mut server = Bulkhead::prepared(binary(), Folder::new("foreign"));
+    server.start_again();
+    for name in ["one", "two"] {
+        write_policy(&server, name);
+    }
+    assert!(server.stop());
+    server
+}
+
+fn write_policy(server: &Bulkhead, name: &str) {
+    let policy = json!({ "policy": format!("path \"of/{name}\" {{ capabilities = [\"read\"] }}") });
+    server.root().write(&format!("sys/policies/acl/{name}"), &policy).expect(204);
+}
+
+fn database(server: &Bulkhead) -> PathBuf {
+    server.data().join("bulkhead.db")
+}
+
+/// Fails unless the server refuses to start, names the folder, and leaves the database as it is.
+fn refused(server: &mut Bulkhead) -> String {
+    let before = (fs::read(database(server)).expect("it is there"), server.printed().len());
+    let status = server.start_with(&[]).expect_err("it must not start");
+    assert_eq!(status.code(), Some(1), "{}", server.printed());
+    bulkhead_tests::wait::until_true("the server's last words arrive", std::time::Duration::from_secs(5), || {
+        server.printed()[before.1..].contains(&server.data().display().to_string())
+    });
+    assert!(fs::read(database(server)).expect("it is there") == before.0, "a refused database was written to");
+    server.printed()[before.1..].to_owned()
+}
+
+#[test]
+fn a_second_process_on_the_same_folder_is_refused_and_the_first_goes_on() {
+    let mut first = Bulkhead::start();
+    let second = std::process::Command::new(binary())
+        .args(["server", "--dev", "--dev-listen-address", "127.0.0.1:0", "--data-dir"])
+        .arg(first.data())
+        .env_clear()
+        .output()
+        .expect("the server can be started");
+    assert!(!second.status.success());
+    let why = String::from_utf8_lossy(&second.stderr);
+    assert!(why.contains("another") && why.contains(&first.data().display().to_string()), "{why}");
+    write_policy(&first, "still-served");
+    first.kill();
+    first.start_again();
+    first.root().read("sys/policies/acl/still-served").expect(200);
+}
+
+#[test]
+fn the_database_of_another_cluster_is_refused_and_the_own_one_opens_again() {
+    let (mut server, other) = (stopped(), stopped());
+    let own = fs::read(database(&server)).expect("it is there");
+    fs::copy(database(&other), database(&server)).expect("a file can be copied");
+    let why = refused(&mut server);
+    assert!(why.contains("another"), "{why}");
+    fs::write(database(&server), own).expect("a file can be written");
+    server.start_again();
+    server.root().read("sys/policies/acl/one").expect(200);
+}
+
+#[test]
+fn a_file_that_is_no_database_of_ours_is_refused() {
+    for content in [b"of some other program".repeat(400), vec![0; 8192]] {
+        let mut server = stopped();
+        fs::write(database(&server), content).expect("a file can be written");
+        refused(&mut server);
+    }
+}
+
+/// The row of the policy `name`, which is the only one whose key ends so.
+async fn sealed(connection: &mut SqliteConnection, name: &str) -> (String, Vec<u8>, Vec<u8>) {
+    let query = sqlx::query("SELECT key, stamp, sealed FROM record WHERE key LIKE ?").bind(format!("%/{name}"));
+    let rows = query.fetch_all(connection).await.expect("the table is there");
+    let [row] = rows.as_slice() else { panic!("{} rows end with /{name}", rows.len()) };
+    (row.get(0), row.get(1), row.get(2))
+}
+
+async fn put(connection: &mut SqliteConnection, key: &str, stamp: &[u8], sealed: &[u8]) {
+    let query = sqlx::query("UPDATE record SET stamp = ?, sealed = ? WHERE key = ?");
+    let done = query.bind(stamp).bind(sealed).bind(key).execute(connection).await.expect("a row can be written");
+    assert_eq!(done.rows_affected(), 1);
+}
+
+/// What somebody does who has the file and no key.
+fn edit(database: &Path, edits: impl AsyncFnOnce(&mut SqliteConnection)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
+    runtime.block_on(async {
+        let mut connection =
+            SqliteConnectOptions::new().filename(database).connect().await.expect("the database opens");
+        edits(&mut connection).await;
+        connection.close().await.expect("the database closes");
+    });
+}
+
+/// Reading the policy is a fault of ours that names the record; all others are served.
+fn assert_damaged(server: &Bulkhead, damaged: &[&str], whole: &[&str]) {
+    for name in damaged {
+        let answer = server.root().attempt("GET", &format!("sys/policies/acl/{name}"), b"").expect("an answer");
+        assert_eq!(answer.status, 500, "{answer:?}");
+        assert!(answer.errors().contains(name), "the record is not named: {}", answer.errors());
+    }
+    for name in whole {
+        server.root().read(&format!("sys/policies/acl/{name}")).expect(200);
+    }
+    server.root().read("sys/mounts").expect(200);
+}
+
+#[test]
+fn a_flipped_byte_costs_its_record_and_no_other_and_is_mended_by_flipping_it_back() {
+    let mut server = stopped();
+    let flip = |server: &Bulkhead| {
+        edit(&database(server), async |connection: &mut SqliteConnection| {
+            let (key, stamp, mut bytes) = sealed(connection, "one").await;
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            put(connection, &key, &stamp, &bytes).await;
+        });
+    };
+    flip(&server);
+    server.start_again();
+    assert_damaged(&server, &["one"], &["two"]);
+    assert!(server.stop());
+    flip(&server);
+    server.start_again();
+    assert_damaged(&server, &[], &["one", "two"]);
+}
+
+/// Flips a byte in each row that `condition` names, and returns how many there were.
+fn flip_where(server: &Bulkhead, condition: &str) -> usize {
+    let mut flipped = 0;
+    edit(&database(server), async |connection: &mut SqliteConnection| {
+        let text = format!("SELECT space, key, sealed FROM record WHERE {condition}");
+        let rows = sqlx::query(AssertSqlSafe(text)).fetch_all(&mut *connection).await.expect("the table is there");
+        flipped = rows.len();
+        for row in rows {
+            let (space, key, mut bytes): (i64, String, Vec<u8>) = (row.get(0), row.get(1), row.get(2));
+            *bytes.last_mut().expect("a sealed body is never empty") ^= 1;
+            let update = sqlx::query("UPDATE record SET sealed = ? WHERE space = ? AND key = ?");
+            update.bind(bytes).bind(space).bind(key).execute(&mut *connection).await.expect("a row can be written");
+        }
+    });
+    flipped
+}
+
+#[test]
+fn a_mount_that_does_not_open_and_a_description_that_does_not_keep_nobody_from_starting() {
+    let mut server = stopped();
+    assert_eq!(flip_where(&server, "key = 'mount/database/'"), 1);
+    assert!(flip_where(&server, "key LIKE 'description/%'") >= 2);
+    server.start_again();
+    assert!(server.printed().contains("mount-unreadable"), "{}", server.printed());
+    server.root().read("database/roles/any").expect(404);
+    assert_damaged(&server, &[], &["one", "two"]);
+    assert!(server.stop());
+    flip_where(&server, "key = 'mount/database/'");
+    server.start_again();
+    server.root().write("database/roles/any", &json!({ "db_name": "none", "creation_statements": ["x"] })).expect(200);
+}
+
+#[test]
+fn leases_that_do_not_open_hold_up_no_other_lease_of_their_connection() {
+    let mut server = stopped();
+    server.start_again();
+    let config = json!({
+        "plugin_name": "postgresql-database-plugin",
+        "connection_url": postgres().url(),
+        "username": "bulkhead",
+        "password": CANARY,
+        "allowed_roles": ["*"],
+    });
+    assert!(server.root().write("database/config/held", &config).status < 300);
+    let role = json!({
+        "db_name": "held",
+        "creation_statements": [r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'"#],
+        "default_ttl": 8,
+        "max_ttl": 8,
+    });
+    assert!(server.root().write("database/roles/heldup", &role).status < 300);
+    for _ in 0..6 {
+        server.root().read("database/creds/heldup").expect(200);
+    }
+    assert!(server.stop());
+    assert_eq!(users("heldup").len(), 6);
+    let oldest = "key IN (SELECT key FROM record WHERE space = 4 ORDER BY due LIMIT 4)";
+    assert_eq!(flip_where(&server, oldest), 4);
+    server.start_again();
+    bulkhead_tests::wait::until_true("the leases that open end", SOON, || users("heldup").len() == 4);
+    assert!(server.stop());
+    assert_eq!(flip_where(&server, "space = 4"), 4);
+    server.start_again();
+    bulkhead_tests::wait::until_true("the repaired ones end, too", SOON, || users("heldup").is_empty());
+}
+
+#[test]
+fn rows_that_changed_places_are_both_refused() {
+    let mut server = stopped();
+    let swap = |server: &Bulkhead| {
+        edit(&database(server), async |connection: &mut SqliteConnection| {
+            let one = sealed(connection, "one").await;
+            let two = sealed(connection, "two").await;
+            put(connection, &one.0, &two.1, &two.2).await;
+            put(connection, &two.0, &one.1, &one.2).await;
+        });
+    };
+    swap(&server);
+    server.start_again();
+    assert_damaged(&server, &["one", "two"], &["default"]);
+    assert!(server.stop());
+    swap(&server);
+    server.start_again();
+    assert_damaged(&server, &[], &["one", "two"]);
+}

@@ -1,0 +1,90 @@
+//! The disk is full: writes are refused and say why, reads go on, and when there is space again everything works,
+//! without a restart and without repair.
+
+use crate::disk::{Act, Disk};
+use crate::life::{Life, Stopped};
+use crate::recovery;
+use crate::stage::thorough;
+use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::{Answer, Bulkhead, Client};
+use serde_json::json;
+
+/// Amounts of space that are tried, in a quick run and in `make fault`.
+const SIZES: [u64; 2] = [6, 60];
+
+#[test]
+fn a_full_disk_refuses_writes_until_there_is_space_again() {
+    let (at_start, at_end) = written_by_a_life();
+    let sizes = SIZES[usize::from(thorough())];
+    let mut met = 0;
+    for number in 0..sizes {
+        let space = at_start + (at_end - at_start) * number / sizes;
+        println!("space for {space} bytes");
+        met += u64::from(live_with(space, &format!("full{number}")));
+    }
+    assert!(met * 2 > sizes, "only {met} of {sizes} lives were answered that the disk is full");
+}
+
+/// Bytes written when the server has started, and when a life is over.
+fn written_by_a_life() -> (u64, u64) {
+    let disk = Disk::sound();
+    let mut server = Bulkhead::prepared(binary(), Folder::new("space"));
+    let environment = disk.under(server.data());
+    server.start_with(&environment).expect("nothing fails on this disk");
+    let written = || disk.entries().iter().map(|entry| bytes(&entry.act)).sum::<u64>();
+    let at_start = written();
+    Life::new("space", &mut server).run().expect("nothing fails on this disk");
+    (at_start, written())
+}
+
+fn bytes(act: &Act) -> u64 {
+    match act {
+        Act::Write { bytes, .. } => bytes.len() as u64,
+        _ => 0,
+    }
+}
+
+/// A life on a disk with so much space. Returns whether a caller was told that it is full.
+fn live_with(space: u64, name: &str) -> bool {
+    let disk = Disk::full_after(space);
+    let mut server = Bulkhead::prepared(binary(), Folder::new("full"));
+    let environment = disk.under(server.data());
+    server.start_with(&environment).expect("a server starts in the space that one needs to start");
+    let root = server.root();
+    let mut is_full = true;
+    let mut life = Life::new(name, &mut server).in_trouble(|answer| {
+        assert!(is_full, "refused although there is space again: {answer:?}");
+        refused_and_served(answer, &root);
+        disk.free_space();
+        is_full = false;
+        Ok::<(), Stopped>(())
+    });
+    life.run().expect("the server lives on");
+    let (told, model) = (life.was_troubled(), life.into_model());
+    disk.free_space();
+    recovery::store_holds(&root, &model);
+    server.kill();
+    server.start_again();
+    recovery::check(name, &server, &model);
+    told
+}
+
+/// The refusal names the disk; another write is refused like it; reads are answered.
+fn refused_and_served(answer: &Answer, root: &Client) {
+    let names_it = |answer: &Answer| {
+        assert_eq!(answer.status, 503, "{answer:?}");
+        let errors = answer.errors();
+        assert!(errors.contains("disk") && errors.contains("full"), "not a word of a full disk: {errors}");
+    };
+    names_it(answer);
+    names_it(&root.write("sys/policies/acl/of-a-full-disk", &json!({ "policy": policy() })));
+    root.read("sys/mounts").expect(200);
+    root.read("sys/policies/acl/of-a-full-disk").expect(404);
+    root.write("auth/token/lookup", &json!({ "token": ROOT })).expect(200);
+}
+
+/// Too long for the pages that are written anyway, so that it fails even where little else would.
+fn policy() -> String {
+    "path \"a/b\" { capabilities = [\"read\"] }\n".repeat(400)
+}

@@ -1,0 +1,310 @@
+//! The life of an API: one connection, its roles, and credentials that are renewed, revoked and left to expire.
+//!
+//! Each call is entered into the model twice: before it is sent, as something that may happen, and after its answer,
+//! as what the answer says. So the model is right at every moment at which the server may die.
+
+use crate::model::{Credential, Ended, Model};
+use crate::stage::{SOON, postgres, users};
+use bulkhead_tests::leaks::CANARY;
+use bulkhead_tests::{Answer, Bulkhead, Client, wait};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const CREATION: &str =
+    r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}' IN ROLE readers"#;
+
+/// How often a call is sent whose answer is 5xx: a client tries again.
+const TRIES: u32 = 2;
+
+/// Why a life ended before its end.
+#[derive(Debug)]
+pub enum Stopped {
+    /// The server gave no whole answer.
+    Broken(String),
+    /// [`Trouble`] had seen enough.
+    Enough,
+}
+
+/// What is done at each answer of 5xx, before the call is sent again.
+type Trouble<'a> = Box<dyn FnMut(&Answer) -> Result<(), Stopped> + 'a>;
+
+/// One life against one server.
+pub struct Life<'a> {
+    name: String,
+    server: &'a mut Bulkhead,
+    root: Client,
+    model: Model,
+    troubled: bool,
+    trouble: Trouble<'a>,
+    disk_log: Option<PathBuf>,
+    history: Vec<(u64, Model)>,
+    answered_at: u64,
+}
+
+impl<'a> Life<'a> {
+    /// A life whose objects and users bear `name`: a few letters and digits, used once in this program.
+    pub fn new(name: &str, server: &'a mut Bulkhead) -> Self {
+        let root = server.root();
+        Self {
+            name: name.to_owned(),
+            server,
+            root,
+            model: Model::default(),
+            troubled: false,
+            trouble: Box::new(|_| Ok(())),
+            disk_log: None,
+            history: Vec::new(),
+            answered_at: 0,
+        }
+    }
+
+    /// Calls `trouble` at each answer of 5xx.
+    pub fn in_trouble(mut self, trouble: impl FnMut(&Answer) -> Result<(), Stopped> + 'a) -> Self {
+        self.trouble = Box::new(trouble);
+        self
+    }
+
+    /// Remembers how long that log of the disk was at each answer.
+    pub fn on_disk(mut self, log: PathBuf) -> Self {
+        self.disk_log = Some(log);
+        self
+    }
+
+    /// Whether some answer was 5xx.
+    pub fn was_troubled(&self) -> bool {
+        self.troubled
+    }
+
+    /// All of it.
+    ///
+    /// # Errors
+    /// Why it ended before its end. The model is right then, too.
+    pub fn run(&mut self) -> Result<(), Stopped> {
+        self.configure()?;
+        let (Some(first), Some(second)) = (self.token()?, self.token()?) else { return Ok(()) };
+        let brief = self.credential("b", &first)?;
+        let renewed = self.credential("k", &first)?;
+        let revoked = self.credential("k", &first)?;
+        let taken_along = self.credential("k", &second)?;
+        self.renew(renewed.as_ref())?;
+        self.revoke(revoked.as_ref())?;
+        self.change_configuration()?;
+        self.end_token(&second)?;
+        self.read_back()?;
+        self.see_out(brief.as_ref())?;
+        self.see_out(taken_along.as_ref())
+    }
+
+    /// Some writes more, by a server that was stopped and started in between.
+    ///
+    /// # Errors
+    /// As [`Life::run`].
+    pub fn go_on(&mut self) -> Result<(), Stopped> {
+        self.root = self.server.root();
+        self.role("k", 10_800)?;
+        self.role("late", 60)?;
+        let Some(token) = self.token()? else { return Ok(()) };
+        let kept = self.credential("k", &token)?;
+        self.renew(kept.as_ref())?;
+        self.read_back()
+    }
+
+    /// The server of this life.
+    pub fn server(&mut self) -> &mut Bulkhead {
+        self.server
+    }
+
+    /// The end of the life: what is to be expected now.
+    pub fn into_model(self) -> Model {
+        self.model
+    }
+
+    /// What was to be expected when the disk's log had a length: models, each with the length from which on it holds.
+    pub fn history(mut self) -> Vec<(u64, Model)> {
+        self.history.push((self.answered_at, self.model));
+        self.history
+    }
+
+    fn configure(&mut self) -> Result<(), Stopped> {
+        self.connection(&json!({ "allowed_roles": ["*"] }))?;
+        for (role, seconds) in [("b", 1), ("k", 3600), ("gone", 60)] {
+            self.role(role, seconds)?;
+        }
+        let name = self.name.clone();
+        let policy = format!("path \"database/creds/{name}*\" {{ capabilities = [\"read\"] }}");
+        self.write(&format!("sys/policies/acl/{name}"), &json!({ "policy": policy }), &json!({ "policy": policy }))
+    }
+
+    fn change_configuration(&mut self) -> Result<(), Stopped> {
+        self.role("k", 7200)?;
+        let allowed = [format!("{}b", self.name), format!("{}k", self.name)];
+        self.connection(&json!({ "allowed_roles": allowed }))?;
+        self.delete(&format!("database/roles/{}gone", self.name))
+    }
+
+    fn connection(&mut self, shown: &Value) -> Result<(), Stopped> {
+        let body = json!({
+            "plugin_name": "postgresql-database-plugin",
+            "connection_url": postgres().url(),
+            "username": "bulkhead",
+            "password": CANARY,
+            "allowed_roles": shown["allowed_roles"],
+        });
+        self.write(&format!("database/config/{}", self.name), &body, shown)
+    }
+
+    fn role(&mut self, role: &str, seconds: u64) -> Result<(), Stopped> {
+        let body = json!({ "db_name": self.name, "creation_statements": [CREATION], "default_ttl": seconds });
+        self.write(&format!("database/roles/{}{role}", self.name), &body, &body)
+    }
+
+    fn write(&mut self, path: &str, body: &Value, shown: &Value) -> Result<(), Stopped> {
+        let bytes = body.to_string();
+        let asked = Call { method: "POST", path, body: bytes.as_bytes(), token: None };
+        let value = || Some(shown.clone());
+        self.call(&asked, |model| model.may_write(path, value()), |model, _, _| model.wrote(path, value()))?;
+        Ok(())
+    }
+
+    fn delete(&mut self, path: &str) -> Result<(), Stopped> {
+        let asked = Call { method: "DELETE", path, body: b"", token: None };
+        self.call(&asked, |model| model.may_write(path, None), |model, _, _| model.wrote(path, None))?;
+        Ok(())
+    }
+
+    fn token(&mut self) -> Result<Option<String>, Stopped> {
+        let body = json!({ "policies": [self.name], "no_default_policy": true, "ttl": "1h" }).to_string();
+        let asked = Call { method: "POST", path: "auth/token/create", body: body.as_bytes(), token: None };
+        let token_in = |answer: &Answer| answer.body["auth"]["client_token"].as_str().unwrap_or_default().to_owned();
+        let answer = self.call(&asked, |_| (), |model, _, answer| model.token(&token_in(answer), Ended::No))?;
+        Ok(answer.as_ref().map(token_in))
+    }
+
+    fn credential(&mut self, role: &str, token: &str) -> Result<Option<Credential>, Stopped> {
+        let path = format!("database/creds/{}{role}", self.name);
+        let asked = Call { method: "GET", path: &path, body: b"", token: Some(token) };
+        let credential_in = |answer: &Answer, asked: Instant| {
+            let left = Duration::from_secs(answer.body["lease_duration"].as_u64().unwrap_or_default());
+            Credential {
+                username: answer.text("username").to_owned(),
+                password: answer.text("password").to_owned(),
+                lease: answer.lease().to_owned(),
+                token: token.to_owned(),
+                end: (asked + left, Instant::now() + left),
+                revoked: Ended::No,
+            }
+        };
+        let sent = Instant::now();
+        let perhaps = |model: &mut Model| model.unanswered += 1;
+        let surely = |model: &mut Model, asked, answer: &Answer| model.granted(credential_in(answer, asked));
+        Ok(self.call(&asked, perhaps, surely)?.map(|answer| credential_in(&answer, sent)))
+    }
+
+    fn renew(&mut self, credential: Option<&Credential>) -> Result<(), Stopped> {
+        let Some(lease) = credential.map(|credential| credential.lease.as_str()) else { return Ok(()) };
+        let increment = Duration::from_secs(7200);
+        let body = json!({ "lease_id": lease, "increment": increment.as_secs() }).to_string();
+        let asked = Call { method: "POST", path: "sys/leases/renew", body: body.as_bytes(), token: None };
+        let surely = |model: &mut Model, asked, answer: &Answer| {
+            let left = Duration::from_secs(answer.body["lease_duration"].as_u64().unwrap_or_default());
+            model.renewed(lease, asked, left);
+        };
+        self.call(&asked, |model| model.may_renew(lease, increment), surely)?;
+        Ok(())
+    }
+
+    fn revoke(&mut self, credential: Option<&Credential>) -> Result<(), Stopped> {
+        let Some(lease) = credential.map(|credential| credential.lease.as_str()) else { return Ok(()) };
+        let body = json!({ "lease_id": lease }).to_string();
+        let asked = Call { method: "POST", path: "sys/leases/revoke", body: body.as_bytes(), token: None };
+        let ended = |ended| move |model: &mut Model| model.revoke(lease, ended);
+        self.call(&asked, ended(Ended::Perhaps), |model, _, _| ended(Ended::Yes)(model))?;
+        Ok(())
+    }
+
+    fn end_token(&mut self, token: &str) -> Result<(), Stopped> {
+        let body = json!({ "token": token }).to_string();
+        let asked = Call { method: "POST", path: "auth/token/revoke", body: body.as_bytes(), token: None };
+        let ended = |ended| move |model: &mut Model| model.token(token, ended);
+        self.call(&asked, ended(Ended::Perhaps), |model, _, _| ended(Ended::Yes)(model))?;
+        Ok(())
+    }
+
+    /// Reads every object: a server in trouble may refuse to, but must not answer anything that was never written.
+    fn read_back(&mut self) -> Result<(), Stopped> {
+        let paths: Vec<String> = self.model.registers().map(|(path, _)| path.clone()).collect();
+        for path in &paths {
+            let answer = self.root.attempt("GET", path, b"").map_err(Stopped::Broken)?;
+            if answer.status >= 500 {
+                self.troubled = true;
+                (self.trouble)(&answer)?;
+                continue;
+            }
+            let seen = (answer.status != 404).then_some(&answer.body["data"]);
+            let (_, register) = self.model.registers().find(|(known, _)| *known == path).expect("it was listed");
+            assert!(register.admits(seen), "I1: {path} is {seen:?}, possible were {}", register.possible());
+        }
+        Ok(())
+    }
+
+    /// Waits until the user is gone, because its lease ends by itself.
+    fn see_out(&mut self, credential: Option<&Credential>) -> Result<(), Stopped> {
+        let Some(Credential { username, .. }) = credential else { return Ok(()) };
+        let (lives, _) = wait::until("a user goes when its lease ends", SOON, || {
+            if self.server.ended(Duration::ZERO).is_some() {
+                return Some(false);
+            }
+            (!users(&self.name).contains(username)).then_some(true)
+        });
+        if lives { Ok(()) } else { Err(Stopped::Broken("the server ended".to_owned())) }
+    }
+
+    /// Sends a call, until it is answered with something other than 5xx. `None` is that it was not done, or that
+    /// nobody knows.
+    fn call(
+        &mut self,
+        asked: &Call<'_>,
+        perhaps: impl Fn(&mut Model),
+        surely: impl Fn(&mut Model, Instant, &Answer),
+    ) -> Result<Option<Answer>, Stopped> {
+        let client = asked.token.map_or_else(|| self.root.clone(), |token| self.server.client(Some(token)));
+        for _ in 0..TRIES {
+            let before = self.model.clone();
+            perhaps(&mut self.model);
+            self.history.push((self.answered_at, self.model.clone()));
+            let sent = Instant::now();
+            let answer = client.attempt(asked.method, asked.path, asked.body).map_err(Stopped::Broken)?;
+            self.answered_at = self.disk_log.as_ref().map_or(0, length);
+            match answer.status {
+                200..300 => {
+                    self.model = before;
+                    surely(&mut self.model, sent, &answer);
+                    return Ok(Some(answer));
+                }
+                300..500 => {
+                    assert!(self.troubled, "refused although nothing had failed: {answer:?}");
+                    self.model = before;
+                    return Ok(None);
+                }
+                _ => {
+                    self.troubled = true;
+                    (self.trouble)(&answer)?;
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A request, with the root token unless another is named.
+struct Call<'a> {
+    method: &'a str,
+    path: &'a str,
+    body: &'a [u8],
+    token: Option<&'a str>,
+}
+
+fn length(log: &PathBuf) -> u64 {
+    std::fs::metadata(log).expect("the disk keeps its log").len()
+}

@@ -1,0 +1,221 @@
+//! What must be true after the server is back: told from its answers alone.
+//!
+//! The model knows no storage and no transaction. A thing that was written has one state after an answer that says
+//! so, and several possible ones after a call of which nobody knows how it ended.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// All that the calls of one life may have left.
+#[derive(Clone, Default)]
+pub struct Model {
+    registers: BTreeMap<String, Register>,
+    credentials: Vec<Credential>,
+    tokens: BTreeMap<String, Ended>,
+    /// Calls for a credential without an answer that says how they ended: each may have left one lease and its
+    /// user, whose names nobody was told.
+    pub unanswered: usize,
+}
+
+/// The object at one API path: every state that it may be in. `None` is that it does not exist.
+#[derive(Clone)]
+pub struct Register(Vec<Option<Value>>);
+
+/// A credential whose answer arrived.
+#[derive(Clone)]
+pub struct Credential {
+    pub username: String,
+    pub password: String,
+    pub lease: String,
+    /// The token that asked for it, whose end is its end.
+    pub token: String,
+    /// The lease's end lies between these two: the server's clock started somewhere between question and answer.
+    pub end: (Instant, Instant),
+    pub revoked: Ended,
+}
+
+/// Whether somebody ended it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    No,
+    Perhaps,
+    Yes,
+}
+
+/// What is to be expected of a credential at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Lease and user are there.
+    There,
+    /// A call that would end it has not said how it went, or its end is about to come.
+    Either,
+    /// Its time is over or its token ended: lease and user go within seconds.
+    Soon,
+    /// Its revocation was answered: lease and user are gone.
+    Gone,
+}
+
+impl Register {
+    /// Whether `seen` is one of the possible states. What was written must be in it; the server may show more.
+    pub fn admits(&self, seen: Option<&Value>) -> bool {
+        self.0.iter().any(|possible| match (possible, seen) {
+            (None, None) => true,
+            (Some(written), Some(seen)) => shows(seen, written),
+            _ => false,
+        })
+    }
+
+    /// For messages.
+    pub fn possible(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+/// Whether every member of `written` is in `seen`, with its value.
+fn shows(seen: &Value, written: &Value) -> bool {
+    match written {
+        Value::Object(members) => members.iter().all(|(name, value)| shows(&seen[name], value)),
+        _ => seen == written,
+    }
+}
+
+impl Model {
+    /// The object at `path` is being written, or with `None` deleted.
+    pub fn may_write(&mut self, path: &str, value: Option<Value>) {
+        let register = self.registers.entry(path.to_owned()).or_insert_with(|| Register(vec![None]));
+        register.0.push(value);
+    }
+
+    /// The object at `path` was written or deleted.
+    pub fn wrote(&mut self, path: &str, value: Option<Value>) {
+        self.registers.insert(path.to_owned(), Register(vec![value]));
+    }
+
+    /// A credential was given.
+    pub fn granted(&mut self, credential: Credential) {
+        self.credentials.push(credential);
+    }
+
+    /// A renewal by `increment` is asked for: the end may move.
+    pub fn may_renew(&mut self, lease: &str, increment: Duration) {
+        let end = Instant::now() + increment;
+        self.change(lease, |credential| credential.end.1 = credential.end.1.max(end));
+    }
+
+    /// A renewal that was asked for at `asked` gave the lease `left`.
+    pub fn renewed(&mut self, lease: &str, asked: Instant, left: Duration) {
+        self.change(lease, |credential| credential.end = (asked + left, Instant::now() + left));
+    }
+
+    /// A lease is being revoked, or was.
+    pub fn revoke(&mut self, lease: &str, ended: Ended) {
+        self.change(lease, |credential| credential.revoked = ended);
+    }
+
+    /// A token was made, is being ended, or was.
+    pub fn token(&mut self, token: &str, ended: Ended) {
+        self.tokens.insert(token.to_owned(), ended);
+    }
+
+    fn change(&mut self, lease: &str, how: impl Fn(&mut Credential)) {
+        self.credentials.iter_mut().filter(|credential| credential.lease == lease).for_each(how);
+    }
+
+    /// Every object by its path.
+    pub fn registers(&self) -> impl Iterator<Item = (&String, &Register)> {
+        self.registers.iter()
+    }
+
+    /// Every token that somebody was given.
+    pub fn tokens(&self) -> impl Iterator<Item = (&String, Ended)> {
+        self.tokens.iter().map(|(token, ended)| (token, *ended))
+    }
+
+    /// Every credential that somebody was given, with what is to be expected of it at `now`.
+    pub fn credentials(&self, now: Instant) -> impl Iterator<Item = (&Credential, Fate)> {
+        self.credentials.iter().map(move |credential| (credential, self.fate(credential, now)))
+    }
+
+    fn fate(&self, credential: &Credential, now: Instant) -> Fate {
+        let token = self.tokens.get(&credential.token).copied().unwrap_or(Ended::Perhaps);
+        match (credential.revoked, token) {
+            (Ended::Yes, _) => Fate::Gone,
+            (_, Ended::Yes) => Fate::Soon,
+            _ if now > credential.end.1 => Fate::Soon,
+            (Ended::No, Ended::No) if now + ABOUT < credential.end.0 => Fate::There,
+            _ => Fate::Either,
+        }
+    }
+}
+
+/// Nearer to its end than this, a lease may end while it is looked at.
+const ABOUT: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn credential(seconds: u64) -> Credential {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let text = |text: &str| text.to_owned();
+        Credential {
+            username: text("u"),
+            password: text("p"),
+            lease: text("l"),
+            token: text("t"),
+            end: (end, end),
+            revoked: Ended::No,
+        }
+    }
+
+    fn fate(seconds: u64, change: impl Fn(&mut Model)) -> Fate {
+        let mut model = Model::default();
+        model.token("t", Ended::No);
+        model.granted(credential(seconds));
+        change(&mut model);
+        model.credentials(Instant::now()).next().expect("one was granted").1
+    }
+
+    #[test]
+    fn an_answered_write_has_one_state_and_an_unanswered_one_has_two() {
+        let mut model = Model::default();
+        model.wrote("role", Some(json!({ "ttl": 1 })));
+        model.may_write("role", Some(json!({ "ttl": 2 })));
+        let register = &model.registers["role"];
+        for (seen, admitted) in [(Some(1), true), (Some(2), true), (Some(3), false), (None, false)] {
+            let seen = seen.map(|ttl| json!({ "ttl": ttl, "max": 9 }));
+            assert_eq!(register.admits(seen.as_ref()), admitted, "{seen:?}");
+        }
+        model.wrote("role", None);
+        assert!(model.registers["role"].admits(None));
+        assert!(!model.registers["role"].admits(Some(&json!({ "ttl": 2 }))));
+    }
+
+    #[test]
+    fn a_first_write_without_an_answer_may_be_absent() {
+        let mut model = Model::default();
+        model.may_write("role", Some(json!({})));
+        assert!(model.registers["role"].admits(None) && model.registers["role"].admits(Some(&json!({}))));
+    }
+
+    #[test]
+    fn only_an_answered_revocation_is_a_promise() {
+        assert_eq!(fate(60, |_| ()), Fate::There);
+        assert_eq!(fate(60, |model| model.revoke("l", Ended::Perhaps)), Fate::Either);
+        assert_eq!(fate(60, |model| model.revoke("l", Ended::Yes)), Fate::Gone);
+        assert_eq!(fate(60, |model| model.token("t", Ended::Perhaps)), Fate::Either);
+        assert_eq!(fate(60, |model| model.token("t", Ended::Yes)), Fate::Soon);
+    }
+
+    #[test]
+    fn a_lease_is_expected_until_its_end_comes_near() {
+        assert_eq!(fate(1, |_| ()), Fate::Either);
+        assert_eq!(fate(0, |_| std::thread::sleep(Duration::from_millis(1))), Fate::Soon);
+        assert_eq!(fate(1, |model| model.renewed("l", Instant::now(), Duration::from_secs(60))), Fate::There);
+        let asked = |model: &mut Model| model.may_renew("l", Duration::from_secs(60));
+        assert_eq!(fate(1, asked), Fate::Either, "nobody said that it was renewed");
+        assert_eq!(fate(60, asked), Fate::There, "a renewal never shortens");
+    }
+}

@@ -1,0 +1,75 @@
+//! The power goes: of everything that was not flushed, any part may be on the disk and any part not, torn at its
+//! sectors. The server starts on every such disk, and everything that was answered before the cut is there.
+
+use crate::disk::{Chance, Disk, Entry, after_power_cut, folder_of};
+use crate::life::Life;
+use crate::model::Model;
+use crate::recovery;
+use crate::stage::thorough;
+use bulkhead_tests::Bulkhead;
+use bulkhead_tests::paths::{Folder, binary};
+use std::path::Path;
+use std::process::Command;
+
+/// Cuts at chance in a quick run, and in `make fault`.
+const CUTS: [usize; 2] = [16, 400];
+
+/// The first entries, in which key and database come into being, are cut one by one.
+const BIRTH: usize = 24;
+
+/// The seed, unless `FAULT_SEED` names another.
+const SEED: u64 = 20_261_121;
+
+#[test]
+fn what_was_answered_before_the_power_went_is_there() {
+    let disk = Disk::sound();
+    let mut server = Bulkhead::prepared(binary(), Folder::new("power"));
+    let history = two_days(&disk, &mut server);
+    let entries = disk.entries();
+    let seed = std::env::var("FAULT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(SEED);
+    println!("FAULT_SEED={seed}: {} entries in the disk's log", entries.len());
+    let mut chance = Chance::new(seed);
+    let later: Vec<usize> =
+        (0..CUTS[usize::from(thorough())]).map(|_| BIRTH + chance.below(entries.len() + 1 - BIRTH)).collect();
+    for cut in (0..BIRTH).chain(later) {
+        let (before, _) = entries.split_at(cut);
+        check(before, &history, server.data(), &mut chance);
+    }
+}
+
+/// A life, an orderly end, a second start, and some writes more: the log is written back in between, and both kinds
+/// of removal happen. Returns what was to be expected when.
+fn two_days(disk: &Disk, server: &mut Bulkhead) -> Vec<(u64, Model)> {
+    let environment = disk.under(server.data());
+    server.start_with(&environment).expect("nothing fails on this disk");
+    let mut life = Life::new("power", server).on_disk(disk.log());
+    life.run().expect("nothing fails on this disk");
+    assert!(life.server().stop(), "the first day ends in order");
+    life.server().start_with(&environment).expect("nothing fails on this disk");
+    life.go_on().expect("nothing fails on this disk");
+    let history = life.history();
+    server.kill();
+    history
+}
+
+fn check(before: &[Entry], history: &[(u64, Model)], data: &Path, chance: &mut Chance) {
+    let length = before.last().map_or(0, |entry| entry.end);
+    let (_, model) = history.iter().rfind(|(from, _)| *from <= length).expect("something holds from the beginning");
+    let folder = folder_of(&after_power_cut(before, chance), data);
+    let at = format!("a cut after entry {}", before.len());
+    let mut found = Bulkhead::prepared(binary(), folder);
+    found.start_with(&[]).unwrap_or_else(|status| panic!("{at}: {status}: {}", found.printed()));
+    println!("{at}");
+    recovery::store_holds(&found.root(), model);
+    recovery::nothing_leaks(&found, model);
+    assert!(found.stop(), "{at}: the server does not end in order");
+    assert_whole(&found.data().join("bulkhead.db"));
+}
+
+/// Where SQLite's own program is installed, it is asked whether the file is whole.
+fn assert_whole(database: &Path) {
+    let asked = Command::new("sqlite3").arg(database).arg("PRAGMA integrity_check").output();
+    if let Ok(answer) = asked {
+        assert_eq!(String::from_utf8_lossy(&answer.stdout).trim(), "ok", "{}", database.display());
+    }
+}

@@ -1,0 +1,110 @@
+//! The invariants, asked of a server that is back, of the database, and of the files.
+
+use crate::model::{Ended, Fate, Model};
+use crate::stage::{SOON, postgres, users};
+use bulkhead_tests::leaks::{self, CANARY};
+use bulkhead_tests::paths::files_below;
+use bulkhead_tests::{Bulkhead, Client, wait};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+/// All of them, of the life `name`; afterwards nothing of it is left in the database.
+pub fn check(name: &str, server: &Bulkhead, model: &Model) {
+    store_holds(&server.root(), model);
+    database_holds(name, &server.root(), model);
+    end(name, &server.root(), model);
+    nothing_leaks(server, model);
+}
+
+/// I1, I11: what was answered is readable with its value; what was not has one of its possible values.
+pub fn store_holds(root: &Client, model: &Model) {
+    for (path, register) in model.registers() {
+        let answer = root.read(path);
+        assert!([200, 404].contains(&answer.status), "{answer:?}");
+        let seen = (answer.status == 200).then_some(&answer.body["data"]);
+        assert!(register.admits(seen), "I1: {path} is {seen:?}, possible were {}", register.possible());
+    }
+    for (token, ended) in model.tokens() {
+        let status = root.write("auth/token/lookup", &json!({ "token": token })).status;
+        match ended {
+            Ended::No => assert_eq!(status, 200, "I1: a token that was given is unknown"),
+            Ended::Yes => assert_eq!(status, 403, "I1: a token that was ended is there"),
+            Ended::Perhaps => assert!([200, 403].contains(&status), "a token's lookup answers {status}"),
+        }
+    }
+    for (credential, fate) in model.credentials(Instant::now()) {
+        match fate {
+            Fate::There => assert!(has_lease(root, &credential.lease), "I1: {} is not there", credential.lease),
+            Fate::Gone => assert!(!has_lease(root, &credential.lease), "I1: {} is still there", credential.lease),
+            Fate::Either | Fate::Soon => (),
+        }
+    }
+}
+
+/// I2: who was promised a user has one; every other user goes, or its lease is there.
+fn database_holds(name: &str, root: &Client, model: &Model) {
+    let all: Vec<_> = model.credentials(Instant::now()).collect();
+    for (credential, fate) in &all {
+        let login = || postgres().login(&credential.username, &credential.password, "SELECT 1");
+        match fate {
+            Fate::There => assert_eq!(login().as_deref(), Ok("1"), "I2: {} cannot log in", credential.username),
+            Fate::Gone => assert!(login().is_err(), "I2: {} was revoked and logs in", credential.username),
+            Fate::Soon => {
+                wait::until_true("a lease whose time is over ends", SOON, || {
+                    !users(name).contains(&credential.username) && !has_lease(root, &credential.lease)
+                });
+            }
+            Fate::Either => (),
+        }
+    }
+    wait::until_true("I2: every user has a lease", SOON, || every_user_has_a_lease(name, root, model));
+}
+
+/// Users of calls without an answer cannot be asked about; there are not more of them than such calls, and those
+/// without a lease are found by [`end`], after which no lease is left.
+fn every_user_has_a_lease(name: &str, root: &Client, model: &Model) -> bool {
+    let mut unknown: BTreeSet<String> = users(name).into_iter().collect();
+    let mut without = 0;
+    for (credential, _) in model.credentials(Instant::now()) {
+        if unknown.remove(&credential.username) && !has_lease(root, &credential.lease) {
+            without += 1;
+        }
+    }
+    without == 0 && unknown.len() <= model.unanswered
+}
+
+/// Ends the life's tokens, and all leases with them: a user that is left had none, nor a reservation that was undone.
+fn end(name: &str, root: &Client, model: &Model) {
+    for (token, _) in model.tokens().filter(|(_, ended)| *ended != Ended::Yes) {
+        let status = root.write("auth/token/revoke", &json!({ "token": token })).status;
+        assert!([204, 403].contains(&status), "a token's end answers {status}");
+    }
+    let mut left = Vec::new();
+    wait::until_true("I2: no user is left without a lease", SOON, || {
+        left = users(name);
+        left.is_empty()
+    });
+}
+
+/// I6: no secret in a file of the data or a printed line, and no core file.
+pub fn nothing_leaks(server: &Bulkhead, model: &Model) {
+    let printed = server.printed();
+    leaks::assert_silent("the server's log", &printed, CANARY);
+    leaks::assert_sealed(server.data(), CANARY);
+    let passwords = model.credentials(Instant::now()).map(|(credential, _)| credential.password.as_str());
+    for secret in passwords.chain(model.tokens().map(|(token, _)| token.as_str())) {
+        assert!(!printed.contains(secret), "I6: the server printed a secret");
+        leaks::assert_sealed(server.data(), secret);
+    }
+    for file in files_below(server.data()) {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        assert!(!name.starts_with("core"), "I6: {} may hold secrets", file.display());
+    }
+}
+
+fn has_lease(root: &Client, lease: &str) -> bool {
+    let answer = root.write("sys/leases/lookup", &json!({ "lease_id": lease }));
+    assert!([200, 400].contains(&answer.status), "{answer:?}");
+    answer.status == 200
+}

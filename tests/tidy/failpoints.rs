@@ -1,0 +1,67 @@
+//! Failpoints: places with names, and no way to them in the server that people run.
+
+use crate::sources::{Source, all, assert_none, rust_below};
+
+/// Where they are made; the rest of the server only passes them.
+const HOME: &str = "host/store/src/failpoint";
+
+fn elsewhere() -> Vec<Source> {
+    rust_below(&["host", "plugins"]).into_iter().filter(|file| !file.path.starts_with(HOME)).collect()
+}
+
+/// What the calls of the line give as a name: with its quotes, and with the end of the line.
+fn asked_for(line: &str) -> Vec<&str> {
+    let is_call = |before: &str| !before.ends_with(|c: char| c == '_' || c.is_alphanumeric());
+    let mut found = Vec::new();
+    for call in ["reach(", "reach_only("] {
+        let places = line.match_indices(call).filter(|(at, _)| is_call(&line[..*at]));
+        found.extend(places.map(|(at, _)| &line[at + call.len()..]));
+    }
+    found
+}
+
+/// `"commit.written")`: an area, a dot, a moment.
+fn is_name(rest: &str) -> bool {
+    let name = rest.strip_prefix('"').and_then(|rest| rest.split_once("\")")).map(|(name, _)| name);
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c == '-' || c.is_ascii_lowercase());
+    name.and_then(|name| name.split_once('.')).is_some_and(|(area, moment)| is_word(area) && is_word(moment))
+}
+
+#[test]
+fn every_failpoint_has_a_literal_name_of_area_and_moment() {
+    let mut found = Vec::new();
+    for file in elsewhere() {
+        for (number, line) in file.code() {
+            let nameless = asked_for(line).into_iter().any(|rest| !is_name(rest));
+            found.extend(nameless.then(|| format!("{}:{number}: {}", file.path, line.trim())));
+        }
+    }
+    assert_none(found, "write the name where the point is, as reach(\"area.moment\"): tests/fault reads it there");
+}
+
+#[test]
+fn only_the_failpoints_themselves_read_their_environment() {
+    let uses = |file: &Source| file.text.contains(concat!("BULKHEAD", "_FAULT"));
+    let found = elsewhere().into_iter().filter(uses).map(|file| file.path);
+    assert_none(found.collect(), "a second switch would have to be looked for in the released binary, too");
+}
+
+#[test]
+fn no_build_has_failpoints_unless_it_is_asked_for_them() {
+    let by_default = |line: &&str| line.trim_start().starts_with("default = [") && line.contains("fault");
+    let mut found = Vec::new();
+    for file in all().into_iter().filter(|file| file.path.ends_with("Cargo.toml")) {
+        found.extend(file.text.lines().filter(by_default).map(|line| format!("{}: {line}", file.path)));
+    }
+    assert_none(found, "the feature is named on the command line of `make build-fault`, and nowhere else");
+}
+
+#[test]
+fn a_name_is_told_from_what_is_none() {
+    assert_eq!(asked_for(r#"a::reach("x.y")?; reach_only("z.w");"#).len(), 2);
+    assert!(asked_for("overreach(1); fn reached() {}").is_empty());
+    assert!(is_name(r#""commit.written").map_err(f)?;"#));
+    for other in ["name)", r#""written")"#, r#""Commit.Written")"#, r#""commit.")"#] {
+        assert!(!is_name(other), "{other}");
+    }
+}
