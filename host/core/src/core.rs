@@ -39,6 +39,7 @@ pub(crate) struct Core {
     pub(crate) lifetimes: Lifetimes,
     pub(crate) log: Arc<dyn Log>,
     seal_asked: AtomicBool,
+    stopped_writes_told: AtomicBool,
     stop: watch::Sender<bool>,
     due: Mutex<Option<JoinHandle<()>>>,
 }
@@ -64,6 +65,7 @@ impl Core {
             lifetimes: Lifetimes { default: settings.default_lease_ttl, max: settings.max_lease_ttl },
             log: Arc::clone(&settings.log),
             seal_asked: AtomicBool::new(false),
+            stopped_writes_told: AtomicBool::new(false),
             stop: watch::channel(false).0,
             due: Mutex::default(),
             process,
@@ -126,6 +128,13 @@ impl Core {
     /// Asks for the service to be sealed once the request that asks is answered.
     pub(crate) fn ask_to_seal(&self) {
         self.seal_asked.store(true, Ordering::SeqCst);
+    }
+
+    /// Says once that nothing is written any more.
+    pub(crate) fn tell_of_stopped_writes(&self, reason: &str) {
+        if !self.stopped_writes_told.swap(true, Ordering::SeqCst) {
+            self.log.line("error", "writes-stopped", &[("cause", reason.to_owned())]);
+        }
     }
 
     /// Resolves when due work is to end.

@@ -22,8 +22,8 @@ use tokio::sync::{OwnedRwLockReadGuard, watch};
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 /// After work whose outcome could not be stored, its claim is kept so long.
 const UNSTORED_PAUSE: Duration = Duration::from_secs(1);
-/// The same, where the store is well and the row itself is not: nothing but a repair will help.
-const UNREADABLE_PAUSE: Duration = Duration::from_secs(60);
+/// The same, where nothing but a repair will help: of the row, or of the disk under a store that writes no more.
+const REPAIR_PAUSE: Duration = Duration::from_secs(60);
 /// Children of a token that are ended in one commit.
 const PAGE: u32 = 100;
 
@@ -31,6 +31,10 @@ const PAGE: u32 = 100;
 const WITHOUT_LANE: [Space; 1] = [Space::Token];
 /// What waits in lanes.
 const IN_LANES: [Space; 3] = [Space::Lease, Space::Reservation, Space::Timer];
+
+/// What is worked on although nothing can be stored any more: to end a credential twice does no harm, and to leave it
+/// until the restart would.
+const WITHOUT_STORE: [Space; 2] = [Space::Lease, Space::Reservation];
 
 /// Runs until `stop` says so.
 pub(crate) async fn run(core: Arc<Core>, mut stop: watch::Receiver<bool>) {
@@ -57,15 +61,19 @@ pub(crate) async fn run(core: Arc<Core>, mut stop: watch::Receiver<bool>) {
 
 /// Claims and starts what is due; returns how long nothing more will be.
 async fn begin_what_is_due(core: &Arc<Core>) -> Result<Duration, Failure> {
-    if let Some(reason) = core.store.stopped() {
-        // What is begun now could not be stored.
-        core.log.line("error", "writes-stopped", &[("cause", reason.to_owned())]);
-        return Ok(LONGEST_SLEEP);
-    }
     let now = core.store.now();
-    while begin_a_page(core, now, &WITHOUT_LANE, core.claims.room_without_lane()).await? {}
+    let in_lanes = match core.store.stopped() {
+        None => {
+            while begin_a_page(core, now, &WITHOUT_LANE, core.claims.room_without_lane()).await? {}
+            &IN_LANES[..]
+        }
+        Some(reason) => {
+            core.tell_of_stopped_writes(reason);
+            &WITHOUT_STORE[..]
+        }
+    };
     // A page may be all of one lane, of which a few are begun: the next look leaves that lane out.
-    while begin_a_page(core, now, &IN_LANES, core.claims.room_in_lanes()).await? {}
+    while begin_a_page(core, now, in_lanes, core.claims.room_in_lanes()).await? {}
     let next = core.store.next_due_after(now).await?;
     let latest = now.saturating_add(u64::try_from(LONGEST_SLEEP.as_millis()).unwrap_or(u64::MAX));
     let next = next.unwrap_or(latest).min(latest);
@@ -101,7 +109,8 @@ async fn work(core: Arc<Core>, claim: Claim, due: Due, in_flight: OwnedRwLockRea
     let done = done.unwrap_or_else(|_| Err(Failure::internal("the work ended early")));
     drop(in_flight);
     let Err(failure) = done else { return };
-    let pause = if failure.kind == Kind::Internal { UNREADABLE_PAUSE } else { UNSTORED_PAUSE };
+    let needs_repair = failure.kind == Kind::Internal || core.store.stopped().is_some();
+    let pause = if needs_repair { REPAIR_PAUSE } else { UNSTORED_PAUSE };
     core.log.line("error", "due-work-unstored", &[("cause", failure.message)]);
     // The row is still due: without a pause it would be taken up again at once. Its lane is for those that can be
     // worked on.
