@@ -138,7 +138,7 @@ pub(crate) struct HostCall<'a> {
 
 impl HostCall<'_> {
     fn text(&self, name: &str) -> &str {
-        self.values.get(name).and_then(Value::as_str).unwrap_or_default()
+        text(self.values, name)
     }
 
     fn number(&self, name: &str) -> u64 {
@@ -261,7 +261,7 @@ fn for_strangers(service: &Service, failure: Failure) -> Failure {
     Failure::new(failure.kind, "the data cannot be used at present; the server's log says why")
 }
 
-/// A text field of an open endpoint; empty when it was not sent.
+/// A text field; empty when it was not sent.
 fn text<'a>(values: &'a Map<String, Value>, name: &str) -> &'a str {
     values.get(name).and_then(Value::as_str).unwrap_or_default()
 }

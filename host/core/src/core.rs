@@ -7,7 +7,6 @@ use crate::guards;
 use crate::leases::{self, LeaseRecord};
 use crate::log::Log;
 use crate::mounts::{Lifetimes, Mounts, NewMount};
-use crate::pipeline;
 use crate::policies::stored::Policies;
 use crate::service::Process;
 use crate::tokens;
@@ -15,8 +14,6 @@ use bulkhead_sandbox::Sandbox;
 use bulkhead_store::Store;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;
-use bulkhead_wire::request::Request;
-use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -118,11 +115,6 @@ impl Core {
             crate::migrate::run(self, &mount).await?;
         }
         Ok(())
-    }
-
-    /// Serves one request. Never fails: whatever goes wrong is a response.
-    pub(crate) async fn handle(self: &Arc<Self>, request: &Request) -> Response {
-        pipeline::handle(self, request).await
     }
 
     /// Asks for the service to be sealed once the request that asks is answered.

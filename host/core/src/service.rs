@@ -9,6 +9,7 @@ use crate::api::{self, HostTable};
 use crate::catalog::Official;
 use crate::core::Core;
 use crate::log::Log;
+use crate::pipeline;
 use crate::random;
 use crate::tokens;
 use bulkhead_sandbox::Runtime;
@@ -102,6 +103,19 @@ impl Service {
         Ok(Arc::new(Self { process, directory, open, turn, unsealing }))
     }
 
+    /// Whether there is a cluster in the data directory.
+    ///
+    /// # Errors
+    /// When the directory has to be looked at and cannot be read.
+    pub async fn is_initialised(&self) -> Result<bool, Failure> {
+        Ok(self.directory.seal_config().await?.is_some())
+    }
+
+    /// The file with the key of a dev seal, if one lies beside the data: whoever has the directory can open it.
+    pub fn dev_key_file(&self) -> Option<PathBuf> {
+        bulkhead_store::dev_key_file(&self.directory)
+    }
+
     /// Opens the directory with the key that lies beside its data, after initialising an empty one with it, and makes
     /// what dev mode promises: `root_token`, and every engine at its default path.
     ///
@@ -140,7 +154,7 @@ impl Service {
             return answered.unwrap_or_else(|failure| Response::failed(&failure));
         }
         let Some((core, in_flight)) = self.enter().await else { return Response::failed(&sealed()) };
-        let response = core.handle(request).await;
+        let response = pipeline::handle(&core, request).await;
         drop(in_flight);
         if core.seal_is_asked() {
             self.seal(|open| Arc::ptr_eq(open, &core)).await;

@@ -5,18 +5,9 @@
 
 use crate::options::ProductionOptions;
 use crate::process::{Place, Process, Server};
-use bulkhead_core::{Service, random};
-use bulkhead_wire::description::Verb;
-use bulkhead_wire::request::Request;
-use bulkhead_wire::response::Body;
-use serde_json::{Map, Value};
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::Arc;
-
-/// Left by a dev server: whoever has the directory can open it.
-const DEV_KEY: &str = "dev-seal.key";
 
 /// Serves until SIGTERM or SIGINT. `out` gets the address, the data directory, whether it is initialised and the
 /// command to type next, and at last a line `ready`: from then on every request is answered.
@@ -28,35 +19,18 @@ pub async fn run(options: ProductionOptions, process: Process, out: &mut dyn Wri
     let place = Place { directory: &options.data, listen: &options.listen, listen_option: "--listen-address" };
     let log = Arc::clone(&process.log);
     let server = Server::start(process, &place).await?;
-    if options.data.join(DEV_KEY).exists() {
-        log.line("warn", "unseal-key-beside-its-data", &[("file", options.data.join(DEV_KEY).display().to_string())]);
+    if let Some(file) = server.service().dev_key_file() {
+        log.line("warn", "unseal-key-beside-its-data", &[("file", file.display().to_string())]);
     }
-    let prepared = match is_initialized(server.service()).await {
+    let prepared = match server.service().is_initialised().await {
         Ok(initialized) => {
             let address = server.address().to_string();
             let sealed = Sealed { program: &program, address, data: &options.data, initialized };
             sealed.tell(out).map_err(|error| format!("standard output cannot be written: {error}"))
         }
-        Err(why) => Err(why),
+        Err(failure) => Err(failure.message),
     };
     server.serve(prepared).await
-}
-
-/// Asks as any client would, so that what is printed is what is answered.
-async fn is_initialized(service: &Arc<Service>) -> Result<bool, String> {
-    let request = Request {
-        id: random::uuid().map_err(|failure| failure.message)?,
-        verb: Verb::Read,
-        path: "sys/seal-status".to_owned(),
-        token: None,
-        fields: Map::new(),
-        body_bytes: 0,
-        remote: IpAddr::V4(Ipv4Addr::LOCALHOST),
-    };
-    let Body::Bare(status) = service.handle(request).await.body else {
-        return Err("the service does not say whether its data are initialised; see the log".to_owned());
-    };
-    Ok(status.get("initialized").and_then(Value::as_bool).unwrap_or_default())
 }
 
 /// What an operator wants to know of a server that has just started.

@@ -8,7 +8,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
@@ -32,6 +32,11 @@ pub fn dev_key(directory: &DataDirectory) -> Result<SealKey, StoreFault> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => make(directory, &path),
         Err(error) => Err(cannot("read", &path, &error)),
     }
+}
+
+/// The dev seal's key file of `directory`, if there is one.
+pub fn dev_key_file(directory: &DataDirectory) -> Option<PathBuf> {
+    Some(directory.path().join(KEY_FILE)).filter(|path| path.exists())
 }
 
 fn read(path: &Path, mode: u32) -> Result<SealKey, StoreFault> {

@@ -43,7 +43,7 @@ mod unit;
 pub use alarm::Alarm;
 pub use cipher::SealKey;
 pub use data_directory::DataDirectory;
-pub use dev_seal::dev_key;
+pub use dev_seal::{dev_key, dev_key_file};
 pub use due::{Due, DueAsk};
 pub use fault::StoreFault;
 pub use keyring::KeyStatus;

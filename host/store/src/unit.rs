@@ -5,6 +5,7 @@
 //! ([`StoreFault::Conflict`]); the request is then run again from its first read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::sync::Arc;
 
 use zeroize::Zeroizing;
@@ -138,7 +139,8 @@ impl Unit {
     }
 
     /// Begins the end of the unit, in which the host adds its own part: see [`Finish`].
-    pub fn finish(self) -> Finish {
+    pub fn finish(mut self) -> Finish {
+        self.host = Some(Part::default());
         Finish { unit: self, turns: 0 }
     }
 
@@ -158,7 +160,7 @@ impl Unit {
 
     async fn end_segment(&mut self) -> Outcome {
         self.sound()?;
-        let (reads, writes) = (self.read()?, self.sealed()?);
+        let (writes, reads) = (self.sealed()?, self.take_reads()?);
         // Stands while the outcome is open, so that a unit whose checkpoint was dropped cannot commit unchecked.
         self.spoiled = Some(StoreFault::Unavailable("a checkpoint of this request was not waited for".into()));
         let outcome = if !writes.is_empty() {
@@ -188,9 +190,13 @@ impl Unit {
         hosts.or_else(|| self.work.buffer.get(address))
     }
 
-    /// What both parts read.
-    fn read(&self) -> Result<Reads, StoreFault> {
-        self.parts().try_fold(Reads::default(), |reads, part| reads.and(&part.reads))
+    /// What both parts read. Without a host's part the segment ends whatever comes of it; with one, the work's reads
+    /// are kept, because that part may be done again.
+    fn take_reads(&mut self) -> Result<Reads, StoreFault> {
+        match &self.host {
+            None => Ok(mem::take(&mut self.work.reads)),
+            Some(host) => self.work.reads.clone().and(&host.reads),
+        }
     }
 
     /// What is buffered, sealed here rather than by the committer, which all others wait for. Only what an index

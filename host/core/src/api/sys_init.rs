@@ -11,8 +11,7 @@ use serde_json::{Map, Value, json};
 
 /// `GET sys/init`.
 pub(super) async fn status(service: &Service) -> Result<Response, Failure> {
-    let initialised = service.seal_status().await?.config.is_some();
-    Ok(Response::bare(200, json!({ "initialized": initialised })))
+    Ok(Response::bare(200, json!({ "initialized": service.is_initialised().await? })))
 }
 
 /// `POST sys/init`. The only answer that ever holds a share or the first root token.
