@@ -81,12 +81,13 @@ impl DataDirectory {
     ///
     /// # Errors
     /// [`StoreFault::Refused`] when the directory is initialised already, or `config` is none that
-    /// [`SealConfig::new`] makes; [`StoreFault::Unavailable`] when it cannot be written or is being opened.
+    /// [`SealConfig::new`] makes; [`StoreFault::Unavailable`] when it cannot be written or is being opened; and the fault
+    /// of `first`.
     pub async fn initialise(
         &self,
         config: SealConfig,
         key: &SealKey,
-        first: impl FnOnce(&Hashes) -> Vec<(Address, Vec<u8>, Index)>,
+        first: impl FnOnce(&Hashes) -> Result<Vec<(Address, Vec<u8>, Index)>, StoreFault>,
     ) -> Result<(), StoreFault> {
         let config = config.checked()?;
         let held = self.take()?;
@@ -100,7 +101,7 @@ impl DataDirectory {
         let seal_row = |(address, body, index): (Address, Vec<u8>, Index)| {
             SealedRow::of(&seal, &address, &Record { body: Zeroizing::new(body), index, created: 0, modified: 0 })
         };
-        let rows: Vec<SealedRow> = first(seal.hashes()).into_iter().map(seal_row).collect::<Result<_, _>>()?;
+        let rows: Vec<SealedRow> = first(seal.hashes())?.into_iter().map(seal_row).collect::<Result<_, _>>()?;
         directory::ensure_database(self.path())?;
         let database = Database::open(&directory::database(self.path()), self.options.flushing).await?;
         let sealed_root = identity.sealed_root().to_vec();
@@ -211,8 +212,10 @@ mod tests {
         SealKey::from_bytes([byte; 32])
     }
 
-    fn nothing(_: &Hashes) -> Vec<(Address, Vec<u8>, Index)> {
-        Vec::new()
+    type First = Result<Vec<(Address, Vec<u8>, Index)>, StoreFault>;
+
+    fn nothing(_: &Hashes) -> First {
+        Ok(Vec::new())
     }
 
     fn refusal<T>(outcome: Result<T, StoreFault>) -> String {
@@ -244,7 +247,7 @@ mod tests {
         let key = SealKey::generate().unwrap();
         let first = |hashes: &Hashes| {
             let name = hashes.keyed_hash("token", b"root");
-            vec![(Address::new(Space::Token, name), b"root token".to_vec(), Index::default())]
+            Ok(vec![(Address::new(Space::Token, name), b"root token".to_vec(), Index::default())])
         };
         held.initialise(TWO_OF_THREE, &key, first).await.unwrap();
         let name = held.cluster_id().await.unwrap().unwrap();
@@ -325,8 +328,10 @@ mod tests {
     async fn first_records_that_cannot_be_stored_leave_nothing_initialised() {
         let scratch = Scratch::new();
         let held = scratch.hold().await;
-        let twice = |_: &Hashes| vec![(data("a"), b"1".to_vec(), Index::default()); 2];
+        let twice = |_: &Hashes| -> First { Ok(vec![(data("a"), b"1".to_vec(), Index::default()); 2]) };
+        let unmade = |_: &Hashes| -> First { Err(StoreFault::Unavailable("no randomness".to_owned())) };
         assert!(matches!(held.initialise(SealConfig::SINGLE, &key(1), twice).await, Err(StoreFault::Unavailable(_))));
+        assert!(matches!(held.initialise(SealConfig::SINGLE, &key(1), unmade).await, Err(StoreFault::Unavailable(_))));
         assert_eq!(held.seal_config().await, Ok(None));
         held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
         held.open(key(1)).await.unwrap();

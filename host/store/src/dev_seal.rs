@@ -133,7 +133,7 @@ mod tests {
         let scratch = Scratch::new();
         let directory = scratch.hold().await;
         let elsewhere = SealKey::generate().unwrap();
-        directory.initialise(SealConfig::SINGLE, &elsewhere, |_| Vec::new()).await.unwrap();
+        directory.initialise(SealConfig::SINGLE, &elsewhere, |_| Ok(Vec::new())).await.unwrap();
         assert!(refusal(&directory).contains("missing"));
         assert!(!scratch.path().join(KEY_FILE).exists());
     }
@@ -143,7 +143,7 @@ mod tests {
         let scratch = Scratch::new();
         let directory = scratch.hold().await;
         let share = dev_key(&directory).unwrap().share();
-        directory.initialise(SealConfig::SINGLE, &dev_key(&directory).unwrap(), |_| Vec::new()).await.unwrap();
+        directory.initialise(SealConfig::SINGLE, &dev_key(&directory).unwrap(), |_| Ok(Vec::new())).await.unwrap();
         let mut gathering = crate::Gathering::new(directory.seal_config().await.unwrap().unwrap());
         let Ok(crate::Progress::Enough(key)) = gathering.add(share) else { panic!("one share is enough") };
         directory.open(key).await.unwrap().close().await;

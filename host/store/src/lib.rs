@@ -39,6 +39,7 @@ mod store;
 #[cfg(test)]
 mod testing;
 mod unit;
+mod walk;
 
 pub use alarm::Alarm;
 pub use cipher::SealKey;
@@ -53,3 +54,4 @@ pub use shamir::{Gathering, Progress, SealConfig, Share, split};
 pub use sqlite::Flushing;
 pub use store::{Options, Store};
 pub use unit::{Finish, Unit};
+pub use walk::Walk;

@@ -3,9 +3,12 @@
 //! The fault this file stops: a record that is sealed under a key which the disk does not have yet. A new keyring is
 //! used only after it was stored.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
 use crate::cipher::{self, ClusterId, KEY_BYTES, Label};
@@ -13,18 +16,29 @@ use crate::fault::StoreFault;
 use crate::keyring::{KeyStatus, Keyring, RootKey};
 
 /// Names for secret texts that can be looked up but not turned back.
-pub struct Hashes(hmac::Key);
+pub struct Hashes {
+    key: hmac::Key,
+    /// The keys of purposes that were asked for: every request hashes its token, and making the key anew would cost
+    /// twice as much as the hash. There are as many as the service has purposes.
+    purposes: RwLock<BTreeMap<String, hmac::Key>>,
+}
 
 impl Hashes {
     /// Hashes under a key of their own.
     pub(crate) fn new(key: &[u8; KEY_BYTES]) -> Hashes {
-        Hashes(hmac::Key::new(hmac::HMAC_SHA256, key))
+        Hashes { key: hmac::Key::new(hmac::HMAC_SHA256, key), purposes: RwLock::default() }
     }
 
-    /// HMAC-SHA256 of `text` under a key that only this cluster and this `purpose` have: 64 hexadecimal digits.
+    /// HMAC-SHA256 of `text` under a key that only this cluster and this `purpose` have: 64 hexadecimal digits. A
+    /// purpose is one of a few words of the program or of its operator, never of a caller.
     pub fn keyed_hash(&self, purpose: &str, text: &[u8]) -> String {
-        let purpose_key = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&self.0, purpose.as_bytes()).as_ref());
-        hexadecimal(hmac::sign(&purpose_key, text).as_ref())
+        if let Some(key) = self.purposes.read().unwrap_or_else(PoisonError::into_inner).get(purpose) {
+            return hexadecimal(hmac::sign(key, text).as_ref());
+        }
+        let key = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&self.key, purpose.as_bytes()).as_ref());
+        let hash = hexadecimal(hmac::sign(&key, text).as_ref());
+        self.purposes.write().unwrap_or_else(PoisonError::into_inner).insert(purpose.to_owned(), key);
+        hash
     }
 }
 
@@ -59,6 +73,21 @@ impl Seal {
     /// The body that was sealed under exactly this label, by whichever term; `None` for anything else.
     pub(crate) fn open(&self, label: Label, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         self.keyring().term(cipher::term_of(sealed)?)?.open(label, sealed)
+    }
+
+    /// `body` sealed for whoever holds the text, which is kept nowhere: base64 without padding, safe in URLs and headers.
+    /// Its label is no record's, so that neither can stand for the other, and names the `purpose`.
+    ///
+    /// # Errors
+    /// As [`Seal::seal`].
+    pub(crate) fn seal_text(&self, purpose: &str, body: &[u8]) -> Result<String, StoreFault> {
+        Ok(URL_SAFE_NO_PAD.encode(self.seal(self.label("text").text(purpose), body)?))
+    }
+
+    /// What [`Seal::seal_text`] sealed for this `purpose` in this cluster, under whichever term; `None` for anything
+    /// else. A body has many texts, but each text is the only spelling of itself.
+    pub(crate) fn open_text(&self, purpose: &str, text: &str) -> Option<Zeroizing<Vec<u8>>> {
+        self.open(self.label("text").text(purpose), &URL_SAFE_NO_PAD.decode(text).ok()?)
     }
 
     /// The means to name keyed hashes.
@@ -148,6 +177,41 @@ mod tests {
         assert!(seal.open(seal.label("record"), &sealed).is_none());
         sealed[4] = 0;
         assert!(seal.open(seal.label("record"), &sealed).is_none());
+    }
+
+    #[test]
+    fn a_sealed_text_opens_for_its_purpose_and_cluster_only_also_after_a_rotation() {
+        let seal = seal();
+        let text = seal.seal_text("batch", b"body").unwrap();
+        assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{text}");
+        let (rotated, _) = seal.rotated(5).unwrap();
+        seal.install(rotated);
+        assert_eq!(seal.open_text("batch", &text).unwrap().as_slice(), b"body");
+        assert_ne!(seal.seal_text("batch", b"body").unwrap(), text);
+        assert!(seal.open_text("other", &text).is_none());
+        let elsewhere = Seal::new([8; 16], RootKey::generate().unwrap(), Keyring::generate(1).unwrap());
+        assert!(elsewhere.open_text("batch", &text).is_none());
+    }
+
+    #[test]
+    fn a_record_is_no_sealed_text_and_a_changed_text_is_none_either() {
+        let seal = seal();
+        let record = seal.seal(seal.label("record").text("batch"), b"body").unwrap();
+        assert!(seal.open_text("batch", &URL_SAFE_NO_PAD.encode(record)).is_none());
+        let text = seal.seal_text("batch", b"body").unwrap();
+        let flipped = |at: usize| {
+            let other = if text.as_bytes()[at] == b'A' { "B" } else { "A" };
+            format!("{}{other}{}", &text[..at], &text[at + 1..])
+        };
+        for changed in (0..text.len()).map(flipped) {
+            assert!(seal.open_text("batch", &changed).is_none(), "{changed}");
+        }
+        for end in 0..text.len() {
+            assert!(seal.open_text("batch", &text[..end]).is_none(), "first {end} characters");
+        }
+        for hostile in ["=", "%", "\u{0}", "ü", &format!("{text}="), &format!("{text}A"), &format!(" {text}")] {
+            assert!(seal.open_text("batch", hostile).is_none(), "{hostile:?}");
+        }
     }
 
     #[test]

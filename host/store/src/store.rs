@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
+use zeroize::Zeroizing;
 
 use crate::alarm::Alarm;
 use crate::cache::{Cache, Found};
@@ -20,7 +21,7 @@ use crate::indexed;
 use crate::range::KeyRange;
 use crate::record::{Address, Space};
 use crate::rows::{self, Unread};
-use crate::seal::Seal;
+use crate::seal::{Hashes, Seal};
 use crate::shamir::SealConfig;
 use crate::sqlite::{self, Database, Flushing};
 use crate::unit::Unit;
@@ -65,7 +66,7 @@ impl Store {
     pub async fn open(options: Options, key: SealKey) -> Result<Arc<Store>, StoreFault> {
         let directory = DataDirectory::hold(options).await?;
         if directory.seal_config().await?.is_none() {
-            directory.initialise(SealConfig::SINGLE, &key, |_| Vec::new()).await?;
+            directory.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await?;
         }
         directory.open(key).await
     }
@@ -164,6 +165,25 @@ impl Store {
     /// a key that only this cluster and this `purpose` have. Tokens and lease ids become keys of records by it.
     pub fn keyed_hash(&self, purpose: &str, text: &[u8]) -> String {
         self.seal.hashes().keyed_hash(purpose, text)
+    }
+
+    /// The means by which [`Store::keyed_hash`] names, for those who name more than one thing by them.
+    pub fn hashes(&self) -> &Hashes {
+        self.seal.hashes()
+    }
+
+    /// `body` as a text that only this cluster opens, and only for this `purpose`: sealed like a record, and kept by
+    /// whoever gets it instead of in the store. Letters, digits, `-` and `_`.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when there is no randomness.
+    pub fn seal_text(&self, purpose: &str, body: &[u8]) -> Result<String, StoreFault> {
+        self.seal.seal_text(purpose, body)
+    }
+
+    /// What [`Store::seal_text`] sealed, also before rotations; `None` for anything else.
+    pub fn open_text(&self, purpose: &str, text: &str) -> Option<Zeroizing<Vec<u8>>> {
+        self.seal.open_text(purpose, text)
     }
 
     /// Why nothing is written any more, if that is so: an I/O error, after which what the disk holds is not known. Reads

@@ -112,6 +112,11 @@ impl Unit {
         self.part().buffer.insert(address, None);
     }
 
+    /// Buffers the removal of the index of `mount`, whose data is gone.
+    pub fn delete_index(&mut self, mount: &str) {
+        self.delete(indexed::counter(mount));
+    }
+
     /// Commits what is buffered, if what was read still holds, and begins a new segment: earlier reads are forgotten.
     /// With nothing buffered, the reads are checked as [`Unit::commit`] does. Gives the index as [`Unit::commit`] does.
     ///

@@ -84,7 +84,8 @@ pub enum Verb {
 pub struct Route {
     /// What it answers to.
     pub verb: Verb,
-    /// Below the mount, without slashes at the ends: `roles/{name}`. `{x}` takes one segment, `{x+}` all that is left.
+    /// Below the mount, without slashes at the ends: `roles/{name}`. `{x}` takes one segment, `{x+}` all that is left but
+    /// for one literal that may stand behind it: `mounts/{path+}/tune`.
     pub path: String,
     /// One sentence for help and OpenAPI.
     pub about: String,
@@ -118,7 +119,7 @@ pub struct Route {
     /// Largest body in bytes; 0 means 1 MiB.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub body_limit: u64,
-    /// Seconds until the call is stopped; 0 means 90.
+    /// Seconds until the call is stopped; 0 means as many as the listener gives every request (90 unless set).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deadline: u64,
 }

@@ -1,4 +1,4 @@
-//! The words that every layer speaks: request, response, envelope, failure, durations, names, and the
+//! The words that every layer speaks: request, response, envelope, failure, durations, sizes, names, and the
 //! description of a component with its route table and field schema.
 //!
 //! Pure: it builds for the sandbox too, and never knows tokio, hyper, SQL or wasmtime.
@@ -16,4 +16,6 @@ pub mod request;
 pub mod response;
 pub mod route;
 pub mod secret;
+pub mod size;
+pub mod spelling;
 pub mod ttl;

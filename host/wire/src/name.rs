@@ -13,6 +13,11 @@ pub const LONGEST_PATH: usize = 4096;
 /// First segments that belong to the core, never to a mount of an engine.
 const RESERVED: [&str; 5] = ["sys", "auth", "identity", "cubbyhole", "audit"];
 
+/// Below it are the mounts of auth methods.
+const AUTH: &str = "auth/";
+/// The first segment below it that belongs to the core.
+const TOKEN: &str = "token";
+
 /// Whether `text` may name an object (`spec/database.md` §1.1): ASCII letters, digits and `_`, with `-` and `.` inside.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
@@ -59,31 +64,63 @@ fn is_printable(text: &str) -> bool {
     text.split(escaped_though_printable).all(|part| part.escape_debug().eq(part.chars()))
 }
 
-/// Where an engine is mounted: always ends in `/`, never starts with one.
+/// Where an engine, an auth method or a part of the core is mounted: always ends in `/`, never starts with one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MountPath(String);
 
 impl MountPath {
-    /// Reads a path such as `database`, `database/` or `teams/orders/`.
+    /// Reads the path of an engine, such as `database`, `database/` or `teams/orders/`.
     ///
     /// # Errors
     /// A message when the path is no canonical path, holds white space, or belongs to the core
     /// (`sys/`, `auth/`, `identity/`, `cubbyhole/`, `audit/`, and everything below them).
     pub fn new(text: &str) -> Result<Self, String> {
-        let mut path = canonical_path(text)?;
-        if path.contains(char::is_whitespace) {
-            return Err(format!("mount path {} holds white space; use \"-\" or \"_\"", quoted(text)));
-        }
-        let root = path.split('/').next().unwrap_or_default();
+        let path = mountable(text)?;
+        let root = first_segment(&path);
         if RESERVED.contains(&root) {
             return Err(format!(
-                "mount path {} is reserved: {root}/ belongs to the core; choose another",
+                "path is already in use at {root}/: {} is reserved for the core; choose another mount path",
                 quoted(text)
             ));
         }
-        path.push('/');
         Ok(Self(path))
+    }
+
+    /// Reads the path of an auth method as it stands below `auth/`: `cloud-a` is mounted at `auth/cloud-a/`.
+    ///
+    /// # Errors
+    /// A message when the path is no canonical path, holds white space, or is `token` or below it.
+    pub fn below_auth(text: &str) -> Result<Self, String> {
+        let path = mountable(text)?;
+        if first_segment(&path) == TOKEN {
+            return Err(format!(
+                "path is already in use at {AUTH}{TOKEN}/: {} is reserved for the core; choose another mount path",
+                quoted(text)
+            ));
+        }
+        Ok(Self(format!("{AUTH}{path}")))
+    }
+
+    /// Reads the whole path of an engine or of an auth method, the latter with its `auth/`.
+    ///
+    /// # Errors
+    /// As [`MountPath::new`] and [`MountPath::below_auth`].
+    pub fn of_either(text: &str) -> Result<Self, String> {
+        let text = text.strip_prefix('/').unwrap_or(text);
+        text.strip_prefix(AUTH).map_or_else(|| Self::new(text), Self::below_auth)
+    }
+
+    /// `sys/`: the core's own endpoints.
+    #[must_use]
+    pub fn system() -> Self {
+        Self("sys/".to_owned())
+    }
+
+    /// `auth/token/`: the token store.
+    #[must_use]
+    pub fn token() -> Self {
+        Self(format!("{AUTH}{TOKEN}/"))
     }
 
     /// The path, with its slash at the end.
@@ -91,6 +128,38 @@ impl MountPath {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Is it below `auth/`?
+    #[must_use]
+    pub fn is_auth(&self) -> bool {
+        self.0.starts_with(AUTH)
+    }
+
+    /// As listings name it: without `auth/`, with its slash at the end.
+    #[must_use]
+    pub fn listed(&self) -> &str {
+        self.0.strip_prefix(AUTH).unwrap_or(&self.0)
+    }
+
+    /// Is one of the two above the other, or are both the same?
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0) || other.0.starts_with(&self.0)
+    }
+}
+
+/// The canonical path with a slash at its end, if anything may be mounted at a path like this.
+fn mountable(text: &str) -> Result<String, String> {
+    let mut path = canonical_path(text)?;
+    if path.contains(char::is_whitespace) {
+        return Err(format!("mount path {} holds white space; use \"-\" or \"_\"", quoted(text)));
+    }
+    path.push('/');
+    Ok(path)
+}
+
+fn first_segment(path: &str) -> &str {
+    path.split('/').next().unwrap_or_default()
 }
 
 impl fmt::Display for MountPath {
@@ -99,12 +168,12 @@ impl fmt::Display for MountPath {
     }
 }
 
-/// Stored text is checked like new text: a damaged row cannot claim `sys/`.
+/// Stored text is checked like new text: a damaged row cannot claim `sys/` or `auth/token/`.
 impl TryFrom<String> for MountPath {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        Self::new(&text)
+        Self::of_either(&text)
     }
 }
 
@@ -213,10 +282,53 @@ mod tests {
     }
 
     #[test]
+    fn an_auth_method_is_mounted_below_auth_and_never_over_tokens() {
+        let path = MountPath::below_auth("/teams/cloud-a/").unwrap();
+        assert_eq!((path.as_str(), path.listed(), path.is_auth()), ("auth/teams/cloud-a/", "teams/cloud-a/", true));
+        for text in ["token", "token/", "/token/x"] {
+            let why = MountPath::below_auth(text).unwrap_err();
+            assert!(why.starts_with("path is already in use at auth/token/"), "{why}");
+        }
+        for text in ["tokens", "sys", "auth"] {
+            assert!(MountPath::below_auth(text).is_ok(), "{text}");
+        }
+        for text in ["", "/", "a b", "a//b", "../sys", "a\tb"] {
+            assert!(MountPath::below_auth(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_whole_path_is_of_an_engine_or_of_an_auth_method() {
+        for (text, path) in
+            [("database", "database/"), ("/auth/x/", "auth/x/"), ("auth/x/y", "auth/x/y/"), ("authors", "authors/")]
+        {
+            assert_eq!(MountPath::of_either(text).unwrap().as_str(), path);
+        }
+        for text in ["auth", "auth/", "auth/token", "sys", "", "//auth/x"] {
+            assert!(MountPath::of_either(text).is_err(), "{text:?}");
+        }
+        assert_eq!(MountPath::new("database").unwrap().listed(), "database/");
+        assert_eq!((MountPath::system().listed(), MountPath::token().listed()), ("sys/", "token/"));
+    }
+
+    #[test]
+    fn paths_overlap_by_whole_segments_only() {
+        let path = |text| MountPath::new(text).unwrap();
+        for (one, other, expected) in
+            [("a", "a", true), ("a", "a/b", true), ("a/b", "a", true), ("a", "ab", false), ("a/b", "a/c", false)]
+        {
+            assert_eq!(path(one).overlaps(&path(other)), expected, "{one} {other}");
+        }
+    }
+
+    #[test]
     fn a_stored_mount_path_is_text_and_checked_when_read() {
         let path = MountPath::new("database").unwrap();
         assert_eq!(serde_json::to_string(&path).unwrap(), r#""database/""#);
         assert_eq!(serde_json::from_str::<MountPath>(r#""database/""#).unwrap(), path);
-        assert!(serde_json::from_str::<MountPath>(r#""sys/""#).is_err());
+        assert_eq!(serde_json::from_str::<MountPath>(r#""auth/x/""#).unwrap().as_str(), "auth/x/");
+        for stored in [r#""sys/""#, r#""auth/token/""#] {
+            assert!(serde_json::from_str::<MountPath>(stored).is_err(), "{stored}");
+        }
     }
 }

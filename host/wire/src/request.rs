@@ -21,8 +21,10 @@ pub struct Request {
     pub fields: Map<String, Value>,
     /// Size of the body as it came, in bytes, for the route's limit.
     pub body_bytes: u64,
-    /// Where the connection comes from.
+    /// Where the request comes from.
     pub remote: IpAddr,
+    /// The port there; 0 when it is not known.
+    pub remote_port: u16,
 }
 
 /// Shows neither the token nor a field's value: any of them may be a password.
@@ -64,6 +66,7 @@ mod tests {
             fields: fields.as_object().unwrap().clone(),
             body_bytes: 48,
             remote: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            remote_port: 40_112,
         };
         let text = format!("{request:?} {request:#?}");
         assert!(text.contains("database/config/orders") && text.contains("password"), "{text}");

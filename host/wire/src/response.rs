@@ -1,4 +1,4 @@
-//! What goes back to the client: a status and one of five bodies.
+//! What goes back to the client: a status and one of six bodies.
 
 use crate::envelope::Envelope;
 use crate::failure::Failure;
@@ -26,6 +26,9 @@ pub enum Body {
     Empty,
     /// The ordinary answer.
     Envelope(Box<Envelope>),
+    /// The same, with the members of `data` beside it at the top level, where old scripts read them
+    /// (`spec/core.md` §1.4). The envelope's own keys win.
+    Copied(Box<Envelope>),
     /// JSON without an envelope, for `sys/health` and its like (`spec/core.md` §1.4).
     Bare(Value),
     /// Bytes that a component answered as they are.
@@ -77,10 +80,11 @@ impl Response {
             Body::Empty => (JSON.to_owned(), Vec::new()),
             Body::Envelope(envelope) => match serde_json::to_vec(&envelope) {
                 Ok(bytes) => (JSON.to_owned(), bytes),
-                // An envelope has text keys only, so this is a fault of ours, and must not pass for success.
-                Err(_) => {
-                    return (500, JSON.to_owned(), errors(&["the answer could not be written".to_owned()]));
-                }
+                Err(_) => return unwritten(),
+            },
+            Body::Copied(envelope) => match copied(&envelope) {
+                Ok(bytes) => (JSON.to_owned(), bytes),
+                Err(_) => return unwritten(),
             },
             Body::Bare(value) => (JSON.to_owned(), value.to_string().into_bytes()),
             Body::Raw { content_type, bytes } => (content_type, bytes),
@@ -88,6 +92,19 @@ impl Response {
         };
         (self.status, content_type, bytes)
     }
+}
+
+/// An envelope has text keys only, so this is a fault of ours, and must not pass for success.
+fn unwritten() -> (u16, String, Vec<u8>) {
+    (500, JSON.to_owned(), errors(&["the answer could not be written".to_owned()]))
+}
+
+fn copied(envelope: &Envelope) -> serde_json::Result<Vec<u8>> {
+    let mut all = envelope.data.clone().unwrap_or_default();
+    if let Value::Object(members) = serde_json::to_value(envelope)? {
+        all.extend(members);
+    }
+    serde_json::to_vec(&all)
 }
 
 fn errors(list: &[String]) -> Vec<u8> {
@@ -99,7 +116,7 @@ impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("Empty"),
-            Self::Envelope(envelope) => envelope.fmt(f),
+            Self::Envelope(envelope) | Self::Copied(envelope) => envelope.fmt(f),
             Self::Bare(_) => f.write_str("Bare"),
             Self::Raw { content_type, bytes } => write!(f, "Raw({content_type}, {} bytes)", bytes.len()),
             Self::Errors(list) => write!(f, "Errors({})", list.len()),
@@ -155,6 +172,16 @@ mod tests {
     }
 
     #[test]
+    fn copied_data_stand_beside_the_envelope_whose_own_keys_win() {
+        let data = json!({ "team/": { "type": "kv" }, "auth": "not this" }).as_object().cloned();
+        let envelope = Envelope { request_id: "5e1c".to_owned(), data, ..Envelope::default() };
+        let response = Response { status: 200, body: Body::Copied(Box::new(envelope)), retry_after: None };
+        let body: Value = serde_json::from_str(&text(response).2).unwrap();
+        assert_eq!((&body["team/"], &body["auth"]), (&json!({ "type": "kv" }), &Value::Null));
+        assert_eq!((&body["request_id"], &body["data"]["auth"]), (&json!("5e1c"), &json!("not this")));
+    }
+
+    #[test]
     fn raw_bytes_keep_their_type() {
         let body = Body::Raw { content_type: "text/plain".to_owned(), bytes: b"hi".to_vec() };
         let response = Response { status: 202, body, retry_after: None };
@@ -166,6 +193,7 @@ mod tests {
         let secret = || json!({ "password": "hunter2" });
         let bodies = [
             Body::Envelope(Box::new(Envelope { data: secret().as_object().cloned(), ..Envelope::default() })),
+            Body::Copied(Box::new(Envelope { data: secret().as_object().cloned(), ..Envelope::default() })),
             Body::Bare(secret()),
             Body::Raw { content_type: "text/plain".to_owned(), bytes: b"hunter2".to_vec() },
             Body::Errors(vec!["hunter2".to_owned()]),

@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Table {
     routes: Vec<Route>,
     root: Node,
+    /// Every name of every field that some row marks secret.
+    secrets: BTreeSet<String>,
 }
 
 /// What a path and a verb lead to.
@@ -39,7 +41,7 @@ pub enum Match<'a> {
 struct Node {
     literals: BTreeMap<String, Node>,
     capture: Option<Box<Node>>,
-    /// Where a capture of all that is left leads; it has rows and nothing below it.
+    /// Where a capture of all that is left leads; below it is at most one more literal, the end of such a path.
     rest: Option<Box<Node>>,
     rows: BTreeMap<Verb, usize>,
 }
@@ -56,7 +58,9 @@ impl Table {
         for (index, route) in routes.iter().enumerate() {
             check(route).and_then(|()| root.add(route, index)).map_err(|why| format!("{}: {why}", title(route)))?;
         }
-        Ok(Self { routes, root })
+        let secret = routes.iter().flat_map(|route| &route.fields).filter(|field| field.secret);
+        let secrets = secret.flat_map(|field| std::iter::once(&field.name).chain(&field.aliases)).cloned().collect();
+        Ok(Self { routes, root, secrets })
     }
 
     /// The row for `verb` on `path`, which has no slash at either end; `""` is the mount's root. A literal segment
@@ -73,6 +77,13 @@ impl Table {
             return Match::NoPath;
         };
         Match::Row { index, route, captures: capture(&route.path, path) }
+    }
+
+    /// Whether some row marks a field of this name, or with this alias, as secret. What one row takes another shows, so
+    /// that redaction asks the whole table.
+    #[must_use]
+    pub fn is_secret(&self, name: &str) -> bool {
+        self.secrets.contains(name)
     }
 
     /// The rows, in the order in which they were given.
@@ -117,8 +128,15 @@ impl Node {
         let (head, rest) = path.split_once('/').map_or((path, None), |(head, rest)| (head, Some(rest)));
         let literal = self.literals.get(head).and_then(|node| node.seek(rest));
         let capture = || self.capture.as_ref().filter(|_| !head.is_empty())?.seek(rest);
-        let all = || self.rest.as_deref().filter(|_| !path.is_empty());
+        let all = || self.rest.as_ref().filter(|_| !path.is_empty())?.end(path);
         literal.or_else(capture).or_else(all)
+    }
+
+    /// Where `path` ends below a capture of all that is left: at its last segment, where rows know that, or itself.
+    fn end(&self, path: &str) -> Option<&Self> {
+        let last = path.rsplit_once('/').filter(|(before, _)| !before.is_empty());
+        let ending = last.and_then(|(_, last)| self.literals.get(last));
+        ending.or(Some(self)).filter(|node| !node.rows.is_empty())
     }
 }
 
@@ -145,9 +163,14 @@ fn takes_rest(part: &str) -> bool {
 fn capture(pattern: &str, path: &str) -> Vec<(String, String)> {
     let mut captures = Vec::new();
     let mut left = path;
-    for part in segments(pattern) {
+    let mut parts = segments(pattern).peekable();
+    while let Some(part) = parts.next() {
         let (head, rest) = left.split_once('/').unwrap_or((left, ""));
-        let text = if takes_rest(part) { left } else { head };
+        let text = match takes_rest(part) {
+            true if parts.peek().is_some() => left.rsplit_once('/').map_or(left, |(before, _)| before),
+            true => left,
+            false => head,
+        };
         captures.extend(capture_of(part).map(|name| (name.to_owned(), text.to_owned())));
         left = rest;
     }
@@ -156,9 +179,11 @@ fn capture(pattern: &str, path: &str) -> Vec<(String, String)> {
 
 fn check(route: &Route) -> Result<(), String> {
     let captures = captures_of(&route.path).map_err(|why| format!("path: {why}"))?;
-    let before_last = route.path.rsplit_once('/').map_or("", |(before, _)| before);
-    if segments(before_last).any(takes_rest) {
-        return Err("path: a capture of all that is left must be the last segment".to_owned());
+    let behind: Vec<&str> = segments(&route.path).skip_while(|part| !takes_rest(part)).skip(1).collect();
+    if behind.len() > 1 || behind.iter().any(|part| capture_of(part).is_some()) {
+        return Err(
+            "path: behind a capture of all that is left stands at most one literal, the last segment".to_owned()
+        );
     }
     check_fields(route)?;
     check_captures(route, &captures)?;
@@ -289,6 +314,15 @@ mod tests {
         Route { fields, ..Route::new(verb, path, "") }
     }
 
+    #[test]
+    fn a_name_that_one_row_marks_secret_is_secret_in_the_whole_table() {
+        let password = Field { aliases: vec!["bindpass".to_owned()], ..field("password", FieldKind::String).secret() };
+        let write = Route { fields: vec![password], ..Route::new(Verb::Write, "config", "") };
+        let table = Table::new(vec![write, row(Verb::Read, "creds/{name}")]).unwrap();
+        assert!(table.is_secret("password") && table.is_secret("bindpass"));
+        assert!(!table.is_secret("name") && !table.is_secret("Password") && !table.is_secret(""));
+    }
+
     fn table() -> Table {
         Table::new(vec![
             row(Verb::Read, ""),
@@ -313,7 +347,29 @@ mod tests {
         assert_eq!((index, captures), (1, pairs(&[("id", "database/creds/x/abc")])));
         assert!(matches!(table.find(Verb::Write, "renew/now"), Match::Row { index: 2, .. }));
         assert!(matches!(table.find(Verb::Write, "renew"), Match::Row { index: 0, .. }));
-        assert!(why(row(Verb::Read, "{a+}/b")).contains("last segment"));
+        for path in ["{a+}/b/c", "{a+}/{b}", "{a+}/{b+}"] {
+            assert!(why(row(Verb::Read, path)).contains("last segment"), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_capture_of_all_that_is_left_is_the_end_of_the_path() {
+        let rows = vec![row(Verb::Write, "mounts/{path+}"), row(Verb::Write, "mounts/{path+}/tune")];
+        let table = Table::new(rows).unwrap();
+        let found = |path: &str| match table.find(Verb::Write, path) {
+            Match::Row { index, captures, .. } => (index, captures),
+            other => panic!("{path}: {other:?}"),
+        };
+        assert_eq!(found("mounts/a/tune"), (1, pairs(&[("path", "a")])));
+        assert_eq!(found("mounts/a/b/tune"), (1, pairs(&[("path", "a/b")])));
+        assert_eq!(found("mounts/tune/tune"), (1, pairs(&[("path", "tune")])));
+        assert_eq!(found("mounts/tune"), (0, pairs(&[("path", "tune")])));
+        assert_eq!(found("mounts/a/tune/b"), (0, pairs(&[("path", "a/tune/b")])));
+        assert_eq!(table.find(Verb::Delete, "mounts/a/tune"), Match::NoVerb);
+        let only = Table::new(vec![row(Verb::Read, "mounts/{path+}/tune")]).unwrap();
+        for path in ["mounts", "mounts/a", "mounts/tune", "mounts//tune", "mounts/a/tune/b"] {
+            assert_eq!(only.find(Verb::Read, path), Match::NoPath, "{path}");
+        }
     }
 
     fn found(verb: Verb, path: &str) -> (usize, Vec<(String, String)>) {

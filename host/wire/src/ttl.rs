@@ -1,17 +1,21 @@
-//! How long a lease may live: the arithmetic of `spec/core.md` §2.5, without periods.
+//! How long a lease or token may live: the arithmetic of `spec/core.md` §2.5.
 //!
 //! The attack it stops: a lease that outlives its maximum by being renewed again and again.
 
 use crate::duration::show;
 use crate::failure::Failure;
 
-/// What limits a lease, in seconds; 0 says nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What limits a lease or token, in seconds; 0 says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// The role's `default_ttl` or `ttl`.
     pub role_ttl: u64,
     /// The role's `max_ttl`.
     pub role_max: u64,
+    /// The `explicit_max_ttl` of a token: the only maximum that ends a periodic one, too.
+    pub explicit_max: u64,
+    /// The period of a token: each renewal gives it anew, and no maximum but the explicit one adds up over them.
+    pub period: u64,
     /// The mount's default, or the system's where the mount has none.
     pub mount_default: u64,
     /// The mount's maximum, or the system's where the mount has none.
@@ -27,23 +31,45 @@ pub struct Granted {
     pub warning: Option<String>,
 }
 
+/// A maximum in seconds, and whose it is.
+type Cap = (u64, &'static str);
+
 impl Bounds {
-    /// The smaller of the two maxima and whose it is; `None` when neither is set.
-    fn cap(&self) -> Option<(u64, &'static str)> {
-        let caps = [(self.role_max, "the role's max_ttl"), (self.mount_max, "the mount's maximum")];
-        caps.into_iter().filter(|(max, _)| *max > 0).min_by_key(|(max, _)| *max)
+    /// What is due before any maximum: the period of a periodic token, else the first that says something.
+    fn wanted(&self, increment: u64) -> Option<u64> {
+        if self.period > 0 {
+            return Some(self.period);
+        }
+        [increment, self.role_ttl, self.mount_default].into_iter().find(|ttl| *ttl > 0)
+    }
+
+    /// The smallest maximum that adds up over renewals; `None` when there is none.
+    fn total(&self) -> Option<Cap> {
+        let explicit = (self.explicit_max, "the token's explicit_max_ttl");
+        let others = [(self.role_max, "the role's max_ttl"), (self.mount_max, "the mount's maximum")];
+        let others = others.into_iter().filter(|_| self.period == 0);
+        [explicit].into_iter().chain(others).filter(|(max, _)| *max > 0).min_by_key(|(max, _)| *max)
+    }
+
+    /// What bounds each single grant of a periodic token.
+    fn each(&self) -> Option<Cap> {
+        (self.period > 0 && self.mount_max > 0).then_some((self.mount_max, "the mount's maximum"))
     }
 }
 
-/// The ttl of a lease that is issued or renewed at `now`. `increment` is what the caller asked for, 0 for nothing;
-/// it counts from `now`, while the maximum counts from `issued`. All in seconds.
+/// The ttl of a lease or token that is issued or renewed at `now`. `increment` is what the caller asked for, 0 for
+/// nothing; it counts from `now`, while the maximum counts from `issued`. A periodic token gets its period, whatever is
+/// asked. All in seconds.
 ///
 /// # Errors
 /// 400 when the maximum is used up; 500 when nothing says how long a lease lives.
 pub fn grant(bounds: &Bounds, increment: u64, issued: u64, now: u64) -> Result<Granted, Failure> {
-    let wanted = [increment, bounds.role_ttl, bounds.mount_default].into_iter().find(|ttl| *ttl > 0);
-    let Some((max, whose)) = bounds.cap() else {
-        return wanted.map(|ttl| Granted { ttl, warning: None }).ok_or_else(|| {
+    let mut granted = bounds.wanted(increment).map(|ttl| Granted { ttl, warning: None });
+    if let (Some(wanted), Some((max, whose))) = (&granted, bounds.each()) {
+        granted = Some(within(wanted.ttl, max, (max, whose)));
+    }
+    let Some((max, whose)) = bounds.total() else {
+        return granted.ok_or_else(|| {
             Failure::internal("neither the role nor the mount says how long a lease lives; tune the mount's ttl")
         });
     };
@@ -54,10 +80,19 @@ pub fn grant(bounds: &Bounds, increment: u64, issued: u64, now: u64) -> Result<G
             show(max)
         )));
     }
-    match wanted {
-        Some(wanted) if wanted > left => Ok(Granted { ttl: left, warning: Some(lowered(wanted, left, max, whose)) }),
-        wanted => Ok(Granted { ttl: wanted.unwrap_or(left), warning: None }),
+    match granted {
+        Some(granted) if granted.ttl <= left => Ok(granted),
+        Some(granted) => Ok(within(granted.ttl, left, (max, whose))),
+        None => Ok(Granted { ttl: left, warning: None }),
     }
+}
+
+/// `wanted`, or what is left of a maximum with a warning.
+fn within(wanted: u64, left: u64, (max, whose): Cap) -> Granted {
+    if wanted <= left {
+        return Granted { ttl: wanted, warning: None };
+    }
+    Granted { ttl: left, warning: Some(lowered(wanted, left, max, whose)) }
 }
 
 fn lowered(wanted: u64, left: u64, max: u64, whose: &str) -> String {
@@ -83,7 +118,14 @@ mod tests {
 
     const HOUR: u64 = 3600;
     const DAY: u64 = 24 * HOUR;
-    const BOUNDS: Bounds = Bounds { role_ttl: HOUR, role_max: DAY, mount_default: 2 * HOUR, mount_max: 32 * DAY };
+    const BOUNDS: Bounds = Bounds {
+        role_ttl: HOUR,
+        role_max: DAY,
+        explicit_max: 0,
+        period: 0,
+        mount_default: 2 * HOUR,
+        mount_max: 32 * DAY,
+    };
 
     fn ttl(bounds: Bounds, increment: u64, issued: u64, now: u64) -> u64 {
         grant(&bounds, increment, issued, now).unwrap().ttl
@@ -132,10 +174,42 @@ mod tests {
 
     #[test]
     fn without_any_maximum_the_wish_stands_and_without_anything_it_is_our_fault() {
-        let silent = Bounds { role_ttl: 0, role_max: 0, mount_default: 0, mount_max: 0 };
+        let silent = Bounds::default();
         assert_eq!(ttl(silent, u64::MAX, 0, u64::MAX), u64::MAX);
         assert_eq!(grant(&silent, 0, 0, 0).unwrap_err().kind, Kind::Internal);
         assert_eq!(ttl(Bounds { mount_max: DAY, ..silent }, 0, 0, 0), DAY);
+    }
+
+    #[test]
+    fn an_explicit_maximum_counts_like_the_others_and_is_named() {
+        let granted = grant(&Bounds { explicit_max: 2 * HOUR, ..BOUNDS }, DAY, 1000, 1000 + HOUR).unwrap();
+        assert_eq!(granted.ttl, HOUR);
+        let warning = granted.warning.unwrap();
+        assert!(warning.contains("what is left of the token's explicit_max_ttl of 2h"), "{warning}");
+        assert_eq!(ttl(Bounds { explicit_max: 64 * DAY, role_max: 0, ..BOUNDS }, 90 * DAY, 0, 0), 32 * DAY);
+    }
+
+    #[test]
+    fn a_period_is_given_anew_at_each_renewal_whatever_is_asked_and_however_old_the_token_is() {
+        let periodic = Bounds { period: 3 * HOUR, ..BOUNDS };
+        for (increment, now) in [(0, 1000), (60, 1000), (90 * DAY, 1000), (0, 1000 + 400 * DAY)] {
+            assert_eq!(grant(&periodic, increment, 1000, now).unwrap(), Granted { ttl: 3 * HOUR, warning: None });
+        }
+    }
+
+    #[test]
+    fn a_period_is_capped_by_the_mount_and_ended_by_the_explicit_maximum_only() {
+        let granted = grant(&Bounds { period: 40 * DAY, ..BOUNDS }, 0, 1000, 1000 + 400 * DAY).unwrap();
+        assert_eq!(granted.ttl, 32 * DAY);
+        assert!(granted.warning.unwrap().contains("40d is longer than the mount's maximum of 32d; 32d were granted"));
+
+        let bounds = Bounds { period: 40 * DAY, explicit_max: 33 * DAY, ..BOUNDS };
+        let granted = grant(&bounds, 0, 1000, 1000 + 3 * DAY).unwrap();
+        assert_eq!(granted.ttl, 30 * DAY);
+        assert!(granted.warning.unwrap().contains("explicit_max_ttl of 33d"));
+        assert_eq!(grant(&bounds, 0, 1000, 1000 + 33 * DAY).unwrap_err().kind, Kind::InvalidRequest);
+        let endless = Bounds { period: u64::MAX, mount_max: 0, ..Bounds::default() };
+        assert_eq!(ttl(endless, 0, u64::MAX, 0), u64::MAX);
     }
 
     #[test]

@@ -43,6 +43,7 @@ impl Lifetime {
             role_max: role.max_ttl,
             mount_default: mount.default_ttl,
             mount_max: mount.max_ttl,
+            ..Bounds::default()
         };
         let granted = grant(&bounds, increment, age.issued, age.seconds)?;
         // A call whose token is at its very end still gets a second, because 0 would mean the mount's default.

@@ -293,7 +293,7 @@ mod tests {
         let scratch = Scratch::new();
         let key = crate::SealKey::generate().unwrap();
         let directory = scratch.hold().await;
-        let first = |_: &crate::Hashes| vec![(data("first"), CANARY.as_bytes().to_vec(), Index::default())];
+        let first = |_: &crate::Hashes| Ok(vec![(data("first"), CANARY.as_bytes().to_vec(), Index::default())]);
         directory.initialise(crate::SealConfig::SINGLE, &key, first).await.unwrap();
         let unseal = *key.bytes();
         let store = directory.open(key).await.unwrap();

@@ -1,0 +1,78 @@
+//! Sizes as people write them, read as bytes.
+//!
+//! Only powers of two have names here: a `MB` that some read as 1,000,000 bytes and others as 1,048,576 is refused.
+
+use crate::failure::quoted;
+
+/// What is accepted, as the end of a message.
+const FORMS: &str = r#"a size: give whole bytes, such as 65536, or a text such as "512KiB", "32MiB" or "1GiB""#;
+
+/// The named units, the largest first.
+const UNITS: [(&str, u32); 3] = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+
+/// Bytes of `text`: digits alone, or digits and one of `B KiB MiB GiB`.
+///
+/// # Errors
+/// A message that names the text and the accepted forms.
+pub fn parse(text: &str) -> Result<u64, String> {
+    read(text.trim()).ok_or_else(|| format!("{} is not {FORMS}", quoted(text)))
+}
+
+/// `bytes` for people, in the largest unit that leaves no rest: `32MiB`, `1000B`. [`parse`] reads it back.
+#[must_use]
+pub fn show(bytes: u64) -> String {
+    let whole = |shift: &u32| bytes > 0 && bytes.trailing_zeros() >= *shift;
+    match UNITS.iter().find(|(_, shift)| whole(shift)) {
+        Some((unit, shift)) => format!("{}{unit}", bytes >> shift),
+        None => format!("{bytes}B"),
+    }
+}
+
+fn read(text: &str) -> Option<u64> {
+    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let shift = match unit {
+        "" | "B" => 0,
+        named => UNITS.iter().find(|(unit, _)| *unit == named)?.1,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_and_one_unit_are_bytes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("65536", 65_536),
+            ("17B", 17),
+            ("512KiB", 524_288),
+            (" 32MiB ", 33_554_432),
+            ("1GiB", 1_073_741_824),
+            ("17179869183GiB", u64::MAX - 0x3fff_ffff),
+        ] {
+            assert_eq!(parse(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_is_refused_with_its_value_and_the_accepted_forms() {
+        let long = "9".repeat(60);
+        let hostile = ["", "MiB", "-1", "+1", "1.5MiB", "32MB", "32mib", "32M", "1 MiB", "1MiB1KiB", "٣KiB", "0x10"];
+        for text in hostile.into_iter().chain(["18446744073709551616", "17179869184GiB", long.as_str()]) {
+            let why = parse(text).unwrap_err();
+            assert!(why.starts_with(&quoted(text)) && why.contains("32MiB"), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_read_back() {
+        for (bytes, text) in [(0, "0B"), (1000, "1000B"), (1024, "1KiB"), (33_554_432, "32MiB"), (3 << 30, "3GiB")] {
+            assert_eq!(show(bytes), text);
+            assert_eq!(parse(text), Ok(bytes));
+        }
+        assert_eq!(parse(&show(u64::MAX)), Ok(u64::MAX));
+    }
+}
