@@ -1,4 +1,5 @@
-//! What a plugin call costs: one read of a role by the official database engine, in a fresh instance.
+//! What a plugin call costs: one read of a role by the official database engine, in a fresh instance, and in one that
+//! served other calls (decision T4).
 //!
 //! Counted: store, instance, the call with its host calls, drop. The role stands in the unit of work's own
 //! buffer, so that no disk is measured. Results go to the terminal and, as JSON, to `target/bench.json`.
@@ -17,8 +18,8 @@ mod figures;
 use async_trait::async_trait;
 use bulkhead_sandbox::contract::{Call, Caller, Mount, Outcome};
 use bulkhead_sandbox::{
-    Artefact, DatabasePlugin, Engine, Grants, Guard, Level, Limits, Neighbours, Reservation, Root, Runtime, Sandbox,
-    Scope,
+    Artefact, DatabasePlugin, Engine, Grants, Guard, Level, Limits, Neighbours, Reservation, Reuse, ReuseBounds, Root,
+    Runtime, Sandbox, Scope,
 };
 use bulkhead_store::{Address, Index, Options, SealKey, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
@@ -35,11 +36,14 @@ fn main() {
     let directory = target.join(format!("bench-store-{}", std::process::id()));
     let bench = runtime.block_on(Bench::prepare(&target, &directory));
     let bench = Arc::new(bench);
-    runtime.block_on(calls(Arc::clone(&bench), WARM_UP));
-    let mut times = runtime.block_on(calls(Arc::clone(&bench), CALLS));
-    times.sort_unstable();
-    let percentile = |share: usize| times[times.len() * share / 100].as_secs_f64() * 1e6;
-    let (p50, p99) = (percentile(50), percentile(99));
+    let bounded = bench.engine.reuse("mount", ReuseBounds::default());
+    let figures = [Reuse::Fresh, bounded].map(|reuse| {
+        runtime.block_on(calls(Arc::clone(&bench), reuse.clone(), WARM_UP));
+        let mut times = runtime.block_on(calls(Arc::clone(&bench), reuse, CALLS));
+        times.sort_unstable();
+        [50, 99].map(|share: usize| times[times.len() * share / 100].as_secs_f64() * 1e6)
+    });
+    let [[p50, p99], [reused_p50, reused_p99]] = figures;
     // Interleaved, because the machine is shared: one, two, one, two …
     let (mut one, mut two) = (0.0_f64, 0.0_f64);
     for _ in 0..3 {
@@ -47,10 +51,14 @@ fn main() {
         two = two.max(throughput(&runtime, &bench, 2));
     }
     println!("fresh instance, role read: p50 {p50:.1} µs (target 25), p99 {p99:.1} µs (target 60)");
+    println!("reused instance, role read: p50 {reused_p50:.1} µs, p99 {reused_p99:.1} µs");
     println!("throughput: {one:.0} calls/s on one thread, {two:.0} on two: {:.2} times", two / one);
     figures::write(
         "fresh_instance",
-        serde_json::json!({ "p50_us": p50, "p99_us": p99, "one_thread_per_s": one, "two_threads_per_s": two }),
+        serde_json::json!({
+            "p50_us": p50, "p99_us": p99, "reused_p50_us": reused_p50, "reused_p99_us": reused_p99,
+            "one_thread_per_s": one, "two_threads_per_s": two,
+        }),
     );
     drop(bench);
     std::fs::remove_dir_all(directory).unwrap();
@@ -59,7 +67,8 @@ fn main() {
 fn throughput(runtime: &tokio::runtime::Runtime, bench: &Arc<Bench>, tasks: usize) -> f64 {
     let began = Instant::now();
     runtime.block_on(async {
-        let running: Vec<_> = (0..tasks).map(|_| tokio::spawn(calls(Arc::clone(bench), CALLS / 2))).collect();
+        let running: Vec<_> =
+            (0..tasks).map(|_| tokio::spawn(calls(Arc::clone(bench), Reuse::Fresh, CALLS / 2))).collect();
         for task in running {
             task.await.unwrap();
         }
@@ -67,10 +76,10 @@ fn throughput(runtime: &tokio::runtime::Runtime, bench: &Arc<Bench>, tasks: usiz
     (tasks * (CALLS / 2)) as f64 / began.elapsed().as_secs_f64()
 }
 
-async fn calls(bench: Arc<Bench>, count: usize) -> Vec<Duration> {
+async fn calls(bench: Arc<Bench>, reuse: Reuse, count: usize) -> Vec<Duration> {
     let mut times = Vec::with_capacity(count);
     for _ in 0..count {
-        let (scope, unit) = (bench.scope(), bench.unit());
+        let (scope, unit) = (bench.scope(&reuse), bench.unit());
         let began = Instant::now();
         let done = bench.engine.handle(scope, unit, &bench.call).await;
         times.push(began.elapsed());
@@ -108,11 +117,12 @@ impl Bench {
         unit
     }
 
-    fn scope(&self) -> Scope {
+    fn scope(&self, reuse: &Reuse) -> Scope {
         Scope {
             mount: "mount".into(),
             grants: Arc::new(Grants::official("database/")),
             limits: Limits::default(),
+            reuse: reuse.clone(),
             deadline: tokio::time::Instant::now() + Duration::from_secs(90),
             neighbours: Arc::clone(&self.nobody) as Arc<dyn Neighbours>,
             root: Arc::new(Root::default()),

@@ -1,25 +1,26 @@
-//! One call: a fresh instance with its scope, limits and deadline, entered once, then dropped.
+//! One call: an instance with its scope, limits and deadline, entered once, then dropped.
 //!
 //! Whatever the guest does ends here as a [`Done`]: an answer, or a failure that names the plugin, its
-//! version and the cause. A trap fails one call; the mount lives on.
+//! version and the cause. A trap fails one call; the mount lives on. A mount that asked for it keeps the instance of a
+//! call that answered; one that failed in any other way, or whose call was dropped half-way, is dropped with it.
 
 use crate::bindings::contract::{self, Answer, Call, Lease, Mount, Outcome, Renewal};
 use crate::component::Engine;
-use crate::engine::Sandbox;
 use crate::grants::Grants;
+use crate::instance::Live;
 use crate::limits::{self, Limits};
 use crate::neighbours::{Level, Neighbours};
 use crate::secrets::SecretSet;
+use crate::shelf::{Reuse, Shelf};
 use crate::state::CallState;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
+use wasmtime::Trap;
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower};
-use wasmtime::{Store, Trap, UpdateDeadline};
 
 /// What one call may use, and until when. Cheap to clone: a nested call gets one of its own.
 #[derive(Clone)]
@@ -30,6 +31,8 @@ pub struct Scope {
     pub grants: Arc<Grants>,
     /// Its limits.
     pub limits: Limits,
+    /// Where its instance comes from. Nested calls have fresh ones.
+    pub reuse: Reuse,
     /// When it is stopped.
     pub deadline: Instant,
     /// Core, as this call sees it.
@@ -89,26 +92,6 @@ pub struct Done<T> {
     pub result: Result<T, Failure>,
 }
 
-/// Admission to the pool of instances, taken once a root call and held until it ends.
-pub struct Admission(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
-
-impl Sandbox {
-    /// Waits for room for `instances` instances (two for routes that reach a database plugin, so that
-    /// a nested call never waits for an instance that its own caller holds).
-    ///
-    /// # Errors
-    /// `unavailable` when there is none until `deadline`.
-    pub async fn admit(&self, instances: u32, deadline: Instant) -> Result<Admission, Failure> {
-        let room = Arc::clone(&self.runtime.admission).acquire_many_owned(instances);
-        match tokio::time::timeout_at(deadline, room).await {
-            Ok(Ok(permit)) => Ok(Admission(permit)),
-            Ok(Err(_)) | Err(_) => {
-                Err(Failure::new(Kind::Unavailable, "all plugin instances are busy; try again later"))
-            }
-        }
-    }
-}
-
 impl Engine {
     /// Serves one request.
     pub async fn handle(&self, scope: Scope, unit: Unit, call: &Call) -> Done<Answer> {
@@ -137,7 +120,7 @@ impl Engine {
         self.enter(scope, unit, self.exports.revoke, (lease, reason)).await
     }
 
-    /// Enters a fresh instance through one export. Only that export's types are checked: checking all of
+    /// Enters an instance through one export. Only that export's types are checked: checking all of
     /// them, as generated bindings do, costs as much as the call.
     async fn enter<P, T>(&self, scope: Scope, unit: Unit, export: ComponentExportIndex, parameters: P) -> Done<T>
     where
@@ -145,15 +128,21 @@ impl Engine {
         T: Lift + Send + Sync + 'static,
     {
         let until = scope.deadline;
-        let mut store = new_store(CallState::new(&self.sandbox, scope, Arc::clone(&self.identity), Some(unit)));
-        let work = async {
-            let instance = self.pre.instantiate_async(&mut store).await?;
-            let function = instance.get_typed_func::<P, (Result<T, contract::Failure>,)>(&mut store, export)?;
-            let (result,) = function.call_async(&mut store, parameters).await?;
-            Ok(result)
+        let shelf = scope.reuse.shelf(&self.identity, &scope.mount);
+        let state = CallState::new(&self.sandbox, scope, Arc::clone(&self.identity), Some(unit));
+        let mut live = match shelf.as_ref().and_then(|shelf| shelf.take()) {
+            Some(live) => live.entered_by(state),
+            None => Live::new(state),
         };
+        // On the heap, where the call's state is too: what holds this future is moved several times before it runs.
+        let work = Box::pin(async {
+            let instance = live.instance(&self.pre).await?;
+            let function = instance.get_typed_func::<P, (Result<T, contract::Failure>,)>(&mut live.store, export)?;
+            let (result,) = function.call_async(&mut live.store, parameters).await?;
+            Ok(result)
+        });
         let outcome = tokio::time::timeout_at(until, work).await;
-        finish(store, outcome)
+        finish(live, shelf, outcome)
     }
 }
 
@@ -163,30 +152,15 @@ impl<T> Done<T> {
     }
 }
 
-/// A store with every limit set. Epochs do not interrupt a host call that waits, so callers bound the
-/// whole call by its deadline as well.
-pub(crate) fn new_store(state: CallState) -> Store<CallState> {
-    let deadline = state.scope.deadline;
-    let sandbox = Arc::clone(&state.sandbox);
-    let mut store = Store::new(&sandbox.runtime.engine, state);
-    store.limiter(|state| &mut state.memory);
-    store.set_hostcall_fuel(limits::HOST_CALL_FUEL_BYTES);
-    store.set_max_component_handles(limits::HANDLES);
-    store.set_epoch_deadline(1);
-    store.epoch_deadline_callback(move |_| {
-        if Instant::now() >= deadline {
-            return Ok(UpdateDeadline::Interrupt);
-        }
-        Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
-    });
-    store
-}
-
 type Entered<T> = Result<wasmtime::Result<Result<T, contract::Failure>>, tokio::time::error::Elapsed>;
 
 /// Takes the unit of work back and turns whatever happened into a result.
-fn finish<T>(store: Store<CallState>, outcome: Entered<T>) -> Done<T> {
-    let mut state = store.into_data();
+fn finish<T>(live: Live, shelf: Option<Arc<Shelf>>, outcome: Entered<T>) -> Done<T> {
+    let answered = matches!(outcome, Ok(Ok(_)));
+    let mut state = match shelf {
+        Some(shelf) if answered => shelf.keep(live),
+        _ => live.store.into_data(),
+    };
     let result = settle(&state, outcome);
     let unit = state.unit.take().unwrap_or_else(|| state.sandbox.store.begin());
     Done { unit, result }
@@ -194,12 +168,11 @@ fn finish<T>(store: Store<CallState>, outcome: Entered<T>) -> Done<T> {
 
 /// The result of a call into a component, as a failure that may leave the process.
 pub(crate) fn settle<T>(state: &CallState, outcome: Entered<T>) -> Result<T, Failure> {
-    let title = state.plugin.title();
     let result = match outcome {
         Ok(Ok(Ok(value))) => Ok(value),
         Ok(Ok(Err(refused))) => Err(scrubbed(state, &refused)),
         Ok(Err(trap)) => Err(of_trap(state, &trap)),
-        Err(_) => Err(Failure::new(Kind::TimedOut, format!("{title} ran past its deadline and was stopped"))),
+        Err(_) => Err(ran_late(state)),
     };
     if state.conflict {
         return Err(Failure::new(Kind::Conflict, "another request changed the same data; try again"));
@@ -226,10 +199,15 @@ fn of_trap(state: &CallState, trap: &wasmtime::Error) -> Failure {
         _ if state.memory.exhausted => Failure::internal(format!(
             "{title} ran out of its {mebibytes} MiB of memory; the request was stopped and its writes dropped"
         )),
-        Some(Trap::Interrupt) => Failure::new(Kind::TimedOut, format!("{title} ran past its deadline and was stopped")),
+        Some(Trap::Interrupt) => ran_late(state),
         Some(Trap::StackOverflow) => Failure::internal(format!("{title} overflowed its stack and was stopped")),
         _ => Failure::internal(format!("{title} failed and was stopped; the server's log has the trap")),
     }
+}
+
+fn ran_late(state: &CallState) -> Failure {
+    let title = state.plugin.title();
+    Failure::new(Kind::TimedOut, format!("{title} ran past its deadline and was stopped"))
 }
 
 /// The answer within its limits, its warnings scrubbed.

@@ -1,16 +1,12 @@
 //! Asking a component what it is: once, at registration, in an instance without a single grant.
 
 use crate::bindings::{database_plugin, secrets_engine};
-use crate::call::{Root, Scope, new_store, settle};
-use crate::component::{DatabasePlugin, Identity};
+use crate::call::settle;
+use crate::component::Identity;
 use crate::engine::Sandbox;
-use crate::grants::Grants;
-use crate::limits::Limits;
-use crate::neighbours::{Guard, Level, Neighbours, Reservation};
+use crate::instance::new_store;
+use crate::nobody;
 use crate::state::CallState;
-use async_trait::async_trait;
-use bulkhead_store::Unit;
-use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -51,50 +47,7 @@ pub(crate) async fn database_plugin(
 
 fn ungranted(sandbox: &Arc<Sandbox>, digest: &str) -> Store<CallState> {
     let name = "being described".to_owned();
-    let identity = Identity { name: name.clone(), version: String::new(), digest: digest.to_owned() };
-    let scope = Scope {
-        mount: String::new(),
-        grants: Arc::new(Grants::none(&name)),
-        limits: Limits::default(),
-        deadline: Instant::now() + TIME,
-        neighbours: Arc::new(Nobody),
-        root: Arc::new(Root::default()),
-    };
+    let scope = nobody::scope(&name, Instant::now() + TIME);
+    let identity = Identity { name, version: String::new(), digest: digest.to_owned() };
     new_store(CallState::new(sandbox, scope, Arc::new(identity), None))
-}
-
-/// Neighbours of a call that has none.
-struct Nobody;
-
-#[async_trait]
-impl Neighbours for Nobody {
-    async fn password(&self, _policy: &str) -> Result<String, Failure> {
-        Err(alone())
-    }
-
-    fn database_plugin(&self, _name: &str, _version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
-        Err(alone())
-    }
-
-    fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<(), Failure> {
-        Err(alone())
-    }
-
-    fn withdraw(&self, _tag: &str) -> Result<(), Failure> {
-        Err(alone())
-    }
-
-    fn guard(&self, _unit: &mut Unit, _guard: Guard) -> Result<(), Failure> {
-        Err(alone())
-    }
-
-    async fn lease_count(&self, _lane: &str) -> Result<u32, Failure> {
-        Err(alone())
-    }
-
-    fn log(&self, _level: Level, _plugin: &str, _event: &str, _pairs: &[(String, String)]) {}
-}
-
-fn alone() -> Failure {
-    Failure::denied("describe must be pure: a component that is being described may call no import")
 }

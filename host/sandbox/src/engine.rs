@@ -5,6 +5,7 @@
 
 use crate::bindings::{database_plugin, secrets_engine};
 use crate::limits;
+use crate::shelf::Shelves;
 use crate::sql::Pools;
 use crate::state::{CallState, Granted};
 use crate::wasi;
@@ -43,23 +44,30 @@ impl Runtime {
     }
 }
 
-/// The sandbox over one open store: the process's runtime, and the pools of outbound sessions. Ends when the store is
-/// sealed.
+/// The sandbox over one open store: the process's runtime, the pools of outbound sessions, and the idle instances.
+/// Ends when the store is sealed.
 pub struct Sandbox {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) store: Arc<Store>,
     pub(crate) pools: Arc<Pools>,
+    pub(crate) shelves: Shelves,
 }
 
 impl Sandbox {
     /// A sandbox whose calls get store time and units of work from `store`.
     #[must_use]
     pub fn new(runtime: Arc<Runtime>, store: Arc<Store>) -> Arc<Self> {
-        Arc::new(Self { runtime, store, pools: Arc::new(Pools::default()) })
+        Arc::new(Self { runtime, store, pools: Arc::default(), shelves: Shelves::default() })
     }
 
-    /// Closes every outbound session.
+    /// Closes the outbound sessions of a mount that is gone.
+    pub fn close_mount(&self, mount: &str) {
+        self.pools.close_mount(mount);
+    }
+
+    /// Drops every idle instance, and closes every outbound session.
     pub async fn close(&self) {
+        self.shelves.close();
         self.pools.close_all().await;
     }
 }

@@ -6,6 +6,7 @@
 //! Start reading at [`call`]: one call, from fresh instance to answer.
 
 mod address;
+mod admission;
 mod bindings;
 pub mod call;
 pub mod component;
@@ -14,18 +15,23 @@ mod effect;
 mod engine;
 pub mod grants;
 mod imports;
+mod instance;
 pub mod limits;
 mod neighbours;
+mod nobody;
 mod secrets;
+mod shelf;
 mod sql;
 mod state;
 mod wasi;
 
+pub use admission::Admission;
 pub use bindings::contract;
-pub use call::{Admission, Done, Effect, Root, Scope};
+pub use call::{Done, Effect, Root, Scope};
 pub use component::{Artefact, DatabasePlugin, Engine, precompile};
 pub use engine::{Runtime, Sandbox};
 pub use grants::Grants;
-pub use limits::Limits;
+pub use limits::{Limits, ReuseBounds};
 pub use neighbours::{Guard, Level, Neighbours, Reservation};
 pub use secrets::SecretSet;
+pub use shelf::{Reuse, Shelf};

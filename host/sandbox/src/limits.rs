@@ -29,6 +29,10 @@ pub(crate) const HOST_CALL_FUEL_BYTES: usize = 8 << 20;
 /// Component handles a store may hold.
 pub(crate) const HANDLES: usize = 1_000;
 
+/// Bytes of memory up to which an instance may serve another call: some times the initial memory of the official
+/// components, so that idle instances stay small.
+pub(crate) const REUSED_MEMORY_BYTES: usize = 2 << 20;
+
 /// Most bytes of one storage key.
 pub(crate) const KEY_BYTES: usize = 512;
 /// Most bytes of one stored value.
@@ -91,6 +95,23 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { memory_bytes: 64 << 20, host_calls: 100_000, answer_bytes: 4 << 20 }
+    }
+}
+
+/// How far the instances of one mount are reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReuseBounds {
+    /// Calls that one instance serves.
+    pub calls: u32,
+    /// How old an instance may be when a call enters it. An idle one is dropped at that age.
+    pub age: Duration,
+    /// Idle instances that are kept.
+    pub idle: usize,
+}
+
+impl Default for ReuseBounds {
+    fn default() -> Self {
+        Self { calls: 1_000, age: Duration::from_secs(60), idle: 32 }
     }
 }
 

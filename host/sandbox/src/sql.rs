@@ -85,6 +85,11 @@ impl Pools {
         self.retire(|key, _| key.is_of(mount, connection));
     }
 
+    /// Closes the pools of all connections of a mount.
+    pub(crate) fn close_mount(&self, mount: &str) {
+        self.retire(|key, _| key.mount == mount);
+    }
+
     pub(crate) async fn close_all(&self) {
         let entries = std::mem::take(&mut *self.lock());
         let closing: Vec<_> = entries

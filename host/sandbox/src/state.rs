@@ -96,6 +96,13 @@ impl CallState {
         refusal(&Failure::from(fault))
     }
 
+    /// Whether the instance of an answered call is as good as a fresh one: it holds no handle of the host's, was not
+    /// refused memory, and has not grown so much that keeping it would be keeping that.
+    pub(crate) fn left_nothing(&self) -> bool {
+        let is_small = !self.memory.exhausted && self.memory.used <= limits::REUSED_MEMORY_BYTES;
+        is_small && self.table.is_empty()
+    }
+
     /// `text` without any run of the call's secrets, and cut.
     pub(crate) fn scrub(&self, text: &str) -> String {
         self.scope.root.secrets.scrub(text, limits::TEXT_BYTES)
@@ -125,6 +132,13 @@ pub(crate) struct Memory {
     used: usize,
     pub(crate) limit: usize,
     pub(crate) exhausted: bool,
+}
+
+impl Memory {
+    /// Counts what the instance has already: a linear memory never shrinks.
+    pub(crate) fn carry(&mut self, before: &Self) {
+        self.used = before.used;
+    }
 }
 
 impl ResourceLimiter for Memory {

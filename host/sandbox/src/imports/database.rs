@@ -7,8 +7,10 @@ use crate::bindings::contract::Failure;
 use crate::bindings::database_plugin::exports::bulkhead::plugin::database_users;
 use crate::bindings::secrets_engine::bulkhead::plugin::database::{Connection, Host, Resolved};
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{Configured, Credential, NewUser, Refusal};
-use crate::call::{new_store, settle};
+use crate::call::settle;
 use crate::component::{self, DatabasePlugin};
+use crate::instance::new_store;
+use crate::shelf::Reuse;
 use crate::state::{CallState, ConnectionKey, refusal};
 use bulkhead_wire::failure::{Failure as Refused, Kind};
 use std::sync::Arc;
@@ -166,6 +168,7 @@ impl Nested {
     fn store(state: &CallState, plugin: &DatabasePlugin, targets: Vec<String>) -> Store<CallState> {
         let mut scope = state.scope.clone();
         scope.grants = Arc::new(scope.grants.for_targets(targets));
+        scope.reuse = Reuse::Fresh;
         new_store(CallState::new(&plugin.sandbox, scope, Arc::clone(&plugin.identity), None))
     }
 

@@ -1,0 +1,89 @@
+//! One instance: its store, its limits, and how a call moves in and out.
+//!
+//! The fault this file stops: something of one call that a later call of the same instance can reach. All that a call
+//! has is its [`CallState`], and that is replaced as a whole, at its beginning and at its end; between two calls a
+//! store holds the state of nobody.
+
+use crate::component::Identity;
+use crate::engine::Sandbox;
+use crate::limits;
+use crate::nobody;
+use crate::state::CallState;
+use std::sync::Arc;
+use tokio::time::Instant;
+use wasmtime::component::{Instance, InstancePre};
+use wasmtime::{Store, UpdateDeadline};
+
+/// A store with every limit set. Epochs do not interrupt a host call that waits, so callers bound the
+/// whole call by its deadline as well.
+pub(crate) fn new_store(state: CallState) -> Store<CallState> {
+    let sandbox = Arc::clone(&state.sandbox);
+    let mut store = Store::new(&sandbox.runtime.engine, state);
+    store.limiter(|state| &mut state.memory);
+    store.set_hostcall_fuel(limits::HOST_CALL_FUEL_BYTES);
+    store.set_max_component_handles(limits::HANDLES);
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(|store| {
+        if Instant::now() >= store.data().scope.deadline {
+            return Ok(UpdateDeadline::Interrupt);
+        }
+        Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
+    });
+    store
+}
+
+/// A store and, once a call entered it, the component's instance in it.
+pub(crate) struct Live {
+    pub(crate) store: Store<CallState>,
+    instance: Option<Instance>,
+    born: Instant,
+    calls: u32,
+}
+
+impl Live {
+    /// An empty store for the call of `state`.
+    pub(crate) fn new(state: CallState) -> Self {
+        Self { store: new_store(state), instance: None, born: Instant::now(), calls: 0 }
+    }
+
+    /// When it was made.
+    pub(crate) fn born(&self) -> Instant {
+        self.born
+    }
+
+    /// Calls that entered it.
+    pub(crate) fn calls(&self) -> u32 {
+        self.calls
+    }
+
+    /// The instance, made by the first call that asks. Counts the call.
+    pub(crate) async fn instance(&mut self, component: &InstancePre<CallState>) -> wasmtime::Result<Instance> {
+        self.calls += 1;
+        match self.instance {
+            Some(instance) => Ok(instance),
+            None => Ok(*self.instance.insert(component.instantiate_async(&mut self.store).await?)),
+        }
+    }
+
+    /// Moves the next call in. Only what belongs to the instance stays: the memory that it has grown to.
+    pub(crate) fn entered_by(mut self, mut state: CallState) -> Self {
+        state.memory.carry(&self.store.data().memory);
+        *self.store.data_mut() = state;
+        self.store.set_hostcall_fuel(limits::HOST_CALL_FUEL_BYTES);
+        self.store.set_epoch_deadline(1);
+        self
+    }
+
+    /// Moves the call out.
+    pub(crate) fn end(&mut self) -> CallState {
+        let ended = self.store.data();
+        let mut vacant = vacant(&ended.sandbox, &ended.plugin);
+        vacant.memory.carry(&ended.memory);
+        std::mem::replace(self.store.data_mut(), vacant)
+    }
+}
+
+/// The state of an instance that no call is in.
+fn vacant(sandbox: &Arc<Sandbox>, plugin: &Arc<Identity>) -> CallState {
+    CallState::new(sandbox, nobody::scope("between calls", Instant::now()), Arc::clone(plugin), None)
+}

@@ -1,0 +1,62 @@
+//! Nobody: the scope of an instance that serves no call. It has no mount, no grant and no neighbour.
+
+use crate::call::{Root, Scope};
+use crate::component::DatabasePlugin;
+use crate::grants::Grants;
+use crate::limits::Limits;
+use crate::neighbours::{Guard, Level, Neighbours, Reservation};
+use crate::shelf::Reuse;
+use async_trait::async_trait;
+use bulkhead_store::Unit;
+use bulkhead_wire::failure::Failure;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// The scope of an instance that is `doing` something for nobody until `deadline`.
+pub(crate) fn scope(doing: &str, deadline: Instant) -> Scope {
+    Scope {
+        mount: String::new(),
+        grants: Arc::new(Grants::none(doing)),
+        limits: Limits::default(),
+        reuse: Reuse::Fresh,
+        deadline,
+        neighbours: Arc::new(Nobody),
+        root: Arc::new(Root::default()),
+    }
+}
+
+/// Neighbours of a call that has none.
+struct Nobody;
+
+#[async_trait]
+impl Neighbours for Nobody {
+    async fn password(&self, _policy: &str) -> Result<String, Failure> {
+        Err(alone())
+    }
+
+    fn database_plugin(&self, _name: &str, _version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
+        Err(alone())
+    }
+
+    fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<(), Failure> {
+        Err(alone())
+    }
+
+    fn withdraw(&self, _tag: &str) -> Result<(), Failure> {
+        Err(alone())
+    }
+
+    fn guard(&self, _unit: &mut Unit, _guard: Guard) -> Result<(), Failure> {
+        Err(alone())
+    }
+
+    async fn lease_count(&self, _lane: &str) -> Result<u32, Failure> {
+        Err(alone())
+    }
+
+    fn log(&self, _level: Level, _plugin: &str, _event: &str, _pairs: &[(String, String)]) {}
+}
+
+fn alone() -> Failure {
+    Failure::denied("describe must be pure: a component that is being described may call no import")
+}

@@ -1,0 +1,207 @@
+//! Bounded reuse (decision T4): the idle instances of one mount that asked for it.
+//!
+//! A reused instance may remember what it was told, so this file bounds who can be told it again: a shelf belongs to
+//! one mount and one loaded component, and lends to no other. It takes back only what answered and left nothing
+//! behind, and forgets an instance after some calls, after some time, and when its mount changes or the store is
+//! sealed. The other attack that it stops is on room: what is idle holds a place in the engine's pool, and gives it
+//! up to any call that waits for one.
+
+use crate::admission::Admission;
+use crate::component::{Engine, Identity};
+use crate::instance::Live;
+use crate::limits::ReuseBounds;
+use crate::state::CallState;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tokio::time::Instant;
+
+/// How the calls of a mount get their instances.
+#[derive(Clone, Default)]
+pub enum Reuse {
+    /// A fresh one each.
+    #[default]
+    Fresh,
+    /// One that served other calls of the same mount, where there is one. Made by [`Engine::reuse`].
+    Bounded(Arc<Shelf>),
+}
+
+impl Reuse {
+    /// The shelf, for calls of `component` on `mount`; none if it is another one's.
+    pub(crate) fn shelf(&self, component: &Arc<Identity>, mount: &str) -> Option<Arc<Shelf>> {
+        let Self::Bounded(shelf) = self else { return None };
+        let is_theirs = Arc::ptr_eq(&shelf.component, component) && shelf.mount == mount;
+        is_theirs.then(|| Arc::clone(shelf))
+    }
+}
+
+impl Engine {
+    /// Reuse of this component's instances for the mount with that uuid. The instances live as long as the value: it
+    /// belongs to whatever ends when the mount or its version changes.
+    #[must_use]
+    pub fn reuse(&self, mount: &str, bounds: ReuseBounds) -> Reuse {
+        let (mount, component) = (mount.to_owned(), Arc::clone(&self.identity));
+        let shelf = Arc::new(Shelf { mount, component, bounds, idle: Mutex::default() });
+        self.sandbox.shelves.add(&shelf);
+        Reuse::Bounded(shelf)
+    }
+}
+
+/// Idle instances of one mount and one loaded component.
+pub struct Shelf {
+    mount: String,
+    component: Arc<Identity>,
+    bounds: ReuseBounds,
+    idle: Mutex<Idle>,
+}
+
+#[derive(Default)]
+struct Idle {
+    /// The one that was used last comes last, and is lent first: its memory is the likeliest to be in the caches.
+    kept: Vec<Kept>,
+    /// A task drops what grows old.
+    is_swept: bool,
+    is_closed: bool,
+}
+
+struct Kept {
+    live: Live,
+    /// Its place in the engine's pool: an instance is idle and admitted, or serves a call that is.
+    _room: Admission,
+}
+
+impl Shelf {
+    /// An instance that may serve one more call.
+    pub(crate) fn take(&self) -> Option<Live> {
+        loop {
+            let kept = self.lock().kept.pop()?;
+            if self.is_young(&kept.live) {
+                return Some(kept.live);
+            }
+        }
+    }
+
+    /// Moves an answered call out of its instance, and keeps the instance where it may serve another.
+    pub(crate) fn keep(self: &Arc<Self>, mut live: Live) -> CallState {
+        let ended = live.end();
+        let is_fit = ended.left_nothing() && live.calls() < self.bounds.calls && self.is_young(&live);
+        if is_fit && let Some(room) = ended.sandbox.admit_at_once(1) {
+            self.put(Kept { live, _room: room });
+        }
+        ended
+    }
+
+    fn put(self: &Arc<Self>, kept: Kept) {
+        let mut idle = self.lock();
+        if idle.is_closed || idle.kept.len() >= self.bounds.idle {
+            // Dropped with `kept`, once nobody waits for the lock.
+            return;
+        }
+        idle.kept.push(kept);
+        if !std::mem::replace(&mut idle.is_swept, true) {
+            tokio::spawn(sweep(Arc::downgrade(self)));
+        }
+    }
+
+    /// Idle instances.
+    pub(crate) fn idle(&self) -> usize {
+        self.lock().kept.len()
+    }
+
+    /// Drops the idle instance that was used longest ago. Says whether there was one.
+    fn drop_one(&self) -> bool {
+        let mut idle = self.lock();
+        let oldest = (!idle.kept.is_empty()).then(|| idle.kept.remove(0));
+        drop(idle);
+        oldest.is_some()
+    }
+
+    /// Drops what has grown old. Returns when the next one will have, if there is one.
+    fn drop_old(&self) -> Option<Instant> {
+        let mut idle = self.lock();
+        let old: Vec<Kept> = idle.kept.extract_if(.., |kept| !self.is_young(&kept.live)).collect();
+        let next = idle.kept.iter().map(|kept| kept.live.born() + self.bounds.age).min();
+        idle.is_swept = next.is_some();
+        drop(idle);
+        drop(old);
+        next
+    }
+
+    /// Drops all, and keeps nothing any more.
+    fn close(&self) {
+        let mut idle = self.lock();
+        idle.is_closed = true;
+        let kept = std::mem::take(&mut idle.kept);
+        drop(idle);
+        drop(kept);
+    }
+
+    fn is_young(&self, live: &Live) -> bool {
+        live.born().elapsed() < self.bounds.age
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Drops what grows old on a shelf that nobody asks, until it is empty or gone.
+async fn sweep(shelf: Weak<Shelf>) {
+    while let Some(next) = shelf.upgrade().and_then(|shelf| shelf.drop_old()) {
+        tokio::time::sleep_until(next).await;
+    }
+}
+
+/// The shelves of a sandbox, wherever their mounts are.
+#[derive(Default)]
+pub(crate) struct Shelves(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    shelves: Vec<Weak<Shelf>>,
+    is_closed: bool,
+}
+
+impl Shelves {
+    fn add(&self, shelf: &Arc<Shelf>) {
+        let mut known = self.lock();
+        known.shelves.retain(|shelf| shelf.strong_count() > 0);
+        known.shelves.push(Arc::downgrade(shelf));
+        if known.is_closed {
+            shelf.close();
+        }
+    }
+
+    /// Drops idle instances until `wanted` places are free, first of the mounts that keep most.
+    pub(crate) fn make_room(&self, wanted: u32) {
+        let shelves = self.all();
+        for _ in 0..wanted {
+            let fullest = shelves.iter().max_by_key(|shelf| shelf.idle());
+            if !fullest.is_some_and(|shelf| shelf.drop_one()) {
+                return;
+            }
+        }
+    }
+
+    /// Drops every idle instance, and lets none be kept any more.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+        self.all().iter().for_each(|shelf| shelf.close());
+    }
+
+    fn all(&self) -> Vec<Arc<Shelf>> {
+        self.lock().shelves.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests;

@@ -1,0 +1,407 @@
+//! Bounded reuse, watched through the probe component, which counts in its memory the calls of its instance.
+
+use super::*;
+use crate::contract::{Call, Caller, Mount, Outcome};
+use crate::{
+    Artefact, DatabasePlugin, Grants, Guard, Level, Limits, Neighbours, Reservation, Root, Runtime, Sandbox, Scope,
+    limits,
+};
+use async_trait::async_trait;
+use bulkhead_store::{Options, SealKey, Store, Unit};
+use bulkhead_wire::failure::{Failure, Kind};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const PASSWORD: &str = "correct-horse-battery";
+const PATIENCE: Duration = Duration::from_secs(15);
+const MOUNT: &str = "mount";
+
+/// A sandbox over a store of its own, with the probe loaded.
+struct Stage {
+    sandbox: Arc<Sandbox>,
+    engine: Engine,
+    artefact: Artefact,
+    directory: PathBuf,
+}
+
+impl Stage {
+    async fn new(name: &str) -> Self {
+        let directory = std::env::temp_dir().join(format!("bulkhead-reuse-{name}-{}", std::process::id()));
+        let store = Store::open(Options::at(&directory), SealKey::generate().unwrap()).await.unwrap();
+        let sandbox = Sandbox::new(Runtime::new().unwrap(), store);
+        let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
+        let wasm = std::fs::read(target.join("guests/probe.wasm")).expect("the probe is missing: run `make guests`");
+        let artefact = Artefact { wasm: wasm.leak(), compiled: None };
+        let engine = Engine::load(&sandbox, artefact, None).await.unwrap();
+        Self { sandbox, engine, artefact, directory }
+    }
+
+    fn scope(&self, reuse: &Reuse, time: Duration) -> Scope {
+        Scope {
+            mount: MOUNT.to_owned(),
+            grants: Arc::new(Grants::none("probe/")),
+            limits: Limits::default(),
+            reuse: reuse.clone(),
+            deadline: Instant::now() + time,
+            neighbours: Arc::new(Passwords),
+            root: Arc::new(Root::default()),
+        }
+    }
+
+    async fn read(&self, reuse: &Reuse, path: &str) -> Result<Value, Failure> {
+        self.read_in(self.scope(reuse, PATIENCE), &self.engine, path).await
+    }
+
+    async fn read_in(&self, scope: Scope, engine: &Engine, path: &str) -> Result<Value, Failure> {
+        let done = engine.handle(scope, self.sandbox.store.begin(), &call(path)).await;
+        match done.result?.outcome {
+            Outcome::Data(text) => Ok(serde_json::from_str(&text).unwrap()),
+            _ => Ok(Value::Null),
+        }
+    }
+
+    /// Which call of its instance this one was.
+    async fn tally(&self, reuse: &Reuse) -> u64 {
+        self.read(reuse, "tally").await.unwrap()["calls"].as_u64().unwrap()
+    }
+
+    /// Places in the pool that are free.
+    fn free(&self) -> usize {
+        self.sandbox.runtime.admission.available_permits()
+    }
+
+    async fn end(self) {
+        self.sandbox.store.close().await;
+        std::fs::remove_dir_all(self.directory).unwrap();
+    }
+}
+
+fn call(path: &str) -> Call {
+    let (route, name) = match path.split_once('/') {
+        Some((route, name)) => (format!("{route}/{{name}}"), name),
+        None => (path.to_owned(), ""),
+    };
+    let caller = Caller {
+        entity: String::new(),
+        display_name: "token".to_owned(),
+        id: "caller".to_owned(),
+        capabilities: Vec::new(),
+        remote_address: "127.0.0.1".to_owned(),
+    };
+    let mount = Mount {
+        path: "probe/".to_owned(),
+        accessor: "probe_1".to_owned(),
+        kind: "probe".to_owned(),
+        default_ttl: 60,
+        max_ttl: 60,
+        longest_lease: 60,
+        options: Vec::new(),
+    };
+    Call {
+        id: "test".to_owned(),
+        operation: "read".to_owned(),
+        route,
+        captures: vec![("name".to_owned(), name.to_owned())],
+        fields: "{}".to_owned(),
+        resumed: false,
+        deadline: u64::MAX,
+        caller,
+        mount,
+        ext: Vec::new(),
+    }
+}
+
+/// Gives the same password each time, and nothing else.
+struct Passwords;
+
+#[async_trait]
+impl Neighbours for Passwords {
+    async fn password(&self, _policy: &str) -> Result<String, Failure> {
+        Ok(PASSWORD.to_owned())
+    }
+
+    fn database_plugin(&self, _name: &str, _version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
+        Err(Failure::absent())
+    }
+
+    fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<(), Failure> {
+        Err(Failure::absent())
+    }
+
+    fn withdraw(&self, _tag: &str) -> Result<(), Failure> {
+        Err(Failure::absent())
+    }
+
+    fn guard(&self, _unit: &mut Unit, _guard: Guard) -> Result<(), Failure> {
+        Err(Failure::absent())
+    }
+
+    async fn lease_count(&self, _lane: &str) -> Result<u32, Failure> {
+        Err(Failure::absent())
+    }
+
+    fn log(&self, _level: Level, _plugin: &str, _event: &str, _pairs: &[(String, String)]) {}
+}
+
+fn shelf(reuse: &Reuse) -> &Arc<Shelf> {
+    match reuse {
+        Reuse::Bounded(shelf) => shelf,
+        Reuse::Fresh => panic!("no shelf"),
+    }
+}
+
+fn bounded(stage: &Stage, bounds: ReuseBounds) -> Reuse {
+    stage.engine.reuse(MOUNT, bounds)
+}
+
+#[tokio::test]
+async fn nothing_in_memory_survives_a_call_unless_the_mount_asked_for_it() {
+    let stage = Stage::new("fresh").await;
+    for _ in 0..3 {
+        assert_eq!(stage.tally(&Reuse::Fresh).await, 1);
+    }
+    assert_eq!(stage.free(), limits::INSTANCES as usize);
+    let reuse = bounded(&stage, ReuseBounds::default());
+    for count in 1..=3 {
+        assert_eq!(stage.tally(&reuse).await, count);
+    }
+    assert_eq!(shelf(&reuse).idle(), 1);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn an_instance_serves_so_many_calls_and_no_more() {
+    let stage = Stage::new("calls").await;
+    let reuse = bounded(&stage, ReuseBounds { calls: 3, ..ReuseBounds::default() });
+    let mut counted = Vec::new();
+    for _ in 0..7 {
+        counted.push(stage.tally(&reuse).await);
+    }
+    assert_eq!(counted, [1, 2, 3, 1, 2, 3, 1]);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn an_instance_that_is_too_old_serves_no_call_and_is_dropped_without_being_asked_for() {
+    let stage = Stage::new("age").await;
+    let reuse = bounded(&stage, ReuseBounds { age: Duration::ZERO, ..ReuseBounds::default() });
+    for _ in 0..3 {
+        assert_eq!(stage.tally(&reuse).await, 1);
+    }
+    let reuse = bounded(&stage, ReuseBounds { age: Duration::from_millis(200), ..ReuseBounds::default() });
+    let began = Instant::now();
+    stage.tally(&reuse).await;
+    // A machine that stands still for longer than the age has dropped it by now.
+    assert!(shelf(&reuse).idle() == 1 || began.elapsed() >= Duration::from_millis(200));
+    while shelf(&reuse).idle() > 0 || stage.free() < limits::INSTANCES as usize {
+        assert!(began.elapsed() < PATIENCE, "an old instance is still kept");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(stage.tally(&reuse).await, 1);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn no_more_instances_are_kept_than_the_bound() {
+    let stage = Stage::new("idle").await;
+    let reuse = bounded(&stage, ReuseBounds { idle: 2, ..ReuseBounds::default() });
+    let lent: Vec<Live> = (0..5).map(|_| empty(&stage, &reuse)).collect();
+    lent.into_iter().for_each(|live| drop(shelf(&reuse).keep(live)));
+    assert_eq!((shelf(&reuse).idle(), stage.free()), (2, limits::INSTANCES as usize - 2));
+    stage.end().await;
+}
+
+/// An instance that a call is in, as far as its shelf can tell.
+fn empty(stage: &Stage, reuse: &Reuse) -> Live {
+    let identity = Arc::clone(&stage.engine.identity);
+    let unit = Some(stage.sandbox.store.begin());
+    Live::new(CallState::new(&stage.sandbox, stage.scope(reuse, PATIENCE), identity, unit))
+}
+
+#[tokio::test]
+async fn only_a_call_that_answered_leaves_its_instance_to_others() {
+    let stage = Stage::new("failed").await;
+    let reuse = bounded(&stage, ReuseBounds::default());
+    let refused = stage.read(&reuse, "say/no").await.unwrap_err();
+    assert_eq!((refused.kind, refused.message.as_str()), (Kind::InvalidRequest, "no"));
+    assert_eq!(stage.tally(&reuse).await, 1);
+    assert_eq!(shelf(&reuse).idle(), 1, "a refusal is an answer");
+    for fatal in ["panic", "stack", "memory"] {
+        stage.tally(&reuse).await;
+        assert_eq!(stage.read(&reuse, fatal).await.unwrap_err().kind, Kind::Internal, "{fatal}");
+        assert_eq!(shelf(&reuse).idle(), 0, "{fatal}");
+        assert_eq!(stage.tally(&reuse).await, 1, "after {fatal}");
+    }
+    let scope = stage.scope(&reuse, Duration::from_millis(50));
+    assert_eq!(stage.read_in(scope, &stage.engine, "loop").await.unwrap_err().kind, Kind::TimedOut);
+    assert_eq!(stage.tally(&reuse).await, 1, "after the deadline");
+    let few = Scope { limits: Limits { host_calls: 0, ..Limits::default() }, ..stage.scope(&reuse, PATIENCE) };
+    assert_eq!(stage.read_in(few, &stage.engine, "tell").await.unwrap_err().kind, Kind::Internal);
+    assert_eq!(stage.tally(&reuse).await, 1, "after too many host calls");
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn an_instance_that_grew_was_refused_memory_or_holds_a_handle_is_dropped_although_it_answered() {
+    let stage = Stage::new("grown").await;
+    let reuse = bounded(&stage, ReuseBounds::default());
+    for (path, got, kept) in [("reserve/64", true, 1), ("reserve/4096", true, 0), ("reserve/100000", false, 0)] {
+        assert_eq!(stage.read(&reuse, path).await.unwrap()["got"], got, "{path}");
+        assert_eq!(shelf(&reuse).idle(), kept, "{path}");
+    }
+    stage.read(&reuse, "print").await.unwrap();
+    assert_eq!(shelf(&reuse).idle(), 0, "its output is still open");
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn memory_is_counted_over_all_calls_of_an_instance() {
+    let stage = Stage::new("counted").await;
+    let reuse = bounded(&stage, ReuseBounds::default());
+    let narrow =
+        |bytes| Scope { limits: Limits { memory_bytes: bytes, ..Limits::default() }, ..stage.scope(&reuse, PATIENCE) };
+    let reserve = |path: &'static str| stage.read_in(narrow(1 << 20), &stage.engine, path);
+    assert_eq!(reserve("reserve/512").await.unwrap()["got"], true);
+    assert_eq!(shelf(&reuse).idle(), 1);
+    assert_eq!(reserve("reserve/900").await.unwrap()["got"], false, "what it grew by before counts");
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_half_way_takes_its_instance_along() {
+    let stage = Stage::new("cancelled").await;
+    let reuse = bounded(&stage, ReuseBounds::default());
+    stage.tally(&reuse).await;
+    let dropped = tokio::time::timeout(Duration::from_millis(50), stage.read(&reuse, "loop")).await;
+    assert!(dropped.is_err(), "it never ends by itself");
+    assert_eq!((shelf(&reuse).idle(), stage.free()), (0, limits::INSTANCES as usize));
+    assert_eq!(stage.tally(&reuse).await, 1);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn an_instance_serves_its_own_mount_and_component_and_no_other() {
+    let stage = Stage::new("others").await;
+    let reuse = bounded(&stage, ReuseBounds::default());
+    stage.tally(&reuse).await;
+    let elsewhere = Scope { mount: "another".to_owned(), ..stage.scope(&reuse, PATIENCE) };
+    assert_eq!(stage.read_in(elsewhere, &stage.engine, "tally").await.unwrap()["calls"], 1);
+    let anew = Engine::load(&stage.sandbox, stage.artefact, None).await.unwrap();
+    let anew = stage.read_in(stage.scope(&reuse, PATIENCE), &anew, "tally").await.unwrap();
+    assert_eq!(anew["calls"], 1, "the same bytes loaded anew are another version");
+    let neighbour = stage.engine.reuse("another", ReuseBounds::default());
+    assert!(neighbour.shelf(&stage.engine.identity, MOUNT).is_none());
+    assert_eq!(stage.tally(&reuse).await, 2, "its own instance is still there");
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_secret_of_one_call_is_none_of_the_next() {
+    let stage = Stage::new("secrets").await;
+    let reuse = bounded(&stage, ReuseBounds::default());
+    let told = stage.read(&reuse, "tell").await.unwrap_err();
+    assert_eq!(told.message, "unrecognised option [secret]");
+    assert_eq!(shelf(&reuse).idle(), 1);
+    let said = stage.read(&reuse, &format!("say/{PASSWORD}")).await.unwrap_err();
+    assert_eq!(said.message, PASSWORD, "the next call was never given it as a secret");
+    let live = shelf(&reuse).take().unwrap();
+    let between = live.store.data();
+    assert!(between.unit.is_none() && between.scope.mount.is_empty(), "nobody's");
+    assert!(matches!(between.scope.reuse, Reuse::Fresh), "or a shelf would own itself");
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn each_call_of_an_instance_has_its_own_deadline() {
+    let stage = Stage::new("deadline").await;
+    let reuse = bounded(&stage, ReuseBounds::default());
+    let first = stage.scope(&reuse, Duration::from_millis(100));
+    let ended = first.deadline;
+    stage.read_in(first, &stage.engine, "tally").await.unwrap();
+    tokio::time::sleep_until(ended).await;
+    let (began, time) = (Instant::now(), Duration::from_millis(300));
+    let stopped = stage.read_in(stage.scope(&reuse, time), &stage.engine, "loop").await.unwrap_err();
+    assert_eq!(stopped.kind, Kind::TimedOut);
+    assert!((time..PATIENCE).contains(&began.elapsed()), "stopped after {:?}", began.elapsed());
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn idle_instances_end_with_their_mount_and_with_the_seal() {
+    let stage = Stage::new("ends").await;
+    let all = limits::INSTANCES as usize;
+    let reuse = bounded(&stage, ReuseBounds::default());
+    stage.tally(&reuse).await;
+    assert_eq!(stage.free(), all - 1);
+    drop(reuse);
+    assert_eq!(stage.free(), all, "the mount is gone, or serves another version");
+
+    let (open, late) = (bounded(&stage, ReuseBounds::default()), bounded(&stage, ReuseBounds::default()));
+    stage.tally(&open).await;
+    let lent = empty(&stage, &late);
+    stage.sandbox.close().await;
+    assert_eq!((shelf(&open).idle(), stage.free()), (0, all));
+    drop(shelf(&late).keep(lent));
+    assert_eq!(stage.tally(&open).await, 1, "what still runs is answered");
+    assert_eq!((shelf(&open).idle(), shelf(&late).idle()), (0, 0), "and keeps nothing");
+    let new = bounded(&stage, ReuseBounds::default());
+    stage.tally(&new).await;
+    assert_eq!((shelf(&new).idle(), stage.free()), (0, all));
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn idle_instances_give_way_to_calls_of_other_mounts_when_the_pool_is_full() {
+    let stage = Stage::new("full").await;
+    let (many, one) = (bounded(&stage, ReuseBounds::default()), bounded(&stage, ReuseBounds::default()));
+    let lent: Vec<Live> = (0..4).map(|_| empty(&stage, &many)).collect();
+    lent.into_iter().for_each(|live| drop(shelf(&many).keep(live)));
+    stage.tally(&one).await;
+    let soon = || Instant::now() + PATIENCE;
+    let busy = stage.sandbox.admit(limits::INSTANCES - 5, soon()).await.unwrap();
+    assert_eq!((stage.free(), shelf(&many).idle()), (0, 4), "room was free, so nothing was dropped");
+
+    let _first = stage.sandbox.admit(1, soon()).await.unwrap();
+    assert_eq!((shelf(&many).idle(), shelf(&one).idle()), (3, 1), "the mount that keeps most gives way");
+    let _nested = stage.sandbox.admit(2, soon()).await.unwrap();
+    assert_eq!((shelf(&many).idle(), shelf(&one).idle()), (1, 1));
+
+    let waiting = stage.sandbox.admit(3, soon());
+    let ending = async {
+        tokio::task::yield_now().await;
+        assert_eq!((shelf(&many).idle(), shelf(&one).idle()), (0, 0));
+        let live = empty(&stage, &many);
+        drop(shelf(&many).keep(live));
+        assert_eq!(shelf(&many).idle(), 0, "nothing is kept while somebody waits");
+        drop(busy);
+    };
+    assert!(tokio::join!(waiting, ending).0.is_ok());
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_at_once_never_share_an_instance() {
+    let stage = Arc::new(Stage::new("at-once").await);
+    let reuse = bounded(&stage, ReuseBounds { calls: u32::MAX, ..ReuseBounds::default() });
+    let calls = |_| {
+        let (stage, reuse) = (Arc::clone(&stage), reuse.clone());
+        tokio::spawn(async move {
+            let mut served = 0;
+            for _ in 0..200 {
+                served += u64::from(stage.tally(&reuse).await == 1);
+            }
+            served
+        })
+    };
+    let callers: Vec<_> = (0..8).map(calls).collect();
+    let mut made = 0;
+    for caller in callers {
+        made += caller.await.unwrap();
+    }
+    assert!((1..=8).contains(&made), "{made} instances for 8 callers");
+    let idle = shelf(&reuse).idle();
+    assert_eq!((stage.free(), idle as u64), (limits::INSTANCES as usize - idle, made));
+    drop(reuse);
+    Arc::into_inner(stage).unwrap().end().await;
+}
