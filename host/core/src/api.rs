@@ -1,30 +1,45 @@
-//! THE TABLE of the endpoints that the host itself serves: one row each, one line in the dispatch.
+//! THE TABLE of the endpoints that the host itself serves.
+//!
+//! Each file of this folder is named after the path that it serves, and holds the rows of its endpoints and what they
+//! do. This one joins the rows to the table and dispatches to the files.
 
-mod rows;
+mod auth_token;
+mod auth_token_create;
+mod auth_token_roles;
+mod mount_info;
+mod mount_settings;
+mod row;
+mod sys_audit;
+mod sys_auth;
 mod sys_capabilities;
 mod sys_health;
 mod sys_init;
+mod sys_internal_specs_openapi;
+mod sys_internal_ui_mounts;
 mod sys_leader;
 mod sys_leases;
 mod sys_mounts;
 mod sys_policies;
+mod sys_remount;
 mod sys_rotate;
 mod sys_seal_status;
 mod sys_unseal;
-mod token;
 
+use crate::audit::AuditChange;
 use crate::core::Core;
-use crate::mounts::MountRecord;
+use crate::mounts::{self, Builtin};
 use crate::pipeline::{self, unsupported};
+use crate::policies::ROOT;
+use crate::policies::capability::Capability;
 use crate::service::{Service, sealed};
-use crate::tokens::Caller;
+use crate::tokens::{self, Caller};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{Route, Verb};
-use bulkhead_wire::envelope::Auth;
+use bulkhead_wire::envelope::{Auth, Envelope};
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use bulkhead_wire::fields;
 use bulkhead_wire::request::Request;
-use bulkhead_wire::response::Response;
+use bulkhead_wire::response::{Body as ResponseBody, Response};
 use bulkhead_wire::route::{Match, Table};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -33,28 +48,19 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handler {
     Open(OpenHandler),
+    Public(PublicHandler),
     Seal,
     StepDown,
-    Rotate,
-    KeyStatus,
-    MountList,
-    MountRead,
-    MountEnable,
-    LeaseLookup,
-    LeaseRenew,
-    LeaseRevoke,
-    PolicyList,
-    PolicyRead,
-    PolicyWrite,
-    PolicyDelete,
-    CapabilitiesSelf,
-    TokenCreate,
-    TokenLookup,
-    TokenLookupSelf,
-    TokenRenew,
-    TokenRenewSelf,
-    TokenRevoke,
-    TokenRevokeSelf,
+    Rotate(sys_rotate::Act),
+    Audit(sys_audit::Act),
+    Mounts(sys_mounts::Act),
+    Remount(sys_remount::Act),
+    Leases(sys_leases::Act),
+    Policies(sys_policies::Act),
+    Capabilities(sys_capabilities::Act),
+    Token(auth_token::Act),
+    TokenCreate(auth_token_create::Act),
+    TokenRoles(auth_token_roles::Act),
 }
 
 /// An endpoint that asks for no token and answers while sealed too, so that it knows the service and not what is in
@@ -69,6 +75,13 @@ pub(crate) enum OpenHandler {
     Unseal,
 }
 
+/// An endpoint that asks for no token and knows what is in the store, so that sealed nobody answers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PublicHandler {
+    UiMounts(sys_internal_ui_mounts::Act),
+    OpenApi,
+}
+
 /// A row of the host's table, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint(usize);
@@ -79,12 +92,44 @@ pub(crate) struct HostTable {
     handlers: Vec<Handler>,
 }
 
+/// The request by the one path that its object has, where the caller wrote the object's name in another way: policy and
+/// audit must see the object that is meant. `None` for nearly every request.
+pub(crate) fn canonical(request: &Request) -> Option<Request> {
+    let path = sys_policies::canonical_path(&request.path)?;
+    Some(Request { path, ..request.clone() })
+}
+
+/// The rows of every file of this folder.
+fn rows() -> Vec<(Handler, Route)> {
+    [
+        sys_health::rows(),
+        sys_leader::rows(),
+        sys_seal_status::rows(),
+        sys_init::rows(),
+        sys_unseal::rows(),
+        sys_rotate::rows(),
+        sys_audit::rows(),
+        sys_mounts::rows(),
+        sys_auth::rows(),
+        sys_remount::rows(),
+        sys_internal_ui_mounts::rows(),
+        sys_internal_specs_openapi::rows(),
+        sys_leases::rows(),
+        sys_policies::rows(),
+        sys_capabilities::rows(),
+        auth_token::rows(),
+        auth_token_create::rows(),
+        auth_token_roles::rows(),
+    ]
+    .concat()
+}
+
 type Found = Option<(Endpoint, Vec<(String, String)>)>;
 
 impl HostTable {
     /// Checks and builds the table.
     pub(crate) fn new() -> Result<Self, String> {
-        let (handlers, routes): (Vec<Handler>, Vec<Route>) = rows::all().into_iter().unzip();
+        let (handlers, routes): (Vec<Handler>, Vec<Route>) = rows().into_iter().unzip();
         Ok(Self { table: Table::new(routes)?, handlers })
     }
 
@@ -96,7 +141,7 @@ impl HostTable {
         match self.table.find(verb, path) {
             Match::Row { index, captures, .. } => Ok(Some((Endpoint(index), captures))),
             Match::NoVerb => Err(unsupported(path)),
-            Match::NoPath if path == "sys" || path.starts_with("sys/") || path.starts_with("auth/token") => {
+            Match::NoPath if Builtin::serving(path).is_some() => {
                 Err(Failure::new(Kind::NotFound, format!("unsupported path {}", quoted(path))))
             }
             Match::NoPath => Ok(None),
@@ -108,6 +153,25 @@ impl HostTable {
         let Match::Row { index, .. } = self.table.find(verb, path) else { return None };
         match (self.handlers.get(index), self.table.routes().get(index)) {
             (Some(Handler::Open(handler)), Some(route)) => Some(OpenEndpoint { handler: *handler, route }),
+            _ => None,
+        }
+    }
+
+    /// Every row.
+    pub(crate) fn routes(&self) -> &[Route] {
+        self.table.routes()
+    }
+
+    /// All rows: what one marks secret is secret in the answers of others.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The endpoint for a request that needs no token, but an open store.
+    pub(crate) fn public(&self, verb: Verb, path: &str) -> Option<PublicEndpoint<'_>> {
+        let Match::Row { index, route, captures } = self.table.find(verb, path) else { return None };
+        match self.handlers.get(index) {
+            Some(Handler::Public(handler)) => Some(PublicEndpoint { handler: *handler, route, captures }),
             _ => None,
         }
     }
@@ -128,15 +192,34 @@ pub(crate) struct OpenEndpoint<'a> {
     route: &'a Route,
 }
 
+/// A [`PublicHandler`] with its row and what the path carried.
+pub(crate) struct PublicEndpoint<'a> {
+    handler: PublicHandler,
+    route: &'a Route,
+    captures: Vec<(String, String)>,
+}
+
 /// A permitted request to the host.
 pub(crate) struct HostCall<'a> {
     pub(crate) request: &'a Request,
     pub(crate) caller: &'a Caller,
     /// Canonical fields, captures included.
     pub(crate) values: &'a Map<String, Value>,
+    /// What the caller's policies grant on the path; `root` for all.
+    pub(crate) capabilities: &'a [String],
 }
 
 impl HostCall<'_> {
+    /// May the caller do more on this path than its ordinary callers?
+    fn has_sudo(&self) -> bool {
+        self.capabilities.iter().any(|word| word == Capability::Sudo.word() || word == ROOT)
+    }
+
+    /// Did the caller send the field?
+    fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
     fn text(&self, name: &str) -> &str {
         text(self.values, name)
     }
@@ -159,6 +242,8 @@ impl HostCall<'_> {
 pub(crate) enum Body {
     /// 204.
     Nothing,
+    /// 202: it goes on in the background.
+    Begun,
     /// `data` of the envelope.
     Data(Map<String, Value>),
     /// `data`, and its members at the top level too.
@@ -173,8 +258,11 @@ pub(crate) enum Body {
 pub(crate) enum Then {
     Nothing,
     PoliciesChanged,
+    /// The token of that key is ending, and its descendants with it.
+    TokenEnding(String),
     Seal,
-    Serve(Box<MountRecord>),
+    Mounts(mounts::Change),
+    Audit(AuditChange),
 }
 
 /// A host endpoint's answer.
@@ -192,8 +280,12 @@ impl From<Body> for Reply {
 
 /// May the endpoint change something outside of the unit of work?
 pub(crate) fn reaches_outside(core: &Core, endpoint: Endpoint) -> bool {
-    let handler = core.process.table.handler(endpoint);
-    matches!(handler, Ok(Handler::LeaseRenew | Handler::LeaseRevoke | Handler::Rotate))
+    match core.process.table.handler(endpoint) {
+        Ok(Handler::Leases(act)) => act.reaches_outside(),
+        Ok(Handler::Mounts(act)) => act.reaches_outside(),
+        Ok(Handler::Rotate(_)) => true,
+        _ => false,
+    }
 }
 
 /// Serves a permitted request.
@@ -205,28 +297,19 @@ pub(crate) async fn serve(
 ) -> Result<Reply, Failure> {
     match core.process.table.handler(endpoint)? {
         Handler::Open(_) => Err(Failure::internal("an open endpoint was asked behind the seal")),
+        Handler::Public(_) => Err(Failure::internal("a public endpoint was asked for its permit")),
         Handler::Seal => Ok(sys_unseal::seal()),
         Handler::StepDown => Ok(sys_leader::step_down()),
-        Handler::Rotate => sys_rotate::rotate(core).await,
-        Handler::KeyStatus => Ok(sys_rotate::key_status(core)),
-        Handler::MountList => Ok(sys_mounts::list(core).into()),
-        Handler::MountRead => sys_mounts::read(core, call),
-        Handler::MountEnable => sys_mounts::enable(core, unit, call).await,
-        Handler::LeaseLookup => sys_leases::lookup(core, unit, call).await,
-        Handler::LeaseRenew => sys_leases::renew(core, call).await,
-        Handler::LeaseRevoke => sys_leases::revoke(core, call).await,
-        Handler::PolicyList => sys_policies::list(unit, call).await,
-        Handler::PolicyRead => sys_policies::read(unit, call).await,
-        Handler::PolicyWrite => sys_policies::write(unit, call),
-        Handler::PolicyDelete => sys_policies::delete(unit, call),
-        Handler::CapabilitiesSelf => sys_capabilities::of_self(core, call).await,
-        Handler::TokenCreate => token::create(core, unit, call).await,
-        Handler::TokenLookup => token::lookup(core, unit, call).await,
-        Handler::TokenLookupSelf => Ok(token::lookup_self(core, call)),
-        Handler::TokenRenew => token::renew(core, unit, call).await,
-        Handler::TokenRenewSelf => token::renew_self(core, unit, call),
-        Handler::TokenRevoke => token::revoke(core, unit, call).await,
-        Handler::TokenRevokeSelf => token::revoke_self(unit, call),
+        Handler::Rotate(act) => sys_rotate::serve(act, core).await,
+        Handler::Audit(act) => sys_audit::serve(act, core, unit, call).await,
+        Handler::Mounts(act) => sys_mounts::serve(act, core, unit, call).await,
+        Handler::Remount(act) => sys_remount::serve(act, core, unit, call).await,
+        Handler::Leases(act) => sys_leases::serve(act, core, unit, call).await,
+        Handler::Policies(act) => sys_policies::serve(act, unit, call).await,
+        Handler::Capabilities(act) => sys_capabilities::serve(act, core, unit, call).await,
+        Handler::Token(act) => auth_token::serve(act, core, unit, call).await,
+        Handler::TokenCreate(act) => auth_token_create::serve(act, core, unit, call).await,
+        Handler::TokenRoles(act) => auth_token_roles::serve(act, core, unit, call).await,
     }
 }
 
@@ -251,6 +334,32 @@ pub(crate) async fn serve_open(
     answered.map_err(|failure| for_strangers(service, failure))
 }
 
+/// Serves an endpoint that asks for no token, behind the seal.
+pub(crate) async fn serve_public(
+    core: &Core,
+    endpoint: PublicEndpoint<'_>,
+    request: &Request,
+    caller: Option<&Caller>,
+) -> Result<Response, Failure> {
+    let PublicEndpoint { handler, route, captures } = endpoint;
+    pipeline::within_limit(route, request.body_bytes)?;
+    let values = fields::fold(route, &request.fields, &captures)?.values;
+    let acl = match caller {
+        Some(caller) => Some(core.policies.acl(&core.store, &caller.record.policies).await?),
+        None => None,
+    };
+    let acl = acl.as_deref();
+    let data = match handler {
+        PublicHandler::UiMounts(act) => sys_internal_ui_mounts::serve(act, core, acl, &values)?,
+        PublicHandler::OpenApi => {
+            return Ok(Response::bare(200, sys_internal_specs_openapi::document(core, acl, &values)));
+        }
+    };
+    let (request_id, mount_type) = (request.id.clone(), "system".to_owned());
+    let envelope = Envelope { request_id, mount_type, data: Some(data), ..Envelope::default() };
+    Ok(Response { status: 200, body: ResponseBody::Envelope(Box::new(envelope)), retry_after: None })
+}
+
 /// A failure of ours as somebody without a token may read it: paths, addresses and codes are for the log.
 fn for_strangers(service: &Service, failure: Failure) -> Failure {
     let is_ours = matches!(failure.kind, Kind::Internal | Kind::Unavailable) && service.core().is_none();
@@ -266,19 +375,24 @@ fn text<'a>(values: &'a Map<String, Value>, name: &str) -> &'a str {
     values.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Lets the committed change take effect in this process.
-pub(crate) fn after_commit(core: &Core, then: Then) -> Result<(), Failure> {
+/// Lets the committed change take effect, before anybody is told of it.
+pub(crate) async fn after_commit(core: &Arc<Core>, then: Then) -> Result<(), Failure> {
     match then {
         Then::Nothing => Ok(()),
         Then::PoliciesChanged => {
             core.policies.changed();
             Ok(())
         }
+        Then::TokenEnding(key) => tokens::spread(core, &key).await,
         Then::Seal => {
             core.ask_to_seal();
             Ok(())
         }
-        Then::Serve(record) => core.mounts.serve(*record, &core.catalog),
+        Then::Mounts(change) => mounts::after_commit(core, change),
+        Then::Audit(change) => {
+            core.audit.change(change);
+            Ok(())
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use bulkhead_sandbox::{Artefact, DatabasePlugin, Engine, Sandbox};
 use bulkhead_store::{Address, Index, Space, Store, StoreFault};
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::{Failure, Kind, quoted};
 use bulkhead_wire::route::Table;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -86,11 +86,25 @@ impl Catalog {
         self.engines.keys().map(String::as_str)
     }
 
+    /// Every engine.
+    pub(crate) fn all_engines(&self) -> impl Iterator<Item = &EnginePlugin> {
+        self.engines.values().map(Arc::as_ref)
+    }
+
+    /// Every database plugin, once, whatever other names it has.
+    pub(crate) fn all_database_plugins(&self) -> impl Iterator<Item = &DatabasePlugin> {
+        let named = self.database_plugins.iter().filter(|(name, plugin)| plugin.identity().name == **name);
+        named.map(|(_, plugin)| plugin.as_ref())
+    }
+
     /// The engine that is mounted as `kind`.
     pub(crate) fn engine(&self, kind: &str) -> Result<Arc<EnginePlugin>, Failure> {
         self.engines.get(kind).map(Arc::clone).ok_or_else(|| {
             let names: Vec<&str> = self.engines.keys().map(String::as_str).collect();
-            Failure::invalid(format!("there is no secrets engine {kind:?}; there are: {}", names.join(", ")))
+            let (kind, names) = (quoted(kind), names.join(", "));
+            Failure::invalid(format!(
+                "plugin not found in the catalog: there is no secrets engine {kind}; there are: {names}"
+            ))
         })
     }
 

@@ -1,12 +1,13 @@
 //! The unsealed service as one value: the nouns it is made of, its start and its end.
 
+use crate::audit::Audit;
 use crate::catalog::Catalog;
 use crate::claims::Claims;
 use crate::due;
 use crate::guards;
 use crate::leases::{self, LeaseRecord};
 use crate::log::Log;
-use crate::mounts::{Lifetimes, Mounts, NewMount};
+use crate::mounts::{self, Builtin, Lifetimes, Marks, Mounts, NewMount, Settings};
 use crate::policies::stored::Policies;
 use crate::service::Process;
 use crate::tokens;
@@ -32,7 +33,9 @@ pub(crate) struct Core {
     pub(crate) catalog: Catalog,
     pub(crate) mounts: Mounts,
     pub(crate) policies: Policies,
+    pub(crate) audit: Audit,
     pub(crate) claims: Arc<Claims>,
+    pub(crate) tokens: tokens::Ongoing,
     pub(crate) lifetimes: Lifetimes,
     pub(crate) log: Arc<dyn Log>,
     seal_asked: AtomicBool,
@@ -52,13 +55,16 @@ impl Core {
         let sandbox = Sandbox::new(Arc::clone(&process.runtime), Arc::clone(&store));
         let catalog = Catalog::load(&store, &sandbox, &settings.officials).await?;
         let mounts = Mounts::load(&store, &catalog, &settings.log).await?;
+        let audit = Audit::open(&store, &settings.audit, &settings.log).await?;
         let core = Arc::new(Self {
             store,
             sandbox,
             catalog,
             mounts,
             policies: Policies::default(),
+            audit,
             claims: Arc::default(),
+            tokens: tokens::Ongoing::default(),
             lifetimes: Lifetimes { default: settings.default_lease_ttl, max: settings.max_lease_ttl },
             log: Arc::clone(&settings.log),
             seal_asked: AtomicBool::new(false),
@@ -73,10 +79,16 @@ impl Core {
         Ok(core)
     }
 
-    /// Starts due work.
+    /// Starts due work, and goes on with mounts that were being removed or moved.
     pub(crate) fn begin_due_work(self: &Arc<Self>) {
         let worker = tokio::spawn(due::run(Arc::clone(self), self.stop.subscribe()));
         *self.due.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker);
+        mounts::resume(self);
+    }
+
+    /// Default and longest lifetime of tokens: as `auth/token` is tuned, or else the system's.
+    pub(crate) fn token_lifetimes(&self) -> Lifetimes {
+        self.mounts.builtin(Builtin::Token).settings.lifetimes(self.lifetimes)
     }
 
     /// What dev mode promises: a root token, and every engine at its default path.
@@ -94,9 +106,9 @@ impl Core {
             return Ok(());
         }
         let path = MountPath::new(kind).map_err(Failure::internal)?;
-        let (kind, description) = (kind.to_owned(), "default mount of dev mode".to_owned());
+        let settings = Settings { description: "default mount of dev mode".to_owned(), ..Settings::default() };
         let mut unit = self.store.begin();
-        let new = NewMount { path, kind, description, default_ttl: 0, max_ttl: 0 };
+        let new = NewMount { path, kind: kind.to_owned(), marks: Marks::default(), settings };
         let record = match self.mounts.enable(&mut unit, &self.catalog, new).await {
             Err(taken) if taken.kind == Kind::InvalidRequest => {
                 // By a mount whose record does not open: the other mounts are served all the same.

@@ -11,7 +11,7 @@ use crate::guards::{self, Guards};
 use crate::leases;
 use crate::neighbours::ForWork;
 use crate::permit::Permit;
-use crate::tokens::{self, TokenRecord};
+use crate::tokens;
 use bulkhead_store::{Address, Due, DueAsk, Record, Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
@@ -24,8 +24,6 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 const UNSTORED_PAUSE: Duration = Duration::from_secs(1);
 /// The same, where nothing but a repair will help: of the row, or of the disk under a store that writes no more.
 const REPAIR_PAUSE: Duration = Duration::from_secs(60);
-/// Children of a token that are ended in one commit.
-const PAGE: u32 = 100;
 
 /// What has no lane, and is asked for by itself: rows of lanes must not hide it.
 const WITHOUT_LANE: [Space; 1] = [Space::Token];
@@ -122,9 +120,10 @@ async fn work(core: Arc<Core>, claim: Claim, due: Due, in_flight: OwnedRwLockRea
 }
 
 async fn act(core: Arc<Core>, claim: Arc<Claim>, address: Address) -> Result<(), Failure> {
+    let Ok(_inside) = core.mounts.enter_work(&address.key).await else { return Ok(()) };
     match address.space {
         Space::Lease | Space::Reservation => end_lease(&core, &claim).await,
-        Space::Token => end_token(&core, &address).await,
+        Space::Token => tokens::finish(&core, &address.key).await,
         _ => wake(&core, &claim).await,
     }
 }
@@ -146,46 +145,6 @@ async fn end_lease(core: &Arc<Core>, claim: &Claim) -> Result<(), Failure> {
 async fn still_due(core: &Arc<Core>, address: &Address) -> Result<bool, Failure> {
     let record = core.store.begin().get(address).await?;
     Ok(record.is_some_and(|record| record.index.due.is_some_and(|due| due <= core.store.now())))
-}
-
-/// Ends a token that expired or was revoked: first it is refused, then its leases and children end, page
-/// by page, then its row goes.
-async fn end_token(core: &Arc<Core>, address: &Address) -> Result<(), Failure> {
-    let mut unit = core.store.begin();
-    let Some(record) = tokens::read(&mut unit, &address.key).await? else { return Ok(()) };
-    if tokens::holds(&record, core.store.now()) {
-        return Ok(());
-    }
-    if !record.ended {
-        tokens::end(&mut unit, &address.key, record)?;
-        unit.commit().await?;
-    }
-    leases::end_owned(core, &address.key).await?;
-    end_children(core, &address.key).await?;
-    let mut unit = core.store.begin();
-    unit.delete(address.clone());
-    unit.commit().await?;
-    Ok(())
-}
-
-/// Ends the children of `parent`. One that cannot be read is left and told; it opens no door either.
-async fn end_children(core: &Arc<Core>, parent: &str) -> Result<(), Failure> {
-    let mut after = String::new();
-    loop {
-        let children = core.store.owned(Space::Token, parent, &after, PAGE).await?;
-        let Some(last) = children.last() else { return Ok(()) };
-        after.clone_from(last);
-        let mut unit = core.store.begin();
-        for child in &children {
-            match tokens::read(&mut unit, child).await {
-                // Without a parent it is not found here again.
-                Ok(Some(record)) => tokens::end(&mut unit, child, TokenRecord { parent: None, ..record })?,
-                Ok(None) => {}
-                Err(failure) => core.log.line("error", "token-unreadable", &[("cause", failure.message)]),
-            }
-        }
-        unit.commit().await?;
-    }
 }
 
 /// Wakes the plugin that scheduled a timer or left a guard. Success removes the timer, unless it was scheduled anew.

@@ -4,19 +4,32 @@
 //! reservation, before the thing it ends exists; a reservation that its call does not confirm, or whose
 //! process dies, is undone by the engine's own revocation, so that there is one code path to trust.
 
+mod below;
+mod due_now;
 mod end;
+pub(crate) mod irrevocable;
+mod names;
+mod reach;
 mod renew;
+pub(crate) mod tidy;
+mod unanswered;
 
+pub(crate) use below::{Below, end_below, queue_below};
+pub(crate) use due_now::{Stubborn, queue};
 pub(crate) use end::{End, end, end_owned};
+pub(crate) use names::names;
+pub(crate) use reach::Reach;
 pub(crate) use renew::renew;
+pub(crate) use unanswered::end_unanswered;
 
 use crate::claims::{Claim, Claims};
 use crate::core::Core;
 use crate::mounts::{Mount, Mounts};
 use crate::random;
+use crate::tokens::Caller;
 use bulkhead_sandbox::contract;
-use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
-use bulkhead_wire::failure::Failure;
+use bulkhead_store::{Address, Index, Record, Space, Store, Unit};
+use bulkhead_wire::failure::{Failure, Kind};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -24,6 +37,10 @@ use std::sync::Arc;
 pub(crate) const GRACE: u64 = 60_000;
 /// Letters and digits of a lease id after its path: 143 bits.
 const SUFFIX: usize = 24;
+/// Reservations that are made due in one commit at start.
+const UNDONE: u32 = 500;
+/// Where the things are written down that may exist outside: in this order, because what is reserved becomes a lease.
+pub(crate) const BOOK: [Space; 2] = [Space::Reservation, Space::Lease];
 
 /// A lease or reservation as it is stored. Times are milliseconds of store time.
 #[derive(Clone, Serialize, Deserialize)]
@@ -32,8 +49,10 @@ pub(crate) struct LeaseRecord {
     pub(crate) id: String,
     /// uuid of its mount.
     pub(crate) mount: String,
-    /// Keyed hash of the token that owns it.
+    /// Key of the token that owns it; empty when it stands alone.
     pub(crate) token: String,
+    /// When it ends at the latest although its owner lives on: with the batch token that asked for it.
+    pub(crate) longest: Option<u64>,
     pub(crate) tag: String,
     pub(crate) lane: String,
     /// JSON text that only the plugin reads.
@@ -48,8 +67,11 @@ pub(crate) struct LeaseRecord {
     pub(crate) attempts: u32,
     /// Attempts that were refused for good, rather than unanswered.
     pub(crate) refusals: u32,
-    /// The last failure, already scrubbed.
+    /// The last failure, already scrubbed, and the code of its kind; empty while none failed.
     pub(crate) error: String,
+    pub(crate) error_code: String,
+    /// The next attempt is the last one: whatever comes of it, the lease goes.
+    pub(crate) forced: bool,
 }
 
 impl LeaseRecord {
@@ -67,14 +89,21 @@ impl LeaseRecord {
         }
     }
 
-    /// Index columns: found when due, by lane, by the token that owns it.
+    /// Index columns: found when due, by lane, by the token that owns it. An irrevocable lease is ending whatever
+    /// becomes of its token, so that its owner's column is free to say what it is.
     fn index(&self, due: Option<u64>) -> Index {
-        Index { due, lane: format!("{}/{}", self.mount, self.lane), owner: self.token.clone() }
+        let owner = if self.is_irrevocable() { irrevocable::OWNER } else { &self.token };
+        Index { due, lane: format!("{}/{}", self.mount, self.lane), owner: owner.to_owned() }
     }
 
-    /// No further attempt is made by itself.
+    /// Its plugin refused to end it so often that only somebody's help will: it is tried once a day.
     pub(crate) fn is_irrevocable(&self) -> bool {
         self.refusals >= end::MOST_REFUSALS
+    }
+
+    /// Why the last attempt to end it failed.
+    fn failure(&self) -> Failure {
+        Failure::new(Kind::of_code(&self.error_code), self.error.clone())
     }
 }
 
@@ -84,8 +113,8 @@ pub(crate) struct Page<'a> {
     pub(crate) mount: &'a Mount,
     /// The request's path, which the lease id begins with.
     pub(crate) path: &'a str,
-    /// Keyed hash of the caller's token.
-    pub(crate) token: &'a str,
+    /// Who asks: whose token owns the leases, and how long they may be.
+    pub(crate) caller: &'a Caller,
     /// Store time, in milliseconds, at which the call ends at the latest.
     pub(crate) deadline: u64,
 }
@@ -93,8 +122,8 @@ pub(crate) struct Page<'a> {
 impl Page<'_> {
     fn address(&self, space: Space, id: &str) -> Address {
         let mount = &self.mount.record;
-        let below = self.path.strip_prefix(mount.path.as_str()).unwrap_or(self.path);
-        address(self.store, space, &mount.uuid, below, id)
+        let below = self.path.strip_prefix(mount.path.as_str().trim_end_matches('/')).unwrap_or(self.path);
+        address(self.store, space, &mount.uuid, below.trim_start_matches('/'), id)
     }
 }
 
@@ -109,20 +138,30 @@ pub(crate) struct Reserved {
     _claim: Option<Claim>,
 }
 
-/// The row of a lease id, and its mount. The path stays readable for listing by prefix; the part that
-/// must not be guessed is hashed.
-///
-/// # Errors
-/// 400 when no such lease can exist.
-pub(crate) fn locate(store: &Store, mounts: &Mounts, id: &str) -> Result<Address, Failure> {
-    let unknown = || Failure::invalid("invalid lease: there is no lease with this id; it may have ended");
-    let (path, _) = id.rsplit_once('/').ok_or_else(unknown)?;
-    let (mount, below) = mounts.route(path).ok_or_else(unknown)?;
-    Ok(address(store, Space::Lease, &mount.record.uuid, &below, id))
+/// The row of a lease id; `None` when no lease can have it. The path stays readable for listing by prefix; the part
+/// that must not be guessed is hashed.
+pub(crate) fn locate(store: &Store, mounts: &Mounts, id: &str) -> Option<Address> {
+    let (path, _) = id.rsplit_once('/')?;
+    let (mount, below) = mounts.owner(path)?;
+    Some(address(store, Space::Lease, &mount.record.uuid, below, id))
 }
 
 fn address(store: &Store, space: Space, mount: &str, below: &str, id: &str) -> Address {
-    Address::new(space, format!("{mount}/{below}/{}", store.keyed_hash("lease", id.as_bytes())))
+    let hash = store.keyed_hash("lease", id.as_bytes());
+    let key = if below.is_empty() { format!("{mount}/{hash}") } else { format!("{mount}/{below}/{hash}") };
+    Address::new(space, key)
+}
+
+/// What bears the id: a lease, or a reservation whose end is still owed.
+pub(crate) async fn find(core: &Core, unit: &mut Unit, id: &str) -> Result<Option<(Address, LeaseRecord)>, Failure> {
+    let Some(Address { key, .. }) = locate(&core.store, &core.mounts, id) else { return Ok(None) };
+    for space in BOOK {
+        let address = Address::new(space, key.as_str());
+        if let Some(lease) = read(unit, &address).await? {
+            return Ok(Some((address, lease)));
+        }
+    }
+    Ok(None)
 }
 
 /// Reads a lease.
@@ -154,7 +193,8 @@ fn blank(page: &Page<'_>, tag: String, lane: String, internal: String) -> Result
     Ok(LeaseRecord {
         id: format!("{}/{}", page.path, random::base62(SUFFIX)?),
         mount: page.mount.record.uuid.clone(),
-        token: page.token.to_owned(),
+        token: page.caller.owner().to_owned(),
+        longest: page.caller.longest_lease(),
         tag,
         lane,
         internal,
@@ -166,7 +206,15 @@ fn blank(page: &Page<'_>, tag: String, lane: String, internal: String) -> Result
         attempts: 0,
         refusals: 0,
         error: String::new(),
+        error_code: String::new(),
+        forced: false,
     })
+}
+
+/// May the call still hand out what it reserved? Not when due work was quicker, because clocks jumped, and not when
+/// somebody revoked everything below its path meanwhile.
+pub(crate) async fn is_reserved(unit: &mut Unit, reserved: &Reserved) -> Result<bool, Failure> {
+    Ok(read(unit, &reserved.address).await?.is_some_and(|record| record.reason.is_none()))
 }
 
 /// Ends reservations whose call did not confirm them: due now, or gone where there is nothing to undo. What
@@ -176,7 +224,10 @@ pub(crate) async fn undo(store: &Arc<Store>, reserved: &[Reserved]) -> Result<()
     for one in reserved {
         match one.withdrawn {
             true => unit.delete(one.address.clone()),
-            false => put(&mut unit, &one.address, &one.record, Some(store.now()))?,
+            false => {
+                let ended = LeaseRecord { reason: Some(End::Undo), ..one.record.clone() };
+                put(&mut unit, &one.address, &ended, Some(store.now()))?;
+            }
         }
     }
     unit.commit().await?;
@@ -189,26 +240,12 @@ pub(crate) async fn undo(store: &Arc<Store>, reserved: &[Reserved]) -> Result<()
 /// # Errors
 /// 503 when the store cannot be read or written. A reservation that does not open is told and left.
 pub(crate) async fn undo_all(core: &Core) -> Result<(), Failure> {
-    let store = &core.store;
-    let mut after = String::new();
-    loop {
-        let keys = store.begin().keys(Space::Reservation, "", &after, 500).await?;
-        let Some(last) = keys.last() else { return Ok(()) };
-        after.clone_from(last);
-        let mut unit = store.begin();
-        for address in keys.into_iter().map(|key| Address::new(Space::Reservation, key)) {
-            match unit.get(&address).await {
-                Ok(Some(record)) => put(&mut unit, &address, &LeaseRecord::parse(&record)?, Some(store.now()))?,
-                Ok(None) => {}
-                // One row must not keep everything else sealed.
-                Err(damaged @ StoreFault::Damaged(_)) => {
-                    core.log.line("error", "reservation-unreadable", &[("cause", damaged.to_string())]);
-                }
-                Err(fault) => return Err(fault.into()),
-            }
-        }
-        unit.commit().await?;
+    let mut walk = core.store.walk(Space::Reservation, "").by(UNDONE);
+    while let Some(page) = walk.page().await? {
+        // One row that does not open must not keep everything else sealed.
+        due_now::make_due(core, &page, Stubborn::Stays, |reservation| reservation).await?;
     }
+    Ok(())
 }
 
 /// Turns the answered secret into a lease, in the call's unit of work: the reservation it names goes, the

@@ -6,23 +6,28 @@
 //! Start reading at `pipeline.rs`: the life of a request as one function.
 
 mod api;
+pub mod audit;
 mod backoff;
 mod catalog;
 mod claims;
 mod core;
 mod due;
 mod guards;
+mod instance_reuse;
 mod leases;
 pub mod log;
 mod migrate;
 mod mounts;
 mod neighbours;
+mod openapi;
+mod paging;
 mod passwords;
 mod permit;
 mod pipeline;
 pub mod policies;
 pub mod random;
 mod service;
+pub mod tables;
 mod tokens;
 
 pub use crate::catalog::Official;

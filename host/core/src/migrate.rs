@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::guards;
-use crate::mounts::{Mount, MountRecord};
+use crate::mounts::{Mount, MountRecord, Phase};
 use crate::neighbours::ForWork;
 use crate::permit::Permit;
 use bulkhead_store::Unit;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) async fn run(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), Failure> {
     let wanted = mount.plugin.engine.description().schema;
     let stored = mount.record.schema;
-    if stored == wanted {
+    if stored == wanted || mount.record.phase == Phase::Erasing {
         return Ok(());
     }
     let path = &mount.record.path;
@@ -31,18 +31,18 @@ pub(crate) async fn run(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), Fail
     let opened = core.mounts.open(mount, &permit);
     let work = ForWork::new(core, mount);
     let done = opened.plugin.engine.migrate(work.scope(&opened), mount.begin(&core.store), stored).await;
-    let record = MountRecord { schema: wanted, ..mount.record.clone() };
+    let mut record = MountRecord { schema: wanted, ..mount.record.clone() };
     let stored = match done.result {
-        Ok(()) => store(&record, done.unit).await,
+        Ok(()) => store(&mut record, done.unit).await,
         Err(failure) => Err(failure),
     };
     guards::release(core, work.guards()).await;
     stored?;
-    core.mounts.serve(record, &core.catalog)
+    core.mounts.update(record, &core.catalog)
 }
 
 /// Stores what the component migrated, and that it did.
-async fn store(record: &MountRecord, mut unit: Unit) -> Result<(), Failure> {
+async fn store(record: &mut MountRecord, mut unit: Unit) -> Result<(), Failure> {
     record.put(&mut unit)?;
     unit.commit().await?;
     Ok(())

@@ -1,57 +1,65 @@
 //! Mounts: which engine serves which path, and the only door to a component.
 
+mod builtin;
+mod disable;
+mod enable;
+mod ending;
+mod erase;
+mod gate;
+mod record;
+pub(crate) mod remount;
+mod settings;
+
+pub(crate) use builtin::Builtin;
+pub(crate) use disable::disable;
+pub(crate) use enable::NewMount;
+pub(crate) use ending::resume;
+pub(crate) use gate::Inside;
+pub(crate) use record::{Marks, MountRecord, Phase, stored_uuids};
+pub(crate) use settings::{Lifetimes, Settings, TokenType, Visibility};
+
 use crate::catalog::{Catalog, EnginePlugin};
+use crate::core::Core;
+use crate::instance_reuse;
 use crate::log::Log;
 use crate::permit::Permit;
-use crate::random;
 use bulkhead_sandbox::contract;
-use bulkhead_sandbox::{Grants, Limits};
-use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
+use bulkhead_sandbox::{Grants, Limits, Reuse};
+use bulkhead_store::{Address, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use gate::Gate;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-const PREFIX: &str = "mount/";
 /// Mounts read at a time at start.
 const PAGE: u32 = 500;
 
-/// A mount as it is stored. Lifetimes are in seconds; 0 means the system's.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct MountRecord {
-    pub(crate) path: MountPath,
-    /// The prefix of its rows; stays when the mount moves.
-    pub(crate) uuid: String,
-    pub(crate) accessor: String,
-    /// The type as it was enabled.
-    pub(crate) kind: String,
-    pub(crate) description: String,
-    pub(crate) default_ttl: u64,
-    pub(crate) max_ttl: u64,
-    pub(crate) options: BTreeMap<String, String>,
-    /// Version of the stored data's shape.
-    pub(crate) schema: u32,
+/// The two kinds of mount, which are listed apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Secrets engines, and `sys/`.
+    Secret,
+    /// Auth methods, all below `auth/`.
+    Auth,
 }
 
-impl MountRecord {
-    pub(crate) fn address(&self) -> Address {
-        address(self.path.as_str())
-    }
-
-    /// Writes the record into the unit.
-    pub(crate) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
-        let body = serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
-        unit.put(self.address(), body, Index::default());
-        Ok(())
+impl Class {
+    pub(crate) fn of(path: &MountPath) -> Self {
+        if path.is_auth() { Self::Auth } else { Self::Secret }
     }
 }
 
-/// A mount that serves.
+/// A mount with its component.
 pub(crate) struct Mount {
     pub(crate) record: MountRecord,
     pub(crate) plugin: Arc<EnginePlugin>,
     grants: Arc<Grants>,
+    reuse: Reuse,
+    /// Requests that are served.
+    requests: Arc<Gate>,
+    /// Due work. Open longer than the other: leases are ended by it too.
+    work: Arc<Gate>,
 }
 
 /// A mount opened by a permit: its component may be called.
@@ -59,25 +67,59 @@ pub(crate) struct Opened<'a> {
     pub(crate) plugin: &'a EnginePlugin,
     pub(crate) grants: Arc<Grants>,
     pub(crate) limits: Limits,
+    pub(crate) reuse: Reuse,
 }
 
-/// All mounts, by path.
-#[derive(Default)]
+/// What runs behind a mount.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Running<'a> {
+    /// Semantic version.
+    pub(crate) version: &'a str,
+    /// SHA-256 of the component in hexadecimal; empty for the server itself.
+    pub(crate) digest: &'a str,
+}
+
+/// The mount is being erased, and all its rows with it.
+pub(crate) struct Erased;
+
+/// What a commit changed, to take effect in this process.
+pub(crate) enum Change {
+    /// A new mount.
+    Enabled(Box<MountRecord>),
+    /// Other settings.
+    Tuned(Box<MountRecord>),
+    /// Other settings of a part of the server.
+    TunedBuiltin(Builtin, Box<MountRecord>),
+    /// On its way to another path.
+    Moving(Box<MountRecord>),
+}
+
+/// All mounts: those that serve, those on their way out, and the parts of the server.
 pub(crate) struct Mounts {
-    by_path: RwLock<BTreeMap<String, Arc<Mount>>>,
+    table: RwLock<Table>,
+    builtins: RwLock<[Arc<MountRecord>; 2]>,
+}
+
+#[derive(Default)]
+struct Table {
+    /// Paths without the slash at their end.
+    by_path: BTreeMap<String, Arc<Mount>>,
+    by_uuid: HashMap<String, Arc<Mount>>,
 }
 
 impl Mounts {
     /// Reads the mount table.
     pub(crate) async fn load(store: &Arc<Store>, catalog: &Catalog, log: &Arc<dyn Log>) -> Result<Self, Failure> {
-        let mounts = Self::default();
+        let builtins = RwLock::new(Builtin::load(store).await?);
+        let mounts = Self { table: RwLock::default(), builtins };
         let mut after = String::new();
         loop {
-            let paths = store.begin().keys(Space::Core, PREFIX, &after, PAGE).await?;
-            let Some(last) = paths.last() else { return Ok(mounts) };
+            let keys = store.begin().keys(Space::Core, record::PREFIX, &after, PAGE).await?;
+            let Some(last) = keys.last() else { return Ok(mounts) };
             after.clone_from(last);
-            for path in paths.iter().filter_map(|key| key.strip_prefix(PREFIX)) {
-                let found = match store.begin().get(&address(path)).await {
+            for key in keys {
+                let path = key.strip_prefix(record::PREFIX).unwrap_or_default().to_owned();
+                let found = match store.begin().get(&Address::new(Space::Core, key)).await {
                     Err(damaged @ StoreFault::Damaged(_)) => {
                         // Its requests find nothing there; the other mounts serve.
                         log.line("error", "mount-unreadable", &[("cause", damaged.to_string())]);
@@ -85,109 +127,178 @@ impl Mounts {
                     }
                     found => found?,
                 };
-                mounts.serve(parse(found, path)?, catalog)?;
+                let vanished = || Failure::internal(format!("mount {path} vanished while it was read"));
+                mounts.serve(MountRecord::parse(&found.ok_or_else(vanished)?, &path)?, catalog)?;
             }
         }
     }
 
     /// Longest prefix first: the mount that serves `path`, and the rest of the path below it.
-    pub(crate) fn route(&self, path: &str) -> Option<(Arc<Mount>, String)> {
-        let by_path = self.by_path.read().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn route<'p>(&self, path: &'p str) -> Option<(Arc<Mount>, &'p str)> {
+        self.owner(path).filter(|(mount, _)| mount.record.phase == Phase::Serving)
+    }
+
+    /// As [`Mounts::route`], also where the mount answers no requests because it is on its way out: it has its leases
+    /// still.
+    pub(crate) fn owner<'p>(&self, path: &'p str) -> Option<(Arc<Mount>, &'p str)> {
+        let table = self.read();
         let mut end = path.len();
         loop {
             let candidate = path.get(..end)?;
-            if let Some(mount) = by_path.get(candidate) {
-                let rest = path.get(end..).unwrap_or_default().trim_start_matches('/');
-                return Some((Arc::clone(mount), rest.to_owned()));
+            if let Some(mount) = table.by_path.get(candidate) {
+                return Some((Arc::clone(mount), path.get(end..)?.trim_start_matches('/')));
             }
             end = candidate.rfind('/')?;
         }
     }
 
-    /// The mount whose rows begin with `uuid`.
-    pub(crate) fn by_uuid(&self, uuid: &str) -> Option<Arc<Mount>> {
-        let by_path = self.by_path.read().unwrap_or_else(PoisonError::into_inner);
-        by_path.values().find(|mount| mount.record.uuid == uuid).map(Arc::clone)
+    /// The mount at `path`, in whatever phase.
+    pub(crate) fn at(&self, path: &MountPath) -> Option<Arc<Mount>> {
+        self.read().by_path.get(key(path)).map(Arc::clone)
     }
 
-    /// Every mount, in the order of paths.
+    /// The mount whose rows begin with `uuid`, in whatever phase.
+    pub(crate) fn by_uuid(&self, uuid: &str) -> Option<Arc<Mount>> {
+        self.read().by_uuid.get(uuid).map(Arc::clone)
+    }
+
+    /// Every mount, in the order of paths and in whatever phase.
     pub(crate) fn all(&self) -> Vec<Arc<Mount>> {
-        self.by_path.read().unwrap_or_else(PoisonError::into_inner).values().map(Arc::clone).collect()
+        self.read().by_path.values().map(Arc::clone).collect()
+    }
+
+    /// The part of the server that looks like a mount.
+    pub(crate) fn builtin(&self, which: Builtin) -> Arc<MountRecord> {
+        let [system, token] = &*self.builtins.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(match which {
+            Builtin::System => system,
+            Builtin::Token => token,
+        })
     }
 
     /// The only door to a component.
     pub(crate) fn open<'a>(&self, mount: &'a Mount, _permit: &Permit) -> Opened<'a> {
-        Opened { plugin: &mount.plugin, grants: Arc::clone(&mount.grants), limits: Limits::default() }
+        let (grants, reuse) = (Arc::clone(&mount.grants), mount.reuse.clone());
+        Opened { plugin: &mount.plugin, grants, limits: Limits::default(), reuse }
     }
 
-    /// Writes a new mount into the unit.
+    /// The right to do due work on the row `key`, whose first segment is its mount's uuid. Of a row without a mount it
+    /// says nothing.
     ///
     /// # Errors
-    /// 400 when the path is taken, is above or below another mount, or there is no such engine.
-    pub(crate) async fn enable(
-        &self,
-        unit: &mut Unit,
-        catalog: &Catalog,
-        new: NewMount,
-    ) -> Result<MountRecord, Failure> {
-        let plugin = catalog.engine(&new.kind)?;
-        if let Some(other) = self.in_the_way(new.path.as_str()) {
-            return Err(Failure::invalid(format!("path is already in use at {other}; choose another path")));
-        }
-        let record = MountRecord {
-            uuid: random::uuid()?,
-            accessor: format!("{}_{}", new.kind, random::hex::<4>()?),
-            kind: new.kind,
-            description: new.description,
-            default_ttl: new.default_ttl,
-            max_ttl: new.max_ttl,
-            options: BTreeMap::new(),
-            schema: plugin.engine.description().schema,
-            path: new.path,
-        };
-        // Remembered by the unit: of two enablings at once, the later one runs again and sees the earlier, also when
-        // that does not serve yet.
-        let stored = unit.keys(Space::Core, PREFIX, "", u32::MAX).await?;
-        let mut stored = stored.iter().filter_map(|key| key.strip_prefix(PREFIX));
-        if let Some(other) = stored.find(|other| overlap(other, record.path.as_str())) {
-            return Err(Failure::invalid(format!("path is already in use at {other}; choose another path")));
-        }
-        record.put(unit)?;
-        Ok(record)
+    /// When the row is being deleted with its mount, which was waited for.
+    pub(crate) async fn enter_work(&self, key: &str) -> Result<Option<Inside>, Erased> {
+        let uuid = key.split('/').next().unwrap_or_default();
+        let Some(mount) = self.by_uuid(uuid) else { return Ok(None) };
+        mount.work.enter_or_outwait().await.map(Some).ok_or(Erased)
     }
 
     /// Serves a mount, after its record was committed.
     pub(crate) fn serve(&self, record: MountRecord, catalog: &Catalog) -> Result<(), Failure> {
-        let plugin = catalog.engine(&record.kind)?;
-        let path = record.path.as_str().trim_end_matches('/').to_owned();
-        let grants = Arc::new(Grants::official(record.path.as_str()));
-        let mount = Arc::new(Mount { record, plugin, grants });
-        self.by_path.write().unwrap_or_else(PoisonError::into_inner).insert(path, mount);
+        let mount = Mount::new(record, catalog, None)?;
+        self.write().insert(mount);
         Ok(())
     }
 
-    fn in_the_way(&self, path: &str) -> Option<String> {
-        let by_path = self.by_path.read().unwrap_or_else(PoisonError::into_inner);
-        let mut others = by_path.values().map(|mount| mount.record.path.as_str());
-        others.find(|other| overlap(other, path)).map(str::to_owned)
+    /// Lets a newer record take the place of the one that it was made from. Of a mount that is gone nothing comes back.
+    pub(crate) fn update(&self, record: MountRecord, catalog: &Catalog) -> Result<(), Failure> {
+        let mut table = self.write();
+        let Some(before) = table.by_uuid.get(&record.uuid).map(Arc::clone) else { return Ok(()) };
+        if before.record.revision < record.revision {
+            let mount = Mount::new(record, catalog, Some(&before))?;
+            table.remove(&before);
+            table.insert(mount);
+        }
+        Ok(())
+    }
+
+    /// Forgets a mount, after its record was deleted.
+    fn forget(&self, mount: &Mount) {
+        self.write().remove(mount);
+    }
+
+    fn update_builtin(&self, which: Builtin, record: MountRecord) {
+        let [system, token] = &mut *self.builtins.write().unwrap_or_else(PoisonError::into_inner);
+        let slot = match which {
+            Builtin::System => system,
+            Builtin::Token => token,
+        };
+        if slot.revision < record.revision {
+            *slot = Arc::new(record);
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Table> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Table> {
+        self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Is one of two mounts above the other, or both the same?
-fn overlap(one: &str, other: &str) -> bool {
-    one.starts_with(other) || other.starts_with(one)
+impl Table {
+    fn insert(&mut self, mount: Arc<Mount>) {
+        self.by_path.insert(key(&mount.record.path).to_owned(), Arc::clone(&mount));
+        self.by_uuid.insert(mount.record.uuid.clone(), mount);
+    }
+
+    fn remove(&mut self, mount: &Mount) {
+        self.by_path.remove(key(&mount.record.path));
+        self.by_uuid.remove(&mount.record.uuid);
+    }
 }
 
-/// What enabling a mount takes. Lifetimes are in seconds; 0 means the system's.
-pub(crate) struct NewMount {
-    pub(crate) path: MountPath,
-    pub(crate) kind: String,
-    pub(crate) description: String,
-    pub(crate) default_ttl: u64,
-    pub(crate) max_ttl: u64,
+fn key(path: &MountPath) -> &str {
+    path.as_str().trim_end_matches('/')
+}
+
+/// Lets a committed change take effect.
+pub(crate) fn after_commit(core: &Arc<Core>, change: Change) -> Result<(), Failure> {
+    match change {
+        Change::Enabled(record) => core.mounts.serve(*record, &core.catalog),
+        Change::Tuned(record) => core.mounts.update(*record, &core.catalog),
+        Change::TunedBuiltin(which, record) => {
+            core.mounts.update_builtin(which, *record);
+            Ok(())
+        }
+        Change::Moving(record) => {
+            let uuid = record.uuid.clone();
+            core.mounts.update(*record, &core.catalog)?;
+            remount::carry_out(core, &uuid);
+            Ok(())
+        }
+    }
 }
 
 impl Mount {
+    /// The mount of `record`, with the gates of the one before. Requests that came to a gate before it was closed do
+    /// not get in when the mount serves again: it may serve elsewhere.
+    fn new(record: MountRecord, catalog: &Catalog, before: Option<&Arc<Self>>) -> Result<Arc<Self>, Failure> {
+        let plugin = catalog.engine(&record.kind)?;
+        let grants = Arc::new(Grants::official(record.path.as_str()));
+        let reuse = instance_reuse::of(&record, &plugin.engine);
+        let serves = record.phase == Phase::Serving;
+        let requests = match before {
+            Some(before) if before.requests.is_open() || !serves => Arc::clone(&before.requests),
+            _ if serves => Arc::default(),
+            _ => Arc::new(Gate::closed()),
+        };
+        let work = before.map(|before| Arc::clone(&before.work)).unwrap_or_default();
+        Ok(Arc::new(Self { record, plugin, grants, reuse, requests, work }))
+    }
+
+    /// The right to serve a request, until it is dropped. `None` when the mount is on its way out.
+    pub(crate) fn enter(&self) -> Option<Inside> {
+        self.requests.enter()
+    }
+
+    /// What runs behind it.
+    pub(crate) fn running(&self) -> Running<'_> {
+        let identity = self.plugin.engine.identity();
+        Running { version: &identity.version, digest: &identity.digest }
+    }
+
     /// Begins the unit of work of a call into the mount's component. Its commits are numbered where the component asks
     /// for that.
     pub(crate) fn begin(&self, store: &Arc<Store>) -> Unit {
@@ -208,31 +319,12 @@ impl Mount {
             default_ttl: lifetimes.default,
             max_ttl: lifetimes.max,
             longest_lease: longest.map_or(lifetimes.max, |longest| longest.min(lifetimes.max)),
-            options: self.record.options.clone().into_iter().collect(),
+            options: self.record.settings.options.clone().into_iter().collect(),
         }
     }
 
     /// Its lifetimes, the system's where it has none of its own.
     pub(crate) fn lifetimes(&self, system: Lifetimes) -> Lifetimes {
-        let or = |own: u64, system: u64| if own == 0 { system } else { own };
-        let max = or(self.record.max_ttl, system.max);
-        Lifetimes { default: or(self.record.default_ttl, system.default).min(max), max }
+        self.record.settings.lifetimes(system)
     }
-}
-
-/// Default and longest lifetime, in seconds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lifetimes {
-    pub(crate) default: u64,
-    pub(crate) max: u64,
-}
-
-fn parse(record: Option<Record>, path: &str) -> Result<MountRecord, Failure> {
-    let record = record.ok_or_else(|| Failure::internal(format!("mount {path} vanished while it was read")))?;
-    serde_json::from_slice(&record.body)
-        .map_err(|_| Failure::internal(format!("the record of mount {path} does not parse")))
-}
-
-fn address(path: &str) -> Address {
-    Address::new(Space::Core, format!("{PREFIX}{path}"))
 }

@@ -5,6 +5,7 @@ use crate::guards::Guards;
 use crate::leases::{self, Page, Reserved};
 use crate::mounts::{Mount, Opened};
 use crate::passwords;
+use crate::tokens::Caller;
 use async_trait::async_trait;
 use bulkhead_sandbox::{DatabasePlugin, Guard, Level, Neighbours, Reservation, Root, Scope};
 use bulkhead_store::{Space, Unit};
@@ -37,7 +38,7 @@ pub(crate) struct ForCall {
 /// The request that leases of the call belong to.
 pub(crate) struct Path {
     pub(crate) path: String,
-    pub(crate) token: String,
+    pub(crate) caller: Caller,
     /// Milliseconds of store time.
     pub(crate) deadline: u64,
 }
@@ -84,7 +85,7 @@ impl Neighbours for ForCall {
             store: &self.core.store,
             mount: &self.mount,
             path: &path.path,
-            token: &path.token,
+            caller: &path.caller,
             deadline: path.deadline,
         };
         reserved.push(leases::reserve(&page, &self.core.claims, unit, asked)?);
@@ -144,6 +145,7 @@ impl ForWork {
             mount: self.mount.clone(),
             grants: Arc::clone(&opened.grants),
             limits: opened.limits,
+            reuse: opened.reuse.clone(),
             deadline: self.deadline,
             neighbours: Arc::clone(&self.neighbours) as Arc<dyn Neighbours>,
             root: Arc::new(Root::default()),

@@ -4,12 +4,13 @@
 //! permit, and only the two functions below make one.
 
 use crate::claims::Claim;
-use crate::policies::acl::{Acl, Question, Verdict};
+use crate::policies::acl::{Acl, Granted, Question, Verdict};
 use bulkhead_wire::failure::Failure;
+use std::sync::Arc;
 
 /// What was permitted. There is no other way to a component than `Mounts::open`, which takes one.
 pub(crate) struct Permit {
-    capabilities: Vec<String>,
+    granted: Granted,
 }
 
 impl Permit {
@@ -19,18 +20,58 @@ impl Permit {
     /// 403, worded so that nobody learns what exists on the path.
     pub(crate) fn ask(acl: &Acl, question: &Question<'_>) -> Result<Self, Failure> {
         match acl.check(question) {
-            Verdict::Granted { capabilities } => Ok(Self { capabilities }),
+            Verdict::Granted(granted) => Ok(Self { granted }),
             Verdict::Denied(why) => Err(Failure::denied(why)),
         }
     }
 
     /// For the end or renewal of a lease, and for timers: whoever holds the claim acts for the host.
     pub(crate) fn for_due_work(_claim: &Claim) -> Self {
-        Self { capabilities: Vec::new() }
+        Self { granted: Granted::default() }
     }
 
     /// Capabilities that the token's policies grant on the path.
     pub(crate) fn capabilities(&self) -> &[String] {
-        &self.capabilities
+        &self.granted.capabilities
+    }
+
+    /// Names of the policies that grant it, for the audit line; none for due work, which no token asked for.
+    pub(crate) fn granting(&self) -> &Arc<[Arc<str>]> {
+        &self.granted.policies
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "tests fail by panicking"
+    )]
+
+    use super::*;
+    use crate::policies::parse::Policy;
+    use bulkhead_wire::description::Operation;
+    use bulkhead_wire::failure::Kind;
+    use serde_json::Map;
+
+    #[test]
+    fn a_permit_says_what_was_granted_and_by_which_policies() {
+        let read = Policy::parse("readers", r#"path "x" { capabilities = ["read"] }"#).unwrap();
+        let both = Policy::parse("both", r#"path "x" { capabilities = ["read", "update"] }"#).unwrap();
+        let acl = Acl::new([&read, &both]);
+        let ask = |operation| {
+            let question = Question { path: "x", operation, sudo: false, fields: &Map::new(), schema: &[] };
+            Permit::ask(&acl, &question)
+        };
+        let permit = ask(Operation::Update).unwrap();
+        assert_eq!(permit.capabilities(), ["read", "update"]);
+        assert_eq!(permit.granting()[..], [Arc::from("both")]);
+        assert_eq!(ask(Operation::Read).unwrap().granting()[..], [Arc::from("readers"), Arc::from("both")]);
+        let refused = ask(Operation::Delete).err().unwrap();
+        assert_eq!(refused.kind, Kind::PermissionDenied);
+        assert_eq!(refused.message, "permission denied: this token may not delete x");
     }
 }

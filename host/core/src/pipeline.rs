@@ -6,8 +6,10 @@
 
 mod answer;
 mod destination;
+mod trail;
 mod visit;
 
+use crate::api::{self, PublicEndpoint};
 use crate::core::Core;
 use crate::permit::Permit;
 use crate::policies::acl::{Acl, Question};
@@ -25,42 +27,100 @@ use destination::{Destination, Place};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
+use trail::{Met, Trail};
 
 /// Runs of a request that meets conflicts.
 const RUNS: u32 = 8;
 /// Body of a route that says nothing else.
 const BODY_LIMIT: u64 = 1 << 20;
 
-/// Serves one request: runs it, and runs it again on a conflict while nothing outside was changed.
+/// Serves one request.
 pub(crate) async fn handle(core: &Arc<Core>, request: &Request) -> Response {
+    // 1. Where does it go? Kept to ourselves until policy has spoken (decision P11).
+    let destination = destination::find(core, request);
+    let renamed = api::canonical(request);
+    let request = renamed.as_ref().unwrap_or(request);
+    let public = core.process.table.public(request.verb, &request.path);
+
+    // 2. Who calls? Asked once, however often the request runs, and before its unit of work begins: a token that is
+    //    renewed meanwhile is no reason to run again. Whatever writes asks once more, in its commit.
+    let caller = tokens::authenticate(core, request.token.as_ref(), request.remote).await;
+
+    // 3. to 6. What is served and what is refused leave the same trail.
+    let (found, known) = (destination.as_ref(), caller.as_ref());
+    let mut trail = Trail::of(Met { core, request, destination: found.ok(), caller: known.ok() });
+    let served = match (public, known) {
+        (Some(public), Ok(_)) => open(core, request, public, known.ok(), &mut trail).await,
+        // It asks for no token: one that does not hold is as good as none.
+        (Some(public), Err(refused)) if refused.kind == Kind::PermissionDenied => {
+            open(core, request, public, None, &mut trail).await
+        }
+        (None, Ok(caller)) => served(core, request, found, caller, &mut trail).await,
+        (_, Err(failure)) => Err(failure.clone()),
+    };
+
+    // 7. The answer, as far as it is recorded. A token without uses left ends with its last request.
+    let response = trail.leave(served).await;
+    if let Ok(caller) = &caller {
+        tokens::leave(core, caller).await;
+    }
+    response
+}
+
+/// Serves an endpoint that asks for no token.
+async fn open(
+    core: &Arc<Core>,
+    request: &Request,
+    endpoint: PublicEndpoint<'_>,
+    caller: Option<&Caller>,
+    trail: &mut Trail<'_>,
+) -> Result<Response, Failure> {
+    trail.enter(operation(request.verb, false)).await?;
+    api::serve_public(core, endpoint, request, caller).await
+}
+
+/// Runs a request, and runs it again on a conflict while nothing outside was changed.
+async fn served(
+    core: &Arc<Core>,
+    request: &Request,
+    destination: Result<&Destination, &Failure>,
+    caller: &Caller,
+    trail: &mut Trail<'_>,
+) -> Result<Response, Failure> {
     let mut run = 1;
     loop {
         let mut effect = Effect::Pure;
-        match once(core, request, &mut effect).await {
-            Ok(response) => return response,
+        match once(core, request, destination, caller, &mut Run { trail: &mut *trail, effect: &mut effect }).await {
             Err(failure) if failure.kind == Kind::Conflict && effect < Effect::Effect && run < RUNS => {
                 tokio::time::sleep(Duration::from_millis(u64::from(run * run))).await;
                 run += 1;
             }
-            Err(failure) => return Response::failed(&failure),
+            served => return served,
         }
     }
 }
 
-/// One run, as architecture §3 numbers the steps. `effect` tells what the run did to the world.
-async fn once(core: &Arc<Core>, request: &Request, effect: &mut Effect) -> Result<Response, Failure> {
-    // 1. Where does it go? Kept to ourselves until policy has spoken (decision P11).
-    let destination = destination::find(core, request);
+/// What a run tells of itself.
+struct Run<'a, 'b> {
+    trail: &'a mut Trail<'b>,
+    /// What it did to the world.
+    effect: &'a mut Effect,
+}
 
-    // 2. Who calls, and what may they do? Read before the unit of work begins: a token that is renewed meanwhile is no
-    //    reason to run again. Whatever writes asks once more, in its commit.
-    let caller = tokens::authenticate(&core.store, request.token.as_ref()).await?;
+/// One run, as architecture §3 numbers the steps.
+async fn once(
+    core: &Arc<Core>,
+    request: &Request,
+    destination: Result<&Destination, &Failure>,
+    caller: &Caller,
+    run: &mut Run<'_, '_>,
+) -> Result<Response, Failure> {
     let acl = core.policies.acl(&core.store, &caller.record.policies).await?;
 
     // 3. Fields in canonical names, and create told from update by what exists.
     let destination = match destination {
         Ok(destination) => destination,
-        Err(nothing) => return Err(refuse_unknown(&acl, request, nothing)),
+        Err(nothing) => return Err(refuse_unknown(&acl, request, nothing.clone())),
     };
     let mut unit = match &destination.place {
         Place::Host(_) => core.store.begin(),
@@ -68,11 +128,11 @@ async fn once(core: &Arc<Core>, request: &Request, effect: &mut Effect) -> Resul
     };
     let route = destination.route(core).ok_or_else(|| Failure::internal("the route table changed under a request"))?;
     let folded = fields::fold(route, &request.fields, &destination.captures);
-    let creates = creates(&mut unit, &destination, route).await;
+    let creates = creates(&mut unit, destination, route).await;
 
     // 4. Policy, which yields the permit. It sees the raw fields only where they do not fold, which is
     //    told to nobody who may not call.
-    let sent = sent(&destination, folded.as_ref().map_or(&request.fields, |folded| &folded.values));
+    let sent = sent(destination, folded.as_ref().ok(), &request.fields);
     let question = Question {
         path: &request.path,
         operation: operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates)),
@@ -81,18 +141,23 @@ async fn once(core: &Arc<Core>, request: &Request, effect: &mut Effect) -> Resul
         schema: &route.fields,
     };
     let permit = Permit::ask(&acl, &question)?;
+    run.trail.permit(&permit);
     let (mut folded, creates) = (folded?, creates?);
     within_limit(route, request.body_bytes)?;
     if request.verb == Verb::Write {
         fields::complete(route, &mut folded.values, creates || route.existence.is_none())?;
     }
 
-    // 5. The endpoint itself, then one commit, then the answer.
-    let visit = Visit { core, request, destination: &destination, route, caller: &caller, permit, folded, creates };
+    // 5. The request is recorded, or goes no further.
+    run.trail.enter(operation(request.verb, creates)).await?;
+
+    // 6. The endpoint itself, then one commit, then the answer.
+    let visit = Visit { core, request, destination, route, caller, permit, folded, creates };
+    //    Each on the heap: a request's future is moved several times, and would be as large as its largest endpoint.
     match &destination.place {
-        Place::Host(endpoint) => visit.host(*endpoint, unit, effect).await,
-        Place::Mount(_, mount) if route.list.is_some() => visit.list(mount, unit).await,
-        Place::Mount(_, mount) => visit.component(mount, unit, effect).await,
+        Place::Host(endpoint) => Box::pin(visit.host(*endpoint, unit, run.effect)).await,
+        Place::Mount(_, mount) if route.list.is_some() => Box::pin(visit.list(mount, unit)).await,
+        Place::Mount(_, mount) => Box::pin(visit.component(mount, unit, run.effect)).await,
     }
 }
 
@@ -110,17 +175,23 @@ struct Visit<'a> {
 
 /// Does this write make an object that does not exist? Read in the unit, so that it is checked again.
 async fn creates(unit: &mut Unit, destination: &Destination, route: &Route) -> Result<bool, Failure> {
-    let (Some(pattern), Place::Mount(_, mount)) = (&route.existence, &destination.place) else {
-        return Ok(false);
+    let Some(pattern) = &route.existence else { return Ok(false) };
+    let key = route::fill(pattern, &destination.captures);
+    let address = match &destination.place {
+        Place::Host(_) => Address::new(Space::Core, key),
+        Place::Mount(_, mount) => Address::new(Space::Data, format!("{}/{key}", mount.record.uuid)),
     };
-    let key = format!("{}/{}", mount.record.uuid, route::fill(pattern, &destination.captures));
-    Ok(unit.get(&Address::new(Space::Data, key)).await?.is_none())
+    Ok(unit.get(&address).await?.is_none())
 }
 
-/// What the caller sent, without what the path carried: policies name parameters, not paths, twice.
-fn sent(destination: &Destination, values: &Map<String, Value>) -> Map<String, Value> {
+/// What the caller sent, also what no endpoint reads, without what the path carried: policies name parameters, not
+/// paths, twice.
+fn sent(destination: &Destination, folded: Option<&fields::Folded>, raw: &Map<String, Value>) -> Map<String, Value> {
     let captured = |name: &String| destination.captures.iter().any(|(capture, _)| capture == name);
-    values.iter().filter(|(name, _)| !captured(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    let values = folded.map_or(raw, |folded| &folded.values);
+    let unknown = folded.into_iter().flat_map(|folded| &folded.unknown).filter_map(|name| raw.get_key_value(name));
+    let sent = values.iter().filter(|(name, _)| !captured(name)).chain(unknown);
+    sent.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 fn operation(verb: Verb, creates: bool) -> Operation {

@@ -7,10 +7,13 @@
 pub mod acl;
 pub mod capability;
 pub mod constraints;
+pub mod identity;
 pub mod parse;
 pub mod pattern;
-mod spelling;
 pub(crate) mod stored;
+pub mod template;
+
+use unicode_normalization::UnicodeNormalization;
 
 /// The policy that allows everything. It has no text, and cannot be written or deleted.
 pub const ROOT: &str = "root";
@@ -22,44 +25,22 @@ pub const DEFAULT: &str = "default";
 pub const RESPONSE_WRAPPING: &str = "response-wrapping";
 
 /// What [`DEFAULT`] holds until somebody edits it: a token may look after itself and after its own leases.
-pub const DEFAULT_POLICY: &str = r#"# A token may look itself up, renew itself and end itself.
-path "auth/token/lookup-self" {
-    capabilities = ["read"]
-}
-path "auth/token/renew-self" {
-    capabilities = ["update"]
-}
-path "auth/token/revoke-self" {
-    capabilities = ["update"]
-}
+pub const DEFAULT_POLICY: &str = include_str!("policies/default.hcl");
 
-# It may ask what it may do.
-path "sys/capabilities-self" {
-    capabilities = ["update"]
-}
-
-# It may look up and renew a lease whose id it knows.
-path "sys/leases/lookup" {
-    capabilities = ["update"]
-}
-path "sys/leases/renew" {
-    capabilities = ["update"]
-}
-path "sys/renew" {
-    capabilities = ["update"]
-}
-"#;
+/// What [`RESPONSE_WRAPPING`] holds.
+pub const RESPONSE_WRAPPING_POLICY: &str = include_str!("policies/response-wrapping.hcl");
 
 /// Longest policy name, in bytes.
 const MAX_NAME: usize = 256;
 
-/// `raw` as policies are stored and looked up: trimmed and in lower case.
+/// `raw` as policies are stored and looked up: trimmed, in lower case, and with one spelling for each letter (NFC), so
+/// that two names which look the same are one.
 ///
 /// # Errors
 /// A message for a name that is empty, too long, or holds a comma or control character. A comma would make the
 /// name two names wherever policies are listed in one text.
 pub fn canonical_name(raw: &str) -> Result<String, String> {
-    let name = raw.trim().to_lowercase();
+    let name: String = raw.trim().to_lowercase().nfc().collect();
     if name.is_empty() {
         return Err("a policy needs a name; give one such as \"orders-read\"".to_owned());
     }
@@ -113,6 +94,7 @@ mod tests {
         assert_eq!(canonical_name(" Team/Orders-Read ").unwrap(), "team/orders-read");
         assert_eq!(writable_name("Default").unwrap(), "default");
         assert_eq!(deletable_name("x").unwrap(), "x");
+        assert_eq!(canonical_name("CAFE\u{301}").unwrap(), "caf\u{e9}");
     }
 
     #[test]
@@ -132,17 +114,64 @@ mod tests {
         assert!(deletable_name("Default").unwrap_err().contains("cannot be deleted"));
     }
 
+    fn built_in(name: &str, text: &str) -> parse::Policy {
+        parse::Policy::parse(name, text).unwrap()
+    }
+
     #[test]
-    fn the_default_policy_reads_and_lets_a_token_look_after_itself_only() {
-        let policy = parse::Policy::parse(DEFAULT, DEFAULT_POLICY).unwrap();
+    fn the_default_policy_lets_a_token_look_after_itself_only() {
+        let policy = built_in(DEFAULT, DEFAULT_POLICY);
         let acl = acl::Acl::new([&policy]);
-        assert_eq!(acl.capabilities("auth/token/lookup-self"), ["read"]);
-        for path in ["auth/token/renew-self", "auth/token/revoke-self", "sys/capabilities-self", "sys/leases/lookup"] {
+        let update = [
+            "auth/token/renew-self",
+            "auth/token/revoke-self",
+            "sys/capabilities-self",
+            "sys/leases/lookup",
+            "sys/leases/renew",
+            "sys/renew",
+            "sys/wrapping/wrap",
+            "sys/wrapping/lookup",
+            "sys/wrapping/unwrap",
+            "sys/tools/hash",
+            "sys/tools/hash/sha2-256",
+        ];
+        for path in update {
             assert_eq!(acl.capabilities(path), ["update"], "{path}");
         }
-        assert_eq!(acl.capabilities("sys/leases/renew"), ["update"]);
-        assert_eq!(acl.capabilities("sys/renew"), ["update"]);
-        for path in ["auth/token/lookup", "sys/leases/revoke", "sys/policy/default", "database/creds/x", ""] {
+        for path in ["auth/token/lookup-self", "sys/internal/ui/resultant-acl"] {
+            assert_eq!(acl.capabilities(path), ["read"], "{path}");
+        }
+        for path in ["cubbyhole/x", "cubbyhole/x/"] {
+            assert_eq!(acl.capabilities(path), ["create", "delete", "list", "read", "update"], "{path}");
+        }
+        assert_eq!(acl.capabilities("identity/oidc/provider/x/authorize"), ["read", "update"]);
+        let denied = ["auth/token/lookup", "sys/leases/revoke", "sys/policy/default", "database/creds/x", ""];
+        let others = ["identity/entity/id/", "identity/entity/id/x", "identity/entity/name/x", "sys/tools/random"];
+        for path in denied.into_iter().chain(others) {
+            assert_eq!(acl.capabilities(path), ["deny"], "{path}");
+        }
+    }
+
+    #[test]
+    fn the_default_policy_lets_a_caller_read_the_own_entity_only() {
+        let entity = identity::Entity { id: "1-2".to_owned(), name: "ann".to_owned(), ..identity::Entity::default() };
+        let ann = identity::Identity { entity: Some(entity), groups: Vec::new() };
+        let (acl, skipped) = acl::Acl::of_caller([&built_in(DEFAULT, DEFAULT_POLICY)], &ann);
+        assert_eq!(skipped, []);
+        for path in ["identity/entity/id/1-2", "identity/entity/name/ann"] {
+            assert_eq!(acl.capabilities(path), ["read"], "{path}");
+        }
+        for path in ["identity/entity/id/1-3", "identity/entity/name/bob", "identity/entity/name/"] {
+            assert_eq!(acl.capabilities(path), ["deny"], "{path}");
+        }
+    }
+
+    #[test]
+    fn a_wrapping_token_reaches_its_one_response_only() {
+        let acl = acl::Acl::new([&built_in(RESPONSE_WRAPPING, RESPONSE_WRAPPING_POLICY)]);
+        assert_eq!(acl.capabilities("cubbyhole/response"), ["create", "read"]);
+        assert_eq!(acl.capabilities("sys/wrapping/unwrap"), ["update"]);
+        for path in ["cubbyhole/other", "cubbyhole/", "sys/wrapping/wrap", "auth/token/lookup-self"] {
             assert_eq!(acl.capabilities(path), ["deny"], "{path}");
         }
     }

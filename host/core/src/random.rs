@@ -24,6 +24,18 @@ pub fn base62(length: usize) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// The `length` lowest letters and digits of `number`: how what is drawn elsewhere is written like the others.
+#[must_use]
+pub fn letters(mut number: u128, length: usize) -> String {
+    let mut text = String::with_capacity(length);
+    while text.len() < length {
+        let letter = usize::try_from(number % 62).ok().and_then(|digit| BASE62.get(digit));
+        text.extend(letter.map(|letter| char::from(*letter)));
+        number /= 62;
+    }
+    text
+}
+
 /// Lower-case hexadecimal of `N` random bytes.
 pub fn hex<const N: usize>() -> Result<String, Failure> {
     Ok(bytes::<N>()?.iter().fold(String::new(), |mut text, byte| {
@@ -35,11 +47,21 @@ pub fn hex<const N: usize>() -> Result<String, Failure> {
 
 /// A version-4 UUID.
 pub fn uuid() -> Result<String, Failure> {
-    let number = u128::from_be_bytes(bytes::<16>()?);
-    let versioned = (number & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
+    Ok(uuid_of(u128::from_be_bytes(bytes::<16>()?), 4))
+}
+
+/// A UUID made from the first 32 digits of a keyed hash: version 8, which says that its maker chose the bits.
+#[must_use]
+pub fn uuid_from(hash: &str) -> String {
+    let digits = hash.get(..32).unwrap_or(hash);
+    uuid_of(u128::from_str_radix(digits, 16).unwrap_or_default(), 8)
+}
+
+fn uuid_of(number: u128, version: u128) -> String {
+    let versioned = (number & !(0xf << 76) & !(0x3 << 62)) | (version << 76) | (0x2 << 62);
     let text = format!("{versioned:032x}");
     let parts = [text.get(..8), text.get(8..12), text.get(12..16), text.get(16..20), text.get(20..)];
-    Ok(parts.into_iter().flatten().collect::<Vec<_>>().join("-"))
+    parts.into_iter().flatten().collect::<Vec<_>>().join("-")
 }
 
 /// `N` random bytes.
@@ -60,6 +82,20 @@ mod tests {
         assert_eq!(uuid.len(), 36);
         assert_eq!(uuid.as_bytes().get(14), Some(&b'4'));
         assert!(matches!(uuid.as_bytes().get(19), Some(b'8' | b'9' | b'a' | b'b')), "{uuid}");
+    }
+
+    #[test]
+    fn letters_are_the_digits_of_a_number_and_always_as_many_as_asked() {
+        assert_eq!(letters(0, 3), "000");
+        assert_eq!(letters(61 + 62 * 10, 3), "zA0");
+        assert_eq!(letters(u128::MAX, 22).len(), 22);
+    }
+
+    #[test]
+    fn a_uuid_from_a_hash_is_always_the_same_and_says_so() {
+        let uuid = uuid_from(&"af".repeat(32));
+        assert_eq!(uuid, "afafafaf-afaf-8faf-afaf-afafafafafaf");
+        assert_ne!(uuid, uuid_from(&"fa".repeat(32)));
     }
 
     #[test]

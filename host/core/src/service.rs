@@ -6,11 +6,13 @@
 //! end.
 
 use crate::api::{self, HostTable};
+use crate::audit::{self, AuditSettings};
 use crate::catalog::Official;
 use crate::core::Core;
 use crate::log::Log;
 use crate::pipeline;
 use crate::random;
+use crate::tables::Tables;
 use crate::tokens;
 use bulkhead_sandbox::Runtime;
 use bulkhead_store::failpoint;
@@ -23,6 +25,7 @@ use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 use tokio::sync::{Mutex, OwnedRwLockReadGuard};
 
 /// What a server is started with.
@@ -35,8 +38,14 @@ pub struct Settings {
     pub default_lease_ttl: u64,
     /// Seconds.
     pub max_lease_ttl: u64,
+    /// How long a call into a component may take that says nothing else of itself.
+    pub request_timeout: Duration,
     /// The version that clients switch features on (decision P5).
     pub reported_version: String,
+    /// The URL by which clients reach this node, as `sys/leader` tells it; empty when nobody said.
+    pub api_address: String,
+    /// Where requests and answers are recorded.
+    pub audit: AuditSettings,
     /// Where lines for the operator go.
     pub log: Arc<dyn Log>,
 }
@@ -93,9 +102,11 @@ impl Service {
     /// Holds the data directory, and serves sealed until [`Service::handle`] or [`Service::open_dev`] opens it.
     ///
     /// # Errors
-    /// What keeps the service from starting, in words for the operator: a directory in use or not ours.
+    /// What keeps the service from starting, in words for the operator: a directory in use or not ours, an audit device
+    /// that cannot be had.
     pub async fn start(settings: Settings) -> Result<Arc<Self>, Failure> {
         let directory = DataDirectory::hold(Options::at(&settings.directory)).await?;
+        audit::check(&settings.audit).await?;
         let runtime = Runtime::new().map_err(Failure::internal)?;
         let table = HostTable::new().map_err(Failure::internal)?;
         let process = Arc::new(Process { settings, runtime, table, in_flight: Arc::default() });
@@ -125,7 +136,7 @@ impl Service {
         let _turn = self.turn.lock().await;
         let key = bulkhead_store::dev_key(&self.directory)?;
         if self.directory.seal_config().await?.is_none() {
-            self.directory.initialise(SealConfig::SINGLE, &key, |_| Vec::new()).await?;
+            self.directory.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await?;
         }
         let store = self.directory.open(key).await.map_err(|fault| self.wrong_dev_key(fault))?;
         let core = self.unlock(store).await?;
@@ -139,6 +150,12 @@ impl Service {
     pub async fn dev_unseal_key(&self) -> Result<Secret, Failure> {
         let key = bulkhead_store::dev_key(&self.directory)?;
         Ok(Secret::new(key.share().base64().as_str()))
+    }
+
+    /// The tables of what is served; `None` while sealed, when the plugins are not loaded.
+    #[must_use]
+    pub fn tables(&self) -> Option<Tables> {
+        self.core().map(|core| Tables::of(&core))
     }
 
     /// Serves one request. Never fails: whatever goes wrong is a response.
@@ -170,6 +187,15 @@ impl Service {
         Some((self.core()?, in_flight))
     }
 
+    /// Goes over to the audit files that are now at the places of the devices, after somebody moved the old ones away:
+    /// for SIGHUP. What cannot be opened is told in the log, and its old file is kept. While sealed there is nothing to
+    /// do: unsealing opens the files.
+    pub async fn reopen_audit(&self) {
+        if let Some(core) = self.core() {
+            core.audit.reopen().await;
+        }
+    }
+
     /// Seals the service: for the end of the process, and for `sys/seal`. Answers nothing more at once; requests in
     /// flight get a few seconds to end.
     pub async fn stop(&self) {
@@ -199,11 +225,12 @@ impl Service {
         }
         let key = SealKey::generate()?;
         let shares = bulkhead_store::split(&key, config)?;
-        let root_token = tokens::random()?;
-        let root = tokens::root(random::base62(tokens::ACCESSOR)?, self.now());
-        let body = root.stored()?;
-        let first =
-            |hashes: &Hashes| vec![root.row(&hashes.keyed_hash(tokens::PURPOSE, root_token.expose().as_bytes()), body)];
+        let root_token = tokens::keys::random()?;
+        let now = self.now();
+        let first = |hashes: &Hashes| match tokens::first_root(hashes, &root_token, now) {
+            Ok(row) => Ok(vec![row]),
+            Err(failure) => Err(StoreFault::Unavailable(failure.message)),
+        };
         self.directory.initialise(config, &key, first).await?;
         self.process.settings.log.line("info", "initialised", &[("shares", config.shares.to_string())]);
         Ok(Initialised { shares, root_token })

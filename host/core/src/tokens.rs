@@ -1,72 +1,98 @@
 //! Tokens: who calls, with which policies, until when.
 //!
-//! A token is its own lease: one row, stored under a keyed hash of the token, so that the store holds
-//! nothing that opens a door. Its children and leases name it as their owner.
+//! A service token is its own lease: one row, found by the token and by its accessor ([`keys`]). Its children and leases
+//! name that row as their owner, so that they end with it ([`end`]). A batch token has no row at all: it is a sealed
+//! record that its holder keeps ([`batch`]).
+//!
+//! The attack these files stop: a token that goes on working. Whoever calls is looked up once, at the beginning
+//! ([`authenticate`]); whatever is then stored asserts in its commit that the token still holds ([`still`]).
 
-use crate::mounts::Lifetimes;
-use crate::random;
-use bulkhead_store::{Address, Index, Space, Store, Unit};
+mod authenticate;
+mod batch;
+pub(crate) mod cidr;
+mod create;
+mod end;
+pub(crate) mod keys;
+mod lifetime;
+pub(crate) mod roles;
+pub(crate) mod selection;
+pub(crate) mod tidy;
+mod uses;
+
+pub(crate) use authenticate::{authenticate, leave, still};
+pub(crate) use create::{NewToken, create, ensure_root, first_root};
+pub(crate) use end::{Ending, begin_end, end_made_below, finish, spread};
+pub(crate) use lifetime::{bounds, renew};
+
+use crate::tokens::cidr::Cidr;
+use bulkhead_store::{Address, Index, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
-use bulkhead_wire::ttl::{self, Bounds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use uses::{Use, Uses};
 
-/// Scanners find leaked tokens by it (decision P16).
-const PREFIX: &str = "bhs.";
-/// Letters and digits after the prefix: 190 bits.
-const LENGTH: usize = 32;
-/// Of the keyed hashes under which tokens are stored.
-pub(crate) const PURPOSE: &str = "token";
-/// Letters and digits of an accessor.
-pub(crate) const ACCESSOR: usize = 24;
-/// A longer text is no token of ours, and is not hashed to find out.
-const LONGEST: usize = 8 << 10;
+/// How a token is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenType {
+    /// By a row of its own.
+    Service,
+    /// By whoever holds it.
+    Batch,
+}
 
-/// A token as it is stored. Times are in whole seconds of store time.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+impl TokenType {
+    /// The word of the API.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Service => "service",
+            Self::Batch => "batch",
+        }
+    }
+}
+
+/// What is known of a token. Times are in whole seconds of store time, unless said otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TokenRecord {
+    /// Names the token without being able to use it; empty for a batch token.
     pub(crate) accessor: String,
+    /// In canonical form and in order.
     pub(crate) policies: Vec<String>,
     pub(crate) display_name: String,
-    /// Hash of the parent; `None` for an orphan.
+    /// Key of the parent's row; `None` for an orphan.
     pub(crate) parent: Option<String>,
     /// The path that made it.
     pub(crate) path: String,
+    /// The token role that made it; empty without one.
+    pub(crate) role: String,
+    /// Empty as long as there are no entities.
+    pub(crate) entity_id: String,
     pub(crate) meta: BTreeMap<String, String>,
+    /// Where it may be used from; empty for everywhere.
+    pub(crate) bound_cidrs: Vec<Cidr>,
     pub(crate) issued: u64,
     /// Lifetime at issue; 0 never ends.
     pub(crate) creation_ttl: u64,
     /// `None` never ends.
     pub(crate) expires: Option<u64>,
-    /// 0: the system's maximum.
+    /// What was asked for itself; 0 is none. That of its role counts besides ([`bounds`]).
     pub(crate) explicit_max_ttl: u64,
+    /// What was asked for itself; 0 is none. That of its role counts besides.
+    pub(crate) period: u64,
     pub(crate) renewable: bool,
     pub(crate) last_renewal: Option<u64>,
+    /// Requests that it may still make; `None` is without limit.
+    pub(crate) uses_left: Option<u64>,
+    /// When its last use was taken, in milliseconds. That request goes on, and no other begins.
+    pub(crate) used_up: Option<u64>,
     /// Revoked or expired: refused at once, while its leases and children are being ended.
-    pub(crate) ended: bool,
+    pub(crate) ended: Option<Ending>,
 }
 
-/// A token that was presented and holds.
-#[derive(Clone)]
-pub(crate) struct Caller {
-    /// Keyed hash of the token: the key of its row, and the owner of what it makes.
-    pub(crate) hash: String,
-    pub(crate) record: TokenRecord,
-}
-
-/// What a new token is to be.
-pub(crate) struct NewToken {
-    pub(crate) policies: Vec<String>,
-    pub(crate) display_name: String,
-    pub(crate) meta: BTreeMap<String, String>,
-    pub(crate) path: String,
-    /// Seconds; 0 leaves it to the system, or, for root, to never end.
-    pub(crate) ttl: u64,
-    pub(crate) explicit_max_ttl: u64,
-    pub(crate) renewable: bool,
-}
+/// After its last use a token that nobody ended is ended so late, in milliseconds: the deadline of an ordinary request
+/// and a minute. Work that takes longer keeps its token ([`finish`]).
+const LAST_REQUEST: u64 = 150_000;
 
 impl TokenRecord {
     /// Seconds left at `now`; `None` never ends.
@@ -79,197 +105,167 @@ impl TokenRecord {
         self.policies.iter().any(|policy| policy == crate::policies::ROOT)
     }
 
-    /// The body of its row.
-    pub(crate) fn stored(&self) -> Result<Vec<u8>, Failure> {
-        serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))
+    /// Is it neither ended nor past its end at `now_ms`? A token without uses is alive until its last request ended.
+    pub(crate) fn is_alive(&self, now_ms: u64) -> bool {
+        self.ended.is_none() && self.expires.is_none_or(|expires| expires.saturating_mul(1000) > now_ms)
     }
 
-    /// Its row, stored under `hash`, with the body that [`TokenRecord::stored`] made.
-    pub(crate) fn row(&self, hash: &str, body: Vec<u8>) -> (Address, Vec<u8>, Index) {
-        (address(hash), body, self.index())
+    /// May a request begin with it at `now_ms`?
+    pub(crate) fn holds(&self, now_ms: u64) -> bool {
+        self.is_alive(now_ms) && self.used_up.is_none()
     }
 
-    fn index(&self) -> Index {
-        let due = if self.ended { Some(0) } else { self.expires.map(|expires| expires.saturating_mul(1000)) };
-        Index { due, lane: String::new(), owner: self.parent.clone().unwrap_or_default() }
+    /// When due work ends it, in milliseconds of store time.
+    fn due(&self) -> Option<u64> {
+        let expires = self.expires.map(|expires| expires.saturating_mul(1000));
+        let used_up = self.used_up.map(|used_up| used_up.saturating_add(LAST_REQUEST));
+        expires.into_iter().chain(used_up).min()
+    }
+
+    /// Its row under `key`, due at `due`.
+    fn row(&self, key: &str, due: Option<u64>) -> Result<(Address, Vec<u8>, Index), Failure> {
+        let body = serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
+        let owner = self.parent.clone().unwrap_or_default();
+        Ok((address(key), body, Index { due, lane: String::new(), owner }))
     }
 }
 
-/// The key under which `token` is stored.
-pub(crate) fn hash(store: &Store, token: &Secret) -> String {
-    store.keyed_hash(PURPOSE, token.expose().as_bytes())
+/// A token that was presented and holds.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    /// Keyed hash that stands for the token wherever it must be told from others. Of a service token it is the key of
+    /// its row, too.
+    pub(crate) hash: String,
+    pub(crate) record: TokenRecord,
+    pub(crate) kind: TokenType,
+    /// The use that the request took; `None` for tokens whose uses are not counted.
+    counted: Option<Arc<Use>>,
+    /// No other request can begin after this one.
+    has_last_use: bool,
+}
+
+impl Caller {
+    /// A service token, whose row is under `key`.
+    pub(crate) fn service(key: String, record: TokenRecord) -> Self {
+        Self { hash: key, record, kind: TokenType::Service, counted: None, has_last_use: false }
+    }
+
+    fn batch(store: &Store, token: &Secret, record: TokenRecord) -> Self {
+        let hash = keys::of_batch(store.hashes(), token);
+        Self { hash, record, kind: TokenType::Batch, counted: None, has_last_use: false }
+    }
+
+    /// Key of the token row that owns the leases of this caller: its own, or its parent's where it has none. Empty for
+    /// a batch token without a parent, whose leases stand alone.
+    pub(crate) fn owner(&self) -> &str {
+        match self.kind {
+            TokenType::Service => &self.hash,
+            TokenType::Batch => self.record.parent.as_deref().unwrap_or_default(),
+        }
+    }
+
+    /// When leases of this caller end at the latest although their owner lives on, in milliseconds: with the batch
+    /// token that asked for them.
+    pub(crate) fn longest_lease(&self) -> Option<u64> {
+        match self.kind {
+            TokenType::Service => None,
+            TokenType::Batch => self.record.expires.map(|expires| expires.saturating_mul(1000)),
+        }
+    }
+
+    /// Refuses a secret that would end with the very request that asks for it (`spec/core.md` §2.6).
+    ///
+    /// # Errors
+    /// 400 when the request has the token's last use.
+    pub(crate) fn may_hold_leases(&self) -> Result<(), Failure> {
+        if self.has_last_use {
+            return Err(Failure::invalid(
+                "no secret was made, because the token had one use left and the secret would have ended with it; \
+                 use a token with more uses",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What the process knows of tokens besides what is stored.
+#[derive(Default)]
+pub(crate) struct Ongoing {
+    uses: Arc<Uses>,
+    tidy: tidy::Turn,
 }
 
 /// The row of a token.
-pub(crate) fn address(hash: &str) -> Address {
-    Address::new(Space::Token, hash)
-}
-
-/// Finds out who calls. A request that writes asks again in its commit: see [`still`].
-///
-/// # Errors
-/// 403 without a token, and for one that is unknown, expired or revoked; which of them is not told.
-pub(crate) async fn authenticate(store: &Arc<Store>, token: Option<&Secret>) -> Result<Caller, Failure> {
-    let Some(token) = token.filter(|token| !token.expose().is_empty()) else {
-        return Err(Failure::denied("this path needs a token; send it in the header X-Vault-Token"));
-    };
-    if token.expose().len() > LONGEST {
-        return Err(unknown());
-    }
-    let hash = hash(store, token);
-    match read(&mut store.begin(), &hash).await? {
-        Some(record) if holds(&record, store.now()) => Ok(Caller { hash, record }),
-        _ => Err(unknown()),
-    }
-}
-
-/// The caller as the unit sees it, so that its commit asserts that the token still holds.
-///
-/// # Errors
-/// 403 when it ended after the request came.
-pub(crate) async fn still(store: &Store, unit: &mut Unit, caller: &Caller) -> Result<Caller, Failure> {
-    match read(unit, &caller.hash).await? {
-        Some(record) if holds(&record, store.now()) => Ok(Caller { hash: caller.hash.clone(), record }),
-        _ => Err(Failure::denied("the token was revoked while the request ran")),
-    }
+pub(crate) fn address(key: &str) -> Address {
+    Address::new(Space::Token, key)
 }
 
 /// The stored token, also when it has ended.
-pub(crate) async fn read(unit: &mut Unit, hash: &str) -> Result<Option<TokenRecord>, Failure> {
-    let Some(record) = unit.get(&address(hash)).await? else { return Ok(None) };
+pub(crate) async fn read(unit: &mut Unit, key: &str) -> Result<Option<TokenRecord>, Failure> {
+    let Some(record) = unit.get(&address(key)).await? else { return Ok(None) };
     let parsed = serde_json::from_slice(&record.body);
     parsed.map(Some).map_err(|_| Failure::internal("the record of a token does not parse"))
 }
 
-/// Is it neither ended nor past its end at `now_ms`?
-pub(crate) fn holds(record: &TokenRecord, now_ms: u64) -> bool {
-    !record.ended && record.expires.is_none_or(|expires| expires.saturating_mul(1000) > now_ms)
+/// Writes the row of a token that has not ended into the unit.
+fn put(unit: &mut Unit, key: &str, record: &TokenRecord) -> Result<(), Failure> {
+    put_due(unit, key, record, record.due())
 }
 
-fn unknown() -> Failure {
-    Failure::denied("the token is unknown, expired or revoked")
-}
-
-/// Writes the row of `record` into the unit.
-pub(crate) fn put(unit: &mut Unit, hash: &str, record: &TokenRecord) -> Result<(), Failure> {
-    let (address, body, index) = record.row(hash, record.stored()?);
+fn put_due(unit: &mut Unit, key: &str, record: &TokenRecord, due: Option<u64>) -> Result<(), Failure> {
+    let (address, body, index) = record.row(key, due)?;
     unit.put(address, body, index);
     Ok(())
 }
 
-/// Makes a child of `parent`. Returns the token, its record and a warning where its lifetime was cut.
-///
-/// # Errors
-/// 400 when it asks for more than its parent has.
-pub(crate) fn create(
-    store: &Store,
-    unit: &mut Unit,
-    parent: &Caller,
-    new: NewToken,
-    system: Lifetimes,
-) -> Result<(Secret, TokenRecord, Option<String>), Failure> {
-    let now = store.now() / 1000;
-    let eternal = new.ttl == 0 && new.explicit_max_ttl == 0 && new.policies == [crate::policies::ROOT];
-    if eternal && parent.record.expires.is_some() {
-        return Err(Failure::invalid("a root token that expires cannot make one that does not; give a ttl"));
+/// What is known of a token, also when it has ended, as long as it is not cleared away.
+pub(crate) async fn find(store: &Store, unit: &mut Unit, token: &Secret) -> Result<Option<Caller>, Failure> {
+    if !keys::may_be_token(token) {
+        return Ok(None);
     }
-    let (lifetime, warning) = if eternal { (0, None) } else { lifetime(&new, system, now)? };
-    let token = random()?;
-    let record = TokenRecord {
-        accessor: random::base62(ACCESSOR)?,
-        policies: new.policies,
-        display_name: new.display_name,
-        parent: Some(parent.hash.clone()),
-        path: new.path,
-        meta: new.meta,
-        issued: now,
-        creation_ttl: lifetime,
-        expires: (!eternal).then(|| now.saturating_add(lifetime)),
-        explicit_max_ttl: new.explicit_max_ttl,
-        renewable: new.renewable && !eternal,
-        last_renewal: None,
-        ended: false,
+    if let Some(record) = batch::open(store, token) {
+        return Ok(Some(Caller::batch(store, token, record)));
+    }
+    let key = keys::of_token(store.hashes(), token);
+    Ok(read(unit, &key).await?.map(|record| Caller::service(key, record)))
+}
+
+/// The token as the unit sees it, if a request might begin with it: `None` for everything else, whatever it is.
+pub(crate) async fn by_token(store: &Store, unit: &mut Unit, token: &Secret) -> Result<Option<Caller>, Failure> {
+    let Some(caller) = find(store, unit, token).await? else { return Ok(None) };
+    let holds = match caller.kind {
+        TokenType::Service => caller.record.holds(store.now()),
+        TokenType::Batch => batch::holds(store, unit, &caller.record).await?,
     };
-    put(unit, &hash(store, &token), &record)?;
-    Ok((token, record, warning))
+    Ok(holds.then_some(caller))
 }
 
-fn lifetime(new: &NewToken, system: Lifetimes, now: u64) -> Result<(u64, Option<String>), Failure> {
-    let granted = ttl::grant(&bounds(new.explicit_max_ttl, system), new.ttl, now, now)?;
-    Ok((granted.ttl, granted.warning))
-}
-
-fn bounds(explicit_max_ttl: u64, system: Lifetimes) -> Bounds {
-    Bounds { role_ttl: 0, role_max: explicit_max_ttl, mount_default: system.default, mount_max: system.max }
-}
-
-/// Prolongs a token by `increment` seconds from now, or by the system's default for 0.
-///
-/// # Errors
-/// 400 when it is not renewable or past its maximum.
-pub(crate) fn renew(
+/// What is known of the token with that accessor, also when it has ended. Batch tokens have none.
+pub(crate) async fn find_by_accessor(
     store: &Store,
     unit: &mut Unit,
-    caller: &Caller,
-    increment: u64,
-    system: Lifetimes,
-) -> Result<(TokenRecord, Option<String>), Failure> {
-    if !caller.record.renewable {
-        return Err(Failure::invalid("lease is not renewable: this token was made not to be renewed, or never ends"));
+    accessor: &str,
+) -> Result<Option<Caller>, Failure> {
+    if !keys::may_be_accessor(accessor) {
+        return Ok(None);
     }
-    let now = store.now() / 1000;
-    let wanted = if increment == 0 { caller.record.creation_ttl } else { increment };
-    let granted = ttl::grant(&bounds(caller.record.explicit_max_ttl, system), wanted, caller.record.issued, now)?;
-    let mut record = caller.record.clone();
-    record.expires = Some(now.saturating_add(granted.ttl));
-    record.last_renewal = Some(now);
-    put(unit, &caller.hash, &record)?;
-    Ok((record, granted.warning))
+    let key = keys::of_accessor(store.hashes(), accessor);
+    Ok(read(unit, &key).await?.map(|record| Caller::service(key, record)))
 }
 
-/// Refuses the token from this commit on; due work then ends its leases and children.
-pub(crate) fn end(unit: &mut Unit, hash: &str, mut record: TokenRecord) -> Result<(), Failure> {
-    record.ended = true;
-    put(unit, hash, &record)
+/// The token with that accessor as the unit sees it, if a request might begin with it.
+pub(crate) async fn by_accessor(store: &Store, unit: &mut Unit, accessor: &str) -> Result<Option<Caller>, Failure> {
+    let found = find_by_accessor(store, unit, accessor).await?;
+    Ok(found.filter(|caller| caller.record.holds(store.now())))
 }
 
-/// A new token's text.
-pub(crate) fn random() -> Result<Secret, Failure> {
-    Ok(Secret::new(format!("{PREFIX}{}", random::base62(LENGTH)?)))
-}
-
-/// A root token that never ends, made at `now` (milliseconds).
-pub(crate) fn root(accessor: String, now: u64) -> TokenRecord {
-    TokenRecord {
-        accessor,
-        policies: vec![crate::policies::ROOT.to_owned()],
-        display_name: "root".to_owned(),
-        parent: None,
-        path: "auth/token/root".to_owned(),
-        meta: BTreeMap::new(),
-        issued: now / 1000,
-        creation_ttl: 0,
-        expires: None,
-        explicit_max_ttl: 0,
-        renewable: false,
-        last_renewal: None,
-        ended: false,
+/// Commits a change of tokens that the host makes by itself; `false` when somebody else got in between, and the change is
+/// to be made again from its first read. Whoever tries until it is committed comes to an end: of those who are in each
+/// other's way, one is always committed.
+async fn is_committed(unit: Unit) -> Result<bool, Failure> {
+    match unit.commit().await {
+        Ok(_) => Ok(true),
+        Err(StoreFault::Conflict) => Ok(false),
+        Err(fault) => Err(fault.into()),
     }
-}
-
-/// A root token, for dev mode: `chosen`, or a new one. Stored, so that restarts know it.
-pub(crate) async fn ensure_root(store: &Arc<Store>, token: &Secret) -> Result<(), Failure> {
-    let mut unit = store.begin();
-    let hash = hash(store, token);
-    match read(&mut unit, &hash).await? {
-        Some(record) if record.ended => {
-            return Err(Failure::invalid("this root token was revoked before; start with another one"));
-        }
-        Some(_) => return Ok(()),
-        None => {}
-    }
-    let record = root(random::base62(ACCESSOR)?, store.now());
-    put(&mut unit, &hash, &record)?;
-    unit.commit().await?;
-    Ok(())
 }

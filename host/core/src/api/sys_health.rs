@@ -1,9 +1,36 @@
 //! `sys/health`: what load balancers ask before anything else, in the shape that clients parse (`spec/core.md` §7.4).
 
+use super::row::{field, open};
+use super::{Handler, OpenHandler};
 use crate::service::Service;
+use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::response::Response;
 use serde_json::{Map, Value, json};
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<(Handler, Route)> {
+    let route = open(Verb::Read, "sys/health", "is this node up and unsealed", codes());
+    vec![(Handler::Open(OpenHandler::Health), route)]
+}
+
+/// Status codes that a load balancer wants instead of the usual ones (`spec/core.md` §7.4). Those of states that this
+/// service does not have are checked and not used.
+fn codes() -> Vec<Field> {
+    let names = [
+        "activecode",
+        "sealedcode",
+        "uninitcode",
+        "standbycode",
+        "drsecondarycode",
+        "performancestandbycode",
+        "haunhealthycode",
+        "removedcode",
+    ];
+    let codes = names.map(|name| field(name, FieldKind::String, "a status code to answer with in that state"));
+    let flags = ["standbyok", "perfstandbyok"].map(|name| field(name, FieldKind::String, "no state of this service"));
+    codes.into_iter().chain(flags).collect()
+}
 
 /// `GET sys/health`. The status says in which state the service is; the caller may choose another one for each.
 pub(super) async fn health(service: &Service, codes: &Map<String, Value>) -> Result<Response, Failure> {

@@ -3,11 +3,36 @@
 //! The attack this file stops: a server that is initialised by somebody else. It cannot be prevented here, but it is
 //! seen: the second to ask is refused and told so.
 
+use super::row::{field, open, required};
+use super::{Handler, OpenHandler};
 use crate::service::Service;
 use bulkhead_store::SealConfig;
+use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
 use serde_json::{Map, Value, json};
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<(Handler, Route)> {
+    let status = open(Verb::Read, "sys/init", "is there a cluster here", vec![]);
+    let initialise = open(Verb::Write, "sys/init", "make a cluster", initialisation());
+    vec![(Handler::Open(OpenHandler::InitStatus), status), (Handler::Open(OpenHandler::Init), initialise)]
+}
+
+fn initialisation() -> Vec<Field> {
+    let number = |name, about| field(name, FieldKind::Int, about);
+    let unserved = |name| field(name, FieldKind::Any, "not in this version");
+    vec![
+        required("secret_shares", FieldKind::Int, "into how many shares the unseal key is split, 1 to 255"),
+        required("secret_threshold", FieldKind::Int, "how many of them unseal"),
+        number("recovery_shares", "for seals of other kinds"),
+        number("recovery_threshold", "for seals of other kinds"),
+        number("stored_shares", "for seals of other kinds"),
+        unserved("pgp_keys"),
+        unserved("recovery_pgp_keys"),
+        unserved("root_token_pgp_key"),
+    ]
+}
 
 /// `GET sys/init`.
 pub(super) async fn status(service: &Service) -> Result<Response, Failure> {

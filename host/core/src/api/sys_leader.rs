@@ -1,10 +1,19 @@
 //! `sys/leader` and `sys/step-down`: every node answers every request, so nobody leads and nobody steps down.
 
-use super::{Body, Reply};
+use super::row::{open, sudo};
+use super::{Body, Handler, OpenHandler, Reply};
 use crate::service::{Service, sealed};
+use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
 use serde_json::json;
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<(Handler, Route)> {
+    let leader = open(Verb::Read, "sys/leader", "which node answers", vec![]);
+    let step_down = sudo(Verb::Write, "sys/step-down", "nothing: every node answers", vec![]);
+    vec![(Handler::Open(OpenHandler::Leader), leader), (Handler::StepDown, step_down)]
+}
 
 /// `GET sys/leader` (`spec/core.md` §7.3). The embedded store belongs to one node.
 pub(super) fn leader(service: &Service) -> Result<Response, Failure> {
@@ -14,7 +23,7 @@ pub(super) fn leader(service: &Service) -> Result<Response, Failure> {
     let body = json!({
         "ha_enabled": false,
         "is_self": true,
-        "leader_address": "",
+        "leader_address": service.process().settings.api_address,
         "leader_cluster_address": "",
         "performance_standby": false,
         "performance_standby_last_remote_wal": 0,

@@ -1,101 +1,267 @@
-//! `sys/mounts`: which engine serves which path.
+//! `sys/mounts`: which engine serves which path. `sys/auth` is the same for auth methods, and is served here too.
 
-use super::{Body, HostCall, Reply, Then};
+use super::row::{field, required, row};
+use super::{Body, Handler, HostCall, Reply, Then, mount_info, mount_settings};
 use crate::core::Core;
-use crate::mounts::{Mount, NewMount};
+use crate::mounts::{self, Builtin, Change, Class, Marks, Mount, MountRecord, NewMount, Phase, Running, Settings};
 use bulkhead_store::Unit;
-use bulkhead_wire::duration;
-use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
-use serde_json::{Map, Value, json};
+use mount_settings::Subject;
+use serde_json::{Map, Value};
+use std::sync::Arc;
 
-/// `GET sys/mounts`.
-pub(super) fn list(core: &Core) -> Body {
-    let mounts = core.mounts.all();
-    Body::Copied(mounts.iter().map(|mount| (mount.record.path.to_string(), shown(mount))).collect())
+/// What these endpoints do, and with which of the two kinds of mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Act {
+    class: Class,
+    what: What,
 }
 
-/// `GET sys/mounts/:path`.
-pub(super) fn read(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let path = mount_path(call)?;
-    let mounts = core.mounts.all();
-    let mount = mounts.iter().find(|mount| mount.record.path == path);
-    let mount = mount.ok_or_else(|| Failure::invalid(format!("No secret engine mount at {path}")))?;
-    match shown(mount) {
-        Value::Object(data) => Ok(Body::Data(data).into()),
-        _ => Err(Failure::internal("a mount is not shown as an object")),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    List,
+    Read,
+    Enable,
+    Disable,
+    ReadTuned,
+    Tune,
+}
+
+impl Act {
+    /// May it change something outside of the unit of work?
+    pub(super) fn reaches_outside(self) -> bool {
+        self.what == What::Disable
     }
 }
 
-/// `POST sys/mounts/:path`.
-pub(super) async fn enable(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let config = config(call)?;
-    let new = NewMount {
-        path: mount_path(call)?,
-        kind: call.text("type").to_owned(),
-        description: call.text("description").to_owned(),
-        default_ttl: lifetime(config, "default_lease_ttl")?,
-        max_ttl: lifetime(config, "max_lease_ttl")?,
-    };
-    let longest = if new.max_ttl == 0 { core.lifetimes.max } else { new.max_ttl };
-    if new.default_ttl > longest {
-        let (default, longest) = (duration::show(new.default_ttl), duration::show(longest));
-        return Err(Failure::invalid(format!(
-            "default_lease_ttl {default} is longer than the mount's maximum of {longest}; lower it or raise max_lease_ttl"
-        )));
+/// The rows of this file.
+pub(super) fn rows() -> Vec<(Handler, Route)> {
+    let list = row(Verb::Read, "sys/mounts", "all secrets engines", vec![]);
+    let tunes =
+        |class, read: Route, write: Route| [handled(class, What::ReadTuned, read), handled(class, What::Tune, write)];
+    let tune = [
+        tunes(
+            Class::Secret,
+            row(Verb::Read, "sys/mounts/{path+}/tune", "the settings that hold for a mount", path()),
+            row(Verb::Write, "sys/mounts/{path+}/tune", "change the settings of a mount", tuned_fields()),
+        ),
+        tunes(
+            Class::Auth,
+            row(Verb::Read, "sys/mounts/auth/{path+}/tune", "the settings that hold for an auth method", path()),
+            row(Verb::Write, "sys/mounts/auth/{path+}/tune", "change the settings of an auth method", tuned_fields()),
+        ),
+    ];
+    let one = [
+        (What::Read, row(Verb::Read, "sys/mounts/{path+}", "one secrets engine", path())),
+        (What::Enable, row(Verb::Write, "sys/mounts/{path+}", "mount a secrets engine", enabled_fields())),
+        (What::Disable, row(Verb::Delete, "sys/mounts/{path+}", "end all leases of a mount and delete it", path())),
+    ];
+    let one = one.map(|(what, route)| handled(Class::Secret, what, route));
+    [handled(Class::Secret, What::List, list)].into_iter().chain(one).chain(tune.into_iter().flatten()).collect()
+}
+
+/// The rows of `sys/auth`, made of the routes that it declares in this order: list, read, enable, disable, read tuned,
+/// tune.
+pub(super) fn rows_of_auth(routes: [Route; 6]) -> Vec<(Handler, Route)> {
+    let all = [What::List, What::Read, What::Enable, What::Disable, What::ReadTuned, What::Tune];
+    all.into_iter().zip(routes).map(|(what, route)| handled(Class::Auth, what, route)).collect()
+}
+
+fn handled(class: Class, what: What, route: Route) -> (Handler, Route) {
+    (Handler::Mounts(Act { class, what }), route)
+}
+
+pub(super) fn path() -> Vec<Field> {
+    vec![field("path", FieldKind::String, "path of the mount")]
+}
+
+pub(super) fn tuned_fields() -> Vec<Field> {
+    [path(), mount_settings::fields()].concat()
+}
+
+pub(super) fn enabled_fields() -> Vec<Field> {
+    let more = vec![
+        required("type", FieldKind::String, "what to mount, e.g. database"),
+        field("description", FieldKind::String, "one sentence for people"),
+        field("config", FieldKind::Any, "settings, as tuning takes them"),
+        field("options", FieldKind::Map, "texts for the plugin"),
+        field("plugin_name", FieldKind::String, "the plugin, where the type is \"plugin\""),
+        field("plugin_version", FieldKind::String, "empty, or the version that runs"),
+        field("local", FieldKind::Bool, "stored, without effect"),
+        field("seal_wrap", FieldKind::Bool, "stored, without effect"),
+        field("external_entropy_access", FieldKind::Bool, "stored, without effect"),
+    ];
+    [path(), more].concat()
+}
+
+/// Serves a permitted request.
+pub(super) async fn serve(act: Act, core: &Arc<Core>, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+    let class = act.class;
+    match act.what {
+        What::List => Ok(list(core, class).into()),
+        What::Read => read(core, class, call),
+        What::Enable => enable(core, class, unit, call).await,
+        What::Disable => disable(core, class, call).await,
+        What::ReadTuned => read_tuned(core, class, call),
+        What::Tune => tune(core, class, unit, call).await,
     }
-    let record = core.mounts.enable(unit, &core.catalog, new).await?;
-    Ok(Reply { body: Body::Nothing, warnings: Vec::new(), then: Then::Serve(Box::new(record)) })
 }
 
-fn mount_path(call: &HostCall<'_>) -> Result<MountPath, Failure> {
-    MountPath::new(call.text("path")).map_err(Failure::invalid)
+/// The mounts of a class that serve, the parts of the server among them, with what runs behind them.
+pub(super) fn serving(core: &Core, class: Class) -> Vec<Serving> {
+    let builtins = Builtin::ALL.into_iter().map(|which| Serving::Builtin(which, core.mounts.builtin(which)));
+    let mounts = core.mounts.all().into_iter().filter(|mount| mount.record.phase == Phase::Serving).map(Serving::Mount);
+    builtins.chain(mounts).filter(|one| Class::of(&one.record().path) == class).collect()
 }
 
-/// Keys of `config` that this version knows; clients send the others with empty values.
-fn config<'a>(call: &HostCall<'a>) -> Result<Option<&'a Map<String, Value>>, Failure> {
-    let config = match call.values.get("config") {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::Object(config)) => config,
-        Some(_) => return Err(Failure::invalid("config must be an object, e.g. {\"max_lease_ttl\": \"24h\"}")),
-    };
-    let known = |name: &str| matches!(name, "default_lease_ttl" | "max_lease_ttl" | "force_no_cache");
-    let empty = |value: &Value| matches!(value, Value::Null | Value::Bool(false)) || value.as_str() == Some("");
-    match config.iter().find(|(name, value)| !known(name) && !empty(value)) {
-        Some((name, _)) => {
-            Err(Failure::invalid(format!("config.{} is not available in this version; leave it out", quoted(name))))
+/// Something that is listed as a mount.
+pub(super) enum Serving {
+    Mount(Arc<Mount>),
+    Builtin(Builtin, Arc<MountRecord>),
+}
+
+impl Serving {
+    /// What is at `path`, as it stands in a listing, and serves.
+    ///
+    /// # Errors
+    /// 400 in the words that clients look for.
+    fn at(core: &Core, class: Class, call: &HostCall<'_>) -> Result<Self, Failure> {
+        let path = format!("{}/", call.text("path").trim_end_matches('/'));
+        let found = serving(core, class).into_iter().find(|one| one.record().path.listed() == path);
+        found.ok_or_else(|| absent(class, &path))
+    }
+
+    pub(super) fn record(&self) -> &MountRecord {
+        match self {
+            Self::Mount(mount) => &mount.record,
+            Self::Builtin(_, record) => record,
         }
-        None => Ok(Some(config)),
+    }
+
+    fn running(&self) -> Running<'_> {
+        match self {
+            Self::Mount(mount) => mount.running(),
+            Self::Builtin(..) => Builtin::running(),
+        }
+    }
+
+    /// The object of `spec/core.md` §5.2.
+    pub(super) fn info(&self) -> Map<String, Value> {
+        mount_info::info(self.record(), self.running())
     }
 }
 
-fn lifetime(config: Option<&Map<String, Value>>, name: &str) -> Result<u64, Failure> {
-    match config.and_then(|config| config.get(name)) {
-        None | Some(Value::Null) => Ok(0),
-        Some(Value::String(word)) if word == "system" => Ok(0),
-        Some(value) => duration::seconds(value).map_err(|why| Failure::invalid(format!("config.{name}: {why}"))),
-    }
-}
-
-fn shown(mount: &Mount) -> Value {
-    let record = &mount.record;
-    let identity = mount.plugin.engine.identity();
-    json!({
-        "type": record.kind,
-        "description": record.description,
-        "accessor": record.accessor,
-        "uuid": record.uuid,
-        "local": false,
-        "seal_wrap": false,
-        "external_entropy_access": false,
-        "options": record.options,
-        "plugin_version": "",
-        "running_plugin_version": identity.version,
-        "running_sha256": identity.digest,
-        "config": {
-            "default_lease_ttl": record.default_ttl,
-            "max_lease_ttl": record.max_ttl,
-            "force_no_cache": false,
-        },
+fn absent(class: Class, path: &str) -> Failure {
+    Failure::invalid(match class {
+        Class::Secret => format!("No secret engine mount at {path}"),
+        Class::Auth => format!("No auth engine at {path}"),
     })
+}
+
+fn list(core: &Core, class: Class) -> Body {
+    let listed = serving(core, class).into_iter().map(|one| (one.record().path.listed().to_owned(), one.info().into()));
+    Body::Copied(listed.collect())
+}
+
+fn read(core: &Core, class: Class, call: &HostCall<'_>) -> Result<Reply, Failure> {
+    Ok(Body::Data(Serving::at(core, class, call)?.info()).into())
+}
+
+fn read_tuned(core: &Core, class: Class, call: &HostCall<'_>) -> Result<Reply, Failure> {
+    Ok(Body::Data(mount_info::tuned(Serving::at(core, class, call)?.record(), core.lifetimes)).into())
+}
+
+fn mount_path(class: Class, call: &HostCall<'_>) -> Result<MountPath, Failure> {
+    let path = call.text("path");
+    let path = match class {
+        Class::Secret => MountPath::new(path),
+        Class::Auth => MountPath::below_auth(path),
+    };
+    path.map_err(Failure::invalid)
+}
+
+async fn enable(core: &Core, class: Class, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+    let path = mount_path(class, call)?;
+    let (mut config, unknown) = mount_settings::of_config(call.values.get("config"))?;
+    for name in ["description", "options", "plugin_name", "plugin_version"] {
+        // What is said outside of the config counts, where it says anything.
+        let said = call.values.get(name).filter(|value| value.as_str() != Some(""));
+        config.extend(said.map(|value| (name.to_owned(), value.clone())));
+    }
+    let mut settings = Settings::default();
+    let kind = kind(call, &config)?;
+    let mut warnings: Vec<String> = unknown.into_iter().collect();
+    if class == Class::Secret {
+        let plugin = core.catalog.engine(&kind)?;
+        let identity = plugin.engine.identity();
+        let running = Running { version: &identity.version, digest: &identity.digest };
+        let subject = Subject { class, builtin: None, kind: &kind, running, system: core.lifetimes };
+        warnings.extend(mount_settings::change(&mut settings, &config, &subject)?);
+    }
+    let marks = marks(call, &mut warnings);
+    let record = core.mounts.enable(unit, &core.catalog, NewMount { path, kind, marks, settings }).await?;
+    Ok(Reply { body: Body::Nothing, warnings, then: Then::Mounts(Change::Enabled(Box::new(record))) })
+}
+
+/// The type, or the plugin that it leaves open.
+fn kind(call: &HostCall<'_>, config: &Map<String, Value>) -> Result<String, Failure> {
+    match (call.text("type"), config.get("plugin_name").and_then(Value::as_str).unwrap_or_default()) {
+        ("plugin", "") => Err(Failure::invalid("plugin_name is required with type plugin: name the plugin to mount")),
+        ("plugin", name) => Ok(name.to_owned()),
+        (kind, _) => Ok(kind.to_owned()),
+    }
+}
+
+fn marks(call: &HostCall<'_>, warnings: &mut Vec<String>) -> Marks {
+    let mut mark = |name: &str, why: &str| {
+        let is_set = call.flag(name, false);
+        warnings.extend(is_set.then(|| format!("{name} is stored and has no effect: {why}")));
+        is_set
+    };
+    Marks {
+        local: mark("local", "nothing is replicated to other clusters"),
+        seal_wrap: mark("seal_wrap", "every record is sealed in the same way"),
+        external_entropy_access: mark("external_entropy_access", "there is one source of randomness, this machine's"),
+    }
+}
+
+async fn disable(core: &Arc<Core>, class: Class, call: &HostCall<'_>) -> Result<Reply, Failure> {
+    let listed = format!("{}/", call.text("path"));
+    if let Some(builtin) = Builtin::at(class, &listed) {
+        let path = builtin.path();
+        return Err(Failure::invalid(format!("{path} is part of the server and cannot be disabled")));
+    }
+    mounts::disable(core, &mount_path(class, call)?).await?;
+    Ok(Body::Nothing.into())
+}
+
+async fn tune(core: &Core, class: Class, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+    let serving = Serving::at(core, class, call)?;
+    let (path, running) = (&serving.record().path, serving.running());
+    let builtin = match &serving {
+        Serving::Builtin(which, _) => Some(*which),
+        Serving::Mount(_) => None,
+    };
+    // As it is stored, so that of two who tune at once the later one runs again.
+    let stored = match builtin {
+        Some(which) => Some(which.read(&core.store, unit).await?),
+        None => MountRecord::read(unit, path).await?,
+    };
+    let mut record =
+        stored.filter(|record| record.phase == Phase::Serving).ok_or_else(|| absent(class, path.listed()))?;
+    let subject = Subject { class, builtin, kind: &serving.record().kind, running, system: core.lifetimes };
+    let warnings = mount_settings::change(&mut record.settings, call.values, &subject)?;
+    let change = match builtin {
+        Some(which) => {
+            which.put(unit, &mut record)?;
+            Change::TunedBuiltin(which, Box::new(record))
+        }
+        None => {
+            record.put(unit)?;
+            Change::Tuned(Box::new(record))
+        }
+    };
+    Ok(Reply { body: Body::Nothing, warnings, then: Then::Mounts(change) })
 }

@@ -1,10 +1,58 @@
 //! `sys/policies/acl` and its old spelling `sys/policy`.
+//!
+//! The fault this file stops: a policy that is not stored as it was meant. A text that does not parse is refused, one
+//! that came as base64 is stored decoded, and a name that is stored otherwise than it was written is told.
 
-use super::{Body, HostCall, Reply, Then};
+use super::row::{field, required, row};
+use super::{Body, Handler, HostCall, Reply, Then};
 use crate::policies::{self, ROOT, stored};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bulkhead_store::Unit;
+use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+/// What these endpoints do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    List,
+    Read,
+    Write,
+    Delete,
+}
+
+/// Where policies are found, in the new spelling and in the old.
+const BASES: [&str; 2] = ["sys/policies/acl", "sys/policy"];
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<(Handler, Route)> {
+    let name = || field("name", FieldKind::String, "name of the policy");
+    let text = || Field {
+        aliases: vec!["rules".to_owned()],
+        ..required("policy", FieldKind::String, "its text, HCL or JSON, also as base64")
+    };
+    let mut rows = vec![(Act::List, row(Verb::Read, "sys/policy", "names of all policies", vec![]))];
+    for base in BASES {
+        let one = format!("{base}/{{name+}}");
+        rows.push((Act::List, row(Verb::List, base, "names of all policies", vec![])));
+        rows.push((Act::Read, row(Verb::Read, &one, "the text of a policy", vec![name()])));
+        rows.push((Act::Write, row(Verb::Write, &one, "write a policy", vec![name(), text()])));
+        rows.push((Act::Delete, row(Verb::Delete, &one, "delete a policy", vec![name()])));
+    }
+    rows.into_iter().map(|(act, route)| (Handler::Policies(act), route)).collect()
+}
+
+/// Serves a permitted request.
+pub(super) async fn serve(act: Act, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+    match act {
+        Act::List => list(unit, call).await,
+        Act::Read => read(unit, call).await,
+        Act::Write => write(unit, call),
+        Act::Delete => delete(unit, call),
+    }
+}
 
 /// `LIST sys/policies/acl`. The old spelling answers the names under `policies` too.
 pub(super) async fn list(unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
@@ -15,6 +63,14 @@ pub(super) async fn list(unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, 
         data.insert("policies".to_owned(), json!(names));
     }
     Ok(answer(call, data))
+}
+
+/// The path of a policy by its canonical name, where it was written in another way: `sys/policy/Admin` is
+/// `sys/policy/admin`, for rules about it too.
+pub(super) fn canonical_path(path: &str) -> Option<String> {
+    let (base, name) = BASES.iter().find_map(|base| Some((base, path.strip_prefix(base)?.strip_prefix('/')?)))?;
+    let canonical = policies::canonical_name(name).ok().filter(|canonical| canonical != name)?;
+    Some(format!("{base}/{canonical}"))
 }
 
 /// The members of `data` stand at the top level too in the old spelling, where scripts read them.
@@ -37,16 +93,14 @@ pub(super) async fn read(unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, 
     data.insert("name".to_owned(), json!(name));
     let member = if is_old_spelling(call) { "rules" } else { "policy" };
     data.insert(member.to_owned(), json!(text));
-    Ok(answer(call, data))
+    Ok(Reply { warnings: renamed(call, &name), ..answer(call, data) })
 }
 
 /// `POST sys/policies/acl/:name`.
 pub(super) fn write(unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
     let name = policies::writable_name(call.text("name")).map_err(Failure::invalid)?;
-    stored::put(unit, &name, call.text("policy"))?;
-    let renamed =
-        (name != call.text("name")).then(|| format!("the policy was stored as {name:?}: names are in lower case"));
-    Ok(Reply { body: Body::Nothing, warnings: renamed.into_iter().collect(), then: Then::PoliciesChanged })
+    stored::put(unit, &name, &decoded(call.text("policy")))?;
+    Ok(Reply { body: Body::Nothing, warnings: renamed(call, &name), then: Then::PoliciesChanged })
 }
 
 /// `DELETE sys/policies/acl/:name`.
@@ -54,4 +108,63 @@ pub(super) fn delete(unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Fail
     let name = policies::deletable_name(call.text("name")).map_err(Failure::invalid)?;
     stored::delete(unit, &name);
     Ok(Reply { body: Body::Nothing, warnings: Vec::new(), then: Then::PoliciesChanged })
+}
+
+/// A warning where the policy has another name than the one that was asked for.
+fn renamed(call: &HostCall<'_>, name: &str) -> Vec<String> {
+    let differs = call.text("name") != name;
+    differs.then(|| format!("the policy's name is {name:?}: names are in lower case")).into_iter().collect()
+}
+
+/// The text of a policy that was sent as it is or as base64.
+///
+/// It is base64 when all of it, line ends aside, is the canonical base64 of UTF-8. No policy is: a rule needs `{` and
+/// `"`, which are no letters of base64, and a text that is nothing but a `//` comment decodes to bytes that begin
+/// with 0xff, which UTF-8 does not. Blank texts say the same either way.
+fn decoded(sent: &str) -> Cow<'_, str> {
+    let letters: String = sent.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+    let text = STANDARD.decode(letters).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    text.map_or(Cow::Borrowed(sent), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "tests fail by panicking"
+    )]
+
+    use super::*;
+    use crate::policies::parse::Policy;
+
+    const TEXT: &str = "# ünï\npath \"database/creds/*\" { capabilities = [\"read\"] }\n";
+
+    #[test]
+    fn base64_is_decoded_also_in_lines() {
+        let encoded = STANDARD.encode(TEXT);
+        assert_eq!(decoded(&encoded), TEXT);
+        let (one, other) = encoded.split_at(20);
+        assert_eq!(decoded(&format!("{one}\r\n{other}\n")), TEXT);
+    }
+
+    #[test]
+    fn a_text_that_is_a_policy_is_never_taken_for_base64() {
+        let comments = ["//abcd12", "//ab\n//cd\n", "// comment", "#abc", "//", "////", "//Zm9v", "/**/"];
+        for text in [TEXT, r#"{"path":{"x":{}}}"#, "path \"x\" {}", "name=\"abc\""].into_iter().chain(comments) {
+            assert!(Policy::parse("p", text).is_ok(), "{text}");
+            assert_eq!(decoded(text), text);
+        }
+        assert_eq!(decoded("\n\n").trim(), "");
+    }
+
+    #[test]
+    fn what_is_not_quite_base64_stays_as_it_was_sent_and_is_no_policy() {
+        for text in ["abc", "abcd=", "YWJj====", "YWI", "YWJ=", "_-_-", " YWJj", "YWJj YWJj", "/w==", "YWJj\tYWJj"] {
+            assert_eq!(decoded(text), text);
+            assert!(Policy::parse("p", text).is_err(), "{text}");
+        }
+    }
 }

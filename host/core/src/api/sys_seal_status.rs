@@ -1,12 +1,21 @@
 //! `sys/seal-status`: how far the service is from being unsealed (`spec/core.md` §7.1).
 
+use super::row::open;
+use super::{Handler, OpenHandler};
 use crate::service::Service;
+use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
 use serde_json::{Value, json};
 
 /// Set by whoever builds a release; clients only show it.
 const BUILD_DATE: Option<&str> = option_env!("BULKHEAD_BUILD_DATE");
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<(Handler, Route)> {
+    let route = open(Verb::Read, "sys/seal-status", "how the store is sealed", vec![]);
+    vec![(Handler::Open(OpenHandler::SealStatus), route)]
+}
 
 /// `GET sys/seal-status`.
 pub(super) async fn read(service: &Service) -> Result<Response, Failure> {

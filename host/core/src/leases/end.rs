@@ -1,24 +1,27 @@
 //! How a lease ends: by its plugin's `revoke`, once, whoever asks.
 //!
-//! A target that does not answer is tried again for ever, with growing pauses; one that refuses six
-//! times is given up, visibly (decision P13).
+//! A target that does not answer is tried again for ever, with growing pauses; one that refuses six times makes the
+//! lease irrevocable: it is listed as such, and tried once a day (decision P13).
 
-use super::{LeaseRecord, put, read};
+use super::due_now::{Stubborn, make_due};
+use super::{LeaseRecord, put};
 use crate::backoff;
 use crate::claims::Claim;
 use crate::core::Core;
 use crate::guards;
 use crate::neighbours::ForWork;
 use crate::permit::Permit;
-use bulkhead_store::{Address, Space, Unit};
+use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Refusals after which a lease is irrevocable.
 pub(super) const MOST_REFUSALS: u32 = 6;
-/// Leases of an ended token that are made due in one commit.
-const PAGE: u32 = 100;
+/// Characters of a failure that are kept.
+const ERROR_CHARACTERS: usize = 240;
+/// Milliseconds until an irrevocable lease is tried again, at least.
+const DAY: u64 = 86_400_000;
 
 /// Why a lease ends: the words of the plugin contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,48 +105,55 @@ async fn remove(claim: &Claim, unit: Unit, lease: &LeaseRecord) -> Result<(), Fa
     }
 }
 
-/// Schedules the next attempt, or gives up after too many refusals. What changed in the lease while the plugin was at
-/// work stays changed, and a lease that is gone stays gone.
+/// Schedules the next attempt, or lets the lease go if it was to be the last one. What changed in the lease while the
+/// plugin was at work stays changed, and a lease that is gone stays gone.
 async fn postpone(core: &Arc<Core>, claim: &Claim, reason: End, failure: &Failure) -> Result<(), Failure> {
     let mut unit = core.store.begin();
     let Some(record) = claim.fence(&mut unit).await? else { return Ok(()) };
-    let mut lease = LeaseRecord::parse(&record)?;
-    lease.reason = Some(reason);
-    lease.attempts = lease.attempts.saturating_add(1);
-    if !backoff::may_pass(failure.kind) {
-        lease.refusals = lease.refusals.saturating_add(1);
+    let lease = LeaseRecord::parse(&record)?.after(reason, failure);
+    if lease.forced {
+        core.log_lease("warn", "lease-forgotten", &lease, &lease.error);
+        unit.delete(claim.address().clone());
+    } else {
+        let event = if lease.is_irrevocable() { "lease-irrevocable" } else { "lease-end-delayed" };
+        core.log_lease("warn", event, &lease, &lease.error);
+        let due = core.store.now().saturating_add(lease.pause(failure));
+        put(&mut unit, claim.address(), &lease, Some(due))?;
     }
-    lease.error = failure.message.chars().take(240).collect();
-    let pause = backoff::pause(failure, lease.attempts);
-    let due = (!lease.is_irrevocable()).then(|| core.store.now().saturating_add(pause));
-    let event = if due.is_some() { "lease-end-delayed" } else { "lease-irrevocable" };
-    core.log_lease("warn", event, &lease, &lease.error);
-    put(&mut unit, claim.address(), &lease, due)?;
     unit.commit().await?;
     Ok(())
+}
+
+impl LeaseRecord {
+    /// The lease after an attempt to end it that failed.
+    fn after(mut self, reason: End, failure: &Failure) -> Self {
+        self.reason = Some(reason);
+        self.attempts = self.attempts.saturating_add(1);
+        if !backoff::may_pass(failure.kind) {
+            self.refusals = self.refusals.saturating_add(1);
+        }
+        self.error = failure.message.chars().take(ERROR_CHARACTERS).collect();
+        failure.kind.code().clone_into(&mut self.error_code);
+        self
+    }
+
+    /// Milliseconds until the next attempt.
+    fn pause(&self, failure: &Failure) -> u64 {
+        if self.is_irrevocable() {
+            return backoff::pause(&Failure { retry_after: Some(DAY), ..failure.clone() }, self.attempts);
+        }
+        backoff::pause(failure, self.attempts)
+    }
 }
 
 /// Makes the leases that `token` owns due now. One that cannot be read is left and told; it must not keep the
 /// others.
 pub(crate) async fn end_owned(core: &Core, token: &str) -> Result<(), Failure> {
-    let mut after = String::new();
-    loop {
-        let keys = core.store.owned(Space::Lease, token, &after, PAGE).await?;
-        let Some(last) = keys.last() else { return Ok(()) };
-        after.clone_from(last);
-        let mut unit = core.store.begin();
-        for key in &keys {
-            let address = Address::new(Space::Lease, key.as_str());
-            match read(&mut unit, &address).await {
-                Ok(Some(lease)) => {
-                    // Without an owner it is not found here again.
-                    let lease = LeaseRecord { token: String::new(), reason: Some(End::TokenEnded), ..lease };
-                    put(&mut unit, &address, &lease, Some(core.store.now()))?;
-                }
-                Ok(None) => {}
-                Err(failure) => core.log.line("error", "lease-unreadable", &[("cause", failure.message)]),
-            }
-        }
-        unit.commit().await?;
+    let mut walk = core.store.walk_owned(Space::Lease, token);
+    while let Some(page) = walk.page().await? {
+        // Without an owner it is not found here again.
+        let orphaned = |lease| LeaseRecord { token: String::new(), reason: Some(End::TokenEnded), ..lease };
+        make_due(core, &page, Stubborn::Stays, orphaned).await?;
     }
+    Ok(())
 }

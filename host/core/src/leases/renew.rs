@@ -26,7 +26,7 @@ pub(crate) struct Renewed {
 /// # Errors
 /// 400 when there is no such lease, it is not renewable or past its maximum; the plugin's failure.
 pub(crate) async fn renew(core: &Arc<Core>, id: &str, increment: u64) -> Result<Renewed, Failure> {
-    let claim = core.claims.claim_in_turn(&locate(&core.store, &core.mounts, id)?).await;
+    let claim = core.claims.claim_in_turn(&locate(&core.store, &core.mounts, id).ok_or_else(not_found)?).await;
     let (lease, owner_left) = renewable(core, &claim, &mut core.store.begin(), core.store.now()).await?;
     let mount =
         core.mounts.by_uuid(&lease.mount).ok_or_else(|| Failure::internal("the lease's mount does not exist"))?;
@@ -61,9 +61,7 @@ async fn renewable(
     now: u64,
 ) -> Result<(LeaseRecord, Option<u64>), Failure> {
     let record = claim.fence(unit).await?;
-    let record =
-        record.ok_or_else(|| Failure::invalid("lease not found: there is no lease with this id; it may have ended"))?;
-    let lease = LeaseRecord::parse(&record)?;
+    let lease = LeaseRecord::parse(&record.ok_or_else(not_found)?)?;
     may_be_renewed(&lease, now)?;
     let owner_left = owner_left(core, unit, &lease).await?;
     Ok((lease, owner_left))
@@ -99,6 +97,7 @@ async fn prolong(core: &Core, claim: &Claim, unit: &mut Unit, asked: &Asked) -> 
         role_max: asked.granted.max_ttl,
         mount_default: seen.default_ttl,
         mount_max: seen.max_ttl,
+        ..Bounds::default()
     };
     let granted = ttl::grant(&bounds, asked.increment, lease.issued / 1000, now / 1000)?;
     let ttl = granted.ttl.min(seen.longest_lease);
@@ -106,6 +105,10 @@ async fn prolong(core: &Core, claim: &Claim, unit: &mut Unit, asked: &Asked) -> 
     let lease = LeaseRecord { expires: now.saturating_add(ttl.saturating_mul(1000)), last_renewal: Some(now), ..lease };
     put(unit, claim.address(), &lease, Some(lease.expires))?;
     Ok(Renewed { lease, ttl, warning: granted.warning })
+}
+
+fn not_found() -> Failure {
+    Failure::invalid("lease not found: there is no lease with this id; it may have ended")
 }
 
 fn may_be_renewed(lease: &LeaseRecord, now: u64) -> Result<(), Failure> {
@@ -118,11 +121,27 @@ fn may_be_renewed(lease: &LeaseRecord, now: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Seconds that the token which owns the lease has left: a lease never outlives its token.
+/// Seconds that are left of the tokens on which the lease hangs: its owner, and the batch token that asked for it. A
+/// lease never outlives either.
 async fn owner_left(core: &Core, unit: &mut Unit, lease: &LeaseRecord) -> Result<Option<u64>, Failure> {
     let now = core.store.now();
-    match tokens::read(unit, &lease.token).await? {
-        Some(owner) if tokens::holds(&owner, now) => Ok(owner.left(now / 1000)),
-        _ => Err(Failure::invalid("lease expired: the token that owns it has ended")),
+    let of_batch = lease.longest.map(|longest| longest.saturating_sub(now) / 1000);
+    if lease.token.is_empty() {
+        return at_least_a_second(of_batch);
     }
+    match tokens::read(unit, &lease.token).await? {
+        Some(owner) if owner.is_alive(now) => {
+            at_least_a_second(owner.left(now / 1000).into_iter().chain(of_batch).min())
+        }
+        _ => Err(owner_ended()),
+    }
+}
+
+/// Clients that are told 0 seconds ask again at once, for ever.
+fn at_least_a_second(left: Option<u64>) -> Result<Option<u64>, Failure> {
+    if left == Some(0) { Err(owner_ended()) } else { Ok(left) }
+}
+
+fn owner_ended() -> Failure {
+    Failure::invalid("lease expired: the token that owns it has ended")
 }

@@ -3,7 +3,7 @@
 use super::{Visit, unread};
 use crate::api::Body as HostBody;
 use crate::leases::{self, Page, Reserved};
-use crate::mounts::Mount;
+use crate::mounts::{Builtin, Mount};
 use crate::tokens;
 use bulkhead_sandbox::contract::{Answer, Outcome, RawAnswer, Secret};
 use bulkhead_store::Unit;
@@ -44,13 +44,8 @@ pub(super) async fn settle(
         }
         Outcome::Secret(secret) => {
             let data = object(&secret.data)?;
-            let page = Page {
-                store: &visit.core.store,
-                mount,
-                path: &visit.request.path,
-                token: &visit.caller.hash,
-                deadline,
-            };
+            let page =
+                Page { store: &visit.core.store, mount, path: &visit.request.path, caller: visit.caller, deadline };
             let leased = leased(visit, &page, unit, &secret, reserved).await?;
             warnings.extend(leased.warning);
             let envelope = Envelope {
@@ -131,9 +126,9 @@ async fn lease(
         None => None,
     };
     if let Some(named) = named
-        && unit.get(&named.address).await?.is_none()
+        && !leases::is_reserved(unit, named).await?
     {
-        // Clocks jumped and due work was quicker: what was made is being ended, or was.
+        // What was made is being ended, or was.
         return Err(Failure::new(Kind::Unavailable, "the reservation ended while the request ran; try again"));
     }
     let now = core.store.now();
@@ -143,6 +138,7 @@ async fn lease(
         role_max: secret.max_ttl,
         mount_default: lifetimes.default,
         mount_max: lifetimes.max,
+        ..Bounds::default()
     };
     let granted = ttl::grant(&bounds, 0, now / 1000, now / 1000)?;
     let ttl = token.left(now / 1000).map_or(granted.ttl, |left| left.min(granted.ttl));
@@ -153,12 +149,12 @@ async fn lease(
 /// What the host's own endpoints answer.
 pub(super) fn of_host(visit: &Visit<'_>, body: HostBody, warnings: Vec<String>) -> Response {
     let warnings: Vec<String> = unread(&visit.folded).into_iter().chain(warnings).collect();
-    let is_token_store = visit.request.path.starts_with("auth/token");
-    let mount_type = if is_token_store { "token" } else { "system" }.to_owned();
+    let mount_type = Builtin::serving(&visit.request.path).unwrap_or(Builtin::System).kind().to_owned();
     let envelope = Envelope { request_id: visit.request.id.clone(), mount_type, warnings, ..Envelope::default() };
     match body {
         HostBody::Nothing if envelope.warnings.is_empty() => Response::no_content(),
         HostBody::Nothing => enveloped(envelope),
+        HostBody::Begun => Response { status: 202, ..enveloped(envelope) },
         HostBody::Data(data) => enveloped(Envelope { data: Some(data), ..envelope }),
         HostBody::Copied(data) => copied(Envelope { data: Some(data), ..envelope }),
         HostBody::Auth(auth) => enveloped(Envelope { auth: Some(*auth), ..envelope }),
@@ -168,17 +164,9 @@ pub(super) fn of_host(visit: &Visit<'_>, body: HostBody, warnings: Vec<String>) 
     }
 }
 
-/// Old scripts read some members of `data` at the top level (`spec/core.md` §1.4).
+/// 200 with data beside the envelope, too.
 fn copied(envelope: Envelope) -> Response {
-    let data = envelope.data.clone().unwrap_or_default();
-    match serde_json::to_value(&envelope) {
-        Ok(Value::Object(members)) => {
-            let mut all = data;
-            all.extend(members);
-            Response::bare(200, Value::Object(all))
-        }
-        _ => enveloped(envelope),
-    }
+    Response { status: 200, body: Body::Copied(Box::new(envelope)), retry_after: None }
 }
 
 /// 200 with data.

@@ -40,11 +40,8 @@ pub(super) fn find(core: &Core, request: &Request) -> Result<Destination, Failur
         Ok(None) => {}
         Err(refused) => return Err(refused),
     }
-    let Some((mount, below)) = core.mounts.route(&request.path) else {
-        let message = format!("no handler for route {}: nothing is mounted there", quoted(&request.path));
-        return Err(Failure::new(Kind::NotFound, message));
-    };
-    let found = match mount.plugin.table.find(request.verb, &below) {
+    let Some((mount, below)) = core.mounts.route(&request.path) else { return Err(unmounted(&request.path)) };
+    let found = match mount.plugin.table.find(request.verb, below) {
         Match::Row { index, captures, .. } => Ok((index, captures)),
         Match::NoPath => Err(Failure::new(
             Kind::NotFound,
@@ -58,6 +55,15 @@ pub(super) fn find(core: &Core, request: &Request) -> Result<Destination, Failur
     };
     let (index, captures) = found?;
     Ok(Destination { place: Place::Mount(index, mount), captures })
+}
+
+/// 404, in the words that clients look for (`spec/core.md` §1.5).
+pub(super) fn unmounted(path: &str) -> Failure {
+    let path = quoted(path);
+    Failure::new(
+        Kind::NotFound,
+        format!("no handler for route {path}. route entry not found: nothing is mounted there"),
+    )
 }
 
 /// 405.

@@ -1,12 +1,14 @@
 //! Serving a permitted request: by the host, by a listing, or by entering a component.
 
+use super::destination::unmounted;
 use super::{Visit, answer, object_text, operation};
 use crate::api::{self, Endpoint, HostCall};
 use crate::core::Core;
 use crate::guards;
 use crate::leases;
-use crate::mounts::Mount;
+use crate::mounts::{Inside, Mount};
 use crate::neighbours::{ForCall, Path};
+use crate::paging::Paging;
 use crate::tokens;
 use bulkhead_sandbox::{Effect, Neighbours, Root, Scope, contract};
 use bulkhead_store::{Space, Unit};
@@ -18,8 +20,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Deadline of a route that says nothing else.
-const DEADLINE: Duration = Duration::from_secs(90);
 /// Keys of a listing that are read at once.
 const PAGE: u32 = 1_000;
 
@@ -36,12 +36,13 @@ impl Visit<'_> {
             *effect = Effect::Effect;
         }
         let caller = tokens::still(&self.core.store, &mut unit, self.caller).await?;
-        let call = HostCall { request: self.request, caller: &caller, values: &self.folded.values };
+        let capabilities = self.permit.capabilities();
+        let call = HostCall { request: self.request, caller: &caller, values: &self.folded.values, capabilities };
         let reply = api::serve(self.core, endpoint, &mut unit, &call).await?;
         let committed = unit.commit().await;
         if committed.is_ok() || matches!(reply.then, api::Then::PoliciesChanged) {
             // Of a commit that failed nobody knows whether it is stored: what was parsed before is forgotten too.
-            api::after_commit(self.core, reply.then)?;
+            api::after_commit(self.core, reply.then).await?;
         }
         committed?;
         Ok(answer::of_host(&self, reply.body, reply.warnings))
@@ -49,6 +50,7 @@ impl Visit<'_> {
 
     /// Names below a prefix, paged by the host without running plugin code.
     pub(super) async fn list(self, mount: &Arc<Mount>, mut unit: Unit) -> Result<Response, Failure> {
+        let _inside = self.enter(mount)?;
         let prefix = self.route.list.as_deref().unwrap_or_default();
         let prefix = bulkhead_wire::route::fill(prefix, &self.destination.captures);
         let keys = names(&mut unit, &format!("{}/{prefix}", mount.record.uuid), &self.request.fields).await?;
@@ -61,14 +63,19 @@ impl Visit<'_> {
         Ok(answer::data(&self.request.id, mount, data, Vec::new()))
     }
 
-    /// A row of the component's table: one call in a fresh instance.
+    /// A row of the component's table: one call, in an instance of its own or one that is lent.
     pub(super) async fn component(
         self,
         mount: &Arc<Mount>,
         unit: Unit,
         effect: &mut Effect,
     ) -> Result<Response, Failure> {
-        let time = if self.route.deadline == 0 { DEADLINE } else { Duration::from_secs(self.route.deadline) };
+        if self.route.leases {
+            self.caller.may_hold_leases()?;
+        }
+        let _inside = self.enter(mount)?;
+        let usual = self.core.process.settings.request_timeout;
+        let time = if self.route.deadline == 0 { usual } else { Duration::from_secs(self.route.deadline) };
         let deadline = Instant::now() + time;
         let ends = self.core.store.now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let _admission = self.core.sandbox.admit(if self.route.nested { 2 } else { 1 }, deadline).await?;
@@ -82,6 +89,7 @@ impl Visit<'_> {
             mount: mount.record.uuid.clone(),
             grants: opened.grants,
             limits: opened.limits,
+            reuse: opened.reuse,
             deadline,
             neighbours: Arc::clone(&neighbours) as Arc<dyn Neighbours>,
             root: Arc::clone(&root),
@@ -107,8 +115,14 @@ impl Visit<'_> {
         settled
     }
 
+    /// Keeps the mount from being removed or moved while the request runs. One that was removed or moved after the
+    /// request found it is not there.
+    fn enter(&self, mount: &Mount) -> Result<Inside, Failure> {
+        mount.enter().ok_or_else(|| unmounted(&self.request.path))
+    }
+
     fn lease_path(&self, deadline: u64) -> Path {
-        Path { path: self.request.path.clone(), token: self.caller.hash.clone(), deadline }
+        Path { path: self.request.path.clone(), caller: self.caller.clone(), deadline }
     }
 
     fn call(&self, mount: &Mount, deadline: u64) -> Result<contract::Call, Failure> {
@@ -150,15 +164,8 @@ async fn undo_unconfirmed(core: &Core, reserved: &[leases::Reserved]) {
 
 /// Names below `prefix`: all, or as `after` and `limit` of the query say.
 async fn names(unit: &mut Unit, prefix: &str, query: &Map<String, Value>) -> Result<Vec<String>, Failure> {
-    let text = |name: &str| query.get(name).and_then(Value::as_str).unwrap_or_default();
-    let limit = match text("limit") {
-        "" | "max" => 0,
-        number => number.parse::<i64>().map_err(|_| {
-            Failure::invalid(format!("limit {} is not a whole number", bulkhead_wire::failure::quoted(number)))
-        })?,
-    };
-    let limit = usize::try_from(limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
-    let mut after = if text("after").is_empty() { String::new() } else { format!("{prefix}{}", text("after")) };
+    let Paging { after, limit } = Paging::of(query)?;
+    let mut after = if after.is_empty() { after } else { format!("{prefix}{after}") };
     let mut names = Vec::new();
     while names.len() < limit {
         let wanted = u32::try_from(limit - names.len()).unwrap_or(PAGE).min(PAGE);

@@ -4,13 +4,20 @@
 //! and never whether the path exists (decision P11): whoever may neither create nor update is always told that they
 //! may not update, whichever it would have been.
 
+mod access;
+mod rules;
+
 use super::capability::Capability;
-use super::constraints::Constraints;
-use super::parse::{Policy, Rule};
+use super::identity::Identity;
+use super::parse::Policy;
 use super::pattern::Pattern;
+use super::template::Unresolved;
+use access::{Access, Joined};
 use bulkhead_wire::description::{Field, Operation};
+use rules::Rules;
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Everything that a token's policies say.
 #[derive(Debug)]
@@ -20,8 +27,8 @@ pub struct Acl {
 
 #[derive(Debug)]
 enum Held {
-    /// The root policy.
-    Everything,
+    /// The root policy: the same answer to every question.
+    Everything(Granted),
     Rules(Rules),
 }
 
@@ -43,158 +50,129 @@ pub struct Question<'a> {
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Yes, and all that the token may do on this path, as words in alphabetical order.
-    Granted {
-        /// `["root"]` for the root policy.
-        capabilities: Vec<String>,
-    },
+    /// Yes.
+    Granted(Granted),
     /// No, and the sentence for the caller.
     Denied(String),
 }
 
+/// What was granted, and by whom. Shared with the [`Acl`], so that an answer copies nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// All that the token may do on this path, as words in alphabetical order; `["root"]` for the root policy.
+    pub capabilities: Arc<[String]>,
+    /// Names of the policies that grant what was asked, in the token's order.
+    pub policies: Arc<[Arc<str>]>,
+}
+
+/// A rule that does not count for a caller, because what the caller is called must not stand in a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The policy that holds the rule.
+    pub policy: String,
+    /// Which value, and what is wrong with it. The value is not shown.
+    pub why: String,
+}
+
 impl Acl {
-    /// What `policies` say together. Without a rule, nothing is allowed.
+    /// What `policies` say together to a caller who stands for nobody. Without a rule, nothing is allowed.
     pub fn new<'a>(policies: impl IntoIterator<Item = &'a Policy>) -> Self {
-        let mut merged: BTreeMap<Pattern, Access> = BTreeMap::new();
-        for rule in policies.into_iter().flat_map(|policy| &policy.rules) {
-            let access = Access::of(rule);
-            match merged.get_mut(&rule.pattern) {
-                Some(known) => known.merge(access),
-                None => {
-                    merged.insert(rule.pattern.clone(), access);
+        let (acl, _) = Self::of_caller(policies, &Identity::default());
+        acl
+    }
+
+    /// What `policies` say together to the caller who is `identity`, and the rules that were left out because of a
+    /// value that must not stand in a path. A rule about something that the caller does not have is left out in
+    /// silence: it speaks of others.
+    pub fn of_caller<'a>(policies: impl IntoIterator<Item = &'a Policy>, identity: &Identity) -> (Self, Vec<Skipped>) {
+        let mut joined: BTreeMap<Pattern, Joined> = BTreeMap::new();
+        let mut skipped = Vec::new();
+        for policy in policies {
+            let name: Arc<str> = Arc::from(policy.name.as_str());
+            for rule in &policy.rules {
+                match rule.path.resolve(identity) {
+                    Ok(pattern) => joined.entry(pattern.into_owned()).or_default().add(&name, rule),
+                    Err(Unresolved::Unknown) => {}
+                    Err(Unresolved::Refused(why)) => skipped.push(Skipped { policy: policy.name.clone(), why }),
                 }
             }
         }
-        Self { held: Held::Rules(Rules::of(merged)) }
+        (Self { held: Held::Rules(Rules::of(joined)) }, skipped)
     }
 
     /// The root policy: everything is allowed.
     #[must_use]
     pub fn root() -> Self {
-        Self { held: Held::Everything }
+        let granted = Granted {
+            capabilities: Arc::from([super::ROOT.to_owned()]),
+            policies: Arc::from([Arc::from(super::ROOT)]),
+        };
+        Self { held: Held::Everything(granted) }
     }
 
     /// Answers one request.
     #[must_use]
     pub fn check(&self, question: &Question<'_>) -> Verdict {
         let rules = match &self.held {
-            Held::Everything => {
-                return Verdict::Granted { capabilities: vec![super::ROOT.to_owned()] };
-            }
+            Held::Everything(granted) => return Verdict::Granted(granted.clone()),
             Held::Rules(rules) => rules,
         };
         let access = match question.operation {
             Operation::List => rules.access_to_list(question.path),
             _ => rules.access_to(question.path),
         };
-        match judge(access, question) {
-            Ok(capabilities) => Verdict::Granted { capabilities },
-            Err(why) => Verdict::Denied(why),
+        judge(access, question).map_or_else(Verdict::Denied, Verdict::Granted)
+    }
+
+    /// May the token do anything at all at `folder`, which ends in a slash, or below it?
+    #[must_use]
+    pub fn reaches(&self, folder: &str) -> bool {
+        match &self.held {
+            Held::Everything(_) => true,
+            Held::Rules(rules) => rules.allow_below(folder),
         }
     }
 
     /// What the token may do on a path, as people ask it: `["root"]`, `["deny"]`, or words in alphabetical order.
     ///
-    /// `path` is taken as written, but for a `/` in front: `roles/` asks for the rules of listing, `roles` does not.
+    /// `path` is taken as written, but for a `/` in front: `roles/` asks for the rules of listing `roles`.
     #[must_use]
     pub fn capabilities(&self, path: &str) -> Vec<String> {
         let rules = match &self.held {
-            Held::Everything => return vec![super::ROOT.to_owned()],
+            Held::Everything(granted) => return granted.capabilities.to_vec(),
             Held::Rules(rules) => rules,
         };
-        let words = rules.access_to(path.trim_start_matches('/')).map(Access::words).unwrap_or_default();
+        let path = path.trim_start_matches('/');
+        let access = match path.strip_suffix('/') {
+            Some(folder) => rules.access_to_list(folder),
+            None => rules.access_to(path),
+        };
+        let words = access.map(|access| access.words.to_vec()).unwrap_or_default();
         if words.is_empty() { vec![Capability::Deny.word().to_owned()] } else { words }
     }
-}
 
-/// Rules by how they are found: those for one path by that path, the others from the closest to the loosest.
-#[derive(Debug)]
-struct Rules {
-    exact: HashMap<String, Access>,
-    ranked: Vec<(Pattern, Access)>,
-}
-
-impl Rules {
-    fn of(merged: BTreeMap<Pattern, Access>) -> Self {
-        // From the closest to the loosest, so that the first that matches is the one that counts.
-        let (exact, ranked): (Vec<_>, Vec<_>) = merged.into_iter().rev().partition(|(pattern, _)| pattern.is_exact());
-        Self { exact: exact.into_iter().map(|(pattern, access)| (pattern.into_body(), access)).collect(), ranked }
-    }
-
-    fn access_to(&self, path: &str) -> Option<&Access> {
-        self.exact.get(path).or_else(|| self.closest(path))
-    }
-
-    /// A list speaks of the folder, `roles/`; rules that name it without its slash count where none names it with.
-    fn access_to_list(&self, path: &str) -> Option<&Access> {
-        let folder = format!("{path}/");
-        let exact = self.exact.get(&folder).or_else(|| self.exact.get(path));
-        exact.or_else(|| self.closest(&folder)).or_else(|| self.closest(path))
-    }
-
-    fn closest(&self, path: &str) -> Option<&Access> {
-        self.ranked.iter().find(|(pattern, _)| pattern.matches(path)).map(|(_, access)| access)
-    }
-}
-
-/// What all rules for one pattern say together.
-#[derive(Debug, Default)]
-struct Access {
-    capabilities: BTreeSet<Capability>,
-    constraints: Constraints,
-    /// A rule bounds the time that the response is wrapped for, so it must be wrapped.
-    wrapped_only: bool,
-}
-
-impl Access {
-    fn of(rule: &Rule) -> Self {
-        if rule.capabilities.contains(&Capability::Deny) {
-            return Self::nothing();
-        }
-        Self {
-            capabilities: rule.capabilities.clone(),
-            constraints: rule.constraints.clone(),
-            wrapped_only: rule.min_wrapping_ttl != 0 || rule.max_wrapping_ttl != 0,
+    /// How many patterns are held.
+    pub(super) fn len(&self) -> usize {
+        match &self.held {
+            Held::Everything(_) => 1,
+            Held::Rules(rules) => rules.len(),
         }
     }
-
-    fn nothing() -> Self {
-        Self { capabilities: BTreeSet::from([Capability::Deny]), ..Self::default() }
-    }
-
-    fn merge(&mut self, other: Self) {
-        if self.holds(Capability::Deny) || other.holds(Capability::Deny) {
-            *self = Self::nothing();
-            return;
-        }
-        self.constraints.merge(&other.constraints);
-        self.capabilities.extend(other.capabilities);
-        self.wrapped_only |= other.wrapped_only;
-    }
-
-    fn holds(&self, capability: Capability) -> bool {
-        self.capabilities.contains(&capability)
-    }
-
-    fn words(&self) -> Vec<String> {
-        self.capabilities.iter().filter(|c| c.has_effect()).map(|c| c.word().to_owned()).collect()
-    }
 }
 
-/// The capabilities on the path if `question` is granted.
+/// What `question` is granted.
 ///
 /// # Errors
 /// The sentence for the caller.
-fn judge(access: Option<&Access>, question: &Question<'_>) -> Result<Vec<String>, String> {
-    let nothing = Access::nothing();
-    let access = access.unwrap_or(&nothing);
+fn judge(access: Option<&Access>, question: &Question<'_>) -> Result<Granted, String> {
     let refused = |why: &str| {
         let act = format!("this token may not {} {}", told(access, question.operation), question.path);
         if why.is_empty() { act } else { format!("{act} {why}") }
     };
-    if !access.holds(needed(question.operation)) {
+    let granting = access.and_then(|access| Some((access, access.granting(needed(question.operation))?)));
+    let Some((access, policies)) = granting else {
         return Err(refused(""));
-    }
+    };
     if question.sudo && !access.holds(Capability::Sudo) {
         return Err(refused("without sudo; its policy needs that capability for this path too"));
     }
@@ -204,7 +182,7 @@ fn judge(access: Option<&Access>, question: &Question<'_>) -> Result<Vec<String>
     if has_parameters(question.operation) {
         access.constraints.check(question.fields, question.schema).map_err(|why| refused(&why))?;
     }
-    Ok(access.words())
+    Ok(Granted { capabilities: Arc::clone(&access.words), policies: Arc::clone(policies) })
 }
 
 fn needed(operation: Operation) -> Capability {
@@ -223,13 +201,17 @@ fn has_parameters(operation: Operation) -> bool {
 }
 
 /// The word for a refused operation. That a write would have created is told only to those who may write at all.
-fn told(access: &Access, operation: Operation) -> &'static str {
-    let may_write = access.holds(Capability::Create) || access.holds(Capability::Update);
+fn told(access: Option<&Access>, operation: Operation) -> &'static str {
+    let may_write = access.is_some_and(|access| access.holds(Capability::Create) || access.holds(Capability::Update));
     match operation {
         Operation::Create if !may_write => Operation::Update.word(),
         other => other.word(),
     }
 }
 
+#[cfg(test)]
+mod fuzz;
+#[cfg(test)]
+mod naive;
 #[cfg(test)]
 mod tests;

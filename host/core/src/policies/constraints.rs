@@ -1,8 +1,9 @@
 //! What a rule says about parameters: which must be there, which may not, and with what values.
 //!
 //! The attacks this file stops: a second spelling of a field that the policy does not name (names on both sides
-//! are folded by the route's schema), a value in another form than the policy wrote it (`"1h"` and `3600`), and a
-//! forbidden value hidden among others in a list.
+//! are folded by the route's schema, and every spelling that was sent is checked), a required parameter in a spelling
+//! that the endpoint ignores, a value in another form than the policy wrote it (`"1h"` and `3600`), and a forbidden
+//! value hidden among others in a list. What is allowed is read narrowly, what is denied widely.
 
 use bulkhead_wire::description::Field;
 use bulkhead_wire::duration;
@@ -10,6 +11,7 @@ use bulkhead_wire::failure::quoted;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use unicode_normalization::UnicodeNormalization;
 
 /// Values by the lower-case name of their parameter; no values means any value.
 pub type Lists = BTreeMap<String, Vec<Value>>;
@@ -38,15 +40,13 @@ impl Constraints {
     /// # Errors
     /// The end of the sentence "this token may not update x …". It shows names, never values.
     pub(super) fn check(&self, fields: &Map<String, Value>, schema: &[Field]) -> Result<(), String> {
-        if *self == Self::default() {
+        if self.are_none() {
             return Ok(());
         }
-        let given: BTreeMap<String, &Value> = fields
-            .iter()
-            .filter(|(_, value)| !value.is_null())
-            .map(|(name, value)| (canonical(name, schema), value))
-            .collect();
-        if let Some(name) = self.required.iter().find(|name| !given.contains_key(&canonical(name, schema))) {
+        let given = fields.iter().filter(|(_, value)| !value.is_null());
+        let given: Vec<Parameter<'_>> = given.map(|(name, value)| Parameter::of(name, value, schema)).collect();
+        let is_given = |name: &str| given.iter().any(|parameter| parameter.is_read && parameter.name == name);
+        if let Some(name) = self.required.iter().find(|name| !is_given(&canonical(name, schema))) {
             return Err(format!("without parameter {}, which its policy requires", quoted(name)));
         }
         if self.denied.contains_key("*") && !given.is_empty() {
@@ -54,6 +54,27 @@ impl Constraints {
         }
         check_denied(&by_field(&self.denied, schema), &given)?;
         check_allowed(&by_field(&self.allowed, schema), &given)
+    }
+
+    fn are_none(&self) -> bool {
+        self.allowed.is_empty() && self.denied.is_empty() && self.required.is_empty()
+    }
+}
+
+/// What a caller sent under one name. Two names of one field are two of these, and both must pass.
+struct Parameter<'a> {
+    /// Canonical.
+    name: String,
+    value: &'a Value,
+    /// Whether the endpoint reads it under the name that was sent. Fields are known by their exact spelling, so that
+    /// `TTL` is nothing to an endpoint that takes `ttl`: it is held against what is forbidden, but is not there.
+    is_read: bool,
+}
+
+impl<'a> Parameter<'a> {
+    fn of(sent: &str, value: &'a Value, schema: &[Field]) -> Self {
+        let is_read = field(sent, schema).is_none_or(|field| names(field).any(|name| name == sent));
+        Self { name: canonical(sent, schema), value, is_read }
     }
 }
 
@@ -68,8 +89,8 @@ fn by_field<'a>(lists: &'a Lists, schema: &[Field]) -> FieldLists<'a> {
     found
 }
 
-fn check_denied(denied: &FieldLists<'_>, given: &BTreeMap<String, &Value>) -> Result<(), String> {
-    for (name, value) in given {
+fn check_denied(denied: &FieldLists<'_>, given: &[Parameter<'_>]) -> Result<(), String> {
+    for Parameter { name, value, .. } in given {
         let mut lists = denied.get(name).into_iter().flatten();
         if lists.any(|list| list.is_empty() || holds_any(value, list)) {
             return Err(format!("with parameter {}, or not with this value of it", quoted(name)));
@@ -78,11 +99,11 @@ fn check_denied(denied: &FieldLists<'_>, given: &BTreeMap<String, &Value>) -> Re
     Ok(())
 }
 
-fn check_allowed(allowed: &FieldLists<'_>, given: &BTreeMap<String, &Value>) -> Result<(), String> {
+fn check_allowed(allowed: &FieldLists<'_>, given: &[Parameter<'_>]) -> Result<(), String> {
     if allowed.is_empty() {
         return Ok(());
     }
-    for (name, value) in given {
+    for Parameter { name, value, .. } in given {
         let Some(lists) = allowed.get(name).or_else(|| allowed.get("*")) else {
             return Err(format!("with parameter {}, which its policy does not list", quoted(name)));
         };
@@ -108,9 +129,16 @@ fn merge_lists(lists: &mut Lists, other: &Lists) {
 
 /// The lower-case canonical name of a field that somebody calls `name`.
 fn canonical(name: &str, schema: &[Field]) -> String {
-    let is_name = |known: &String| known.eq_ignore_ascii_case(name);
-    let field = schema.iter().find(|field| is_name(&field.name) || field.aliases.iter().any(is_name));
-    field.map_or(name, |field| &field.name).to_lowercase()
+    field(name, schema).map_or(name, |field| &field.name).to_lowercase()
+}
+
+/// The field that somebody means by `name`, in whatever case it is written.
+fn field<'a>(name: &str, schema: &'a [Field]) -> Option<&'a Field> {
+    schema.iter().find(|field| names(field).any(|known| known.eq_ignore_ascii_case(name)))
+}
+
+fn names(field: &Field) -> impl Iterator<Item = &String> {
+    std::iter::once(&field.name).chain(&field.aliases)
 }
 
 /// Whether everything in `asked` is listed. An empty list is not: it often means "no restriction" to its endpoint.
@@ -125,9 +153,9 @@ fn holds_only(asked: &Value, list: &[Value]) -> bool {
     }
 }
 
-/// Whether anything in `asked` is listed, however deep it stands.
+/// Whether anything in `asked` is listed, or could be read as something listed, however deep it stands.
 fn holds_any(asked: &Value, list: &[Value]) -> bool {
-    if is_listed(asked, list) {
+    if list.iter().any(|written| may_mean(asked, written)) {
         return true;
     }
     match asked {
@@ -150,15 +178,15 @@ fn is_listed(asked: &Value, list: &[Value]) -> bool {
 fn is_same(asked: &Value, written: &Value) -> bool {
     match (asked, written) {
         (_, Value::String(any)) if any == "*" => true,
-        (Value::Bool(flag), _) => flag_of(written) == Some(*flag),
+        (Value::Bool(flag), _) if flag_of(written) == Some(*flag) => true,
         (Value::Number(asked), Value::Number(written)) => {
             let fractional = asked.is_f64() || written.is_f64();
             asked == written || fractional && asked.as_f64() == written.as_f64()
         }
         (Value::Number(number), Value::String(text)) => {
             // A duration reaches policy as seconds, in whatever form it was sent.
-            let seconds = || number.as_u64().is_some_and(|seconds| duration::parse(text) == Ok(seconds));
-            matches_glob(text, &number.to_string()) || !text.is_empty() && seconds()
+            matches_glob(text, &number.to_string())
+                || seconds_of(written).is_some() && seconds_of(written) == number.as_u64()
         }
         _ => match (scalar(asked), scalar(written)) {
             (Some(asked), Some(written)) => matches_glob(&written, &asked),
@@ -167,9 +195,42 @@ fn is_same(asked: &Value, written: &Value) -> bool {
     }
 }
 
-/// The flag that a policy means, in any form in which a client may send it.
-fn flag_of(written: &Value) -> Option<bool> {
-    match scalar(written)?.to_lowercase().as_str() {
+/// Whether the endpoint could read a value as what a policy forbids. Values of fields without a kind come as they were
+/// sent, so that `"TRUE"` may be a flag and `"60m"` the 3600 of the policy.
+fn may_mean(asked: &Value, written: &Value) -> bool {
+    let is_flag = match written {
+        Value::Bool(_) => true,
+        Value::String(text) => text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false"),
+        _ => false,
+    };
+    let seconds = seconds_of(asked);
+    let is_like = match (scalar(asked), scalar(written)) {
+        (Some(asked), Some(written)) => matches_glob(&folded(&written), &folded(&asked)),
+        _ => false,
+    };
+    is_same(asked, written)
+        || is_like
+        || is_flag && flag_of(asked).is_some() && flag_of(asked) == flag_of(written)
+        || seconds.is_some() && seconds == seconds_of(written)
+}
+
+/// A text without what endpoints drop from names and paths: case, white space around it, slashes at its ends.
+fn folded(text: &str) -> String {
+    let text: String = text.nfc().collect();
+    text.trim().trim_matches('/').to_lowercase()
+}
+
+/// The seconds that a number or a text may stand for.
+fn seconds_of(value: &Value) -> Option<u64> {
+    match value {
+        Value::String(text) if text.trim().is_empty() => None,
+        _ => duration::seconds(value).ok(),
+    }
+}
+
+/// The flag that a value means, in any form in which a client may send it.
+fn flag_of(value: &Value) -> Option<bool> {
+    match scalar(value)?.to_lowercase().as_str() {
         "1" | "t" | "true" => Some(true),
         "0" | "f" | "false" | "" => Some(false),
         _ => None,
@@ -248,6 +309,76 @@ mod tests {
         assert!(passes(&rule, json!({"TTL": "1h"})));
         assert!(!passes(&rule, json!({"ttl": null})));
         assert!(rule.check(&Map::new(), &[]).unwrap_err().contains("without parameter \"ttl\""));
+    }
+
+    #[test]
+    fn a_required_parameter_in_a_spelling_that_the_endpoint_does_not_read_is_not_there() {
+        let check = |rule: &Constraints, fields: Value| rule.check(&map(fields), &schema()).is_ok();
+        let ttl = Constraints { required: ["TTL".to_lowercase()].into(), ..Constraints::default() };
+        assert!(check(&ttl, json!({"ttl": 60})));
+        assert!(!check(&ttl, json!({"TTL": 60})));
+        let host = Constraints { required: ["cluster_host".to_owned()].into(), ..Constraints::default() };
+        assert!(check(&host, json!({"kubernetes_host": "a"})));
+        assert!(!check(&host, json!({"Kubernetes_Host": "a"})));
+    }
+
+    #[test]
+    fn every_spelling_that_was_sent_is_checked() {
+        let check = |rule: &Constraints, fields: Value| rule.check(&map(fields), &schema()).is_ok();
+        for rule in [allowed(json!({"cluster_host": ["good"]})), denied(json!({"cluster_host": ["bad"]}))] {
+            assert!(check(&rule, json!({"cluster_host": "good", "kubernetes_host": "good"})));
+            for (one, other) in [("good", "bad"), ("bad", "good")] {
+                assert!(!check(&rule, json!({"cluster_host": one, "kubernetes_host": other})));
+                assert!(!check(&rule, json!({"cluster_host": one, "CLUSTER_HOST": other})));
+                assert!(!check(&rule, json!({"Cluster_Host": one, "KUBERNETES_host": other})));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_denied_is_denied_in_every_form_that_an_endpoint_may_read() {
+        for (written, asked) in [
+            (json!(true), json!(["TRUE", "True", "t", "1", 1, true])),
+            (json!("false"), json!(["FALSE", "0", 0, "f", false])),
+            (json!("1h"), json!([3600, "3600", "60m", " 1h ", 3600.0])),
+            (json!(3600), json!([3600, "3600", "60m", "1h", 3600.0])),
+            (json!("t*"), json!([true, "true"])),
+            (json!("b"), json!(["b", ["a", "b"], [["b"]], {"k": "b"}, {"k": ["b"]}])),
+            (json!("*"), json!(["", 0, [], {}, false])),
+        ] {
+            for value in asked.as_array().unwrap() {
+                let rule = denied(json!({"a": [written]}));
+                assert!(!passes(&rule, json!({"a": value})), "{value} under denied {written}");
+                assert!(!passes(&rule, json!({"a": [value]})), "[{value}] under denied {written}");
+            }
+        }
+        for (written, asked) in [("1h", "1 h"), ("env", "envoy"), ("", "0"), ("1", "true"), ("a", "ab")] {
+            assert!(passes(&denied(json!({"a": [written]})), json!({"a": asked})), "{asked} under denied {written}");
+        }
+    }
+
+    #[test]
+    fn what_is_allowed_is_allowed_as_it_was_written_and_not_as_it_might_be_read() {
+        let rule = allowed(json!({"a": [true, 3600, "b"]}));
+        for asked in [json!("TRUE"), json!("1"), json!("60m"), json!(["b", null]), json!([["b"]]), json!({"k": "b"})] {
+            assert!(!passes(&rule, json!({"a": asked})), "{asked}");
+        }
+    }
+
+    #[test]
+    fn what_is_denied_is_denied_in_every_spelling_that_endpoints_take_for_the_same() {
+        let rule = denied(json!({"policies": ["admin", "team-*"], "from": ["secret/"]}));
+        for given in [
+            json!({"policies": ["x", "ADMIN"]}),
+            json!({"policies": [" Admin "]}),
+            json!({"policies": "Team-Orders"}),
+            json!({"from": "/secret"}),
+            json!({"from": "secret"}),
+        ] {
+            assert!(!passes(&rule, given.clone()), "{given}");
+        }
+        assert!(passes(&rule, json!({"policies": ["administrators"], "from": "secret2"})));
+        assert!(!passes(&allowed(json!({"policies": ["admin"]})), json!({"policies": ["ADMIN"]})), "read narrowly");
     }
 
     #[test]
@@ -330,6 +461,7 @@ mod tests {
             (json!("abc"), json!("*c")),
             (json!("abc"), json!("*b*")),
             (json!({"x": 1}), json!("*")),
+            (json!(true), json!("t*")),
         ] {
             assert!(is_same(&asked, &written), "{asked} {written}");
         }

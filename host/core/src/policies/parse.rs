@@ -5,14 +5,21 @@
 
 use super::capability::Capability;
 use super::constraints::{Constraints, Lists};
-use super::pattern::Pattern;
-use super::spelling::hint;
+use super::template::{Reference, RulePath};
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::hcl::{self, Item, Node, SyntaxError};
+use bulkhead_wire::spelling::hint;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
+
+/// Largest text of a policy, in bytes.
+pub const MAX_TEXT: usize = 512 << 10;
+/// Most rules of one policy. Every request of its tokens is held against those that hold a wildcard.
+pub const MAX_RULES: usize = 5_000;
+/// Most values that one rule lists for one parameter. Each element of a list in a request is held against all of them.
+pub const MAX_VALUES: usize = 500;
 
 /// A policy that was understood completely.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +34,7 @@ pub struct Policy {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// Which paths it speaks of.
-    pub pattern: Pattern,
+    pub path: RulePath,
     /// What it grants; alone, if it holds [`Capability::Deny`]. None is possible, and grants nothing.
     pub capabilities: BTreeSet<Capability>,
     /// What it says about parameters.
@@ -72,11 +79,21 @@ impl Policy {
     /// Reads `text`, which is HCL1 or JSON, as the policy `name`. A name inside the text has no effect.
     ///
     /// # Errors
-    /// The first thing that is not understood, or that could not be enforced, with its line.
+    /// The first thing that is not understood, or that could not be enforced, with its line; and a text beyond
+    /// [`MAX_TEXT`], [`MAX_RULES`], [`MAX_VALUES`] or the bounds of [`hcl::parse`].
     pub fn parse(name: &str, text: &str) -> Result<Self, PolicyError> {
+        if text.len() > MAX_TEXT {
+            let message =
+                format!("the policy has {} bytes; at most {MAX_TEXT} are read; split it into several", text.len());
+            return Err(PolicyError { line: 1, message });
+        }
         let mut rules = Vec::new();
         for item in &hcl::parse(text)?.items {
             match item.key.as_str() {
+                "path" if rules.len() == MAX_RULES => {
+                    let message = format!("the policy has more than {MAX_RULES} paths; split it into several");
+                    return Err(at(item, message));
+                }
                 "path" => rules.push(rule(item)?),
                 "name" => {
                     text_of(item)?;
@@ -89,6 +106,11 @@ impl Policy {
         }
         Ok(Self { name: name.to_owned(), rules })
     }
+
+    /// What must be known of a caller to say what the policy grants; each as often as it is named.
+    pub(super) fn references(&self) -> impl Iterator<Item = &Reference> {
+        self.rules.iter().flat_map(|rule| rule.path.references())
+    }
 }
 
 fn rule(item: &Item) -> Result<Rule, PolicyError> {
@@ -96,7 +118,7 @@ fn rule(item: &Item) -> Result<Rule, PolicyError> {
         return Err(at(item, "a path is written as one pattern and a block, such as path \"database/creds/*\" { … }"));
     };
     let mut rule = Rule {
-        pattern: Pattern::parse(label).map_err(|why| at(item, why))?,
+        path: RulePath::parse(label).map_err(|why| at(item, format!("path {} {why}", quoted(label))))?,
         capabilities: BTreeSet::new(),
         constraints: Constraints::default(),
         min_wrapping_ttl: 0,
@@ -229,6 +251,13 @@ fn lists_of(item: &Item) -> Result<Lists, PolicyError> {
         let (Node::List(values), []) = (&parameter.value, parameter.labels.as_slice()) else {
             return Err(unlike(item, SHAPE, &parameter.value));
         };
+        if values.len() > MAX_VALUES {
+            let key = quoted(&parameter.key);
+            return Err(at(
+                parameter,
+                format!("parameter {key} lists more than {MAX_VALUES} values; use \"*\" in them"),
+            ));
+        }
         let values = values.iter().map(|value| plain(parameter, value)).collect::<Result<_, _>>()?;
         if lists.insert(parameter.key.to_lowercase(), values).is_some() {
             return Err(at(parameter, format!("parameter {} is given twice; join the two", quoted(&parameter.key))));
@@ -268,6 +297,7 @@ mod tests {
 
     use super::*;
     use serde_json::json;
+    use std::time::{Duration, Instant};
 
     fn only_rule(text: &str) -> Rule {
         let mut policy = Policy::parse("test", text).unwrap_or_else(|error| panic!("{error} in {text}"));
@@ -295,7 +325,7 @@ mod tests {
             }
             "#,
         );
-        assert_eq!(rule.pattern, Pattern::parse("database/creds/*").unwrap());
+        assert_eq!(rule.path, RulePath::parse("database/creds/*").unwrap());
         assert_eq!(rule.capabilities, BTreeSet::from([Capability::Read, Capability::Update]));
         assert_eq!(rule.constraints.allowed["ttl"], [json!("1h"), json!(60), json!(true), json!(["a"])]);
         assert!(rule.constraints.allowed["*"].is_empty() && rule.constraints.denied["password"].is_empty());
@@ -369,7 +399,8 @@ mod tests {
             ("path \"x\" { max_wrapping_ttl = -1 }", 1, "max_wrapping_ttl"),
             ("path \"x\" { min_wrapping_ttl = \"2h\" max_wrapping_ttl = \"1h\" }", 1, "shorter than"),
             ("path \"a*b\" {}", 1, "only at the end"),
-            ("\npath \"a/{{identity.entity.id}}\" {}", 2, "templates need identities"),
+            ("\npath \"a/{{identity.entity.id}\" {}", 2, "path \"a/{{identity.entity.id}\" opens \"{{\""),
+            ("path \"a/{{request.id}}\" {}", 1, "names \"request.id\", which is no part of an identity"),
             ("path \"x\" {", 1, "column 10: the block that opens here"),
         ] {
             let error = Policy::parse("p", text).expect_err(text);
@@ -390,6 +421,56 @@ mod tests {
             let error = Policy::parse("p", text).expect_err(text);
             assert!(error.message.contains("cannot enforce"), "{error}");
         }
+    }
+
+    #[test]
+    fn the_size_of_a_policy_its_rules_and_its_values_are_bounded() {
+        let refusal = |text: &str| Policy::parse("p", text).unwrap_err();
+        assert!(Policy::parse("p", &" ".repeat(MAX_TEXT)).is_ok());
+        assert!(refusal(&" ".repeat(MAX_TEXT + 1)).message.contains("524289 bytes; at most 524288 are read"));
+        let rules = |count: usize| "path \"x\" {}\n".repeat(count);
+        assert_eq!(Policy::parse("p", &rules(MAX_RULES)).unwrap().rules.len(), MAX_RULES);
+        let error = refusal(&rules(MAX_RULES + 1));
+        assert!(error.message.contains("more than 5000 paths") && error.line == MAX_RULES + 1, "{error}");
+        for key in ["allowed_parameters", "denied_parameters"] {
+            let values = |count: usize| format!("path \"x\" {{ {key} = {{ a = [{}] }} }}", "1,".repeat(count));
+            assert!(Policy::parse("p", &values(MAX_VALUES)).is_ok());
+            assert!(refusal(&values(MAX_VALUES + 1)).message.contains("\"a\" lists more than 500 values"));
+        }
+    }
+
+    /// Each is as large as a policy may be, and made to cost more than it says.
+    #[test]
+    fn no_text_within_the_bound_costs_more_than_its_size() {
+        let filled = |unit: &str| unit.repeat(MAX_TEXT / unit.len());
+        let inside = |open: &str, unit: &str, close: &str| {
+            format!("{open}{}{close}", unit.repeat((MAX_TEXT - open.len() - close.len()) / unit.len()))
+        };
+        let bombs = [
+            filled("path \"x\" {"),
+            filled("a = <<E\nE\n"),
+            inside("name = <<-EOF\n", "  x\n", "  EOF"),
+            inside("name = <<EOF\n", " EO\n", ""),
+            inside("", "k", " = 1"),
+            inside("\"", "k", "\" = 1"),
+            inside("path \"x\" { ", "a=[]\n", "}"),
+            inside("path \"x\" { allowed_parameters = {", "A=[]\n", "}}"),
+            inside("path \"x\" { capabilities = [", "\"read\",", "] }"),
+            inside("path \"x\" { required_parameters = [", "\"a\",", "] }"),
+            inside("path \"", "{{identity.entity.id}}", "\" {}"),
+            inside("path \"", "+/", "x\" {}"),
+            inside("path \"x", "y", "\" {}"),
+            inside("{\"path\": {", "\"x\": {},", "\"x\": {}}}"),
+            inside("{\"path\": [", "{\"x\": {}},", "{}]}"),
+            filled("{\"path\":"),
+            filled("["),
+            inside("/*", "/*", ""),
+            inside("", "#\n", ""),
+        ];
+        let began = Instant::now();
+        let read = bombs.iter().filter(|text| Policy::parse("p", text).is_ok()).count();
+        assert_eq!(read, 3, "a long name, one word many times, and comments");
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?} for {} texts", began.elapsed(), bombs.len());
     }
 
     #[test]

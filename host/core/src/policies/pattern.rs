@@ -1,9 +1,9 @@
 //! Path patterns of rules: what they may look like, what they match, and which of two is the closer one.
 //!
 //! The attack this file stops: a pattern that reads like a restriction and matches nothing. A `*` in the middle or a
-//! `+` inside a segment would be such a pattern, and so would a template whose identity this build cannot know.
+//! `+` inside a segment would be such a pattern.
 
-use bulkhead_wire::failure::quoted;
+use bulkhead_wire::name::LONGEST_PATH;
 use std::cmp::Reverse;
 
 /// A pattern, ordered from the loosest to the closest: the order of the fields is the priority of `spec/core.md` §3.2.
@@ -24,12 +24,12 @@ impl Pattern {
     /// Reads the label of a rule. One `/` in front is dropped.
     ///
     /// # Errors
-    /// What cannot match as it looks, and what to write instead.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// Why it cannot match as it looks, to stand behind the label, and what to write instead.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
         let path = text.strip_prefix('/').unwrap_or(text);
         let (body, closed) = path.strip_suffix('*').map_or((path, true), |body| (body, false));
         if let Some(why) = fault(path, body) {
-            return Err(format!("path {} {why}", quoted(text)));
+            return Err(why);
         }
         let is_plus = |segment: &&str| *segment == "+";
         Ok(Self {
@@ -51,11 +51,21 @@ impl Pattern {
         self.body
     }
 
+    /// The first segment of every path that falls under it; `None` if they begin with different ones.
+    pub(super) fn first_segment(&self) -> Option<&str> {
+        let (segment, _) = self.body.get(..self.certain)?.split_once('/')?;
+        Some(segment)
+    }
+
     /// Whether `path` falls under it. The path of a list operation ends in `/`, so that its last segment is empty;
     /// `+` takes that one too, as policies of this field expect.
     pub(super) fn matches(&self, path: &str) -> bool {
         if self.plus == Reverse(0) {
             return if self.closed { path == self.body } else { path.starts_with(&self.body) };
+        }
+        // Nearly all patterns end here, and every request is held against many.
+        if !self.body.as_bytes().get(..self.certain).is_some_and(|certain| path.as_bytes().starts_with(certain)) {
+            return false;
         }
         let mut segments = path.split('/');
         let mut parts = self.body.split('/').peekable();
@@ -70,6 +80,26 @@ impl Pattern {
         }
         segments.next().is_none()
     }
+
+    /// Whether all paths below `folder`, which ends in a slash, fall under it.
+    pub(super) fn covers(&self, folder: &str) -> bool {
+        !self.closed && self.plus == Reverse(0) && folder.starts_with(&self.body)
+    }
+
+    /// Whether some path at or below `folder`, which ends in a slash, may fall under it.
+    pub(super) fn meets(&self, folder: &str) -> bool {
+        let mut parts = self.body.split('/').peekable();
+        for segment in folder.trim_end_matches('/').split('/') {
+            let Some(part) = parts.next() else { return false };
+            if !self.closed && parts.peek().is_none() {
+                return segment.starts_with(part);
+            }
+            if part != "+" && part != segment {
+                return false;
+            }
+        }
+        true
+    }
 }
 
 /// What is wrong with a pattern, to stand behind the pattern. `body` is `path` without its `*`.
@@ -77,8 +107,8 @@ fn fault(path: &str, body: &str) -> Option<&'static str> {
     let is_mixed = |segment: &str| segment.contains('+') && segment != "+";
     if path.is_empty() {
         Some("is empty; name a path such as \"database/creds/orders\"")
-    } else if path.contains("{{") {
-        Some("holds a template; templates need identities, which this build does not have; write the path out")
+    } else if path.len() > LONGEST_PATH {
+        Some("is longer than any path may be; shorten it")
     } else if path.chars().any(char::is_control) {
         Some("holds a control character, which no path has; remove it")
     } else if path.contains("+*") {
@@ -89,6 +119,8 @@ fn fault(path: &str, body: &str) -> Option<&'static str> {
         Some("has \"+\" inside a segment; \"+\" stands for one whole segment, as in \"database/+/orders\"")
     } else if body.starts_with('/') || body.contains("//") {
         Some("has an empty segment, which no path has; remove a \"/\"")
+    } else if path.split('/').any(|segment| segment == "." || segment == "..") {
+        Some("has a segment \".\" or \"..\", which no path has; write out where it leads")
     } else {
         None
     }
@@ -163,6 +195,24 @@ mod tests {
     }
 
     #[test]
+    fn the_first_segment_is_known_when_it_stands_before_all_wildcards() {
+        for (text, expected) in [
+            ("a/*", Some("a")),
+            ("/a/b*", Some("a")),
+            ("a/+", Some("a")),
+            ("a/+/c*", Some("a")),
+            ("ab/c", Some("ab")),
+            ("a*", None),
+            ("*", None),
+            ("+", None),
+            ("+/a/b", None),
+            ("a", None),
+        ] {
+            assert_eq!(pattern(text).first_segment(), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn a_leading_slash_makes_no_second_pattern() {
         assert_eq!(pattern("/a/*"), pattern("a/*"));
         assert_ne!(pattern("a/"), pattern("a"));
@@ -170,6 +220,7 @@ mod tests {
 
     #[test]
     fn patterns_that_would_match_nothing_are_refused_with_the_remedy() {
+        let long = "a".repeat(LONGEST_PATH + 1);
         for (text, part) in [
             ("", "is empty"),
             ("/", "is empty"),
@@ -184,9 +235,11 @@ mod tests {
             ("a//b", "empty segment"),
             ("//a", "empty segment"),
             ("a//*", "empty segment"),
-            ("a/{{identity.entity.id}}/*", "templates need identities"),
-            ("a/{{", "templates need identities"),
             ("a\nb", "control character"),
+            ("a/../b", "write out where it leads"),
+            ("./a/*", "write out where it leads"),
+            ("a/..", "write out where it leads"),
+            (long.as_str(), "longer than any path"),
         ] {
             let error = Pattern::parse(text).unwrap_err();
             assert!(error.contains(part), "{text:?} gave {error}");

@@ -1,17 +1,24 @@
 //! Stored policies, and the parsed ones in memory.
 //!
-//! The attack this file stops: a policy that was tightened while somebody still read the old one from
-//! the cache. A parsed policy enters the cache only when nothing was written since it was read.
+//! The attacks this file stops: a policy that was tightened while somebody still read the old one from the cache (a
+//! parsed policy enters it only when nothing was written since it was read), and one caller's rules served to another
+//! (a templated combination is found by the very values that were put into it).
 
-use super::acl::Acl;
+use super::acl::{Acl, Skipped};
+use super::identity::Identity;
 use super::parse::Policy;
-use super::{DEFAULT, DEFAULT_POLICY, ROOT};
+use super::template::Reference;
+use super::{DEFAULT, DEFAULT_POLICY, RESPONSE_WRAPPING, RESPONSE_WRAPPING_POLICY, ROOT};
 use bulkhead_store::{Address, Index, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const PREFIX: &str = "policy/";
+
+/// Rules that are kept, those of single policies and of combinations together; beyond it the cache starts anew. A rule
+/// takes some hundred bytes.
+const MOST_RULES: usize = 100_000;
 
 #[derive(Default)]
 struct Cache {
@@ -19,48 +26,108 @@ struct Cache {
     writes: u64,
     parsed: BTreeMap<String, Option<Arc<Policy>>>,
     /// By the names of a token's policies, in its order.
-    acls: BTreeMap<Vec<String>, Arc<Acl>>,
+    combinations: BTreeMap<Vec<String>, Combination>,
+    /// Rules in all of them; an entry without any counts as one.
+    rules: usize,
 }
 
-/// Combinations of policies that are kept; beyond it the cache starts anew.
-const MOST_ACLS: usize = 10_000;
+/// Policies that some tokens have together.
+struct Combination {
+    /// What they ask of the caller, each once. Usually little or nothing.
+    references: Vec<Reference>,
+    /// By what the caller has for these. Callers that differ in nothing that the policies ask share one, and one whose
+    /// name changed finds no old one.
+    acls: BTreeMap<Vec<Option<String>>, Arc<Acl>>,
+}
 
 /// The policies of the service.
-#[derive(Default)]
 pub(crate) struct Policies {
+    root: Arc<Acl>,
     cache: Mutex<Cache>,
 }
 
-impl Policies {
-    /// What a token with these policies may do. A policy that does not exist grants nothing.
-    pub(crate) async fn acl(&self, store: &Arc<Store>, names: &[String]) -> Result<Arc<Acl>, Failure> {
-        let writes = {
-            let cache = self.lock();
-            if let Some(acl) = cache.acls.get(names) {
-                return Ok(Arc::clone(acl));
-            }
-            cache.writes
-        };
-        let acl = Arc::new(self.built(store, names).await?);
-        let mut cache = self.lock();
-        if cache.writes == writes {
-            if cache.acls.len() >= MOST_ACLS {
-                cache.acls.clear();
-            }
-            cache.acls.insert(names.to_vec(), Arc::clone(&acl));
+impl Default for Policies {
+    fn default() -> Self {
+        Self { root: Arc::new(Acl::root()), cache: Mutex::default() }
+    }
+}
+
+impl Cache {
+    fn acl(&self, names: &[String], identity: &Identity) -> Option<Arc<Acl>> {
+        let combination = self.combinations.get(names)?;
+        combination.acls.get(&values(&combination.references, identity)).map(Arc::clone)
+    }
+
+    fn keep_parsed(&mut self, name: &str, parsed: Option<Arc<Policy>>) {
+        self.make_room(parsed.as_ref().map_or(0, |policy| policy.rules.len()));
+        self.parsed.insert(name.to_owned(), parsed);
+    }
+
+    fn keep_acl(&mut self, names: &[String], references: Vec<Reference>, identity: &Identity, acl: &Arc<Acl>) {
+        self.make_room(acl.len());
+        let values = values(&references, identity);
+        let new = || Combination { references, acls: BTreeMap::new() };
+        self.combinations.entry(names.to_vec()).or_insert_with(new).acls.insert(values, Arc::clone(acl));
+    }
+
+    fn make_room(&mut self, rules: usize) {
+        let rules = rules.max(1);
+        if self.rules + rules > MOST_RULES {
+            self.clear();
         }
+        self.rules += rules;
+    }
+
+    fn clear(&mut self) {
+        self.parsed.clear();
+        self.combinations.clear();
+        self.rules = 0;
+    }
+}
+
+/// What the caller has for each of the references.
+fn values(references: &[Reference], identity: &Identity) -> Vec<Option<String>> {
+    references.iter().map(|reference| identity.value(reference).map(str::to_owned)).collect()
+}
+
+impl Policies {
+    /// What a token with these policies may do that stands for nobody. A policy that does not exist grants nothing.
+    pub(crate) async fn acl(&self, store: &Arc<Store>, names: &[String]) -> Result<Arc<Acl>, Failure> {
+        // Nobody has no values, so that none can be unfit for a path.
+        let (acl, _) = self.acl_for(store, names, &Identity::default()).await?;
         Ok(acl)
     }
 
-    async fn built(&self, store: &Arc<Store>, names: &[String]) -> Result<Acl, Failure> {
+    /// What a token with these policies may do that stands for `identity`, with the rules that were skipped because of
+    /// one of its values. They come when they were skipped and not again from the cache, so that each is logged once.
+    pub(crate) async fn acl_for(
+        &self,
+        store: &Arc<Store>,
+        names: &[String],
+        identity: &Identity,
+    ) -> Result<(Arc<Acl>, Vec<Skipped>), Failure> {
         if names.iter().any(|name| name == ROOT) {
-            return Ok(Acl::root());
+            return Ok((Arc::clone(&self.root), Vec::new()));
         }
+        let writes = {
+            let cache = self.lock();
+            if let Some(acl) = cache.acl(names, identity) {
+                return Ok((acl, Vec::new()));
+            }
+            cache.writes
+        };
         let mut policies = Vec::with_capacity(names.len());
         for name in names {
             policies.extend(self.parsed(store, name).await?);
         }
-        Ok(Acl::new(policies.iter().map(Arc::as_ref)))
+        let (acl, skipped) = Acl::of_caller(policies.iter().map(Arc::as_ref), identity);
+        let acl = Arc::new(acl);
+        let references: BTreeSet<Reference> = policies.iter().flat_map(|policy| policy.references()).cloned().collect();
+        let mut cache = self.lock();
+        if cache.writes == writes {
+            cache.keep_acl(names, references.into_iter().collect(), identity, &acl);
+        }
+        Ok((acl, skipped))
     }
 
     async fn parsed(&self, store: &Arc<Store>, name: &str) -> Result<Option<Arc<Policy>>, Failure> {
@@ -76,7 +143,7 @@ impl Policies {
         let parsed = parsed.map_err(|_| Failure::internal(format!("the stored policy {name:?} does not parse")))?;
         let mut cache = self.lock();
         if cache.writes == writes {
-            cache.parsed.insert(name.to_owned(), parsed.clone());
+            cache.keep_parsed(name, parsed.clone());
         }
         Ok(parsed)
     }
@@ -85,20 +152,24 @@ impl Policies {
     pub(crate) fn changed(&self) {
         let mut cache = self.lock();
         cache.writes += 1;
-        cache.parsed.clear();
-        cache.acls.clear();
+        cache.clear();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Cache> {
+    fn lock(&self) -> MutexGuard<'_, Cache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The text of a policy, the built-in one of `default` until somebody writes it.
+/// The text of a policy. `default` has the built-in one until somebody writes it, `response-wrapping` always.
 pub(crate) async fn text(unit: &mut Unit, name: &str) -> Result<Option<String>, Failure> {
-    let stored = unit.get(&address(name)).await?;
-    let text = stored.map(|record| String::from_utf8_lossy(&record.body).into_owned());
-    Ok(text.or_else(|| (name == DEFAULT).then(|| DEFAULT_POLICY.to_owned())))
+    if name == RESPONSE_WRAPPING {
+        return Ok(Some(RESPONSE_WRAPPING_POLICY.to_owned()));
+    }
+    let Some(record) = unit.get(&address(name)).await? else {
+        return Ok((name == DEFAULT).then(|| DEFAULT_POLICY.to_owned()));
+    };
+    let text = String::from_utf8(record.body.to_vec());
+    text.map(Some).map_err(|_| Failure::internal(format!("the stored policy {name:?} is not text")))
 }
 
 /// Writes a policy into the unit.
@@ -116,7 +187,7 @@ pub(crate) fn delete(unit: &mut Unit, name: &str) {
     unit.delete(address(name));
 }
 
-/// Names of all policies, `root` and `default` included, in order.
+/// Names of all policies that a token can be given, `root` and `default` included, in order.
 pub(crate) async fn names(unit: &mut Unit) -> Result<Vec<String>, Failure> {
     let mut names = vec![DEFAULT.to_owned(), ROOT.to_owned()];
     let mut after = String::new();
@@ -133,4 +204,68 @@ pub(crate) async fn names(unit: &mut Unit) -> Result<Vec<String>, Failure> {
 
 fn address(name: &str) -> Address {
     Address::new(Space::Core, format!("{PREFIX}{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "tests fail by panicking"
+    )]
+
+    use super::super::identity::Entity;
+    use super::*;
+
+    const TEMPLATED: &str = r#"path "home/{{identity.entity.name}}" { capabilities = ["read"] }"#;
+
+    fn called(id: &str, name: &str) -> Identity {
+        let entity = Entity { id: id.to_owned(), name: name.to_owned(), ..Entity::default() };
+        Identity { entity: Some(entity), groups: Vec::new() }
+    }
+
+    /// A cache in which the policy `p` was kept for these callers.
+    fn kept(text: &str, callers: &[&Identity]) -> (Cache, Vec<String>) {
+        let policy = Policy::parse("p", text).unwrap();
+        let references: BTreeSet<Reference> = policy.references().cloned().collect();
+        let (mut cache, names) = (Cache::default(), vec!["p".to_owned()]);
+        for identity in callers {
+            let (acl, _) = Acl::of_caller([&policy], identity);
+            cache.keep_acl(&names, references.iter().cloned().collect(), identity, &Arc::new(acl));
+        }
+        (cache, names)
+    }
+
+    #[test]
+    fn a_templated_combination_is_never_served_to_another_caller() {
+        let (ann, bob) = (called("1", "ann"), called("2", "bob"));
+        let (cache, names) = kept(TEMPLATED, &[&ann, &bob]);
+        for (identity, path, other) in [(&ann, "home/ann", "home/bob"), (&bob, "home/bob", "home/ann")] {
+            let acl = cache.acl(&names, identity).unwrap();
+            assert_eq!((acl.capabilities(path), acl.capabilities(other)), (vec!["read".into()], vec!["deny".into()]));
+        }
+        for other in [called("1", "carol"), called("3", ""), Identity::default()] {
+            assert!(cache.acl(&names, &other).is_none(), "also the same entity under a new name: {other:?}");
+        }
+    }
+
+    #[test]
+    fn a_combination_that_asks_nothing_of_the_caller_is_shared() {
+        let (cache, names) = kept(r#"path "x" { capabilities = ["read"] }"#, &[&Identity::default()]);
+        assert!(cache.acl(&names, &called("1", "ann")).is_some());
+        assert!(cache.acl(&["p".to_owned(), "q".to_owned()], &called("1", "ann")).is_none());
+    }
+
+    #[test]
+    fn the_cache_starts_anew_before_it_holds_too_much() {
+        let (mut cache, names) = kept(TEMPLATED, &[]);
+        for number in 0..MOST_RULES + 10 {
+            let identity = called("1", &format!("caller-{number}"));
+            cache.keep_acl(&names, Vec::new(), &identity, &Arc::new(Acl::new([])));
+            cache.keep_parsed(&format!("absent-{number}"), None);
+            assert!(cache.rules <= MOST_RULES && cache.parsed.len() <= MOST_RULES);
+        }
+    }
 }

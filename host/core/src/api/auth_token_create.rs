@@ -1,0 +1,244 @@
+//! `auth/token/create`, `create-orphan` and `create/:role_name`: tokens made by tokens.
+//!
+//! What only sudo may ask for is decided here, by the caller's capabilities on the very path of the request.
+
+use super::auth_token::auth;
+use super::row::{field, row, sudo};
+use super::{Body, Handler, HostCall, Reply};
+use crate::core::Core;
+use crate::policies::{self, ROOT, stored};
+use crate::tokens::cidr::Cidr;
+use crate::tokens::roles::{self, RoleType, TokenRole};
+use crate::tokens::selection::{self, Asked};
+use crate::tokens::{self, NewToken, TokenType};
+use bulkhead_store::Unit;
+use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::secret::Secret;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What these endpoints do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// A child of the caller, or with sudo an orphan.
+    Create,
+    /// An orphan.
+    Orphan,
+    /// As a token role says.
+    ByRole,
+}
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<(Handler, Route)> {
+    let role = || field("role_name", FieldKind::Name, "name of the token role");
+    let by_role = [vec![role()], creation()].concat();
+    let rows = [
+        (Act::Create, row(Verb::Write, "auth/token/create", "make a child token", creation())),
+        (Act::Orphan, sudo(Verb::Write, "auth/token/create-orphan", "make a token without a parent", creation())),
+        (Act::ByRole, row(Verb::Write, "auth/token/create/{role_name}", "make a token as a role says", by_role)),
+    ];
+    rows.into_iter().map(|(act, route)| (Handler::TokenCreate(act), route)).collect()
+}
+
+/// Fields of a token's creation. Restrictions that cannot be given here are named so that they can be refused: ignoring
+/// one would widen access.
+fn creation() -> Vec<Field> {
+    let renewable = field("renewable", FieldKind::Bool, "whether it can be renewed");
+    vec![
+        field("policies", FieldKind::CommaList, "its policies; none means its role's, or its parent's"),
+        field("meta", FieldKind::Map, "names and values kept with it"),
+        field("no_default_policy", FieldKind::Bool, "leave the policy default out"),
+        Field { default: Some(json!(true)), ..renewable },
+        Field { aliases: vec!["lease".to_owned()], ..field("ttl", FieldKind::Duration, "its lifetime") },
+        field("explicit_max_ttl", FieldKind::Duration, "the most that renewals add up to"),
+        field("period", FieldKind::Duration, "its lifetime after each renewal, without a maximum; needs sudo"),
+        field("display_name", FieldKind::String, "name for people"),
+        field("num_uses", FieldKind::Int, "requests that can be made with it; 0 is without limit"),
+        field("type", FieldKind::String, "service, or batch for one that is not stored"),
+        field("no_parent", FieldKind::Bool, "make an orphan; needs sudo"),
+        field("id", FieldKind::String, "the token itself, instead of a random one; needs sudo").secret(),
+        field("entity_alias", FieldKind::String, "refused: there are no entities yet"),
+        field("bound_cidrs", FieldKind::CommaList, "refused: token roles bind tokens to addresses"),
+    ]
+}
+
+/// Serves a permitted request.
+pub(super) async fn serve(act: Act, core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+    refuse_unavailable(call)?;
+    let role = if act == Act::ByRole { Some(role(unit, call.text("role_name")).await?) } else { None };
+    let (new, mut warnings) = wished(act, unit, call, role).await?;
+    if new.id.is_some() {
+        warnings.push("the token is as hard to guess as the id that was chosen for it".to_owned());
+    }
+    let made = tokens::create(core, unit, call.caller, new).await?;
+    warnings.extend(made.warning);
+    let body = Body::Auth(Box::new(auth(core, made.token, &made.caller)));
+    Ok(Reply { warnings, ..Reply::from(body) })
+}
+
+/// The role that the path names.
+async fn role(unit: &mut Unit, name: &str) -> Result<(String, TokenRole), Failure> {
+    let role = roles::read(unit, name).await?;
+    let role = role.ok_or_else(|| {
+        Failure::invalid(format!("unknown role {}: write auth/token/roles/<name> first", quoted(name)))
+    })?;
+    Ok((name.to_owned(), role))
+}
+
+/// What the token is to be, and warnings about it.
+async fn wished(
+    act: Act,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+    role: Option<(String, TokenRole)>,
+) -> Result<(NewToken, Vec<String>), Failure> {
+    let of_role = role.as_ref().map(|(_, role)| role);
+    let policies = selection::select(&asked(call, of_role)?)?;
+    let warnings = unknown_policies(unit, &policies).await?;
+    let is_orphan = is_orphan(act, call, of_role)?;
+    let new = NewToken {
+        kind: kind(call, of_role)?,
+        id: id(call)?,
+        policies,
+        display_name: display_name(call.text("display_name"))?,
+        meta: meta(call),
+        path: path(call, role.as_ref()),
+        is_orphan,
+        bound_cidrs: bound_cidrs(call, is_orphan, of_role),
+        ttl: call.number("ttl"),
+        explicit_max_ttl: call.number("explicit_max_ttl"),
+        period: period(call)?,
+        num_uses: num_uses(call)?,
+        renewable: call.flag("renewable", true) && of_role.is_none_or(|role| role.renewable),
+        role,
+    };
+    Ok((new, warnings))
+}
+
+/// What cannot be honoured here.
+fn refuse_unavailable(call: &HostCall<'_>) -> Result<(), Failure> {
+    if !call.text("entity_alias").is_empty() {
+        return Err(Failure::invalid("entity_alias was given, but there are no entities yet; leave it out"));
+    }
+    if !call.list("bound_cidrs").is_empty() {
+        return Err(Failure::invalid(
+            "bound_cidrs was given, which is not a parameter of a token: write token_bound_cidrs of a token role and \
+             use auth/token/create/<role>",
+        ));
+    }
+    Ok(())
+}
+
+fn asked<'a>(call: &HostCall<'a>, role: Option<&'a TokenRole>) -> Result<Asked<'a>, Failure> {
+    let names = call.list("policies").into_iter().map(|name| policies::canonical_name(&name));
+    Ok(Asked {
+        policies: names.collect::<Result<BTreeSet<_>, _>>().map_err(Failure::invalid)?,
+        no_default_policy: call.flag("no_default_policy", false),
+        parent: &call.caller.record,
+        has_sudo: call.has_sudo(),
+        role,
+    })
+}
+
+/// A token may be given policies that are still to be written.
+async fn unknown_policies(unit: &mut Unit, policies: &[String]) -> Result<Vec<String>, Failure> {
+    let mut warnings = Vec::new();
+    for name in policies {
+        if name != ROOT && stored::text(unit, name).await?.is_none() {
+            warnings.push(format!("Policy {} does not exist", quoted(name)));
+        }
+    }
+    Ok(warnings)
+}
+
+fn is_orphan(act: Act, call: &HostCall<'_>, role: Option<&TokenRole>) -> Result<bool, Failure> {
+    if act == Act::Orphan || role.is_some_and(|role| role.orphan) {
+        return Ok(true);
+    }
+    let no_parent = call.flag("no_parent", false);
+    if no_parent {
+        needs_sudo(call, "no_parent")?;
+    }
+    Ok(no_parent)
+}
+
+fn needs_sudo(call: &HostCall<'_>, what: &str) -> Result<(), Failure> {
+    if call.has_sudo() {
+        return Ok(());
+    }
+    let path = &call.request.path;
+    Err(Failure::invalid(format!("{what} needs a root token, or the capability sudo on {path}; leave it out")))
+}
+
+fn kind(call: &HostCall<'_>, role: Option<&TokenRole>) -> Result<TokenType, Failure> {
+    let asked = match call.text("type") {
+        "" | "default" => None,
+        "service" => Some(TokenType::Service),
+        "batch" => Some(TokenType::Batch),
+        other => {
+            return Err(Failure::invalid(format!("type {} is neither service nor batch", quoted(other))));
+        }
+    };
+    role.map_or(RoleType::DefaultService, |role| role.token_type).choose(asked)
+}
+
+fn id(call: &HostCall<'_>) -> Result<Option<Secret>, Failure> {
+    if call.text("id").is_empty() {
+        return Ok(None);
+    }
+    needs_sudo(call, "id")?;
+    tokens::keys::chosen(call.text("id")).map(Some)
+}
+
+fn period(call: &HostCall<'_>) -> Result<u64, Failure> {
+    let period = call.number("period");
+    if period > 0 {
+        needs_sudo(call, "period")?;
+    }
+    Ok(period)
+}
+
+fn num_uses(call: &HostCall<'_>) -> Result<u64, Failure> {
+    let asked = call.values.get("num_uses").and_then(Value::as_i64).unwrap_or_default();
+    u64::try_from(asked).map_err(|_| {
+        Failure::invalid(format!("num_uses {asked} is negative; give the number of requests, or 0 for no limit"))
+    })
+}
+
+/// Longest display name, in bytes.
+const LONGEST_NAME: usize = 256;
+
+/// `token`, or `token-` and the asked name with everything else than letters, digits and dashes replaced.
+fn display_name(asked: &str) -> Result<String, Failure> {
+    if asked.len() > LONGEST_NAME {
+        return Err(Failure::invalid(format!("display_name has {} bytes; use at most {LONGEST_NAME}", asked.len())));
+    }
+    if asked.is_empty() {
+        return Ok("token".to_owned());
+    }
+    let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
+    Ok(format!("token-{}", asked.chars().map(safe).collect::<String>()))
+}
+
+fn meta(call: &HostCall<'_>) -> BTreeMap<String, String> {
+    let pairs = call.values.get("meta").and_then(Value::as_object).into_iter().flatten();
+    pairs.map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned())).collect()
+}
+
+/// The path that is shown of the token.
+fn path(call: &HostCall<'_>, role: Option<&(String, TokenRole)>) -> String {
+    match role {
+        Some((_, role)) if !role.path_suffix.is_empty() => format!("{}/{}", call.request.path, role.path_suffix),
+        _ => call.request.path.clone(),
+    }
+}
+
+/// Those of the role, or for a child without a role those of its parent: it must not be a way around them.
+fn bound_cidrs(call: &HostCall<'_>, is_orphan: bool, role: Option<&TokenRole>) -> Vec<Cidr> {
+    match role {
+        Some(role) => role.bound_cidrs.clone(),
+        None if is_orphan => Vec::new(),
+        None => call.caller.record.bound_cidrs.clone(),
+    }
+}

@@ -1,0 +1,65 @@
+//! A mount as listings and reads show it: the object of `spec/core.md` §5.2, every member always there.
+
+use crate::mounts::{Class, Lifetimes, MountRecord, Running};
+use serde_json::{Map, Value, json};
+
+/// The whole object. Lifetimes are as they were set: 0 is the system's.
+pub(super) fn info(record: &MountRecord, running: Running<'_>) -> Map<String, Value> {
+    let mut info = brief(record);
+    let own = Lifetimes { default: record.settings.default_ttl, max: record.settings.max_ttl };
+    let more = [
+        ("accessor", json!(record.accessor)),
+        ("uuid", json!(record.uuid)),
+        ("local", json!(record.marks.local)),
+        ("seal_wrap", json!(record.marks.seal_wrap)),
+        ("external_entropy_access", json!(record.marks.external_entropy_access)),
+        // The version that was asked for by its number: a mount runs the one there is, which is written as none.
+        ("plugin_version", json!("")),
+        ("running_plugin_version", json!(running.version)),
+        ("running_sha256", json!(running.digest)),
+        ("deprecation_status", json!("supported")),
+        ("config", Value::Object(config(record, own))),
+    ];
+    info.extend(more.map(|(name, value)| (name.to_owned(), value)));
+    info
+}
+
+/// What everybody may see of a mount that is listed to everybody.
+pub(super) fn brief(record: &MountRecord) -> Map<String, Value> {
+    let members = [
+        ("type", json!(record.kind)),
+        ("description", json!(record.settings.description)),
+        ("options", json!(record.settings.options)),
+    ];
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// What tuning reads: the lifetimes that hold, and what can be tuned besides.
+pub(super) fn tuned(record: &MountRecord, system: Lifetimes) -> Map<String, Value> {
+    let mut tuned = config(record, record.settings.lifetimes(system));
+    tuned.insert("description".to_owned(), json!(record.settings.description));
+    tuned.insert("options".to_owned(), json!(record.settings.options));
+    tuned
+}
+
+fn config(record: &MountRecord, lifetimes: Lifetimes) -> Map<String, Value> {
+    let settings = &record.settings;
+    let members = [
+        ("default_lease_ttl", json!(lifetimes.default)),
+        ("max_lease_ttl", json!(lifetimes.max)),
+        ("force_no_cache", json!(settings.force_no_cache)),
+        ("audit_non_hmac_request_keys", json!(settings.audit_non_hmac_request_keys)),
+        ("audit_non_hmac_response_keys", json!(settings.audit_non_hmac_response_keys)),
+        ("listing_visibility", json!(settings.listing_visibility.word())),
+        ("passthrough_request_headers", json!(settings.passthrough_request_headers)),
+        ("allowed_response_headers", json!(settings.allowed_response_headers)),
+        ("identity_token_key", json!(settings.identity_token_key)),
+        ("delegated_auth_accessors", json!(settings.delegated_auth_accessors)),
+        ("plugin_version", json!("")),
+    ];
+    let mut config: Map<String, Value> = members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    if Class::of(&record.path) == Class::Auth {
+        config.insert("token_type".to_owned(), json!(settings.token_type.word()));
+    }
+    config
+}

@@ -1,0 +1,88 @@
+//! `GET sys/leases/count` and `GET sys/leases`: the leases that somebody has to look after (decision P13).
+
+use super::{Act, Body, HostCall, Reply, field, row, sudo};
+use crate::core::Core;
+use crate::leases;
+use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use bulkhead_wire::failure::{Failure, quoted};
+use serde_json::{Map, json};
+
+/// Leases that one answer lists unless it is forced to list more.
+const MOST: usize = 10_000;
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<(Act, Route)> {
+    let which = || {
+        let children = "accepted and of no effect: there are no namespaces";
+        vec![
+            field("type", FieldKind::String, "which leases: irrevocable"),
+            field("include_child_namespaces", FieldKind::Bool, children),
+        ]
+    };
+    let part: Vec<Field> = vec![
+        field("limit", FieldKind::String, "list at most so many"),
+        field("force", FieldKind::Bool, "list more than 10,000"),
+    ];
+    vec![
+        (Act::CountIrrevocable, row(Verb::Read, "sys/leases/count", "number of irrevocable leases", which())),
+        (Act::ListIrrevocable, sudo(Verb::Read, "sys/leases", "irrevocable leases", [which(), part].concat())),
+    ]
+}
+
+/// `GET sys/leases/count`, by accessor of the mount.
+pub(super) async fn count(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
+    only_irrevocable(call)?;
+    let counts = leases::irrevocable::count(core).await?;
+    let total: u64 = counts.values().sum();
+    let data = [("lease_count".to_owned(), json!(total)), ("counts".to_owned(), json!(counts))];
+    Ok(Body::Data(Map::from_iter(data)).into())
+}
+
+/// `GET sys/leases`.
+pub(super) async fn list(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
+    only_irrevocable(call)?;
+    let limit = limit(call.text("limit"))?;
+    let allowed = if call.flag("force", false) { usize::MAX } else { MOST };
+    let total: u64 = leases::irrevocable::count(core).await?.values().sum();
+    let found = leases::irrevocable::list(core, limit.min(allowed)).await?;
+    let is_cut = limit > allowed && total > u64::try_from(allowed).unwrap_or(u64::MAX);
+    let warning = is_cut.then(|| {
+        format!("there are {total} irrevocable leases and the first {MOST} are listed; send force=true for all")
+    });
+    let leases: Vec<_> = found.iter().map(|lease| json!({"lease_id": lease.id, "error": lease.error})).collect();
+    let data = [("lease_count".to_owned(), json!(total)), ("leases".to_owned(), json!(leases))];
+    Ok(Reply { warnings: warning.into_iter().collect(), ..Reply::from(Body::Data(Map::from_iter(data))) })
+}
+
+fn only_irrevocable(call: &HostCall<'_>) -> Result<(), Failure> {
+    match call.text("type") {
+        "irrevocable" => Ok(()),
+        "" => Err(Failure::invalid("type is required: send type=irrevocable, the only type there is")),
+        other => Err(Failure::invalid(format!("type {} is not known: send type=irrevocable", quoted(other)))),
+    }
+}
+
+/// `none` and nothing are no limit.
+fn limit(text: &str) -> Result<usize, Failure> {
+    match text {
+        "" | "none" => Ok(usize::MAX),
+        number => number.parse().ok().filter(|limit| *limit > 0).ok_or_else(|| {
+            Failure::invalid(format!("limit {} is not a whole number above 0; \"none\" is no limit", quoted(number)))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_a_number_above_zero_or_none() {
+        assert_eq!(limit(""), Ok(usize::MAX));
+        assert_eq!(limit("none"), Ok(usize::MAX));
+        assert_eq!(limit("3"), Ok(3));
+        for wrong in ["0", "-1", "many", "1.5"] {
+            assert!(limit(wrong).is_err_and(|refused| refused.message.contains(wrong)), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! How a device names a value without showing it: HMAC-SHA256 under a key of its own.
+//!
+//! The attack this file stops: values guessed from their hashes, and one device's hashes compared with another's. The
+//! key follows from the cluster and the device's name, so that the same value has the same hash for as long as both
+//! live, whatever is rotated, restarted or made anew.
+
+use aws_lc_rs::hmac;
+use bulkhead_store::Store;
+
+/// Stands in front of every hash, so that readers can tell it from a value.
+const MARK: &[u8] = b"hmac-sha256:";
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+/// The hashes of one device.
+pub(crate) struct Hashing(hmac::Key);
+
+impl Hashing {
+    /// The hashes of the device `name` in the cluster of `store`.
+    pub(super) fn of(store: &Store, name: &str) -> Self {
+        Self::new(store.keyed_hash(&format!("audit/{name}"), b"salt").as_bytes())
+    }
+
+    /// Hashes under `key`. It is scheduled here, once, and not at each value.
+    pub(super) fn new(key: &[u8]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, key))
+    }
+
+    /// `hmac-sha256:<64 hexadecimal digits>` of `value`.
+    pub(crate) fn hash(&self, value: &str) -> String {
+        let mut text = Vec::with_capacity(MARK.len() + 64);
+        self.push(value.as_bytes(), &mut text);
+        text.into_iter().map(char::from).collect()
+    }
+
+    /// Appends the same to `out`.
+    pub(super) fn push(&self, value: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(MARK);
+        let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied();
+        for byte in hmac::sign(&self.0, value).as_ref() {
+            out.extend(digit(byte >> 4));
+            out.extend(digit(byte & 0x0f));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_the_hmac_of_the_value_in_hexadecimal() {
+        // RFC 4231, test case 2.
+        let hash = Hashing::new(b"Jefe").hash("what do ya want for nothing?");
+        assert_eq!(hash, "hmac-sha256:5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    }
+
+    #[test]
+    fn another_key_gives_another_hash() {
+        assert_eq!(Hashing::new(b"one").hash("x"), Hashing::new(b"one").hash("x"));
+        assert_ne!(Hashing::new(b"one").hash("x"), Hashing::new(b"other").hash("x"));
+        assert_ne!(Hashing::new(b"one").hash("x"), Hashing::new(b"one").hash("y"));
+    }
+}

@@ -1,0 +1,77 @@
+//! JSON, written straight into the bytes of a line: no value is built that would be thrown away.
+
+use serde::Serialize;
+
+/// A value as JSON. What is written here cannot fail: its keys are texts, and memory takes every byte.
+pub(super) fn value(value: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
+    let before = out.len();
+    if serde_json::to_writer(&mut *out, value).is_err() {
+        // Half a value would spoil the line.
+        out.truncate(before);
+        out.extend_from_slice(b"null");
+    }
+}
+
+/// An object, member after member.
+pub(super) struct Object<'a> {
+    out: &'a mut Vec<u8>,
+    is_empty: bool,
+}
+
+impl<'a> Object<'a> {
+    /// Opens it.
+    pub(super) fn begin(out: &'a mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, is_empty: true }
+    }
+
+    /// Writes a key; its value is to follow in what is returned.
+    pub(super) fn key(&mut self, name: &str) -> &mut Vec<u8> {
+        if !self.is_empty {
+            self.out.push(b',');
+        }
+        self.is_empty = false;
+        value(name, self.out);
+        self.out.push(b':');
+        self.out
+    }
+
+    /// Writes a member.
+    pub(super) fn member(&mut self, name: &str, what: &(impl Serialize + ?Sized)) {
+        value(what, self.key(name));
+    }
+
+    /// Writes a member that is left out where there is nothing to say.
+    pub(super) fn text(&mut self, name: &str, text: &str) {
+        if !text.is_empty() {
+            self.member(name, text);
+        }
+    }
+
+    /// Writes a member whose value is JSON already.
+    pub(super) fn json(&mut self, name: &str, json: &[u8]) {
+        self.key(name).extend_from_slice(json);
+    }
+
+    /// How many bytes there are so far, before the comma of the next member.
+    pub(super) fn written(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Appends members that were written before, by another object.
+    pub(super) fn members(&mut self, written: &[u8]) {
+        if written.is_empty() {
+            return;
+        }
+        if !self.is_empty {
+            self.out.push(b',');
+        }
+        self.is_empty = false;
+        self.out.extend_from_slice(written);
+    }
+
+    /// Closes it.
+    pub(super) fn end(self) {
+        self.out.push(b'}');
+    }
+}

@@ -1,0 +1,211 @@
+//! The options of a device that is made by the API. They come as texts, and are stored as they came.
+//!
+//! The attacks this file stops: a file outside of the directory that the operator left to the API, a file that can be
+//! executed, and an option that nobody honours while its sender believes otherwise.
+
+use super::file::Place;
+use super::settings::{self, DeviceSettings};
+use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::fields;
+use bulkhead_wire::name::is_name;
+use serde_json::{Map, Value};
+use std::path::{Component, Path};
+
+/// Permissions that may be asked for: whoever may execute a file could be given a program by whoever sends requests.
+const MOST: u32 = 0o666;
+
+/// What may be asked of a file (`spec/core.md` §8.1). The two at the end are there to be refused by name.
+fn known() -> Route {
+    let flag = |name, default: bool| Field { default: Some(default.into()), ..Field::new(name, FieldKind::Bool, "") };
+    let path = Field::new("file_path", FieldKind::String, "the file, directly in the directory that the API may use");
+    let fields = vec![
+        Field { aliases: vec!["path".to_owned()], ..path.required() },
+        Field::new("mode", FieldKind::String, "its permissions in octal; 0000 leaves them"),
+        flag("log_raw", false),
+        flag("hmac_accessor", true),
+        flag("elide_list_responses", false),
+        flag("sync", false),
+        Field::new("format", FieldKind::String, "json"),
+        Field::new("prefix", FieldKind::String, "not supported"),
+    ];
+    Route { fields, ..Route::new(Verb::Write, "", "") }
+}
+
+/// The settings that `options` ask for, for the device `name` in `directory`, and where it writes.
+///
+/// # Errors
+/// 400 for an option that is unknown or cannot be honoured.
+pub(super) fn read(
+    name: &str,
+    options: &Map<String, Value>,
+    directory: &Path,
+) -> Result<(DeviceSettings, Place), Failure> {
+    let known = known();
+    let mut folded = fields::fold(&known, options, &[])?;
+    if let Some(unknown) = folded.unknown.first() {
+        let names: Vec<&str> = known.fields.iter().map(|field| field.name.as_str()).collect();
+        let message = format!("options: {} is not known; known are {}", quoted(unknown), names.join(", "));
+        return Err(Failure::invalid(message));
+    }
+    fields::complete(&known, &mut folded.values, true)?;
+    let text = |name: &str| folded.values.get(name).and_then(Value::as_str).unwrap_or_default();
+    let flag = |name: &str| folded.values.get(name).and_then(Value::as_bool).unwrap_or_default();
+    if !text("prefix").is_empty() {
+        return Err(Failure::invalid("prefix is not supported: a line begins with its JSON; leave the option out"));
+    }
+    if !["", "json"].contains(&text("format")) {
+        let message = format!("format {} is not supported; json is what there is", quoted(text("format")));
+        return Err(Failure::invalid(message));
+    }
+    let file = within(directory, text("file_path"))?;
+    let settings = DeviceSettings {
+        name: name.to_owned(),
+        file: directory.join(&file),
+        mode: mode(text("mode"))?,
+        log_raw: flag("log_raw"),
+        hmac_accessor: flag("hmac_accessor"),
+        elide_list_responses: flag("elide_list_responses"),
+        sync: flag("sync"),
+    };
+    check_mode(settings.mode).map_err(Failure::invalid)?;
+    Ok((settings, Place::Within { directory: directory.to_path_buf(), name: file }))
+}
+
+/// The name of a file that lies directly in `directory`. That it is no link is seen when it is opened.
+fn within(directory: &Path, file: &str) -> Result<String, Failure> {
+    // Words that other servers do not take for files.
+    let is_file = !["stdout", "discard"].contains(&file) && !file.ends_with('/');
+    let path = Path::new(file);
+    let inside = if path.is_absolute() { path.strip_prefix(directory).ok() } else { Some(path) };
+    let mut components = inside.into_iter().flat_map(Path::components);
+    let name = match (components.next(), components.next()) {
+        (Some(Component::Normal(name)), None) if is_file => name.to_str().filter(|name| is_name(name)),
+        _ => None,
+    };
+    name.map(str::to_owned).ok_or_else(|| {
+        Failure::invalid(format!(
+            "file_path {} is not possible: devices made by the API write to files directly in {}, whose names have \
+             letters, digits, \".\", \"-\" and \"_\" only",
+            quoted(file),
+            directory.display()
+        ))
+    })
+}
+
+fn mode(octal: &str) -> Result<u32, Failure> {
+    if octal.is_empty() {
+        return Ok(settings::MODE);
+    }
+    let digits = octal.bytes().all(|byte| byte.is_ascii_digit());
+    let mode = u32::from_str_radix(octal, 8).ok().filter(|_| digits);
+    mode.ok_or_else(|| Failure::invalid(format!("mode {} is not octal; give e.g. 0600", quoted(octal))))
+}
+
+/// Refuses permissions that no audit file may have.
+///
+/// # Errors
+/// A message that says which may be asked for.
+pub(super) fn check_mode(mode: u32) -> Result<(), String> {
+    if mode & !MOST == 0 {
+        return Ok(());
+    }
+    Err(format!("mode {mode:04o} is not possible: an audit file is never executed; give e.g. 0600"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn asked(options: &Value) -> Result<(DeviceSettings, Place), Failure> {
+        read("main", options.as_object().unwrap(), Path::new("/var/log/audit"))
+    }
+
+    #[test]
+    fn options_come_as_texts_and_a_path_is_enough() {
+        let (settings, place) = asked(&json!({ "file_path": "/var/log/audit/a.log" })).unwrap();
+        let file = Path::new("/var/log/audit/a.log").to_path_buf();
+        let usual = DeviceSettings {
+            name: "main".to_owned(),
+            file,
+            mode: 0o600,
+            log_raw: false,
+            hmac_accessor: true,
+            elide_list_responses: false,
+            sync: false,
+        };
+        assert_eq!(settings, usual);
+        let Place::Within { directory, name } = place else { panic!("{place:?}") };
+        assert_eq!((directory.as_path(), name.as_str()), (Path::new("/var/log/audit"), "a.log"));
+        let all = json!({
+            "path": "a.log", "mode": "0640", "log_raw": "true", "hmac_accessor": "false",
+            "elide_list_responses": "1", "sync": "true", "format": "json", "prefix": "",
+        });
+        let all_settings = DeviceSettings {
+            mode: 0o640,
+            log_raw: true,
+            hmac_accessor: false,
+            elide_list_responses: true,
+            sync: true,
+            ..usual
+        };
+        assert_eq!(asked(&all).unwrap().0, all_settings);
+    }
+
+    #[test]
+    fn no_file_outside_of_the_directory_can_be_named() {
+        for path in [
+            "/etc/passwd",
+            "../a.log",
+            "/var/log/audit/../a.log",
+            "/var/log/audit",
+            "/var/log/audit/",
+            ".",
+            "..",
+            "below/a.log",
+            "/var/log/audit/below/a.log",
+            "/var/log/audit2/a.log",
+            "a.log/..",
+            ".hidden",
+            "a\0b",
+            "stdout",
+            "discard",
+            "a.log/",
+            "/dev/stdout",
+            "~/a.log",
+            "$HOME",
+            "a b",
+            "",
+        ] {
+            let refused = asked(&json!({ "file_path": path })).unwrap_err();
+            assert_eq!(refused.kind.status(), 400, "{path}: {refused}");
+        }
+    }
+
+    #[test]
+    fn no_mode_lets_a_file_be_executed() {
+        for mode in ["0700", "755", "0601", "4600", "8", "0o600", "+600", "-1", "99999999999", "u=rw"] {
+            let refused = asked(&json!({ "file_path": "a.log", "mode": mode })).unwrap_err();
+            assert_eq!(refused.kind.status(), 400, "{mode}: {refused}");
+        }
+        assert_eq!(asked(&json!({ "file_path": "a.log", "mode": "0000" })).unwrap().0.mode, 0);
+    }
+
+    #[test]
+    fn what_cannot_be_honoured_is_refused() {
+        let refusals = [
+            (json!({ "prefix": "#!/bin/sh" }), "prefix is not supported"),
+            (json!({ "format": "jsonx" }), "json is what there is"),
+            (json!({ "filter": "operation == read" }), "\"filter\" is not known"),
+            (json!({ "log_raw": "perhaps" }), "log_raw: "),
+        ];
+        for (mut options, why) in refusals {
+            options.as_object_mut().unwrap().insert("file_path".to_owned(), json!("a.log"));
+            let refused = asked(&options).unwrap_err();
+            assert!(refused.kind.status() == 400 && refused.message.contains(why), "{refused}");
+        }
+        assert!(asked(&json!({})).unwrap_err().message.contains("file_path is required"));
+    }
+}

@@ -1,0 +1,64 @@
+//! Irrevocable leases: those whose plugin refused to end them so often that somebody has to look (decision P13).
+//!
+//! They are found by their owner's column, so that counting them does not walk the others.
+
+use super::BOOK;
+use super::due_now::{Opened, opened};
+use crate::core::Core;
+use bulkhead_wire::failure::Failure;
+use std::collections::BTreeMap;
+
+/// Owner of their rows. No token is stored under a key like this one.
+pub(super) const OWNER: &str = "irrevocable";
+
+/// How many there are on each mount, by its accessor; by its uuid where the mount is gone.
+///
+/// # Errors
+/// The store's failure.
+pub(crate) async fn count(core: &Core) -> Result<BTreeMap<String, u64>, Failure> {
+    let mut by_uuid: BTreeMap<String, u64> = BTreeMap::new();
+    for space in BOOK {
+        let mut walk = core.store.walk_owned(space, OWNER).by(1_000);
+        while let Some(page) = walk.page().await? {
+            for address in page {
+                let uuid = address.key.split('/').next().unwrap_or_default();
+                *by_uuid.entry(uuid.to_owned()).or_default() += 1;
+            }
+        }
+    }
+    let named = |uuid: String| core.mounts.by_uuid(&uuid).map_or(uuid, |mount| mount.record.accessor.clone());
+    Ok(by_uuid.into_iter().map(|(uuid, count)| (named(uuid), count)).collect())
+}
+
+/// One of them.
+pub(crate) struct Irrevocable {
+    /// Its id, by which it can be revoked.
+    pub(crate) id: String,
+    /// Why the last attempt failed, at most 240 characters.
+    pub(crate) error: String,
+}
+
+/// The first `most` of them. One that does not open is told and left out.
+///
+/// # Errors
+/// The store's failure.
+pub(crate) async fn list(core: &Core, most: usize) -> Result<Vec<Irrevocable>, Failure> {
+    let mut found = Vec::new();
+    for space in BOOK {
+        let mut walk = core.store.walk_owned(space, OWNER);
+        while found.len() < most
+            && let Some(page) = walk.page().await?
+        {
+            let mut unit = core.store.begin();
+            for address in page {
+                match opened(&mut unit, &address).await? {
+                    Opened::Lease(lease) => found.push(Irrevocable { id: lease.id, error: lease.error }),
+                    Opened::Gone => {}
+                    Opened::Damaged(why) => core.log.line("error", "lease-unreadable", &[("cause", why.message)]),
+                }
+            }
+        }
+    }
+    found.truncate(most);
+    Ok(found)
+}

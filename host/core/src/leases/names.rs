@@ -1,0 +1,114 @@
+//! The names one step below a path of the lease book: mounts and folders, which end in a slash, and the last parts of
+//! the leases there.
+//!
+//! Keys hold the paths of leases but not their last part. Folders are found from keys alone, each by one step over all
+//! that is in it; only leases that lie in the listed folder itself are read. As many names are held as are asked for.
+
+use super::due_now::{Opened, opened};
+use super::reach::{Reach, is_below};
+use crate::core::Core;
+use crate::mounts::Mount;
+use crate::paging::Paging;
+use bulkhead_store::{Address, Space};
+use bulkhead_wire::failure::Failure;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Behind every key that a path may begin: no path has this character in it, because it cannot be printed.
+const LAST: char = char::MAX;
+
+/// The names one step below `path`, which has no slash at its ends and is empty for all mounts. Sorted, after
+/// `paging.after` and at most `paging.limit`.
+///
+/// # Errors
+/// The store's failure. A lease that does not open is told and left out.
+pub(crate) async fn names(core: &Core, path: &str, paging: &Paging) -> Result<Vec<String>, Failure> {
+    let mut names = Names { paging, found: BTreeSet::new() };
+    match Reach::of(core, path) {
+        Reach::Above(mounts) => above(core, path, &mounts, &mut names).await?,
+        Reach::Within { mount, folder, .. } => within(core, &mount, &folder, &mut names).await?,
+    }
+    Ok(names.found.into_iter().collect())
+}
+
+/// The smallest names that were asked for.
+struct Names<'a> {
+    paging: &'a Paging,
+    found: BTreeSet<String>,
+}
+
+impl Names<'_> {
+    fn add(&mut self, name: String) {
+        if name > self.paging.after {
+            self.found.insert(name);
+        }
+        if self.found.len() > self.paging.limit {
+            self.found.pop_last();
+        }
+    }
+}
+
+/// Mounts that have leases, by the next segment of their paths.
+async fn above(core: &Core, path: &str, mounts: &[Arc<Mount>], names: &mut Names<'_>) -> Result<(), Failure> {
+    for mount in mounts {
+        let full = mount.record.path.as_str();
+        let rest = if is_below(full, path) { full.get(path.len()..).unwrap_or_default() } else { full };
+        let segment = rest.trim_start_matches('/').split('/').next().unwrap_or_default();
+        if core.store.count(Space::Lease, &format!("{}/", mount.record.uuid), None, 1).await? > 0 {
+            names.add(format!("{segment}/"));
+        }
+    }
+    Ok(())
+}
+
+async fn within(core: &Core, mount: &Mount, folder: &str, names: &mut Names<'_>) -> Result<(), Failure> {
+    let prefix = format!("{}/{folder}", mount.record.uuid);
+    let mut walk = core.store.walk(Space::Lease, prefix.as_str());
+    while let Some(page) = walk.page().await? {
+        for address in page {
+            let rest = address.key.strip_prefix(&prefix).unwrap_or_default();
+            match rest.split_once('/') {
+                Some((folder, _)) => {
+                    walk.skip_to(format!("{prefix}{folder}/{LAST}"));
+                    names.add(format!("{folder}/"));
+                    // The rest of the page is most likely of the same folder.
+                    break;
+                }
+                None => last_part(core, &address).await?.into_iter().for_each(|name| names.add(name)),
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn last_part(core: &Core, address: &Address) -> Result<Option<String>, Failure> {
+    match opened(&mut core.store.begin(), address).await? {
+        Opened::Lease(lease) => Ok(lease.id.rsplit('/').next().map(str::to_owned)),
+        Opened::Gone => Ok(None),
+        Opened::Damaged(why) => {
+            core.log.line("error", "lease-unreadable", &[("cause", why.message)]);
+            Ok(None)
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_smallest_after_a_name_in_order_whatever_order_they_are_found_in() {
+        let found = |after: &str, limit: usize| {
+            let paging = Paging { after: after.to_owned(), limit };
+            let mut names = Names { paging: &paging, found: BTreeSet::new() };
+            ["d", "a", "c/", "b", "c/", "e"].into_iter().for_each(|name| names.add(name.to_owned()));
+            Vec::from_iter(names.found)
+        };
+        assert_eq!(found("", usize::MAX), ["a", "b", "c/", "d", "e"]);
+        assert_eq!(found("", 2), ["a", "b"]);
+        assert_eq!(found("b", 2), ["c/", "d"]);
+        assert_eq!(found("c/", 2), ["d", "e"]);
+        assert!(found("e", 2).is_empty());
+    }
+}

@@ -1,0 +1,70 @@
+//! What the path prefix of an operator reaches: everything at and below the path, at the borders of its segments.
+//!
+//! The mistake this file stops: `database/creds/reader` that also ends the leases of `database/creds/reader2`.
+
+use super::{Below, locate};
+use crate::core::Core;
+use crate::mounts::Mount;
+use std::sync::Arc;
+
+/// Where a path stands among the mounts.
+pub(crate) enum Reach {
+    /// In one of them.
+    Within {
+        mount: Arc<Mount>,
+        /// The beginning of what is below the path there: empty for the mount itself, or ending in a slash.
+        folder: String,
+        /// The key below the mount of the one lease whose id the path may be.
+        lease: Option<String>,
+    },
+    /// Above these, or beside all of them when there is none. They are in the order of their paths.
+    Above(Vec<Arc<Mount>>),
+}
+
+impl Reach {
+    /// What `path`, without slashes at its ends, reaches. The empty path is above all.
+    pub(crate) fn of(core: &Core, path: &str) -> Self {
+        let Some((mount, below)) = core.mounts.owner(path) else {
+            let mut all = core.mounts.all();
+            all.retain(|mount| is_below(mount.record.path.as_str(), path));
+            return Self::Above(all);
+        };
+        if below.is_empty() {
+            return Self::Within { mount, folder: String::new(), lease: None };
+        }
+        let key = locate(&core.store, &core.mounts, path).map(|address| address.key);
+        let lease = key.and_then(|key| Some(key.split_once('/')?.1.to_owned()));
+        Self::Within { mount, folder: format!("{below}/"), lease }
+    }
+
+    /// The leases at and below the path.
+    pub(crate) fn leases(&self) -> Vec<Below<'_>> {
+        match self {
+            Self::Above(mounts) => mounts.iter().map(|mount| Below { mount: &mount.record.uuid, below: "" }).collect(),
+            Self::Within { mount, folder, lease } => {
+                let beginnings = [Some(folder), lease.as_ref()].into_iter().flatten();
+                beginnings.map(|below| Below { mount: &mount.record.uuid, below }).collect()
+            }
+        }
+    }
+}
+
+/// Is `path` below `above`? Everything is below the empty path.
+pub(super) fn is_below(path: &str, above: &str) -> bool {
+    above.is_empty() || path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_below_another_at_the_borders_of_segments_only() {
+        for (path, above) in [("a/b", "a"), ("a/", "a"), ("a/b/c", "a/b"), ("a", ""), ("ä/b", "ä")] {
+            assert!(is_below(path, above), "{path} {above}");
+        }
+        for (path, above) in [("ab", "a"), ("a", "a"), ("a", "a/b"), ("b/a", "a"), ("a2/b", "a"), ("ä/b", "a")] {
+            assert!(!is_below(path, above), "{path} {above}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The mounts that are part of the server: `sys/` and `auth/token/`.
+//!
+//! They can be tuned, and neither be disabled nor moved nor enabled over. What names them is made from the cluster's
+//! key, so that it stays the same without being stored.
+
+use super::record::{Marks, MountRecord, Phase};
+use super::settings::Settings;
+use super::{Class, Running};
+use crate::random;
+use bulkhead_store::{Address, Index, Space, Store, Unit};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::name::MountPath;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A part of the server that clients see as a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Builtin {
+    /// `sys/`.
+    System,
+    /// `auth/token/`.
+    Token,
+}
+
+/// What is stored of one: what was tuned.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Tuned {
+    #[serde(flatten)]
+    settings: Settings,
+    revision: u64,
+}
+
+impl Builtin {
+    pub(crate) const ALL: [Self; 2] = [Self::System, Self::Token];
+
+    /// The one that is mounted at `path`, which has its slash at the end and is without `auth/`.
+    pub(crate) fn at(class: Class, path: &str) -> Option<Self> {
+        match (class, path) {
+            (Class::Secret, "sys/") => Some(Self::System),
+            (Class::Auth, "token/") => Some(Self::Token),
+            _ => None,
+        }
+    }
+
+    /// The one that serves the request path `path`.
+    pub(crate) fn serving(path: &str) -> Option<Self> {
+        let serves = |one: &Self| path.strip_prefix(one.path().as_str().trim_end_matches('/'));
+        Self::ALL.into_iter().find(|one| serves(one).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+    }
+
+    pub(crate) fn path(self) -> MountPath {
+        match self {
+            Self::System => MountPath::system(),
+            Self::Token => MountPath::token(),
+        }
+    }
+
+    /// Its type.
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Token => "token",
+        }
+    }
+
+    /// What it says of itself until somebody tunes it.
+    fn description(self) -> &'static str {
+        match self {
+            Self::System => "the server's own endpoints",
+            Self::Token => "tokens: who may call, and until when",
+        }
+    }
+
+    /// The server itself is what runs.
+    pub(crate) fn running() -> Running<'static> {
+        Running { version: env!("CARGO_PKG_VERSION"), digest: "" }
+    }
+
+    fn address(self) -> Address {
+        Address::new(Space::Core, format!("builtin-mount/{}", self.path()))
+    }
+
+    /// As it is stored, or as it comes.
+    ///
+    /// # Errors
+    /// 500 for a row that does not open or does not parse, 503 when the store cannot be read.
+    pub(crate) async fn read(self, store: &Store, unit: &mut Unit) -> Result<MountRecord, Failure> {
+        let tuned = match unit.get(&self.address()).await? {
+            Some(record) => serde_json::from_slice(&record.body)
+                .map_err(|_| Failure::internal(format!("the settings of {} do not parse", self.path())))?,
+            None => {
+                let settings = Settings { description: self.description().to_owned(), ..Settings::default() };
+                Tuned { settings, revision: 0 }
+            }
+        };
+        Ok(self.record(store, tuned))
+    }
+
+    /// Writes what was tuned into the unit.
+    pub(crate) fn put(self, unit: &mut Unit, record: &mut MountRecord) -> Result<(), Failure> {
+        record.revision += 1;
+        let tuned = Tuned { settings: record.settings.clone(), revision: record.revision };
+        let body = serde_json::to_vec(&tuned).map_err(|error| Failure::internal(error.to_string()))?;
+        unit.put(self.address(), body, Index::default());
+        Ok(())
+    }
+
+    fn record(self, store: &Store, tuned: Tuned) -> MountRecord {
+        let hash = |what: &str| store.keyed_hash("mount", format!("{what} of {}", self.path()).as_bytes());
+        let short: String = hash("accessor").chars().take(8).collect();
+        let prefix = if self.path().is_auth() { "auth_" } else { "" };
+        MountRecord {
+            path: self.path(),
+            uuid: random::uuid_from(&hash("uuid")),
+            accessor: format!("{prefix}{}_{short}", self.kind()),
+            kind: self.kind().to_owned(),
+            marks: Marks::default(),
+            settings: tuned.settings,
+            schema: 0,
+            phase: Phase::Serving,
+            revision: tuned.revision,
+        }
+    }
+
+    /// Reads all of them, in their order.
+    pub(super) async fn load(store: &Arc<Store>) -> Result<[Arc<MountRecord>; 2], Failure> {
+        let [first, second] = Self::ALL;
+        let mut unit = store.begin();
+        Ok([Arc::new(first.read(store, &mut unit).await?), Arc::new(second.read(store, &mut unit).await?)])
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_to_the_server_itself_is_told_from_those_to_mounts() {
+        for (path, expected) in [
+            ("sys", Some(Builtin::System)),
+            ("sys/mounts", Some(Builtin::System)),
+            ("auth/token", Some(Builtin::Token)),
+            ("auth/token/create", Some(Builtin::Token)),
+            ("system/x", None),
+            ("auth/tokens/x", None),
+            ("auth", None),
+            ("x/sys", None),
+        ] {
+            assert_eq!(Builtin::serving(path), expected, "{path}");
+        }
+        assert_eq!(Builtin::at(Class::Auth, "token/"), Some(Builtin::Token));
+        assert_eq!(Builtin::at(Class::Secret, "token/"), None, "a secrets engine may be called so");
+    }
+}

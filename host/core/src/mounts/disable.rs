@@ -1,0 +1,125 @@
+//! Disabling a mount: no request, no lease, no row is left.
+//!
+//! The fault this file stops: a credential that nobody can end any more, because its lease went with its mount. Rows
+//! are deleted only after every lease was ended; where one cannot be, the mount serves again. Each step is stored before
+//! it is taken, so that another process goes on where this one died.
+
+use super::ending::{end_all, in_background};
+use super::record::{MountRecord, put_phase};
+use super::{Mount, Phase, erase};
+use crate::core::Core;
+use crate::service::sealed;
+use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::name::MountPath;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a caller waits for the leases of the mount to end.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Disables the mount at `path`, and waits for that. Where nothing is mounted, there is nothing to do.
+///
+/// # Errors
+/// 400 or 502 with the reason and the remedy when a lease cannot be ended: the mount serves again then. 400 while it
+/// is being moved. 503 when the store fails; what was begun goes on when it is asked again, and at the next unsealing.
+pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Failure> {
+    let Some(mount) = core.mounts.at(path) else {
+        // A row that does not open is told: its data would stay for ever.
+        return MountRecord::read(&mut core.store.begin(), path).await.map(drop);
+    };
+    // Before it waits in turn: the move may take long, and its end is elsewhere.
+    check_stays(&mount)?;
+    // In a task, so that it goes on when the client does not wait.
+    let done = in_background(core, removed(Arc::clone(core), mount))?;
+    let Ok(done) = tokio::time::timeout(PATIENCE, done).await else {
+        return Err(Failure::new(
+            Kind::TimedOut,
+            format!(
+                "{path} is being removed, and its leases have not all ended after {} s; that goes on by itself: \
+                 sys/mounts shows when it is gone",
+                PATIENCE.as_secs()
+            ),
+        ));
+    };
+    done.unwrap_or_else(|_| Err(Failure::internal("disabling the mount ended early")))
+}
+
+/// Goes on with the removal of a mount, and tells of its failure in the log.
+pub(super) async fn go_on(core: Arc<Core>, mount: Arc<Mount>) {
+    let path = mount.record.path.to_string();
+    if let Err(failure) = removed(Arc::clone(&core), mount).await {
+        core.log.line("error", "mount-stays", &[("mount", path), ("cause", failure.message)]);
+    }
+}
+
+/// Removes the mount that was `found`, and none that was enabled at its path since.
+async fn removed(core: Arc<Core>, found: Arc<Mount>) -> Result<(), Failure> {
+    let path = found.record.path.clone();
+    // One after the other: whoever comes second finds nothing, or tries again.
+    let claim = core.claims.claim_in_turn(&found.record.address()).await;
+    let mount = core.mounts.by_uuid(&found.record.uuid).filter(|mount| mount.record.path == path);
+    let Some(mount) = mount else { return Ok(()) };
+    check_stays(&mount)?;
+    if mount.record.phase == Phase::Erasing {
+        return erase::run(core, mount, claim).await;
+    }
+    match emptied(&core, &mount).await {
+        Ok(mount) => {
+            core.log.line("info", "mount-disabled", &[("mount", path.to_string())]);
+            erase::run(core, mount, claim).await
+        }
+        // Cut by whoever seals the service, it goes on after the next unsealing.
+        Err(cut) if cut == sealed() => Err(cut),
+        Err(failure) => {
+            come_back(&core, &path).await;
+            Err(failure)
+        }
+    }
+}
+
+/// Refuses to remove what is on its way to another path.
+fn check_stays(mount: &Mount) -> Result<(), Failure> {
+    let MountRecord { path, phase, .. } = &mount.record;
+    match phase {
+        Phase::Moving { to, .. } => {
+            Err(Failure::invalid(format!("{path} is being moved to {to}; wait for its end, then disable it there")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The mount without requests and leases, decided to be erased.
+async fn emptied(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<Arc<Mount>, Failure> {
+    let path = &mount.record.path;
+    let may = |phase: &Phase| matches!(phase, Phase::Serving | Phase::Ending);
+    store_phase(core, path, Phase::Ending, may).await?;
+    let ended = end_all(core, mount).await;
+    ended.map_err(|failure| if failure == sealed() { failure } else { stays(path, failure) })?;
+    store_phase(core, path, Phase::Erasing, |phase| *phase == Phase::Ending).await?;
+    core.mounts.at(path).ok_or_else(|| Failure::internal("a mount that is being removed was gone too early"))
+}
+
+/// The failure to end a lease, with what it means for the mount and what to do.
+fn stays(path: &MountPath, failure: Failure) -> Failure {
+    let remedy = format!("mend that, or give them up with sys/leases/revoke-force/{path}, and disable it again");
+    Failure { message: format!("{path} stays mounted: {}; {remedy}", failure.message), ..failure }
+}
+
+/// Lets the mount serve again. Where that cannot be stored, it stays as it is, and is removed when it is asked again or
+/// at the next unsealing.
+async fn come_back(core: &Arc<Core>, path: &MountPath) {
+    let was_begun = |phase: &Phase| matches!(phase, Phase::Ending | Phase::Erasing);
+    if let Err(failure) = store_phase(core, path, Phase::Serving, was_begun).await {
+        core.log.line("error", "mount-stays-closed", &[("mount", path.to_string()), ("cause", failure.message)]);
+    }
+}
+
+async fn store_phase(
+    core: &Arc<Core>,
+    path: &MountPath,
+    next: Phase,
+    may: impl Fn(&Phase) -> bool,
+) -> Result<(), Failure> {
+    let record = put_phase(&core.store, path, next, may).await?;
+    core.mounts.update(record, &core.catalog)
+}

@@ -1,0 +1,80 @@
+//! Deleting the rows of a mount that is gone for everybody, the record last.
+//!
+//! There is no way back from here, so that it is tried until it is done: by this process, or by the next one.
+
+use super::Mount;
+use super::ending::{in_background, pause};
+use crate::claims::Claim;
+use crate::core::Core;
+use bulkhead_store::{Address, Space};
+use bulkhead_wire::failure::Failure;
+use std::sync::Arc;
+use tokio::sync::OwnedRwLockWriteGuard;
+
+/// What a mount stores, timers first: they are due, and wait for this.
+const SPACES: [Space; 4] = [Space::Timer, Space::Data, Space::Reservation, Space::Lease];
+/// Rows that are deleted in one commit.
+const PAGE: u32 = 500;
+
+/// A mount whose rows are being deleted.
+struct Erasing {
+    core: Arc<Core>,
+    mount: Arc<Mount>,
+    /// Nobody works on it, and whoever wants to waits for the end of this.
+    _work: OwnedRwLockWriteGuard<()>,
+    _claim: Claim,
+}
+
+/// Deletes all rows of the mount, after the due work on it has ended.
+///
+/// # Errors
+/// 503 when they could not all be deleted; that goes on by itself.
+pub(super) async fn run(core: Arc<Core>, mount: Arc<Mount>, claim: Claim) -> Result<(), Failure> {
+    let work = mount.work.close().await;
+    core.sandbox.close_mount(&mount.record.uuid);
+    let erasing = Erasing { core, mount, _work: work, _claim: claim };
+    let Err(failure) = erasing.once().await else { return Ok(()) };
+    let (path, why) = (&erasing.mount.record.path, &failure.message);
+    let told = format!("{path} is gone, and its data is still being deleted: {why}; that goes on by itself");
+    let core = Arc::clone(&erasing.core);
+    // Sealed meanwhile, it is for the next unsealing.
+    drop(in_background(&core, erasing.until_done(failure.clone())));
+    Err(Failure { message: told, ..failure })
+}
+
+impl Erasing {
+    async fn until_done(self, mut failure: Failure) {
+        while pause(&self.core, &self.mount, "mount-erase-delayed", failure).await {
+            match self.once().await {
+                Ok(()) => return,
+                Err(again) => failure = again,
+            }
+        }
+    }
+
+    async fn once(&self) -> Result<(), Failure> {
+        let record = &self.mount.record;
+        for space in SPACES {
+            self.space(space).await?;
+        }
+        let mut unit = self.core.store.begin();
+        unit.delete_index(&record.uuid);
+        unit.delete(record.address());
+        unit.commit().await?;
+        self.core.mounts.forget(&self.mount);
+        Ok(())
+    }
+
+    async fn space(&self, space: Space) -> Result<(), Failure> {
+        let prefix = format!("{}/", self.mount.record.uuid);
+        loop {
+            let keys = self.core.store.begin().keys(space, &prefix, "", PAGE).await?;
+            if keys.is_empty() {
+                return Ok(());
+            }
+            let mut unit = self.core.store.begin();
+            keys.into_iter().for_each(|key| unit.delete(Address::new(space, key)));
+            unit.commit().await?;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A mount as it is stored, and the steps on its way out or elsewhere.
+
+use super::settings::Settings;
+use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::name::MountPath;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Of the keys of mounts; the path follows.
+pub(super) const PREFIX: &str = "mount/";
+/// Of the keys of paths to which a mount is on its way.
+pub(super) const TARGET: &str = "mount-target/";
+/// How often a change is tried against others of the same mount.
+const TURNS: u32 = 16;
+
+/// A mount as it is stored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct MountRecord {
+    pub(crate) path: MountPath,
+    /// The prefix of its rows; stays when the mount moves.
+    pub(crate) uuid: String,
+    /// `<type>_<8 hex>`; `auth_<type>_<8 hex>` for an auth method.
+    pub(crate) accessor: String,
+    /// The type as it was enabled.
+    pub(crate) kind: String,
+    #[serde(flatten)]
+    pub(crate) marks: Marks,
+    #[serde(flatten)]
+    pub(crate) settings: Settings,
+    /// Version of the stored data's shape.
+    pub(crate) schema: u32,
+    #[serde(default)]
+    pub(crate) phase: Phase,
+    /// Counts the writes of this record, so that an older one never takes the place of a newer one in memory.
+    #[serde(default)]
+    pub(crate) revision: u64,
+}
+
+/// What clients may ask of a mount and get told again: on one kind of storage and one node, each is as good as the
+/// other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Marks {
+    pub(crate) local: bool,
+    pub(crate) seal_wrap: bool,
+    pub(crate) external_entropy_access: bool,
+}
+
+/// Where a mount stands between being there and being gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Phase {
+    /// It answers requests.
+    #[default]
+    Serving,
+    /// It answers none, and its leases are being ended. Where one cannot be ended, it serves again.
+    Ending,
+    /// Its leases ended and its rows are being deleted: there is no way back.
+    Erasing,
+    /// It answers none, its leases are being ended, and then it serves at `to`.
+    Moving {
+        /// Where it goes.
+        to: MountPath,
+        /// Id of the [`super::remount::Migration`] that tells of it.
+        migration: String,
+    },
+}
+
+impl Phase {
+    /// Why it cannot be changed now; `None` while it serves.
+    pub(super) fn hindrance(&self) -> Option<String> {
+        match self {
+            Self::Serving => None,
+            Self::Ending | Self::Erasing => Some("is being removed".to_owned()),
+            Self::Moving { to, .. } => Some(format!("is being moved to {to}")),
+        }
+    }
+}
+
+impl MountRecord {
+    pub(crate) fn address(&self) -> Address {
+        address(&self.path)
+    }
+
+    /// Writes the record, which is newer than whatever is there, into the unit.
+    pub(crate) fn put(&mut self, unit: &mut Unit) -> Result<(), Failure> {
+        self.revision += 1;
+        let body = serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
+        unit.put(self.address(), body, Index::default());
+        Ok(())
+    }
+
+    /// The stored mount at `path`.
+    ///
+    /// # Errors
+    /// 500 for a row that does not open or does not parse, 503 when the store cannot be read.
+    pub(crate) async fn read(unit: &mut Unit, path: &MountPath) -> Result<Option<Self>, Failure> {
+        let found = unit.get(&address(path)).await?;
+        found.map(|record| Self::parse(&record, path.as_str())).transpose()
+    }
+
+    pub(super) fn parse(record: &Record, path: &str) -> Result<Self, Failure> {
+        serde_json::from_slice(&record.body)
+            .map_err(|_| Failure::internal(format!("the record of mount {path} does not parse")))
+    }
+}
+
+/// The uuids of all mounts that are stored, whether they serve or not; `None` when one does not open, so that nobody
+/// knows them all.
+pub(crate) async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<String>>, Failure> {
+    let mut uuids = BTreeSet::new();
+    for key in unit.keys(Space::Core, PREFIX, "", u32::MAX).await? {
+        let found = match unit.get(&Address::new(Space::Core, key.as_str())).await {
+            Err(StoreFault::Damaged(_)) => return Ok(None),
+            found => found?,
+        };
+        let Some(Ok(record)) = found.map(|record| MountRecord::parse(&record, &key)) else { return Ok(None) };
+        uuids.insert(record.uuid);
+    }
+    Ok(Some(uuids))
+}
+
+/// The row of the mount at `path`.
+pub(super) fn address(path: &MountPath) -> Address {
+    Address::new(Space::Core, format!("{PREFIX}{path}"))
+}
+
+/// The row that keeps `path` free for a mount on its way there. Its body is the mount's uuid.
+pub(super) fn target(path: &MountPath) -> Address {
+    Address::new(Space::Core, format!("{TARGET}{path}"))
+}
+
+/// Stores the next phase of the mount at `path`, if `may` follow the stored one. In a commit of its own, and again
+/// where another change of the mount came first.
+///
+/// # Errors
+/// 400 when there is no such mount any more, or it is in another phase by now; the store's failure.
+pub(super) async fn put_phase(
+    store: &Arc<Store>,
+    path: &MountPath,
+    next: Phase,
+    may: impl Fn(&Phase) -> bool,
+) -> Result<MountRecord, Failure> {
+    let mut turn = 1;
+    loop {
+        let mut unit = store.begin();
+        let found = MountRecord::read(&mut unit, path).await?;
+        let gone = || Failure::invalid(format!("the mount at {path} was changed meanwhile; look at it and try again"));
+        let mut record = found.filter(|record| may(&record.phase)).ok_or_else(gone)?;
+        record.phase = next.clone();
+        record.put(&mut unit)?;
+        match unit.commit().await {
+            Err(StoreFault::Conflict) if turn < TURNS => turn += 1,
+            committed => return Ok(committed.map(|_| record)?),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Moving a mount to another path. Its rows stay where they are; its leases end, because their ids begin with the path.
+//!
+//! The fault this file stops: a mount at two paths, or at none, after a process died on the way. Both paths are kept for
+//! it from the first commit to the last, and the status of the move is stored with them.
+
+use super::ending::{end_all, in_background, pause};
+use super::record::{MountRecord, target};
+use super::{Class, Mount, Mounts, Phase};
+use crate::core::Core;
+use crate::random;
+use crate::service::sealed;
+use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
+use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::name::MountPath;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+const PREFIX: &str = "migration/";
+/// Milliseconds after which the status of a move that ended is forgotten.
+const REMEMBERED: u64 = 24 * 60 * 60 * 1000;
+
+/// How far a move has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Status {
+    /// The mount serves neither here nor there.
+    InProgress,
+    /// It serves there.
+    Success,
+    /// It serves here again.
+    Failure,
+}
+
+impl Status {
+    /// The word of the API.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::InProgress => "in-progress",
+            Self::Success => "success",
+            Self::Failure => "failure",
+        }
+    }
+}
+
+/// A move, as it is stored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Migration {
+    pub(crate) source: MountPath,
+    pub(crate) target: MountPath,
+    pub(crate) status: Status,
+    /// Store time, in milliseconds.
+    began: u64,
+    /// Why it failed; empty otherwise.
+    pub(crate) error: String,
+}
+
+impl Migration {
+    fn put(&self, unit: &mut Unit, id: &str) -> Result<(), Failure> {
+        let body = serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
+        unit.put(address(id), body, Index::default());
+        Ok(())
+    }
+
+    /// The move with that id; `None` when there was none, or it is forgotten.
+    ///
+    /// # Errors
+    /// 500 for a row that does not open or does not parse, 503 when the store cannot be read.
+    pub(crate) async fn read(unit: &mut Unit, id: &str) -> Result<Option<Self>, Failure> {
+        let found = unit.get(&address(id)).await?;
+        let unknown = || Failure::internal("the status of a move does not parse");
+        found.map(|record| Self::parse(&record).ok_or_else(unknown)).transpose()
+    }
+
+    fn parse(record: &Record) -> Option<Self> {
+        serde_json::from_slice(&record.body).ok()
+    }
+}
+
+fn address(id: &str) -> Address {
+    Address::new(Space::Core, format!("{PREFIX}{id}"))
+}
+
+/// Writes into the unit that the mount at `from` goes to `to`, and forgets old moves. Returns the move's id and the
+/// record, with which [`carry_out`] begins once it is committed.
+///
+/// # Errors
+/// 400 when there is no mount at `from`, it is on its way already, or it cannot go to `to`.
+pub(crate) async fn begin(
+    mounts: &Mounts,
+    store: &Store,
+    unit: &mut Unit,
+    (from, to): (&MountPath, &MountPath),
+) -> Result<(String, MountRecord), Failure> {
+    if Class::of(from) != Class::of(to) {
+        return Err(Failure::invalid(format!(
+            "{from} cannot be moved to {to}: an auth method stays below auth/, and a secrets engine outside of it"
+        )));
+    }
+    let found = MountRecord::read(unit, from).await?;
+    let mut record = found.ok_or_else(|| Failure::invalid(format!("nothing is mounted at {from}")))?;
+    if let Some(why) = record.phase.hindrance() {
+        return Err(Failure::invalid(format!("{from} {why}; wait for its end")));
+    }
+    mounts.check_free(unit, to).await?;
+    forget_old(store, unit).await?;
+    let id = random::uuid()?;
+    record.phase = Phase::Moving { to: to.clone(), migration: id.clone() };
+    record.put(unit)?;
+    unit.put(target(to), record.uuid.clone().into_bytes(), Index::default());
+    let (source, target) = (from.clone(), to.clone());
+    let migration = Migration { source, target, status: Status::InProgress, began: store.now(), error: String::new() };
+    migration.put(unit, &id)?;
+    Ok((id, record))
+}
+
+/// Deletes the statuses of moves that ended long ago.
+async fn forget_old(store: &Store, unit: &mut Unit) -> Result<(), Failure> {
+    for key in unit.keys(Space::Core, PREFIX, "", u32::MAX).await? {
+        let address = Address::new(Space::Core, key);
+        let found = match unit.get(&address).await {
+            // One that cannot be read is no reason to keep a mount where it is.
+            Err(StoreFault::Damaged(_)) => None,
+            found => found?,
+        };
+        let is_old = |migration: &Migration| migration.began.saturating_add(REMEMBERED) < store.now();
+        let ended = |migration: &Migration| migration.status != Status::InProgress;
+        if found.as_ref().and_then(Migration::parse).is_some_and(|migration| is_old(&migration) && ended(&migration)) {
+            unit.delete(address);
+        }
+    }
+    Ok(())
+}
+
+/// Carries out the move of the mount `uuid`, whose record says where it goes. In a task of its own; one that does not
+/// come to its end is carried out after the next unsealing.
+pub(crate) fn carry_out(core: &Arc<Core>, uuid: &str) {
+    let moved = moved(Arc::clone(core), uuid.to_owned());
+    if let Err(failure) = in_background(core, moved) {
+        core.log.line("warn", "move-put-off", &[("mount", uuid.to_owned()), ("cause", failure.message)]);
+    }
+}
+
+async fn moved(core: Arc<Core>, uuid: String) {
+    let Some(mount) = core.mounts.by_uuid(&uuid) else { return };
+    let _claim = core.claims.claim_in_turn(&mount.record.address()).await;
+    let ended = end_all(&core, &mount).await;
+    if ended.as_ref().is_err_and(|cut| *cut == sealed()) {
+        // It is no failure of the move, which goes on after the next unsealing.
+        return;
+    }
+    while let Err(failure) = arrive(&core, &mount, ended.as_ref().err()).await {
+        if !pause(&core, &mount, "move-delayed", failure).await {
+            return;
+        }
+    }
+}
+
+/// Stores where the mount serves from now on: there, or here again because a lease could not be ended.
+async fn arrive(core: &Arc<Core>, mount: &Mount, failed: Option<&Failure>) -> Result<(), Failure> {
+    let mut unit = core.store.begin();
+    let Some(mut record) = MountRecord::read(&mut unit, &mount.record.path).await? else { return Ok(()) };
+    let Phase::Moving { to, migration: id } = record.phase.clone() else { return Ok(()) };
+    let status = if failed.is_some() { Status::Failure } else { Status::Success };
+    if failed.is_none() {
+        unit.delete(record.address());
+        record.path = to.clone();
+    }
+    record.phase = Phase::Serving;
+    record.put(&mut unit)?;
+    unit.delete(target(&to));
+    let status_row = match Migration::read(&mut unit, &id).await {
+        // One that cannot be read is no reason to keep a mount where it is.
+        Err(unreadable) if unreadable.kind == Kind::Internal => None,
+        found => found?,
+    };
+    if let Some(migration) = status_row {
+        let error = failed.map(|failure| failure.message.clone()).unwrap_or_default();
+        Migration { status, error, ..migration }.put(&mut unit, &id)?;
+    }
+    unit.commit().await?;
+    let pairs =
+        [("mount", mount.record.path.to_string()), ("to", to.to_string()), ("status", status.word().to_owned())];
+    core.log.line("info", "mount-moved", &pairs);
+    core.mounts.update(record, &core.catalog)
+}

@@ -1,0 +1,198 @@
+//! What can be tuned at a mount, and how long its leases may live.
+
+use bulkhead_wire::duration;
+use bulkhead_wire::failure::{Failure, quoted};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The settings of a mount. Lifetimes are in seconds; 0 means the system's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Settings {
+    pub(crate) description: String,
+    /// For the component.
+    pub(crate) options: BTreeMap<String, String>,
+    pub(crate) default_ttl: u64,
+    pub(crate) max_ttl: u64,
+    /// Stored and shown: nothing is cached that it could keep from being cached.
+    pub(crate) force_no_cache: bool,
+    /// Keys of requests that audit devices show in the clear.
+    pub(crate) audit_non_hmac_request_keys: Vec<String>,
+    /// Keys of responses that audit devices show in the clear.
+    pub(crate) audit_non_hmac_response_keys: Vec<String>,
+    pub(crate) listing_visibility: Visibility,
+    /// Stored and shown: no header reaches a component.
+    pub(crate) passthrough_request_headers: Vec<String>,
+    /// Stored and shown: a component answers no headers.
+    pub(crate) allowed_response_headers: Vec<String>,
+    /// Of the tokens that logins give; auth methods only.
+    pub(crate) token_type: TokenType,
+    /// Stored and shown: no component has an identity token.
+    pub(crate) identity_token_key: String,
+    /// Stored and shown: no component delegates its authentication.
+    pub(crate) delegated_auth_accessors: Vec<String>,
+}
+
+/// Who sees the mount in `sys/internal/ui/mounts`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Visibility {
+    /// Whose token may do something there.
+    #[default]
+    Usual,
+    /// The same, written out.
+    Hidden,
+    /// Everybody, also without a token.
+    Unauth,
+}
+
+impl Visibility {
+    /// The word of the API; empty for the usual one.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Usual => "",
+            Self::Hidden => "hidden",
+            Self::Unauth => "unauth",
+        }
+    }
+
+    /// # Errors
+    /// 400 that names the words there are.
+    pub(crate) fn of_word(word: &str) -> Result<Self, Failure> {
+        let all = [Self::Usual, Self::Hidden, Self::Unauth];
+        all.into_iter().find(|one| one.word() == word).ok_or_else(|| {
+            let word = quoted(word);
+            Failure::invalid(format!("listing_visibility {word} is unknown: give \"hidden\", \"unauth\" or \"\""))
+        })
+    }
+}
+
+/// What kind of token a login at the mount gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TokenType {
+    /// Service tokens, unless the role says batch.
+    #[default]
+    DefaultService,
+    /// Batch tokens, unless the role says service.
+    DefaultBatch,
+    /// Service tokens, whatever the role says.
+    Service,
+    /// Batch tokens, whatever the role says.
+    Batch,
+}
+
+impl TokenType {
+    /// The word of the API.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::DefaultService => "default-service",
+            Self::DefaultBatch => "default-batch",
+            Self::Service => "service",
+            Self::Batch => "batch",
+        }
+    }
+
+    /// The type behind a word; an empty one is the usual type.
+    ///
+    /// # Errors
+    /// 400 that names the words there are.
+    pub(crate) fn of_word(word: &str) -> Result<Self, Failure> {
+        if word.is_empty() {
+            return Ok(Self::default());
+        }
+        let all = [Self::DefaultService, Self::DefaultBatch, Self::Service, Self::Batch];
+        all.into_iter().find(|one| one.word() == word).ok_or_else(|| {
+            let words = all.map(Self::word).join(", ");
+            Failure::invalid(format!("token_type {} is unknown: give one of {words}", quoted(word)))
+        })
+    }
+}
+
+/// Default and longest lifetime, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lifetimes {
+    pub(crate) default: u64,
+    pub(crate) max: u64,
+}
+
+impl Settings {
+    /// The lifetimes that hold, the system's where there are none of the mount's own.
+    pub(crate) fn lifetimes(&self, system: Lifetimes) -> Lifetimes {
+        let or = |own: u64, system: u64| if own == 0 { system } else { own };
+        let max = or(self.max_ttl, system.max);
+        Lifetimes { default: or(self.default_ttl, system.default).min(max), max }
+    }
+
+    /// Refuses a default that is longer than the longest (`spec/core.md` §2.5): a mount's own maximum may be longer
+    /// than the system's, its default alone may not.
+    ///
+    /// # Errors
+    /// 400 with both.
+    pub(crate) fn check(&self, system: Lifetimes) -> Result<(), Failure> {
+        let (longest, whose) = match self.max_ttl {
+            0 => (system.max, "the system's maximum"),
+            own => (own, "the mount's max_lease_ttl"),
+        };
+        if self.default_ttl <= longest {
+            return Ok(());
+        }
+        let (default, longest) = (duration::show(self.default_ttl), duration::show(longest));
+        Err(Failure::invalid(format!(
+            "default_lease_ttl {default} is longer than {whose} of {longest}; lower it or raise max_lease_ttl"
+        )))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+
+    const SYSTEM: Lifetimes = Lifetimes { default: 100, max: 200 };
+
+    fn settings(default_ttl: u64, max_ttl: u64) -> Settings {
+        Settings { default_ttl, max_ttl, ..Settings::default() }
+    }
+
+    #[test]
+    fn a_mounts_own_lifetimes_come_before_the_systems() {
+        for (default, max, expected) in
+            [(0, 0, (100, 200)), (50, 0, (50, 200)), (0, 50, (50, 50)), (0, 900, (100, 900)), (300, 900, (300, 900))]
+        {
+            let held = settings(default, max).lifetimes(SYSTEM);
+            assert_eq!((held.default, held.max), expected, "{default} {max}");
+        }
+    }
+
+    #[test]
+    fn a_default_is_never_longer_than_the_longest() {
+        for (default, max) in [(0, 0), (200, 0), (300, 300), (300, 900), (0, 50)] {
+            assert!(settings(default, max).check(SYSTEM).is_ok(), "{default} {max}");
+        }
+        let why = settings(201, 0).check(SYSTEM).unwrap_err().message;
+        assert!(why.contains("3m21s") && why.contains("system's maximum of 3m20s"), "{why}");
+        let why = settings(51, 50).check(SYSTEM).unwrap_err().message;
+        assert!(why.contains("mount's max_lease_ttl of 50s"), "{why}");
+    }
+
+    #[test]
+    fn words_are_read_back_and_others_refused() {
+        for one in [Visibility::Usual, Visibility::Hidden, Visibility::Unauth] {
+            assert_eq!(Visibility::of_word(one.word()), Ok(one));
+        }
+        for one in [TokenType::DefaultService, TokenType::DefaultBatch, TokenType::Service, TokenType::Batch] {
+            assert_eq!(TokenType::of_word(one.word()), Ok(one));
+        }
+        assert_eq!(TokenType::of_word(""), Ok(TokenType::DefaultService));
+        assert!(Visibility::of_word("public").unwrap_err().message.contains("\"public\""));
+        assert!(TokenType::of_word("default").unwrap_err().message.contains("default-batch"));
+    }
+
+    #[test]
+    fn what_an_earlier_version_stored_is_read() {
+        let stored = r#"{"description":"d","options":{},"default_ttl":5,"max_ttl":9,"uuid":"u"}"#;
+        let expected = Settings { description: "d".to_owned(), ..settings(5, 9) };
+        assert_eq!(serde_json::from_str::<Settings>(stored).unwrap(), expected);
+    }
+}

@@ -1,0 +1,240 @@
+//! The OpenAPI document of the tables: what tools that write clients and manuals read (`spec/core.md` §8.8).
+//!
+//! OpenAPI 3.0 knows no LIST, so a row of that verb is a GET of its path with a slash at the end and `list=true`.
+
+use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use serde_json::{Map, Value, json};
+
+/// Rows that are served below a path.
+pub(crate) struct Served<'a> {
+    /// Where: empty for the host's own, `database/`, or `{database_mount_path}/` for any mount of an engine.
+    pub(crate) below: &'a str,
+    /// The rows, with paths below it.
+    pub(crate) routes: &'a [Route],
+}
+
+/// The document of everything in `served`.
+pub(crate) fn document(served: &[Served<'_>]) -> Value {
+    let mut paths: Map<String, Value> = Map::new();
+    let mut schemas = shared_schemas();
+    for (below, route) in served.iter().flat_map(|served| served.routes.iter().map(|route| (served.below, route))) {
+        let operation = Operation { below, route };
+        let item = paths.entry(operation.path()).or_insert_with(|| json!({ "parameters": operation.captures() }));
+        if let Some(item) = item.as_object_mut() {
+            item.insert(operation.method().to_owned(), operation.shown());
+        }
+        schemas.extend(operation.body_schema());
+    }
+    json!({
+        "openapi": "3.0.3",
+        "info": {
+            "title": "Bulkhead",
+            "description": "Secrets with an end, handed out by engines in compartments of their own.",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": { "name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0" },
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": { "token": { "type": "apiKey", "in": "header", "name": "X-Vault-Token" } },
+        },
+    })
+}
+
+/// One row as OpenAPI sees it.
+struct Operation<'a> {
+    below: &'a str,
+    route: &'a Route,
+}
+
+impl Operation<'_> {
+    fn method(&self) -> &'static str {
+        match self.route.verb {
+            Verb::Read | Verb::List => "get",
+            Verb::Write => "post",
+            Verb::Patch => "patch",
+            Verb::Delete => "delete",
+        }
+    }
+
+    fn path(&self) -> String {
+        let slash = if self.route.verb == Verb::List { "/" } else { "" };
+        format!("/{}{}{slash}", self.below, self.route.path).replace("+}", "}")
+    }
+
+    /// The verb and the words of the path: `database-read-creds-name`.
+    fn id(&self) -> String {
+        let verb = format!("{:?}", self.route.verb).to_lowercase();
+        let words = self.path().replace(['{', '}', '+'], "");
+        let words = words.split('/').filter(|word| !word.is_empty());
+        std::iter::once(verb.as_str()).chain(words).collect::<Vec<_>>().join("-")
+    }
+
+    /// What stands in the path: the mount where it is left open, and the row's captures.
+    fn captures(&self) -> Vec<Value> {
+        let path = self.path();
+        let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        let parameter = |name: &str| {
+            let field = self.route.fields.iter().find(|field| field.name == name);
+            let about = field.map_or("where the engine is mounted", |field| field.about.as_str());
+            json!({ "name": name, "in": "path", "required": true, "description": about, "schema": { "type": "string" } })
+        };
+        names.map(parameter).collect()
+    }
+
+    /// Fields that are not in the path.
+    fn fields(&self) -> impl Iterator<Item = &Field> {
+        let captured = |field: &&Field| {
+            let (one, all) = (format!("{{{}}}", field.name), format!("{{{}+}}", field.name));
+            self.route.path.split('/').any(|part| part == one || part == all)
+        };
+        self.route.fields.iter().filter(move |field| !captured(field))
+    }
+
+    fn takes_body(&self) -> bool {
+        matches!(self.route.verb, Verb::Write | Verb::Patch)
+    }
+
+    fn schema_name(&self) -> String {
+        format!("{}-request", self.id())
+    }
+
+    /// The schema of its body, under the name by which the operation refers to it.
+    fn body_schema(&self) -> Option<(String, Value)> {
+        let mut fields = self.fields().peekable();
+        if !self.takes_body() || fields.peek().is_none() {
+            return None;
+        }
+        let properties: Map<String, Value> = fields.map(|field| (field.name.clone(), property(field))).collect();
+        let mut schema = json!({ "type": "object", "properties": properties });
+        // On a row with existence an update may leave them out.
+        let required: Vec<&str> =
+            self.fields().filter(|field| field.required).map(|field| field.name.as_str()).collect();
+        if let (true, Some(schema)) = (self.route.existence.is_none() && !required.is_empty(), schema.as_object_mut()) {
+            schema.insert("required".to_owned(), json!(required));
+        }
+        Some((self.schema_name(), schema))
+    }
+
+    fn shown(&self) -> Value {
+        let mut shown = json!({
+            "summary": self.route.about,
+            "operationId": self.id(),
+            "tags": [self.tag()],
+            "responses": responses(self.route),
+        });
+        let Some(members) = shown.as_object_mut() else { return shown };
+        let parameters = self.query();
+        if !parameters.is_empty() {
+            members.insert("parameters".to_owned(), Value::Array(parameters));
+        }
+        if self.body_schema().is_some() {
+            let schema = json!({ "$ref": format!("#/components/schemas/{}", self.schema_name()) });
+            let body = json!({ "content": { "application/json": { "schema": schema } } });
+            members.insert("requestBody".to_owned(), body);
+        }
+        if !self.route.unauthenticated {
+            members.insert("security".to_owned(), json!([{ "token": [] }]));
+        }
+        let marks = [
+            ("x-vault-unauthenticated", self.route.unauthenticated),
+            ("x-vault-sudo", self.route.sudo),
+            ("x-vault-createSupported", self.route.existence.is_some()),
+            ("x-bulkhead-leases", self.route.leases),
+        ];
+        members.extend(marks.into_iter().filter(|(_, set)| *set).map(|(name, _)| (name.to_owned(), json!(true))));
+        shown
+    }
+
+    /// Parameters of rows without a body.
+    fn query(&self) -> Vec<Value> {
+        if self.takes_body() {
+            return Vec::new();
+        }
+        let parameter = |field: &Field| {
+            json!({
+                "name": field.name, "in": "query", "required": field.required,
+                "description": field.about, "schema": schema(field.kind),
+            })
+        };
+        let list = json!({
+            "name": "list", "in": "query", "required": true,
+            "description": "asks for the names below the path", "schema": { "type": "string", "enum": ["true"] },
+        });
+        let list = (self.route.verb == Verb::List).then_some(list);
+        list.into_iter().chain(self.fields().map(parameter)).collect()
+    }
+
+    fn tag(&self) -> &'static str {
+        match (self.below.is_empty(), self.route.path.split('/').next()) {
+            (true, Some("auth")) => "auth",
+            (true, Some("identity")) => "identity",
+            (true, _) => "system",
+            (false, _) => "secrets",
+        }
+    }
+}
+
+fn property(field: &Field) -> Value {
+    let mut property = schema(field.kind);
+    if let Some(members) = property.as_object_mut() {
+        members.insert("description".to_owned(), json!(field.about));
+        members.extend(field.default.iter().map(|default| ("default".to_owned(), default.clone())));
+        if field.secret {
+            members.insert("x-vault-displayAttrs".to_owned(), json!({ "sensitive": true }));
+        }
+    }
+    property
+}
+
+fn schema(kind: FieldKind) -> Value {
+    match kind {
+        FieldKind::Name | FieldKind::String => json!({ "type": "string" }),
+        FieldKind::Bool => json!({ "type": "boolean" }),
+        FieldKind::Int => json!({ "type": "integer" }),
+        FieldKind::Duration => json!({ "type": "string", "format": "duration", "example": "1h30m" }),
+        FieldKind::CommaList | FieldKind::TextList => json!({ "type": "array", "items": { "type": "string" } }),
+        FieldKind::Map => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+        FieldKind::Any => json!({}),
+    }
+}
+
+fn responses(route: &Route) -> Value {
+    let answer = |about: &str, schema: &str| {
+        let schema = json!({ "$ref": format!("#/components/schemas/{schema}") });
+        json!({ "description": about, "content": { "application/json": { "schema": schema } } })
+    };
+    let mut all = Map::new();
+    all.insert("200".to_owned(), answer("the answer", "envelope"));
+    if matches!(route.verb, Verb::Write | Verb::Patch | Verb::Delete) {
+        all.insert("204".to_owned(), json!({ "description": "done, and nothing to say" }));
+    }
+    all.insert("400".to_owned(), answer("the request is wrong, and why", "errors"));
+    if !route.unauthenticated {
+        all.insert("403".to_owned(), answer("permission denied", "errors"));
+    }
+    if matches!(route.verb, Verb::Read | Verb::List) {
+        all.insert("404".to_owned(), answer("there is nothing", "errors"));
+    }
+    all.insert("503".to_owned(), answer("the service is sealed or overloaded", "errors"));
+    Value::Object(all)
+}
+
+/// What every answer has in common (`spec/core.md` §1.4, §1.5).
+fn shared_schemas() -> Map<String, Value> {
+    let text = || json!({ "type": "string" });
+    let texts = || json!({ "type": "array", "items": { "type": "string" } });
+    let envelope = json!({ "type": "object", "properties": {
+        "request_id": text(),
+        "lease_id": text(),
+        "renewable": { "type": "boolean" },
+        "lease_duration": { "type": "integer", "description": "seconds" },
+        "data": { "type": "object", "nullable": true },
+        "wrap_info": { "type": "object", "nullable": true },
+        "warnings": { "type": "array", "items": { "type": "string" }, "nullable": true },
+        "auth": { "type": "object", "nullable": true },
+        "mount_type": text(),
+    }});
+    let errors = json!({ "type": "object", "properties": { "errors": texts() }, "required": ["errors"] });
+    [("envelope".to_owned(), envelope), ("errors".to_owned(), errors)].into_iter().collect()
+}

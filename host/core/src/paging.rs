@@ -1,0 +1,55 @@
+//! Which part of a listing is asked for (`spec/core.md` §1.6).
+
+use bulkhead_wire::failure::{Failure, quoted};
+use serde_json::{Map, Value};
+
+/// Part of a sorted listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Paging {
+    /// Only names greater than this one; empty is from the first.
+    pub(crate) after: String,
+    /// At most so many names.
+    pub(crate) limit: usize,
+}
+
+impl Paging {
+    /// The part that the fields `after` and `limit` name. A limit that is missing, `max`, 0 or less is none.
+    ///
+    /// # Errors
+    /// 400 for a limit that is no number.
+    pub(crate) fn of(fields: &Map<String, Value>) -> Result<Self, Failure> {
+        let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
+        let limit = match text("limit") {
+            "" | "max" => 0,
+            number => number
+                .parse::<i64>()
+                .map_err(|_| Failure::invalid(format!("limit {} is not a whole number", quoted(number))))?,
+        };
+        let limit = usize::try_from(limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+        Ok(Self { after: text("after").to_owned(), limit })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_limit_is_a_number_or_none() {
+        let limit = |limit: &str| Paging::of(json!({"limit": limit}).as_object().unwrap()).map(|paging| paging.limit);
+        for none in ["", "max", "0", "-1"] {
+            assert_eq!(limit(none), Ok(usize::MAX), "{none:?}");
+        }
+        assert_eq!(limit("7"), Ok(7));
+        for wrong in ["seven", "7.5", "99999999999999999999"] {
+            assert!(limit(wrong).unwrap_err().message.starts_with("limit "), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn without_fields_a_listing_is_whole() {
+        assert_eq!(Paging::of(&Map::new()), Ok(Paging { after: String::new(), limit: usize::MAX }));
+    }
+}

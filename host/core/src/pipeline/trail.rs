@@ -1,0 +1,227 @@
+//! What a request leaves behind: one line before it is entered, one before its answer leaves.
+//!
+//! The attack this file stops: an act without a trace. Where there is a device and none recorded the request, nothing
+//! is entered; where none recorded the answer, nothing of it leaves, and what it would have handed out is ended again.
+
+use super::destination::{Destination, Place};
+use super::operation;
+use crate::audit::Devices;
+use crate::audit::line::{self, Described, Entry, Subject, Verdict};
+use crate::core::Core;
+use crate::leases;
+use crate::mounts::{Builtin, MountRecord};
+use crate::permit::Permit;
+use crate::tokens::{self, Caller, Ending, TokenType};
+use bulkhead_wire::description::Operation;
+use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::request::Request;
+use bulkhead_wire::response::{Body, Response};
+use bulkhead_wire::secret::Secret;
+use std::sync::Arc;
+
+/// Attempts to end what nobody was given, where others change it at the same time.
+const ATTEMPTS: u32 = 8;
+
+/// The trail of one request.
+pub(super) struct Trail<'a> {
+    core: &'a Arc<Core>,
+    request: &'a Request,
+    destination: Option<&'a Destination>,
+    caller: Option<&'a Caller>,
+    /// Those that were there when the request came, to the end. None: nothing is recorded.
+    devices: Devices,
+    /// One a device, once the request was to be recorded.
+    entries: Vec<Entry>,
+    operation: Operation,
+    /// `None` until policy was asked.
+    verdict: Option<Verdict>,
+    /// The part of the server that serves, where no mount does.
+    builtin: Arc<MountRecord>,
+    step: Step,
+}
+
+/// How far a trail is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Begun,
+    /// The request is recorded.
+    Entered,
+    /// The request could not be recorded.
+    Lost,
+}
+
+/// A request and who it is from and for, as far as that was found.
+pub(super) struct Met<'a> {
+    pub(super) core: &'a Arc<Core>,
+    pub(super) request: &'a Request,
+    pub(super) destination: Option<&'a Destination>,
+    pub(super) caller: Option<&'a Caller>,
+}
+
+impl<'a> Trail<'a> {
+    /// Begins the trail. Nothing is recorded yet.
+    pub(super) fn of(met: Met<'a>) -> Self {
+        let Met { core, request, destination, caller } = met;
+        let operation = operation(request.verb, false);
+        let (devices, entries) = (core.audit.devices(), Vec::new());
+        let builtin = core.mounts.builtin(Builtin::serving(&request.path).unwrap_or(Builtin::System));
+        let (verdict, step) = (None, Step::Begun);
+        Self { core, request, destination, caller, devices, entries, operation, verdict, builtin, step }
+    }
+
+    /// Policy allows the request.
+    pub(super) fn permit(&mut self, permit: &Permit) {
+        self.verdict = Some(Verdict::Allowed(Arc::clone(permit.granting())));
+    }
+
+    /// Records the request before anything is entered, once, however often it runs.
+    ///
+    /// # Errors
+    /// 500 when no device recorded it.
+    pub(super) async fn enter(&mut self, operation: Operation) -> Result<(), Failure> {
+        if self.step == Step::Begun {
+            self.operation = operation;
+            self.record(None).await;
+        }
+        if self.step == Step::Entered { Ok(()) } else { Err(unrecorded()) }
+    }
+
+    /// Records the answer, after the request where that was refused before it was entered. Returns the answer that may
+    /// leave.
+    pub(super) async fn leave(mut self, served: Result<Response, Failure>) -> Response {
+        if self.devices.is_empty() {
+            return served.unwrap_or_else(|failure| Response::failed(&failure));
+        }
+        let response = match served {
+            Ok(response) => response,
+            Err(failure) => {
+                if failure.kind == Kind::PermissionDenied {
+                    self.verdict = self.caller.map(|_| Verdict::Denied);
+                }
+                Response::failed(&failure)
+            }
+        };
+        if self.step == Step::Begun {
+            self.record(Some(&line::errors(&response))).await;
+        }
+        let mut recorded = false;
+        if self.step == Step::Entered {
+            let subject = self.subject(false);
+            for (device, entry) in self.devices.iter().zip(&self.entries) {
+                recorded |= entry.response(device, &subject, &response).await;
+            }
+        }
+        if recorded {
+            return response;
+        }
+        self.end_what_was_made(&response).await;
+        Response::failed(&unrecorded())
+    }
+
+    /// Records the request on every device, with the reason where it is refused.
+    async fn record(&mut self, refusal: Option<&str>) {
+        if self.devices.is_empty() {
+            self.step = Step::Entered;
+            return;
+        }
+        let subject = self.subject(refusal.is_some());
+        let mut recorded = false;
+        let mut entries = Vec::with_capacity(self.devices.len());
+        for device in self.devices.iter() {
+            let entry = Entry::of(device, &subject);
+            recorded |= entry.request(device, &subject, refusal.unwrap_or_default()).await;
+            entries.push(entry);
+        }
+        self.entries = entries;
+        self.step = if recorded { Step::Entered } else { Step::Lost };
+    }
+
+    fn subject(&self, is_refused: bool) -> Subject<'_> {
+        let route = self.destination.map(|destination| {
+            let captures = destination.captures.as_slice();
+            match &destination.place {
+                Place::Host(_) => {
+                    let (table, running) = (self.core.process.table.table(), Builtin::running());
+                    Described { table, captures, mount: &self.builtin, running }
+                }
+                Place::Mount(_, mount) => {
+                    let (table, running) = (&mount.plugin.table, mount.running());
+                    Described { table, captures, mount: &mount.record, running }
+                }
+            }
+        });
+        Subject {
+            request: self.request,
+            operation: self.operation,
+            caller: self.caller,
+            route,
+            verdict: self.verdict.as_ref(),
+            is_refused,
+            now: self.core.store.now(),
+        }
+    }
+
+    /// Ends the lease or token of an answer that nobody gets. Due work does it; the answer does not wait.
+    async fn end_what_was_made(&self, response: &Response) {
+        let (Body::Envelope(envelope) | Body::Copied(envelope)) = &response.body else { return };
+        let is_of_a_mount = matches!(self.destination.map(|found| &found.place), Some(Place::Mount(..)));
+        // The host renews leases, and makes none.
+        if is_of_a_mount && !envelope.lease_id.is_empty() {
+            self.end(Made::Lease(&envelope.lease_id)).await;
+        }
+        if let Some(auth) = &envelope.auth {
+            self.end(Made::Token(&auth.client_token)).await;
+        }
+    }
+
+    async fn end(&self, made: Made<'_>) {
+        let mut attempts = 1;
+        loop {
+            let ended = match made {
+                Made::Lease(id) => leases::end_unanswered(self.core, id).await,
+                Made::Token(token) => self.end_token(token).await,
+            };
+            match ended {
+                Ok(()) => return,
+                Err(failure) if failure.kind == Kind::Conflict && attempts < ATTEMPTS => attempts += 1,
+                // It ends when its time is over.
+                Err(failure) => {
+                    return self.core.log.line("error", "unanswered-not-ended", &[("cause", failure.message)]);
+                }
+            }
+        }
+    }
+
+    /// Does `path` name what this request made? A token role may add a suffix to its own.
+    fn made(&self, path: &str) -> bool {
+        let rest = path.strip_prefix(&self.request.path);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Ends a token that this very request made; one that it renewed was in somebody's hands before.
+    async fn end_token(&self, token: &Secret) -> Result<(), Failure> {
+        let store = &self.core.store;
+        let mut unit = store.begin();
+        if let Some(made) = tokens::find(store, &mut unit, token).await?
+            && made.kind == TokenType::Service
+            && self.made(&made.record.path)
+        {
+            tokens::begin_end(&mut unit, &made.hash, made.record, Ending::WithChildren)?;
+            unit.commit().await?;
+        }
+        Ok(())
+    }
+}
+
+/// What an answer hands out.
+#[derive(Clone, Copy)]
+enum Made<'a> {
+    /// A lease, by its id.
+    Lease(&'a str),
+    Token(&'a Secret),
+}
+
+/// Says nothing of what was asked or done.
+fn unrecorded() -> Failure {
+    Failure::internal("internal error")
+}

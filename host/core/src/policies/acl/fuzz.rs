@@ -1,0 +1,236 @@
+//! Random policies and requests, decided by the product and by the second matcher of `naive.rs`.
+//!
+//! Every case has a seed of its own. A case on which the two differ is made as small as it can be and printed with its
+//! seed; `POLICY_SEED=… cargo test … fuzz` begins with that case, and any other number walks elsewhere.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+
+use super::naive::{FIELDS, Lists, Request, Rule, granting, shown};
+use super::*;
+use bulkhead_wire::description::FieldKind;
+use serde_json::json;
+use std::collections::BTreeSet;
+
+const SEED: u64 = 0x00ac_1000;
+const CASES: u64 = 30_000;
+const POLICIES: [&str; 3] = ["first", "second", "third"];
+
+/// Numbers that look random and are the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn of(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from((self.0 >> 8) % u64::try_from(bound).unwrap()).unwrap()
+    }
+
+    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())].clone()
+    }
+
+    fn some<T: Clone>(&mut self, most: usize, from: &[T]) -> Vec<T> {
+        (0..self.below(most + 1)).map(|_| self.pick(from)).collect()
+    }
+}
+
+/// A token with its policies, and one request.
+#[derive(Clone, Debug, Default)]
+struct Case {
+    rules: Vec<Rule>,
+    request: Request,
+}
+
+fn random_pattern(dice: &mut Dice) -> String {
+    if dice.below(14) == 0 {
+        return "*".to_owned();
+    }
+    let segments: Vec<&str> = (0..=dice.below(3)).map(|_| dice.pick(&["a", "b", "ab", "+"])).collect();
+    let ends: &[&str] = if segments.last() == Some(&"+") { &["", "", "/", "/*"] } else { &["", "*", "/", "/*"] };
+    segments.join("/") + dice.pick(ends)
+}
+
+fn random_values(dice: &mut Dice) -> Vec<Value> {
+    dice.some(2, &[json!("a"), json!("a*"), json!("*b"), json!("*a*"), json!("*"), json!(1), json!("1"), json!("")])
+}
+
+fn random_lists(dice: &mut Dice) -> Lists {
+    let mut names = dice.some(3, &["ttl", "lease", "name", "other", "*"]);
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().map(|name| (name, random_values(dice))).collect()
+}
+
+fn random_rule(dice: &mut Dice) -> Rule {
+    let words = ["create", "read", "update", "patch", "delete", "list", "sudo", "read", "update"];
+    let mut rule = Rule {
+        policy: dice.pick(&POLICIES),
+        pattern: random_pattern(dice),
+        words: dice.some(4, &words),
+        ..Rule::default()
+    };
+    match dice.below(16) {
+        0 | 1 => rule.words.push("deny"),
+        2 | 3 => rule.allowed = random_lists(dice),
+        4 | 5 => rule.denied = random_lists(dice),
+        6 => rule.required = dice.some(2, &["ttl", "lease", "TTL", "name", "other"]),
+        7 => rule.min = dice.pick(&[30, 60]),
+        8 => rule.max = dice.pick(&[45, 60]),
+        _ => {}
+    }
+    rule
+}
+
+fn random_parameters(dice: &mut Dice) -> Vec<(&'static str, Value)> {
+    let names = ["ttl", "lease", "name", "other", "TTL", "Lease", "Other"];
+    let values =
+        [json!("a"), json!("ab"), json!("b"), json!(1), json!(""), json!([]), json!(["a", "ab"]), json!(["b", 1])];
+    let mut names = dice.some(3, &names);
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().map(|name| (name, dice.pick(&values))).collect()
+}
+
+fn random_case(seed: u64) -> Case {
+    let mut dice = Dice::of(seed);
+    let rules = (0..dice.below(9)).map(|_| random_rule(&mut dice)).collect();
+    let segments: Vec<&str> = (0..=dice.below(3)).map(|_| dice.pick(&["a", "b", "ab", "abc"])).collect();
+    let word = dice.pick(&["create", "read", "update", "patch", "delete", "list", "list"]);
+    let sudo = dice.below(8) == 0;
+    Case { rules, request: Request { path: segments.join("/"), word, sudo, parameters: random_parameters(&mut dice) } }
+}
+
+fn written(rule: &Rule) -> String {
+    let lists = |lists: &[(&str, Vec<Value>)]| {
+        lists.iter().map(|(name, values)| format!("{name:?} = {} ", json!(values))).collect::<String>()
+    };
+    format!(
+        "path {:?} {{ capabilities = {:?} allowed_parameters = {{ {}}} denied_parameters = {{ {}}}\n\
+         required_parameters = {:?} min_wrapping_ttl = {} max_wrapping_ttl = {} }}\n",
+        rule.pattern,
+        rule.words,
+        lists(&rule.allowed),
+        lists(&rule.denied),
+        rule.required,
+        rule.min,
+        rule.max
+    )
+}
+
+fn acl_of(rules: &[Rule]) -> Acl {
+    let policies = POLICIES.map(|name| {
+        let text: String = rules.iter().filter(|rule| rule.policy == name).map(written).collect();
+        Policy::parse(name, &text).unwrap_or_else(|error| panic!("{error} in {text}"))
+    });
+    Acl::new(&policies)
+}
+
+fn schema() -> Vec<Field> {
+    let ttl = Field { aliases: vec![FIELDS[1].to_owned()], ..Field::new(FIELDS[0], FieldKind::Any, "") };
+    vec![ttl, Field::new(FIELDS[2], FieldKind::Any, "")]
+}
+
+fn operation(word: &str) -> Operation {
+    use Operation::{Create, Delete, List, Patch, Read, Update};
+    [Create, Read, Update, Patch, Delete, List].into_iter().find(|operation| operation.word() == word).unwrap()
+}
+
+/// What the product grants, as texts.
+fn decided(acl: &Acl, request: &Request) -> Verdict {
+    let fields: Map<String, Value> =
+        request.parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    let (operation, schema) = (operation(request.word), schema());
+    acl.check(&Question { path: &request.path, operation, sudo: request.sudo, fields: &fields, schema: &schema })
+}
+
+/// Where the two differ; `None` where they agree.
+fn disagreement(case: &Case) -> Option<String> {
+    let acl = acl_of(&case.rules);
+    for path in [case.request.path.clone(), case.request.path.clone() + "/"] {
+        let (ours, naive) = (acl.capabilities(&path), shown(&case.rules, &path));
+        if ours != naive {
+            return Some(format!("{path} is shown as {ours:?}, not {naive:?}"));
+        }
+    }
+    let naive = granting(&case.rules, &case.request);
+    let verdict = decided(&acl, &case.request);
+    let ours: BTreeSet<String> = match &verdict {
+        Verdict::Granted(granted) => granted.policies.iter().map(ToString::to_string).collect(),
+        Verdict::Denied(_) => BTreeSet::new(),
+    };
+    let agree = ours.iter().map(String::as_str).eq(naive.iter().copied());
+    (!agree).then(|| format!("{verdict:?}, but {naive:?} grant it"))
+}
+
+/// The case with one thing less, in every way.
+fn smaller(case: &Case) -> Vec<Case> {
+    let with = |change: &dyn Fn(&mut Case)| {
+        let mut smaller = case.clone();
+        change(&mut smaller);
+        smaller
+    };
+    let mut found = Vec::new();
+    for (index, rule) in case.rules.iter().enumerate() {
+        found.push(with(&|case| {
+            case.rules.remove(index);
+        }));
+        let (words, allowed) = (rule.words.len(), rule.allowed.len());
+        let (denied, required) = (rule.denied.len(), rule.required.len());
+        found.extend((0..words).map(|at| with(&|case| case.rules[index].words = without(&rule.words, at))));
+        found.extend((0..allowed).map(|at| with(&|case| case.rules[index].allowed = without(&rule.allowed, at))));
+        found.extend((0..denied).map(|at| with(&|case| case.rules[index].denied = without(&rule.denied, at))));
+        found.extend((0..required).map(|at| with(&|case| case.rules[index].required = without(&rule.required, at))));
+    }
+    let parameters = &case.request.parameters;
+    found.extend((0..parameters.len()).map(|at| with(&|case| case.request.parameters = without(parameters, at))));
+    found
+}
+
+fn without<T: Clone>(list: &[T], at: usize) -> Vec<T> {
+    let mut list = list.to_vec();
+    list.remove(at);
+    list
+}
+
+fn shrunk(mut case: Case, fails: impl Fn(&Case) -> bool) -> Case {
+    while let Some(smaller) = smaller(&case).into_iter().find(&fails) {
+        case = smaller;
+    }
+    case
+}
+
+#[test]
+fn the_second_matcher_decides_every_case_the_same() {
+    let first = std::env::var("POLICY_SEED").map_or(SEED, |seed| seed.parse().expect("POLICY_SEED is a number"));
+    let (mut grants, mut refusals) = (0, 0);
+    for seed in first..first + CASES {
+        let case = random_case(seed);
+        if disagreement(&case).is_some() {
+            let case = shrunk(case, |case| disagreement(case).is_some());
+            let text: String = case.rules.iter().map(|rule| format!("# {}\n{}", rule.policy, written(rule))).collect();
+            panic!("POLICY_SEED={seed}: {}\n{:?}\n{text}", disagreement(&case).unwrap(), case.request);
+        }
+        if granting(&case.rules, &case.request).is_empty() { refusals += 1 } else { grants += 1 }
+    }
+    assert!(grants > CASES / 20 && refusals > CASES / 20, "both must be met: {grants} grants, {refusals} refusals");
+}
+
+#[test]
+fn a_case_is_shrunk_to_what_makes_it_fail() {
+    let holds = |case: &Case| case.rules.iter().any(|rule| rule.words.contains(&"deny"));
+    let case = (SEED..).map(random_case).find(|case| case.rules.len() > 3 && holds(case)).unwrap();
+    let shrunk = shrunk(case, holds);
+    assert_eq!((shrunk.rules.len(), shrunk.rules[0].words.as_slice()), (1, ["deny"].as_slice()));
+    assert!(shrunk.request.parameters.is_empty() && shrunk.rules[0].allowed.is_empty(), "{shrunk:?}");
+}

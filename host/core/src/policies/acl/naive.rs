@@ -1,0 +1,218 @@
+//! A second matcher for the fuzz, written from the words of `spec/core.md` §3.2 and §3.3 alone.
+//!
+//! It knows texts, never the product's types; it tries everything and remembers nothing, so that it can be read beside
+//! the specification.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Values by the parameter that they are written for.
+pub(super) type Lists = Vec<(&'static str, Vec<Value>)>;
+
+/// One `path "…" { … }`, as it is written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rule {
+    pub(super) policy: &'static str,
+    pub(super) pattern: String,
+    pub(super) words: Vec<&'static str>,
+    pub(super) allowed: Lists,
+    pub(super) denied: Lists,
+    pub(super) required: Vec<&'static str>,
+    pub(super) min: u64,
+    pub(super) max: u64,
+}
+
+/// One request.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Request {
+    pub(super) path: String,
+    pub(super) word: &'static str,
+    pub(super) sudo: bool,
+    pub(super) parameters: Vec<(&'static str, Value)>,
+}
+
+/// The fields of the endpoint; the second is another name of the first.
+pub(super) const FIELDS: [&str; 3] = ["ttl", "lease", "name"];
+
+/// The policies that grant it; none when it is denied.
+pub(super) fn granting(rules: &[Rule], request: &Request) -> BTreeSet<&'static str> {
+    let path = request.path.as_str();
+    let pattern = if request.word == "list" { pattern_of_list(rules, path) } else { pattern_of(rules, path) };
+    let Some(pattern) = pattern else { return BTreeSet::new() };
+    let words = words(rules, pattern);
+    let same = || rules.iter().filter(|rule| rule.pattern == pattern);
+    let is_wrapped_only = same().any(|rule| rule.min != 0 || rule.max != 0);
+    let is_checked = !["list", "delete"].contains(&request.word);
+    if !words.contains(request.word)
+        || (request.sudo && !words.contains("sudo"))
+        || is_wrapped_only
+        || (is_checked && !may_send(&same().collect::<Vec<_>>(), &request.parameters))
+    {
+        return BTreeSet::new();
+    }
+    same().filter(|rule| rule.words.contains(&request.word)).map(|rule| rule.policy).collect()
+}
+
+/// What is shown for a path, which ends in a slash where the folder is meant.
+pub(super) fn shown(rules: &[Rule], path: &str) -> Vec<&'static str> {
+    let pattern = path.strip_suffix('/').map_or_else(|| pattern_of(rules, path), |path| pattern_of_list(rules, path));
+    let words = pattern.map(|pattern| words(rules, pattern)).unwrap_or_default();
+    if words.is_empty() { vec!["deny"] } else { words.into_iter().collect() }
+}
+
+/// What all rules with this pattern grant together.
+fn words(rules: &[Rule], pattern: &str) -> BTreeSet<&'static str> {
+    if denies(rules, pattern) {
+        return BTreeSet::new();
+    }
+    rules.iter().filter(|rule| rule.pattern == pattern).flat_map(|rule| rule.words.clone()).collect()
+}
+
+/// Whether one of them says so, or their bounds on wrapping contradict each other.
+fn denies(rules: &[Rule], pattern: &str) -> bool {
+    let same = || rules.iter().filter(|rule| rule.pattern == pattern);
+    let smallest = |ttl: fn(&Rule) -> u64| same().map(ttl).filter(|ttl| *ttl != 0).min();
+    let contradict = match (smallest(|rule| rule.min), smallest(|rule| rule.max)) {
+        (Some(min), Some(max)) => min > max,
+        _ => false,
+    };
+    contradict || same().any(|rule| rule.words.contains(&"deny"))
+}
+
+fn exact<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
+    rules.iter().map(|rule| rule.pattern.as_str()).find(|pattern| *pattern == path)
+}
+
+fn pattern_of<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
+    exact(rules, path).or_else(|| closest(rules, path))
+}
+
+fn pattern_of_list<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
+    let folder = path.to_owned() + "/";
+    if let Some(exact) = exact(rules, &folder).or_else(|| exact(rules, path)) {
+        return Some(exact);
+    }
+    match (closest(rules, &folder), closest(rules, path)) {
+        // Deny wins over any wildcard that is not closer, for LIST too.
+        (Some(by_folder), Some(by_name)) if wins(by_name, by_folder) && denies(rules, by_name) => Some(by_name),
+        (by_folder, by_name) => by_folder.or(by_name),
+    }
+}
+
+/// The longest plain prefix and all patterns with segments; the best of them, compared in pairs.
+fn closest<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
+    let is_wild = |pattern: &str| pattern.ends_with('*') || pattern.contains('+');
+    let patterns = rules.iter().map(|rule| rule.pattern.as_str());
+    let matching = patterns.filter(|pattern| is_wild(pattern) && matches(pattern.as_bytes(), path.as_bytes()));
+    let (segments, mut prefixes): (Vec<&str>, Vec<&str>) = matching.partition(|pattern| pattern.contains('+'));
+    prefixes.sort_by_key(|prefix| prefix.len());
+    let longest = prefixes.pop();
+    segments.into_iter().chain(longest).reduce(|best, other| if wins(other, best) { other } else { best })
+}
+
+/// Whether `a` wins against `b`, question by question from (a) to (e).
+fn wins(a: &str, b: &str) -> bool {
+    let first_wildcard = |pattern: &str| pattern.find(['+', '*']).unwrap();
+    let segments = |pattern: &str| pattern.matches('+').count();
+    if first_wildcard(a) != first_wildcard(b) {
+        return first_wildcard(a) > first_wildcard(b);
+    }
+    if a.ends_with('*') != b.ends_with('*') {
+        return !a.ends_with('*');
+    }
+    if segments(a) != segments(b) {
+        return segments(a) < segments(b);
+    }
+    if a.len() != b.len() {
+        return a.len() > b.len();
+    }
+    a > b
+}
+
+/// Letter by letter: `*` takes the rest, `+` everything up to the next slash.
+fn matches(pattern: &[u8], path: &[u8]) -> bool {
+    match pattern {
+        [] => path.is_empty(),
+        [b'*'] => true,
+        [b'+', rest @ ..] => {
+            let segment = path.iter().take_while(|byte| **byte != b'/').count();
+            matches(rest, &path[segment..])
+        }
+        [first, rest @ ..] => path.first() == Some(first) && matches(rest, &path[1..]),
+    }
+}
+
+/// The one name behind what is called so: in lower case, the alias folded.
+fn folded(name: &str) -> String {
+    let name = name.to_lowercase();
+    if name == FIELDS[1] { FIELDS[0].to_owned() } else { name }
+}
+
+fn may_send(rules: &[&Rule], parameters: &[(&'static str, Value)]) -> bool {
+    // An endpoint reads a field that it knows in its exact spelling only.
+    let is_read = |name: &str| !FIELDS.contains(&name.to_lowercase().as_str()) || FIELDS.contains(&name);
+    let mut required = rules.iter().flat_map(|rule| &rule.required);
+    if !required.all(|name| parameters.iter().any(|(sent, _)| is_read(sent) && folded(sent) == folded(name))) {
+        return false;
+    }
+    let lists = |of: fn(&Rule) -> &Lists| rules.iter().flat_map(|rule| of(rule).clone()).collect::<Vec<_>>();
+    let (allowed, denied) = (lists(|rule| &rule.allowed), lists(|rule| &rule.denied));
+    parameters.iter().all(|(name, value)| {
+        let named = |(key, _): &&(&str, Vec<Value>)| folded(key) == folded(name);
+        let is_denied = denied.iter().any(|(key, _)| *key == "*")
+            || denied.iter().filter(named).any(|(_, list)| list.is_empty() || fits_any(value, list));
+        let by_name: Vec<_> = allowed.iter().filter(named).collect();
+        let by_star: Vec<_> = allowed.iter().filter(|(key, _)| *key == "*").collect();
+        let counting = if by_name.is_empty() { by_star } else { by_name };
+        let any = counting.iter().any(|(_, list)| list.is_empty());
+        // The lists of two policies for one key are one list; two keys of one field are two.
+        let is_allowed = allowed.is_empty()
+            || any
+            || ["ttl", "lease", "name", "other", "*"].iter().any(|key| {
+                let joined: Vec<Value> = counting
+                    .iter()
+                    .filter(|(of, _)| of.to_lowercase() == *key)
+                    .flat_map(|(_, list)| list.clone())
+                    .collect();
+                fits_only(value, &joined)
+            });
+        !is_denied && is_allowed
+    })
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn fits(value: &Value, list: &[Value]) -> bool {
+    list.iter().map(text).any(|written| {
+        let (asked, bare) = (text(value), written.trim_matches('*'));
+        match (written.starts_with('*'), written.ends_with('*')) {
+            (true, true) => asked.contains(bare),
+            (true, false) => asked.ends_with(bare),
+            (false, true) => asked.starts_with(bare),
+            (false, false) => asked == written,
+        }
+    })
+}
+
+fn takes_all(list: &[Value]) -> bool {
+    list.iter().any(|written| written == "*")
+}
+
+fn fits_any(value: &Value, list: &[Value]) -> bool {
+    match value {
+        Value::Array(items) => takes_all(list) || items.iter().any(|item| fits(item, list)),
+        _ => fits(value, list),
+    }
+}
+
+/// An empty list says nothing that could be listed.
+fn fits_only(value: &Value, list: &[Value]) -> bool {
+    match value {
+        Value::Array(items) => takes_all(list) || !items.is_empty() && items.iter().all(|item| fits(item, list)),
+        _ => fits(value, list),
+    }
+}

@@ -1,0 +1,99 @@
+//! Batch tokens: sealed records that their holders keep, so that making one stores nothing.
+//!
+//! The attacks this file stops: a token that somebody made or changed, which does not open; one of another cluster,
+//! which does not either; and one that outlives the token that made it. A batch token cannot be revoked by itself, so
+//! it ends with its parent, which is looked up at each use and asserted by each commit.
+
+use super::keys::{BATCH, LONGEST};
+use super::{TokenRecord, cidr::Cidr, read};
+use bulkhead_store::{Store, Unit};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::secret::Secret;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Of the seal. Part of the tokens' format.
+const PURPOSE: &str = "batch token";
+
+/// What a batch token says. It can be neither renewed nor used up, and knows the end that it was made with.
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    policies: Vec<String>,
+    display_name: String,
+    parent: Option<String>,
+    path: String,
+    role: String,
+    entity_id: String,
+    meta: BTreeMap<String, String>,
+    bound_cidrs: Vec<Cidr>,
+    issued: u64,
+    ttl: u64,
+}
+
+/// The text of a batch token.
+///
+/// # Errors
+/// 400 when it would be longer than a token may be.
+pub(super) fn seal(store: &Store, record: &TokenRecord) -> Result<Secret, Failure> {
+    let record = record.clone();
+    let sealed = Sealed {
+        policies: record.policies,
+        display_name: record.display_name,
+        parent: record.parent,
+        path: record.path,
+        role: record.role,
+        entity_id: record.entity_id,
+        meta: record.meta,
+        bound_cidrs: record.bound_cidrs,
+        issued: record.issued,
+        ttl: record.creation_ttl,
+    };
+    let body = serde_json::to_vec(&sealed).map_err(|error| Failure::internal(error.to_string()))?;
+    let token = Secret::new(format!("{BATCH}{}", store.seal_text(PURPOSE, &body)?));
+    let length = token.expose().len();
+    if length > LONGEST {
+        return Err(Failure::invalid(format!(
+            "a batch token carries all that is known of it, and would have {length} characters; at most {LONGEST} fit \
+             into a header: give less meta or fewer policies, or make a service token"
+        )));
+    }
+    Ok(token)
+}
+
+/// What a batch token of this cluster says, also when it has ended; `None` for anything else.
+pub(super) fn open(store: &Store, token: &Secret) -> Option<TokenRecord> {
+    let body = store.open_text(PURPOSE, token.expose().strip_prefix(BATCH)?)?;
+    let sealed: Sealed = serde_json::from_slice(&body).ok()?;
+    Some(TokenRecord {
+        accessor: String::new(),
+        policies: sealed.policies,
+        display_name: sealed.display_name,
+        parent: sealed.parent,
+        path: sealed.path,
+        role: sealed.role,
+        entity_id: sealed.entity_id,
+        meta: sealed.meta,
+        bound_cidrs: sealed.bound_cidrs,
+        issued: sealed.issued,
+        creation_ttl: sealed.ttl,
+        expires: Some(sealed.issued.saturating_add(sealed.ttl)),
+        explicit_max_ttl: 0,
+        period: 0,
+        renewable: false,
+        last_renewal: None,
+        uses_left: None,
+        used_up: None,
+        ended: None,
+    })
+}
+
+/// Has neither the token nor, as the unit sees it, its parent ended?
+pub(super) async fn holds(store: &Store, unit: &mut Unit, record: &TokenRecord) -> Result<bool, Failure> {
+    if !record.is_alive(store.now()) {
+        return Ok(false);
+    }
+    let Some(parent) = &record.parent else { return Ok(true) };
+    let parent = read(unit, parent).await?;
+    // A token with the text of one that ended has its key, and is not the parent.
+    Ok(parent.is_some_and(|parent| parent.issued <= record.issued && parent.is_alive(store.now())))
+}

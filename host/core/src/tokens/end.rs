@@ -1,0 +1,221 @@
+//! How tokens end: refused at once with all their descendants, then cleared away.
+//!
+//! The attack this file stops: a child that outlives its parent. A token is marked first and its children are listed
+//! after that mark was committed; whoever makes a child asserts in the same commit that the parent is not marked. So no
+//! child is overlooked, neither one that is being made nor one of another page.
+//!
+//! The revocation answers when the whole tree is marked ([`spread`]). Due work clears it away ([`finish`]), and does the
+//! marking too, so that it does not matter where a process dies: the row of the token that was revoked goes last.
+
+use super::{TokenRecord, address, is_committed, put, put_due, read};
+use crate::core::Core;
+use crate::leases;
+use bulkhead_store::{Address, Space, Unit};
+use bulkhead_wire::failure::{Failure, Kind};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Children that are marked in one commit.
+const PAGE: u32 = 100;
+
+/// What happens to the children of a token that ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Ending {
+    /// They end with it.
+    WithChildren,
+    /// They live on as orphans. Batch tokens cannot: what would say so is kept by their holders.
+    Alone,
+}
+
+/// Refuses the token from this commit on; [`spread`] and due work do the rest. A token that is ending already goes on
+/// ending as it was told to.
+pub(crate) fn begin_end(unit: &mut Unit, key: &str, record: TokenRecord, ending: Ending) -> Result<(), Failure> {
+    let record = TokenRecord { ended: Some(record.ended.unwrap_or(ending)), ..record };
+    put_due(unit, key, &record, Some(0))
+}
+
+/// Once the end of a token is committed: refuses its descendants, or lets its children go, before anybody is told that
+/// it ended.
+///
+/// # Errors
+/// Those of the store. What is left then is done by due work.
+pub(crate) async fn spread(core: &Core, key: &str) -> Result<(), Failure> {
+    // Cleared away already, it was spread before.
+    let Some(record) = read(&mut core.store.begin(), key).await? else { return Ok(()) };
+    match record.ended {
+        Some(Ending::Alone) => let_children_go(core, key).await,
+        Some(Ending::WithChildren) => mark_descendants(core, key).await.map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Ends every token that was made at `path` or below it, at the borders of segments, with its descendants. One that never
+/// expires has no lease, and is left; one that does not open is told, and opens no door either.
+///
+/// # Errors
+/// The store's failure. Those that were reached have ended.
+pub(crate) async fn end_made_below(core: &Core, path: &str) -> Result<(), Failure> {
+    let mut walk = core.store.walk(Space::Token, "");
+    while let Some(page) = walk.page().await? {
+        for key in end_those_made_below(core, path, &page).await? {
+            spread(core, &key).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Of these tokens, the keys of those that were ended.
+async fn end_those_made_below(core: &Core, path: &str, page: &[Address]) -> Result<Vec<String>, Failure> {
+    let is_meant = |record: &TokenRecord| {
+        let rest = record.path.strip_prefix(path);
+        let is_below = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        record.expires.is_some() && record.ended.is_none() && is_below
+    };
+    loop {
+        let (mut unit, mut ended) = (core.store.begin(), Vec::new());
+        for Address { key, .. } in page {
+            if let Some(record) = readable(core, &mut unit, key).await?.filter(is_meant) {
+                begin_end(&mut unit, key, record, Ending::WithChildren)?;
+                ended.push(key.clone());
+            }
+        }
+        if is_committed(unit).await? {
+            return Ok(ended);
+        }
+    }
+}
+
+/// Due work on a token: ends it if its time has come, clears its tree away, deepest tokens first, and then itself.
+///
+/// # Errors
+/// Those of the store. The row stays due.
+pub(crate) async fn finish(core: &Core, key: &str) -> Result<(), Failure> {
+    let Some(ending) = ended_if_due(core, key).await? else { return Ok(()) };
+    match ending {
+        Ending::Alone => let_children_go(core, key).await?,
+        Ending::WithChildren => {
+            for descendant in mark_descendants(core, key).await?.iter().rev() {
+                clear(core, descendant).await?;
+            }
+        }
+    }
+    clear(core, key).await
+}
+
+/// Ends the token if it is due, and says how; `None` when there is nothing to do now.
+async fn ended_if_due(core: &Core, key: &str) -> Result<Option<Ending>, Failure> {
+    loop {
+        let mut unit = core.store.begin();
+        let Some(record) = read(&mut unit, key).await? else { return Ok(None) };
+        let now = core.store.now();
+        if record.ended.is_some() || record.due().is_none_or(|due| due > now) {
+            return Ok(record.ended);
+        }
+        let ending = if record.is_alive(now) && core.tokens.uses.any(key) {
+            // Its last request takes longer than most.
+            put(&mut unit, key, &TokenRecord { used_up: Some(now), ..record })?;
+            None
+        } else {
+            begin_end(&mut unit, key, record, Ending::WithChildren)?;
+            Some(Ending::WithChildren)
+        };
+        if is_committed(unit).await? {
+            return Ok(ending);
+        }
+    }
+}
+
+/// Refuses all descendants of a token whose end is committed, breadth first. Gives their keys, parents before children.
+async fn mark_descendants(core: &Core, root: &str) -> Result<Vec<String>, Failure> {
+    let mut found = Vec::new();
+    // A tree has no cycles; a store that somebody edited might.
+    let mut seen = BTreeSet::from([root.to_owned()]);
+    let mut next = 0;
+    let mut parent = root.to_owned();
+    loop {
+        let mut after = String::new();
+        loop {
+            let page = core.store.owned(Space::Token, &parent, &after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after.clone_from(last);
+            found.extend(mark(core, &page).await?.into_iter().filter(|key| seen.insert(key.clone())));
+        }
+        let Some(key) = found.get(next) else { return Ok(found) };
+        parent.clone_from(key);
+        next += 1;
+    }
+}
+
+/// Refuses these tokens. Gives the keys of those that end with their children. They are not made due: the tree is
+/// cleared away by the work on the token at its top.
+async fn mark(core: &Core, keys: &[String]) -> Result<Vec<String>, Failure> {
+    loop {
+        let mut unit = core.store.begin();
+        let mut ending = Vec::with_capacity(keys.len());
+        for key in keys {
+            // One that cannot be read opens no door, but its children may. Its row goes with the tree.
+            if let Some(record) = readable(core, &mut unit, key).await? {
+                match record.ended {
+                    // It let its children go before.
+                    Some(Ending::Alone) => continue,
+                    Some(Ending::WithChildren) => {}
+                    None => put(&mut unit, key, &TokenRecord { ended: Some(Ending::WithChildren), ..record })?,
+                }
+            }
+            ending.push(key.clone());
+        }
+        if is_committed(unit).await? {
+            return Ok(ending);
+        }
+    }
+}
+
+/// Makes orphans of the children of a token whose end is committed.
+async fn let_children_go(core: &Core, parent: &str) -> Result<(), Failure> {
+    let mut after = String::new();
+    loop {
+        let page = core.store.owned(Space::Token, parent, &after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after.clone_from(last);
+        while !is_committed(orphaned(core, &page).await?).await? {}
+    }
+}
+
+async fn orphaned(core: &Core, keys: &[String]) -> Result<Unit, Failure> {
+    let mut unit = core.store.begin();
+    for key in keys {
+        // One that is ending has a due time of its own, which must stay.
+        if let Some(record) = readable(core, &mut unit, key).await?.filter(|record| record.ended.is_none()) {
+            put(&mut unit, key, &TokenRecord { parent: None, ..record })?;
+        }
+    }
+    Ok(unit)
+}
+
+/// The token; `None` where there is none or its row does not open, which is told to the operator.
+async fn readable(core: &Core, unit: &mut Unit, key: &str) -> Result<Option<TokenRecord>, Failure> {
+    match read(unit, key).await {
+        Err(failure) if failure.kind == Kind::Internal => {
+            core.log.line("error", "token-unreadable", &[("cause", failure.message)]);
+            Ok(None)
+        }
+        found => found,
+    }
+}
+
+/// Makes the leases of an ended token due, and removes its row.
+async fn clear(core: &Core, key: &str) -> Result<(), Failure> {
+    leases::end_owned(core, key).await?;
+    loop {
+        let mut unit = core.store.begin();
+        // Cleared by somebody else, the key may be that of a new token with the same text.
+        if readable(core, &mut unit, key).await?.is_some_and(|record| record.ended.is_none()) {
+            return Ok(());
+        }
+        unit.delete(address(key));
+        if is_committed(unit).await? {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! How long tokens live, and their renewal.
+//!
+//! The attack this file stops: a token that outlives what its role allows by now. Period and explicit maximum are those
+//! that were asked for and those of the role as it is at that moment, whichever is shorter.
+
+use super::roles::{self, TokenRole};
+use super::{Caller, TokenRecord, TokenType, put};
+use crate::core::Core;
+use crate::mounts::Lifetimes;
+use bulkhead_store::Unit;
+use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::ttl::{self, Bounds};
+
+/// What bounds a token of this role, whose own wish at its creation was `record.creation_ttl`.
+pub(crate) fn bounds(record: &TokenRecord, role: Option<&TokenRole>, system: Lifetimes) -> Bounds {
+    let of_role = |value: fn(&TokenRole) -> u64| role.map(value).unwrap_or_default();
+    Bounds {
+        role_ttl: record.creation_ttl,
+        role_max: 0,
+        explicit_max: shorter(record.explicit_max_ttl, of_role(|role| role.explicit_max_ttl)),
+        period: shorter(record.period, of_role(|role| role.period)),
+        mount_default: system.default,
+        mount_max: system.max,
+    }
+}
+
+/// The shorter of two times, of which 0 says nothing.
+pub(super) fn shorter(one: u64, other: u64) -> u64 {
+    match (one, other) {
+        (0, only) | (only, 0) => only,
+        (one, other) => one.min(other),
+    }
+}
+
+/// Prolongs a token by `increment` seconds from now; 0 asks for as long as at its creation. Gives the record as it is
+/// stored, and a warning where less was granted.
+///
+/// # Errors
+/// 400 when it is not renewable, past its maximum, or its role does not exist any more.
+pub(crate) async fn renew(
+    core: &Core,
+    unit: &mut Unit,
+    token: &Caller,
+    increment: u64,
+) -> Result<(TokenRecord, Option<String>), Failure> {
+    if token.kind == TokenType::Batch {
+        return Err(Failure::invalid("batch tokens cannot be renewed; make another one"));
+    }
+    if !token.record.renewable {
+        return Err(Failure::invalid("lease is not renewable: this token was made not to be renewed, or never ends"));
+    }
+    let role = roles::of_token(unit, &token.record).await?;
+    if role.is_none() && !token.record.role.is_empty() {
+        return Err(Failure::invalid(format!(
+            "token role {}, which made this token, does not exist any more: the token cannot be renewed",
+            quoted(&token.record.role)
+        )));
+    }
+    let now = core.store.now() / 1000;
+    let bounds = bounds(&token.record, role.as_ref(), core.token_lifetimes());
+    let granted = ttl::grant(&bounds, increment, token.record.issued, now)?;
+    let expires = Some(now.saturating_add(granted.ttl));
+    let record = TokenRecord { expires, last_renewal: Some(now), ..token.record.clone() };
+    put(unit, &token.hash, &record)?;
+    Ok((record, granted.warning))
+}

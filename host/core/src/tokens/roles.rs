@@ -1,0 +1,248 @@
+//! Token roles: what tokens that are made by a role may be given, stored by name.
+
+use super::cidr::Cidr;
+use super::{TokenRecord, TokenType};
+use bulkhead_store::{Address, Index, Space, Unit};
+use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::glob;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Where roles are stored in [`Space::Core`], and what an endpoint's existence names.
+pub(crate) const EXISTENCE: &str = "token-role/{role_name}";
+const PREFIX: &str = "token-role/";
+/// Names read at a time.
+const PAGE: u32 = 1_000;
+
+/// Which tokens a role makes: one kind, or the one that is asked for with a kind for those who do not ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RoleType {
+    Service,
+    Batch,
+    DefaultService,
+    DefaultBatch,
+}
+
+impl RoleType {
+    /// Reads the word of the API; `""` and `default` leave it to the caller.
+    ///
+    /// # Errors
+    /// 400 for any other word.
+    pub(crate) fn parse(word: &str) -> Result<Self, Failure> {
+        Ok(match word {
+            "" | "default" | "default-service" => Self::DefaultService,
+            "service" => Self::Service,
+            "batch" => Self::Batch,
+            "default-batch" => Self::DefaultBatch,
+            other => {
+                return Err(Failure::invalid(format!(
+                    "token_type {} is none of service, batch, default-service and default-batch",
+                    quoted(other)
+                )));
+            }
+        })
+    }
+
+    /// The word of the API.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Service => "service",
+            Self::Batch => "batch",
+            Self::DefaultService => "default-service",
+            Self::DefaultBatch => "default-batch",
+        }
+    }
+
+    /// The kind of a token for which `asked` was asked.
+    ///
+    /// # Errors
+    /// 400 when the role makes the other kind only.
+    pub(crate) fn choose(self, asked: Option<TokenType>) -> Result<TokenType, Failure> {
+        let (own, is_final) = match self {
+            Self::Service => (TokenType::Service, true),
+            Self::Batch => (TokenType::Batch, true),
+            Self::DefaultService => (TokenType::Service, false),
+            Self::DefaultBatch => (TokenType::Batch, false),
+        };
+        match asked {
+            Some(asked) if is_final && asked != own => Err(Failure::invalid(format!(
+                "type {} was asked for, but this token role makes {} tokens only",
+                asked.word(),
+                own.word()
+            ))),
+            asked => Ok(if is_final { own } else { asked.unwrap_or(own) }),
+        }
+    }
+}
+
+/// A token role as it is stored. Times are in seconds; 0 says nothing.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct TokenRole {
+    /// In canonical form, like those below.
+    pub(crate) allowed_policies: Vec<String>,
+    pub(crate) disallowed_policies: Vec<String>,
+    pub(crate) allowed_policies_glob: Vec<String>,
+    pub(crate) disallowed_policies_glob: Vec<String>,
+    pub(crate) allowed_entity_aliases: Vec<String>,
+    pub(crate) orphan: bool,
+    pub(crate) renewable: bool,
+    /// Follows the role's name in the path of its tokens.
+    pub(crate) path_suffix: String,
+    pub(crate) bound_cidrs: Vec<Cidr>,
+    pub(crate) explicit_max_ttl: u64,
+    pub(crate) period: u64,
+    pub(crate) token_type: RoleType,
+    pub(crate) no_default_policy: bool,
+    /// 0 is without limit.
+    pub(crate) num_uses: u64,
+    /// Deprecated names under which fields were written last, and are read, too.
+    pub(crate) old_names: BTreeSet<String>,
+}
+
+impl Default for TokenRole {
+    fn default() -> Self {
+        Self {
+            allowed_policies: Vec::new(),
+            disallowed_policies: Vec::new(),
+            allowed_policies_glob: Vec::new(),
+            disallowed_policies_glob: Vec::new(),
+            allowed_entity_aliases: Vec::new(),
+            orphan: false,
+            renewable: true,
+            path_suffix: String::new(),
+            bound_cidrs: Vec::new(),
+            explicit_max_ttl: 0,
+            period: 0,
+            token_type: RoleType::DefaultService,
+            no_default_policy: false,
+            num_uses: 0,
+            old_names: BTreeSet::new(),
+        }
+    }
+}
+
+impl TokenRole {
+    /// Has it rules of its own for policies, instead of those of the parent?
+    pub(crate) fn rules_policies(&self) -> bool {
+        self.allows_by_list() || !self.disallowed_policies.is_empty() || !self.disallowed_policies_glob.is_empty()
+    }
+
+    /// Does it name what is allowed?
+    pub(crate) fn allows_by_list(&self) -> bool {
+        !self.allowed_policies.is_empty() || !self.allowed_policies_glob.is_empty()
+    }
+
+    pub(crate) fn allows(&self, policy: &str) -> bool {
+        !self.allows_by_list() || is_in(policy, &self.allowed_policies, &self.allowed_policies_glob)
+    }
+
+    pub(crate) fn forbids(&self, policy: &str) -> bool {
+        is_in(policy, &self.disallowed_policies, &self.disallowed_policies_glob)
+    }
+
+    /// Whether its parts agree.
+    ///
+    /// # Errors
+    /// 400 for a role that could never make a token as it says.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if self.token_type != RoleType::Batch {
+            return Ok(());
+        }
+        let wrong = [
+            ("must be orphan", !self.orphan),
+            ("cannot be renewable", self.renewable),
+            ("cannot have token_period", self.period > 0),
+            ("cannot have token_explicit_max_ttl", self.explicit_max_ttl > 0),
+            ("cannot have token_num_uses", self.num_uses > 0),
+        ];
+        match wrong.into_iter().find(|(_, wrong)| *wrong) {
+            Some((what, _)) => Err(Failure::invalid(format!("a role whose token_type is batch {what}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn is_in(policy: &str, exact: &[String], globs: &[String]) -> bool {
+    exact.iter().any(|name| name == policy) || globs.iter().any(|pattern| glob::matches(pattern, policy))
+}
+
+/// The role of that name.
+pub(crate) async fn read(unit: &mut Unit, name: &str) -> Result<Option<TokenRole>, Failure> {
+    let Some(record) = unit.get(&address(name)).await? else { return Ok(None) };
+    let parsed = serde_json::from_slice(&record.body);
+    parsed.map(Some).map_err(|_| Failure::internal(format!("the stored token role {name} does not parse")))
+}
+
+/// The role that made a token, as it is now; `None` when none did or it is gone.
+pub(crate) async fn of_token(unit: &mut Unit, token: &TokenRecord) -> Result<Option<TokenRole>, Failure> {
+    if token.role.is_empty() { Ok(None) } else { read(unit, &token.role).await }
+}
+
+/// Writes the role into the unit.
+pub(crate) fn put(unit: &mut Unit, name: &str, role: &TokenRole) -> Result<(), Failure> {
+    let body = serde_json::to_vec(role).map_err(|error| Failure::internal(error.to_string()))?;
+    unit.put(address(name), body, Index::default());
+    Ok(())
+}
+
+/// Deletes the role; success also when there is none. Its tokens live on until their ttl is over.
+pub(crate) fn delete(unit: &mut Unit, name: &str) {
+    unit.delete(address(name));
+}
+
+/// Names of all roles, in order.
+pub(crate) async fn names(unit: &mut Unit) -> Result<Vec<String>, Failure> {
+    let (mut names, mut after) = (Vec::new(), String::new());
+    loop {
+        let keys = unit.keys(Space::Core, PREFIX, &after, PAGE).await?;
+        let Some(last) = keys.last() else { return Ok(names) };
+        after.clone_from(last);
+        names.extend(keys.iter().filter_map(|key| key.strip_prefix(PREFIX)).map(str::to_owned));
+    }
+}
+
+fn address(name: &str) -> Address {
+    Address::new(Space::Core, format!("{PREFIX}{name}"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_fixes_the_type_of_its_tokens_or_leaves_it_to_the_caller() {
+        let (service, batch) = (TokenType::Service, TokenType::Batch);
+        for (word, asked, made) in [
+            ("", None, Some(service)),
+            ("default", Some(batch), Some(batch)),
+            ("default-service", Some(batch), Some(batch)),
+            ("default-batch", None, Some(batch)),
+            ("default-batch", Some(service), Some(service)),
+            ("service", None, Some(service)),
+            ("service", Some(service), Some(service)),
+            ("service", Some(batch), None),
+            ("batch", None, Some(batch)),
+            ("batch", Some(service), None),
+        ] {
+            assert_eq!(RoleType::parse(word).unwrap().choose(asked).ok(), made, "{word} {asked:?}");
+        }
+        assert!(RoleType::parse("Batch").is_err() && RoleType::parse("hsm").is_err());
+    }
+
+    #[test]
+    fn a_role_for_batch_tokens_promises_nothing_that_they_cannot_keep() {
+        let sound = TokenRole { token_type: RoleType::Batch, orphan: true, renewable: false, ..TokenRole::default() };
+        assert!(sound.check().is_ok());
+        for wrong in [
+            TokenRole { orphan: false, ..sound.clone() },
+            TokenRole { renewable: true, ..sound.clone() },
+            TokenRole { period: 1, ..sound.clone() },
+            TokenRole { explicit_max_ttl: 1, ..sound.clone() },
+            TokenRole { num_uses: 1, ..sound.clone() },
+        ] {
+            assert!(wrong.check().is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Which policies a new token gets.
+//!
+//! The attack this file stops: a token that can do more than the one that made it. Only sudo, a role, or root reaches
+//! beyond the parent's policies, and nobody but root to root.
+
+use super::TokenRecord;
+use super::roles::TokenRole;
+use crate::policies::{DEFAULT, RESPONSE_WRAPPING, ROOT};
+use bulkhead_wire::failure::{Failure, quoted};
+use std::collections::BTreeSet;
+
+/// What somebody asks for.
+pub(crate) struct Asked<'a> {
+    /// In canonical form; none asks for the role's, or else for the parent's.
+    pub(crate) policies: BTreeSet<String>,
+    /// Leave the policy `default` out.
+    pub(crate) no_default_policy: bool,
+    /// The token that asks.
+    pub(crate) parent: &'a TokenRecord,
+    /// It has sudo on the path, or is root.
+    pub(crate) has_sudo: bool,
+    pub(crate) role: Option<&'a TokenRole>,
+}
+
+/// The policies of the new token, in order (`spec/core.md` §2.2).
+///
+/// # Errors
+/// 400 that names the first policy that it cannot have.
+pub(crate) fn select(asked: &Asked<'_>) -> Result<Vec<String>, Failure> {
+    let no_default = asked.no_default_policy || asked.role.is_some_and(|role| role.no_default_policy);
+    let mut chosen = match asked.role.filter(|role| role.rules_policies()) {
+        Some(role) => by_role(asked, role, no_default)?,
+        None => by_parent(asked, no_default)?,
+    };
+    if no_default {
+        chosen.remove(DEFAULT);
+    }
+    if chosen.contains(RESPONSE_WRAPPING) {
+        return Err(Failure::invalid("policy response-wrapping belongs to wrapping tokens and cannot be given out"));
+    }
+    if chosen.contains(ROOT) && !asked.parent.is_root() {
+        return Err(Failure::invalid("policy root is given by root tokens only, which this token is not"));
+    }
+    if chosen.contains(ROOT) && chosen.len() > 1 {
+        return Err(Failure::invalid("root allows everything and cannot be combined with other policies"));
+    }
+    Ok(chosen.into_iter().collect())
+}
+
+/// Without a role that has rules: what the parent has, or with sudo anything.
+fn by_parent(asked: &Asked<'_>, no_default: bool) -> Result<BTreeSet<String>, Failure> {
+    let has = |name: &str| asked.parent.policies.iter().any(|own| own == name);
+    let mut chosen = asked.policies.clone();
+    if chosen.is_empty() {
+        chosen.extend(asked.parent.policies.iter().cloned());
+    }
+    if let Some(name) = chosen.iter().find(|name| !asked.has_sudo && !has(name)) {
+        return Err(Failure::invalid(format!(
+            "child policies must be subset of parent: this token does not have policy {}",
+            quoted(name)
+        )));
+    }
+    if !no_default && !chosen.contains(ROOT) && (asked.has_sudo || has(DEFAULT)) {
+        chosen.insert(DEFAULT.to_owned());
+    }
+    Ok(chosen)
+}
+
+/// By the rules of the role, whatever the parent has.
+fn by_role(asked: &Asked<'_>, role: &TokenRole, no_default: bool) -> Result<BTreeSet<String>, Failure> {
+    let adds_default = !no_default && !role.forbids(DEFAULT);
+    let mut chosen = asked.policies.clone();
+    if chosen.is_empty() {
+        let source = if role.allows_by_list() { &role.allowed_policies } else { &asked.parent.policies };
+        chosen.extend(source.iter().cloned());
+    }
+    if adds_default && !chosen.contains(ROOT) {
+        chosen.insert(DEFAULT.to_owned());
+    }
+    let is_allowed = |name: &str| role.allows(name) || (adds_default && name == DEFAULT);
+    if let Some(name) = chosen.iter().find(|name| !is_allowed(name)) {
+        return Err(Failure::invalid(format!("policy {} is not among those that the token role allows", quoted(name))));
+    }
+    if let Some(name) = chosen.iter().find(|name| role.forbids(name)) {
+        return Err(Failure::invalid(format!("policy {} is disallowed by the token role", quoted(name))));
+    }
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests;

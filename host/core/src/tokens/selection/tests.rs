@@ -1,0 +1,148 @@
+//! The table of `spec/core.md` §2.2, row by row.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use super::*;
+use crate::tokens::roles::TokenRole;
+
+fn names(list: &[&str]) -> Vec<String> {
+    list.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn token(policies: &[&str]) -> TokenRecord {
+    let body = serde_json::json!({
+        "accessor": "", "policies": policies, "display_name": "", "path": "", "role": "", "entity_id": "", "meta": {},
+        "bound_cidrs": [], "issued": 0, "creation_ttl": 0, "explicit_max_ttl": 0, "period": 0, "renewable": false,
+    });
+    serde_json::from_value(body).unwrap()
+}
+
+/// A maker, and what it asks for.
+struct Case {
+    parent: TokenRecord,
+    role: Option<TokenRole>,
+    has_sudo: bool,
+    no_default_policy: bool,
+}
+
+impl Case {
+    fn of(parent: &[&str]) -> Self {
+        let has_sudo = parent.contains(&"root");
+        Self { parent: token(parent), role: None, has_sudo, no_default_policy: false }
+    }
+
+    fn with(parent: &[&str], role: TokenRole) -> Self {
+        Self { role: Some(role), ..Self::of(parent) }
+    }
+
+    fn sudo(self) -> Self {
+        Self { has_sudo: true, ..self }
+    }
+
+    fn no_default(self) -> Self {
+        Self { no_default_policy: true, ..self }
+    }
+
+    fn ask(&self, policies: &[&str]) -> Result<Vec<String>, String> {
+        let asked = Asked {
+            policies: names(policies).into_iter().collect(),
+            no_default_policy: self.no_default_policy,
+            parent: &self.parent,
+            has_sudo: self.has_sudo,
+            role: self.role.as_ref(),
+        };
+        select(&asked).map_err(|failure| failure.message)
+    }
+
+    #[track_caller]
+    fn gets(&self, policies: &[&str], given: &[&str]) {
+        assert_eq!(self.ask(policies).unwrap(), names(given));
+    }
+
+    #[track_caller]
+    fn is_refused(&self, policies: &[&str], why: &str) {
+        let message = self.ask(policies).unwrap_err();
+        assert!(message.contains(why), "{message}");
+    }
+}
+
+#[test]
+fn without_a_wish_a_child_gets_what_its_parent_has() {
+    Case::of(&["a", "b"]).gets(&[], &["a", "b"]);
+    Case::of(&["a", "default"]).gets(&[], &["a", "default"]);
+    Case::of(&["a", "default"]).no_default().gets(&[], &["a"]);
+    Case::of(&["root"]).gets(&[], &["root"]);
+}
+
+#[test]
+fn without_sudo_each_policy_must_be_one_of_the_parents() {
+    Case::of(&["a", "b"]).gets(&["b"], &["b"]);
+    Case::of(&["a"]).is_refused(&["a", "b"], "child policies must be subset of parent");
+    Case::of(&["a"]).is_refused(&["default"], "child policies must be subset of parent");
+    Case::of(&["a"]).sudo().gets(&["b"], &["b", "default"]);
+}
+
+#[test]
+fn default_is_added_where_the_parent_has_it_or_may_do_anything() {
+    Case::of(&["a", "default"]).gets(&["a"], &["a", "default"]);
+    Case::of(&["a"]).gets(&["a"], &["a"]);
+    Case::of(&["root"]).gets(&["a"], &["a", "default"]);
+    Case::of(&["root"]).no_default().gets(&["a"], &["a"]);
+    Case::of(&["root"]).no_default().gets(&["a", "default"], &["a"]);
+}
+
+#[test]
+fn root_is_given_by_root_only_and_alone() {
+    Case::of(&["a"]).sudo().is_refused(&["root"], "root tokens only");
+    Case::of(&["root"]).gets(&["root"], &["root"]);
+    Case::of(&["root"]).is_refused(&["a", "root"], "cannot be combined");
+    let role = TokenRole { allowed_policies: names(&["root"]), ..TokenRole::default() };
+    Case::with(&["a"], role.clone()).is_refused(&[], "root tokens only");
+    Case::with(&["root"], role).gets(&[], &["root"]);
+    Case::of(&["root"]).is_refused(&["response-wrapping"], "cannot be given out");
+}
+
+#[test]
+fn a_role_allows_its_list_and_patterns_whatever_the_parent_has() {
+    let role = TokenRole {
+        allowed_policies: names(&["x", "y"]),
+        allowed_policies_glob: names(&["team-*"]),
+        ..TokenRole::default()
+    };
+    let case = Case::with(&["a"], role.clone());
+    case.gets(&[], &["default", "x", "y"]);
+    case.gets(&["x", "team-orders"], &["default", "team-orders", "x"]);
+    case.is_refused(&["a"], "not among those");
+    case.is_refused(&["my-team-x"], "not among those");
+    Case::with(&["a"], role.clone()).no_default().gets(&["x"], &["x"]);
+    Case::with(&["a"], TokenRole { no_default_policy: true, ..role }).gets(&["x"], &["x"]);
+    let glob = TokenRole { allowed_policies_glob: names(&["*"]), ..TokenRole::default() };
+    Case::with(&["a"], glob.clone()).gets(&[], &["default"]);
+    Case::with(&["a"], glob).is_refused(&["root"], "root tokens only");
+}
+
+#[test]
+fn a_role_forbids_by_list_and_pattern_also_what_it_allows() {
+    let role = TokenRole {
+        disallowed_policies: names(&["x", "default"]),
+        disallowed_policies_glob: names(&["*-admin"]),
+        ..TokenRole::default()
+    };
+    let case = Case::with(&["a", "b"], role);
+    case.gets(&[], &["a", "b"]);
+    case.gets(&["z"], &["z"]);
+    case.is_refused(&["x"], "disallowed");
+    case.is_refused(&["orders-admin"], "disallowed");
+    case.is_refused(&["default"], "disallowed");
+    let both =
+        TokenRole { allowed_policies: names(&["x", "y"]), disallowed_policies: names(&["y"]), ..TokenRole::default() };
+    Case::with(&["a"], both.clone()).gets(&["x"], &["default", "x"]);
+    Case::with(&["a"], both).is_refused(&[], "disallowed");
+}
+
+#[test]
+fn a_role_without_rules_for_policies_leaves_those_of_the_parent() {
+    let plain = TokenRole { orphan: true, ..TokenRole::default() };
+    Case::with(&["a"], plain.clone()).is_refused(&["b"], "child policies must be subset of parent");
+    Case::with(&["a"], plain.clone()).gets(&[], &["a"]);
+    Case::with(&["a", "default"], TokenRole { no_default_policy: true, ..plain }).gets(&["a"], &["a"]);
+}

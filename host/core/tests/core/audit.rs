@@ -1,0 +1,531 @@
+//! What is recorded, and that nothing happens unrecorded: devices that work, that fill up, and that fail at any step.
+
+use crate::bed::{Bed, error, request};
+use bulkhead_core::audit::{AuditSettings, DeviceSettings};
+use bulkhead_store::{DataDirectory, Options, Space};
+use bulkhead_wire::description::Verb;
+use serde_json::{Value, json};
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+fn folder(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("bulkhead-core-audit-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+fn device(name: &str, file: impl Into<PathBuf>) -> DeviceSettings {
+    DeviceSettings {
+        name: name.to_owned(),
+        file: file.into(),
+        mode: 0o600,
+        log_raw: false,
+        hmac_accessor: true,
+        elide_list_responses: false,
+        sync: false,
+    }
+}
+
+fn only(device: DeviceSettings) -> AuditSettings {
+    AuditSettings { devices: vec![device], api_directory: None }
+}
+
+/// A service that audits to `audit.log` in its folder.
+async fn bed(name: &str) -> Bed {
+    let path = folder(name);
+    let audit = only(device("main", path.join("audit.log")));
+    Bed::audited(path, audit).await.unwrap()
+}
+
+fn lines(file: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(file).unwrap();
+    assert!(text.is_empty() || text.ends_with('\n'), "{text}");
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+impl Bed {
+    fn lines(&self) -> Vec<Value> {
+        lines(&self.directory.join("audit.log"))
+    }
+
+    /// The lines that `path` left: request and response, one after the other.
+    fn lines_of(&self, path: &str) -> Vec<Value> {
+        self.lines().into_iter().filter(|line| line["request"]["path"] == path).collect()
+    }
+
+    /// What the device `main` shows in place of `value`.
+    async fn hash(&self, value: &str) -> Value {
+        let (status, answer) = self.write("sys/audit-hash/main", json!({ "input": value })).await;
+        assert_eq!((status, &answer["hash"]), (200, &answer["data"]["hash"]), "{answer}");
+        answer["hash"].clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_and_its_answer_are_one_line_each() {
+    let bed = bed("lines").await;
+    assert_eq!(bed.write("probe/lease/ours", json!({ "ttl": 600, "how": "ok" })).await.0, 200);
+    let lines = bed.lines_of("probe/lease/ours");
+    let [asked, answered] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!((&asked["type"], &answered["type"]), (&json!("request"), &json!("response")));
+    assert_eq!((&asked["request"], &asked["auth"]), (&answered["request"], &answered["auth"]));
+    assert!(asked.get("error").is_none() && asked.get("response").is_none(), "{asked}");
+    let token = bed.hash("root").await;
+    let auth = &asked["auth"];
+    assert_eq!((&auth["client_token"], &auth["policies"]), (&token, &json!(["root"])), "{asked}");
+    assert_eq!(auth["policy_results"]["allowed"], true);
+    let request = &asked["request"];
+    assert_eq!((&request["client_token"], &request["client_token_accessor"]), (&token, &auth["accessor"]));
+    let (operation, ok) = (&request["operation"], bed.hash("ok").await);
+    assert_eq!((operation, &request["data"]), (&json!("update"), &json!({ "ttl": 600, "how": ok })));
+    assert_eq!((&request["mount_point"], &request["mount_type"]), (&json!("probe/"), &json!("probe")));
+    assert_eq!((&request["remote_address"], &request["remote_port"]), (&json!("127.0.0.1"), &json!(40_112)));
+    assert_eq!(request["namespace"], json!({ "id": "root", "path": "" }));
+    let response = &answered["response"];
+    assert_eq!(response["mount_accessor"], request["mount_accessor"]);
+    let lease = response["secret"]["lease_id"].as_str().unwrap();
+    assert!(lease.starts_with("probe/lease/ours/"), "{answered}");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_is_recorded_with_its_reason_and_never_says_more() {
+    let bed = bed("refused").await;
+    let policy = json!({ "policy": "path \"probe/note/mine\" { capabilities = [\"read\"] }" });
+    bed.write("sys/policies/acl/reader", policy).await;
+    let (_, made) = bed.write("auth/token/create", json!({ "policies": "reader" })).await;
+    let reader = made["auth"]["client_token"].as_str().unwrap().to_owned();
+    let secret = "swordfish-4711";
+    let body = || json!({ "ttl": "soon", "password": secret, "pin": 4711 });
+    let cases = [
+        ("root", "probe/lease/bad", 400, Value::Null),
+        ("root", "nowhere/at/all", 404, Value::Null),
+        (&reader, "probe/lease/denied", 403, json!(false)),
+        ("bhs.none-of-ours", "probe/lease/strange", 403, Value::Null),
+        ("", "probe/lease/nobody", 403, Value::Null),
+    ];
+    for (token, path, status, allowed) in &cases {
+        let (answered, answer) = bed.call_as(token, Verb::Write, path, body()).await;
+        assert_eq!(answered, *status, "{path}: {answer}");
+        let lines = bed.lines_of(path);
+        let [asked, response] = &lines[..] else { panic!("{path}: {lines:?}") };
+        assert_eq!(asked["error"], error(&answer), "{path}: {asked}");
+        assert_eq!(response["error"], error(&answer), "{path}: {response}");
+        let denied = asked["auth"]["policy_results"].get("allowed").filter(|allowed| **allowed == false);
+        assert_eq!(denied.cloned().unwrap_or_default(), *allowed, "{path}: {asked}");
+        assert_eq!(asked["request"].get("client_token").is_some(), !token.is_empty(), "{path}: {asked}");
+    }
+    // Where no table describes them, not even numbers are shown.
+    let unknown = bed.lines_of("nowhere/at/all");
+    assert_eq!(unknown[0]["request"]["data"]["pin"], bed.hash("4711").await);
+    let text = fs::read_to_string(bed.directory.join("audit.log")).unwrap();
+    assert!(!text.contains(secret) && !text.contains(&reader) && !text.contains("none-of-ours"), "{text}");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_over_its_limit_is_recorded_without_its_body() {
+    let bed = bed("large").await;
+    let asked = request("root", Verb::Write, "probe/count/large", json!({ "padding": "x".repeat(64) }));
+    let asked = bulkhead_wire::request::Request { body_bytes: 3 << 20, ..asked };
+    assert_eq!(bed.service.handle(asked).await.into_bytes().0, 413);
+    let lines = bed.lines_of("probe/count/large");
+    assert_eq!((lines.len(), &lines[0]["request"]["data"]), (2, &json!({ "elided_bytes": 3 << 20 })));
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_in_a_path_is_hashed_there_and_the_refusal_does_not_repeat_it() {
+    let bed = bed("path").await;
+    assert_eq!(bed.read("auth/token/lookup-me/bhs.swordfish").await.0, 404);
+    let shown = format!("auth/token/lookup-me/{}", bed.hash("bhs.swordfish").await.as_str().unwrap());
+    assert_eq!(bed.lines_of(&shown).len(), 2);
+    let text = fs::read_to_string(bed.directory.join("audit.log")).unwrap();
+    assert!(!text.contains("swordfish"), "{text}");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_handed_out_is_a_hash_in_the_line_of_its_answer() {
+    let bed = bed("token").await;
+    let (_, made) = bed.write("auth/token/create", json!({ "policies": "default", "meta": { "team": "ops" } })).await;
+    let auth = &bed.lines_of("auth/token/create")[1]["response"]["auth"];
+    let hash = bed.hash(made["auth"]["client_token"].as_str().unwrap()).await;
+    assert_eq!((&auth["client_token"], &auth["policies"]), (&hash, &json!(["default"])), "{auth}");
+    assert_eq!(auth["accessor"], bed.hash(made["auth"]["accessor"].as_str().unwrap()).await);
+    assert_eq!(auth["metadata"], json!({ "team": "ops" }));
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_raw_device_shows_data_and_neither_tokens_nor_what_is_marked_secret() {
+    let path = folder("raw");
+    let raw = DeviceSettings { log_raw: true, hmac_accessor: false, ..device("main", path.join("audit.log")) };
+    let bed = Bed::audited(path, only(raw)).await.unwrap();
+    let (_, made) = bed.write("auth/token/create", json!({ "display_name": "in clear" })).await;
+    let token = made["auth"]["client_token"].as_str().unwrap();
+    bed.write("auth/token/lookup", json!({ "token": token })).await;
+    let lines = bed.lines_of("auth/token/create");
+    assert_eq!(lines[0]["request"]["data"]["display_name"], "in clear");
+    assert_eq!(lines[1]["response"]["auth"]["accessor"], made["auth"]["accessor"]);
+    assert_eq!(bed.lines_of("auth/token/lookup")[0]["request"]["data"]["token"], bed.hash(token).await);
+    let lookup = &bed.lines_of("auth/token/lookup")[1]["response"]["data"]["display_name"];
+    assert_eq!(lookup, "token-in-clear");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listing_is_told_by_its_number_where_that_is_asked_for() {
+    let path = folder("elide");
+    let eliding = DeviceSettings { elide_list_responses: true, ..device("main", path.join("audit.log")) };
+    let bed = Bed::audited(path, only(eliding)).await.unwrap();
+    assert_eq!(bed.call(Verb::List, "sys/policies/acl", json!({})).await.0, 200);
+    assert_eq!(bed.lines_of("sys/policies/acl")[1]["response"]["data"]["keys"], 2);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_runs_again_is_recorded_once() {
+    let bed = Arc::new(bed("again").await);
+    let racing: Vec<_> = (0..8)
+        .map(|_| {
+            let bed = Arc::clone(&bed);
+            tokio::spawn(async move {
+                for _ in 0..10 {
+                    bed.write("probe/count/race", json!({})).await;
+                }
+            })
+        })
+        .collect();
+    for racer in racing {
+        racer.await.unwrap();
+    }
+    let lines = bed.lines_of("probe/count/race");
+    let requests = lines.iter().filter(|line| line["type"] == "request").count();
+    assert_eq!((requests, lines.len()), (80, 160));
+    Arc::into_inner(bed).unwrap().end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_device_that_records_nothing_is_done_and_status_is_still_told() {
+    let path = folder("full");
+    let bed = Bed::audited(path.clone(), only(device("main", "/dev/full"))).await.unwrap();
+    for _ in 0..3 {
+        let (status, answer) = bed.write("probe/count/unseen", json!({})).await;
+        assert_eq!((status, answer), (500, json!({ "errors": ["internal error"] })));
+    }
+    assert_eq!(bed.call_as("wrong", Verb::Read, "probe/note/x", json!({})).await.0, 500, "a refusal is an answer, too");
+    assert_eq!(bed.read("sys/health").await.0, 200);
+    assert_eq!(bed.log.0.lock().unwrap().iter().filter(|line| line.contains("audit-failed")).count(), 1);
+    bed.stop().await;
+    let bed = Bed::open(path).await;
+    assert_eq!(bed.read("probe/note/unseen").await.0, 404, "it was never entered");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_device_that_records_is_enough() {
+    let path = folder("two");
+    let devices = vec![device("full", "/dev/full"), device("main", path.join("audit.log"))];
+    let bed = Bed::audited(path, AuditSettings { devices, api_directory: None }).await.unwrap();
+    assert_eq!(bed.write("probe/count/seen", json!({})).await.0, 204);
+    assert_eq!(bed.lines_of("probe/count/seen").len(), 2);
+    let hash = bed.write("sys/audit-hash/full", json!({ "input": "x" })).await.1["hash"].clone();
+    assert_ne!(hash, bed.hash("x").await, "each device has its own hashes");
+    bed.end().await;
+}
+
+/// A device that is a pipe: the test reads it, or lets it fill up.
+struct Pipe {
+    path: PathBuf,
+    reader: Option<File>,
+}
+
+/// Bytes that a pipe holds, and of a piece that is written as a whole.
+const CAPACITY: usize = 65_536;
+const PIECE: usize = 4_096;
+
+impl Pipe {
+    fn new(directory: &Path) -> Self {
+        fs::create_dir_all(directory).unwrap();
+        let path = directory.join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        let mut pipe = Self { path, reader: None };
+        pipe.open();
+        pipe
+    }
+
+    fn open(&mut self) {
+        let non_blocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
+        self.reader = Some(OpenOptions::new().read(true).custom_flags(non_blocking).open(&self.path).unwrap());
+    }
+
+    /// What is in it, which is taken out.
+    fn read(&mut self) -> Vec<Value> {
+        let (mut text, mut piece) = (Vec::new(), [0; PIECE]);
+        while let Ok(length @ 1..) = self.reader.as_ref().unwrap().read(&mut piece) {
+            text.extend_from_slice(&piece[..length]);
+        }
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"{"));
+        lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
+    }
+
+    /// Leaves room for so many bytes, and no more.
+    fn fill_up_to(&self, room: usize) {
+        let mut writer = OpenOptions::new().write(true).open(&self.path).unwrap();
+        for _ in 1..CAPACITY / PIECE {
+            writer.write_all(&[b'\n'; PIECE]).unwrap();
+        }
+        writer.write_all(&vec![b'\n'; PIECE - room]).unwrap();
+    }
+}
+
+/// A service that audits to a pipe, in which the request line of `path` is of the returned length.
+async fn piped(name: &str, path: &str, fields: Value) -> (Bed, Pipe, usize) {
+    let directory = folder(name);
+    let mut pipe = Pipe::new(&directory);
+    let bed = Bed::audited(directory.join("data"), only(device("main", &pipe.path))).await.unwrap();
+    let (status, answer) = bed.write(path, fields).await;
+    assert_eq!(status, 200, "{answer}");
+    let lines = pipe.read();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    (bed, pipe, lines[0].to_string().len() + 1)
+}
+
+/// Asks for `path` on a device that has room for the request and not for the answer.
+async fn unanswered(bed: &Bed, pipe: &mut Pipe, length: usize, path: &str, fields: Value) {
+    // The time may be a digit or two longer.
+    pipe.fill_up_to(length + 8);
+    let (status, answer) = bed.write(path, fields).await;
+    assert_eq!((status, answer), (500, json!({ "errors": ["internal error"] })));
+    let lines = pipe.read();
+    assert_eq!((lines.len(), &lines[0]["request"]["path"]), (1, &json!(path)), "{lines:?}");
+}
+
+async fn end(bed: Bed) {
+    let data = bed.stop().await;
+    fs::remove_dir_all(data.parent().unwrap()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lease_of_an_answer_that_was_not_recorded_is_revoked() {
+    let fields = || json!({ "ttl": 600 });
+    let (bed, mut pipe, length) = piped("lease", "probe/lease/kept", fields()).await;
+    unanswered(&bed, &mut pipe, length, "probe/lease/lost", fields()).await;
+    bed.line("audit-failed").await;
+    let ended = bed.line("lease-ended").await;
+    assert!(ended.contains("probe/lease/lost") && ended.contains("undo"), "{ended}");
+    assert_eq!(bed.noted("lost").await, "Undo");
+    assert_eq!(bed.read("probe/note/kept").await.0, 404, "the other one lives");
+    bed.line("audit-works-again").await;
+    let told = bed.log.0.lock().unwrap().join("\n");
+    assert_eq!((told.matches("audit-failed").count(), told.matches("audit-works-again").count()), (1, 1), "{told}");
+    end(bed).await;
+}
+
+/// Tokens in a store that nobody has open.
+async fn tokens_in(directory: &Path) -> u32 {
+    let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
+    let store = held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap();
+    let count = store.count(Space::Token, "", None, 99).await.unwrap();
+    store.close().await;
+    count
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_nobody_was_given_is_ended_and_one_that_was_renewed_is_not() {
+    let fields = || json!({ "policies": "default", "ttl": "1h" });
+    let (bed, mut pipe, length) = piped("token-lost", "auth/token/create", fields()).await;
+    unanswered(&bed, &mut pipe, length, "auth/token/create", fields()).await;
+    let (_, made) = bed.write("auth/token/create", fields()).await;
+    let token = json!({ "token": made["auth"]["client_token"] });
+    pipe.read();
+    let renewal = || json!({ "token": made["auth"]["client_token"], "increment": "1h" });
+    assert_eq!(bed.write("auth/token/renew", renewal()).await.0, 200);
+    let length = pipe.read()[0].to_string().len() + 1;
+    unanswered(&bed, &mut pipe, length, "auth/token/renew", renewal()).await;
+    assert_eq!(bed.write("auth/token/lookup", token).await.0, 200);
+    let data = bed.stop().await;
+    // Where nobody has to read the pipe. What is due at once has ended before what is due in a second.
+    let bed = Bed::open(data).await;
+    assert_eq!(bed.write("probe/lease/short", json!({ "ttl": 1 })).await.0, 200);
+    assert_eq!(bed.noted("short").await, "Expired");
+    let data = bed.stop().await;
+    assert_eq!(tokens_in(&data).await, 3, "the one before, the one after, and root");
+    fs::remove_dir_all(data.parent().unwrap()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_went_away_stops_the_service_until_it_is_back() {
+    let (bed, mut pipe, _) = piped("reader", "probe/lease/a", json!({ "ttl": 600 })).await;
+    pipe.reader = None;
+    assert_eq!(bed.write("probe/count/unseen", json!({})).await.0, 500);
+    pipe.open();
+    assert_eq!(bed.read("probe/note/unseen").await.0, 404);
+    assert_eq!(bed.write("probe/count/seen", json!({})).await.0, 204);
+    bed.line("audit-works-again").await;
+    end(bed).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flushed_lines_are_recorded_like_others_and_many_at_a_time() {
+    let path = folder("sync");
+    let sync = DeviceSettings { sync: true, ..device("main", path.join("audit.log")) };
+    let bed = Arc::new(Bed::audited(path, only(sync)).await.unwrap());
+    let racing: Vec<_> = (0..16)
+        .map(|number| {
+            let bed = Arc::clone(&bed);
+            tokio::spawn(async move { bed.write(&format!("probe/count/n{number}"), json!({})).await.0 })
+        })
+        .collect();
+    for racer in racing {
+        assert_eq!(racer.await.unwrap(), 204);
+    }
+    assert_eq!(bed.lines().len(), 32);
+    Arc::into_inner(bed).unwrap().end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_moved_file_is_left_when_the_audit_is_reopened() {
+    let bed = bed("moved").await;
+    let (log, old) = (bed.directory.join("audit.log"), bed.directory.join("audit.log.1"));
+    bed.read("sys/mounts").await;
+    fs::rename(&log, &old).unwrap();
+    bed.read("sys/mounts").await;
+    bed.service.reopen_audit().await;
+    bed.read("sys/mounts").await;
+    assert_eq!((lines(&old).len(), lines(&log).len()), (4, 2));
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_cannot_be_had_keeps_the_service_from_starting() {
+    let path = folder("start");
+    let refused = async |device: DeviceSettings| Bed::audited(path.clone(), only(device)).await.err().unwrap().message;
+    let nowhere = refused(device("main", path.join("nowhere/audit.log"))).await;
+    assert!(nowhere.contains("\"main\"") && nowhere.contains("nowhere/audit.log cannot be opened"), "{nowhere}");
+    let executable = refused(DeviceSettings { mode: 0o755, ..device("main", path.join("audit.log")) }).await;
+    assert!(executable.contains("mode 0755"), "{executable}");
+    let unnamed = refused(device("a/b", path.join("audit.log"))).await;
+    assert!(unnamed.contains("give it a name"), "{unnamed}");
+    let devices = vec![device("main", path.join("a.log")), device("main", path.join("b.log"))];
+    let twice = Bed::audited(path.clone(), AuditSettings { devices, api_directory: None }).await.err().unwrap();
+    assert!(twice.message.contains("another one has this name"), "{twice}");
+    fs::remove_dir_all(path).unwrap();
+}
+
+/// A service whose API may make devices in `api` of its folder.
+fn api(path: &Path) -> AuditSettings {
+    AuditSettings { api_directory: Some(path.join("api")), ..only(device("main", path.join("audit.log"))) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_is_made_kept_and_removed_by_the_api() {
+    let path = folder("api");
+    let bed = Bed::audited(path.clone(), api(&path)).await.unwrap();
+    let options = json!({ "file_path": "second.log", "log_raw": "true" });
+    let asked = json!({ "type": "file", "description": "for the auditors", "options": options });
+    assert_eq!(bed.write("sys/audit/second", asked.clone()).await.0, 204);
+    assert_eq!(bed.write("sys/audit/second", asked).await.0, 400, "the path is taken");
+    let (_, answer) = bed.read("sys/audit").await;
+    assert_eq!(answer["second/"], answer["data"]["second/"]);
+    let second = json!({
+        "type": "file", "description": "for the auditors", "options": options, "local": false, "path": "second/",
+    });
+    assert_eq!(answer["second/"], second);
+    let proof = &lines(&path.join("api/second.log"))[0];
+    assert_eq!(proof["request"]["path"], "sys/audit/test");
+    bed.stop().await;
+
+    let bed = Bed::audited(path.clone(), api(&path)).await.unwrap();
+    bed.read("sys/mounts").await;
+    let both = || (lines(&path.join("audit.log")).len(), lines(&path.join("api/second.log")).len());
+    let (_, before) = both();
+    let last = lines(&path.join("api/second.log")).pop().unwrap();
+    assert_eq!(last["request"]["path"], "sys/mounts", "it is opened again at each start");
+    assert_eq!(bed.call(Verb::Delete, "sys/audit/second", json!({})).await.0, 204);
+    assert_eq!(bed.call(Verb::Delete, "sys/audit/second", json!({})).await.0, 204);
+    bed.read("sys/mounts").await;
+    assert_eq!(both().1, before + 2, "the removal is the last thing that it records");
+    let (status, refused) = bed.call(Verb::Delete, "sys/audit/main", json!({})).await;
+    assert_eq!(status, 400);
+    assert!(error(&refused).contains("declared in the configuration"), "{refused}");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_makes_no_device_where_it_may_not() {
+    let path = folder("not");
+    let bed = Bed::audited(path.clone(), api(&path)).await.unwrap();
+    let file = |file: &str| json!({ "type": "file", "options": { "file_path": file } });
+    fs::create_dir(path.join("api")).unwrap();
+    symlink(path.join("victim"), path.join("api/link")).unwrap();
+    let refusals = [
+        (file("/etc/cron.d/x"), "directly in"),
+        (file("../bulkhead.db"), "directly in"),
+        (file("link"), "cannot be written to"),
+        (json!({ "type": "syslog", "options": {} }), "file is what there is"),
+        (json!({ "type": "file", "options": { "file_path": "a", "prefix": "#!/bin/sh" } }), "prefix"),
+        (json!({ "type": "file", "options": { "file_path": "a", "mode": "0755" } }), "never executed"),
+        (json!({ "type": "file" }), "file_path is required"),
+        (json!({ "options": { "file_path": "a" } }), "type is required"),
+    ];
+    for (asked, why) in refusals {
+        let (status, refused) = bed.write("sys/audit/x", asked.clone()).await;
+        assert!(status == 400 && error(&refused).contains(why), "{asked}: {refused}");
+    }
+    assert!(!path.join("victim").exists());
+    assert_eq!(bed.read("sys/audit").await.1["data"].as_object().unwrap().len(), 1);
+    bed.stop().await;
+    let bed = Bed::audited(path.clone(), only(device("main", path.join("audit.log")))).await.unwrap();
+    let (status, refused) = bed.write("sys/audit/x", file("a.log")).await;
+    assert!(status == 400 && error(&refused).contains("allow_api_audit"), "{refused}");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_of_the_api_that_cannot_be_opened_again_stops_everything_until_another_one_is_declared() {
+    let path = folder("shut");
+    let nothing_declared = AuditSettings { api_directory: Some(path.join("api")), devices: Vec::new() };
+    let bed = Bed::audited(path.clone(), nothing_declared.clone()).await.unwrap();
+    let asked = json!({ "type": "file", "options": { "file_path": "only.log" } });
+    assert_eq!(bed.write("sys/audit/only", asked).await.0, 204);
+    bed.stop().await;
+    fs::remove_file(path.join("api/only.log")).unwrap();
+    fs::create_dir(path.join("api/only.log")).unwrap();
+
+    let bed = Bed::audited(path.clone(), nothing_declared.clone()).await.unwrap();
+    assert_eq!(bed.read("sys/mounts").await.0, 500);
+    bed.line("audit-not-opened").await;
+    fs::remove_dir(path.join("api/only.log")).unwrap();
+    assert_eq!(bed.read("sys/mounts").await.0, 200, "it resumes by itself");
+    bed.stop().await;
+
+    let bed = Bed::audited(path.clone(), AuditSettings::default()).await.unwrap();
+    assert_eq!(bed.read("sys/mounts").await.0, 500, "the API lost its directory, and the audit is not left out");
+    bed.stop().await;
+    let bed = Bed::audited(path.clone(), only(device("main", path.join("audit.log")))).await.unwrap();
+    assert_eq!(bed.call(Verb::Delete, "sys/audit/only", json!({})).await.0, 204);
+    bed.stop().await;
+    let bed = Bed::open(path).await;
+    assert_eq!(bed.read("sys/mounts").await.0, 200);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hash_is_the_same_after_a_restart_and_a_rotation_of_the_keys() {
+    let bed = bed("hash").await;
+    let before = bed.hash("needle").await;
+    bed.write("sys/rotate", json!({})).await;
+    assert_eq!(bed.hash("needle").await, before);
+    let path = bed.stop().await;
+    let bed = Bed::audited(path.clone(), only(device("main", path.join("audit.log")))).await.unwrap();
+    assert_eq!(bed.hash("needle").await, before);
+    assert_eq!(bed.write("sys/audit-hash/none", json!({ "input": "x" })).await.0, 400);
+    assert_eq!(bed.write("sys/audit-hash/main", json!({})).await.0, 400);
+    bed.end().await;
+}

@@ -1,0 +1,141 @@
+//! The stage of these tests: a service on a directory of its own, with the probe mounted.
+
+use bulkhead_core::audit::AuditSettings;
+use bulkhead_core::log::Log;
+use bulkhead_core::{Official, Service, Settings};
+use bulkhead_wire::description::Verb;
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::request::Request;
+use bulkhead_wire::secret::Secret;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Longest that anything here may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+
+#[derive(Default)]
+pub(crate) struct Lines(pub(crate) Mutex<Vec<String>>);
+
+impl Log for Lines {
+    fn line(&self, level: &str, event: &str, pairs: &[(&str, String)]) {
+        self.0.lock().unwrap().push(format!("{level} {event} {pairs:?}"));
+    }
+}
+
+/// A core with the probe mounted at `probe/`, on a directory of its own.
+pub(crate) struct Bed {
+    pub(crate) service: Arc<Service>,
+    pub(crate) directory: PathBuf,
+    pub(crate) log: Arc<Lines>,
+}
+
+impl Bed {
+    pub(crate) async fn new(name: &str) -> Self {
+        let directory = std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()));
+        Self::open(directory).await
+    }
+
+    pub(crate) async fn open(directory: PathBuf) -> Self {
+        Self::try_open(directory).await.unwrap()
+    }
+
+    pub(crate) async fn try_open(directory: PathBuf) -> Result<Self, Failure> {
+        Self::audited(directory, AuditSettings::default()).await
+    }
+
+    /// With those audit devices.
+    pub(crate) async fn audited(directory: PathBuf, audit: AuditSettings) -> Result<Self, Failure> {
+        let log = Arc::new(Lines::default());
+        let settings = Settings {
+            directory: directory.clone(),
+            officials: vec![Official { wasm: probe(), compiled: &[] }],
+            default_lease_ttl: 3_600,
+            max_lease_ttl: 7_200,
+            request_timeout: Duration::from_secs(90),
+            reported_version: "1.21.0+ent".to_owned(),
+            api_address: String::new(),
+            audit,
+            log: Arc::clone(&log) as Arc<dyn Log>,
+        };
+        let service = Service::start(settings).await?;
+        service.open_dev(&Secret::new("root")).await?;
+        Ok(Self { service, directory, log })
+    }
+
+    pub(crate) async fn call(&self, verb: Verb, path: &str, fields: Value) -> (u16, Value) {
+        self.call_as("root", verb, path, fields).await
+    }
+
+    pub(crate) async fn call_as(&self, token: &str, verb: Verb, path: &str, fields: Value) -> (u16, Value) {
+        let request = request(token, verb, path, fields);
+        let (status, _, body) = self.service.handle(request).await.into_bytes();
+        (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+    }
+
+    pub(crate) async fn write(&self, path: &str, fields: Value) -> (u16, Value) {
+        self.call(Verb::Write, path, fields).await
+    }
+
+    pub(crate) async fn read(&self, path: &str) -> (u16, Value) {
+        self.call(Verb::Read, path, json!({})).await
+    }
+
+    /// Waits until the probe noted something under `name`.
+    pub(crate) async fn noted(&self, name: &str) -> Value {
+        self.noted_of("probe", name).await
+    }
+
+    /// As [`Bed::noted`], of another mount of the probe.
+    pub(crate) async fn noted_of(&self, mount: &str, name: &str) -> Value {
+        let began = Instant::now();
+        loop {
+            let (status, answer) = self.read(&format!("{mount}/note/{name}")).await;
+            if status == 200 {
+                return answer["data"]["note"].clone();
+            }
+            assert!(began.elapsed() < PATIENCE, "{name} was never noted; {:?}", self.log.0.lock().unwrap());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Waits for a line of the log that contains `part`.
+    pub(crate) async fn line(&self, part: &str) -> String {
+        let began = Instant::now();
+        loop {
+            if let Some(line) = self.log.0.lock().unwrap().iter().find(|line| line.contains(part)) {
+                return line.clone();
+            }
+            assert!(began.elapsed() < PATIENCE, "no line with {part}; {:?}", self.log.0.lock().unwrap());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Stops the service, and gives the directory that it held.
+    pub(crate) async fn stop(self) -> PathBuf {
+        self.service.stop().await;
+        self.directory
+    }
+
+    pub(crate) async fn end(self) {
+        std::fs::remove_dir_all(self.stop().await).unwrap();
+    }
+}
+
+pub(crate) fn request(token: &str, verb: Verb, path: &str, fields: Value) -> Request {
+    let fields: Map<String, Value> = fields.as_object().unwrap().clone();
+    let (id, path) = ("test".to_owned(), path.to_owned());
+    let remote = "127.0.0.1".parse().unwrap();
+    Request { id, verb, path, token: Some(Secret::new(token)), fields, body_bytes: 0, remote, remote_port: 40_112 }
+}
+
+pub(crate) fn probe() -> &'static [u8] {
+    let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
+    let bytes = std::fs::read(target.join("guests/probe.wasm"));
+    bytes.expect("the probe is missing: run `make guests`").leak()
+}
+
+pub(crate) fn error(answer: &Value) -> &str {
+    answer["errors"][0].as_str().unwrap_or_default()
+}

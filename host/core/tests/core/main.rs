@@ -1,0 +1,18 @@
+//! What core and the sandbox promise, watched through the service itself and the probe component of `tests/guests`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    unreachable_pub,
+    reason = "tests fail by panicking"
+)]
+
+mod audit;
+mod bed;
+mod instance_reuse;
+mod leases;
+mod mounts;
+mod policies;
+mod probe;
+mod tokens;
