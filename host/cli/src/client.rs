@@ -17,6 +17,10 @@ use tokio::net::TcpStream;
 /// Longest that one request may take; a synchronous revocation waits for its database.
 const TIME: Duration = Duration::from_secs(120);
 
+/// Shortest and longest pause before the same is asked again.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
 /// Largest answer, in bytes.
 const ANSWER_MAX: usize = 64 * 1024 * 1024;
 
@@ -127,16 +131,26 @@ pub enum Silence {
     Nonsense(String),
 }
 
-/// Asks and waits for the answer, whatever its status.
+/// Asks and waits for the answer, whatever its status. An answer that is not the `last` one is waited on: the same is
+/// asked again, after a pause that grows.
 ///
 /// # Errors
 /// [`Silence`], with words for a person.
-pub fn ask(server: &Server, caller: &Caller, call: &Call) -> Result<Answer, Silence> {
-    let unreachable = |why: String| Silence::Unreachable(why);
+pub fn ask(server: &Server, caller: &Caller, call: &Call, last: &dyn Fn(&Answer) -> bool) -> Result<Answer, Silence> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| unreachable(format!("no sockets can be had: {error}")))?;
+    let runtime = runtime.map_err(|error| Silence::Unreachable(format!("no sockets can be had: {error}")))?;
     let late = || Silence::Unreachable(format!("{server} did not answer within {} s", TIME.as_secs()));
-    runtime.block_on(async { tokio::time::timeout(TIME, exchange(server, caller, call)).await.map_err(|_| late())? })
+    runtime.block_on(async {
+        let mut pause = PAUSE_MIN;
+        loop {
+            let answer = tokio::time::timeout(TIME, exchange(server, caller, call)).await.map_err(|_| late())??;
+            if last(&answer) {
+                return Ok(answer);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    })
 }
 
 async fn exchange(server: &Server, caller: &Caller, call: &Call) -> Result<Answer, Silence> {
@@ -259,7 +273,7 @@ mod tests {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let server = Server::parse(&format!("http://{free}")).unwrap();
         let caller = Caller { token: None, namespace: None };
-        let silence = ask(&server, &caller, &Call::new(Method::GET, "sys/health")).unwrap_err();
+        let silence = ask(&server, &caller, &Call::new(Method::GET, "sys/health"), &|_| true).unwrap_err();
         assert!(matches!(silence, Silence::Unreachable(why) if why.contains("is the server running?")));
     }
 }

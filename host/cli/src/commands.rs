@@ -1,11 +1,16 @@
 //! Every command, as one table; help is made from it.
 
+pub mod audit;
+pub mod auth;
 pub mod delete;
 pub mod lease;
 pub mod list;
+mod listing;
+mod mount;
 pub mod operator;
 pub mod policy;
 pub mod read;
+pub mod secrets;
 pub mod status;
 pub mod token;
 pub mod write;
@@ -25,28 +30,53 @@ pub struct Command {
     pub takes: &'static str,
     /// One line for the overview; more lines for its own help.
     pub about: &'static str,
-    /// Its options besides [`COMMON`].
-    pub options: &'static [Opt],
+    /// Its options besides [`COMMON`], in groups that commands share.
+    pub options: &'static [&'static [Opt]],
     /// Does it; answers the exit code.
     pub run: fn(&mut Session<'_, '_>) -> Result<u8, Problem>,
 }
 
+impl Command {
+    /// All its options, its own first.
+    pub fn options(&self) -> impl Iterator<Item = &'static Opt> {
+        self.options.iter().copied().flatten().chain(&COMMON)
+    }
+}
+
 /// In the order of help.
-const ALL: [&Command; 19] = [
+const ALL: [&Command; 37] = [
     &read::READ,
     &write::WRITE,
     &list::LIST,
     &delete::DELETE,
     &status::STATUS,
+    &secrets::LIST,
+    &secrets::ENABLE,
+    &secrets::TUNE,
+    &secrets::MOVE,
+    &secrets::DISABLE,
+    &auth::LIST,
+    &auth::ENABLE,
+    &auth::TUNE,
+    &auth::MOVE,
+    &auth::DISABLE,
+    &lease::LIST,
     &lease::LOOKUP,
     &lease::RENEW,
     &lease::REVOKE,
     &token::CREATE,
     &token::LOOKUP,
+    &token::RENEW,
+    &token::REVOKE,
+    &token::CAPABILITIES,
     &policy::LIST,
     &policy::READ,
     &policy::WRITE,
     &policy::DELETE,
+    &audit::LIST,
+    &audit::ENABLE,
+    &audit::HASH,
+    &audit::DISABLE,
     &operator::INIT,
     &operator::UNSEAL,
     &operator::SEAL,
@@ -55,15 +85,11 @@ const ALL: [&Command; 19] = [
 ];
 
 /// Options that every command has.
-pub const COMMON: [Opt; 4] = [
-    Opt {
-        name: "address",
-        takes: Some("URL"),
-        about: "the server (else BULKHEAD_ADDR, VAULT_ADDR, http://127.0.0.1:8200)",
-    },
-    Opt { name: "format", takes: Some("table|json"), about: "how the answer is shown" },
-    Opt { name: "field", takes: Some("NAME"), about: "only this value, as it is" },
-    Opt { name: "help", takes: None, about: "this text" },
+const COMMON: [Opt; 4] = [
+    Opt::text("address", "URL", "the server (else BULKHEAD_ADDR, VAULT_ADDR, http://127.0.0.1:8200)"),
+    Opt::text("format", "table|json", "how the answer is shown"),
+    Opt::text("field", "NAME", "only this value, as it is"),
+    Opt::switch("help", "this text"),
 ];
 
 /// The command that `args` begin with, and what follows its words.
@@ -94,6 +120,7 @@ pub fn overview(begun: &str) -> String {
     for command in if group.is_empty() { ALL.iter().collect() } else { group } {
         row(command.words, command.about.lines().next().unwrap_or_default());
     }
+    row("plugin inspect", "every endpoint of the plugins inside this program (-all: of the server, too)");
     row("server", "run a server: sealed, on data that stay (-dev to try things out)");
     row("version", "print the version");
     text.push_str("\n`bulkhead COMMAND -help` says more. The token comes from BULKHEAD_TOKEN, VAULT_TOKEN or ~/.bulkhead-token.\n");
@@ -103,12 +130,25 @@ pub fn overview(begun: &str) -> String {
 /// All about one command.
 #[must_use]
 pub fn usage(command: &Command) -> String {
-    let Command { words, takes, about, options, .. } = command;
+    let Command { words, takes, about, .. } = command;
     let mut text = format!("Usage: bulkhead {words} {takes}\n\n{about}\n\n");
-    for Opt { name, takes, about } in options.iter().chain(&COMMON) {
-        let shown = takes.map_or_else(|| format!("-{name}"), |value| format!("-{name}={value}"));
+    let shown =
+        |opt: &Opt| opt.takes.word().map_or_else(|| format!("-{}", opt.name), |word| format!("-{}={word}", opt.name));
+    let width = command.options().map(|opt| shown(opt).len()).max().unwrap_or_default() + 3;
+    for opt in command.options() {
         // writing to a String cannot fail
-        writeln!(text, "  {shown:<26}{about}").unwrap_or_default();
+        writeln!(text, "  {:<width$}{}", shown(opt), opt.about).unwrap_or_default();
     }
     text
+}
+
+/// The path of what is called `name` below `base`. `noun` is what has the name, like `the policy`.
+///
+/// # Errors
+/// An empty name, which would act on the whole collection.
+fn below(base: &str, name: &str, noun: &str) -> Result<String, Problem> {
+    match name.trim_matches('/') {
+        "" => Err(Problem::usage(format!("{noun} needs a name"))),
+        name => Ok(format!("{base}/{name}")),
+    }
 }

@@ -1,19 +1,97 @@
 //! The command line after the command's own words.
 
-use crate::commands::{self, Command};
+use crate::commands::Command;
 use crate::output::Format;
 use crate::problem::Problem;
 use lexopt::{Arg, ValueExt};
+use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 
 /// An option of one command.
+#[derive(Clone, Copy, Debug)]
 pub struct Opt {
     /// Without dashes.
     pub name: &'static str,
-    /// What stands behind the equals sign, for help; `None` is a switch.
-    pub takes: Option<&'static str>,
+    /// What is typed behind the equals sign.
+    pub takes: Takes,
     /// One line for help.
     pub about: &'static str,
+    /// The field of the request's body that it fills, see [`Options::fields`].
+    pub field: Option<&'static str>,
+}
+
+/// What an option is given. The word is for help: `TIME`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Nothing, or `true` or `false`.
+    Nothing,
+    /// A text. Given again, the last one counts.
+    Text(&'static str),
+    /// A whole number that is not negative. Given again, the last one counts.
+    Number(&'static str),
+    /// A text, which may be given again and is then one more.
+    List(&'static str),
+    /// `name=value`, which may be given again.
+    Pairs,
+}
+
+impl Takes {
+    /// The word for help; `None` for a switch.
+    #[must_use]
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing => None,
+            Self::Text(word) | Self::Number(word) | Self::List(word) => Some(word),
+            Self::Pairs => Some("name=value"),
+        }
+    }
+
+    /// The value that was given, if it can be one. What is refused in a pair may be a secret, and is not repeated.
+    fn checked(self, name: &str, value: String) -> Result<String, String> {
+        match self {
+            Self::Number(_) if value.parse::<u64>().is_err() => Err(format!("-{name} is a number, and not {value:?}")),
+            Self::Pairs if pair(&value).is_none() => Err(format!("-{name} is name=value")),
+            _ => Ok(value),
+        }
+    }
+}
+
+impl Opt {
+    /// `-name`, or `-name=false`.
+    #[must_use]
+    pub const fn switch(name: &'static str, about: &'static str) -> Self {
+        Self { name, takes: Takes::Nothing, about, field: None }
+    }
+
+    /// `-name=TEXT`.
+    #[must_use]
+    pub const fn text(name: &'static str, word: &'static str, about: &'static str) -> Self {
+        Self { name, takes: Takes::Text(word), about, field: None }
+    }
+
+    /// `-name=7`.
+    #[must_use]
+    pub const fn number(name: &'static str, about: &'static str) -> Self {
+        Self { name, takes: Takes::Number("N"), about, field: None }
+    }
+
+    /// `-name=TEXT`, as often as there are texts.
+    #[must_use]
+    pub const fn list(name: &'static str, word: &'static str, about: &'static str) -> Self {
+        Self { name, takes: Takes::List(word), about, field: None }
+    }
+
+    /// `-name=name=value`, as often as there are pairs.
+    #[must_use]
+    pub const fn pairs(name: &'static str, about: &'static str) -> Self {
+        Self { name, takes: Takes::Pairs, about, field: None }
+    }
+
+    /// The same, filling a field of the request's body.
+    #[must_use]
+    pub const fn fills(self, field: &'static str) -> Self {
+        Self { field: Some(field), ..self }
+    }
 }
 
 /// What was typed.
@@ -50,6 +128,45 @@ impl Options {
     pub fn switch(&self, name: &str) -> bool {
         self.value(name) == Some("true")
     }
+
+    /// The last value of an option that takes a number.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.value(name)?.parse().ok()
+    }
+
+    /// The fields that `opts` fill, as far as they were typed: the server's defaults are the server's. An empty value
+    /// is no member of a list, so that `-name=` alone empties it.
+    #[must_use]
+    pub fn fields(&self, opts: &[Opt]) -> Map<String, Value> {
+        let filled = |opt: &Opt| Some((opt.field?.to_owned(), self.filled(opt)?));
+        opts.iter().filter_map(filled).collect()
+    }
+
+    fn filled(&self, opt: &Opt) -> Option<Value> {
+        let last = self.value(opt.name)?;
+        let all = self.values(opt.name).filter(|value| !value.is_empty());
+        Some(match opt.takes {
+            Takes::Nothing => json!(self.switch(opt.name)),
+            Takes::Text(_) => json!(last),
+            Takes::Number(_) => json!(self.number(opt.name)?),
+            Takes::List(_) => json!(all.collect::<Vec<_>>()),
+            Takes::Pairs => {
+                Value::Object(all.filter_map(pair).map(|(key, value)| (key.to_owned(), json!(value))).collect())
+            }
+        })
+    }
+
+    /// The first of `opts` that was typed without a value, as `-name=$UNSET` does.
+    #[must_use]
+    pub fn empty<'a>(&self, opts: &'a [Opt]) -> Option<&'a Opt> {
+        opts.iter().find(|opt| self.values(opt.name).any(str::is_empty))
+    }
+}
+
+/// The name, which is not empty, and the value, which may hold more equals signs.
+fn pair(text: &str) -> Option<(&str, &str)> {
+    text.split_once('=').filter(|(name, _)| !name.is_empty())
 }
 
 /// Turns `-format` into `--format`, as far as a lone `--`. Short options have one letter.
@@ -92,14 +209,14 @@ pub fn parse(command: &Command, args: impl Iterator<Item = OsString>) -> Result<
 }
 
 fn take(command: &Command, name: &str, parser: &mut lexopt::Parser, options: &mut Options) -> Result<(), String> {
-    let known = |opt: &&Opt| opt.name == name;
-    let Some(opt) = command.options.iter().find(known).or_else(|| commands::COMMON.iter().find(known)) else {
+    let Some(opt) = command.options().find(|opt| opt.name == name) else {
         return Err(format!("there is no option -{name}"));
     };
-    let value = if opt.takes.is_some() {
-        parser.value().and_then(|value| value.string()).map_err(|error| error.to_string())?
-    } else {
+    let value = if opt.takes == Takes::Nothing {
         switched(name, parser.optional_value())?.to_string()
+    } else {
+        let given = parser.value().and_then(|value| value.string()).map_err(|error| error.to_string())?;
+        opt.takes.checked(name, given)?
     };
     match opt.name {
         "help" => options.help = true,
@@ -129,6 +246,7 @@ fn switched(name: &str, value: Option<OsString>) -> Result<bool, String> {
 )]
 mod tests {
     use super::*;
+    use crate::commands;
 
     fn parsed(command: &str, args: &[&str]) -> Result<Options, Problem> {
         let words: Vec<OsString> = command.split(' ').map(OsString::from).collect();
@@ -168,6 +286,40 @@ mod tests {
         let options = parsed("token create", &["-policy=a", "--policy", "b", "-ttl=1h"]).unwrap();
         assert_eq!(options.values("policy").collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!((options.value("ttl"), options.value("display-name")), (Some("1h"), None));
+    }
+
+    #[test]
+    fn fields_are_what_was_typed_and_nothing_else() {
+        const OPTS: [Opt; 6] = [
+            Opt::text("ttl", "TIME", "").fills("ttl"),
+            Opt::number("use-limit", "").fills("num_uses"),
+            Opt::switch("renewable", "").fills("renewable"),
+            Opt::list("policy", "NAME", "").fills("policies"),
+            Opt::pairs("metadata", "").fills("meta"),
+            Opt::text("role", "NAME", ""),
+        ];
+        let fields = |args: &[&str]| Value::Object(parsed("token create", args).unwrap().fields(&OPTS));
+        assert_eq!(fields(&[]), json!({}));
+        assert_eq!(
+            fields(&["-ttl=1h", "-ttl=2h", "-use-limit=3", "-renewable=false", "-policy=a", "-policy=b", "-role=r"]),
+            json!({"ttl": "2h", "num_uses": 3, "renewable": false, "policies": ["a", "b"]})
+        );
+        assert_eq!(fields(&["-metadata=k=a=b", "-metadata=e="]), json!({"meta": {"k": "a=b", "e": ""}}));
+        assert_eq!(fields(&["-policy="]), json!({"policies": []}));
+        let unset = parsed("token create", &["-policy=a", "-policy="]).unwrap();
+        assert_eq!(unset.empty(&OPTS).map(|opt| opt.name), Some("policy"));
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_one_is_refused_and_a_pair_is_not_repeated() {
+        for bad in ["-1", "1.5", "x", "", "18446744073709551616"] {
+            let problem = parsed("token create", &[&format!("-use-limit={bad}")]).unwrap_err();
+            assert!(problem.code == 2 && problem.message.contains("-use-limit is a number"), "{problem:?}");
+        }
+        for bad in ["canary", "=canary"] {
+            let problem = parsed("token create", &["-metadata", bad]).unwrap_err();
+            assert!(problem.message.contains("name=value") && !problem.message.contains("canary"), "{problem:?}");
+        }
     }
 
     #[test]

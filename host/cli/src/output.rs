@@ -60,12 +60,8 @@ pub fn json(value: &Value) -> String {
 /// A list of names under a heading.
 #[must_use]
 pub fn names(names: &[Value]) -> String {
-    let mut text = "Keys\n----\n".to_owned();
-    for name in names {
-        text.push_str(&cell(name));
-        text.push('\n');
-    }
-    text
+    let rows: Vec<_> = names.iter().map(|name| vec![text(name)]).collect();
+    columns(&["Keys"], &rows)
 }
 
 /// What the server warns of, ready for a terminal.
@@ -126,36 +122,53 @@ fn field(rows: &Rows, name: &str, body: &Value, terminal: bool) -> Result<String
         let message = format!("Error: the answer has no field {name:?}; it has: {}", known.join(", "));
         return Err(Problem { code: 1, message });
     };
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = text(value);
     Ok(if terminal { format!("{}\n", visible_lines(&text)) } else { text })
 }
 
-/// A table with its heading.
+/// A table of names and values with its heading.
 #[must_use]
 pub fn table(rows: &Rows) -> String {
-    let width = rows.iter().map(|(name, _)| visible(name).chars().count()).max().unwrap_or_default().max(3);
-    let mut text = String::new();
-    let mut line = |left: &str, right: &str| {
-        let padding = (width + 4).saturating_sub(left.chars().count());
-        // writing to a String cannot fail
-        writeln!(text, "{left}{:padding$}{right}", "").unwrap_or_default();
+    let shown = |name: &str, value: &Value| {
+        if matches!(name, "lease_duration" | "token_duration") { span(value) } else { text(value) }
     };
-    line("Key", "Value");
-    line("---", "-----");
-    for (name, value) in rows {
-        let shown =
-            if matches!(name.as_str(), "lease_duration" | "token_duration") { span(value) } else { cell(value) };
-        line(&visible(name), &shown);
+    let rows: Vec<_> = rows.iter().map(|(name, value)| vec![name.clone(), shown(name, value)]).collect();
+    columns(&["Key", "Value"], &rows)
+}
+
+/// A table with its headings. No cell breaks its line or drives the terminal.
+#[must_use]
+pub fn columns(heads: &[&str], rows: &[Vec<String>]) -> String {
+    let mut lines: Vec<Vec<String>> = vec![
+        heads.iter().map(|head| (*head).to_owned()).collect(),
+        heads.iter().map(|head| "-".repeat(head.chars().count())).collect(),
+    ];
+    lines.extend(rows.iter().map(|row| row.iter().map(|cell| visible(cell)).collect()));
+    let width = |index: usize| lines.iter().filter_map(|line| line.get(index)).map(|cell| cell.chars().count()).max();
+    // nothing follows the last column that would need it to be wide
+    let widths: Vec<usize> =
+        (0..heads.len().saturating_sub(1)).map(|index| width(index).unwrap_or_default() + 4).collect();
+    let mut text = String::new();
+    for line in &lines {
+        for (cell, width) in line.iter().zip(widths.iter().copied().chain([0])) {
+            // writing to a String cannot fail
+            write!(text, "{cell:<width$}").unwrap_or_default();
+        }
+        text.push('\n');
     }
     text
 }
 
-fn cell(value: &Value) -> String {
-    value.as_str().map_or_else(|| visible(&value.to_string()), visible)
+/// A value as one cell: a text itself, anything else as JSON.
+#[must_use]
+pub fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn span(value: &Value) -> String {
-    value.as_u64().map_or_else(|| cell(value), duration::show)
+/// Seconds as a span of time.
+#[must_use]
+pub fn span(value: &Value) -> String {
+    value.as_u64().map_or_else(|| text(value), duration::show)
 }
 
 #[cfg(test)]
@@ -241,6 +254,20 @@ username           v-x
         let answer = Answer { status: 200, body: json!({"sealed": false, "version": "1"}) };
         let table = render(&answer, &asked(None, Format::Table), false).unwrap();
         assert_eq!(table, "Key        Value\n---        -----\nsealed     false\nversion    1\n");
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell_and_the_last_one_ends_its_line() {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let shown =
+            columns(&["Path", "Type", "Description"], &[row(["database/", "é", "x\ny "]), row(["a/", "file", ""])]);
+        let expected = "\
+Path         Type    Description
+----         ----    -----------
+database/    é       x\\ny\u{20}
+a/           file\u{20}\u{20}\u{20}\u{20}
+";
+        assert_eq!(shown, expected);
     }
 
     #[test]

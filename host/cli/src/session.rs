@@ -39,6 +39,18 @@ impl<'a, 'io> Session<'a, 'io> {
         <[String; N]>::try_from(self.options.words.clone()).map_err(|_| self.usage())
     }
 
+    /// The word of the command line, if there is one.
+    ///
+    /// # Errors
+    /// More than one word.
+    pub fn at_most_one_word(&self) -> Result<Option<String>, Problem> {
+        match self.options.words.as_slice() {
+            [] => Ok(None),
+            [word] => Ok(Some(word.clone())),
+            _ => Err(self.usage()),
+        }
+    }
+
     /// The first word, which is a path, and the rest.
     ///
     /// # Errors
@@ -84,17 +96,49 @@ impl<'a, 'io> Session<'a, 'io> {
         answered.map_err(|error| Problem::usage(format!("the terminal cannot be asked: {error}; use standard input")))
     }
 
+    /// The word that was typed, or for `-` and for none at all what [`Self::secret`] gives: exactly one word. `noun` is
+    /// what it is, like `unseal key`.
+    ///
+    /// # Errors
+    /// No word, or several; see [`Self::secret`].
+    pub fn secret_word(&mut self, typed: Option<&str>, noun: &str) -> Result<String, Problem> {
+        if let Some(word) = typed.filter(|word| *word != "-") {
+            return Ok(word.to_owned());
+        }
+        let given = self.secret(&format!("Type the {noun} (not shown)"))?;
+        let mut words = given.expose().split_whitespace();
+        match (words.next(), words.next()) {
+            (Some(word), None) => Ok(word.to_owned()),
+            (None, _) => {
+                Err(Problem::usage(format!("no {noun} was given; type it when asked, or give it on standard input")))
+            }
+            (Some(_), Some(_)) => {
+                Err(Problem::usage(format!("more than one word was given; give one {noun} at a time")))
+            }
+        }
+    }
+
     /// Asks the server. `doing` is like `reading database/config/orders`, for the error.
     ///
     /// # Errors
     /// Every answer that is not a success (2xx), with what the server said.
     pub fn ask(&self, doing: &str, call: &Call) -> Result<Answer, Problem> {
+        self.ask_until(doing, call, |_| true)
+    }
+
+    /// Asks the server again and again, until an answer is the `last` one.
+    ///
+    /// # Errors
+    /// As [`Self::ask`]; at the first answer that is not a success.
+    pub fn ask_until(&self, doing: &str, call: &Call, last: impl Fn(&Answer) -> bool) -> Result<Answer, Problem> {
         let caller = Caller { token: settings::token(self.io.env)?, namespace: settings::namespace(self.io.env)? };
-        let answer = client::ask(&self.server, &caller, call).map_err(|silence| match silence {
+        let succeeded = |answer: &Answer| (200..300).contains(&answer.status);
+        let answer = client::ask(&self.server, &caller, call, &|answer| !succeeded(answer) || last(answer));
+        let answer = answer.map_err(|silence| match silence {
             Silence::Unreachable(why) => Problem::unreachable(doing, why),
             Silence::Nonsense(why) => Problem::refused(doing, why),
         })?;
-        if (200..300).contains(&answer.status) {
+        if succeeded(&answer) {
             return Ok(answer);
         }
         Err(Problem::refused(doing, said(&answer, &self.server)))
@@ -105,12 +149,7 @@ impl<'a, 'io> Session<'a, 'io> {
     /// # Errors
     /// A field that the answer does not have; standard output that cannot be written.
     pub fn show(&mut self, answer: &Answer) -> Result<u8, Problem> {
-        if self.options.format == output::Format::Table {
-            for warning in output::warnings(answer) {
-                // The answer itself matters more than a closed standard error.
-                writeln!(self.io.stderr, "warning: {warning}").unwrap_or_default();
-            }
-        }
+        self.warn(answer);
         let text = output::render(answer, &self.options, self.io.terminal)?;
         self.print(&text)
     }
@@ -123,18 +162,54 @@ impl<'a, 'io> Session<'a, 'io> {
         if self.options.format == output::Format::Json || self.options.field.is_some() {
             return self.show(answer);
         }
+        self.warn(answer);
         self.print(&format!("{}{below}", output::table(&rows)))
     }
 
-    /// Shows what the answer says, or `done` where it says nothing.
+    /// Shows an answer of which only `part` matters: that as JSON, or as the `text` that it makes for people.
+    ///
+    /// # Errors
+    /// As [`Self::show`].
+    pub fn show_part(&mut self, answer: &Answer, part: &Value, text: &str) -> Result<u8, Problem> {
+        if self.options.field.is_some() {
+            return self.show(answer);
+        }
+        self.warn(answer);
+        match self.options.format {
+            output::Format::Table => self.print(text),
+            output::Format::Json => self.print(&output::json(part)),
+        }
+    }
+
+    /// Shows what the answer says, or `done` where it says nothing, or nothing but warnings.
     ///
     /// # Errors
     /// As [`Self::show`].
     pub fn show_or(&mut self, answer: &Answer, done: &str) -> Result<u8, Problem> {
-        if !answer.body.is_null() {
-            return self.show(answer);
+        if answer.body.is_null() {
+            return self.confirm(done);
         }
-        self.confirm(done)
+        let is_for_people = self.options.format == output::Format::Table && self.options.field.is_none();
+        if is_for_people && output::rows(&answer.body).is_empty() {
+            self.warn(answer);
+            return self.confirm(done);
+        }
+        self.show(answer)
+    }
+
+    /// Says what the server warns of, where people read: in JSON the warnings are part of the answer.
+    fn warn(&mut self, answer: &Answer) {
+        if self.options.format == output::Format::Table {
+            for warning in output::warnings(answer) {
+                self.note(&format!("warning: {warning}"));
+            }
+        }
+    }
+
+    /// Says something beside the answer, on standard error.
+    pub fn note(&mut self, text: &str) {
+        // The answer itself matters more than a closed standard error.
+        writeln!(self.io.stderr, "{}", crate::terminal::visible(text)).unwrap_or_default();
     }
 
     /// Says that something is done, in tables only: JSON is for programs, which have the exit code.

@@ -8,39 +8,61 @@
     reason = "tests fail by panicking"
 )]
 
+mod audit;
+mod lease;
+mod mount;
+mod token;
+
 use super::*;
 use serde_json::{Value, json};
 use std::io::{BufReader, Read};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 
-/// Answers one request and hands it over: request line, headers, body.
+/// What was asked: request line, headers, body.
+type Asked = (String, String, String);
+
+/// Gives one answer a connection, in turn, and hands over what was asked.
 struct Canned {
     address: String,
-    seen: JoinHandle<(String, String, String)>,
+    seen: JoinHandle<Vec<Asked>>,
 }
 
 impl Canned {
     fn answering(status: u16, body: &str) -> Self {
+        Self::answering_in_turn(vec![(status, body.to_owned())])
+    }
+
+    fn answering_in_turn(answers: Vec<(u16, String)>) -> Self {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", socket.local_addr().unwrap());
-        let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-        let seen = thread::spawn(move || {
+        let answered = move |(status, body): (u16, String)| {
             let (mut stream, _) = socket.accept().unwrap();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let mut line = String::new();
-            reader.read_line(&mut line).unwrap();
-            let mut headers = String::new();
-            while reader.read_line(&mut headers).unwrap() > 2 {}
-            let headers = headers.to_lowercase();
-            let size = headers.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0");
-            let mut body = vec![0; size.parse().unwrap()];
-            reader.read_exact(&mut body).unwrap();
-            stream.write_all(answer.as_bytes()).unwrap();
-            (line.trim_end().to_owned(), headers, String::from_utf8(body).unwrap())
-        });
-        Self { address, seen }
+            let asked = asked(&stream);
+            let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", body.len());
+            stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+            asked
+        };
+        Self { address, seen: thread::spawn(move || answers.into_iter().map(answered).collect()) }
     }
+
+    fn asked_once(self) -> Asked {
+        let asked = self.seen.join().unwrap();
+        <[Asked; 1]>::try_from(asked).unwrap().into_iter().next().unwrap()
+    }
+}
+
+fn asked(stream: &TcpStream) -> Asked {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    let mut headers = String::new();
+    while reader.read_line(&mut headers).unwrap() > 2 {}
+    let headers = headers.to_lowercase();
+    let size = headers.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0");
+    let mut body = vec![0; size.parse().unwrap()];
+    reader.read_exact(&mut body).unwrap();
+    (line.trim_end().to_owned(), headers, String::from_utf8(body).unwrap())
 }
 
 struct Ran {
@@ -59,11 +81,27 @@ fn run_with(args: &[&str], stdin: &str, env: &[(&str, &str)]) -> Ran {
 }
 
 /// Runs `args` against a server that answers so; returns what was sent, too.
-fn against(status: u16, body: &Value, args: &[&str], stdin: &str) -> (Ran, (String, String, String)) {
+fn against(status: u16, body: &Value, args: &[&str], stdin: &str) -> (Ran, Asked) {
     let text = if body.is_null() { String::new() } else { body.to_string() };
     let canned = Canned::answering(status, &text);
     let ran = run_with(args, stdin, &[("BULKHEAD_ADDR", &canned.address), ("BULKHEAD_TOKEN", "bhs.t")]);
-    (ran, canned.seen.join().unwrap())
+    (ran, canned.asked_once())
+}
+
+/// What a command sends to a server that does what it is asked without a word: request line and body.
+fn sent(args: &[&str]) -> (String, Value) {
+    let (ran, (line, _, body)) = against(204, &Value::Null, args, "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let line = line.strip_suffix(" HTTP/1.1").unwrap().to_owned();
+    (line, if body.is_empty() { Value::Null } else { serde_json::from_str(&body).unwrap() })
+}
+
+/// That a command is wrong usage, says `part`, and asks no server.
+#[track_caller]
+fn assert_wrong(args: &[&str], part: &str) {
+    let ran = run_with(args, "", &[("BULKHEAD_ADDR", "http://127.0.0.1:1")]);
+    assert!(ran.code == 2 && ran.out.is_empty(), "{args:?}: {}", ran.out);
+    assert!(ran.err.contains(part) && !ran.err.contains("cannot reach"), "{args:?}: {}", ran.err);
 }
 
 #[test]
@@ -107,26 +145,21 @@ fn list_shows_names_or_their_json() {
 }
 
 #[test]
-fn delete_and_lease_revoke_name_what_is_gone() {
+fn delete_names_what_is_gone() {
     let (ran, (line, _, _)) = against(204, &Value::Null, &["delete", "database/roles/r"], "");
     assert_eq!(
         (line.as_str(), ran.out.as_str()),
         ("DELETE /v1/database/roles/r HTTP/1.1", "deleted database/roles/r\n")
     );
-    let (ran, (line, _, sent)) = against(204, &Value::Null, &["lease", "revoke", "database/creds/x/1"], "");
-    assert_eq!(
-        (line.as_str(), ran.out.as_str()),
-        ("PUT /v1/sys/leases/revoke HTTP/1.1", "revoked database/creds/x/1\n")
-    );
-    assert_eq!(sent, r#"{"lease_id":"database/creds/x/1"}"#);
 }
 
 #[test]
-fn lease_renew_sends_the_increment_that_was_typed() {
-    let body = json!({"request_id": "r", "lease_id": "l", "lease_duration": 90, "renewable": true, "data": null});
-    let (ran, (_, _, sent)) = against(200, &body, &["lease", "renew", "-increment=90s", "l"], "");
-    assert_eq!(sent, r#"{"increment":"90s","lease_id":"l"}"#);
-    assert!(ran.out.contains("lease_duration     1m30s\n"), "{}", ran.out);
+fn an_answer_of_warnings_alone_is_done_and_says_them() {
+    let body = json!({"request_id": "r", "lease_id": "", "data": null, "auth": null, "warnings": ["name lower-cased"]});
+    let (ran, _) = against(200, &body, &["policy", "write", "P", "-"], "path \"a\" {}");
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "wrote policy P\n", "warning: name lower-cased\n"));
+    let (ran, _) = against(200, &body, &["policy", "write", "-format=json", "P", "-"], "path \"a\" {}");
+    assert_eq!((serde_json::from_str::<Value>(&ran.out).unwrap(), ran.err.as_str()), (body, ""));
 }
 
 #[test]
@@ -248,8 +281,8 @@ fn a_person_is_asked_for_the_key_and_does_not_see_it() {
         env: &env,
     };
     assert_eq!(run(["operator", "unseal"].map(OsString::from).into_iter(), &mut io), 0);
-    assert_eq!(canned.seen.join().unwrap().2, r#"{"key":"c0ffee"}"#);
-    assert_eq!(String::from_utf8(err).unwrap(), "Unseal key (not shown): \n");
+    assert_eq!(canned.asked_once().2, r#"{"key":"c0ffee"}"#);
+    assert_eq!(String::from_utf8(err).unwrap(), "Type the unseal key (not shown): \n");
 }
 
 #[test]
@@ -292,35 +325,6 @@ fn policies_are_texts() {
     let (ran, _) = against(200, &body, &["policy", "read", "p"], "");
     assert_eq!(ran.out, "path \"a\" {\n}\n");
     assert_eq!(run_with(&["policy", "delete", ""], "", &[]).code, 2);
-}
-
-#[test]
-fn token_create_sends_only_what_was_typed() {
-    let body = json!({"request_id": "r", "auth": {"client_token": "bhs.new"}, "data": null});
-    let args = [
-        "token",
-        "create",
-        "-policy=a",
-        "-policy=b",
-        "-ttl=1h",
-        "-display-name=me",
-        "-renewable=false",
-        "-metadata=k=v",
-    ];
-    let (ran, (line, _, sent)) = against(200, &body, &args, "");
-    assert_eq!(line, "POST /v1/auth/token/create HTTP/1.1");
-    let expected =
-        json!({"policies": ["a", "b"], "ttl": "1h", "display_name": "me", "renewable": false, "meta": {"k": "v"}});
-    assert_eq!(serde_json::from_str::<Value>(&sent).unwrap(), expected);
-    assert!(ran.out.contains("bhs.new"));
-    assert_eq!(against(200, &body, &["token", "create"], "").1.2, "{}");
-}
-
-#[test]
-fn token_lookup_is_for_oneself_or_the_token_named() {
-    let body = json!({"request_id": "r", "data": {"ttl": 1}});
-    assert_eq!(against(200, &body, &["token", "lookup"], "").1.0, "GET /v1/auth/token/lookup-self HTTP/1.1");
-    assert_eq!(against(200, &body, &["token", "lookup", "-"], "bhs.x\n").1.2, r#"{"token":"bhs.x"}"#);
 }
 
 #[test]

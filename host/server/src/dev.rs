@@ -1,9 +1,11 @@
 //! `bulkhead server --dev`: an open server for trying things out, from the command line to a served socket and back
 //! to nothing.
 
+use crate::config::Config;
 use crate::options::DevOptions;
-use crate::process::{Place, Process, Server};
+use crate::process::{Process, Server};
 use bulkhead_core::Service;
+use bulkhead_core::audit::AuditSettings;
 use bulkhead_core::log::Log;
 use bulkhead_core::random;
 use bulkhead_wire::secret::Secret;
@@ -21,29 +23,24 @@ const TOKEN_LENGTH: usize = 32;
 ///
 /// # Errors
 /// Why the server did not start, for standard error.
-pub async fn run(options: DevOptions, process: Process, out: &mut dyn Write) -> Result<(), String> {
-    let data = Data::prepare(options.data)?;
+pub async fn run(mut options: DevOptions, process: Process, out: &mut dyn Write) -> Result<(), String> {
+    let data = Data::prepare(options.data.take())?;
     let log = Arc::clone(&process.log);
-    let place = Place { directory: data.path(), listen: &options.listen, listen_option: "--dev-listen-address" };
-    let served = serve(&data, &place, options.root_token, process, out).await;
+    let served = serve(&data, options, process, out).await;
     data.remove(&log);
     served
 }
 
-async fn serve(
-    data: &Data,
-    place: &Place<'_>,
-    root_token: Option<Secret>,
-    process: Process,
-    out: &mut dyn Write,
-) -> Result<(), String> {
-    let token = root_token.map_or_else(random_token, Ok)?;
+async fn serve(data: &Data, options: DevOptions, process: Process, out: &mut dyn Write) -> Result<(), String> {
+    let token = options.root_token.map_or_else(random_token, Ok)?;
     let program = process.program.clone();
-    let server = Server::start(process, place).await?;
+    let config = Config { audit: AuditSettings::within(data.path()), ..Config::at(&options.listen, data.path()) };
+    let server = Server::start(process, config, "with --dev-listen-address HOST:PORT").await?;
     let prepared = match open(server.service(), &token).await {
         Ok(unseal_key) => {
             let address = server.address().to_string();
-            let opened = Opened { program: &program, address, token: &token, unseal_key: &unseal_key, data };
+            let config = server.config();
+            let opened = Opened { program: &program, address, token: &token, unseal_key: &unseal_key, data, config };
             opened.tell(out).map_err(|error| format!("standard output cannot be written: {error}"))
         }
         Err(why) => Err(why),
@@ -63,7 +60,7 @@ fn random_token() -> Result<Secret, String> {
 }
 
 /// Where the data are.
-enum Data {
+pub(crate) enum Data {
     /// Ours, removed at the end.
     Temporary(PathBuf),
     /// The operator's, kept.
@@ -71,7 +68,8 @@ enum Data {
 }
 
 impl Data {
-    fn prepare(asked: Option<PathBuf>) -> Result<Self, String> {
+    /// The folder that was asked for, or a private one of ours.
+    pub(crate) fn prepare(asked: Option<PathBuf>) -> Result<Self, String> {
         if let Some(path) = asked {
             return Ok(Self::Kept(path));
         }
@@ -83,13 +81,14 @@ impl Data {
         Ok(Self::Temporary(path))
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         match self {
             Self::Temporary(path) | Self::Kept(path) => path,
         }
     }
 
-    fn remove(self, log: &Arc<dyn Log>) {
+    /// Removes the folder if it is ours.
+    pub(crate) fn remove(self, log: &Arc<dyn Log>) {
         let Self::Temporary(path) = self else { return };
         if let Err(error) = std::fs::remove_dir_all(&path) {
             let pairs = [("path", path.display().to_string()), ("cause", error.to_string())];
@@ -105,11 +104,12 @@ struct Opened<'a> {
     token: &'a Secret,
     unseal_key: &'a Secret,
     data: &'a Data,
+    config: &'a Config,
 }
 
 impl Opened<'_> {
     fn tell(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { program, address, token, unseal_key, data } = self;
+        let Self { program, address, token, unseal_key, data, config } = self;
         let token = token.expose();
         let fate = match data {
             Data::Temporary(_) => "removed when this server ends",
@@ -119,8 +119,11 @@ impl Opened<'_> {
         writeln!(out, "listening on {address}")?;
         writeln!(out, "root token: {token}")?;
         writeln!(out, "unseal key: {}", unseal_key.expose())?;
-        writeln!(out, "data: {} ({fate})\n", data.path().display())?;
-        writeln!(out, "Try, in another terminal:")?;
+        writeln!(out, "data: {} ({fate})", data.path().display())?;
+        for device in &config.audit.devices {
+            writeln!(out, "audit log: {}", device.file.display())?;
+        }
+        writeln!(out, "\nTry, in another terminal:")?;
         writeln!(out, "  export BULKHEAD_ADDR=http://{address} BULKHEAD_TOKEN={token}")?;
         writeln!(out, "  {program} status")?;
         writeln!(out, "  {program} token lookup")?;
@@ -176,12 +179,15 @@ mod tests {
         let data = Data::Kept(PathBuf::from("./d"));
         let (token, unseal_key) = (Secret::new("bhs.abc"), Secret::new("c0ffee"));
         let address = "127.0.0.1:4321".to_owned();
-        let opened = Opened { program: "bulkhead", address, token: &token, unseal_key: &unseal_key, data: &data };
+        let path = data.path();
+        let config = Config { audit: AuditSettings::within(path), ..Config::at("127.0.0.1:0", path) };
+        let (token, unseal_key) = (&token, &unseal_key);
+        let opened = Opened { program: "bulkhead", address, token, unseal_key, data: &data, config: &config };
         let mut out = Vec::new();
         opened.tell(&mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let told = "\nlistening on 127.0.0.1:4321\nroot token: bhs.abc\nunseal key: c0ffee\ndata: ./d (kept)\n";
-        assert!(text.contains(told), "{text}");
+        assert!(text.contains(&format!("{told}audit log: ./d/audit.log\n\nTry")), "{text}");
         assert!(text.contains("export BULKHEAD_ADDR=http://127.0.0.1:4321 BULKHEAD_TOKEN=bhs.abc\n"), "{text}");
         assert!(text.ends_with("\nready\n"), "{text}");
     }

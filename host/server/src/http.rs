@@ -3,6 +3,7 @@
 //! The attacks this file stops: bodies without end or in drops, and a client that hangs up halfway:
 //! each request is answered in a task of its own, so that its disconnect cuts nothing that began.
 
+use crate::config::Listener;
 use crate::{headers, json, target};
 use bulkhead_core::Service;
 use bulkhead_core::random;
@@ -10,6 +11,7 @@ use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
+use bulkhead_wire::size;
 use http_body_util::{BodyExt, Full};
 use hyper::StatusCode;
 use hyper::body::{Body, Bytes};
@@ -18,20 +20,17 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use serde_json::{Map, Value};
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Largest body, in bytes (decision P18). A route's own, smaller limit is checked by the core.
-pub const BODY_MAX: u64 = 32 * 1024 * 1024;
+/// Of a body that is too large so many times the limit is read all the same: a client that is still sending does not
+/// see the answer.
+const DRAIN: u64 = 2;
 
-/// How much of a body that is too large is read all the same, in bytes: a client that is still
-/// sending does not see the answer.
-const DRAIN_MAX: u64 = 2 * BODY_MAX;
-
-/// How long a body may take to arrive.
+/// How long a body may take to arrive, unless `request_timeout` is shorter.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// What stands behind the listener.
@@ -49,6 +48,7 @@ impl Answerer for Service {
 /// Serves requests of every connection of a listener.
 pub struct Front<A> {
     answerer: Arc<A>,
+    told: Listener,
     /// Each request's task holds a clone, so that the receiver learns when the last has ended.
     work: mpsc::Sender<()>,
 }
@@ -57,18 +57,19 @@ pub struct Front<A> {
 pub type Reply = hyper::Response<Full<Bytes>>;
 
 impl<A: Answerer> Front<A> {
-    /// A front before `answerer`. The receiver of `work` ends when this and every request is gone.
-    pub fn new(answerer: Arc<A>, work: mpsc::Sender<()>) -> Self {
-        Self { answerer, work }
+    /// A front before `answerer` that lets in what it is `told` to. The receiver of `work` ends when this and every
+    /// request is gone.
+    pub fn new(answerer: Arc<A>, told: Listener, work: mpsc::Sender<()>) -> Self {
+        Self { answerer, told, work }
     }
 
-    /// Serves one request that came from `remote`.
-    pub async fn serve<B>(&self, request: hyper::Request<B>, remote: IpAddr) -> Reply
+    /// Serves one request that came over a connection with `peer`.
+    pub async fn serve<B>(&self, request: hyper::Request<B>, peer: SocketAddr) -> Reply
     where
         B: Body<Data = Bytes>,
     {
         let (head, body) = request.into_parts();
-        match understand(&head, body, remote).await {
+        match self.understand(&head, body, peer).await {
             Ok(request) => reply(self.answer(request).await),
             Err(failure) => {
                 // Its body may be unread: whatever follows on this connection could be taken for a request.
@@ -79,39 +80,42 @@ impl<A: Answerer> Front<A> {
         }
     }
 
+    async fn understand<B>(&self, head: &Parts, body: B, peer: SocketAddr) -> Result<Request, Failure>
+    where
+        B: Body<Data = Bytes>,
+    {
+        headers::check_size(&head.headers)?;
+        let remote = self.told.proxies.client(peer, &head.headers)?;
+        let target = target::read(&head.method, head.uri.path(), head.uri.query())?;
+        headers::refuse_unserved(&head.headers)?;
+        let token = headers::token(&head.headers)?;
+        if target.verb == Verb::Patch {
+            headers::check_patch(&head.headers)?;
+        }
+        let (fields, body_bytes) = match target.verb {
+            Verb::Write | Verb::Patch => {
+                let bytes = read_body(&head.headers, body, &self.told).await?;
+                (fields_of(&head.headers, &bytes)?, u64::try_from(bytes.len()).unwrap_or(u64::MAX))
+            }
+            // clients send bodies with reads and deletes, and mean nothing by it
+            Verb::Read | Verb::List | Verb::Delete => (target.fields, 0),
+        };
+        let id = random::uuid()?;
+        let (remote, remote_port) = (remote.ip(), remote.port());
+        Ok(Request { id, verb: target.verb, path: target.path, token, fields, body_bytes, remote, remote_port })
+    }
+
     async fn answer(&self, request: Request) -> Response {
         let (answerer, work) = (Arc::clone(&self.answerer), self.work.clone());
         let task = tokio::spawn(async move {
-            let response = answerer.answer(request).await;
+            // On the heap: a task is moved several times before it runs.
+            let response = Box::pin(answerer.answer(request)).await;
             drop(work);
             response
         });
         // The panic itself is in the log already, without its text (see log.rs).
         task.await.unwrap_or_else(|_| Response::failed(&Failure::internal("internal error")))
     }
-}
-
-async fn understand<B>(head: &Parts, body: B, remote: IpAddr) -> Result<Request, Failure>
-where
-    B: Body<Data = Bytes>,
-{
-    headers::check_size(&head.headers)?;
-    let target = target::read(&head.method, head.uri.path(), head.uri.query())?;
-    headers::refuse_unserved(&head.headers)?;
-    let token = headers::token(&head.headers)?;
-    if target.verb == Verb::Patch {
-        headers::check_patch(&head.headers)?;
-    }
-    let (fields, body_bytes) = match target.verb {
-        Verb::Write | Verb::Patch => {
-            let bytes = read_body(&head.headers, body, BODY_TIME).await?;
-            (fields_of(&head.headers, &bytes)?, u64::try_from(bytes.len()).unwrap_or(u64::MAX))
-        }
-        // clients send bodies with reads and deletes, and mean nothing by it
-        Verb::Read | Verb::List | Verb::Delete => (target.fields, 0),
-    };
-    let id = random::uuid()?;
-    Ok(Request { id, verb: target.verb, path: target.path, token, fields, body_bytes, remote })
 }
 
 fn fields_of(headers: &HeaderMap, bytes: &[u8]) -> Result<Map<String, Value>, Failure> {
@@ -122,20 +126,21 @@ fn fields_of(headers: &HeaderMap, bytes: &[u8]) -> Result<Map<String, Value>, Fa
     json::object(bytes).map_err(Failure::invalid)
 }
 
-async fn read_body<B>(headers: &HeaderMap, body: B, within: Duration) -> Result<Vec<u8>, Failure>
+async fn read_body<B>(headers: &HeaderMap, body: B, told: &Listener) -> Result<Vec<u8>, Failure>
 where
     B: Body<Data = Bytes>,
 {
+    let within = BODY_TIME.min(told.request_time);
     let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     // A client that asks first is told before it sends.
-    if headers.contains_key(EXPECT) && declared.is_some_and(|size| size > BODY_MAX) {
-        return Err(too_large());
+    if headers.contains_key(EXPECT) && declared.is_some_and(|size| size > told.body_max) {
+        return Err(too_large(told.body_max));
     }
     let late = || Failure::invalid(format!("the body did not arrive within {} s", within.as_secs()));
-    tokio::time::timeout(within, collect(body)).await.map_err(|_| late())?
+    tokio::time::timeout(within, collect(body, told.body_max)).await.map_err(|_| late())?
 }
 
-async fn collect<B>(body: B) -> Result<Vec<u8>, Failure>
+async fn collect<B>(body: B, most: u64) -> Result<Vec<u8>, Failure>
 where
     B: Body<Data = Bytes>,
 {
@@ -147,21 +152,20 @@ where
         // trailers carry nothing for us
         let Ok(chunk) = frame.into_data() else { continue };
         seen = seen.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
-        if seen <= BODY_MAX {
+        if seen <= most {
             kept.extend_from_slice(&chunk);
         } else {
             kept = Vec::new();
         }
-        if seen > DRAIN_MAX {
+        if seen > most.saturating_mul(DRAIN) {
             break;
         }
     }
-    if seen > BODY_MAX { Err(too_large()) } else { Ok(kept) }
+    if seen > most { Err(too_large(most)) } else { Ok(kept) }
 }
 
-fn too_large() -> Failure {
-    let most = BODY_MAX / (1024 * 1024);
-    Failure::new(Kind::TooLarge, format!("request body too large: the most is {most} MiB"))
+fn too_large(most: u64) -> Failure {
+    Failure::new(Kind::TooLarge, format!("request body too large: the most is {}", size::show(most)))
 }
 
 /// Puts an answer into HTTP. hyper leaves the body out where the request was a HEAD.
@@ -202,6 +206,11 @@ mod tests {
     use tokio::sync::Notify;
 
     const MIB: usize = 1024 * 1024;
+    const MOST: u64 = 4 << 20;
+
+    fn told() -> Listener {
+        Listener { body_max: MOST, ..Listener::at("127.0.0.1:0") }
+    }
 
     /// A body of `left` frames of 1 MiB, that then ends or stays silent.
     struct Frames {
@@ -262,7 +271,7 @@ mod tests {
     fn front() -> (Arc<Front<Echo>>, Arc<Echo>, mpsc::Receiver<()>) {
         let echo = Arc::new(Echo::default());
         let (work, ended) = mpsc::channel(1);
-        (Arc::new(Front::new(Arc::clone(&echo), work)), echo, ended)
+        (Arc::new(Front::new(Arc::clone(&echo), told(), work)), echo, ended)
     }
 
     fn request(method: &str, path: &str, body: &str) -> hyper::Request<Full<Bytes>> {
@@ -271,7 +280,7 @@ mod tests {
     }
 
     async fn served(request: hyper::Request<Full<Bytes>>) -> (u16, HeaderMap, Value) {
-        let reply = front().0.serve(request, IpAddr::from(Ipv4Addr::LOCALHOST)).await;
+        let reply = front().0.serve(request, SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112))).await;
         let (head, body) = reply.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         (head.status.as_u16(), head.headers, serde_json::from_slice(&bytes).unwrap())
@@ -326,11 +335,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_over_the_limit_is_413_declared_or_not() {
-        assert_eq!(collect(Frames { left: 32, silent: false }).await.unwrap().len(), 32 * MIB);
-        assert_eq!(collect(Frames { left: 33, silent: false }).await.unwrap_err().kind, Kind::TooLarge);
-        assert_eq!(collect(Frames { left: usize::MAX, silent: false }).await.unwrap_err().kind, Kind::TooLarge);
+        let sent = |frames| collect(Frames { left: frames, silent: false }, MOST);
+        assert_eq!(sent(4).await.unwrap().len(), 4 * MIB);
+        for frames in [5, usize::MAX] {
+            let failure = sent(frames).await.unwrap_err();
+            assert_eq!(failure.kind, Kind::TooLarge);
+            assert!(failure.message.ends_with("4MiB"), "{}", failure.message);
+        }
         let mut asked = request("POST", "/v1/a", "");
-        asked.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(BODY_MAX + 1));
+        asked.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(MOST + 1));
         asked.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
         assert_eq!(served(asked).await.0, 413);
     }
@@ -338,7 +351,8 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_never_ends_is_given_up() {
         let stuck = Frames { left: 1, silent: true };
-        let failure = read_body(&HeaderMap::new(), stuck, Duration::from_millis(5)).await.unwrap_err();
+        let told = Listener { request_time: Duration::from_millis(5), ..told() };
+        let failure = read_body(&HeaderMap::new(), stuck, &told).await.unwrap_err();
         assert_eq!(failure.kind, Kind::InvalidRequest);
         assert!(failure.message.contains("did not arrive"), "{}", failure.message);
     }
@@ -361,7 +375,7 @@ mod tests {
         let (front, echo, mut ended) = front();
         let serving = Arc::clone(&front);
         let connection = tokio::spawn(async move {
-            serving.serve(request("GET", "/v1/wait", ""), IpAddr::from(Ipv4Addr::LOCALHOST)).await
+            serving.serve(request("GET", "/v1/wait", ""), SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112))).await
         });
         echo.entered.notified().await;
         connection.abort();

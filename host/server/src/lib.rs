@@ -3,14 +3,17 @@
 //! It turns bytes into a [`bulkhead_wire::request::Request`] and back, and decides nothing: it never
 //! knows a rule about tokens, policies, mounts or leases.
 
+pub mod config;
 pub mod dev;
 pub mod hardening;
 pub mod headers;
 pub mod http;
+pub mod inspect;
 pub mod json;
 pub mod listener;
 pub mod log;
 pub mod options;
 pub mod process;
 pub mod production;
+pub mod proxies;
 pub mod target;

@@ -3,6 +3,7 @@
 //! The attacks this file stops: connections that send their headers a byte at a time, and more
 //! connections than there are file descriptors.
 
+use crate::config::Listener;
 use crate::headers;
 use crate::http::{Answerer, Front};
 use bulkhead_core::log::Log;
@@ -11,7 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,15 +31,13 @@ const GRACE: Duration = Duration::from_secs(30);
 /// How long to leave a failing `accept` alone: out of file descriptors, there is no event to wait for.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Listens on `address` (`host:port`; port 0 takes a free one) and says where. `option` is what chooses the address,
-/// for the advice.
+/// Listens on `address` (`host:port`; port 0 takes a free one) and says where. `elsewhere` says how another address is
+/// chosen, for the advice.
 ///
 /// # Errors
 /// An address that cannot be had, and what to do.
-pub async fn bind(address: &str, option: &str, log: &Arc<dyn Log>) -> Result<(TcpListener, SocketAddr), String> {
-    let cannot = |error: io::Error| {
-        format!("cannot listen on {address}: {error}; choose another address with {option} HOST:PORT")
-    };
+pub async fn bind(address: &str, elsewhere: &str, log: &Arc<dyn Log>) -> Result<(TcpListener, SocketAddr), String> {
+    let cannot = |error: io::Error| format!("cannot listen on {address}: {error}; choose another address {elsewhere}");
     let socket = TcpListener::bind(address).await.map_err(cannot)?;
     let address = socket.local_addr().map_err(cannot)?;
     if !address.ip().is_loopback() {
@@ -48,17 +47,18 @@ pub async fn bind(address: &str, option: &str, log: &Arc<dyn Log>) -> Result<(Tc
     Ok((socket, address))
 }
 
-/// Serves `socket` until `stop` ends, then accepts nothing more and waits for requests in flight.
+/// Serves `socket` as `told` until `stop` ends, then accepts nothing more and waits for requests in flight.
 /// Returns whether all of them ended in time (30 s).
 pub async fn serve<A: Answerer>(
     socket: TcpListener,
     answerer: Arc<A>,
+    told: Listener,
     log: Arc<dyn Log>,
     stop: impl Future<Output = ()>,
 ) -> bool {
     let (work, mut ended) = mpsc::channel(1);
     let (closing, _) = watch::channel(false);
-    let front = Arc::new(Front::new(answerer, work));
+    let front = Arc::new(Front::new(answerer, told, work));
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut stop = pin!(stop);
     loop {
@@ -79,7 +79,7 @@ pub async fn serve<A: Answerer>(
 
 struct Arrival {
     stream: TcpStream,
-    remote: IpAddr,
+    remote: SocketAddr,
     _place: OwnedSemaphorePermit,
 }
 
@@ -90,7 +90,11 @@ async fn next(socket: &TcpListener, places: &Arc<Semaphore>, log: &Arc<dyn Log>)
         match socket.accept().await {
             // an IPv4 client of an IPv6 socket is an IPv4 client
             Ok((stream, peer)) => {
-                return Some(Arrival { stream, remote: peer.ip().to_canonical(), _place: place });
+                return Some(Arrival {
+                    stream,
+                    remote: SocketAddr::new(peer.ip().to_canonical(), peer.port()),
+                    _place: place,
+                });
             }
             Err(error) => {
                 log.line("warn", "accept-failed", &[("cause", error.to_string())]);
@@ -138,6 +142,7 @@ fn protocol() -> http1::Builder {
 mod tests {
     use super::*;
     use crate::log::testing::Lines;
+    use crate::proxies::TrustedProxies;
     use bulkhead_wire::request::Request;
     use bulkhead_wire::response::Response;
     use serde_json::json;
@@ -164,7 +169,8 @@ mod tests {
                 self.entered.notify_one();
                 self.leave.notified().await;
             }
-            Response::bare(200, json!({"path": request.path, "fields": request.fields}))
+            let remote = format!("{} {}", request.remote, request.remote_port);
+            Response::bare(200, json!({"path": request.path, "fields": request.fields, "remote": remote}))
         }
     }
 
@@ -176,12 +182,16 @@ mod tests {
     }
 
     async fn start() -> Running {
+        start_as(Listener::at("127.0.0.1:0")).await
+    }
+
+    async fn start_as(told: Listener) -> Running {
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let gate = Arc::new(Gate::default());
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async move { stopped.await.unwrap_or_default() };
-        let ended = tokio::spawn(serve(socket, Arc::clone(&gate), Arc::new(Quiet), stopped));
+        let ended = tokio::spawn(serve(socket, Arc::clone(&gate), told, Arc::new(Quiet), stopped));
         Running { address, gate, stop, ended }
     }
 
@@ -203,7 +213,23 @@ mod tests {
         let running = start().await;
         let answer = exchange(running.address, &get("/v1/sys/health?a=b")).await;
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-        assert!(answer.ends_with("\r\n\r\n{\"fields\":{\"a\":\"b\"},\"path\":\"sys/health\"}"), "{answer}");
+        assert!(answer.contains("\r\n\r\n{\"fields\":{\"a\":\"b\"},\"path\":\"sys/health\","), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn who_asks_is_the_peer_unless_a_trusted_proxy_says_who() {
+        let forwarded = |hops: &str| get("/v1/a").replace("\r\n\r\n", &format!("\r\nX-Forwarded-For: {hops}\r\n\r\n"));
+        let here = start().await;
+        let answer = exchange(here.address, &forwarded("198.51.100.1")).await;
+        assert!(answer.contains("\"remote\":\"127.0.0.1 ") && !answer.contains("127.0.0.1 0\""), "{answer}");
+        let proxies = TrustedProxies::new(["127.0.0.0/8"]).unwrap();
+        let behind = start_as(Listener { proxies, ..Listener::at("127.0.0.1:0") }).await;
+        let answer = exchange(behind.address, &forwarded("127.0.0.9, 2001:db8::1, 127.0.0.2")).await;
+        assert!(answer.contains("\"remote\":\"2001:db8::1 0\""), "{answer}");
+        let answer = exchange(behind.address, &get("/v1/a")).await;
+        assert!(answer.contains("\"remote\":\"127.0.0.1 ") && !answer.contains("127.0.0.1 0\""), "{answer}");
+        let answer = exchange(behind.address, &forwarded("unknown")).await;
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("X-Forwarded-For"), "{answer}");
     }
 
     #[tokio::test]
@@ -253,20 +279,20 @@ mod tests {
     #[tokio::test]
     async fn an_address_in_use_says_what_to_do() {
         let log: Arc<dyn Log> = Arc::new(Quiet);
-        let (_socket, taken) = bind("127.0.0.1:0", "--listen-address", &log).await.unwrap();
-        let error = bind(&taken.to_string(), "--listen-address", &log).await.unwrap_err();
+        let (_socket, taken) = bind("127.0.0.1:0", "with -x", &log).await.unwrap();
+        let error = bind(&taken.to_string(), "with -x", &log).await.unwrap_err();
         let expected = format!("cannot listen on {taken}: ");
-        assert!(error.starts_with(&expected) && error.contains("with --listen-address HOST:PORT"), "{error}");
-        assert!(bind("nowhere", "--listen-address", &log).await.unwrap_err().contains("cannot listen on nowhere: "));
+        assert!(error.starts_with(&expected) && error.ends_with("; choose another address with -x"), "{error}");
+        assert!(bind("nowhere", "with -x", &log).await.unwrap_err().contains("cannot listen on nowhere: "));
     }
 
     #[tokio::test]
     async fn listening_beyond_this_machine_is_warned_about() {
         let lines = Arc::new(Lines::default());
         let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
-        bind("127.0.0.1:0", "--listen-address", &log).await.unwrap();
+        bind("127.0.0.1:0", "with -x", &log).await.unwrap();
         assert!(lines.events().is_empty());
-        bind("0.0.0.0:0", "--listen-address", &log).await.unwrap();
+        bind("0.0.0.0:0", "with -x", &log).await.unwrap();
         assert_eq!(lines.events(), ["plain-http-beyond-this-machine"]);
     }
 }

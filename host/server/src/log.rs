@@ -21,6 +21,18 @@ impl Log for Stderr {
     }
 }
 
+/// As [`Stderr`], for commands whose output is their answer: only what went wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct Quiet;
+
+impl Log for Quiet {
+    fn line(&self, level: &str, event: &str, pairs: &[(&str, String)]) {
+        if level != "info" {
+            Stderr.line(level, event, pairs);
+        }
+    }
+}
+
 /// From now on a panic is a line that says where, and never what.
 pub fn report_panics(log: Arc<dyn Log>) {
     panic::set_hook(Box::new(move |panic| {

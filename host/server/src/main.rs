@@ -5,7 +5,8 @@ use bulkhead_core::Official;
 use bulkhead_core::log::Log;
 use bulkhead_server::dev;
 use bulkhead_server::hardening::{harden, leave_database_settings};
-use bulkhead_server::log::{Stderr, report_panics};
+use bulkhead_server::inspect;
+use bulkhead_server::log::{Quiet, Stderr, report_panics};
 use bulkhead_server::options::{self, Ask, Mode, USAGE};
 use bulkhead_server::process::Process;
 use bulkhead_server::production;
@@ -35,24 +36,54 @@ const OFFICIALS: [Official; 0] = [];
 pub(crate) fn main() -> ExitCode {
     let mut args = std::env::args_os();
     let program = args.next().unwrap_or_else(|| "bulkhead".into());
-    let mut args = args.peekable();
-    if args.next_if(|first| first == "server").is_some() {
-        return server(&program.to_string_lossy(), args);
+    let args: Vec<OsString> = args.collect();
+    match args.as_slice() {
+        [first, rest @ ..] if first == "server" => server(&program.to_string_lossy(), rest.iter().cloned()),
+        [first, second, rest @ ..] if first == "plugin" && second == "inspect" => inspect(rest.iter().cloned()),
+        _ => client(args.into_iter()),
     }
-    client(args)
+}
+
+fn inspect(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let done = match inspect::parse(args) {
+        Ok(inspect::Ask::Help) => io::stdout().write_all(inspect::USAGE.as_bytes()).map_err(|error| error.to_string()),
+        Ok(inspect::Ask::Inspect(asked)) => {
+            let process = Process { program: String::new(), officials: OFFICIALS.into(), log: Arc::new(Quiet) };
+            runtime().and_then(|runtime| runtime.block_on(inspect::run(&asked, process, &mut io::stdout())))
+        }
+        Err(message) => Err(message),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            // When standard error is closed the exit code has to do.
+            writeln!(io::stderr(), "Error: {message}").unwrap_or_default();
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| format!("the process has no threads: {error}"))
 }
 
 fn server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
+    let starting = "starting the server";
     match options::parse(args, &|name| std::env::var_os(name)) {
         Ok(Ask::Help) => match io::stdout().write_all(USAGE.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => complain(1, &format!("standard output cannot be written: {error}")),
+            Err(error) => complain(1, "showing the usage", &format!("standard output cannot be written: {error}")),
+        },
+        Ok(Ask::Check(file)) => match production::check(&file, &mut io::stdout()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(message) => complain(1, "checking the configuration", &message),
         },
         Ok(Ask::Serve(mode)) => match serve(program, mode) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(message) => complain(1, &message),
+            Err(message) => complain(1, starting, &message),
         },
-        Err(message) => complain(2, &message),
+        Err(message) => complain(2, starting, &message),
     }
 }
 
@@ -62,21 +93,20 @@ fn serve(program: &str, mode: Mode) -> Result<(), String> {
     let log: Arc<dyn Log> = Arc::new(Stderr);
     report_panics(Arc::clone(&log));
     let process = Process { program: program.to_owned(), officials: OFFICIALS.into(), log };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("the process has no threads: {error}"))?;
+    let runtime = runtime()?;
     let out = &mut io::stdout();
     runtime.block_on(async {
         match mode {
             Mode::Dev(options) => dev::run(options, process, out).await,
-            Mode::Production(options) => production::run(options, process, out).await,
+            Mode::Production(source) => production::run(source, process, out).await,
         }
     })
 }
 
-/// Says on standard error why the server does not run, and gives the exit code.
-fn complain(code: u8, message: &str) -> ExitCode {
+/// Says on standard error what did not work and why, and gives the exit code.
+fn complain(code: u8, what: &str, message: &str) -> ExitCode {
     // When standard error is closed the exit code has to do.
-    writeln!(io::stderr(), "Error starting the server: {message}").unwrap_or_default();
+    writeln!(io::stderr(), "Error {what}: {message}").unwrap_or_default();
     ExitCode::from(code)
 }
 

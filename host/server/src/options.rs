@@ -3,6 +3,7 @@
 //! The mistake this file stops: an option of one mode that the other would ignore, so that a server is not
 //! where, or not as safe as, its operator believes.
 
+use crate::config::LISTEN;
 use bulkhead_cli::options::double_dashes;
 use bulkhead_wire::secret::Secret;
 use lexopt::ValueExt;
@@ -11,12 +12,17 @@ use std::path::PathBuf;
 
 /// What `bulkhead server --help` prints.
 pub const USAGE: &str = "\
-Usage: bulkhead server [--data-dir DIR] [--listen-address ADDR]
+Usage: bulkhead server --config FILE [--check]
+       bulkhead server [--data-dir DIR] [--listen-address ADDR]
        bulkhead server --dev [options]
 
 Without --dev: a server that keeps its data sealed. It starts sealed every time and
 opens with the keys of `bulkhead operator init`, by `bulkhead operator unseal`.
 
+  --config FILE                everything that the server is told, in HCL: listener, storage,
+                               audit, lifetimes; instead of the two options below
+  --check                      say what a server with that file would do, and do nothing:
+                               exit code 0 if the file is valid, 1 if it is not
   --data-dir DIR               where the data stay; default ./bulkhead-data
                                (or BULKHEAD_DATA_DIR)
   --listen-address ADDR        default 127.0.0.1:8200; port 0 takes a free one
@@ -36,8 +42,11 @@ opens its data lies beside the data. Not for real secrets.
 /// Longest root token id, in characters.
 const TOKEN_MAX: usize = 128;
 
-/// Where a server listens unless told, in either mode.
-const LISTEN: &str = "127.0.0.1:8200";
+/// Says in the environment what `--listen-address` says.
+const LISTEN_VARIABLE: &str = "BULKHEAD_LISTEN_ADDRESS";
+
+/// Says in the environment what `--data-dir` says.
+const DATA_VARIABLE: &str = "BULKHEAD_DATA_DIR";
 
 /// Where a server without dev mode keeps its data unless told: in the folder it was started in.
 const DATA: &str = "./bulkhead-data";
@@ -47,6 +56,8 @@ const DATA: &str = "./bulkhead-data";
 pub enum Ask {
     /// Print [`USAGE`].
     Help,
+    /// Say what a server with this file would do, and end.
+    Check(PathBuf),
     /// Run a server.
     Serve(Mode),
 }
@@ -57,7 +68,17 @@ pub enum Mode {
     /// Open at once, for trying things out.
     Dev(DevOptions),
     /// Sealed until its operators open it.
-    Production(ProductionOptions),
+    Production(Source),
+}
+
+/// Where a server that is not in dev mode is told what to do: in one of two places, never in both, because then
+/// neither would show it.
+#[derive(Debug)]
+pub enum Source {
+    /// Options, and what they leave open in the environment.
+    Options(ProductionOptions),
+    /// A configuration file, and nothing else.
+    File(PathBuf),
 }
 
 /// A dev server's settings.
@@ -71,7 +92,7 @@ pub struct DevOptions {
     pub data: Option<PathBuf>,
 }
 
-/// The settings of a server that is not in dev mode.
+/// The settings of a server that is neither in dev mode nor has a configuration file.
 #[derive(Debug)]
 pub struct ProductionOptions {
     /// `host:port`; port 0 takes a free one.
@@ -98,21 +119,24 @@ pub fn parse(args: impl Iterator<Item = OsString>, env: Env<'_>) -> Result<Ask, 
             Long("dev-root-token-id") => asked.token = Some(text(&mut parser)?),
             Long("dev-listen-address") => asked.dev_listen = Some(text(&mut parser)?),
             Long("listen-address") => asked.listen = Some(text(&mut parser)?),
-            Long("data-dir") => asked.data = Some(folder(parser.value().map_err(|error| error.to_string())?)?),
+            Long("data-dir") => asked.data = Some(path(&mut parser, "--data-dir", "the folder that keeps the data")?),
+            Long("config") if asked.config.is_some() => return Err("--config is given twice: name one file".to_owned()),
+            Long("config") => asked.config = Some(path(&mut parser, "--config", "the file with the configuration")?),
+            Long("check") => asked.check = true,
             other => return Err(format!("{}; see `bulkhead server --help`", other.unexpected())),
         }
     }
-    let mode = if asked.dev { asked.dev_mode(env).map(Mode::Dev) } else { asked.production(env).map(Mode::Production) };
-    mode.map(Ask::Serve)
+    asked.whole(env)
 }
 
 fn text(parser: &mut lexopt::Parser) -> Result<String, String> {
     parser.value().and_then(|value| value.string()).map_err(|error| error.to_string())
 }
 
-fn folder(value: OsString) -> Result<PathBuf, String> {
+fn path(parser: &mut lexopt::Parser, option: &str, meant: &str) -> Result<PathBuf, String> {
+    let value = parser.value().map_err(|error| error.to_string())?;
     if value.is_empty() {
-        return Err("--data-dir is empty: name the folder that keeps the data".to_owned());
+        return Err(format!("{option} is empty: name {meant}"));
     }
     Ok(value.into())
 }
@@ -125,15 +149,34 @@ struct Asked {
     dev_listen: Option<String>,
     listen: Option<String>,
     data: Option<PathBuf>,
+    config: Option<PathBuf>,
+    check: bool,
 }
 
 impl Asked {
+    fn whole(self, env: Env<'_>) -> Result<Ask, String> {
+        if self.dev {
+            return self.dev_mode(env).map(|options| Ask::Serve(Mode::Dev(options)));
+        }
+        self.refuse_dev_options()?;
+        match (&self.config, self.check) {
+            (None, true) => Err("--check is about a configuration file: add --config FILE".to_owned()),
+            // The environment of this shell need not be that of the server that the file is for.
+            (Some(_), true) => self.file(&|_| None).map(Ask::Check),
+            (Some(_), false) => self.file(env).map(|file| Ask::Serve(Mode::Production(Source::File(file)))),
+            (None, false) => self.options(env).map(|options| Ask::Serve(Mode::Production(Source::Options(options)))),
+        }
+    }
+
     /// What the command line leaves open comes from the environment, our own names first.
     fn dev_mode(self, env: Env<'_>) -> Result<DevOptions, String> {
         if self.listen.is_some() {
             return Err(
                 "--listen-address is for a server without --dev; with --dev write --dev-listen-address".to_owned()
             );
+        }
+        if self.config.is_some() || self.check {
+            return Err("--config and --check are for a server without --dev; leave --dev out".to_owned());
         }
         let either = |name: &str| [format!("BULKHEAD_DEV_{name}"), format!("VAULT_DEV_{name}")];
         let token = typed_or_set(self.token, env, &either("ROOT_TOKEN_ID"))?;
@@ -146,7 +189,7 @@ impl Asked {
     }
 
     /// The environment's dev settings are left alone: they are there for another server of the same user.
-    fn production(self, env: Env<'_>) -> Result<ProductionOptions, String> {
+    fn refuse_dev_options(&self) -> Result<(), String> {
         if self.token.is_some() {
             return Err("--dev-root-token-id is for dev mode: add --dev, or leave it out and get the root token from \
                         `bulkhead operator init`"
@@ -155,8 +198,29 @@ impl Asked {
         if self.dev_listen.is_some() {
             return Err("--dev-listen-address is for dev mode: add --dev, or write --listen-address".to_owned());
         }
-        let listen = typed_or_set(self.listen, env, &["BULKHEAD_LISTEN_ADDRESS".to_owned()])?;
-        let set = || env("BULKHEAD_DATA_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
+        Ok(())
+    }
+
+    /// The configuration file, when nothing else says what it says.
+    fn file(self, env: Env<'_>) -> Result<PathBuf, String> {
+        let is_set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
+        for (typed, option, name, place) in [
+            (self.listen.is_some(), "--listen-address", LISTEN_VARIABLE, "listener \"tcp\" { address = … }"),
+            (self.data.is_some(), "--data-dir", DATA_VARIABLE, "storage \"sqlite\" { path = … }"),
+        ] {
+            if typed || is_set(name) {
+                let given = if typed { option } else { name };
+                return Err(format!(
+                    "{given} is not read beside --config; write {place} into the file and leave it out"
+                ));
+            }
+        }
+        self.config.ok_or_else(|| "--config names no file".to_owned())
+    }
+
+    fn options(self, env: Env<'_>) -> Result<ProductionOptions, String> {
+        let listen = typed_or_set(self.listen, env, &[LISTEN_VARIABLE.to_owned()])?;
+        let set = || env(DATA_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
         Ok(ProductionOptions {
             listen: listen.unwrap_or_else(|| LISTEN.to_owned()),
             data: self.data.or_else(set).unwrap_or_else(|| PathBuf::from(DATA)),
@@ -195,12 +259,13 @@ fn usable_token(text: String) -> Result<Secret, String> {
 )]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     fn mode(args: &[&str], env: &[(&str, &str)]) -> Result<Mode, String> {
         let look = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
         match parse(args.iter().map(OsString::from), &look)? {
             Ask::Serve(mode) => Ok(mode),
-            Ask::Help => Err("help".to_owned()),
+            Ask::Help | Ask::Check(_) => Err("no server".to_owned()),
         }
     }
 
@@ -213,8 +278,8 @@ mod tests {
 
     fn production(args: &[&str], env: &[(&str, &str)]) -> Result<(String, PathBuf), String> {
         match mode(args, env)? {
-            Mode::Production(options) => Ok((options.listen, options.data)),
-            Mode::Dev(_) => Err("dev mode".to_owned()),
+            Mode::Production(Source::Options(options)) => Ok((options.listen, options.data)),
+            Mode::Production(Source::File(_)) | Mode::Dev(_) => Err("another mode".to_owned()),
         }
     }
 
@@ -275,6 +340,40 @@ mod tests {
     }
 
     #[test]
+    fn a_configuration_file_is_served_or_checked() {
+        for args in [&["--config", "f"][..], &["-config=f"]] {
+            let Mode::Production(Source::File(file)) = mode(args, &[]).unwrap() else { panic!("{args:?}") };
+            assert_eq!(file, PathBuf::from("f"));
+        }
+        for args in [["--config=f", "--check"], ["-check", "-config=f"]] {
+            let set = |_: &str| Some(OsString::from("x"));
+            let ask = parse(args.iter().map(OsString::from), &set).unwrap();
+            assert!(matches!(ask, Ask::Check(file) if file == Path::new("f")), "{args:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_configuration_file_says_is_said_nowhere_else() {
+        for (args, env, says) in [
+            (&["--config=f", "--data-dir=d"][..], &[][..], "--data-dir"),
+            (&["--listen-address=127.0.0.1:0", "--config=f"], &[], "--listen-address"),
+            (&["--check", "--config=f", "--data-dir=d"], &[], "--data-dir"),
+            (&["--config=f"], &[("BULKHEAD_DATA_DIR", "d")], "BULKHEAD_DATA_DIR"),
+            (&["--config=f"], &[("BULKHEAD_LISTEN_ADDRESS", "127.0.0.1:0")], "BULKHEAD_LISTEN_ADDRESS"),
+            (&["--config=f", "--config=g"], &[], "twice"),
+            (&["--config="], &[], "empty"),
+            (&["--check"], &[], "--config FILE"),
+            (&["--dev", "--config=f"], &[], "without --dev"),
+            (&["--dev", "--check"], &[], "without --dev"),
+            (&["--config=f", "--dev-listen-address=127.0.0.1:0"], &[], "--dev"),
+        ] {
+            let error = mode(args, env).expect_err(says);
+            assert!(error.contains(says), "{args:?} {env:?}: {error}");
+        }
+        assert!(mode(&["--config=f"], &[("BULKHEAD_DATA_DIR", "")]).is_ok(), "an empty variable says nothing");
+    }
+
+    #[test]
     fn a_variable_that_is_not_text_is_named() {
         use std::os::unix::ffi::OsStringExt;
         let look = |name: &str| (name == "BULKHEAD_LISTEN_ADDRESS").then(|| OsString::from_vec(vec![0xff]));
@@ -293,7 +392,7 @@ mod tests {
 
     #[test]
     fn wrong_arguments_are_named_and_tokens_are_not_repeated() {
-        assert!(parsed(&["--dev", "--config=x"], &[]).unwrap_err().contains("--config"));
+        assert!(parsed(&["--dev", "--confog=x"], &[]).unwrap_err().contains("--confog"));
         assert!(parsed(&["--dev", "extra"], &[]).unwrap_err().contains("extra"));
         for bad in ["", "canary'; rm -rf", "canary two", &"canary".repeat(40)] {
             let error = parsed(&["--dev", "--dev-root-token-id", bad], &[]).unwrap_err();

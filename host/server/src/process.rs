@@ -1,20 +1,15 @@
 //! A server's process, whatever its mode: what it brings along, where it is, how it starts and how it ends.
 
+use crate::config::Config;
 use crate::listener;
 use bulkhead_core::log::Log;
 use bulkhead_core::{Official, Service, Settings};
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
-/// Longest and default life of a lease or token, in seconds: 768 h, as clients of this API expect.
-const LEASE_TTL: u64 = 768 * 3600;
-
-/// What clients are told (decision P5).
-const REPORTED_VERSION: &str = "1.21.0+ent";
 
 /// What the process brings along.
 pub struct Process {
@@ -26,50 +21,38 @@ pub struct Process {
     pub log: Arc<dyn Log>,
 }
 
-/// Where a server is.
-pub(crate) struct Place<'a> {
-    /// Its data.
-    pub(crate) directory: &'a Path,
-    /// `host:port` to listen on.
-    pub(crate) listen: &'a str,
-    /// The option that chooses it, for the advice when it cannot be had.
-    pub(crate) listen_option: &'static str,
-}
-
 /// A service behind a socket that is not served yet: clients that come already wait in the system's queue.
 pub(crate) struct Server {
     service: Arc<Service>,
+    config: Config,
     socket: TcpListener,
     address: SocketAddr,
-    stop: Stop,
+    signals: Signals,
     log: Arc<dyn Log>,
 }
 
 impl Server {
     /// Takes the signals, the address and the data directory, in this order: what fails first is what costs nothing
-    /// to take back.
+    /// to take back. `elsewhere` says how another address is chosen, for the advice when this one cannot be had.
     ///
     /// # Errors
     /// What could not be had, and what to do.
-    pub(crate) async fn start(process: Process, place: &Place<'_>) -> Result<Self, String> {
+    pub(crate) async fn start(process: Process, config: Config, elsewhere: &str) -> Result<Self, String> {
         let Process { officials, log, .. } = process;
-        let stop = Stop::prepare().map_err(|error| format!("signals cannot be received: {error}"))?;
-        let (socket, address) = listener::bind(place.listen, place.listen_option, &log).await?;
-        let settings = Settings {
-            directory: place.directory.to_path_buf(),
-            officials,
-            default_lease_ttl: LEASE_TTL,
-            max_lease_ttl: LEASE_TTL,
-            reported_version: REPORTED_VERSION.to_owned(),
-            log: Arc::clone(&log),
-        };
-        let service = Service::start(settings).await.map_err(|failure| failure.message)?;
-        Ok(Self { service, socket, address, stop, log })
+        let signals = Signals::prepare().map_err(|error| format!("signals cannot be received: {error}"))?;
+        let (socket, address) = listener::bind(&config.listener.address, elsewhere, &log).await?;
+        let service = Service::start(settings(&config, officials, &log)).await.map_err(|failure| failure.message)?;
+        Ok(Self { service, config, socket, address, signals, log })
     }
 
     /// The service, for what a mode does before it is served.
     pub(crate) fn service(&self) -> &Arc<Service> {
         &self.service
+    }
+
+    /// What the server was told.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Where the socket listens, with the port that it really got.
@@ -82,12 +65,13 @@ impl Server {
     /// # Errors
     /// That of `prepared`.
     pub(crate) async fn serve(self, prepared: Result<(), String>) -> Result<(), String> {
-        let Self { service, socket, stop, log, .. } = self;
+        let Self { service, config, socket, signals, log, .. } = self;
         if prepared.is_err() {
             service.stop().await;
             return prepared;
         }
-        let complete = listener::serve(socket, Arc::clone(&service), Arc::clone(&log), stop.asked(&log)).await;
+        let stop = signals.until_stopped(&service, &log);
+        let complete = listener::serve(socket, Arc::clone(&service), config.listener, Arc::clone(&log), stop).await;
         service.stop().await;
         let level = if complete { "info" } else { "warn" };
         log.line(level, "stopped", &[("all-requests-answered", complete.to_string())]);
@@ -95,23 +79,57 @@ impl Server {
     }
 }
 
-/// The two signals that end a server. They are caught from the start, so that one that comes early
-/// still lets the data be closed, and in dev mode removed.
-struct Stop {
-    terminate: Signal,
-    interrupt: Signal,
+/// What the service is told of the configuration.
+pub(crate) fn settings(config: &Config, officials: Vec<Official>, log: &Arc<dyn Log>) -> Settings {
+    Settings {
+        directory: config.data.clone(),
+        officials,
+        default_lease_ttl: config.default_lease_ttl,
+        max_lease_ttl: config.max_lease_ttl,
+        request_timeout: config.listener.request_time,
+        reported_version: config.reported_version.clone(),
+        api_address: config.api_address.clone(),
+        audit: config.audit.clone(),
+        log: Arc::clone(log),
+    }
 }
 
-impl Stop {
+/// The signals that a server knows. They are caught from the start, so that one that comes early still lets the data
+/// be closed, and in dev mode removed.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
     fn prepare() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
     }
 
-    async fn asked(mut self, log: &Arc<dyn Log>) {
+    /// Ends with SIGTERM or SIGINT. A device that hangs while it is reopened holds up neither.
+    async fn until_stopped(self, service: &Service, log: &Arc<dyn Log>) {
+        let Self { mut terminate, mut interrupt, hangup } = self;
         let name = tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+            never = reopen_at_each(hangup, service, log) => match never {},
         };
         log.line("info", "stopping", &[("signal", name.to_owned())]);
     }
+}
+
+/// Opens the audit's files anew at each SIGHUP, as whoever rotates them asks for. The configuration is not read again:
+/// half of it could not change under a running server.
+async fn reopen_at_each(mut hangup: Signal, service: &Service, log: &Arc<dyn Log>) -> Infallible {
+    while hangup.recv().await.is_some() {
+        let pairs = [("signal", "SIGHUP".to_owned()), ("configuration", "unchanged until the next start".to_owned())];
+        log.line("info", "reopening-audit", &pairs);
+        service.reopen_audit().await;
+    }
+    std::future::pending().await
 }

@@ -3,8 +3,9 @@
 //! It never holds a key: whoever opens it does so through the API, and what opens it is in no file, option or
 //! environment of this process.
 
-use crate::options::ProductionOptions;
-use crate::process::{Place, Process, Server};
+use crate::config::Config;
+use crate::options::{ProductionOptions, Source};
+use crate::process::{Process, Server};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,18 +15,18 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Why the server did not start, for standard error.
-pub async fn run(options: ProductionOptions, process: Process, out: &mut dyn Write) -> Result<(), String> {
+pub async fn run(source: Source, process: Process, out: &mut dyn Write) -> Result<(), String> {
     let program = process.program.clone();
-    let place = Place { directory: &options.data, listen: &options.listen, listen_option: "--listen-address" };
     let log = Arc::clone(&process.log);
-    let server = Server::start(process, &place).await?;
+    let (config, elsewhere) = told(source)?;
+    let server = Server::start(process, config, &elsewhere).await?;
     if let Some(file) = server.service().dev_key_file() {
         log.line("warn", "unseal-key-beside-its-data", &[("file", file.display().to_string())]);
     }
     let prepared = match server.service().is_initialised().await {
         Ok(initialized) => {
             let address = server.address().to_string();
-            let sealed = Sealed { program: &program, address, data: &options.data, initialized };
+            let sealed = Sealed { program: &program, address, config: server.config(), initialized };
             sealed.tell(out).map_err(|error| format!("standard output cannot be written: {error}"))
         }
         Err(failure) => Err(failure.message),
@@ -33,17 +34,40 @@ pub async fn run(options: ProductionOptions, process: Process, out: &mut dyn Wri
     server.serve(prepared).await
 }
 
+/// Reads `file` and tells `out` what a server started with it would do. Nothing is opened, made or listened on.
+///
+/// # Errors
+/// What is wrong with the file, or that `out` cannot be written.
+pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
+    let config = Config::read(file)?;
+    let told = write!(out, "{} is valid. A server that is started with it:\n\n{config}", file.display());
+    told.and_then(|()| out.flush()).map_err(|error| format!("standard output cannot be written: {error}"))
+}
+
+/// The configuration, and how another address is chosen.
+fn told(source: Source) -> Result<(Config, String), String> {
+    match source {
+        Source::Options(ProductionOptions { listen, data }) => {
+            Ok((Config::at(&listen, &data), "with --listen-address HOST:PORT".to_owned()))
+        }
+        Source::File(file) => {
+            let elsewhere = format!("in {}: listener \"tcp\" {{ address = \"HOST:PORT\" }}", file.display());
+            Config::read(&file).map(|config| (config, elsewhere))
+        }
+    }
+}
+
 /// What an operator wants to know of a server that has just started.
 struct Sealed<'a> {
     program: &'a str,
     address: String,
-    data: &'a Path,
+    config: &'a Config,
     initialized: bool,
 }
 
 impl Sealed<'_> {
     fn tell(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { program, address, data, initialized } = self;
+        let Self { program, address, config, initialized } = self;
         let (state, next) = if *initialized {
             ("initialised, sealed", "unseal     # once for each key, until the threshold is reached")
         } else {
@@ -51,8 +75,11 @@ impl Sealed<'_> {
         };
         writeln!(out, "Bulkhead {}\n", env!("CARGO_PKG_VERSION"))?;
         writeln!(out, "listening on {address}")?;
-        writeln!(out, "data: {} ({state})\n", data.display())?;
-        writeln!(out, "Next, in another terminal:")?;
+        writeln!(out, "data: {} ({state})", config.data.display())?;
+        for device in &config.audit.devices {
+            writeln!(out, "audit log: {}", device.file.display())?;
+        }
+        writeln!(out, "\nNext, in another terminal:")?;
         writeln!(out, "  export BULKHEAD_ADDR=http://{address}")?;
         writeln!(out, "  {program} operator {next}\n")?;
         writeln!(out, "ready")?;
@@ -70,10 +97,15 @@ impl Sealed<'_> {
 )]
 mod tests {
     use super::*;
+    use bulkhead_core::audit::AuditSettings;
 
     fn told(initialized: bool) -> String {
         let address = "127.0.0.1:4321".to_owned();
-        let sealed = Sealed { program: "bulkhead", address, data: Path::new("./d"), initialized };
+        let mut config = Config::at("127.0.0.1:0", Path::new("./d"));
+        if initialized {
+            config.audit = AuditSettings::within(Path::new("/var/log"));
+        }
+        let sealed = Sealed { program: "bulkhead", address, config: &config, initialized };
         let mut out = Vec::new();
         sealed.tell(&mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -82,16 +114,16 @@ mod tests {
     #[test]
     fn an_empty_server_tells_how_to_initialise_it() {
         let text = told(false);
-        assert!(text.contains("\nlistening on 127.0.0.1:4321\ndata: ./d (not initialised)\n"), "{text}");
+        assert!(text.contains("\nlistening on 127.0.0.1:4321\ndata: ./d (not initialised)\n\nNext"), "{text}");
         assert!(text.contains("\n  export BULKHEAD_ADDR=http://127.0.0.1:4321\n"), "{text}");
         assert!(text.contains("\n  bulkhead operator init ") && !text.contains("operator unseal"), "{text}");
         assert!(text.ends_with("\nready\n"), "{text}");
     }
 
     #[test]
-    fn a_server_with_data_tells_how_to_open_it() {
+    fn a_server_with_data_tells_how_to_open_it_and_where_it_audits() {
         let text = told(true);
-        assert!(text.contains("data: ./d (initialised, sealed)\n"), "{text}");
+        assert!(text.contains("data: ./d (initialised, sealed)\naudit log: /var/log/audit.log\n\nNext"), "{text}");
         assert!(text.contains("\n  bulkhead operator unseal ") && !text.contains("operator init"), "{text}");
     }
 }

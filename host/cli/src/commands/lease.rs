@@ -1,12 +1,21 @@
-//! `bulkhead lease lookup · renew · revoke`. The lease goes in the body, where no log sees it.
+//! `bulkhead lease list · lookup · renew · revoke`. The lease goes in the body, where no log sees it.
 
 use crate::client::Call;
-use crate::commands::Command;
+use crate::commands::{Command, below, list};
 use crate::options::Opt;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
-use serde_json::json;
+use serde_json::{Value, json};
+
+/// The command.
+pub const LIST: Command = Command {
+    words: "lease list",
+    takes: "[PREFIX]",
+    about: "list the leases below a path, such as database/creds/reader",
+    options: &[],
+    run: names,
+};
 
 /// The command.
 pub const LOOKUP: Command = Command {
@@ -22,18 +31,30 @@ pub const RENEW: Command = Command {
     words: "lease renew",
     takes: "LEASE_ID",
     about: "make a lease last longer",
-    options: &[Opt { name: "increment", takes: Some("TIME"), about: "how long from now: 3600, 1h, 30m" }],
+    options: &[&[INCREMENT]],
     run: renew,
 };
 
 /// The command.
 pub const REVOKE: Command = Command {
     words: "lease revoke",
-    takes: "LEASE_ID",
-    about: "end a lease now; what it stands for is gone when this returns",
-    options: &[],
+    takes: "LEASE_ID | -prefix PREFIX | -force -prefix PREFIX",
+    about: "end a lease now, or all below a path; what it stands for is gone when this returns",
+    options: &[&[
+        SYNC,
+        Opt::switch("prefix", "every lease below the path that is given"),
+        Opt::switch("force", "with -prefix: forget leases that cannot be revoked; what they stand for may live on"),
+    ]],
     run: revoke,
 };
+
+const INCREMENT: Opt = Opt::text("increment", "TIME", "how long from now: 3600, 1h, 30m").fills("increment");
+const SYNC: Opt = Opt::switch("sync", "-sync=false does not wait until it is gone").fills("sync");
+
+fn names(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let prefix = session.at_most_one_word()?.unwrap_or_default();
+    list::names(session, &format!("sys/leases/lookup/{prefix}"))
+}
 
 fn lookup(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [lease] = session.words()?;
@@ -44,15 +65,33 @@ fn lookup(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 
 fn renew(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [lease] = session.words()?;
-    let body = json!({"lease_id": lease, "increment": session.options.value("increment")});
-    let call = Call::new(Method::PUT, "sys/leases/renew").with(body);
+    let mut body = session.options.fields(&[INCREMENT]);
+    body.insert("lease_id".to_owned(), json!(lease));
+    let call = Call::new(Method::PUT, "sys/leases/renew").with(Value::Object(body));
     let answer = session.ask(&format!("renewing {lease}"), &call)?;
     session.show(&answer)
 }
 
 fn revoke(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
-    let [lease] = session.words()?;
-    let call = Call::new(Method::PUT, "sys/leases/revoke").with(json!({"lease_id": lease}));
-    let answer = session.ask(&format!("revoking {lease}"), &call)?;
-    session.show_or(&answer, &format!("revoked {lease}"))
+    let [named] = session.words()?;
+    let mut body = session.options.fields(&[SYNC]);
+    let (path, what) = match (session.options.switch("prefix"), session.options.switch("force")) {
+        (false, false) => {
+            body.insert("lease_id".to_owned(), json!(named));
+            ("sys/leases/revoke".to_owned(), named)
+        }
+        (true, false) => (below("sys/leases/revoke-prefix", &named, PREFIX)?, format!("every lease below {named}")),
+        (true, true) if body.is_empty() => {
+            (below("sys/leases/revoke-force", &named, PREFIX)?, format!("every lease below {named}, by force"))
+        }
+        (true, true) => return Err(Problem::usage("-force waits for nothing; leave -sync out")),
+        (false, true) => return Err(Problem::usage("-force is for everything below a path; give -prefix too")),
+    };
+    let call = Call::new(Method::PUT, path).with(Value::Object(body));
+    let answer = session.ask(&format!("revoking {what}"), &call)?;
+    let done = if answer.status == 202 { "will be revoked soon" } else { "revoked" };
+    session.show_or(&answer, &format!("{done}: {what}"))
 }
+
+/// What needs a name, in a message.
+const PREFIX: &str = "the prefix";

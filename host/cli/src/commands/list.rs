@@ -2,7 +2,7 @@
 
 use crate::client::Call;
 use crate::commands::Command;
-use crate::output::{self, Format};
+use crate::output;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
@@ -24,12 +24,7 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 pub(super) fn names(session: &mut Session<'_, '_>, path: &str) -> Result<u8, Problem> {
     let call = Call { query: vec![("list".to_owned(), "true".to_owned())], ..Call::new(Method::GET, path) };
     let answer = session.ask(&format!("listing {path}"), &call)?;
-    if session.options.field.is_some() {
-        return session.show(&answer);
-    }
-    let keys = answer.body.pointer("/data/keys").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    match session.options.format {
-        Format::Table => session.print(&output::names(keys)),
-        Format::Json => session.print(&output::json(&Value::Array(keys.to_vec()))),
-    }
+    let keys = answer.body.pointer("/data/keys").and_then(Value::as_array).cloned().unwrap_or_default();
+    let table = output::names(&keys);
+    session.show_part(&answer, &Value::Array(keys), &table)
 }

@@ -22,10 +22,10 @@ pub const INIT: Command = Command {
     takes: "",
     about: "initialise an empty server: prints its unseal keys and root token, this once\n\n\
             Give each key to another person. Who has as many as the threshold says has the data.",
-    options: &[
-        Opt { name: "key-shares", takes: Some("N"), about: "how many keys are made, 1 to 255; 5 unless told" },
-        Opt { name: "key-threshold", takes: Some("N"), about: "how many of them open the server; 3 unless told" },
-    ],
+    options: &[&[
+        Opt::number("key-shares", "how many keys are made, 1 to 255; 5 unless told"),
+        Opt::number("key-threshold", "how many of them open the server; 3 unless told"),
+    ]],
     run: init,
 };
 
@@ -36,7 +36,7 @@ pub const UNSEAL: Command = Command {
     about: "give one unseal key; the server opens when it has as many as its threshold\n\n\
             Without KEY it asks for it and does not show it; - or a pipe gives it on standard input.\n\
             A KEY on the command line stays in the shell's history.",
-    options: &[Opt { name: "reset", takes: None, about: "forget the keys that were given so far" }],
+    options: &[&[Opt::switch("reset", "forget the keys that were given so far")]],
     run: unseal,
 };
 
@@ -69,8 +69,8 @@ pub const KEY_STATUS: Command = Command {
 
 fn init(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [] = session.words()?;
-    let shares = number(session, "key-shares")?;
-    let threshold = number(session, "key-threshold")?;
+    let shares = session.options.number("key-shares");
+    let threshold = session.options.number("key-threshold");
     // One number alone is meant to work: the other follows it.
     let shares = shares.unwrap_or_else(|| SHARES.max(threshold.unwrap_or_default()));
     let threshold = threshold.unwrap_or_else(|| THRESHOLD.min(shares));
@@ -91,12 +91,6 @@ fn init(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     })
 }
 
-fn number(session: &Session<'_, '_>, name: &str) -> Result<Option<u64>, Problem> {
-    let typed = session.options.value(name);
-    let wrong = |text: &str| Problem::usage(format!("-{name} is a number, and not {text:?}"));
-    typed.map(|text| text.parse().map_err(|_| wrong(text))).transpose()
-}
-
 /// One row a key, in order.
 fn keys(answer: &Answer) -> Rows {
     let keys = answer.body.get("keys_base64").and_then(Value::as_array).into_iter().flatten();
@@ -111,26 +105,11 @@ fn unseal(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
         let [] = session.words()?;
         json!({"reset": true})
     } else {
-        json!({"key": key(session)?})
+        let typed = session.at_most_one_word()?;
+        json!({"key": session.secret_word(typed.as_deref(), "unseal key")?})
     };
     let answer = session.ask("unsealing", &Call::new(Method::PUT, "sys/unseal").with(body))?;
     session.show_rows(&answer, status::rows(&answer), "")
-}
-
-fn key(session: &mut Session<'_, '_>) -> Result<String, Problem> {
-    match session.options.words.as_slice() {
-        [] => {}
-        [word] if word == "-" => {}
-        [word] => return Ok(word.clone()),
-        _ => return Err(session.usage()),
-    }
-    let given = session.secret("Unseal key (not shown)")?;
-    let mut words = given.expose().split_whitespace();
-    match (words.next(), words.next()) {
-        (Some(key), None) => Ok(key.to_owned()),
-        (None, _) => Err(Problem::usage("no unseal key was given; type it when asked, or give it on standard input")),
-        (Some(_), Some(_)) => Err(Problem::usage("more than one word was given; give one unseal key at a time")),
-    }
 }
 
 fn seal(session: &mut Session<'_, '_>) -> Result<u8, Problem> {

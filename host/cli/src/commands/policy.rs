@@ -1,7 +1,7 @@
 //! `bulkhead policy list · read · write · delete`.
 
 use crate::client::Call;
-use crate::commands::{Command, list};
+use crate::commands::{Command, below, list};
 use crate::output::Format;
 use crate::problem::Problem;
 use crate::session::Session;
@@ -63,10 +63,6 @@ fn delete(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     session.show_or(&answer, &format!("deleted policy {name}"))
 }
 
-/// An empty name would act on the collection.
 fn path(name: &str) -> Result<String, Problem> {
-    if name.trim_matches('/').is_empty() {
-        return Err(Problem::usage("the policy needs a name"));
-    }
-    Ok(format!("{POLICIES}/{name}"))
+    below(POLICIES, name, "the policy")
 }

@@ -1,8 +1,12 @@
-//! `bulkhead token create · lookup`.
+//! `bulkhead token create · lookup · renew · revoke · capabilities`.
+//!
+//! The attack this file stops: a token in a process list, a shell's history, or a screen that others see. `-` takes
+//! it from standard input, and `create` alone prints one unasked.
 
-use crate::client::Call;
-use crate::commands::Command;
-use crate::options::{Opt, Options};
+use crate::client::{Answer, Call};
+use crate::commands::{Command, below};
+use crate::options::Opt;
+use crate::output::{self, Rows};
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
@@ -13,69 +17,196 @@ pub const CREATE: Command = Command {
     words: "token create",
     takes: "",
     about: "create a token below your own",
-    options: &[
-        Opt { name: "policy", takes: Some("NAME"), about: "may be repeated; without it the token gets your policies" },
-        Opt { name: "ttl", takes: Some("TIME"), about: "how long it lives without renewal: 3600, 1h, 30m" },
-        Opt { name: "explicit-max-ttl", takes: Some("TIME"), about: "how long it lives however often it is renewed" },
-        Opt { name: "display-name", takes: Some("NAME"), about: "becomes part of user names that it asks for" },
-        Opt { name: "metadata", takes: Some("name=value"), about: "may be repeated" },
-        Opt { name: "renewable", takes: Some("true|false"), about: "whether it can be renewed; true unless told" },
-    ],
+    options: &[&NEW, &[ROLE, ID]],
     run: create,
 };
 
 /// The command.
 pub const LOOKUP: Command = Command {
     words: "token lookup",
-    takes: "[TOKEN|-]",
-    about: "show a token, your own unless told; - reads it from standard input, where no process list shows it",
-    options: &[],
+    takes: "[TOKEN|ACCESSOR|-]",
+    about: "show a token, your own unless told\n\n\
+            - reads it from standard input, where no process list shows it.",
+    options: &[&[ACCESSOR]],
     run: lookup,
 };
 
-fn create(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
-    let [] = session.words()?;
-    let body = Value::Object(asked(&session.options)?);
-    let answer = session.ask("creating a token", &Call::new(Method::POST, "auth/token/create").with(body))?;
-    session.show(&answer)
+/// The command.
+pub const RENEW: Command = Command {
+    words: "token renew",
+    takes: "[TOKEN|ACCESSOR|-]",
+    about: "make a token live longer, your own unless told\n\n\
+            - reads it from standard input, where no process list shows it.",
+    options: &[&[INCREMENT, ACCESSOR]],
+    run: renew,
+};
+
+/// The command.
+pub const REVOKE: Command = Command {
+    words: "token revoke",
+    takes: "TOKEN|ACCESSOR|- | -self",
+    about: "end a token now, with its leases and its children\n\n\
+            - reads it from standard input, where no process list shows it.",
+    options: &[&[
+        ACCESSOR,
+        Opt::switch("self", "end your own token"),
+        Opt::text("mode", "orphan", "orphan ends the token and its leases, and leaves its children without a parent"),
+    ]],
+    run: revoke,
+};
+
+/// The command.
+pub const CAPABILITIES: Command = Command {
+    words: "token capabilities",
+    takes: "[TOKEN|ACCESSOR|-] PATH",
+    about: "show what a token may do at a path, your own unless told\n\n\
+            - reads it from standard input, where no process list shows it.",
+    options: &[&[ACCESSOR]],
+    run: capabilities,
+};
+
+const ACCESSOR: Opt = Opt::switch("accessor", "what is given is the token's accessor, not the token");
+const INCREMENT: Opt = Opt::text("increment", "TIME", "how long from now: 3600, 1h, 30m").fills("increment");
+const ROLE: Opt = Opt::text("role", "NAME", "create it as this token role says");
+const ID: Opt = Opt::text("id", "TOKEN|-", "the token itself, instead of a random one; - reads it from standard input");
+
+const NEW: [Opt; 12] = [
+    Opt::list("policy", "NAME", "may be repeated; without it the token gets your policies").fills("policies"),
+    Opt::text("ttl", "TIME", "how long it lives without renewal: 3600, 1h, 30m").fills("ttl"),
+    Opt::text("explicit-max-ttl", "TIME", "how long it lives however often it is renewed").fills("explicit_max_ttl"),
+    Opt::text("period", "TIME", "it lives on as long as it is renewed within this time").fills("period"),
+    Opt::number("use-limit", "how many requests it is good for; 0 is without limit").fills("num_uses"),
+    Opt::switch("renewable", "-renewable=false makes one that cannot be renewed").fills("renewable"),
+    Opt::switch("orphan", "without a parent, so that it outlives your own").fills("no_parent"),
+    Opt::switch("no-default-policy", "without the policy default").fills("no_default_policy"),
+    Opt::text("type", "service|batch", "batch is not stored: not renewed, not revoked, no children").fills("type"),
+    Opt::text("display-name", "NAME", "becomes part of user names that it asks for").fills("display_name"),
+    Opt::pairs("metadata", "may be repeated").fills("meta"),
+    Opt::text("entity-alias", "NAME", "the entity's alias that it acts as; with -role").fills("entity_alias"),
+];
+
+/// The token that a command is about.
+enum Subject {
+    Own,
+    Token(String),
+    Accessor(String),
 }
 
-/// Only what was typed: the server's defaults are the server's.
-fn asked(options: &Options) -> Result<Map<String, Value>, Problem> {
-    let mut body = Map::new();
-    let policies: Vec<&str> = options.values("policy").collect();
-    if !policies.is_empty() {
-        body.insert("policies".to_owned(), json!(policies));
+impl Subject {
+    /// What `typed` and `-accessor` name.
+    fn read(session: &mut Session<'_, '_>, typed: Option<&str>) -> Result<Self, Problem> {
+        match (typed, session.options.switch("accessor")) {
+            (None, false) => Ok(Self::Own),
+            (None, true) => Err(session.usage()),
+            (Some(word), false) => session.secret_word(Some(word), "token").map(Self::Token),
+            (Some(word), true) => session.secret_word(Some(word), "accessor").map(Self::Accessor),
+        }
     }
-    let texts = ["ttl", "explicit-max-ttl", "display-name"];
-    for (name, value) in texts.iter().filter_map(|name| Some((name, options.value(name)?))) {
-        body.insert(name.replace('-', "_"), json!(value));
+
+    /// The endpoint `base` for this token, and its fields besides the token itself.
+    fn call(self, base: &str, mut fields: Map<String, Value>) -> Call {
+        let suffix = match self {
+            Self::Own => "-self",
+            Self::Token(token) => {
+                fields.insert("token".to_owned(), json!(token));
+                ""
+            }
+            Self::Accessor(accessor) => {
+                fields.insert("accessor".to_owned(), json!(accessor));
+                "-accessor"
+            }
+        };
+        Call::new(Method::POST, format!("{base}{suffix}")).with(Value::Object(fields))
     }
-    let metadata = options.values("metadata").map(|pair| {
-        let (name, value) = pair.split_once('=').ok_or_else(|| Problem::usage("-metadata is name=value"))?;
-        Ok((name.to_owned(), json!(value)))
-    });
-    let metadata = metadata.collect::<Result<Map<_, _>, Problem>>()?;
-    if !metadata.is_empty() {
-        body.insert("meta".to_owned(), Value::Object(metadata));
+}
+
+fn create(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [] = session.words()?;
+    // A variable that is not set must not make a token of more policies, or of a longer life, than was meant.
+    if let Some(opt) = session.options.empty(&[&NEW[..], &[ROLE, ID]].concat()) {
+        return Err(Problem::usage(format!("-{} is empty; leave it out, or give it a value", opt.name)));
     }
-    if let Some(renewable) = options.value("renewable") {
-        let wrong = |_| Problem::usage(format!("-renewable is true or false, and not {renewable:?}"));
-        body.insert("renewable".to_owned(), json!(renewable.parse::<bool>().map_err(wrong)?));
+    let mut body = session.options.fields(&NEW);
+    if let Some(id) = session.options.value("id").map(str::to_owned) {
+        body.insert("id".to_owned(), json!(session.secret_word(Some(&id), "token")?));
     }
-    Ok(body)
+    let path = match session.options.value("role") {
+        Some(role) => below("auth/token/create", role, "the role")?,
+        None => "auth/token/create".to_owned(),
+    };
+    let answer = session.ask("creating a token", &Call::new(Method::POST, path).with(Value::Object(body)))?;
+    session.show(&answer)
 }
 
 fn lookup(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
-    let call = match session.options.words.as_slice() {
-        [] => Call::new(Method::GET, "auth/token/lookup-self"),
-        [word] => {
-            let word = word.clone();
-            let token = if word == "-" { session.text(&word)?.trim().to_owned() } else { word };
-            Call::new(Method::POST, "auth/token/lookup").with(json!({"token": token}))
-        }
-        _ => return Err(session.usage()),
+    let typed = session.at_most_one_word()?;
+    let call = match Subject::read(session, typed.as_deref())? {
+        // Reading it is what the default policy allows.
+        Subject::Own => Call::new(Method::GET, "auth/token/lookup-self"),
+        other => other.call("auth/token/lookup", Map::new()),
     };
     let answer = session.ask("looking a token up", &call)?;
-    session.show(&answer)
+    session.show_rows(&answer, covered(&answer, "id"), "")
+}
+
+fn renew(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let typed = session.at_most_one_word()?;
+    let fields = session.options.fields(&[INCREMENT]);
+    let call = Subject::read(session, typed.as_deref())?.call("auth/token/renew", fields);
+    let answer = session.ask("renewing a token", &call)?;
+    session.show_rows(&answer, covered(&answer, "token"), "")
+}
+
+/// The rows of an answer without the token that the caller already has.
+fn covered(answer: &Answer, name: &str) -> Rows {
+    let mut rows = output::rows(&answer.body);
+    let is_token = |value: &Value| value.as_str().is_some_and(|token| !token.is_empty());
+    for (_, value) in rows.iter_mut().filter(|(known, value)| known == name && is_token(value)) {
+        *value = json!(format!("(not shown; -field={name} prints it)"));
+    }
+    rows
+}
+
+fn revoke(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let typed = session.at_most_one_word()?;
+    let is_own = session.options.switch("self");
+    if is_own == typed.is_some() {
+        return Err(Problem::usage("give either the token that ends, or -self to end your own"));
+    }
+    let is_orphaning = match session.options.value("mode") {
+        None => false,
+        Some("orphan") => true,
+        Some(other) => return Err(Problem::usage(format!("-mode is orphan, and not {other:?}"))),
+    };
+    let subject = Subject::read(session, typed.as_deref())?;
+    let (call, done) = match (subject, is_orphaning) {
+        (subject, false) => (subject.call("auth/token/revoke", Map::new()), "the token has ended"),
+        (Subject::Token(token), true) => {
+            let call = Call::new(Method::POST, "auth/token/revoke-orphan").with(json!({"token": token}));
+            (call, "the token has ended; its children live on")
+        }
+        (Subject::Own | Subject::Accessor(_), true) => {
+            return Err(Problem::usage("-mode=orphan needs the token itself; leave -self and -accessor out"));
+        }
+    };
+    let answer = session.ask("revoking a token", &call)?;
+    session.show_or(&answer, done)
+}
+
+fn capabilities(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let (typed, path) = match session.options.words.as_slice() {
+        [path] => (None, path.clone()),
+        [token, path] => (Some(token.clone()), path.clone()),
+        _ => return Err(session.usage()),
+    };
+    let subject = Subject::read(session, typed.as_deref())?;
+    let fields = Map::from_iter([("paths".to_owned(), json!([path]))]);
+    let doing = format!("asking what a token may do at {path}");
+    let answer = session.ask(&doing, &subject.call("sys/capabilities", fields))?;
+    let Some(listed) = answer.body.pointer("/data/capabilities").and_then(Value::as_array) else {
+        return Err(Problem::refused(&doing, "the answer names no capabilities"));
+    };
+    let line: Vec<String> = listed.iter().map(output::text).collect();
+    let line = format!("{}\n", crate::terminal::visible(&line.join(", ")));
+    session.show_part(&answer, &Value::Array(listed.clone()), &line)
 }

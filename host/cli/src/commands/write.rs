@@ -16,7 +16,7 @@ pub const WRITE: Command = Command {
             name=@FILE and name=- take the value from a file or standard input, as it is;\n\
             name=\\@text is the text @text; a name given again makes a list;\n\
             @FILE or - alone is a whole JSON object",
-    options: &[Opt { name: "force", takes: None, about: "write without any field (also -f)" }],
+    options: &[&[Opt::switch("force", "write without any field (also -f)")]],
     run,
 };
 

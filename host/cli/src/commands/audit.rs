@@ -1,0 +1,116 @@
+//! `bulkhead audit list · enable · hash · disable`.
+
+use crate::client::Call;
+use crate::commands::listing::{self, Column};
+use crate::commands::{Command, below};
+use crate::options::Opt;
+use crate::problem::Problem;
+use crate::session::Session;
+use hyper::Method;
+use serde_json::{Value, json};
+
+const DEVICES: &str = "sys/audit";
+
+/// The command.
+pub const LIST: Command = Command {
+    words: "audit list",
+    takes: "",
+    about: "list the devices that every request and answer is recorded on",
+    options: &[&[Opt::switch("detailed", "with the options of each device")]],
+    run: list,
+};
+
+/// The command.
+pub const ENABLE: Command = Command {
+    words: "audit enable",
+    takes: "TYPE [name=value ...]",
+    about: "record every request and answer on one more device\n\n\
+            bulkhead audit enable file file_path=audit.log\n\n\
+            name=@FILE and name=- take the value from a file or standard input, as it is. A server\n\
+            may be configured to take its devices from its configuration only.",
+    options: &[&NEW],
+    run: enable,
+};
+
+/// The command.
+pub const HASH: Command = Command {
+    words: "audit hash",
+    takes: "PATH [INPUT|-]",
+    about: "show what a device records in place of a secret, to find it in the log\n\n\
+            Without INPUT it asks for it and does not show it; - or a pipe gives it on standard input,\n\
+            a single line without its line break. An INPUT on the command line stays in the shell's history.",
+    options: &[],
+    run: hash,
+};
+
+/// The command.
+pub const DISABLE: Command = Command {
+    words: "audit disable",
+    takes: "PATH",
+    about: "record on a device no longer; without any device nothing is recorded",
+    options: &[],
+    run: disable,
+};
+
+const NEW: [Opt; 3] = [
+    Opt::text("path", "PATH", "what the device is called; like its type unless told"),
+    Opt::text("description", "TEXT", "one sentence for people").fills("description"),
+    Opt::switch("local", "kept with the device and shown; changes nothing").fills("local"),
+];
+
+const BRIEF: [Column; 2] = [Column { head: "Type", at: "/type" }, Column { head: "Description", at: "/description" }];
+
+const DETAILED: [Column; 4] = [
+    Column { head: "Type", at: "/type" },
+    Column { head: "Local", at: "/local" },
+    Column { head: "Options", at: "/options" },
+    Column { head: "Description", at: "/description" },
+];
+
+fn list(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [] = session.words()?;
+    let answer = session.ask("listing the audit devices", &Call::new(Method::GET, DEVICES))?;
+    let columns = if session.options.switch("detailed") { &DETAILED[..] } else { &BRIEF };
+    listing::show(session, &answer, columns, "there is no audit device: nothing is recorded")
+}
+
+fn enable(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let (device, rest) = session.path_and_rest()?;
+    let path = session.options.value("path").unwrap_or(&device).trim_matches('/').to_owned();
+    let target = below(DEVICES, &path, "the audit device")?;
+    let mut body = session.options.fields(&NEW);
+    body.insert("type".to_owned(), json!(device));
+    body.insert("options".to_owned(), Value::Object(session.fields(&rest)?));
+    let call = Call::new(Method::PUT, target).with(Value::Object(body));
+    let answer = session.ask(&format!("enabling audit device {path}/"), &call)?;
+    session.show_or(&answer, &format!("enabled audit device {device} at {path}/"))
+}
+
+fn hash(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let (path, rest) = session.path_and_rest()?;
+    let input = match rest.as_slice() {
+        [word] if word != "-" => word.clone(),
+        [] | [_] => {
+            let given = session.secret("Type the text to hash (not shown)")?;
+            line_or_all(given.expose()).to_owned()
+        }
+        _ => return Err(session.usage()),
+    };
+    let call = Call::new(Method::POST, below("sys/audit-hash", &path, "the audit device")?);
+    let answer = session.ask(&format!("hashing with audit device {path}/"), &call.with(json!({"input": input})))?;
+    session.show(&answer)
+}
+
+/// A password that is piped in ends with a line break that it does not have; a key of several lines does have its
+/// last one.
+fn line_or_all(text: &str) -> &str {
+    let line = text.strip_suffix('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+    line.filter(|line| !line.contains('\n')).unwrap_or(text)
+}
+
+fn disable(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [path] = session.words()?;
+    let call = Call::new(Method::DELETE, below(DEVICES, &path, "the audit device")?);
+    let answer = session.ask(&format!("disabling audit device {path}"), &call)?;
+    session.show_or(&answer, &format!("disabled audit device {path}, if it existed"))
+}

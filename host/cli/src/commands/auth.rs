@@ -1,0 +1,50 @@
+//! `bulkhead auth list · enable · tune · move · disable`.
+
+use crate::commands::Command;
+use crate::commands::mount::{self, CONFIG, Kind, LISTED, MOUNT, NEW, TOKEN_TYPE};
+
+/// The command.
+pub const LIST: Command = Command {
+    words: "auth list",
+    takes: "",
+    about: "list the auth methods and where they are mounted",
+    options: &[&LISTED],
+    run: |session| mount::list(session, Kind::AuthMethod),
+};
+
+/// The command.
+pub const ENABLE: Command = Command {
+    words: "auth enable",
+    takes: "TYPE",
+    about: "mount an auth method",
+    options: &[&NEW, &MOUNT, &CONFIG, &TOKEN_TYPE],
+    run: |session| mount::enable(session, Kind::AuthMethod),
+};
+
+/// The command.
+pub const TUNE: Command = Command {
+    words: "auth tune",
+    takes: "PATH",
+    about: "change the settings of an auth method\n\nOnly what is given changes; an empty value is the system's.",
+    options: &[&MOUNT, &CONFIG, &TOKEN_TYPE],
+    run: |session| mount::tune(session, Kind::AuthMethod),
+};
+
+/// The command.
+pub const MOVE: Command = Command {
+    words: "auth move",
+    takes: "SOURCE TARGET",
+    about: "mount an auth method elsewhere, with its data\n\n\
+            Its tokens are revoked. Returns when the move is over; ending the command does not end the move.",
+    options: &[],
+    run: |session| mount::relocate(session, Kind::AuthMethod),
+};
+
+/// The command.
+pub const DISABLE: Command = Command {
+    words: "auth disable",
+    takes: "PATH",
+    about: "unmount an auth method: its tokens are revoked, its data are gone",
+    options: &[],
+    run: |session| mount::disable(session, Kind::AuthMethod),
+};

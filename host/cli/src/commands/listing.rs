@@ -1,0 +1,46 @@
+//! Lists of what stands at which path: mounts and audit devices.
+
+use crate::client::Answer;
+use crate::output;
+use crate::problem::Problem;
+use crate::session::Session;
+use serde_json::Value;
+
+/// A column beside the path.
+pub(super) struct Column {
+    /// Its heading.
+    pub(super) head: &'static str,
+    /// Where its value stands in what a path has, as a JSON pointer.
+    pub(super) at: &'static str,
+}
+
+/// Shows the answer as a table of paths; as JSON, what stands at each path. `none` is what an empty list says.
+pub(super) fn show(
+    session: &mut Session<'_, '_>,
+    answer: &Answer,
+    columns: &[Column],
+    none: &str,
+) -> Result<u8, Problem> {
+    let data = answer.body.get("data").cloned().unwrap_or_default();
+    let listed = data.as_object().into_iter().flatten();
+    let rows: Vec<Vec<String>> = listed.map(|(path, what)| row(path, what, columns)).collect();
+    let heads: Vec<&str> = ["Path"].into_iter().chain(columns.iter().map(|column| column.head)).collect();
+    let table = if rows.is_empty() { format!("{none}\n") } else { output::columns(&heads, &rows) };
+    session.show_part(answer, &data, &table)
+}
+
+fn row(path: &str, what: &Value, columns: &[Column]) -> Vec<String> {
+    let cells = columns.iter().map(|column| cell(column, what.pointer(column.at)));
+    [path.to_owned()].into_iter().chain(cells).collect()
+}
+
+/// Lifetimes are spans, and those of the system where the mount has none of its own.
+fn cell(column: &Column, value: Option<&Value>) -> String {
+    let is_lifetime = column.at.ends_with("_lease_ttl");
+    match value {
+        Some(value) if is_lifetime && value.as_u64() == Some(0) => "system".to_owned(),
+        Some(value) if is_lifetime => output::span(value),
+        None | Some(Value::Null) => "n/a".to_owned(),
+        Some(value) => Some(output::text(value)).filter(|text| !text.is_empty()).unwrap_or_else(|| "n/a".to_owned()),
+    }
+}

@@ -1,0 +1,191 @@
+//! What `bulkhead secrets` and `bulkhead auth` have in common: mounts, at two places of the API.
+
+use crate::client::{Answer, Call};
+use crate::commands::below;
+use crate::commands::listing::{self, Column};
+use crate::options::Opt;
+use crate::problem::Problem;
+use crate::session::Session;
+use crate::terminal::visible;
+use hyper::Method;
+use serde_json::{Map, Value, json};
+
+/// What is mounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Below `sys/mounts`.
+    SecretsEngine,
+    /// Below `sys/auth`.
+    AuthMethod,
+}
+
+impl Kind {
+    fn base(self) -> &'static str {
+        match self {
+            Self::SecretsEngine => "sys/mounts",
+            Self::AuthMethod => "sys/auth",
+        }
+    }
+
+    /// Where requests to the mount go: a move is told whole paths.
+    fn whole(self, path: &str) -> String {
+        let path = path.trim_matches('/');
+        match self {
+            Self::AuthMethod if !path.starts_with("auth/") => format!("auth/{path}"),
+            Self::AuthMethod | Self::SecretsEngine => path.to_owned(),
+        }
+    }
+
+    fn noun(self) -> &'static str {
+        match self {
+            Self::SecretsEngine => "secrets engine",
+            Self::AuthMethod => "auth method",
+        }
+    }
+}
+
+/// Options of `list`.
+pub(super) const LISTED: [Opt; 1] = [Opt::switch("detailed", "with lifetimes, options, versions and digests")];
+
+/// Options of `enable` alone.
+pub(super) const NEW: [Opt; 4] = [
+    Opt::text("path", "PATH", "where it is mounted; at the name of its type unless told"),
+    Opt::switch("local", "kept with the mount and shown; changes nothing").fills("local"),
+    Opt::switch("seal-wrap", "kept with the mount and shown; changes nothing").fills("seal_wrap"),
+    Opt::switch("external-entropy-access", "kept with the mount and shown; changes nothing")
+        .fills("external_entropy_access"),
+];
+
+/// Options of `enable` and `tune` that are the mount's own fields.
+pub(super) const MOUNT: [Opt; 2] = [
+    Opt::text("description", "TEXT", "one sentence for people").fills("description"),
+    Opt::pairs("options", "an option of the plugin; may be repeated").fills("options"),
+];
+
+/// Options of `enable` and `tune` that are the mount's configuration.
+pub(super) const CONFIG: [Opt; 10] = [
+    Opt::text("default-lease-ttl", "TIME", "how long a lease lives unless its role tells: 3600, 1h, system")
+        .fills("default_lease_ttl"),
+    Opt::text("max-lease-ttl", "TIME", "the longest that a lease lives, with its renewals").fills("max_lease_ttl"),
+    Opt::text("listing-visibility", "hidden|unauth", "unauth shows the mount to those without a token")
+        .fills("listing_visibility"),
+    Opt::list("audit-non-hmac-request-keys", "KEY", "logged in the clear where requests have it; may be repeated")
+        .fills("audit_non_hmac_request_keys"),
+    Opt::list("audit-non-hmac-response-keys", "KEY", "logged in the clear where answers have it; may be repeated")
+        .fills("audit_non_hmac_response_keys"),
+    Opt::list("passthrough-request-headers", "HEADER", "handed to the plugin; may be repeated")
+        .fills("passthrough_request_headers"),
+    Opt::list("allowed-response-headers", "HEADER", "taken from the plugin; may be repeated")
+        .fills("allowed_response_headers"),
+    Opt::text("plugin-version", "VERSION", "the version of the plugin that is run").fills("plugin_version"),
+    Opt::text("identity-token-key", "KEY", "signs the identity tokens of the plugin").fills("identity_token_key"),
+    Opt::switch("force-no-cache", "kept with the mount and shown; changes nothing").fills("force_no_cache"),
+];
+
+/// An option of auth methods that is part of their configuration.
+pub(super) const TOKEN_TYPE: [Opt; 1] =
+    [Opt::text("token-type", "TYPE", "of the tokens that logins get: service, batch, default-service, default-batch")
+        .fills("token_type")];
+
+const BRIEF: [Column; 3] = [
+    Column { head: "Type", at: "/type" },
+    Column { head: "Accessor", at: "/accessor" },
+    Column { head: "Description", at: "/description" },
+];
+
+const DETAILED: [Column; 11] = [
+    Column { head: "Type", at: "/type" },
+    Column { head: "Accessor", at: "/accessor" },
+    Column { head: "Default TTL", at: "/config/default_lease_ttl" },
+    Column { head: "Max TTL", at: "/config/max_lease_ttl" },
+    Column { head: "Token Type", at: "/config/token_type" },
+    Column { head: "Options", at: "/options" },
+    Column { head: "UUID", at: "/uuid" },
+    Column { head: "Version", at: "/plugin_version" },
+    Column { head: "Running Version", at: "/running_plugin_version" },
+    Column { head: "Running SHA256", at: "/running_sha256" },
+    Column { head: "Description", at: "/description" },
+];
+
+/// `list`.
+pub(super) fn list(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
+    let [] = session.words()?;
+    let noun = kind.noun();
+    let answer = session.ask(&format!("listing every {noun}"), &Call::new(Method::GET, kind.base()))?;
+    let columns = if session.options.switch("detailed") { &DETAILED[..] } else { &BRIEF };
+    listing::show(session, &answer, columns, &format!("there is no {noun}"))
+}
+
+/// `enable TYPE`.
+pub(super) fn enable(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
+    let [plugin] = session.words()?;
+    let path = session.options.value("path").unwrap_or(&plugin).trim_matches('/').to_owned();
+    let target = below(kind.base(), &path, "the mount")?;
+    let mut body = session.options.fields(&[&NEW[..], &MOUNT].concat());
+    body.insert("type".to_owned(), json!(plugin));
+    let config = config(session);
+    if !config.is_empty() {
+        body.insert("config".to_owned(), Value::Object(config));
+    }
+    let noun = kind.noun();
+    let call = Call::new(Method::POST, target).with(Value::Object(body));
+    let answer = session.ask(&format!("enabling {noun} {plugin} at {path}/"), &call)?;
+    session.show_or(&answer, &format!("enabled {noun} {plugin} at {path}/"))
+}
+
+/// `tune PATH`.
+pub(super) fn tune(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
+    let [path] = session.words()?;
+    let target = below(kind.base(), &path, "the mount")?;
+    let mut body = session.options.fields(&MOUNT);
+    body.extend(config(session));
+    if body.is_empty() {
+        return Err(Problem::usage("there is nothing to change; give an option, such as -max-lease-ttl=24h"));
+    }
+    let noun = kind.noun();
+    let call = Call::new(Method::POST, format!("{target}/tune")).with(Value::Object(body));
+    let answer = session.ask(&format!("tuning {noun} {path}"), &call)?;
+    session.show_or(&answer, &format!("tuned {noun} {path}"))
+}
+
+/// `disable PATH`.
+pub(super) fn disable(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
+    let [path] = session.words()?;
+    let noun = kind.noun();
+    let call = Call::new(Method::DELETE, below(kind.base(), &path, "the mount")?);
+    let answer = session.ask(&format!("disabling {noun} {path}"), &call)?;
+    session
+        .show_or(&answer, &format!("disabled {noun} {path}, if it existed: its leases are revoked, its data are gone"))
+}
+
+/// `move SOURCE TARGET`: returns when the move is over.
+pub(super) fn relocate(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
+    let typed = session.words::<2>()?;
+    if typed.iter().any(|path| path.trim_matches('/').is_empty()) {
+        return Err(session.usage());
+    }
+    let [from, to] = typed.map(|path| kind.whole(&path));
+    let doing = format!("moving {from}/ to {to}/");
+    let call = Call::new(Method::POST, "sys/remount").with(json!({"from": from, "to": to}));
+    let started = session.ask(&doing, &call)?;
+    let Some(id) = started.body.pointer("/data/migration_id").and_then(Value::as_str) else {
+        return Err(Problem::refused(&doing, "the answer names no migration whose end could be awaited"));
+    };
+    session.note(&format!("{doing}; should this end early: bulkhead read sys/remount/status/{id}"));
+    let call = Call::new(Method::GET, format!("sys/remount/status/{id}"));
+    let ended = session.ask_until(&doing, &call, |answer| status(answer) != "in-progress")?;
+    match status(&ended) {
+        "success" => {
+            session.show_part(&ended, &ended.body, &format!("{}\n", visible(&format!("moved {from}/ to {to}/"))))
+        }
+        other => Err(Problem::refused(&doing, format!("it ended as {other:?}; the log of the server says why"))),
+    }
+}
+
+fn status(answer: &Answer) -> &str {
+    answer.body.pointer("/data/migration_info/status").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn config(session: &Session<'_, '_>) -> Map<String, Value> {
+    session.options.fields(&[&CONFIG[..], &TOKEN_TYPE].concat())
+}

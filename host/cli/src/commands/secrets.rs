@@ -1,0 +1,50 @@
+//! `bulkhead secrets list · enable · tune · move · disable`.
+
+use crate::commands::Command;
+use crate::commands::mount::{self, CONFIG, Kind, LISTED, MOUNT, NEW};
+
+/// The command.
+pub const LIST: Command = Command {
+    words: "secrets list",
+    takes: "",
+    about: "list the secrets engines and where they are mounted",
+    options: &[&LISTED],
+    run: |session| mount::list(session, Kind::SecretsEngine),
+};
+
+/// The command.
+pub const ENABLE: Command = Command {
+    words: "secrets enable",
+    takes: "TYPE",
+    about: "mount a secrets engine, such as database",
+    options: &[&NEW, &MOUNT, &CONFIG],
+    run: |session| mount::enable(session, Kind::SecretsEngine),
+};
+
+/// The command.
+pub const TUNE: Command = Command {
+    words: "secrets tune",
+    takes: "PATH",
+    about: "change the settings of a secrets engine\n\nOnly what is given changes; an empty value is the system's.",
+    options: &[&MOUNT, &CONFIG],
+    run: |session| mount::tune(session, Kind::SecretsEngine),
+};
+
+/// The command.
+pub const MOVE: Command = Command {
+    words: "secrets move",
+    takes: "SOURCE TARGET",
+    about: "mount a secrets engine elsewhere, with its data\n\n\
+            Its leases are revoked. Returns when the move is over; ending the command does not end the move.",
+    options: &[],
+    run: |session| mount::relocate(session, Kind::SecretsEngine),
+};
+
+/// The command.
+pub const DISABLE: Command = Command {
+    words: "secrets disable",
+    takes: "PATH",
+    about: "unmount a secrets engine: its leases are revoked, its data are gone",
+    options: &[],
+    run: |session| mount::disable(session, Kind::SecretsEngine),
+};

@@ -1,0 +1,144 @@
+//! `bulkhead secrets` and `bulkhead auth`: the same verbs at two places of the API.
+
+use super::*;
+
+fn mounts() -> Value {
+    json!({"request_id": "r", "data": {
+        "sys/": {"type": "system", "accessor": "system_1", "description": "", "options": null, "uuid": "u-1",
+            "config": {"default_lease_ttl": 0, "max_lease_ttl": 0}},
+        "database/": {"type": "database", "accessor": "database_2", "description": "orders\u{1b}[2J", "uuid": "u-2",
+            "options": {"a": "b"}, "running_plugin_version": "v1", "running_sha256": "9f2c",
+            "config": {"default_lease_ttl": 3600, "max_lease_ttl": 86400}},
+    }})
+}
+
+#[test]
+fn list_is_a_table_of_paths() {
+    let (ran, (line, _, _)) = against(200, &mounts(), &["secrets", "list"], "");
+    assert_eq!(line, "GET /v1/sys/mounts HTTP/1.1");
+    let expected = "\
+Path         Type        Accessor      Description
+----         ----        --------      -----------
+database/    database    database_2    orders\\u{1b}[2J
+sys/         system      system_1      n/a
+";
+    assert_eq!(ran.out, expected);
+    let (_, (line, _, _)) = against(200, &mounts(), &["auth", "list"], "");
+    assert_eq!(line, "GET /v1/sys/auth HTTP/1.1");
+}
+
+#[test]
+fn a_detailed_list_shows_lifetimes_and_what_runs() {
+    let (ran, _) = against(200, &mounts(), &["secrets", "list", "-detailed"], "");
+    let rows: Vec<Vec<&str>> = ran.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(&rows[2][..8], ["database/", "database", "database_2", "1h", "1d", "n/a", "{\"a\":\"b\"}", "u-2"]);
+    assert!(rows[2].contains(&"v1") && rows[2].contains(&"9f2c"), "{}", ran.out);
+    assert_eq!(&rows[3][..8], ["sys/", "system", "system_1", "system", "system", "n/a", "n/a", "u-1"]);
+}
+
+#[test]
+fn a_list_for_programs_is_what_stands_at_each_path() {
+    let (ran, _) = against(200, &mounts(), &["secrets", "list", "-format=json"], "");
+    assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap(), mounts()["data"]);
+}
+
+#[test]
+fn enable_mounts_at_the_name_of_the_type_unless_told() {
+    assert_eq!(
+        sent(&["secrets", "enable", "database"]),
+        ("POST /v1/sys/mounts/database".to_owned(), json!({"type": "database"}))
+    );
+    let (ran, (line, _, _)) = against(204, &Value::Null, &["auth", "enable", "-path=team/a/", "jwt"], "");
+    assert_eq!(line, "POST /v1/sys/auth/team/a HTTP/1.1");
+    assert_eq!(ran.out, "enabled auth method jwt at team/a/\n");
+}
+
+#[test]
+fn enable_sends_settings_where_the_api_takes_them() {
+    let args = [
+        &["auth", "enable", "-description=of ours", "-options=a=b", "-options=c=d", "-local", "-seal-wrap"][..],
+        &["-default-lease-ttl=1h", "-max-lease-ttl=24h", "-listing-visibility=unauth", "-plugin-version=v1.2.0"],
+        &["-audit-non-hmac-request-keys=role", "-audit-non-hmac-request-keys=name", "-token-type=batch"],
+        &["-audit-non-hmac-response-keys=x", "-passthrough-request-headers=X-A", "-allowed-response-headers=X-B"],
+        &["-identity-token-key=k", "-force-no-cache", "-external-entropy-access", "jwt"],
+    ];
+    let expected = json!({
+        "type": "jwt", "description": "of ours", "options": {"a": "b", "c": "d"}, "local": true, "seal_wrap": true,
+        "external_entropy_access": true,
+        "config": {
+            "default_lease_ttl": "1h", "max_lease_ttl": "24h", "listing_visibility": "unauth",
+            "plugin_version": "v1.2.0", "audit_non_hmac_request_keys": ["role", "name"],
+            "audit_non_hmac_response_keys": ["x"], "passthrough_request_headers": ["X-A"],
+            "allowed_response_headers": ["X-B"], "identity_token_key": "k", "force_no_cache": true,
+            "token_type": "batch",
+        },
+    });
+    assert_eq!(sent(&args.concat()).1, expected);
+}
+
+#[test]
+fn tune_sends_what_was_typed_and_an_empty_value_to_reset() {
+    let (line, body) = sent(&["secrets", "tune", "-max-lease-ttl=", "-audit-non-hmac-request-keys=", "database/"]);
+    assert_eq!(line, "POST /v1/sys/mounts/database/tune");
+    assert_eq!(body, json!({"max_lease_ttl": "", "audit_non_hmac_request_keys": []}));
+    let (line, body) = sent(&["auth", "tune", "-description=x", "-token-type=service", "jwt"]);
+    assert_eq!(line, "POST /v1/sys/auth/jwt/tune");
+    assert_eq!(body, json!({"description": "x", "token_type": "service"}));
+    assert_wrong(&["secrets", "tune", "database"], "nothing to change");
+    assert_wrong(&["secrets", "tune", "-token-type=batch", "database"], "-token-type");
+}
+
+#[test]
+fn disable_names_one_mount_and_never_the_whole_collection() {
+    assert_eq!(sent(&["secrets", "disable", "database/"]).0, "DELETE /v1/sys/mounts/database");
+    assert_eq!(sent(&["auth", "disable", "jwt"]).0, "DELETE /v1/sys/auth/jwt");
+    for group in ["secrets", "auth"] {
+        assert_wrong(&[group, "disable", "/"], "needs a name");
+        assert_wrong(&[group, "tune", "-description=x", ""], "needs a name");
+        assert_wrong(&[group, "enable", "-path=", "jwt"], "needs a name");
+        assert_wrong(&[group, "move", "/", "b"], "type it like this");
+        assert_wrong(&[group, "disable"], "type it like this");
+    }
+}
+
+/// Runs a move against a server at which it goes through those states.
+fn moved(args: &[&str], states: &[&str]) -> (Ran, Vec<Asked>) {
+    let started = json!({"request_id": "r", "data": {"migration_id": "m-1"}, "warnings": ["leases are revoked"]});
+    let state =
+        |state: &&str| json!({"request_id": "r", "data": {"migration_id": "m-1", "migration_info": {"status": state}}});
+    let answers = [started].into_iter().chain(states.iter().map(state)).map(|body| (200, body.to_string()));
+    let canned = Canned::answering_in_turn(answers.collect());
+    let ran = run_with(args, "", &[("BULKHEAD_ADDR", &canned.address), ("BULKHEAD_TOKEN", "bhs.t")]);
+    (ran, canned.seen.join().unwrap())
+}
+
+#[test]
+fn move_returns_when_the_move_is_over() {
+    let (ran, asked) = moved(&["secrets", "move", "a/", "b"], &["in-progress", "in-progress", "success"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "moved a/ to b/\n"));
+    assert!(ran.err.contains("sys/remount/status/m-1"), "how to ask later: {}", ran.err);
+    assert_eq!(
+        (asked[0].0.as_str(), asked[0].2.as_str()),
+        ("POST /v1/sys/remount HTTP/1.1", r#"{"from":"a","to":"b"}"#)
+    );
+    let questions: Vec<&str> = asked.iter().skip(1).map(|(line, _, _)| line.as_str()).collect();
+    assert_eq!(questions, ["GET /v1/sys/remount/status/m-1 HTTP/1.1"; 3]);
+}
+
+#[test]
+fn move_of_an_auth_method_is_of_whole_paths_however_it_is_typed() {
+    for words in [["jwt", "auth/other"], ["auth/jwt/", "other/"]] {
+        let (_, asked) = moved(&[&["auth", "move"], &words[..]].concat(), &["success"]);
+        assert_eq!(asked[0].2, r#"{"from":"auth/jwt","to":"auth/other"}"#);
+    }
+}
+
+#[test]
+fn a_move_that_fails_or_cannot_be_followed_is_exit_code_one() {
+    for state in ["failure", "", "\u{1b}[2J"] {
+        let (ran, _) = moved(&["secrets", "move", "a", "b"], &[state]);
+        assert!(ran.code == 1 && ran.out.is_empty() && !ran.err.contains('\u{1b}'), "{}", ran.err);
+    }
+    let (ran, _) = against(204, &Value::Null, &["secrets", "move", "a", "b"], "");
+    assert!(ran.code == 1 && ran.err.contains("names no migration"), "{}", ran.err);
+}

@@ -1,0 +1,140 @@
+//! `bulkhead token`: which endpoint is asked with which fields, and where a token is never shown.
+
+use super::*;
+
+fn made() -> Value {
+    json!({"request_id": "r", "auth": {"client_token": "bhs.new", "accessor": "acc"}, "data": null})
+}
+
+#[test]
+fn create_sends_only_what_was_typed() {
+    let args = [
+        &["token", "create", "-policy=a", "-policy=b", "-ttl=1h", "-explicit-max-ttl=2h", "-period=30m"][..],
+        &["-use-limit=3", "-renewable=false", "-orphan", "-no-default-policy", "-type=service"],
+        &["-display-name=me", "-metadata=k=v", "-metadata=team=a=b", "-entity-alias=e"],
+    ];
+    let (ran, (line, _, sent)) = against(200, &made(), &args.concat(), "");
+    assert_eq!(line, "POST /v1/auth/token/create HTTP/1.1");
+    let expected = json!({
+        "policies": ["a", "b"], "ttl": "1h", "explicit_max_ttl": "2h", "period": "30m", "num_uses": 3,
+        "renewable": false, "no_parent": true, "no_default_policy": true, "type": "service", "display_name": "me",
+        "meta": {"k": "v", "team": "a=b"}, "entity_alias": "e",
+    });
+    assert_eq!(serde_json::from_str::<Value>(&sent).unwrap(), expected);
+    assert!(ran.out.contains("bhs.new"), "{}", ran.out);
+    assert_eq!(against(200, &made(), &["token", "create"], "").1.2, "{}");
+    assert_eq!(against(200, &made(), &["token", "create", "-field=token"], "").0.out, "bhs.new");
+}
+
+#[test]
+fn create_for_a_role_asks_the_roles_endpoint() {
+    let (_, (line, _, sent)) = against(200, &made(), &["token", "create", "-role=ci"], "");
+    assert_eq!((line.as_str(), sent.as_str()), ("POST /v1/auth/token/create/ci HTTP/1.1", "{}"));
+}
+
+#[test]
+fn a_token_of_ones_own_choice_comes_from_standard_input() {
+    let (_, (_, _, sent)) = against(200, &made(), &["token", "create", "-id=-"], "my-token\n");
+    assert_eq!(sent, r#"{"id":"my-token"}"#);
+}
+
+#[test]
+fn a_variable_that_is_not_set_makes_no_token_at_all() {
+    for name in ["policy", "ttl", "explicit-max-ttl", "period", "type", "role", "id"] {
+        assert_wrong(&["token", "create", "-policy=reader", &format!("-{name}=")], &format!("-{name} is empty"));
+    }
+    assert_wrong(&["token", "create", "-use-limit="], "-use-limit");
+}
+
+#[test]
+fn lookup_and_renew_are_for_oneself_or_the_token_or_accessor_named() {
+    let body = json!({"request_id": "r", "data": {"ttl": 1}});
+    let asked = |args: &[&str], stdin| {
+        let (_, (line, _, sent)) = against(200, &body, args, stdin);
+        (line.replace(" HTTP/1.1", ""), sent)
+    };
+    let expected = |line: &str, body: &str| (line.to_owned(), body.to_owned());
+    assert_eq!(asked(&["token", "lookup"], ""), expected("GET /v1/auth/token/lookup-self", ""));
+    let by_token = expected("POST /v1/auth/token/lookup", r#"{"token":"bhs.x"}"#);
+    assert_eq!(asked(&["token", "lookup", "-"], "bhs.x\n"), by_token);
+    assert_eq!(asked(&["token", "lookup", "bhs.x"], ""), by_token);
+    let by_accessor = expected("POST /v1/auth/token/lookup-accessor", r#"{"accessor":"acc"}"#);
+    assert_eq!(asked(&["token", "lookup", "-accessor", "acc"], ""), by_accessor);
+    assert_eq!(asked(&["token", "renew"], ""), expected("POST /v1/auth/token/renew-self", "{}"));
+    let by_token = expected("POST /v1/auth/token/renew", r#"{"increment":"1h","token":"bhs.x"}"#);
+    assert_eq!(asked(&["token", "renew", "-increment=1h", "-"], "bhs.x"), by_token);
+    let by_accessor = expected("POST /v1/auth/token/renew-accessor", r#"{"accessor":"acc"}"#);
+    assert_eq!(asked(&["token", "renew", "acc", "-accessor"], ""), by_accessor);
+    assert_wrong(&["token", "lookup", "-accessor"], "type it like this");
+    assert_wrong(&["token", "renew", "a", "b"], "type it like this");
+}
+
+#[test]
+fn a_token_that_the_caller_has_is_in_no_table() {
+    let looked_up = json!({"request_id": "r", "data": {"id": "bhs.canary", "accessor": "acc", "ttl": 60}});
+    let renewed = json!({"request_id": "r", "data": null,
+        "auth": {"client_token": "bhs.canary", "accessor": "acc", "lease_duration": 60}});
+    for (body, args, field) in
+        [(&looked_up, ["token", "lookup"], "-field=id"), (&renewed, ["token", "renew"], "-field=token")]
+    {
+        let (ran, _) = against(200, body, &args, "");
+        assert!(!ran.out.contains("canary") && ran.out.contains("acc") && ran.out.contains(field), "{}", ran.out);
+        assert_eq!(
+            against(200, body, &[&args[..], &[field]].concat(), "").0.out,
+            "bhs.canary",
+            "asked for, it is shown"
+        );
+        let (ran, _) = against(200, body, &[&args[..], &["-format=json"]].concat(), "");
+        assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap(), *body);
+    }
+    let by_accessor = json!({"request_id": "r", "data": {"id": "", "accessor": "acc"}});
+    let (ran, _) = against(200, &by_accessor, &["token", "lookup", "-accessor", "acc"], "");
+    assert!(!ran.out.contains("not shown"), "there is nothing to ask for: {}", ran.out);
+}
+
+#[test]
+fn revoke_ends_the_token_that_is_named_and_no_other() {
+    let token = json!({"token": "bhs.x"});
+    let expected = |path: &str, body: &Value| (format!("POST /v1/auth/token/{path}"), body.clone());
+    assert_eq!(sent(&["token", "revoke", "bhs.x"]), expected("revoke", &token));
+    assert_eq!(sent(&["token", "revoke", "-self"]), expected("revoke-self", &json!({})));
+    let accessor = json!({"accessor": "acc"});
+    assert_eq!(sent(&["token", "revoke", "-accessor", "acc"]), expected("revoke-accessor", &accessor));
+    assert_eq!(sent(&["token", "revoke", "-mode=orphan", "bhs.x"]), expected("revoke-orphan", &token));
+    let (ran, (_, _, body)) = against(204, &Value::Null, &["token", "revoke", "-"], "bhs.canary\n");
+    assert_eq!((ran.out.as_str(), body.as_str()), ("the token has ended\n", r#"{"token":"bhs.canary"}"#));
+}
+
+#[test]
+fn revoke_that_does_not_say_which_token_ends_none() {
+    for (args, part) in [
+        (&[][..], "-self"),
+        (&["-self", "bhs.x"], "-self"),
+        (&["-self", "-accessor"], "type it like this"),
+        (&["-self", "-mode=orphan"], "-mode=orphan"),
+        (&["-accessor", "-mode=orphan", "acc"], "-mode=orphan"),
+        (&["-mode=path", "auth/x"], "-mode is orphan"),
+        (&["a", "b"], "type it like this"),
+        (&["-"], "no token was given"),
+    ] {
+        assert_wrong(&[&["token", "revoke"], args].concat(), part);
+    }
+}
+
+#[test]
+fn capabilities_are_a_line_for_people_and_a_list_for_programs() {
+    let body = json!({"request_id": "r", "data": {"a/b": ["read", "list"], "capabilities": ["read", "list"]}});
+    let (ran, (line, _, sent)) = against(200, &body, &["token", "capabilities", "a/b"], "");
+    assert_eq!(line, "POST /v1/sys/capabilities-self HTTP/1.1");
+    assert_eq!((ran.out.as_str(), sent.as_str()), ("read, list\n", r#"{"paths":["a/b"]}"#));
+    let (ran, (line, _, sent)) = against(200, &body, &["token", "capabilities", "-format=json", "-", "a/b"], "bhs.x\n");
+    assert_eq!(line, "POST /v1/sys/capabilities HTTP/1.1");
+    assert_eq!(sent, r#"{"paths":["a/b"],"token":"bhs.x"}"#);
+    assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap(), json!(["read", "list"]));
+    let (_, (line, _, sent)) = against(200, &body, &["token", "capabilities", "-accessor", "acc", "a/b"], "");
+    assert_eq!(line, "POST /v1/sys/capabilities-accessor HTTP/1.1");
+    assert_eq!(sent, r#"{"accessor":"acc","paths":["a/b"]}"#);
+    let (ran, _) = against(200, &json!({"request_id": "r", "data": {}}), &["token", "capabilities", "a"], "");
+    assert!(ran.code == 1 && ran.err.contains("no capabilities"), "{}", ran.err);
+    assert_wrong(&["token", "capabilities"], "type it like this");
+}

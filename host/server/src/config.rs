@@ -1,0 +1,219 @@
+//! The configuration file of `bulkhead server --config FILE`: HCL (decision T9), and what a server does with it.
+//!
+//! The mistake this file stops: a server that is not as its operator wrote. Nothing is ignored: an unknown word, a
+//! value of another type, a setting that this version cannot honour refuses the file, by line. No setting is a secret,
+//! so that a refusal may repeat what is written.
+
+mod audit;
+mod listener;
+mod report;
+mod section;
+
+pub use listener::Listener;
+pub use section::Wrong;
+
+use bulkhead_core::audit::AuditSettings;
+use bulkhead_wire::duration;
+use bulkhead_wire::failure::quoted;
+use hyper::Uri;
+use section::{Section, Value, Words};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Where a server listens unless told (decision P1).
+pub const LISTEN: &str = "127.0.0.1:8200";
+
+/// Longest and default life of a lease or token unless told, in seconds: 768 h, as clients of this API expect.
+const LEASE_TTL: u64 = 768 * 3600;
+
+/// What clients are told unless the file says something else (decision P5).
+const REPORTED_VERSION: &str = "1.21.0+ent";
+
+/// Largest file, in bytes.
+const FILE_MAX: u64 = 1 << 20;
+
+const OWN_COMPONENTS: &str =
+    "this version runs the components that its binary brings along and no others; leave it out";
+
+const WORDS: Words = Words {
+    keys: &[
+        "allow_api_audit",
+        "audit_directory",
+        "default_lease_ttl",
+        "max_lease_ttl",
+        "reported_version",
+        "log_format",
+        "api_addr",
+    ],
+    blocks: &["listener", "storage", "seal", "audit"],
+    unserved: &[
+        ("plugin_directory", OWN_COMPONENTS),
+        ("plugin_signatures", OWN_COMPONENTS),
+        ("plugin_trusted_keys", OWN_COMPONENTS),
+    ],
+};
+
+const STORAGE_WORDS: Words = Words { keys: &["path"], blocks: &[], unserved: &[] };
+
+const STORAGE_EXAMPLE: &str = "storage \"sqlite\" { path = \"/var/lib/bulkhead\" }";
+
+/// Storages to come.
+const STORAGE_UNSERVED: [(&str, &str); 1] =
+    [("postgres", "this version stores in SQLite only; write storage \"sqlite\" { path = \"/var/lib/bulkhead\" }")];
+
+const SEAL_WORDS: Words = Words { keys: &[], blocks: &[], unserved: &[] };
+
+/// Seals to come.
+const SEAL_UNSERVED: [(&str, &str); 1] =
+    [("static", "this version is opened by Shamir's shares only; write seal \"shamir\" {}, or no seal at all")];
+
+/// Everything that a server is told.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where and how it listens.
+    pub listener: Listener,
+    /// Where its data are.
+    pub data: PathBuf,
+    /// What records its requests.
+    pub audit: AuditSettings,
+    /// Life of a lease or token that says nothing else, in seconds.
+    pub default_lease_ttl: u64,
+    /// Longest life of a lease or token, in seconds.
+    pub max_lease_ttl: u64,
+    /// The version that clients switch features on.
+    pub reported_version: String,
+    /// The URL by which clients reach it; empty when nobody said.
+    pub api_address: String,
+}
+
+impl Config {
+    /// A server on `address` with its data in `data` that is told nothing else.
+    #[must_use]
+    pub fn at(address: &str, data: &Path) -> Self {
+        Self {
+            listener: Listener::at(address),
+            data: data.to_path_buf(),
+            audit: AuditSettings::default(),
+            default_lease_ttl: LEASE_TTL,
+            max_lease_ttl: LEASE_TTL,
+            reported_version: REPORTED_VERSION.to_owned(),
+            api_address: String::new(),
+        }
+    }
+
+    /// Reads `file`.
+    ///
+    /// # Errors
+    /// Why it cannot be read, or what in it is wrong, by line and with what to write.
+    pub fn read(file: &Path) -> Result<Self, String> {
+        let text = content(file).map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+        Self::of(&text).map_err(|wrong| format!("{}, {wrong}", file.display()))
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn of(text: &str) -> Result<Self, Wrong> {
+        // Editors on Windows put a byte order mark in front; it is no part of the language.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        section::with_root(text, &WORDS, Self::told)
+    }
+
+    fn told(file: &Section<'_>) -> Result<Self, Wrong> {
+        check_seal(file)?;
+        check_log_format(file)?;
+        let (default_lease_ttl, max_lease_ttl) = lifetimes(file)?;
+        Ok(Self {
+            listener: Listener::of(file)?,
+            data: storage(file)?,
+            audit: audit::settings(file)?,
+            default_lease_ttl,
+            max_lease_ttl,
+            reported_version: file
+                .value("reported_version")
+                .map_or(Ok(REPORTED_VERSION.to_owned()), |it| version(&it))?,
+            api_address: file.value("api_addr").map_or(Ok(String::new()), |it| url(&it))?,
+        })
+    }
+}
+
+/// The text of a file that may be anything: a device that never ends is not read to its end.
+fn content(file: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(file)?.take(FILE_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > FILE_MAX {
+        return Err(io::Error::other("it has more than 1 MiB, which no configuration needs"));
+    }
+    Ok(text)
+}
+
+fn storage(file: &Section<'_>) -> Result<PathBuf, Wrong> {
+    let missing = || file.wrong(format!("there is no storage: write {STORAGE_EXAMPLE}"));
+    let block = file.only("storage", "sqlite", &STORAGE_UNSERVED)?.ok_or_else(missing)?;
+    block.section(&STORAGE_WORDS)?.required("path", "\"/var/lib/bulkhead\"")?.path()
+}
+
+/// There is one kind of seal, and nothing to say of it: what opens it is in no file.
+fn check_seal(file: &Section<'_>) -> Result<(), Wrong> {
+    if let Some(block) = file.only("seal", "shamir", &SEAL_UNSERVED)? {
+        block.section(&SEAL_WORDS)?;
+    }
+    Ok(())
+}
+
+fn check_log_format(file: &Section<'_>) -> Result<(), Wrong> {
+    match file.value("log_format") {
+        Some(value) if value.text()? != "logfmt" => Err(value.wrong(format!(
+            "{} is not served; write \"logfmt\", the only format of this version, or leave it out",
+            quoted(value.text()?)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The default and the longest life, in seconds. A maximum alone is the default too where it is shorter.
+fn lifetimes(file: &Section<'_>) -> Result<(u64, u64), Wrong> {
+    let seconds = |key| file.value(key).map(|value| value.seconds(1, duration::LONGEST)).transpose();
+    let (default, max) = (seconds("default_lease_ttl")?, seconds("max_lease_ttl")?.unwrap_or(LEASE_TTL));
+    match (default, file.value("default_lease_ttl")) {
+        (Some(default), Some(value)) if default > max => Err(value.wrong(format!(
+            "{} is longer than max_lease_ttl, which is {}; shorten the one or write the other longer",
+            duration::show(default),
+            duration::show(max)
+        ))),
+        _ => Ok((default.unwrap_or(LEASE_TTL.min(max)), max)),
+    }
+}
+
+/// Clients compare it, and one of them fails on what is no semantic version (`spec/core.md` §7.1).
+fn version(value: &Value<'_>) -> Result<String, Wrong> {
+    let text = value.text()?;
+    match semver::Version::parse(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(why) => Err(value
+            .wrong(format!("{} is no semantic version ({why}); write such as \"{REPORTED_VERSION}\"", quoted(text)))),
+    }
+}
+
+/// `http` or `https`, a host, maybe a port, and nothing behind.
+fn url(value: &Value<'_>) -> Result<String, Wrong> {
+    let text = value.text()?;
+    let is_url = text.parse::<Uri>().is_ok_and(|uri| {
+        let scheme = matches!(uri.scheme_str(), Some("http" | "https"));
+        let host = uri.host().is_some_and(|host| !host.is_empty());
+        let is_alone = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+        scheme && host && is_alone && uri.path() == "/" && uri.query().is_none()
+    });
+    if is_url {
+        return Ok(text.trim_end_matches('/').to_owned());
+    }
+    Err(value.wrong(format!(
+        "{} is no address of a server; write such as \"https://bulkhead.example.com:8200\"",
+        quoted(text)
+    )))
+}
+
+#[cfg(test)]
+mod tests;

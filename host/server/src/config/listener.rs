@@ -1,0 +1,109 @@
+//! `listener "tcp"`: where the server listens, what it lets in, and whose word it takes.
+
+use super::section::{Labelled, Section, Value, Words, Wrong};
+use crate::proxies::TrustedProxies;
+use bulkhead_wire::failure::quoted;
+use std::time::Duration;
+
+/// Largest body unless told, in bytes (decision P18). A route's own, smaller limit is checked by the core.
+const BODY_MAX: u64 = 32 << 20;
+
+/// How long an engine may work on a request unless told, in seconds (`spec/core.md` §1.3).
+const REQUEST_TIME: u64 = 90;
+
+/// Below this, what opens a server would not fit.
+const BODY_LEAST: u64 = 1 << 10;
+/// Above this, one request would be the whole memory of a machine.
+const BODY_MOST: u64 = 1 << 30;
+
+/// Longest time for a request, in seconds: more would outlast every client.
+const REQUEST_TIME_MOST: u64 = 3600;
+
+const NO_TLS: &str = "this version serves plain HTTP only; leave tls_cert_file and tls_key_file out, listen on \
+                      127.0.0.1, and put a proxy that speaks TLS in front";
+
+const WORDS: Words = Words {
+    keys: &["address", "trusted_proxies", "max_request_size", "request_timeout"],
+    blocks: &[],
+    unserved: &[("tls_cert_file", NO_TLS), ("tls_key_file", NO_TLS)],
+};
+
+/// Kinds of listeners to come.
+const UNSERVED: [(&str, &str); 1] =
+    [("scheduler", "this version serves no scheduler API; leave the block out, or nobody would listen there")];
+
+/// What a listener is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// `host:port`; port 0 takes a free one.
+    pub address: String,
+    /// Whose `X-Forwarded-For` counts.
+    pub proxies: TrustedProxies,
+    /// Largest body, in bytes.
+    pub body_max: u64,
+    /// How long an engine may work on a request. The body before has as long to arrive, and never over 30 s.
+    pub request_time: Duration,
+}
+
+impl Listener {
+    /// A listener on `address` that is told nothing else.
+    #[must_use]
+    pub fn at(address: &str) -> Self {
+        Self {
+            address: address.to_owned(),
+            proxies: TrustedProxies::default(),
+            body_max: BODY_MAX,
+            request_time: Duration::from_secs(REQUEST_TIME),
+        }
+    }
+
+    /// The file's one listener, on 127.0.0.1:8200 when it has none.
+    pub(super) fn of(file: &Section<'_>) -> Result<Self, Wrong> {
+        match file.only("listener", "tcp", &UNSERVED)? {
+            Some(block) => Self::told(&block),
+            None => Ok(Self::at(super::LISTEN)),
+        }
+    }
+
+    fn told(block: &Labelled<'_>) -> Result<Self, Wrong> {
+        let section = block.section(&WORDS)?;
+        let mut told = Self::at(super::LISTEN);
+        if let Some(value) = section.value("address") {
+            told.address = address(&value)?.to_owned();
+        }
+        if let Some(value) = section.value("trusted_proxies") {
+            told.proxies = proxies(&value)?;
+        }
+        if let Some(value) = section.value("max_request_size") {
+            told.body_max = value.bytes(BODY_LEAST, BODY_MOST)?;
+        }
+        if let Some(value) = section.value("request_timeout") {
+            told.request_time = Duration::from_secs(value.seconds(1, REQUEST_TIME_MOST)?);
+        }
+        Ok(told)
+    }
+}
+
+/// `host:port`. Whether the host can be had is known when the server listens.
+fn address<'a>(value: &Value<'a>) -> Result<&'a str, Wrong> {
+    let text = value.text()?;
+    let parts = text.rsplit_once(':').filter(|(host, port)| {
+        let is_whole = !host.contains(':') || (host.starts_with('[') && host.ends_with(']'));
+        is_whole && !host.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()) && port.parse::<u16>().is_ok()
+    });
+    if parts.is_some() && !text.contains(|c: char| c.is_whitespace() || c == '/') {
+        return Ok(text);
+    }
+    Err(value.wrong(format!("{} is no HOST:PORT; write such as \"127.0.0.1:8200\" or \"[::1]:8200\"", quoted(text))))
+}
+
+/// Refused by the line of the element, because such lists are long.
+fn proxies(value: &Value<'_>) -> Result<TrustedProxies, Wrong> {
+    let mut networks = Vec::new();
+    for element in value.elements()? {
+        let text = element.text()?;
+        TrustedProxies::new([text]).map_err(|why| element.wrong(why))?;
+        networks.push(text);
+    }
+    TrustedProxies::new(networks).map_err(|why| value.wrong(why))
+}

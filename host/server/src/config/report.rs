@@ -1,0 +1,55 @@
+//! What `bulkhead server --check` prints: a configuration as the acts of the server that would be started with it.
+
+use super::Config;
+use bulkhead_wire::{duration, size};
+use std::fmt;
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.tell_listener(f)?;
+        writeln!(f, "keeps its data in {}, opened by Shamir's shares", self.data.display())?;
+        self.tell_audit(f)?;
+        let (default, max) = (duration::show(self.default_lease_ttl), duration::show(self.max_lease_ttl));
+        writeln!(f, "lets leases and tokens live {default}, and never over {max}")?;
+        writeln!(f, "tells clients that it is version {}", self.reported_version)?;
+        if !self.api_address.is_empty() {
+            writeln!(f, "tells clients that it is at {}", self.api_address)?;
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    fn tell_listener(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let listener = &self.listener;
+        writeln!(f, "listens on {}, plain HTTP", listener.address)?;
+        if listener.proxies.is_empty() {
+            writeln!(f, "believes no X-Forwarded-For")?;
+        } else {
+            writeln!(f, "believes the X-Forwarded-For of {}", listener.proxies)?;
+        }
+        writeln!(f, "refuses bodies over {}", size::show(listener.body_max))?;
+        writeln!(f, "stops an engine that works on a request for {}", duration::show(listener.request_time.as_secs()))
+    }
+
+    fn tell_audit(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for device in &self.audit.devices {
+            let mut ways = vec![format!("mode {:04o}", device.mode)];
+            let flags = [
+                (device.log_raw, "values in the clear"),
+                (!device.hmac_accessor, "accessors in the clear"),
+                (device.elide_list_responses, "lists cut to their lengths"),
+                (device.sync, "flushed to the disk"),
+            ];
+            ways.extend(flags.iter().filter(|(is_on, _)| *is_on).map(|(_, way)| (*way).to_owned()));
+            writeln!(f, "audits to {}: {} ({})", device.name, device.file.display(), ways.join(", "))?;
+        }
+        if self.audit.devices.is_empty() {
+            writeln!(f, "audits to no device of this file")?;
+        }
+        match &self.audit.api_directory {
+            Some(directory) => writeln!(f, "lets the API make audit devices in {}", directory.display()),
+            None => writeln!(f, "lets the API make no audit device"),
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! What a file says, and each way in which it can be wrong.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+
+use super::*;
+use bulkhead_core::audit::DeviceSettings;
+use std::time::Duration;
+
+/// The least that is valid.
+const STORAGE: &str = "storage \"sqlite\" { path = \"/data\" }\n";
+
+fn read(text: &str) -> Config {
+    Config::of(text).unwrap_or_else(|wrong| panic!("{wrong}\n{text}"))
+}
+
+/// The refusal of `text` below the least that is valid, which is line 1.
+#[track_caller]
+fn refused(text: &str) -> Wrong {
+    Config::of(&format!("{STORAGE}{text}")).expect_err(text)
+}
+
+/// Each text is refused on that line, with those words.
+#[track_caller]
+fn refuse_all(cases: &[(&str, usize, &[&str])]) {
+    for (text, line, says) in cases {
+        let wrong = refused(text);
+        assert_eq!(wrong.line, *line, "{text}: {wrong}");
+        for word in *says {
+            assert!(wrong.message.contains(word), "{text}: {wrong} does not say {word:?}");
+        }
+        assert!(wrong.message.len() < 400, "{wrong}");
+    }
+}
+
+#[test]
+fn a_file_that_says_only_where_the_data_are_has_the_defaults() {
+    let config = read(STORAGE);
+    assert_eq!(config.data, PathBuf::from("/data"));
+    assert_eq!(config.listener, Listener::at("127.0.0.1:8200"));
+    assert_eq!((config.listener.body_max, config.listener.request_time), (32 << 20, Duration::from_secs(90)));
+    assert_eq!(config.audit, AuditSettings::default());
+    assert_eq!((config.default_lease_ttl, config.max_lease_ttl), (2_764_800, 2_764_800));
+    assert_eq!((config.reported_version.as_str(), config.api_address.as_str()), ("1.21.0+ent", ""));
+}
+
+#[test]
+fn every_setting_is_read() {
+    let config = read(
+        r##"
+        # a comment, // and another one /* and a third */
+        listener "tcp" {
+          address          = "0.0.0.0:8200"
+          trusted_proxies  = ["10.0.0.0/8", "fd00::/8", # and
+            "192.0.2.7",
+          ]
+          max_request_size = "1MiB"
+          request_timeout  = "2m"
+        }
+        storage "sqlite" { path = "/var/lib/bulkhead" }
+        seal "shamir" {}
+        audit "file" "main" { path = "/var/log/bulkhead/audit.log" }
+        audit "file" "second" {
+          path = "/var/log/bulkhead/second.log"
+          mode = "0640"
+          log_raw = true
+          hmac_accessor = false
+          elide_list_responses = true
+          sync = true
+        }
+        allow_api_audit   = true
+        audit_directory   = "/var/log/bulkhead/api"
+        default_lease_ttl = 3600
+        max_lease_ttl     = "32d"
+        reported_version  = "1.19.5"
+        log_format        = "logfmt"
+        api_addr          = "https://bulkhead.example.com:8200/"
+        "##,
+    );
+    let proxies = crate::proxies::TrustedProxies::new(["10.0.0.0/8", "fd00::/8", "192.0.2.7"]).unwrap();
+    let (address, request_time) = ("0.0.0.0:8200".to_owned(), Duration::from_secs(120));
+    assert_eq!(config.listener, Listener { address, proxies, body_max: 1 << 20, request_time });
+    assert_eq!(config.data, PathBuf::from("/var/lib/bulkhead"));
+    let main = DeviceSettings {
+        name: "main".to_owned(),
+        file: PathBuf::from("/var/log/bulkhead/audit.log"),
+        mode: 0o600,
+        log_raw: false,
+        hmac_accessor: true,
+        elide_list_responses: false,
+        sync: false,
+    };
+    let second = DeviceSettings {
+        name: "second".to_owned(),
+        file: PathBuf::from("/var/log/bulkhead/second.log"),
+        mode: 0o640,
+        log_raw: true,
+        hmac_accessor: false,
+        elide_list_responses: true,
+        sync: true,
+    };
+    let api_directory = Some(PathBuf::from("/var/log/bulkhead/api"));
+    assert_eq!(config.audit, AuditSettings { devices: vec![main, second], api_directory });
+    assert_eq!((config.default_lease_ttl, config.max_lease_ttl), (3600, 32 * 86_400));
+    assert_eq!(config.reported_version, "1.19.5");
+    assert_eq!(config.api_address, "https://bulkhead.example.com:8200");
+}
+
+#[test]
+fn windows_line_ends_and_a_byte_order_mark_are_no_content() {
+    let config = read("\u{feff}storage \"sqlite\" {\r\n  path = \"/data\"\r\n}\r\nseal \"shamir\" {}\r\n");
+    assert_eq!(config.data, PathBuf::from("/data"));
+}
+
+#[test]
+fn an_unknown_word_is_refused_with_the_nearest_known_one() {
+    refuse_all(&[
+        (
+            "defualt_lease_ttl = \"1h\"",
+            2,
+            &["unknown key", "\"defualt_lease_ttl\"", "did you mean \"default_lease_ttl\""],
+        ),
+        ("\n\nlistner \"tcp\" {}", 4, &["unknown block", "did you mean \"listener\""]),
+        ("disable_mlock = true", 2, &["unknown key \"disable_mlock\"", "known are", "api_addr", "storage"]),
+        ("listener \"tcp\" {\n  adress = \"127.0.0.1:1\"\n}", 3, &["did you mean \"address\""]),
+        ("listener \"tcp\" {\n  tls_disable = true\n}", 3, &["unknown key \"tls_disable\""]),
+        ("listener \"tpc\" {}", 2, &["unknown listener \"tpc\"", "\"tcp\""]),
+        ("seal \"shamir\" {\n  shares = 5\n}", 3, &["unknown key \"shares\""]),
+        ("seal \"awskms\" {}", 2, &["unknown seal \"awskms\"", "shamir"]),
+        ("audit \"file\" \"main\" {\n  file_path = \"/a\"\n}", 3, &["unknown key \"file_path\"", "path"]),
+        ("audit \"fil\" \"main\" { path = \"/a\" }", 2, &["unknown audit \"fil\"", "\"file\""]),
+    ]);
+}
+
+#[test]
+fn what_this_version_does_not_serve_is_refused_with_the_reason_and_never_ignored() {
+    refuse_all(&[
+        ("listener \"tcp\" {\n\n  tls_cert_file = \"/c\"\n}", 4, &["tls_cert_file", "plain HTTP", "proxy"]),
+        ("listener \"tcp\" {\n  tls_key_file = \"/k\"\n}", 3, &["tls_key_file", "plain HTTP"]),
+        ("listener \"scheduler\" {\n  address = \"127.0.0.1:4646\"\n}", 2, &["scheduler", "leave the block out"]),
+        ("storage \"postgres\" {\n  url = \"postgres://db\"\n}", 2, &["postgres", "SQLite"]),
+        ("seal \"static\" { key_file = \"/k\" }", 2, &["static", "shamir"]),
+        ("audit \"socket\" \"s\" { address = \"127.0.0.1:1\" }", 2, &["socket", "audit \"file\""]),
+        ("audit \"syslog\" \"s\" {}", 2, &["syslog", "audit \"file\""]),
+        ("audit \"file\" \"main\" {\n  prefix = \"x\"\n}", 3, &["prefix", "P12"]),
+        ("plugin_directory = \"/p\"", 2, &["plugin_directory", "binary"]),
+        ("plugin_signatures = \"none\"", 2, &["plugin_signatures", "leave it out"]),
+        ("plugin_trusted_keys = []", 2, &["plugin_trusted_keys"]),
+        ("log_format = \"json\"", 2, &["log_format", "\"json\"", "\"logfmt\""]),
+    ]);
+}
+
+#[test]
+fn what_is_given_twice_is_refused() {
+    refuse_all(&[
+        ("api_addr = \"http://a\"\napi_addr = \"http://b\"", 3, &["given before"]),
+        ("listener \"tcp\" {}\n\nlistener \"tcp\" {}", 4, &["listener \"tcp\"", "line 2"]),
+        ("storage \"sqlite\" { path = \"/other\" }", 2, &["storage \"sqlite\"", "line 1"]),
+        ("seal \"shamir\" {}\nseal \"shamir\" {}", 3, &["seal"]),
+        ("audit \"file\" \"a\" { path = \"/a\" }\naudit \"file\" \"a\" { path = \"/b\" }", 3, &["\"a\"", "twice"]),
+        (
+            "audit \"file\" \"a\" { path = \"/a\" }\naudit \"file\" \"b\" { path = \"/a\" }",
+            3,
+            &["\"/a\"", "\"a\" already"],
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_missing_is_said_with_what_to_write() {
+    for text in ["", "seal \"shamir\" {}", "# nothing"] {
+        let wrong = Config::of(text).unwrap_err();
+        assert!(wrong.line == 1 && wrong.message.contains(STORAGE_EXAMPLE), "{wrong}");
+    }
+    let wrong = Config::of("\nstorage \"sqlite\" {}").unwrap_err();
+    assert!(wrong.line == 2 && wrong.message.contains("storage \"sqlite\" needs path"), "{wrong}");
+    refuse_all(&[
+        ("audit \"file\" \"main\" {}", 2, &["audit \"file\" \"main\" needs path", "path = \"/"]),
+        ("audit \"file\" { path = \"/a\" }", 2, &["two labels", "audit \"file\" \"main\" {"]),
+        ("audit \"file\" \"a\" \"b\" { path = \"/a\" }", 2, &["two labels"]),
+        ("listener { address = \"127.0.0.1:1\" }", 2, &["one label", "listener \"tcp\""]),
+        ("allow_api_audit = true", 2, &["allow_api_audit", "audit_directory = "]),
+        ("audit_directory = \"/a\"", 2, &["audit_directory", "allow_api_audit = true"]),
+        ("allow_api_audit = false\naudit_directory = \"/a\"", 3, &["audit_directory"]),
+    ]);
+    assert_eq!(read(&format!("{STORAGE}allow_api_audit = false")).audit.api_directory, None);
+}
+
+#[test]
+fn a_word_of_the_wrong_form_or_a_value_of_the_wrong_type_is_refused() {
+    refuse_all(&[
+        ("listener = \"tcp\"", 2, &["listener is a block"]),
+        ("api_addr { }", 2, &["api_addr takes a value"]),
+        ("api_addr = true", 2, &["api_addr", "text in quotes"]),
+        ("api_addr = [\"http://a\"]", 2, &["a list", "text in quotes"]),
+        ("api_addr = null", 2, &["null", "text in quotes"]),
+        ("log_format = logfmt", 2, &["bare word \"logfmt\"", "text in quotes"]),
+        ("log_format = upper(\"x\")", 2, &["nothing is computed"]),
+        ("log_format = \"${env}\"", 2, &["are not computed"]),
+        ("log_format = <<X\nlogfmt\nX\n", 2, &["heredoc"]),
+        ("default_lease_ttl = true", 2, &["a duration such as"]),
+        ("default_lease_ttl = \"soon\"", 2, &["\"soon\" is not a duration"]),
+        ("default_lease_ttl = 1.5", 2, &["1.5 is not a duration"]),
+        ("default_lease_ttl = -5", 2, &["-5 is not a duration"]),
+        ("allow_api_audit = \"true\"", 2, &["true or false"]),
+        ("allow_api_audit = 1", 2, &["true or false"]),
+        ("listener \"tcp\" {\n  trusted_proxies = \"10.0.0.0/8\"\n}", 3, &["a list such as"]),
+        ("listener \"tcp\" {\n  trusted_proxies = [\n    \"10.0.0.0/8\",\n    7,\n  ]\n}", 5, &["text in quotes"]),
+        ("listener \"tcp\" {\n  max_request_size = \"32MB\"\n}", 3, &["\"32MB\" is not a size", "32MiB"]),
+        ("listener \"tcp\" {\n  max_request_size = {}\n}", 3, &["a size such as"]),
+    ]);
+}
+
+#[test]
+fn a_value_that_no_server_could_have_is_refused() {
+    refuse_all(&[
+        ("listener \"tcp\" {\n  address = \"8200\"\n}", 3, &["\"8200\" is no HOST:PORT"]),
+        ("listener \"tcp\" {\n  address = \"::1:8200\"\n}", 3, &["[::1]:8200"]),
+        ("listener \"tcp\" {\n  address = \"127.0.0.1:70000\"\n}", 3, &["HOST:PORT"]),
+        ("listener \"tcp\" {\n  address = \"127.0.0.1:+1\"\n}", 3, &["HOST:PORT"]),
+        ("listener \"tcp\" {\n  address = \"http://a:1\"\n}", 3, &["HOST:PORT"]),
+        ("listener \"tcp\" {\n  address = \"\"\n}", 3, &["HOST:PORT"]),
+        (
+            "listener \"tcp\" {\n  trusted_proxies = [\n    \"10.0.0.0/8\",\n    \"0.0.0.0/0\",\n  ]\n}",
+            5,
+            &["every client"],
+        ),
+        ("listener \"tcp\" {\n  max_request_size = 0\n}", 3, &["0B is not between 1KiB and 1GiB"]),
+        ("listener \"tcp\" {\n  max_request_size = \"2GiB\"\n}", 3, &["2GiB is not between"]),
+        ("listener \"tcp\" {\n  request_timeout = \"0s\"\n}", 3, &["0s is not between 1s and 1h"]),
+        ("listener \"tcp\" {\n  request_timeout = \"2h\"\n}", 3, &["2h is not between"]),
+        ("audit \"file\" \"main\" { path = \"audit.log\" }", 2, &["\"audit.log\" is no whole path"]),
+        ("audit \"file\" \"main\" { path = \"stdout\" }", 2, &["\"stdout\" is no whole path"]),
+        ("audit \"file\" \"../x\" { path = \"/a\" }", 2, &["\"../x\" is no name"]),
+        ("audit \"file\" \"\" { path = \"/a\" }", 2, &["\"\" is no name"]),
+        (
+            "audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = \"0700\"\n}",
+            4,
+            &["\"0700\" lets the file be executed"],
+        ),
+        ("audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = \"4600\"\n}", 4, &["\"4600\""]),
+        ("audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = \"rw\"\n}", 4, &["octal"]),
+        ("audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = 600\n}", 4, &["text in quotes"]),
+        ("allow_api_audit = true\naudit_directory = \"audit\"", 3, &["no whole path"]),
+        ("default_lease_ttl = 0", 2, &["0s is not between 1s"]),
+        ("max_lease_ttl = \"1h\"\ndefault_lease_ttl = \"2h\"", 3, &["2h is longer than max_lease_ttl, which is 1h"]),
+        ("default_lease_ttl = \"800h\"", 2, &["max_lease_ttl, which is 32d"]),
+        ("reported_version = \"1.21\"", 2, &["\"1.21\" is no semantic version", "1.21.0+ent"]),
+        ("reported_version = \"\"", 2, &["no semantic version"]),
+        ("api_addr = \"bulkhead.example.com:8200\"", 2, &["no address of a server", "https://"]),
+        ("api_addr = \"https://user:c4n4ry@a\"", 2, &["no address of a server"]),
+        ("api_addr = \"https://a/v1\"", 2, &["no address of a server"]),
+        ("api_addr = \"https://:8200\"", 2, &["no address of a server"]),
+        ("api_addr = \"\"", 2, &["no address of a server"]),
+        ("api_addr = \"ftp://a\"", 2, &["no address of a server"]),
+    ]);
+}
+
+#[test]
+fn a_longest_life_alone_is_the_usual_life_too_where_it_is_shorter() {
+    let config = read(&format!("{STORAGE}max_lease_ttl = \"24h\""));
+    assert_eq!((config.default_lease_ttl, config.max_lease_ttl), (86_400, 86_400));
+    let config = read(&format!("{STORAGE}max_lease_ttl = \"2000h\""));
+    assert_eq!((config.default_lease_ttl, config.max_lease_ttl), (2_764_800, 7_200_000));
+}
+
+#[test]
+fn what_does_not_parse_is_refused_by_line() {
+    refuse_all(&[
+        ("listener \"tcp\" {\n", 2, &["column", "`}`"]),
+        ("\nlistener \"tcp\"", 3, &["column"]),
+        ("api_addr = \"http://a", 2, &["column"]),
+        ("api_addr = \"http://a\" log_format = \"logfmt\"", 2, &["column", "newline"]),
+        ("{ \"api_addr\": 1 }", 2, &["column"]),
+        ("api_addr =", 2, &["column"]),
+        ("\0", 2, &["column"]),
+    ]);
+}
+
+#[test]
+fn a_hostile_file_is_refused_and_harms_nobody() {
+    let deep = format!("api_addr = {}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let nested = format!("{}{}", "a {\n".repeat(10_000), "}\n".repeat(10_000));
+    let long_word = format!("{} = 1", "a".repeat(100_000));
+    let long_text = format!("api_addr = \"{}\"", "a".repeat(500_000));
+    for text in [&deep, &nested, &long_word, &long_text] {
+        let wrong = refused(text);
+        assert!(wrong.message.len() < 1_000, "{} bytes", wrong.message.len());
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_with_the_cause() {
+    for (file, says) in [("/nonexistent/bulkhead.hcl", "No such file"), ("/", "directory"), ("/dev/zero", "1 MiB")] {
+        let why = Config::read(Path::new(file)).unwrap_err();
+        assert!(why.starts_with(file) && why.contains(says), "{why}");
+    }
+}
+
+#[test]
+fn a_check_tells_what_the_server_would_do() {
+    let plain = read(STORAGE).to_string();
+    assert_eq!(
+        plain,
+        "listens on 127.0.0.1:8200, plain HTTP\n\
+         believes no X-Forwarded-For\n\
+         refuses bodies over 32MiB\n\
+         stops an engine that works on a request for 1m30s\n\
+         keeps its data in /data, opened by Shamir's shares\n\
+         audits to no device of this file\n\
+         lets the API make no audit device\n\
+         lets leases and tokens live 32d, and never over 32d\n\
+         tells clients that it is version 1.21.0+ent\n"
+    );
+    let told = read(&format!(
+        "{STORAGE}listener \"tcp\" {{\n  trusted_proxies = [\"10.0.0.0/8\"]\n}}\n\
+         audit \"file\" \"main\" {{\n  path = \"/a\"\n  mode = \"0640\"\n  log_raw = true\n  sync = true\n}}\n\
+         allow_api_audit = true\naudit_directory = \"/d\"\napi_addr = \"http://a:1\"\n"
+    ));
+    let told = told.to_string();
+    for line in [
+        "believes the X-Forwarded-For of 10.0.0.0/8\n",
+        "audits to main: /a (mode 0640, values in the clear, flushed to the disk)\n",
+        "lets the API make audit devices in /d\n",
+        "tells clients that it is at http://a:1\n",
+    ] {
+        assert!(told.contains(line), "{line} is not in {told}");
+    }
+}

@@ -1,0 +1,196 @@
+//! `bulkhead plugin inspect`: the tables of what this program serves, without a server.
+//!
+//! The components inside the binary are asked what they are, over a store that is thrown away. It is also where the
+//! suite learns which endpoints there are, so that none can be forgotten.
+
+use crate::config::{Config, LISTEN};
+use crate::dev::Data;
+use crate::process::{Process, settings};
+use bulkhead_cli::options::double_dashes;
+use bulkhead_core::tables::{Described, Plugin, Tables};
+use bulkhead_core::{Service, random};
+use bulkhead_wire::description::Route;
+use bulkhead_wire::secret::Secret;
+use lexopt::ValueExt;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// What `bulkhead plugin inspect --help` prints.
+pub const USAGE: &str = "\
+Usage: bulkhead plugin inspect --all [-format=json]
+       bulkhead plugin inspect NAME [-format=json]
+
+What the plugins inside this program say of themselves: name, version, digest, and every
+endpoint with its fields. With --all also the endpoints of the server itself. Needs no server.
+";
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// Print [`USAGE`].
+    Help,
+    /// Print tables.
+    Inspect(Inspection),
+}
+
+/// Which tables, and how.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// The plugin; without one everything.
+    name: Option<String>,
+    json: bool,
+}
+
+/// Reads the arguments after `plugin inspect`.
+///
+/// # Errors
+/// What is wrong, for standard error; the process ends with code 2.
+pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Ask, String> {
+    use lexopt::Arg::{Long, Short, Value};
+    let (mut name, mut all, mut json) = (None, false, false);
+    let mut parser = lexopt::Parser::from_args(double_dashes(args));
+    while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
+        match arg {
+            Long("help") | Short('h') => return Ok(Ask::Help),
+            Long("all") => all = true,
+            Long("format") => json = is_json(&mut parser)?,
+            Value(value) if name.is_none() => name = Some(value.string().map_err(|error| error.to_string())?),
+            other => return Err(format!("{}; see `bulkhead plugin inspect --help`", other.unexpected())),
+        }
+    }
+    match (&name, all) {
+        (None, false) => Err("which plugin? give its name, or --all".to_owned()),
+        (Some(name), true) => Err(format!("--all already includes {name:?}; leave one of the two out")),
+        _ => Ok(Ask::Inspect(Inspection { name, json })),
+    }
+}
+
+fn is_json(parser: &mut lexopt::Parser) -> Result<bool, String> {
+    match parser.value().and_then(|value| value.string()).map_err(|error| error.to_string())?.as_str() {
+        "json" => Ok(true),
+        "table" => Ok(false),
+        other => Err(format!("-format={other} is not known; use json or table")),
+    }
+}
+
+/// Prints what is asked for.
+///
+/// # Errors
+/// What kept the components from being asked, or an unknown name with the names there are.
+pub async fn run(asked: &Inspection, process: Process, out: &mut dyn Write) -> Result<(), String> {
+    let mut tables = tables(process).await?;
+    if let Some(name) = &asked.name {
+        let known: Vec<String> = tables.plugins.iter().map(|plugin| plugin.described.name().to_owned()).collect();
+        tables.plugins.retain(|plugin| plugin.described.name() == name);
+        tables.host.clear();
+        if tables.plugins.is_empty() {
+            return Err(format!("there is no plugin {name:?} in this program; there are: {}", known.join(", ")));
+        }
+    }
+    let printed = if asked.json { print_json(&tables, asked.name.is_none(), out) } else { print_table(&tables, out) };
+    printed.map_err(|error| format!("standard output cannot be written: {error}"))
+}
+
+/// Asks the components, in a server that nobody can reach.
+async fn tables(process: Process) -> Result<Tables, String> {
+    let log = Arc::clone(&process.log);
+    let data = Data::prepare(None)?;
+    let asked = ask(process, &data).await;
+    data.remove(&log);
+    asked
+}
+
+async fn ask(process: Process, data: &Data) -> Result<Tables, String> {
+    let settings = settings(&Config::at(LISTEN, data.path()), process.officials, &process.log);
+    let service = Service::start(settings).await.map_err(|failure| failure.message)?;
+    let token = random::base62(32).map_err(|failure| failure.message)?;
+    let opened = service.open_dev(&Secret::new(token)).await.map_err(|failure| failure.message);
+    let tables = service.tables();
+    service.stop().await;
+    opened.and_then(|()| tables.ok_or_else(|| "the store closed before the plugins were asked".to_owned()))
+}
+
+fn print_json(tables: &Tables, all: bool, out: &mut dyn Write) -> io::Result<()> {
+    match tables.plugins.as_slice() {
+        [plugin] if !all => serde_json::to_writer_pretty(&mut *out, plugin)?,
+        _ => serde_json::to_writer_pretty(&mut *out, tables)?,
+    }
+    writeln!(out)?;
+    out.flush()
+}
+
+fn print_table(tables: &Tables, out: &mut dyn Write) -> io::Result<()> {
+    if !tables.host.is_empty() {
+        writeln!(out, "bulkhead {}: the server itself", env!("CARGO_PKG_VERSION"))?;
+        print_routes(&tables.host, out)?;
+    }
+    for plugin in &tables.plugins {
+        print_plugin(plugin, out)?;
+    }
+    out.flush()
+}
+
+fn print_plugin(plugin: &Plugin, out: &mut dyn Write) -> io::Result<()> {
+    match &plugin.described {
+        Described::Mountable(it) => {
+            writeln!(out, "\n{} {} ({}): {}\nsha256 {}", it.name, it.version, it.kind, it.about, plugin.sha256)?;
+            print_routes(&it.routes, out)
+        }
+        Described::Database(it) => {
+            writeln!(out, "\n{} {} ({}): {}\nsha256 {}", it.name, it.version, it.kind, it.about, plugin.sha256)?;
+            for field in &it.settings {
+                writeln!(out, "  {:<34}{}", field.name, field.about)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn print_routes(routes: &[Route], out: &mut dyn Write) -> io::Result<()> {
+    for route in routes {
+        let verb = format!("{:?}", route.verb).to_lowercase();
+        let marks = [(route.sudo, " (sudo)"), (route.unauthenticated, " (no token)"), (route.leases, " (lease)")];
+        let marks: String = marks.into_iter().filter(|(set, _)| *set).map(|(_, mark)| mark).collect();
+        writeln!(out, "  {verb:<7}{:<42}{}{marks}", route.path, route.about)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+
+    fn asked(words: &[&str]) -> Result<Ask, String> {
+        parse(words.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn one_plugin_or_all_are_asked_for_as_table_or_json() {
+        let inspection = |name: Option<&str>, json| Ask::Inspect(Inspection { name: name.map(str::to_owned), json });
+        assert_eq!(asked(&["--all", "-format=json"]).unwrap(), inspection(None, true));
+        assert_eq!(asked(&["-all"]).unwrap(), inspection(None, false));
+        assert_eq!(asked(&["database", "--format", "table"]).unwrap(), inspection(Some("database"), false));
+        assert_eq!(asked(&["-h"]).unwrap(), Ask::Help);
+    }
+
+    #[test]
+    fn what_is_asked_for_must_be_clear() {
+        for (words, part) in [
+            (&[][..], "which plugin?"),
+            (&["database", "--all"], "leave one of the two out"),
+            (&["--all", "-format=yaml"], "use json or table"),
+            (&["a", "b"], "see `bulkhead plugin inspect --help`"),
+        ] {
+            let why = asked(words).unwrap_err();
+            assert!(why.contains(part), "{words:?}: {why}");
+        }
+    }
+}

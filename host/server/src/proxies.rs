@@ -1,0 +1,123 @@
+//! Who really asks, when proxies stand in between.
+//!
+//! The attack this file stops: a client that writes an `X-Forwarded-For` of its own, to pass for an address that a
+//! token is bound to or to stand in the audit log as somebody else. The header counts only when the peer of the
+//! connection is a trusted proxy, and is read from its end, where each proxy adds whom it saw: the first hop that is
+//! no trusted proxy is the client, and what stands before it is the client's word, which nobody reads.
+
+use bulkhead_wire::failure::{Failure, quoted};
+use hyper::HeaderMap;
+use ipnet::IpNet;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// The header, as every proxy writes it. `Forwarded` and `X-Real-IP` are not read: two headers that say different
+/// things would leave us the choice of whom to believe.
+const HEADER: &str = "x-forwarded-for";
+
+/// Most trusted proxies that a request may come through. A longer chain is a loop.
+const CHAIN_MAX: usize = 32;
+
+/// The networks of the proxies whose word counts. Without any, every client is the peer of its connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustedProxies(Vec<IpNet>);
+
+impl TrustedProxies {
+    /// Proxies with addresses such as `10.0.0.0/8`, `2001:db8::/32` or `192.0.2.7`.
+    ///
+    /// # Errors
+    /// Which text is none, and what to write. Refused is also what would trust everybody.
+    pub fn new<'a>(networks: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        networks.into_iter().map(network).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether nobody is trusted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Where a request that came from `peer` really comes from. The port is 0 when it is not the peer itself.
+    ///
+    /// # Errors
+    /// 400 when a trusted proxy sends a header in which the client cannot be found.
+    pub fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> Result<SocketAddr, Failure> {
+        let mut lines = headers.get_all(HEADER).iter().rev().peekable();
+        if lines.peek().is_none() || !self.trusts(peer.ip()) {
+            return Ok(peer);
+        }
+        let mut farthest = peer;
+        let mut seen = 0;
+        for line in lines {
+            for written in line.as_bytes().rsplit(|byte| *byte == b',') {
+                let address = hop(written).ok_or_else(|| no_address(written))?;
+                farthest = SocketAddr::new(address, 0);
+                seen += 1;
+                if !self.trusts(address) {
+                    return Ok(farthest);
+                }
+                if seen > CHAIN_MAX {
+                    return Err(malformed(&format!("it ends with more than {CHAIN_MAX} trusted proxies")));
+                }
+            }
+        }
+        // Trusted proxies all the way: the one that began the chain asked for itself.
+        Ok(farthest)
+    }
+
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&address))
+    }
+}
+
+/// As they are written in the configuration.
+impl fmt::Display for TrustedProxies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let networks: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&networks.join(", "))
+    }
+}
+
+fn network(text: &str) -> Result<IpNet, String> {
+    let network = text.parse().or_else(|_| text.parse().map(|address: IpAddr| IpNet::from(address)));
+    let network = network.map_err(|_| {
+        format!("{} is no address and no network; write such as \"10.0.0.0/8\" or \"192.0.2.7\"", quoted(text))
+    })?;
+    if network.prefix_len() == 0 {
+        return Err(format!("{} would trust every client's word; name the networks of your proxies", quoted(text)));
+    }
+    if network.network() != network.addr() {
+        let meant = network.trunc();
+        return Err(format!(
+            "{} sets bits behind its prefix; write \"{meant}\", or the one address alone",
+            quoted(text)
+        ));
+    }
+    if matches!(network.addr(), IpAddr::V6(address) if address.to_ipv4_mapped().is_some()) {
+        return Err(format!("{} is an IPv4 network in IPv6 clothes, which no peer wears; write IPv4", quoted(text)));
+    }
+    Ok(network)
+}
+
+/// The address of one hop: `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:4711`.
+fn hop(written: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(written).ok()?.trim_matches([' ', '\t']);
+    let bare = || text.parse::<IpAddr>().ok();
+    let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
+    let in_brackets = || Some(IpAddr::from(text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?));
+    // an IPv4 client that a proxy saw on an IPv6 socket is an IPv4 client
+    bare().or_else(with_port).or_else(in_brackets).map(|address| address.to_canonical())
+}
+
+fn no_address(written: &[u8]) -> Failure {
+    malformed(&format!("{} is no address", quoted(&String::from_utf8_lossy(written))))
+}
+
+fn malformed(why: &str) -> Failure {
+    Failure::invalid(format!(
+        "the X-Forwarded-For of this request does not say who asks: {why}; let the proxy append the client's address"
+    ))
+}
+
+#[cfg(test)]
+mod tests;
