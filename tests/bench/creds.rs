@@ -7,12 +7,16 @@
 //!
 //! It refuses to run without the release binary, and ends after [`ROUNDS`] rounds or [`LIMIT`].
 
+mod disk;
+mod figures;
+
 use bulkhead_tests::paths::{Folder, target};
 use bulkhead_tests::{Bulkhead, Client, Postgres};
-use serde_json::{Value, json};
+use disk::Disk;
+use figures::{micros, quantile};
+use serde_json::json;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 use std::time::{Duration, Instant};
 
 const WARM_UP: u32 = 50;
@@ -32,7 +36,7 @@ struct Bench {
     _folder: Folder,
     root: Client,
     direct: PgConnection,
-    disk: SqliteConnection,
+    disk: Disk,
 }
 
 /// The times of all rounds.
@@ -58,7 +62,7 @@ impl Bench {
         configure(&root, &postgres);
         Self {
             direct: session(&postgres).await,
-            disk: store(&folder).await,
+            disk: Disk::open(&folder).await,
             root,
             _bulkhead: bulkhead,
             _postgres: postgres,
@@ -92,20 +96,6 @@ impl Bench {
         sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut self.direct).await.expect("the user is dropped");
         elapsed
     }
-
-    /// Time of two commits, each flushed.
-    async fn flushes(&mut self) -> Duration {
-        let page = vec![7_u8; 4096];
-        let start = Instant::now();
-        for _ in 0..2 {
-            sqlx::query("INSERT INTO page (bytes) VALUES (?)")
-                .bind(&page)
-                .execute(&mut self.disk)
-                .await
-                .expect("a row is written");
-        }
-        start.elapsed()
-    }
 }
 
 fn configure(root: &Client, postgres: &Postgres) {
@@ -134,24 +124,11 @@ async fn session(postgres: &Postgres) -> PgConnection {
         .expect("the database accepts a session")
 }
 
-async fn store(folder: &Folder) -> SqliteConnection {
-    let mut disk = SqliteConnectOptions::new()
-        .filename(folder.path().join("bare.sqlite"))
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .connect()
-        .await
-        .expect("a file can be opened");
-    sqlx::query("CREATE TABLE page (bytes BLOB)").execute(&mut disk).await.expect("a table is made");
-    disk
-}
-
 async fn measure(bench: &mut Bench) -> Times {
     let mut times = Times::default();
     let start = Instant::now();
     for round in 0..WARM_UP + ROUNDS {
-        let (creds, sql, flushes) = (bench.creds(), bench.sql(round).await, bench.flushes().await);
+        let (creds, sql, flushes) = (bench.creds(), bench.sql(round).await, bench.disk.flushes(2).await);
         if round >= WARM_UP {
             times.creds.push(creds);
             times.sql.push(sql);
@@ -165,25 +142,10 @@ async fn measure(bench: &mut Bench) -> Times {
     times
 }
 
-/// The time that `share` of all stay below.
-fn quantile(times: &mut [Duration], share: f64) -> Duration {
-    times.sort_unstable();
-    let last = times.len() - 1;
-    #[allow(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "few rounds"
-    )]
-    let place = (last as f64 * share).round() as usize;
-    times[place]
-}
-
 fn report(mut times: Times) {
     let rounds = times.creds.len();
     let of = |times: &mut Vec<Duration>| (quantile(times, 0.5), quantile(times, 0.99));
     let (creds, sql, flushes) = (of(&mut times.creds), of(&mut times.sql), of(&mut times.flushes));
-    let micros = |time: Duration| i64::try_from(time.as_micros()).expect("a round takes less than an age");
     let over = micros(creds.0) - micros(sql.0) - micros(flushes.0);
     let held = over <= micros(GOAL);
     println!("creds, {rounds} rounds, in microseconds       p50      p99");
@@ -199,18 +161,9 @@ fn report(mut times: Times) {
         if held { "held" } else { "MISSED" }
     );
     let part = |(p50, p99): (Duration, Duration)| json!({ "p50_us": micros(p50), "p99_us": micros(p99) });
-    save(json!({
+    let result = json!({
         "rounds": rounds, "creds": part(creds), "bare_sql": part(sql), "two_flushes": part(flushes),
         "over_bare_p50_us": over, "goal_us": micros(GOAL), "held": held,
-    }));
-}
-
-/// Adds the result to `target/bench.json`, which other benchmarks write to as well.
-fn save(result: Value) {
-    let path = target().join("bench.json");
-    let known = std::fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str(&text).ok());
-    let mut all: Value = known.unwrap_or_else(|| json!({}));
-    all["creds"] = result;
-    std::fs::write(&path, format!("{all:#}\n")).expect("target/bench.json can be written");
-    println!("also in {}", path.display());
+    });
+    figures::save("creds", result);
 }

@@ -96,6 +96,86 @@ fn a_token_with_a_policy_is_made_and_used() {
 }
 
 #[test]
+fn a_token_is_looked_up_renewed_asked_and_ended_by_its_text_and_by_its_accessor() {
+    let world = World::new();
+    world.client_with("reader", r#"path "database/creds/reader" { capabilities = ["read"] }"#);
+    let made = |more: &[&str]| {
+        let (code, json, error) =
+            run(&world.bulkhead, &[&["token", "create", "-format=json", "-ttl=1h"], more].concat());
+        assert_eq!(code, 0, "{error}");
+        serde_json::from_str::<Value>(&json).expect("-format=json prints JSON")["auth"].clone()
+    };
+    let auth = made(&["-policy=reader"]);
+    let (token, accessor) = (auth["client_token"].as_str().unwrap(), auth["accessor"].as_str().unwrap());
+    let type_it = |words: &[&str]| {
+        let (code, output, error) = piped(world.bulkhead.command(words), token);
+        assert_eq!(code, 0, "{words:?}: {error}");
+        assert!(!output.contains(token), "{words:?} shows the token: {output}");
+        output
+    };
+    assert!(type_it(&["token", "lookup", "-"]).contains("accessor"));
+    type_it(&["token", "renew", "-increment=2h", "-"]);
+    assert_eq!(type_it(&["token", "capabilities", "-", "database/creds/reader"]), "read\n");
+    for words in [&["token", "lookup", "-accessor", accessor][..], &["token", "renew", "-accessor", accessor]] {
+        assert_eq!(run(&world.bulkhead, words).0, 0, "{words:?}");
+    }
+    assert_eq!(run(&world.bulkhead, &["token", "revoke", "-accessor", accessor]).0, 0);
+    assert_eq!(piped(world.bulkhead.command(&["token", "lookup", "-"]), token).0, 1, "it was revoked");
+
+    assert_eq!(made(&["-orphan"])["orphan"], true);
+    assert_eq!(made(&["-use-limit=3"])["num_uses"], 3);
+    assert_eq!(made(&["-policy=reader", "-type=batch"])["token_type"], "batch");
+    assert_eq!(run(&world.bulkhead, &["token", "create", "-policy="]).0, 2, "an unset variable must not widen a token");
+}
+
+#[test]
+fn an_engine_is_mounted_tuned_moved_and_disabled() {
+    let world = World::empty();
+    let typed = |words: &[&str]| {
+        let (code, output, error) = run(&world.bulkhead, words);
+        assert_eq!(code, 0, "{words:?}: {error}");
+        output
+    };
+    typed(&["secrets", "enable", "-path=second", "-description=orders", "database"]);
+    assert!(typed(&["secrets", "list"]).contains("second/"));
+    typed(&["secrets", "tune", "-max-lease-ttl=24h", "second"]);
+    assert_eq!(world.root.read("sys/mounts/second/tune").expect(200).body["data"]["max_lease_ttl"], 24 * 3600);
+    typed(&["secrets", "move", "second", "third"]);
+    let listed = typed(&["secrets", "list", "-detailed"]);
+    assert!(listed.contains("third/") && !listed.contains("second/"), "{listed}");
+    typed(&["secrets", "disable", "third"]);
+    assert!(!typed(&["secrets", "list"]).contains("third/"));
+    assert!(typed(&["auth", "list"]).contains("token/"));
+    assert_eq!(run(&world.bulkhead, &["secrets", "enable", "nosuch"]).0, 1);
+}
+
+#[test]
+fn all_leases_below_a_path_are_listed_and_ended_at_once() {
+    let world = World::new();
+    let (one, other) = (world.credential("reader"), world.credential("reader"));
+    let (code, listed, error) = run(&world.bulkhead, &["lease", "list", "database/creds/reader"]);
+    assert_eq!(code, 0, "{error}");
+    for lease in [&one.lease, &other.lease] {
+        assert!(listed.contains(lease.rsplit('/').next().unwrap()), "{listed}");
+    }
+    let (code, _, error) = run(&world.bulkhead, &["lease", "revoke", "-prefix", "database/creds/reader"]);
+    assert_eq!(code, 0, "{error}");
+    assert!(!world.postgres.has_user(&one.username) && !world.postgres.has_user(&other.username));
+    assert_eq!(run(&world.bulkhead, &["lease", "revoke", "-force", &one.lease]).0, 2, "-force is for prefixes");
+}
+
+#[test]
+fn the_audit_file_is_asked_for_a_value_without_showing_it() {
+    let world = World::empty();
+    let (code, listed, error) = run(&world.bulkhead, &["audit", "list"]);
+    assert!(code == 0 && listed.contains("file/"), "{listed}{error}");
+    let asked = world.bulkhead.command(&["audit", "hash", "-field=hash", "file", "-"]);
+    let (code, hash, error) = piped(asked, "c4n4ry\n");
+    assert!(code == 0 && hash.starts_with("hmac-sha256:") && !hash.contains("c4n4ry"), "{hash}{error}");
+    assert_eq!(run(&world.bulkhead, &["audit", "enable", "-path=second", "file", "file_path=/tmp/x"]).0, 1);
+}
+
+#[test]
 fn an_operator_initialises_opens_and_closes_a_server() {
     let server = uninitialised();
     assert_eq!(run(&server, &["status"]).0, 2, "not initialised counts as sealed");

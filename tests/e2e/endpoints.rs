@@ -1,16 +1,34 @@
 //! Every endpoint, in the order in which an operator would use them: refused without a token, refused with
 //! a weak one, served with the right one, and the answer compared with its golden file.
 //!
-//! `tidy` fails when a route has no row here. A row's name is its golden file: the path with its captures'
+//! The rows are in the files of the folder beside this file, named after what they are about; `inspected.rs` fails when
+//! an endpoint has none. A row's name is its golden file: the path with its captures'
 //! names, and the operation.
+
+mod auth_token;
+mod database;
+mod inspected;
+mod operators;
+mod sys_audit;
+mod sys_auth;
+mod sys_capabilities;
+mod sys_internal_specs_openapi;
+mod sys_internal_ui_mounts;
+mod sys_leases;
+mod sys_mounts;
+mod sys_policies;
+mod sys_remount;
 
 use crate::world::{CREATION, World};
 use bulkhead_tests::Client;
 use bulkhead_tests::golden::assert_golden;
-use bulkhead_tests::operators::{self, Operators, seal_status};
+use bulkhead_tests::operators::{Operators, seal_status, uninitialised};
+use bulkhead_tests::wait::until;
 use serde_json::{Value, json};
+use std::time::Duration;
 
-/// One endpoint. `{lease}` and `{token}` in path and body stand for the latest ones that were given.
+/// One endpoint. `{lease}`, `{token}`, `{accessor}` and `{migration}` in path and body stand for the latest ones that were
+/// given.
 struct Row {
     golden: &'static str,
     path: &'static str,
@@ -35,8 +53,7 @@ impl Row {
 
     /// Served to everyone.
     fn is_open(&self) -> bool {
-        let open = ["sys-health", "sys-seal-status", "sys-init", "sys-unseal", "sys-leader"];
-        self.golden.rsplit_once('.').is_some_and(|(name, _)| open.contains(&name))
+        inspected::endpoint_of(self).is_some_and(|endpoint| endpoint.unauthenticated)
     }
 
     /// About the caller's own token, which the root token is not meant for.
@@ -45,20 +62,28 @@ impl Row {
     }
 }
 
-/// The latest lease and token, filled in where a row names them.
+/// The latest lease, token with its accessor, and move, filled in where a row names them.
 #[derive(Default)]
 struct Latest {
     lease: String,
     token: String,
+    accessor: String,
+    migration: String,
 }
 
 impl Latest {
     fn fill(&self, text: &str) -> String {
-        text.replace("{lease}", &self.lease).replace("{token}", &self.token)
+        let text = text.replace("{lease}", &self.lease).replace("{token}", &self.token);
+        text.replace("{accessor}", &self.accessor).replace("{migration}", &self.migration)
     }
 
     fn remember(&mut self, body: &Value) {
-        let texts = [(&mut self.lease, &body["lease_id"]), (&mut self.token, &body["auth"]["client_token"])];
+        let texts = [
+            (&mut self.lease, &body["lease_id"]),
+            (&mut self.token, &body["auth"]["client_token"]),
+            (&mut self.accessor, &body["auth"]["accessor"]),
+            (&mut self.migration, &body["data"]["migration_id"]),
+        ];
         for (slot, found) in texts {
             if let Some(found) = found.as_str().filter(|found| !found.is_empty()) {
                 *slot = found.to_owned();
@@ -67,84 +92,38 @@ impl Latest {
     }
 }
 
+/// Every row of every file.
+fn all_rows() -> Vec<Row> {
+    let files = [
+        database::rows(&Value::Null),
+        auth_token::rows(),
+        sys_policies::rows(),
+        sys_capabilities::rows(),
+        sys_leases::rows(&Value::Null),
+        sys_audit::rows(),
+        sys_mounts::rows(),
+        sys_auth::rows(),
+        sys_remount::rows(),
+        sys_internal_ui_mounts::rows(),
+        sys_internal_specs_openapi::rows(),
+        operators::rows(),
+        operators::rows_before_opening(),
+    ];
+    files.into_iter().flatten().collect()
+}
+
 fn send(client: &Client, row: &Row, latest: &Latest) -> bulkhead_tests::Answer {
     let body = if row.body.is_null() { String::new() } else { latest.fill(&row.body.to_string()) };
     client.send(row.method(), &latest.fill(row.path), body.as_bytes())
 }
 
-fn database_rows(world: &World) -> Vec<Row> {
-    let role = json!({ "db_name": "orders", "creation_statements": CREATION, "default_ttl": "1h", "max_ttl": "24h" });
-    vec![
-        row("database-config-name.write", "database/config/orders", world.connection(), 200),
-        row("database-config-name.read", "database/config/orders", Value::Null, 200),
-        row("database-config.list", "database/config", Value::Null, 200),
-        row("database-reset-name.write", "database/reset/orders", json!({}), 204),
-        row("database-roles-name.write", "database/roles/reader", role, 204),
-        row("database-roles-name.read", "database/roles/reader", Value::Null, 200),
-        row("database-roles.list", "database/roles", Value::Null, 200),
-        row("database-creds-name.read", "database/creds/reader", Value::Null, 200),
-        row("sys-leases-lookup.write", "sys/leases/lookup", json!({ "lease_id": "{lease}" }), 200),
-        row("sys-leases-renew.write", "sys/leases/renew", json!({ "lease_id": "{lease}", "increment": 7200 }), 200),
-        row("sys-renew.write", "sys/renew", json!({ "lease_id": "{lease}" }), 200),
-        row("sys-leases-renew-id.write", "sys/leases/renew/{lease}", json!({}), 200),
-        row("sys-renew-id.write", "sys/renew/{lease}", json!({ "increment": "3h" }), 200),
-        row("sys-leases-revoke.write", "sys/leases/revoke", json!({ "lease_id": "{lease}" }), 204),
-        row("sys-revoke.write", "sys/revoke", json!({ "lease_id": "{lease}" }), 204),
-        row("sys-leases-revoke-id.write", "sys/leases/revoke/{lease}", json!({ "sync": true }), 204),
-        row("sys-revoke-id.write", "sys/revoke/{lease}", json!({}), 204),
-        row("database-roles-name.delete", "database/roles/reader", Value::Null, 204),
-        row("database-config-name.delete", "database/config/orders", Value::Null, 204),
-    ]
-}
-
-fn token_rows() -> Vec<Row> {
-    let child =
-        json!({ "policies": ["operator"], "ttl": "1h", "display_name": "night shift", "meta": { "team": "ops" } });
-    vec![
-        row("auth-token-create.write", "auth/token/create", child, 200),
-        row("auth-token-lookup-self.read", "auth/token/lookup-self", Value::Null, 200),
-        row("auth-token-lookup-self.write", "auth/token/lookup-self", json!({}), 200),
-        row("auth-token-lookup.read", "auth/token/lookup", Value::Null, 200),
-        row("auth-token-lookup.write", "auth/token/lookup", json!({ "token": "{token}" }), 200),
-        row("auth-token-renew.write", "auth/token/renew", json!({ "token": "{token}", "increment": "3h" }), 200),
-        row("auth-token-revoke.write", "auth/token/revoke", json!({ "token": "{token}" }), 204),
-        row("sys-capabilities-self.write", "sys/capabilities-self", json!({ "paths": ["database/config/x"] }), 200),
-        row("auth-token-renew-self.write", "auth/token/renew-self", json!({ "increment": "2h" }), 200),
-        row("auth-token-revoke-self.write", "auth/token/revoke-self", json!({}), 204),
-    ]
-}
-
-fn system_rows() -> Vec<Row> {
-    let policy = json!({ "policy": r#"path "database/creds/reader" { capabilities = ["read"] }"# });
-    let rules = json!({ "rules": r#"path "database/roles/*" { capabilities = ["create", "update"] }"# });
-    vec![
-        row("sys-health.read", "sys/health", Value::Null, 200),
-        row("sys-seal-status.read", "sys/seal-status", Value::Null, 200),
-        row("sys-mounts.read", "sys/mounts", Value::Null, 200),
-        row("sys-mounts-path.write", "sys/mounts/warehouse", json!({ "type": "database" }), 204),
-        row("sys-mounts-path.read", "sys/mounts/warehouse", Value::Null, 200),
-        row("sys-policies-acl-name.write", "sys/policies/acl/readers", policy, 204),
-        row("sys-policies-acl-name.read", "sys/policies/acl/readers", Value::Null, 200),
-        row("sys-policies-acl.list", "sys/policies/acl", Value::Null, 200),
-        row("sys-policies-acl-name.delete", "sys/policies/acl/readers", Value::Null, 204),
-        row("sys-policy-name.write", "sys/policy/writers", rules, 204),
-        row("sys-policy-name.read", "sys/policy/writers", Value::Null, 200),
-        row("sys-policy.read", "sys/policy", Value::Null, 200),
-        row("sys-policy.list", "sys/policy", Value::Null, 200),
-        row("sys-policy-name.delete", "sys/policy/writers", Value::Null, 204),
-    ]
-}
-
-/// Of a server that is open; the last one closes it.
-fn operator_rows() -> Vec<Row> {
-    vec![
-        row("sys-leader.read", "sys/leader", Value::Null, 200),
-        row("sys-key-status.read", "sys/key-status", Value::Null, 200),
-        row("sys-rotate.write", "sys/rotate", json!({}), 204),
-        row("sys-rotate-keyring.write", "sys/rotate/keyring", json!({}), 204),
-        row("sys-step-down.write", "sys/step-down", json!({}), 204),
-        row("sys-seal.write", "sys/seal", json!({}), 204),
-    ]
+/// As [`send`]; what goes on in the background is asked for until it has ended.
+fn send_until_settled(client: &Client, row: &Row, latest: &Latest) -> bulkhead_tests::Answer {
+    let settled = || {
+        let answer = send(client, row, latest);
+        (answer.body["data"]["migration_info"]["status"] != "in-progress").then_some(answer)
+    };
+    until("the end of what goes on", Duration::from_secs(30), settled).0
 }
 
 /// A token that may do everything by policy, not by being root.
@@ -163,8 +142,9 @@ fn walk(world: &World, rows: &[Row]) {
                 assert!(refused.errors().contains("permission denied"), "{} with {who}: {refused:?}", row.golden);
             }
         }
-        let served = send(if row.is_about_self() { &operator } else { &world.root }, row, &latest);
+        let served = send_until_settled(if row.is_about_self() { &operator } else { &world.root }, row, &latest);
         let served = served.expect(row.status);
+        let served = sys_internal_specs_openapi::outline(served);
         assert_golden(row.golden, &served);
         latest.remember(&served.body);
     }
@@ -173,43 +153,94 @@ fn walk(world: &World, rows: &[Row]) {
 #[test]
 fn the_database_engine_answers_as_agreed() {
     let world = World::empty();
-    walk(&world, &database_rows(&world));
+    walk(&world, &database::rows(&world.connection()));
+    assert_eq!(world.postgres.users(), Vec::<String>::new());
+}
+
+#[test]
+fn leases_below_a_path_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &sys_leases::rows(&world.connection()));
     assert_eq!(world.postgres.users(), Vec::<String>::new());
 }
 
 #[test]
 fn tokens_answer_as_agreed() {
     let world = World::empty();
-    walk(&world, &token_rows());
+    walk(&world, &auth_token::rows());
 }
 
 #[test]
-fn the_system_answers_as_agreed() {
+fn policies_answer_as_agreed() {
     let world = World::empty();
-    walk(&world, &system_rows());
+    walk(&world, &sys_policies::rows());
+}
+
+#[test]
+fn capabilities_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &sys_capabilities::rows());
+}
+
+#[test]
+fn audit_devices_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &sys_audit::rows());
+}
+
+#[test]
+fn mounts_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &sys_mounts::rows());
+}
+
+#[test]
+fn auth_methods_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &sys_auth::rows());
+}
+
+#[test]
+fn moves_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &sys_remount::rows());
+}
+
+#[test]
+fn what_callers_see_of_mounts_is_answered_as_agreed() {
+    let world = World::empty();
+    walk(&world, &sys_internal_ui_mounts::rows());
+}
+
+#[test]
+fn the_openapi_document_has_the_endpoints_agreed() {
+    let world = World::empty();
+    walk(&world, &sys_internal_specs_openapi::rows());
 }
 
 #[test]
 fn what_operators_ask_of_an_open_server_is_answered_as_agreed() {
     let world = World::empty();
-    walk(&world, &operator_rows());
+    walk(&world, &operators::rows());
     assert_eq!(seal_status(&world.bulkhead)["sealed"], true);
 }
 
-/// The rows that make a server: nobody has a token yet.
+/// Of a server on which nobody has a token yet.
 #[test]
 fn a_server_is_initialised_and_opened_with_the_answers_agreed() {
-    let server = operators::uninitialised();
+    let server = uninitialised();
     let nobody = server.client(None);
-    let ask = |row: &Row| {
-        let served = send(&nobody, row, &Latest::default()).expect(row.status);
+    let mut key = String::new();
+    for mut row in operators::rows_before_opening() {
+        if row.golden == "sys-unseal.write" {
+            row.body = json!({ "key": key });
+        }
+        let served = send(&nobody, &row, &Latest::default()).expect(row.status);
         assert_golden(row.golden, &served);
-        served
-    };
-    ask(&row("sys-init.read", "sys/init", Value::Null, 200));
-    let numbers = json!({ "secret_shares": 3, "secret_threshold": 2 });
-    let operators = Operators::of(&ask(&row("sys-init.write", "sys/init", numbers, 200)).body, 2);
-    ask(&row("sys-unseal.write", "sys/unseal", json!({ "key": operators.keys[0] }), 200));
+        if row.golden == "sys-init.write" {
+            key = Operators::of(&served.body, 2).keys[0].clone();
+        }
+    }
 }
 
 #[test]

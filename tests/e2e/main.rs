@@ -3,12 +3,16 @@
 //! One binary, one module an area. Every test has servers of its own, so that "no user is left" can be
 //! asked of the whole database.
 
+mod audit;
 mod bad_input;
 mod command_line;
+mod configuration;
 mod credential_life;
 mod endpoints;
 mod hostile_names;
 mod initialise;
+mod leases;
+mod mounts;
 mod processes;
 mod readme;
 mod refusals;

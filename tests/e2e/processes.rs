@@ -52,7 +52,7 @@ fn an_option_of_the_other_mode_is_wrong_usage_and_names_the_right_one() {
         (&["--dev", "--listen-address", "127.0.0.1:0"][..], "--dev-listen-address"),
         (&["--dev-listen-address", "127.0.0.1:0"], "--listen-address"),
         (&["--dev-root-token-id", "c4n4ry"], "operator init"),
-        (&["--config", "x"], "--config"),
+        (&["--dev", "--config", "x"], "--config"),
     ] {
         let run = Command::new(binary()).arg("server").args(arguments).env_clear().output();
         let run = run.expect("the server can be started");

@@ -196,3 +196,13 @@ fn the_production_start_is_as_printed() {
     assert_eq!(enabled, "database");
     assert!(server.folder.path().join("bulkhead-data/bulkhead.db").is_file(), "the data are where the README says");
 }
+
+#[test]
+fn the_configuration_is_valid_as_printed() {
+    let folder = Folder::new("readme");
+    fs::write(folder.path().join("bulkhead.hcl"), block("configuration")).expect("a file can be written");
+    let run = shell("bulkhead server --check --config bulkhead.hcl", &folder).output().expect("bash can be started");
+    let (output, error) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert!(run.status.success(), "{error}");
+    assert!(output.contains("audits to main: /var/log/bulkhead/audit.log"), "{output}");
+}

@@ -69,18 +69,74 @@ fn a_revoked_token_takes_its_children_along() {
 }
 
 #[test]
-fn a_restriction_that_this_version_lacks_is_refused_and_not_ignored() {
+fn a_restriction_that_cannot_be_kept_is_refused_and_not_ignored() {
     let world = World::empty();
-    for restriction in [
-        json!({ "num_uses": 2 }),
-        json!({ "period": "1h" }),
-        json!({ "type": "batch" }),
-        json!({ "entity_alias": "somebody" }),
-    ] {
+    for restriction in [json!({ "entity_alias": "somebody" }), json!({ "bound_cidrs": ["10.0.0.0/8"] })] {
         let name = restriction.as_object().and_then(|one| one.keys().next()).expect("one restriction");
         let answer = world.root.write("auth/token/create", &restriction);
         assert!(answer.status == 400 && answer.errors().contains(name), "{name}: {answer:?}");
     }
+}
+
+const READER: &str = r#"path "database/creds/*" { capabilities = ["read"] }
+                        path "auth/token/lookup-self" { capabilities = ["read"] }"#;
+
+#[test]
+fn a_token_of_three_uses_is_served_three_times_and_takes_its_credential_along() {
+    let world = World::new();
+    world.root.write("sys/policies/acl/reader", &json!({ "policy": READER })).expect(204);
+    let made = world.root.write("auth/token/create", &json!({ "policies": ["reader"], "num_uses": 3 })).expect(200);
+    let client = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let credential = world.credential_for(&client, "reader");
+    assert_eq!(client.read("auth/token/lookup-self").expect(200).body["data"]["num_uses"], 1);
+    let last = client.read("database/creds/reader").expect(400);
+    assert!(last.errors().contains("token had one use left"), "{last:?}");
+    client.read("auth/token/lookup-self").expect(403);
+    until_true("the credential ends with its token", Duration::from_secs(5), || {
+        !world.postgres.has_user(&credential.username)
+    });
+    assert_eq!(world.postgres.users(), Vec::<String>::new(), "the refused one made none");
+}
+
+#[test]
+fn a_batch_token_gets_credentials_that_end_with_it() {
+    let world = World::new();
+    world.root.write("sys/policies/acl/reader", &json!({ "policy": READER })).expect(204);
+    let asked = json!({ "policies": ["reader"], "type": "batch", "ttl": "5s" });
+    let made = world.root.write("auth/token/create", &asked).expect(200);
+    let token = made.body["auth"]["client_token"].as_str().expect("a token is text").to_owned();
+    assert!(token.starts_with("bhb.") && made.body["auth"]["accessor"] == "", "{made:?}");
+    let client = world.bulkhead.client(Some(&token));
+    let credential = world.credential_for(&client, "reader");
+    assert!(credential.seconds <= 5, "{credential:?}");
+    until_true("the token ends", Duration::from_secs(8), || client.read("auth/token/lookup-self").status == 403);
+    until_true("its credential, too", Duration::from_secs(5), || !world.postgres.has_user(&credential.username));
+    bulkhead_tests::leaks::assert_sealed(world.bulkhead.data(), &token);
+}
+
+#[test]
+fn a_forged_or_overlong_token_is_refused_as_any_unknown_one() {
+    let world = World::empty();
+    let made = world.root.write("auth/token/create", &json!({ "policies": ["default"], "type": "batch" })).expect(200);
+    let batch = made.body["auth"]["client_token"].as_str().expect("a token is text");
+    let unknown = world.bulkhead.client(Some("bhs.nobody")).read("auth/token/lookup-self").expect(403).errors();
+    let cut = &batch[..batch.len() - 4];
+    for token in [cut, "bhb.AAAA", "x", &"x".repeat(8 << 10), &format!("bhb.{}", "A".repeat(8 << 10))] {
+        let refused = world.bulkhead.client(Some(token)).read("auth/token/lookup-self").expect(403);
+        assert_eq!(refused.errors(), unknown, "{} characters", token.len());
+    }
+    world.bulkhead.client(Some(batch)).read("auth/token/lookup-self").expect(200);
+}
+
+#[test]
+fn a_token_is_made_by_put_as_by_post_and_roles_are_listed_by_query() {
+    let world = World::empty();
+    world.root.send("PUT", "auth/token/roles/worker", br#"{"orphan":true}"#).expect(204);
+    let made = world.root.send("PUT", "auth/token/create/worker", br#"{"policies":"default"}"#).expect(200);
+    assert_eq!(made.body["auth"]["orphan"], true);
+    let listed = world.root.read("auth/token/roles?list=true").expect(200);
+    assert_eq!(listed.body["data"], json!({ "keys": ["worker"] }));
+    assert_eq!(world.root.read("auth/token/roles/nobody").expect(404).body, json!({ "errors": [] }));
 }
 
 #[test]

@@ -2,7 +2,7 @@
  *
  * Only the files of BULKHEAD_DISK_DIR that hold data are looked at: SQLite's `bulkhead.db`, `-wal` and `-journal`
  * (not `-shm`, which it makes anew after a crash), and the key of a dev server, which is written under another name
- * first. Everything else passes through. An act is a write, a flush, a cut, a removal, or the key getting its name.
+ * first; and an audit file by the name of `trail.log`, in a folder of its own. Everything else passes through. An act is a write, a flush, a cut, a removal, or the key getting its name.
  * SQLite's Unix layer writes with pwrite64 or lseek and write, flushes with fsync, cuts with ftruncate64 and removes
  * with unlink; a build that used another call would show in the tests as a log that does not lead to the files that are
  * there.
@@ -30,7 +30,9 @@
 #include <unistd.h>
 
 enum kind { WRITE = 'W', CUT = 'T', REMOVE = 'U', RENAME = 'R', FLUSH = 'S', FAILED_FLUSH = 'F' };
-enum file { NONE = 0, DATABASE = 'd', LOG = 'w', JOURNAL = 'j', KEY = 'k', UNFINISHED_KEY = 'n', FOLDER = 'f' };
+enum file {
+    NONE = 0, DATABASE = 'd', LOG = 'w', JOURNAL = 'j', KEY = 'k', UNFINISHED_KEY = 'n', AUDIT = 'a', FOLDER = 'f'
+};
 
 struct header {
     char kind;
@@ -96,6 +98,7 @@ static enum file named(const char *path) {
     if (strcmp(name, "bulkhead.db-wal") == 0) return LOG;
     if (strcmp(name, "bulkhead.db-journal") == 0) return JOURNAL;
     if (strcmp(name, "dev-seal.unfinished") == 0) return UNFINISHED_KEY;
+    if (strcmp(name, "trail.log") == 0) return AUDIT;
     return strcmp(name, "dev-seal.key") == 0 ? KEY : NONE;
 }
 

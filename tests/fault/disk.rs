@@ -20,7 +20,8 @@ pub struct Disk {
     fault: Option<(&'static str, String)>,
 }
 
-/// A file that holds data: SQLite's three, the key of a dev server before and after it has its name, and the folder.
+/// A file that holds data: SQLite's three, the key of a dev server before and after it has its name, an audit file,
+/// and the folder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum File {
     Database,
@@ -28,6 +29,7 @@ pub enum File {
     Journal,
     Key,
     UnfinishedKey,
+    Audit,
     Folder,
 }
 
@@ -153,6 +155,7 @@ fn entry(log: &[u8], at: usize) -> Option<Entry> {
         b'j' => File::Journal,
         b'k' => File::Key,
         b'n' => File::UnfinishedKey,
+        b'a' => File::Audit,
         b'f' => File::Folder,
         other => panic!("the disk's log names a file {other}"),
     };
@@ -167,6 +170,7 @@ impl File {
             Self::Journal => "bulkhead.db-journal",
             Self::Key => "dev-seal.key",
             Self::UnfinishedKey => "dev-seal.unfinished",
+            Self::Audit => "trail.log",
             Self::Folder => ".",
         }
     }

@@ -12,6 +12,7 @@ mod broken_flush;
 mod disk;
 mod first_start;
 mod foreign_files;
+mod full_audit;
 mod full_disk;
 mod kill_loop;
 mod life;

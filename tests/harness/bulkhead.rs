@@ -19,15 +19,17 @@ const FREE_PORT: &str = "127.0.0.1:0";
 const START: Duration = Duration::from_secs(30);
 
 /// How a server is started.
-#[derive(Clone, Copy)]
 enum Mode {
     /// Open, with [`ROOT`] as its root token.
     Dev,
     /// Sealed.
     Production,
+    /// Sealed, and told everything by that file.
+    Configured(PathBuf),
 }
 
-/// A server on a port of its own: in dev mode, unless [`Bulkhead::in_production`] said otherwise.
+/// A server on a port of its own: in dev mode, unless [`Bulkhead::in_production`] or [`Bulkhead::configured`] said
+/// otherwise.
 pub struct Bulkhead {
     binary: PathBuf,
     mode: Mode,
@@ -75,6 +77,14 @@ impl Bulkhead {
         self
     }
 
+    /// The same server without dev mode and without options but for that configuration file, which has to take a
+    /// free port and [`Bulkhead::data`].
+    #[must_use]
+    pub fn configured(mut self, file: PathBuf) -> Self {
+        self.mode = Mode::Configured(file);
+        self
+    }
+
     /// The process's number.
     pub fn pid(&self) -> u32 {
         self.process.as_ref().expect("the server was started").id()
@@ -104,7 +114,7 @@ impl Bulkhead {
     /// When it lives and does not say in time that it listens.
     pub fn start_with(&mut self, environment: &[(&str, String)]) -> Result<(), ExitStatus> {
         let before = self.printed().len();
-        let mut process = spawn(&self.binary, self.mode, self.data.path(), environment);
+        let mut process = spawn(&self.binary, &self.mode, self.data.path(), environment);
         collect(process.stdout.take().expect("its output was asked for"), &self.printed);
         collect(process.stderr.take().expect("its error output was asked for"), &self.printed);
         let process = self.process.insert(process);
@@ -131,11 +141,19 @@ impl Bulkhead {
         }
     }
 
+    /// Sends it a signal, such as `HUP`.
+    ///
+    /// # Panics
+    /// When it has ended.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
+        assert!(sent.expect("kill can be started").success(), "the server was gone before it got {name}");
+    }
+
     /// Asks it to stop, and returns how it ended.
     pub fn terminate(&mut self) -> ExitStatus {
+        self.signal("TERM");
         let process = self.process.as_mut().expect("the server was started");
-        let sent = Command::new("kill").args(["-TERM", &process.id().to_string()]).status();
-        assert!(sent.expect("kill can be started").success(), "the server was gone before it was stopped");
         process.wait().expect("a stopped server ends")
     }
 
@@ -198,15 +216,16 @@ impl Drop for Bulkhead {
     }
 }
 
-fn spawn(binary: &Path, mode: Mode, data: &Path, environment: &[(&str, String)]) -> Child {
+fn spawn(binary: &Path, mode: &Mode, data: &Path, environment: &[(&str, String)]) -> Child {
     let mut command = Command::new(binary);
     match mode {
-        Mode::Dev => command.args(["server", "--dev", "--dev-listen-address", FREE_PORT, "--dev-root-token-id", ROOT]),
-        Mode::Production => command.args(["server", "--listen-address", FREE_PORT]),
+        Mode::Dev => command
+            .args(["server", "--dev", "--dev-listen-address", FREE_PORT, "--dev-root-token-id", ROOT, "--data-dir"])
+            .arg(data),
+        Mode::Production => command.args(["server", "--listen-address", FREE_PORT, "--data-dir"]).arg(data),
+        Mode::Configured(file) => command.args(["server", "--config"]).arg(file),
     };
     command
-        .arg("--data-dir")
-        .arg(data)
         .current_dir(data)
         .env_clear()
         .envs(HOSTILE_ENVIRONMENT)

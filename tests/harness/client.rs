@@ -17,13 +17,15 @@ const ENVELOPE: [&str; 9] =
     ["request_id", "lease_id", "renewable", "lease_duration", "data", "wrap_info", "warnings", "auth", "mount_type"];
 
 /// Paths that answer without an envelope.
-const BARE: [&str; 5] = ["sys/health", "sys/init", "sys/leader", "sys/seal-status", "sys/unseal"];
+const BARE: [&str; 6] =
+    ["sys/health", "sys/init", "sys/internal/specs/openapi", "sys/leader", "sys/seal-status", "sys/unseal"];
 
 /// Beginnings of paths whose `data` is written a second time beside the envelope's keys.
-const COPIED: [&str; 4] = ["sys/mounts", "sys/policy", "sys/capabilities-self", "sys/key-status"];
+const COPIED: [&str; 7] =
+    ["sys/audit", "sys/mounts", "sys/auth", "sys/remount", "sys/policy", "sys/capabilities", "sys/key-status"];
 
 /// Statuses that a client of this contract can handle. Never 500: that is always a fault of ours.
-const STATUSES: [u16; 13] = [200, 204, 400, 403, 404, 405, 412, 413, 415, 429, 431, 502, 503];
+const STATUSES: [u16; 14] = [200, 202, 204, 400, 403, 404, 405, 412, 413, 415, 429, 431, 502, 503];
 
 /// The text of every answer that a server gave, but for those that were asked for a secret.
 #[derive(Clone, Default)]

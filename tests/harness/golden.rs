@@ -41,7 +41,7 @@ fn steady(key: &str, value: &Value) -> Value {
 /// The shape that stands for the text, when its key varies and it is well formed.
 fn shape_of(key: &str, text: &str) -> Option<String> {
     let shape = match key {
-        "request_id" | "uuid" | "cluster_id" | "nonce" if is_uuid(text) => "<uuid>",
+        "request_id" | "uuid" | "cluster_id" | "nonce" | "migration_id" if is_uuid(text) => "<uuid>",
         "client_token" | "id" | "root_token" if is_token(text) => "<token>",
         "keys" if is_share(text) => "<share>",
         "keys_base64" if is_share_in_base64(text) => "<share in base64>",
@@ -53,20 +53,26 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         }
         "running_sha256" if text.len() == 64 && text.chars().all(|c| c.is_ascii_hexdigit()) => "<sha256>",
         "cluster_name" => "<cluster name>",
+        "file_path" if text.ends_with("/audit.log") => "<data>/audit.log",
+        "hash" if is_hash(text) => "<hmac-sha256>",
         _ => return None,
     };
     Some(shape.to_owned())
 }
 
-/// Text in which lease ids, mount accessors and ports, which stand inside other text, are replaced.
+/// Text in which lease ids, UUIDs, mount accessors and ports, which stand inside other text, are replaced.
 fn steady_text(text: &str) -> String {
-    let pieces = text.split('/').map(|piece| if is_word(piece, 24) { "<id>" } else { piece });
-    let text = pieces.collect::<Vec<_>>().join("/");
-    if let Some(("database", id)) = text.split_once('_')
+    let steady = |piece| match piece {
+        piece if is_word(piece, 24) => "<id>",
+        piece if is_uuid(piece) => "<uuid>",
+        piece => piece,
+    };
+    let text = text.split('/').map(steady).collect::<Vec<_>>().join("/");
+    if let Some((kind, id)) = text.rsplit_once('_')
         && id.len() == 8
         && id.chars().all(|c| c.is_ascii_hexdigit())
     {
-        return "database_<8 hex>".to_owned();
+        return format!("{kind}_<8 hex>");
     }
     let Some((before, after)) = text.split_once("127.0.0.1:") else { return text };
     let digits = after.chars().take_while(char::is_ascii_digit).count();
@@ -107,6 +113,11 @@ fn is_share(text: &str) -> bool {
 /// The same in base64, in which both lengths are one.
 fn is_share_in_base64(text: &str) -> bool {
     text.len() == 44 && text.chars().all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c))
+}
+
+fn is_hash(text: &str) -> bool {
+    let digits = text.strip_prefix("hmac-sha256:").unwrap_or_default();
+    digits.len() == 64 && digits.chars().all(|c| c.is_ascii_hexdigit())
 }
 
 fn is_word(text: &str, length: usize) -> bool {

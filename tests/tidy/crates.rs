@@ -24,7 +24,7 @@ const BELONGS_TO: [(&str, &[&str]); 7] = [
     ("wasmtime-wasi", &["host/sandbox"]),
     ("wit-bindgen", &["plugins/sdk"]),
     ("sqlx", &["host/store", "host/sandbox", "tests"]),
-    ("hyper", &["host/server", "host/cli"]),
+    ("hyper", &["host/server", "host/cli", "tests"]),
     ("ureq", &["tests"]),
     ("chacha20poly1305", &["host/store"]),
 ];

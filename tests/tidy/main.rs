@@ -5,9 +5,9 @@
 
 mod components;
 mod contract;
-mod coverage;
 mod crates;
 mod dependencies;
 mod failpoints;
 mod sources;
+mod statics;
 mod style;

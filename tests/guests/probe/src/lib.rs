@@ -1,6 +1,7 @@
 //! The probe: an engine that does on request what engines do (leases, timers, intents, counters) and what they must
 //! not (loop, exhaust memory and stack, panic, tell secrets), so that tests can watch the host.
 
+mod memory;
 mod rotation;
 
 use bulkhead_sdk::reservation::{Reservation, Unmade};
@@ -42,6 +43,10 @@ impl SecretsEngine for Probe {
         read("tell", tell).about("Tells a secret in an error."),
         read("warn", warn).about("Tells a secret in a warning."),
         read("outside/{name}", outside).about("Reads a key of another mount.").fields(&[NAME]),
+        read("tally", memory::tally).about("Counts the calls of this instance."),
+        read("reserve/{name}", memory::reserve).about("Takes so many KiB of memory, if it may.").fields(&[NAME]),
+        read("print", memory::print).about("Writes to its output, and keeps the handle."),
+        read("say/{name}", memory::say).about("Says it in an error.").fields(&[NAME]),
         read("unmarked", unmarked).about("Answers a lease on a route that is not marked for one."),
     ];
 
@@ -60,10 +65,19 @@ impl SecretsEngine for Probe {
         host.storage().put("note/migrated", &from)
     }
 
-    /// Notes the reason. A name that begins with `stuck` cannot be ended.
+    /// Notes the reason. A name that begins with `stuck` cannot be ended, one with `never` not before
+    /// `note/go-<name>`, one with `tarry` takes a while, and one with `hang` does not come back.
     fn revoke(host: &dyn Host, lease: &Lease, reason: Reason) -> Result<(), Failure> {
         if lease.tag.starts_with("stuck") {
             return Err(Failure::new(Kind::Unreachable, "it is stuck"));
+        }
+        if lease.tag.starts_with("never") && host.storage().get::<u64>(&format!("note/go-{}", lease.tag))?.is_none() {
+            return Err(Failure::invalid("ü".repeat(300)));
+        }
+        for (beginning, time) in [("tarry", Duration::from_millis(100)), ("hang", Duration::from_secs(600))] {
+            if lease.tag.starts_with(beginning) {
+                std::thread::sleep(time);
+            }
         }
         host.storage().put(&format!("note/{}", lease.tag), &format!("{reason:?}"))
     }
@@ -149,6 +163,11 @@ fn lease(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let made = Reservation::new(name, "lane", &json!({"name": name}))?.make(host, || match how {
         "perhaps" => Err(Unmade::Perhaps(Failure::new(Kind::TimedOut, "nobody knows"))),
         "surely" => Err(Unmade::Surely(Failure::invalid("it was refused"))),
+        "waits" => {
+            host.storage().put(&format!("note/making-{name}"), &true)?;
+            host.storage().checkpoint()?;
+            Ok(rotation::wait(host, name)?)
+        }
         _ => Ok(()),
     })?;
     if how == "forget" {

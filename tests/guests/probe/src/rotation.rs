@@ -62,9 +62,10 @@ fn effect(host: &dyn Host, name: &str, how: &str, candidate: &str) -> Result<(),
     }
 }
 
-/// Each look is a segment of its own, so that it sees what came in between.
+/// Each look is a segment of its own, so that it sees what came in between. Whatever was noted counts: a number, or why a
+/// lease ended.
 pub(crate) fn wait(host: &dyn Host, name: &str) -> Result<(), Failure> {
-    while host.storage().get::<u64>(&format!("note/go-{name}"))?.is_none() {
+    while host.storage().get::<serde_json::Value>(&format!("note/go-{name}"))?.is_none() {
         host.storage().checkpoint()?;
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -1,0 +1,42 @@
+//! The bare disk: commits of 4 KiB in SQLite as the store uses it, beside the store's own data.
+
+use bulkhead_tests::paths::Folder;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, SqliteConnection};
+use std::time::{Duration, Instant};
+
+/// A file of its own.
+pub struct Disk(SqliteConnection);
+
+impl Disk {
+    /// Opens it in `folder`.
+    ///
+    /// # Panics
+    /// When the folder takes no file.
+    pub async fn open(folder: &Folder) -> Self {
+        let mut disk = SqliteConnectOptions::new()
+            .filename(folder.path().join("bare.sqlite"))
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .connect()
+            .await
+            .expect("a file can be opened");
+        sqlx::query("CREATE TABLE page (bytes BLOB)").execute(&mut disk).await.expect("a table is made");
+        Self(disk)
+    }
+
+    /// Time of `count` commits, each flushed.
+    ///
+    /// # Panics
+    /// When the disk is full.
+    pub async fn flushes(&mut self, count: u32) -> Duration {
+        let page = vec![7_u8; 4096];
+        let start = Instant::now();
+        for _ in 0..count {
+            let insert = sqlx::query("INSERT INTO page (bytes) VALUES (?)").bind(&page);
+            insert.execute(&mut self.0).await.expect("a row is written");
+        }
+        start.elapsed()
+    }
+}

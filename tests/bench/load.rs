@@ -1,0 +1,155 @@
+//! The load: kept connections that send the same bytes again as soon as they are answered.
+//!
+//! It does as little as can be, because it runs on the cores of whoever it measures: no HTTP library, and of an
+//! answer only its status and its length are looked at.
+#![allow(dead_code, reason = "each benchmark includes it and uses its part")]
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Longer than any answer here.
+const ANSWER_MAX: usize = 16 * 1024;
+
+/// One kept connection.
+pub struct Connection {
+    stream: TcpStream,
+    answer: Vec<u8>,
+}
+
+/// `GET /v1/database/roles/reader` with a token and without a body.
+pub fn get(path: &str, token: &str) -> Vec<u8> {
+    format!("GET /v1/{path} HTTP/1.1\r\nHost: bench\r\nX-Vault-Token: {token}\r\n\r\n").into_bytes()
+}
+
+/// A POST of JSON text.
+pub fn post(path: &str, token: &str, json: &str) -> Vec<u8> {
+    let length = json.len();
+    format!(
+        "POST /v1/{path} HTTP/1.1\r\nHost: bench\r\nX-Vault-Token: {token}\r\nContent-Length: {length}\r\n\r\n{json}"
+    )
+    .into_bytes()
+}
+
+impl Connection {
+    /// Opens one.
+    ///
+    /// # Panics
+    /// When nobody listens.
+    pub async fn open(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.expect("the server accepts a connection");
+        stream.set_nodelay(true).expect("a socket takes the option");
+        Self { stream, answer: vec![0; ANSWER_MAX] }
+    }
+
+    /// Sends a request and returns its answer, head and body.
+    ///
+    /// # Panics
+    /// When the answer is no success, or not whole.
+    pub async fn exchange(&mut self, request: &[u8]) -> &str {
+        self.stream.write_all(request).await.expect("the server reads");
+        let mut have = 0;
+        loop {
+            let more = self.stream.read(&mut self.answer[have..]).await.expect("the server answers");
+            assert!(more > 0, "the server closed the connection, or its answer is longer than {ANSWER_MAX} bytes");
+            have += more;
+            let text = std::str::from_utf8(&self.answer[..have]).expect("the answer is text");
+            if length(text).is_some_and(|length| length <= have) {
+                assert!(text.starts_with("HTTP/1.1 20"), "{text}");
+                break;
+            }
+        }
+        std::str::from_utf8(&self.answer[..have]).expect("the answer is text")
+    }
+
+    /// As [`Connection::exchange`] for an answer that is known to have `length` bytes: nothing is parsed.
+    async fn exchange_known(&mut self, request: &[u8], length: usize) {
+        self.stream.write_all(request).await.expect("the server reads");
+        let answer = &mut self.answer[..length];
+        self.stream.read_exact(answer).await.expect("the server answers");
+        assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(answer));
+    }
+}
+
+/// Bytes of the whole answer, once its head is there.
+fn length(text: &str) -> Option<usize> {
+    let (head, _) = text.split_once("\r\n\r\n")?;
+    let declared = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().expect("a length"))
+    });
+    Some(head.len() + 4 + declared.unwrap_or(0))
+}
+
+/// What one server is asked.
+pub struct Target {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The number of its process.
+    pub pid: u32,
+    /// The whole request.
+    pub request: Vec<u8>,
+}
+
+impl Target {
+    /// One answer, to look at.
+    pub async fn look(&self) -> String {
+        Connection::open(self.address).await.exchange(&self.request).await.to_owned()
+    }
+
+    /// Asks over `connections` for `time`.
+    ///
+    /// # Panics
+    /// When an answer is no success, or has another length than the first.
+    pub async fn load(&self, connections: usize, time: Duration) -> Load {
+        let length = self.look().await.len();
+        let mut open = Vec::new();
+        for _ in 0..connections {
+            open.push(Connection::open(self.address).await);
+        }
+        let used = [cpu(self.pid), cpu(std::process::id())];
+        let began = Instant::now();
+        let asking: Vec<_> = open
+            .into_iter()
+            .map(|mut connection| {
+                let request = self.request.clone();
+                tokio::spawn(async move {
+                    let mut answered = 0_u32;
+                    while began.elapsed() < time {
+                        connection.exchange_known(&request, length).await;
+                        answered += 1;
+                    }
+                    answered
+                })
+            })
+            .collect();
+        let mut answered = 0;
+        for one in asking {
+            answered += one.await.expect("no connection failed");
+        }
+        let per_second = f64::from(answered) / began.elapsed().as_secs_f64();
+        let [server, load] =
+            [cpu(self.pid) - used[0], cpu(std::process::id()) - used[1]].map(|s| s / f64::from(answered));
+        Load { per_second, server, load }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Copy)]
+pub struct Load {
+    /// Answers.
+    pub per_second: f64,
+    /// Processor time of the server for an answer, in seconds.
+    pub server: f64,
+    /// Processor time of the load itself for an answer, in seconds.
+    pub load: f64,
+}
+
+/// Processor time that a process has used so far, in seconds, as Linux counts it in hundredths.
+fn cpu(pid: u32) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("Linux tells what a process has used");
+    let (_, after_name) = status.rsplit_once(')').expect("the name is in brackets");
+    let ticks = after_name.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("a number"));
+    ticks.sum::<f64>() / 100.0
+}

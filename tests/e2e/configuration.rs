@@ -1,0 +1,291 @@
+//! A server that is told by a file: what it does with each setting, what it refuses, and what a signal changes.
+
+use bulkhead_tests::Bulkhead;
+use bulkhead_tests::operators::Operators;
+use bulkhead_tests::paths::{Folder, binary, files_below};
+use bulkhead_tests::wait::until_true;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// A server with that file, and what operators know of it. The file may speak of `DATA` and of `FOLDER`.
+struct Told {
+    server: Bulkhead,
+    operators: Operators,
+    folder: Folder,
+}
+
+impl Told {
+    fn by(text: &str) -> Self {
+        let folder = Folder::new("configuration");
+        let data = Folder::new("configured");
+        let text = text
+            .replace("DATA", &data.path().display().to_string())
+            .replace("FOLDER", &folder.path().display().to_string());
+        let file = written(&folder, &text);
+        let mut server = Bulkhead::prepared(binary(), data).configured(file);
+        server.start_again();
+        let operators = Operators::initialise(&server, 1, 1);
+        operators.unseal(&server);
+        Self { server, operators, folder }
+    }
+
+    /// Sends the head of a request as it is, and gives the whole answer.
+    fn raw(&self, head: &str) -> String {
+        let address = self.server.url().replace("http://", "");
+        let mut stream = TcpStream::connect(address).expect("the server listens");
+        let request = format!("{head}\r\nhost: x\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("the server reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("the server answers and closes");
+        answer
+    }
+}
+
+fn written(folder: &Folder, text: &str) -> PathBuf {
+    let file = folder.path().join("bulkhead.hcl");
+    fs::write(&file, text).expect("a file can be written");
+    file
+}
+
+/// The least of a file whose server can be started beside others.
+const LEAST: &str = "listener \"tcp\" { address = \"127.0.0.1:0\" }\nstorage \"sqlite\" { path = \"DATA\" }\n";
+
+/// Exit code, output, error output of `bulkhead server` with these arguments.
+fn run(arguments: &[&str], file: &Path) -> (i32, String, String) {
+    let mut command = Command::new(binary());
+    let done = command.arg("server").args(arguments).arg("--config").arg(file).env_clear().output();
+    let done = done.expect("the server can be started");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (done.status.code().unwrap_or(-1), text(done.stdout), text(done.stderr))
+}
+
+#[test]
+fn a_server_does_what_its_file_says() {
+    let told = Told::by(
+        r#"
+        listener "tcp" {
+          address          = "127.0.0.1:0"
+          max_request_size = "2KiB"
+        }
+        storage "sqlite" { path = "DATA" }
+        seal "shamir" {}
+        default_lease_ttl = "10m"
+        max_lease_ttl     = "1h"
+        reported_version  = "1.18.3"
+        api_addr          = "https://bulkhead.example.com:8200"
+        "#,
+    );
+    let root = told.operators.root(&told.server);
+    assert_eq!(root.read("sys/health").expect(200).body["version"], "1.18.3");
+    assert_eq!(root.read("sys/leader").expect(200).body["leader_address"], "https://bulkhead.example.com:8200");
+    let token = root.write("auth/token/create", &json!({ "policies": ["default"] })).expect(200);
+    assert_eq!(token.body["auth"]["lease_duration"], 600);
+    let token = root.write("auth/token/create", &json!({ "policies": ["default"], "ttl": "2h" })).expect(200);
+    assert_eq!(token.body["auth"]["lease_duration"], 3600);
+    let long = root.write("auth/token/create", &json!({ "display_name": "a".repeat(4096) })).expect(413);
+    assert!(long.errors().contains("2KiB"), "{}", long.errors());
+}
+
+#[test]
+fn the_data_are_where_the_file_says_and_are_opened_again() {
+    let mut told = Told::by(LEAST);
+    assert!(files_below(told.server.data()).iter().any(|file| file.ends_with("bulkhead.db")));
+    assert!(told.server.printed().contains(&format!("data: {}", told.server.data().display())));
+    told.server.kill();
+    told.server.start_again();
+    told.operators.unseal(&told.server);
+    told.operators.root(&told.server).read("auth/token/lookup-self").expect(200);
+}
+
+#[test]
+fn a_check_says_what_a_server_would_do_and_does_nothing() {
+    let folder = Folder::new("check");
+    let data = folder.path().join("data");
+    let text = LEAST.replace("DATA", &data.display().to_string());
+    let file = written(&folder, &format!("{text}audit \"file\" \"main\" {{ path = \"/nonexistent/audit.log\" }}\n"));
+    let (code, output, error) = run(&["--check"], &file);
+    assert_eq!((code, error.as_str()), (0, ""), "{output}");
+    for word in ["is valid", "listens on 127.0.0.1:0", &data.display().to_string(), "audits to main: /nonexistent/"] {
+        assert!(output.contains(word), "{word:?} is not in {output}");
+    }
+    assert_eq!(files_below(folder.path()), [file], "a check makes nothing");
+}
+
+#[test]
+fn a_wrong_file_is_refused_by_line_whether_it_is_checked_or_served() {
+    let folder = Folder::new("wrong");
+    let data = folder.path().join("data");
+    for (wrong, line, says) in [
+        ("defualt_lease_ttl = \"1h\"", 3, "did you mean \"default_lease_ttl\""),
+        ("seal \"shamir\" {", 3, "column"),
+        ("\nseal \"static\" { key_file = \"/k\" }", 4, "shamir"),
+        ("storage \"sqlite\" { path = \"/elsewhere\" }", 3, "line 2"),
+        ("max_lease_ttl = \"1h\"\ndefault_lease_ttl = \"2h\"", 4, "longer than max_lease_ttl"),
+        ("reported_version = \"latest\"", 3, "semantic version"),
+        ("plugin_directory = \"/plugins\"", 3, "leave it out"),
+        ("allow_api_audit = true", 3, "audit_directory"),
+        ("audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = \"0755\"\n}", 5, "executed"),
+    ] {
+        let text = format!("{LEAST}{wrong}\n").replace("DATA", &data.display().to_string());
+        let file = written(&folder, &text);
+        for mode in [&["--check"][..], &[]] {
+            let (code, output, error) = run(mode, &file);
+            assert_eq!((code, output.as_str()), (1, ""), "{mode:?} {wrong}: {error}");
+            let place = format!("{}, line {line}: ", file.display());
+            assert!(error.contains(&place) && error.contains(says), "{mode:?} {wrong}: {error}");
+        }
+        assert!(!data.exists(), "a refused file starts nothing");
+    }
+}
+
+#[test]
+fn tls_is_refused_and_never_silently_left_out() {
+    let folder = Folder::new("tls");
+    let text = "listener \"tcp\" {\n  address = \"127.0.0.1:0\"\n  tls_cert_file = \"/c.pem\"\n}\n";
+    let (code, _, error) = run(&[], &written(&folder, text));
+    assert!(code == 1 && error.contains("line 3") && error.contains("plain HTTP"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    for mode in [&["--check"][..], &[]] {
+        let (code, _, error) = run(mode, Path::new("/nonexistent/bulkhead.hcl"));
+        assert!(code == 1 && error.contains("/nonexistent/bulkhead.hcl cannot be read"), "{error}");
+    }
+}
+
+#[test]
+fn what_the_file_says_is_said_nowhere_else() {
+    let folder = Folder::new("twice");
+    let file = written(&folder, LEAST);
+    for (arguments, says) in [
+        (&["--data-dir", "d"][..], "--data-dir"),
+        (&["--listen-address", "127.0.0.1:0"], "--listen-address"),
+        (&["--dev"], "--dev"),
+        (&["--config", "another"], "twice"),
+    ] {
+        let (code, _, error) = run(arguments, &file);
+        assert!(code == 2 && error.contains(says), "{arguments:?}: {error}");
+    }
+    let mut command = Command::new(binary());
+    let command = command.args(["server", "--config"]).arg(&file).env_clear().env("BULKHEAD_DATA_DIR", "d");
+    let done = command.output().expect("the server can be started");
+    let error = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.code() == Some(2) && error.contains("BULKHEAD_DATA_DIR"), "{error}");
+    let done = Command::new(binary()).args(["server", "--check"]).env_clear().output();
+    assert_eq!(done.expect("the server can be started").status.code(), Some(2), "a check is of a file");
+}
+
+#[test]
+fn an_address_that_cannot_be_had_names_the_place_in_the_file() {
+    let told = Told::by(LEAST);
+    let taken = told.server.url().replace("http://", "");
+    let other = Folder::new("taken");
+    let data = other.path().join("data").display().to_string();
+    let file = written(&other, &LEAST.replace("DATA", &data).replace("127.0.0.1:0", &taken));
+    let (code, _, error) = run(&[], &file);
+    assert!(code == 1 && error.contains(&taken) && error.contains(&file.display().to_string()), "{error}");
+}
+
+/// One device, and this machine as a trusted proxy.
+const BEHIND_A_PROXY: &str = r#"
+listener "tcp" {
+  address         = "127.0.0.1:0"
+  trusted_proxies = ["127.0.0.0/8"]
+}
+storage "sqlite" { path = "DATA" }
+audit "file" "main" { path = "FOLDER/audit.log" }
+"#;
+
+impl Told {
+    /// Asks who the root token is, with these lines in the head; gives the whole answer.
+    fn asks(&self, lines: &str) -> String {
+        let token = &self.operators.token;
+        self.raw(&format!("GET /v1/auth/token/lookup-self HTTP/1.1\r\nx-vault-token: {token}{lines}"))
+    }
+
+    /// Address and port of the last request in the audit file of that name.
+    fn recorded(&self, name: &str) -> (String, u64) {
+        let text = fs::read_to_string(self.folder.path().join(name)).expect("there is an audit file");
+        let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"));
+        let last = lines.rfind(|line| line["type"] == "request").expect("a request was recorded");
+        let request = &last["request"];
+        let address = request["remote_address"].as_str().expect("an address").to_owned();
+        (address, request["remote_port"].as_u64().unwrap_or_default())
+    }
+}
+
+#[test]
+fn a_trusted_proxy_says_who_asks_and_a_client_behind_it_cannot() {
+    let told = Told::by(BEHIND_A_PROXY);
+    for (lines, client) in [
+        ("\r\nX-Forwarded-For: 198.51.100.1", "198.51.100.1"),
+        ("\r\nX-Forwarded-For: 127.0.0.1, 198.51.100.1", "198.51.100.1"),
+        ("\r\nX-Forwarded-For: 127.0.0.1\r\nx-forwarded-for: 198.51.100.1:80, 127.0.0.2", "198.51.100.1"),
+        ("\r\nX-Forwarded-For: unknown, [2001:db8::1]:4711", "2001:db8::1"),
+        ("\r\nForwarded: for=198.51.100.7\r\nX-Real-IP: 198.51.100.8", "127.0.0.1"),
+    ] {
+        let answer = told.asks(lines);
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{lines:?}: {answer}");
+        let (address, port) = told.recorded("audit.log");
+        assert_eq!(address, client, "{lines:?}");
+        assert_eq!(port == 0, client != "127.0.0.1", "the port is the proxy's, not the client's");
+    }
+    for hops in ["", "unknown", "198.51.100.1,", "198.51.100.1, 10.0.0.300", &"127.0.0.1,".repeat(40)] {
+        let answer = told.asks(&format!("\r\nX-Forwarded-For: {hops}"));
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("X-Forwarded-For"), "{hops}: {answer}");
+        assert!(!answer.contains(&told.operators.token), "{answer}");
+    }
+}
+
+#[test]
+fn nobody_is_believed_where_no_proxy_is_trusted() {
+    let told = Told::by(&BEHIND_A_PROXY.replace("127.0.0.0/8", "192.0.2.0/24"));
+    for lines in
+        ["\r\nX-Forwarded-For: 198.51.100.1", "\r\nX-Forwarded-For: nonsense", "\r\nX-Forwarded-For: 192.0.2.1"]
+    {
+        let answer = told.asks(lines);
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{lines:?}: {answer}");
+        let (address, port) = told.recorded("audit.log");
+        assert!(address == "127.0.0.1" && port != 0, "{lines:?}: {address} {port}");
+    }
+}
+
+#[test]
+fn a_hangup_opens_the_audit_anew_and_ends_nothing() {
+    let mut told = Told::by(BEHIND_A_PROXY);
+    let audit = |name: &str| told.folder.path().join(name);
+    told.asks("\r\nX-Forwarded-For: 198.51.100.1");
+    fs::rename(audit("audit.log"), audit("audit.1")).expect("a file can be moved");
+    told.asks("\r\nX-Forwarded-For: 198.51.100.2");
+    assert_eq!(told.recorded("audit.1").0, "198.51.100.2", "the old file is used until somebody says otherwise");
+    written(&told.folder, "this is no configuration");
+    told.server.signal("HUP");
+    until_true("the new file is used", Duration::from_secs(10), || {
+        told.asks("\r\nX-Forwarded-For: 198.51.100.3");
+        fs::metadata(audit("audit.log")).is_ok_and(|file| file.len() > 0)
+    });
+    told.asks("\r\nX-Forwarded-For: 198.51.100.4");
+    assert_eq!(told.recorded("audit.log").0, "198.51.100.4");
+    assert_ne!(told.recorded("audit.1").0, "198.51.100.4");
+    assert!(told.server.printed().contains("event=reopening-audit signal=SIGHUP"), "{}", told.server.printed());
+    assert!(told.server.stop(), "a server that is asked to stop says that all is well");
+}
+
+#[test]
+fn a_hangup_before_anything_is_open_ends_nothing() {
+    let mut told = Told::by(LEAST);
+    told.operators.root(&told.server).send("PUT", "sys/seal", b"").expect(204);
+    for _ in 0..3 {
+        told.server.signal("HUP");
+    }
+    until_true("the signal is told", Duration::from_secs(10), || told.server.printed().contains("reopening-audit"));
+    told.operators.unseal(&told.server);
+    told.operators.root(&told.server).read("auth/token/lookup-self").expect(200);
+    assert!(told.server.stop(), "a server that is asked to stop says that all is well");
+}

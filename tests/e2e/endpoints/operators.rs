@@ -1,0 +1,28 @@
+//! What operators ask of an open server.
+
+use super::{Row, row};
+use serde_json::{Value, json};
+
+/// Of a server that is open; the last one closes it.
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        row("sys-health.read", "sys/health", Value::Null, 200),
+        row("sys-seal-status.read", "sys/seal-status", Value::Null, 200),
+        row("sys-leader.read", "sys/leader", Value::Null, 200),
+        row("sys-key-status.read", "sys/key-status", Value::Null, 200),
+        row("sys-rotate.write", "sys/rotate", json!({}), 204),
+        row("sys-rotate-keyring.write", "sys/rotate/keyring", json!({}), 204),
+        row("sys-step-down.write", "sys/step-down", json!({}), 204),
+        row("sys-seal.write", "sys/seal", json!({}), 204),
+    ]
+}
+
+/// The rows that make a server and open it.
+pub(super) fn rows_before_opening() -> Vec<Row> {
+    let numbers = json!({ "secret_shares": 3, "secret_threshold": 2 });
+    vec![
+        row("sys-init.read", "sys/init", Value::Null, 200),
+        row("sys-init.write", "sys/init", numbers, 200),
+        row("sys-unseal.write", "sys/unseal", json!({}), 200),
+    ]
+}

@@ -1,0 +1,11 @@
+//! `sys/remount`.
+
+use super::{Row, row};
+use serde_json::{Value, json};
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        row("sys-remount.write", "sys/remount", json!({ "from": "database/", "to": "teams/orders/" }), 200),
+        row("sys-remount-status-migration_id.read", "sys/remount/status/{migration}", Value::Null, 200),
+    ]
+}

@@ -1,0 +1,102 @@
+//! The disk of the audit file is full, and that of the store is not: nothing is answered that was not recorded, nothing
+//! is done of which there is no request, and when there is space again everything works, without a restart.
+
+use crate::disk::Disk;
+use bulkhead_tests::operators::Operators;
+use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::{Answer, Bulkhead, Client, wait};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Space that is left for lines, so that the end comes in a request, in an answer, and near the end of either.
+const SIZES: [u64; 6] = [0, 500, 5_000, 5_700, 6_400, 7_100];
+
+/// Requests that are sent once the disk is full.
+const REFUSED: usize = 4;
+
+#[test]
+fn a_full_audit_disk_stops_everything_that_is_recorded_until_there_is_space_again() {
+    for size in SIZES {
+        println!("space for {size} bytes");
+        live_with(size);
+    }
+}
+
+/// A server whose audit file is on a disk of its own.
+struct Audited {
+    server: Bulkhead,
+    root: Client,
+    disk: Disk,
+    file: PathBuf,
+    _folders: [Folder; 2],
+}
+
+impl Audited {
+    fn on(disk: Disk) -> Self {
+        let (audit, told, data) = (Folder::new("audit"), Folder::new("told"), Folder::new("audited"));
+        let file = audit.path().join("trail.log");
+        let settings = format!(
+            "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\nstorage \"sqlite\" {{ path = {:?} }}\n\
+             audit \"file\" \"main\" {{ path = {file:?} }}\n",
+            data.path()
+        );
+        let config = told.path().join("bulkhead.hcl");
+        fs::write(&config, settings).expect("a file can be written");
+        let mut server = Bulkhead::prepared(binary(), data).configured(config);
+        server.start_with(&disk.under(audit.path())).expect("a server starts without a line");
+        let operators = Operators::initialise(&server, 1, 1);
+        operators.unseal(&server);
+        let root = operators.root(&server);
+        Self { server, root, disk, file, _folders: [audit, told] }
+    }
+
+    fn write(&self, number: usize) -> Answer {
+        let body = json!({ "policy": "path \"a\" { capabilities = [\"read\"] }" });
+        self.root.attempt("POST", &path(number), body.to_string().as_bytes()).expect("an answer")
+    }
+}
+
+fn path(number: usize) -> String {
+    format!("sys/policies/acl/number-{number}")
+}
+
+/// The lines of the file that are whole, and the number of those that are not.
+fn lines(file: &Path) -> (Vec<Value>, usize) {
+    let text = fs::read_to_string(file).expect("the audit file");
+    let parsed: Vec<_> = text.lines().map(serde_json::from_str::<Value>).collect();
+    let torn = parsed.iter().filter(|line| line.is_err()).count();
+    (parsed.into_iter().flatten().collect(), torn)
+}
+
+fn live_with(size: u64) {
+    let audited = Audited::on(Disk::full_after(size));
+    let mut answered = Vec::new();
+    while answered.iter().filter(|status| **status != 204).count() < REFUSED {
+        let answer = audited.write(answered.len());
+        if answer.status != 204 {
+            assert_eq!((answer.status, &answer.body), (500, &json!({ "errors": ["internal error"] })));
+        }
+        answered.push(answer.status);
+        assert!(answered.len() < 100, "the disk does not fill up");
+    }
+    audited.server.client(None).read("sys/health").expect(200);
+    audited.disk.free_space();
+    wait::until_true("it records again", Duration::from_secs(10), || {
+        audited.root.attempt("GET", "sys/mounts", b"").expect("an answer").status == 200
+    });
+    let (recorded, torn) = lines(&audited.file);
+    assert!(torn <= 1, "{torn} lines are torn");
+    for (number, status) in answered.iter().enumerate() {
+        let of =
+            |kind: &str| recorded.iter().any(|line| line["type"] == kind && line["request"]["path"] == path(number));
+        let stored = audited.root.read(&path(number)).status == 200;
+        assert!(of("response") || *status != 204, "{number} was answered without a trace");
+        assert!(of("request") || !stored, "{number} was done without a trace");
+        assert!(stored || *status != 204, "{number} was answered and is not there");
+    }
+    let told = audited.server.printed();
+    let times = |event: &str| told.matches(&format!("event={event}")).count();
+    assert_eq!((times("audit-failed"), times("audit-works-again")), (1, 1), "{told}");
+}

@@ -1,0 +1,31 @@
+//! What an engine must not do: keep something in memory from call to call.
+
+use bulkhead_sdk::{Answer, Call, Failure, Host};
+use serde_json::json;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+/// How often this very instance was asked: 1, unless instances are reused.
+pub(crate) fn tally(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    Answer::data(&json!({"calls": CALLS.fetch_add(1, Ordering::Relaxed) + 1}))
+}
+
+/// Tells whether it got the memory, and gives it back to its allocator: the instance has grown all the same.
+pub(crate) fn reserve(_host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let kib: usize = call.text("name").parse().map_err(|_| Failure::invalid("the name is a number of KiB"))?;
+    let mut room: Vec<u8> = Vec::new();
+    let got = room.try_reserve_exact(kib << 10).is_ok();
+    Answer::data(&json!({"got": got && std::hint::black_box(room).capacity() > 0}))
+}
+
+/// The standard library opens its output at the first use, and does not close it.
+pub(crate) fn print(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    println!("to nobody");
+    Answer::data(&json!({}))
+}
+
+/// Repeats what it was given.
+pub(crate) fn say(_host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    Err(Failure::invalid(call.text("name")))
+}
