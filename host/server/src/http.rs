@@ -1,9 +1,10 @@
 //! From an HTTP request to a [`Request`] and from a [`Response`] back: sizes, times, headers, token.
 //!
-//! The attacks this file stops: bodies without end or in drops, and a client that hangs up halfway:
-//! each request is answered in a task of its own, so that its disconnect cuts nothing that began.
+//! The attacks this file stops: bodies without end or in drops, and a client that hangs up halfway: what began for it
+//! goes on without it, see [`Unbroken`].
 
 use crate::config::Listener;
+use crate::unbroken::{Panicked, Unbroken};
 use crate::{headers, json, target};
 use bulkhead_core::Service;
 use bulkhead_core::random;
@@ -107,14 +108,13 @@ impl<A: Answerer> Front<A> {
 
     async fn answer(&self, request: Request) -> Response {
         let (answerer, work) = (Arc::clone(&self.answerer), self.work.clone());
-        let task = tokio::spawn(async move {
-            // On the heap: a task is moved several times before it runs.
-            let response = Box::pin(answerer.answer(request)).await;
+        let answered = Unbroken::new(Box::pin(async move {
+            let response = answerer.answer(request).await;
             drop(work);
             response
-        });
+        }));
         // The panic itself is in the log already, without its text (see log.rs).
-        task.await.unwrap_or_else(|_| Response::failed(&Failure::internal("internal error")))
+        answered.await.unwrap_or_else(|Panicked| Response::failed(&Failure::internal("internal error")))
     }
 }
 

@@ -17,3 +17,4 @@ pub mod process;
 pub mod production;
 pub mod proxies;
 pub mod target;
+mod unbroken;

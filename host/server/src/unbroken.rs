@@ -1,0 +1,85 @@
+//! Work that ends, whoever stops to wait for it.
+//!
+//! The attack this file stops: a client that hangs up at the right moment, so that what its request began is cut
+//! between two steps. A connection drops what it was waiting for when its client is gone; here that is then carried on
+//! in a task of its own. Nearly every request is waited for to the end, and costs no task.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::runtime::Handle;
+
+/// A future that is finished in the background when it is dropped before its end.
+pub(crate) struct Unbroken<F: Future<Output: Send + 'static> + Send + 'static>(Option<Pin<Box<F>>>);
+
+/// The future panicked. What it said is for the panic hook alone.
+#[derive(Debug)]
+pub(crate) struct Panicked;
+
+impl<F: Future<Output: Send + 'static> + Send + 'static> Unbroken<F> {
+    /// Begins with the first poll, which is to happen on the runtime.
+    pub(crate) fn new(future: Pin<Box<F>>) -> Self {
+        Self(Some(future))
+    }
+}
+
+impl<F: Future<Output: Send + 'static> + Send + 'static> Future for Unbroken<F> {
+    type Output = Result<F::Output, Panicked>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(future) = &mut self.0 else { return Poll::Ready(Err(Panicked)) };
+        // Nothing of a future that panicked is used again, as with a task.
+        let polled = match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(done)) => Ok(done),
+            Err(_) => Err(Panicked),
+        };
+        self.0 = None;
+        Poll::Ready(polled)
+    }
+}
+
+impl<F: Future<Output: Send + 'static> + Send + 'static> Drop for Unbroken<F> {
+    fn drop(&mut self) {
+        // Without a runtime the process is ending, which cuts everything.
+        if let (Some(future), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(future);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tokio::sync::{Notify, oneshot};
+
+    #[tokio::test]
+    async fn what_is_waited_for_gives_its_result() {
+        assert_eq!(Unbroken::new(Box::pin(async { 7 })).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn what_is_dropped_halfway_ends_all_the_same() {
+        let (go_on, (done, is_done)) = (Arc::new(Notify::new()), oneshot::channel());
+        let waits = Arc::clone(&go_on);
+        let mut work = Unbroken::new(Box::pin(async move {
+            waits.notified().await;
+            done.send("done").unwrap();
+        }));
+        let polled = std::future::poll_fn(|context| Poll::Ready(Pin::new(&mut work).poll(context))).await;
+        assert!(polled.is_pending());
+        drop(work);
+        go_on.notify_one();
+        assert_eq!(is_done.await.unwrap(), "done");
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_result() {
+        async fn panics() {
+            panic!("for the hook alone")
+        }
+        Unbroken::new(Box::pin(panics())).await.unwrap_err();
+    }
+}
