@@ -11,6 +11,7 @@
 mod device;
 mod file;
 mod flush;
+mod group;
 mod hashing;
 mod json;
 pub(crate) mod line;

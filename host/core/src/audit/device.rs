@@ -6,6 +6,7 @@ use super::json::Object;
 use super::settings::DeviceSettings;
 use super::stored::StoredDevice;
 use crate::log::Log;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -78,15 +79,17 @@ impl Device {
             Some(Ok(turn)) => Some(turn),
             Some(Err(_)) => return false,
         };
-        let cause = match tokio::time::timeout(PATIENCE, self.file.append(parts)).await {
-            Ok(Ok(())) => {
+        let cause = match self.file.append(parts, PATIENCE).await {
+            Ok(()) => {
                 if was_failing && self.is_failing.swap(false, Ordering::Relaxed) {
                     self.log.line("info", "audit-works-again", &[("device", self.settings.name.clone())]);
                 }
                 return true;
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("a line took longer than {} s", PATIENCE.as_secs()),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                format!("a line took longer than {} s", PATIENCE.as_secs())
+            }
+            Err(error) => error.to_string(),
         };
         if !self.is_failing.swap(true, Ordering::Relaxed) {
             self.log.line("error", "audit-failed", &self.told(cause));

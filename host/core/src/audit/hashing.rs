@@ -6,10 +6,12 @@
 
 use aws_lc_rs::hmac;
 use bulkhead_store::Store;
+use bulkhead_wire::hexadecimal;
 
 /// Stands in front of every hash, so that readers can tell it from a value.
 const MARK: &[u8] = b"hmac-sha256:";
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
+/// Bytes of a hash.
+const LENGTH: usize = MARK.len() + 64;
 
 /// The hashes of one device.
 pub(crate) struct Hashing(hmac::Key);
@@ -27,19 +29,16 @@ impl Hashing {
 
     /// `hmac-sha256:<64 hexadecimal digits>` of `value`.
     pub(crate) fn hash(&self, value: &str) -> String {
-        let mut text = Vec::with_capacity(MARK.len() + 64);
+        let mut text = Vec::with_capacity(LENGTH);
         self.push(value.as_bytes(), &mut text);
         text.into_iter().map(char::from).collect()
     }
 
     /// Appends the same to `out`.
     pub(super) fn push(&self, value: &[u8], out: &mut Vec<u8>) {
+        out.reserve(LENGTH);
         out.extend_from_slice(MARK);
-        let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied();
-        for byte in hmac::sign(&self.0, value).as_ref() {
-            out.extend(digit(byte >> 4));
-            out.extend(digit(byte & 0x0f));
-        }
+        hexadecimal::push(hmac::sign(&self.0, value).as_ref(), out);
     }
 }
 

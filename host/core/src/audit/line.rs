@@ -18,6 +18,9 @@ use time::format_description::well_known::Rfc3339;
 /// What an ordinary request takes, so that its text grows once.
 const USUAL: usize = 2 << 10;
 
+/// What a hash takes, with its quotes.
+const HASH: usize = 80;
+
 /// What is known of a request when it is written down.
 pub(crate) struct Subject<'a> {
     pub(crate) request: &'a Request,
@@ -63,7 +66,7 @@ impl Entry {
     pub(crate) fn of(device: &Device, subject: &Subject<'_>) -> Self {
         let writer = Writer { device, subject };
         let mut text = Vec::with_capacity(USUAL);
-        let (mut token, mut accessor) = (Vec::new(), Vec::new());
+        let (mut token, mut accessor) = (Vec::with_capacity(HASH), Vec::with_capacity(HASH));
         if let Some(sent) = subject.request.token.as_ref().filter(|sent| !sent.expose().is_empty()) {
             writer.hashed(sent.expose(), &mut token);
         }

@@ -7,8 +7,6 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 const PREFIX: &str = "audit/";
-/// Devices read at a time.
-const PAGE: u32 = 100;
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,15 +39,13 @@ pub(super) fn delete(unit: &mut Unit, name: &str) {
 
 /// All stored devices: the name, and what could be read of the record.
 pub(super) async fn all(store: &Arc<Store>) -> Result<Vec<(String, Result<StoredDevice, Failure>)>, Failure> {
-    let (mut found, mut after) = (Vec::new(), String::new());
-    loop {
-        let keys = store.begin().keys(Space::Core, PREFIX, &after, PAGE).await?;
-        let Some(last) = keys.last() else { return Ok(found) };
-        after.clone_from(last);
-        for name in keys.iter().filter_map(|key| key.strip_prefix(PREFIX)) {
+    let (mut found, mut walk) = (Vec::new(), store.walk(Space::Core, PREFIX));
+    while let Some(page) = walk.page().await? {
+        for name in page.iter().filter_map(|address| address.key.strip_prefix(PREFIX)) {
             found.push((name.to_owned(), read(store, name).await));
         }
     }
+    Ok(found)
 }
 
 async fn read(store: &Arc<Store>, name: &str) -> Result<StoredDevice, Failure> {
