@@ -20,8 +20,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 const OWNER: &str = "guard";
 /// Most keys that one call guards.
 const MOST: usize = 64;
-/// Guards that are let go in one commit at start.
-const PAGE: u32 = 500;
 
 /// The guards that one call set: for each timer, the mark that tells the row from any later one of its key.
 #[derive(Default)]
@@ -118,13 +116,10 @@ async fn release_one(store: &Arc<Store>, timer: &Address, mark: &str) -> Result<
 /// 503 when the store cannot be read or written. A guard that does not open is told and left.
 pub(crate) async fn release_all(core: &Core) -> Result<(), Failure> {
     let store = &core.store;
-    let mut after = String::new();
-    loop {
-        let keys = store.owned(Space::Timer, OWNER, &after, PAGE).await?;
-        let Some(last) = keys.last() else { return Ok(()) };
-        after.clone_from(last);
+    let mut walk = store.walk_owned(Space::Timer, OWNER);
+    while let Some(page) = walk.page().await? {
         let mut unit = store.begin();
-        for timer in keys.into_iter().map(|key| Address::new(Space::Timer, key)) {
+        for timer in page {
             match unit.get(&timer).await {
                 Ok(Some(guard)) => {
                     put_timer(&mut unit, &timer, &guard.index.lane, attempts(&guard), store.now());
@@ -138,6 +133,7 @@ pub(crate) async fn release_all(core: &Core) -> Result<(), Failure> {
         }
         unit.commit().await?;
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -150,7 +146,7 @@ pub(crate) async fn release_all(core: &Core) -> Result<(), Failure> {
 )]
 mod tests {
     use super::*;
-    use bulkhead_store::{Options, SealKey};
+    use bulkhead_store::{Body, Options, SealKey};
     use std::path::PathBuf;
 
     struct Scratch(PathBuf);
@@ -262,7 +258,7 @@ mod tests {
     #[tokio::test]
     async fn attempts_are_counted_in_bodies_of_any_shape() {
         let body = |text: &str| Record {
-            body: text.as_bytes().to_vec().into(),
+            body: Body::new(text.as_bytes().to_vec()),
             index: Index::default(),
             created: 0,
             modified: 0,

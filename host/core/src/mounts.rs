@@ -25,15 +25,12 @@ use crate::log::Log;
 use crate::permit::Permit;
 use bulkhead_sandbox::contract;
 use bulkhead_sandbox::{Grants, Limits, Reuse};
-use bulkhead_store::{Address, Space, Store, StoreFault, Unit};
+use bulkhead_store::{Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
 use gate::Gate;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-
-/// Mounts read at a time at start.
-const PAGE: u32 = 500;
 
 /// The two kinds of mount, which are listed apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,14 +109,11 @@ impl Mounts {
     pub(crate) async fn load(store: &Arc<Store>, catalog: &Catalog, log: &Arc<dyn Log>) -> Result<Self, Failure> {
         let builtins = RwLock::new(Builtin::load(store).await?);
         let mounts = Self { table: RwLock::default(), builtins };
-        let mut after = String::new();
-        loop {
-            let keys = store.begin().keys(Space::Core, record::PREFIX, &after, PAGE).await?;
-            let Some(last) = keys.last() else { return Ok(mounts) };
-            after.clone_from(last);
-            for key in keys {
-                let path = key.strip_prefix(record::PREFIX).unwrap_or_default().to_owned();
-                let found = match store.begin().get(&Address::new(Space::Core, key)).await {
+        let mut walk = store.walk(Space::Core, record::PREFIX);
+        while let Some(page) = walk.page().await? {
+            for address in page {
+                let path = address.key.strip_prefix(record::PREFIX).unwrap_or_default().to_owned();
+                let found = match store.begin().get(&address).await {
                     Err(damaged @ StoreFault::Damaged(_)) => {
                         // Its requests find nothing there; the other mounts serve.
                         log.line("error", "mount-unreadable", &[("cause", damaged.to_string())]);
@@ -131,6 +125,7 @@ impl Mounts {
                 mounts.serve(MountRecord::parse(&found.ok_or_else(vanished)?, &path)?, catalog)?;
             }
         }
+        Ok(mounts)
     }
 
     /// Longest prefix first: the mount that serves `path`, and the rest of the path below it.

@@ -136,7 +136,7 @@ pub(crate) struct Caller {
     /// Keyed hash that stands for the token wherever it must be told from others. Of a service token it is the key of
     /// its row, too.
     pub(crate) hash: String,
-    pub(crate) record: TokenRecord,
+    pub(crate) record: Arc<TokenRecord>,
     pub(crate) kind: TokenType,
     /// The use that the request took; `None` for tokens whose uses are not counted.
     counted: Option<Arc<Use>>,
@@ -146,13 +146,13 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// A service token, whose row is under `key`.
-    pub(crate) fn service(key: String, record: TokenRecord) -> Self {
+    pub(crate) fn service(key: String, record: Arc<TokenRecord>) -> Self {
         Self { hash: key, record, kind: TokenType::Service, counted: None, has_last_use: false }
     }
 
     fn batch(store: &Store, token: &Secret, record: TokenRecord) -> Self {
         let hash = keys::of_batch(store.hashes(), token);
-        Self { hash, record, kind: TokenType::Batch, counted: None, has_last_use: false }
+        Self { hash, record: Arc::new(record), kind: TokenType::Batch, counted: None, has_last_use: false }
     }
 
     /// Key of the token row that owns the leases of this caller: its own, or its parent's where it has none. Empty for
@@ -192,7 +192,6 @@ impl Caller {
 #[derive(Default)]
 pub(crate) struct Ongoing {
     uses: Arc<Uses>,
-    tidy: tidy::Turn,
 }
 
 /// The row of a token.
@@ -201,9 +200,9 @@ pub(crate) fn address(key: &str) -> Address {
 }
 
 /// The stored token, also when it has ended.
-pub(crate) async fn read(unit: &mut Unit, key: &str) -> Result<Option<TokenRecord>, Failure> {
+pub(crate) async fn read(unit: &mut Unit, key: &str) -> Result<Option<Arc<TokenRecord>>, Failure> {
     let Some(record) = unit.get(&address(key)).await? else { return Ok(None) };
-    let parsed = serde_json::from_slice(&record.body);
+    let parsed = record.body.parsed(|body| serde_json::from_slice::<TokenRecord>(body));
     parsed.map(Some).map_err(|_| Failure::internal("the record of a token does not parse"))
 }
 

@@ -132,8 +132,8 @@ fn size(address: &Address, found: &Found) -> usize {
 #[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
+    use crate::Body;
     use crate::Index;
-    use zeroize::Zeroizing;
 
     fn address() -> Address {
         Address::new(Space::Data, "role")
@@ -142,7 +142,7 @@ mod tests {
     fn found(body: &[u8]) -> Found {
         Some((
             Stamp([1; 16]),
-            Record { body: Zeroizing::new(body.to_vec()), index: Index::default(), created: 0, modified: 0 },
+            Record { body: Body::new(body.to_vec()), index: Index::default(), created: 0, modified: 0 },
         ))
     }
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 
 use sqlx::sqlite::SqliteConnection;
 use tokio::sync::{Mutex, OwnedMutexGuard};
-use zeroize::Zeroizing;
 
+use crate::body::Body;
 use crate::cipher::SealKey;
 use crate::clock::Clock;
 use crate::directory::{self, DirectoryLock};
@@ -99,7 +99,7 @@ impl DataDirectory {
         }
         let (identity, seal) = Identity::generate(config, key, self.clock.now())?;
         let seal_row = |(address, body, index): (Address, Vec<u8>, Index)| {
-            SealedRow::of(&seal, &address, &Record { body: Zeroizing::new(body), index, created: 0, modified: 0 })
+            SealedRow::of(&seal, &address, &Record { body: Body::new(body), index, created: 0, modified: 0 })
         };
         let rows: Vec<SealedRow> = first(seal.hashes())?.into_iter().map(seal_row).collect::<Result<_, _>>()?;
         directory::ensure_database(self.path())?;
@@ -277,7 +277,7 @@ mod tests {
                 .await
                 .unwrap();
             store.close().await;
-            (scratch.hold().await.cluster_id().await.unwrap().unwrap(), crate::seal::hexadecimal(&id))
+            (scratch.hold().await.cluster_id().await.unwrap().unwrap(), bulkhead_wire::hexadecimal::text(&id))
         };
         let (name, id) = names().await;
         let lengths: Vec<usize> = name.split('-').map(str::len).collect();
@@ -343,7 +343,7 @@ mod tests {
         let scratch = Scratch::new();
         directory::ensure_database(scratch.path()).unwrap();
         let (identity, seal) = Identity::generate(TWO_OF_THREE, &key(1), 1).unwrap();
-        let record = Record { body: Zeroizing::new(b"1".to_vec()), index: Index::default(), created: 0, modified: 0 };
+        let record = Record { body: Body::new(b"1".to_vec()), index: Index::default(), created: 0, modified: 0 };
         let row = SealedRow::of(&seal, &data("first"), &record).unwrap();
         let database = Database::open(&directory::database(scratch.path()), Flushing::EveryCommit).await.unwrap();
         let found = async move |connection: &mut SqliteConnection| found(connection, &identity, &[row]).await;

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use aws_lc_rs::digest;
+use bulkhead_wire::hexadecimal;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{ConnectOptions, Connection};
 
@@ -14,7 +15,7 @@ use crate::cipher::{self, ClusterId, SealKey};
 use crate::directory;
 use crate::fault::StoreFault;
 use crate::keyring::{Keyring, RootKey};
-use crate::seal::{Seal, hexadecimal};
+use crate::seal::Seal;
 use crate::shamir::SealConfig;
 use crate::sqlite;
 
@@ -114,7 +115,7 @@ impl Identity {
         // Version 8 and the variant of RFC 9562: a UUID made in a way of one's own.
         let number = u128::from_be_bytes(bytes);
         let number = number & !(0xf << 76) & !(0x3 << 62) | 8 << 76 | 2 << 62;
-        let digits = hexadecimal(&number.to_be_bytes());
+        let digits = hexadecimal::text(&number.to_be_bytes());
         let mut name = String::with_capacity(36);
         for (position, digit) in digits.chars().enumerate() {
             if matches!(position, 8 | 12 | 16 | 20) {

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::sqlite::SqliteConnection;
-use zeroize::Zeroizing;
 
+use crate::body::Body;
 use crate::commit::Work;
 use crate::fault::StoreFault;
 use crate::record::{Address, Index, Record, Space};
@@ -86,7 +86,7 @@ impl<'a> Numbers<'a> {
     /// [`StoreFault::Unavailable`] when it cannot be sealed. Nothing is counted then.
     pub(crate) fn number(&self, seal: &Seal, writes: &'a IndexedWrites) -> Result<Numbered<'a>, StoreFault> {
         let index = self.counts.get(&writes.counter).cloned().unwrap_or(Ok(0))?.saturating_add(1);
-        let body = Zeroizing::new(index.to_be_bytes().to_vec());
+        let body = Body::new(index.to_be_bytes().to_vec());
         let counted = Record { body, index: Index::default(), created: 0, modified: 0 };
         let mut rows = vec![(&writes.counter, SealedRow::of(seal, &writes.counter, &counted)?)];
         for (address, record) in &writes.puts {
@@ -259,12 +259,8 @@ mod tests {
 
     #[test]
     fn a_counter_of_another_shape_is_damaged() {
-        let record = |body: &[u8]| Record {
-            body: Zeroizing::new(body.to_vec()),
-            index: Index::default(),
-            created: 0,
-            modified: 0,
-        };
+        let record =
+            |body: &[u8]| Record { body: Body::new(body.to_vec()), index: Index::default(), created: 0, modified: 0 };
         let counter = counter("m");
         assert_eq!(count(&counter, None), Ok(0));
         assert_eq!(count(&counter, Some(&record(&[0, 0, 0, 0, 0, 0, 1, 2]))), Ok(258));

@@ -14,6 +14,7 @@
 //! What is then in the file opens as before.
 
 mod alarm;
+mod body;
 mod cache;
 mod cipher;
 mod clock;
@@ -42,6 +43,7 @@ mod unit;
 mod walk;
 
 pub use alarm::Alarm;
+pub use body::Body;
 pub use cipher::SealKey;
 pub use data_directory::DataDirectory;
 pub use dev_seal::{dev_key, dev_key_file};

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use zeroize::Zeroizing;
+use crate::body::Body;
 
 /// The kinds of record. All share one physical table; the kind is part of a record's address and of what its
 /// seal covers, so that a row moved from one kind to another no longer opens (decision T7).
@@ -96,7 +96,7 @@ pub struct Index {
 #[derive(Clone)]
 pub struct Record {
     /// The bytes as they were put; wiped from memory when dropped.
-    pub body: Zeroizing<Vec<u8>>,
+    pub body: Body,
     /// The readable columns as they were put.
     pub index: Index,
     /// The index of its mount at which the record was made; made again after a deletion, it is new. 0 where the mount

@@ -65,7 +65,7 @@ impl SealedRow {
         let number = |column: Option<i64>| column.and_then(|number| u64::try_from(number).ok());
         let index = Index { due: number(self.due), lane: self.lane, owner: self.owner };
         let created = number(self.created).unwrap_or_default();
-        Ok(Record { body, index, created, modified: number(self.modified).unwrap_or_default() })
+        Ok(Record { body: body.into(), index, created, modified: number(self.modified).unwrap_or_default() })
     }
 
     /// Everything that the seal covers besides the body. The order is part of the stored format.

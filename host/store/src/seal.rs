@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bulkhead_wire::hexadecimal;
 use zeroize::Zeroizing;
 
 use crate::cipher::{self, ClusterId, KEY_BYTES, Label};
@@ -33,10 +34,10 @@ impl Hashes {
     /// purpose is one of a few words of the program or of its operator, never of a caller.
     pub fn keyed_hash(&self, purpose: &str, text: &[u8]) -> String {
         if let Some(key) = self.purposes.read().unwrap_or_else(PoisonError::into_inner).get(purpose) {
-            return hexadecimal(hmac::sign(key, text).as_ref());
+            return hexadecimal::text(hmac::sign(key, text).as_ref());
         }
         let key = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&self.key, purpose.as_bytes()).as_ref());
-        let hash = hexadecimal(hmac::sign(&key, text).as_ref());
+        let hash = hexadecimal::text(hmac::sign(&key, text).as_ref());
         self.purposes.write().unwrap_or_else(PoisonError::into_inner).insert(purpose.to_owned(), key);
         hash
     }
@@ -129,14 +130,6 @@ impl Seal {
     fn keyring(&self) -> Arc<Keyring> {
         Arc::clone(&self.keyring.read().unwrap_or_else(PoisonError::into_inner))
     }
-}
-
-/// Two lower-case digits a byte.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0x0f]);
-    text.extend(digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)));
-    text
 }
 
 #[cfg(test)]

@@ -12,13 +12,13 @@ use std::{fmt, mem};
 use aws_lc_rs::{constant_time, rand};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bulkhead_wire::hexadecimal;
 use rand_core::{TryCryptoRng, TryRng};
 use vsss_rs::{DefaultShare, Gf256, IdentifierGf256, Polynomial, ReadableShareSet};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::cipher::{self, KEY_BYTES, SealKey};
 use crate::fault::StoreFault;
-use crate::seal::hexadecimal;
 
 /// As many numbers as GF(2^8) has besides 0, at which the key itself lies.
 const MOST_SHARES: usize = 255;
@@ -97,7 +97,7 @@ impl Share {
 
     /// The share in lower-case hexadecimal.
     pub fn hex(&self) -> Zeroizing<String> {
-        Zeroizing::new(hexadecimal(&self.0))
+        Zeroizing::new(hexadecimal::text(&self.0))
     }
 
     /// The share in standard base64 with padding.

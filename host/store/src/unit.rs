@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 
-use zeroize::Zeroizing;
-
+use crate::body::Body;
 use crate::commit::{Outcome, Reads, Writes};
 use crate::fault::StoreFault;
 use crate::indexed::{self, IndexedWrites};
@@ -20,6 +19,8 @@ use crate::store::Store;
 
 /// How often the host's part is computed anew before its conflict is the caller's.
 const HOST_TURNS: u32 = 16;
+/// Keys that are read at once for their names.
+const PAGE: u32 = 1_000;
 
 /// What one part of a unit read and wrote since the last checkpoint.
 #[derive(Default)]
@@ -99,11 +100,35 @@ impl Unit {
         Ok(page)
     }
 
+    /// What follows `prefix` in the keys of `space` that begin with it, behind `after` (a name, too; empty: from the
+    /// first) and at most `limit`, however many that is. Read and remembered as [`Unit::keys`] does, page by page.
+    ///
+    /// # Errors
+    /// As [`Unit::keys`].
+    pub async fn names(
+        &mut self,
+        space: Space,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreFault> {
+        let mut after = if after.is_empty() { String::new() } else { format!("{prefix}{after}") };
+        let mut names = Vec::new();
+        while names.len() < limit {
+            let wanted = u32::try_from(limit - names.len()).unwrap_or(PAGE).min(PAGE);
+            let keys = self.keys(space, prefix, &after, wanted).await?;
+            let Some(last) = keys.last() else { break };
+            after.clone_from(last);
+            names.extend(keys.iter().filter_map(|key| key.strip_prefix(prefix)).map(str::to_owned));
+        }
+        Ok(names)
+    }
+
     /// Buffers the record; nothing is stored before the next checkpoint or the commit. Writing without having read
     /// overwrites whatever is there by then.
     pub fn put(&mut self, address: Address, body: Vec<u8>, index: Index) {
         self.wrote = true;
-        self.part().buffer.insert(address, Some(Record { body: Zeroizing::new(body), index, created: 0, modified: 0 }));
+        self.part().buffer.insert(address, Some(Record { body: Body::new(body), index, created: 0, modified: 0 }));
     }
 
     /// Buffers the removal of the record; that there is none is no error.

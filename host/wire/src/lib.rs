@@ -11,6 +11,7 @@ pub mod failure;
 pub mod fields;
 pub mod glob;
 pub mod hcl;
+pub mod hexadecimal;
 pub mod name;
 pub mod request;
 pub mod response;

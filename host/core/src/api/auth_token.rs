@@ -4,7 +4,7 @@ use super::row::{field, required, row, sudo};
 use super::{Body, Handler, HostCall, Reply, Then, timestamp};
 use crate::core::Core;
 use crate::tokens::{self, Caller, Ending, TokenRecord, TokenType};
-use bulkhead_store::{Space, Unit};
+use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::description::{FieldKind, Route, Verb};
 use bulkhead_wire::envelope::Auth;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -127,7 +127,7 @@ pub(super) async fn lookup(core: &Core, unit: &mut Unit, call: &HostCall<'_>) ->
 async fn renewed(core: &Core, unit: &mut Unit, call: &HostCall<'_>, named: Named) -> Result<Reply, Failure> {
     let Named { text, mut token } = named;
     let (record, warning) = tokens::renew(core, unit, &token, call.number("increment")).await?;
-    token.record = record;
+    token.record = Arc::new(record);
     let body = Body::Auth(Box::new(auth(core, text, &token)));
     Ok(Reply { warnings: warning.into_iter().collect(), ..Reply::from(body) })
 }
@@ -163,23 +163,18 @@ fn revoked(unit: &mut Unit, token: &Caller, ending: Ending) -> Result<Reply, Fai
             "batch tokens cannot be revoked: this one ends with its ttl or with the token that made it",
         ));
     }
-    tokens::begin_end(unit, &token.hash, token.record.clone(), ending)?;
+    tokens::begin_end(unit, &token.hash, &token.record, ending)?;
     Ok(Reply { then: Then::TokenEnding(token.hash.clone()), ..Reply::from(Body::Nothing) })
 }
 
-/// Tokens that are read at a time.
-const PAGE: u32 = 500;
-
 /// `LIST auth/token/accessors`. Read page by page, each as it is at that moment: tokens come and go meanwhile.
 pub(super) async fn accessors(core: &Core) -> Result<Reply, Failure> {
-    let (mut keys, mut unreadable, mut after) = (Vec::new(), 0_u32, String::new());
-    loop {
-        let page = core.store.begin().keys(Space::Token, "", &after, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after.clone_from(last);
-        for key in &page {
+    let (mut keys, mut unreadable) = (Vec::new(), 0_u32);
+    let mut walk = core.store.walk(Space::Token, "");
+    while let Some(page) = walk.page().await? {
+        for Address { key, .. } in &page {
             match tokens::read(&mut core.store.begin(), key).await {
-                Ok(Some(record)) if record.holds(core.store.now()) => keys.push(record.accessor),
+                Ok(Some(record)) if record.holds(core.store.now()) => keys.push(record.accessor.clone()),
                 Ok(_) => {}
                 Err(failure) if failure.kind == Kind::Internal => unreadable += 1,
                 Err(failure) => return Err(failure),
@@ -241,7 +236,7 @@ async fn shown(core: &Core, unit: &mut Unit, named: Named) -> Result<Reply, Fail
 }
 
 fn described(text: &Secret, token: &Caller, now: u64) -> Map<String, Value> {
-    let TokenRecord { accessor, policies, path, meta, display_name, role, bound_cidrs, .. } = &token.record;
+    let TokenRecord { accessor, policies, path, meta, display_name, role, bound_cidrs, .. } = &*token.record;
     let record = &token.record;
     let mut data = Map::new();
     let mut put = |name: &str, value: Value| data.insert(name.to_owned(), value);

@@ -206,7 +206,7 @@ impl<'a> Trail<'a> {
             && made.kind == TokenType::Service
             && self.made(&made.record.path)
         {
-            tokens::begin_end(&mut unit, &made.hash, made.record, Ending::WithChildren)?;
+            tokens::begin_end(&mut unit, &made.hash, &made.record, Ending::WithChildren)?;
             unit.commit().await?;
         }
         Ok(())

@@ -20,9 +20,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Keys of a listing that are read at once.
-const PAGE: u32 = 1_000;
-
 impl Visit<'_> {
     /// An endpoint of the host.
     pub(super) async fn host(
@@ -165,14 +162,5 @@ async fn undo_unconfirmed(core: &Core, reserved: &[leases::Reserved]) {
 /// Names below `prefix`: all, or as `after` and `limit` of the query say.
 async fn names(unit: &mut Unit, prefix: &str, query: &Map<String, Value>) -> Result<Vec<String>, Failure> {
     let Paging { after, limit } = Paging::of(query)?;
-    let mut after = if after.is_empty() { after } else { format!("{prefix}{after}") };
-    let mut names = Vec::new();
-    while names.len() < limit {
-        let wanted = u32::try_from(limit - names.len()).unwrap_or(PAGE).min(PAGE);
-        let keys = unit.keys(Space::Data, prefix, &after, wanted).await?;
-        let Some(last) = keys.last() else { break };
-        after.clone_from(last);
-        names.extend(keys.iter().filter_map(|key| key.strip_prefix(prefix)).map(str::to_owned));
-    }
-    Ok(names)
+    Ok(unit.names(Space::Data, prefix, &after, limit).await?)
 }

@@ -189,14 +189,8 @@ pub(crate) fn delete(unit: &mut Unit, name: &str) {
 
 /// Names of all policies that a token can be given, `root` and `default` included, in order.
 pub(crate) async fn names(unit: &mut Unit) -> Result<Vec<String>, Failure> {
-    let mut names = vec![DEFAULT.to_owned(), ROOT.to_owned()];
-    let mut after = String::new();
-    loop {
-        let keys = unit.keys(Space::Core, PREFIX, &after, 1_000).await?;
-        let Some(last) = keys.last() else { break };
-        after.clone_from(last);
-        names.extend(keys.iter().filter_map(|key| key.strip_prefix(PREFIX)).map(str::to_owned));
-    }
+    let mut names = unit.names(Space::Core, PREFIX, "", usize::MAX).await?;
+    names.extend([DEFAULT, ROOT].map(str::to_owned));
     names.sort_unstable();
     names.dedup();
     Ok(names)

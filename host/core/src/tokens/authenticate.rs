@@ -47,15 +47,16 @@ fn may_come_from(record: &TokenRecord, remote: IpAddr) -> bool {
 
 /// Takes one use of the stored token. Whoever takes the last one makes the row due, so that the token ends also when
 /// this process dies before it can end it.
-async fn take_use(core: &Core, counted: &Use) -> Result<TokenRecord, Failure> {
+async fn take_use(core: &Core, counted: &Use) -> Result<Arc<TokenRecord>, Failure> {
     let store = &core.store;
     loop {
         let mut unit = store.begin();
         let record = read(&mut unit, counted.key()).await?.filter(|record| record.holds(store.now()));
         let mut record = record.ok_or_else(unknown)?;
         let left = record.uses_left.map(|left| left.saturating_sub(1));
-        record.uses_left = left;
-        record.used_up = (left == Some(0)).then(|| store.now());
+        let taken = Arc::make_mut(&mut record);
+        taken.uses_left = left;
+        taken.used_up = (left == Some(0)).then(|| store.now());
         put(&mut unit, counted.key(), &record)?;
         if is_committed(unit).await? {
             if record.used_up.is_some() {
@@ -103,7 +104,7 @@ async fn end(core: &Core, key: &str) -> Result<(), Failure> {
     loop {
         let mut unit = core.store.begin();
         if let Some(record) = read(&mut unit, key).await? {
-            begin_end(&mut unit, key, record, Ending::WithChildren)?;
+            begin_end(&mut unit, key, &record, Ending::WithChildren)?;
         }
         if is_committed(unit).await? {
             return Ok(());

@@ -84,7 +84,7 @@ pub(crate) async fn create(core: &Core, unit: &mut Unit, maker: &Caller, new: Ne
 /// The record with its accessor, under its key.
 fn named(hashes: &Hashes, token: &Secret, record: TokenRecord) -> Caller {
     let accessor = keys::accessor(hashes, token);
-    Caller::service(keys::of_accessor(hashes, &accessor), TokenRecord { accessor, ..record })
+    Caller::service(keys::of_accessor(hashes, &accessor), Arc::new(TokenRecord { accessor, ..record }))
 }
 
 fn may_make_tokens(maker: &Caller) -> Result<(), Failure> {

@@ -14,9 +14,7 @@ use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-
-/// Children that are marked in one commit.
-const PAGE: u32 = 100;
+use std::sync::Arc;
 
 /// What happens to the children of a token that ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,8 +28,8 @@ pub(crate) enum Ending {
 
 /// Refuses the token from this commit on; [`spread`] and due work do the rest. A token that is ending already goes on
 /// ending as it was told to.
-pub(crate) fn begin_end(unit: &mut Unit, key: &str, record: TokenRecord, ending: Ending) -> Result<(), Failure> {
-    let record = TokenRecord { ended: Some(record.ended.unwrap_or(ending)), ..record };
+pub(crate) fn begin_end(unit: &mut Unit, key: &str, record: &TokenRecord, ending: Ending) -> Result<(), Failure> {
+    let record = TokenRecord { ended: Some(record.ended.unwrap_or(ending)), ..record.clone() };
     put_due(unit, key, &record, Some(0))
 }
 
@@ -75,8 +73,8 @@ async fn end_those_made_below(core: &Core, path: &str, page: &[Address]) -> Resu
     loop {
         let (mut unit, mut ended) = (core.store.begin(), Vec::new());
         for Address { key, .. } in page {
-            if let Some(record) = readable(core, &mut unit, key).await?.filter(is_meant) {
-                begin_end(&mut unit, key, record, Ending::WithChildren)?;
+            if let Some(record) = readable(core, &mut unit, key).await?.filter(|record| is_meant(record)) {
+                begin_end(&mut unit, key, &record, Ending::WithChildren)?;
                 ended.push(key.clone());
             }
         }
@@ -114,10 +112,10 @@ async fn ended_if_due(core: &Core, key: &str) -> Result<Option<Ending>, Failure>
         }
         let ending = if record.is_alive(now) && core.tokens.uses.any(key) {
             // Its last request takes longer than most.
-            put(&mut unit, key, &TokenRecord { used_up: Some(now), ..record })?;
+            put(&mut unit, key, &TokenRecord { used_up: Some(now), ..TokenRecord::clone(&record) })?;
             None
         } else {
-            begin_end(&mut unit, key, record, Ending::WithChildren)?;
+            begin_end(&mut unit, key, &record, Ending::WithChildren)?;
             Some(Ending::WithChildren)
         };
         if is_committed(unit).await? {
@@ -134,11 +132,8 @@ async fn mark_descendants(core: &Core, root: &str) -> Result<Vec<String>, Failur
     let mut next = 0;
     let mut parent = root.to_owned();
     loop {
-        let mut after = String::new();
-        loop {
-            let page = core.store.owned(Space::Token, &parent, &after, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after.clone_from(last);
+        let mut children = core.store.walk_owned(Space::Token, parent.as_str());
+        while let Some(page) = children.page().await? {
             found.extend(mark(core, &page).await?.into_iter().filter(|key| seen.insert(key.clone())));
         }
         let Some(key) = found.get(next) else { return Ok(found) };
@@ -149,18 +144,22 @@ async fn mark_descendants(core: &Core, root: &str) -> Result<Vec<String>, Failur
 
 /// Refuses these tokens. Gives the keys of those that end with their children. They are not made due: the tree is
 /// cleared away by the work on the token at its top.
-async fn mark(core: &Core, keys: &[String]) -> Result<Vec<String>, Failure> {
+async fn mark(core: &Core, page: &[Address]) -> Result<Vec<String>, Failure> {
     loop {
         let mut unit = core.store.begin();
-        let mut ending = Vec::with_capacity(keys.len());
-        for key in keys {
+        let mut ending = Vec::with_capacity(page.len());
+        for Address { key, .. } in page {
             // One that cannot be read opens no door, but its children may. Its row goes with the tree.
             if let Some(record) = readable(core, &mut unit, key).await? {
                 match record.ended {
                     // It let its children go before.
                     Some(Ending::Alone) => continue,
                     Some(Ending::WithChildren) => {}
-                    None => put(&mut unit, key, &TokenRecord { ended: Some(Ending::WithChildren), ..record })?,
+                    None => put(
+                        &mut unit,
+                        key,
+                        &TokenRecord { ended: Some(Ending::WithChildren), ..TokenRecord::clone(&record) },
+                    )?,
                 }
             }
             ending.push(key.clone());
@@ -173,28 +172,26 @@ async fn mark(core: &Core, keys: &[String]) -> Result<Vec<String>, Failure> {
 
 /// Makes orphans of the children of a token whose end is committed.
 async fn let_children_go(core: &Core, parent: &str) -> Result<(), Failure> {
-    let mut after = String::new();
-    loop {
-        let page = core.store.owned(Space::Token, parent, &after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after.clone_from(last);
+    let mut children = core.store.walk_owned(Space::Token, parent);
+    while let Some(page) = children.page().await? {
         while !is_committed(orphaned(core, &page).await?).await? {}
     }
+    Ok(())
 }
 
-async fn orphaned(core: &Core, keys: &[String]) -> Result<Unit, Failure> {
+async fn orphaned(core: &Core, page: &[Address]) -> Result<Unit, Failure> {
     let mut unit = core.store.begin();
-    for key in keys {
+    for Address { key, .. } in page {
         // One that is ending has a due time of its own, which must stay.
         if let Some(record) = readable(core, &mut unit, key).await?.filter(|record| record.ended.is_none()) {
-            put(&mut unit, key, &TokenRecord { parent: None, ..record })?;
+            put(&mut unit, key, &TokenRecord { parent: None, ..TokenRecord::clone(&record) })?;
         }
     }
     Ok(unit)
 }
 
 /// The token; `None` where there is none or its row does not open, which is told to the operator.
-async fn readable(core: &Core, unit: &mut Unit, key: &str) -> Result<Option<TokenRecord>, Failure> {
+async fn readable(core: &Core, unit: &mut Unit, key: &str) -> Result<Option<Arc<TokenRecord>>, Failure> {
     match read(unit, key).await {
         Err(failure) if failure.kind == Kind::Internal => {
             core.log.line("error", "token-unreadable", &[("cause", failure.message)]);

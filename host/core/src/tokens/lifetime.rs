@@ -60,7 +60,7 @@ pub(crate) async fn renew(
     let bounds = bounds(&token.record, role.as_ref(), core.token_lifetimes());
     let granted = ttl::grant(&bounds, increment, token.record.issued, now)?;
     let expires = Some(now.saturating_add(granted.ttl));
-    let record = TokenRecord { expires, last_renewal: Some(now), ..token.record.clone() };
+    let record = TokenRecord { expires, last_renewal: Some(now), ..TokenRecord::clone(&token.record) };
     put(unit, &token.hash, &record)?;
     Ok((record, granted.warning))
 }

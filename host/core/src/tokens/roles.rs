@@ -11,8 +11,6 @@ use std::collections::BTreeSet;
 /// Where roles are stored in [`Space::Core`], and what an endpoint's existence names.
 pub(crate) const EXISTENCE: &str = "token-role/{role_name}";
 const PREFIX: &str = "token-role/";
-/// Names read at a time.
-const PAGE: u32 = 1_000;
 
 /// Which tokens a role makes: one kind, or the one that is asked for with a kind for those who do not ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -193,13 +191,7 @@ pub(crate) fn delete(unit: &mut Unit, name: &str) {
 
 /// Names of all roles, in order.
 pub(crate) async fn names(unit: &mut Unit) -> Result<Vec<String>, Failure> {
-    let (mut names, mut after) = (Vec::new(), String::new());
-    loop {
-        let keys = unit.keys(Space::Core, PREFIX, &after, PAGE).await?;
-        let Some(last) = keys.last() else { return Ok(names) };
-        after.clone_from(last);
-        names.extend(keys.iter().filter_map(|key| key.strip_prefix(PREFIX)).map(str::to_owned));
-    }
+    Ok(unit.names(Space::Core, PREFIX, "", usize::MAX).await?)
 }
 
 fn address(name: &str) -> Address {

@@ -6,36 +6,14 @@
 
 use super::{Ending, TokenRecord, address, begin_end, is_committed, read};
 use crate::core::Core;
-use bulkhead_store::{Space, Unit};
+use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Tokens that are looked at in one commit.
-const PAGE: u32 = 100;
-
-/// Whether somebody looks already.
-#[derive(Clone, Default)]
-pub(crate) struct Turn(Arc<AtomicBool>);
-
-/// The right to look, given back when dropped.
-struct Taken(Turn);
-
-impl Turn {
-    fn take(&self) -> Option<Taken> {
-        (!self.0.swap(true, Ordering::SeqCst)).then(|| Taken(self.clone()))
-    }
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        self.0.0.store(false, Ordering::SeqCst);
-    }
-}
 
 /// Begins to look, in the background; `false` when somebody does already.
 pub(crate) fn begin(core: &Arc<Core>) -> bool {
-    let Some(taken) = core.tokens.tidy.take() else { return false };
+    // Not the key of any token: it stands for the work.
+    let Some(turn) = core.claims.claim(&address("tidy")) else { return false };
     let core = Arc::clone(core);
     tokio::spawn(async move {
         match look(&core).await {
@@ -44,7 +22,7 @@ pub(crate) fn begin(core: &Arc<Core>) -> bool {
             }
             Err(failure) => core.log.line("warn", "token-tidy-stopped", &[("cause", failure.message)]),
         }
-        drop(taken);
+        drop(turn);
     });
     true
 }
@@ -57,16 +35,13 @@ struct Found {
 }
 
 async fn look(core: &Arc<Core>) -> Result<Found, Failure> {
-    let (mut found, mut after) = (Found::default(), String::new());
-    loop {
+    let (mut found, mut walk) = (Found::default(), core.store.walk(Space::Token, ""));
+    while let Some(page) = walk.page().await? {
         // One page at a time: nobody who wants to seal the service waits for all of them.
         let Ok(_in_flight) = Arc::clone(&core.process.in_flight).try_read_owned() else {
             return Err(Failure::new(Kind::Unavailable, "the service is being sealed"));
         };
-        let keys = core.store.begin().keys(Space::Token, "", &after, PAGE).await?;
-        let Some(last) = keys.last() else { return Ok(found) };
-        after.clone_from(last);
-        for key in &keys {
+        for Address { key, .. } in &page {
             found.seen += 1;
             match end_lost(core, key).await {
                 Ok(ended) => found.ended += usize::from(ended),
@@ -77,6 +52,7 @@ async fn look(core: &Arc<Core>) -> Result<Found, Failure> {
             }
         }
     }
+    Ok(found)
 }
 
 /// Ends the token if its end was lost. One whose end is under way is due once more, which does no harm.
@@ -88,7 +64,7 @@ async fn end_lost(core: &Core, key: &str) -> Result<bool, Failure> {
         if record.ended.is_none() && !is_late && !is_abandoned(&mut unit, &record).await? {
             return Ok(false);
         }
-        begin_end(&mut unit, key, record, Ending::WithChildren)?;
+        begin_end(&mut unit, key, &record, Ending::WithChildren)?;
         if is_committed(unit).await? {
             return Ok(true);
         }
@@ -99,19 +75,4 @@ async fn end_lost(core: &Core, key: &str) -> Result<bool, Failure> {
 async fn is_abandoned(unit: &mut Unit, record: &TokenRecord) -> Result<bool, Failure> {
     let Some(parent) = &record.parent else { return Ok(false) };
     Ok(unit.get(&address(parent)).await?.is_none())
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_looks_at_a_time() {
-        let turn = Turn::default();
-        let taken = turn.take().unwrap();
-        assert!(turn.take().is_none());
-        drop(taken);
-        assert!(turn.take().is_some());
-    }
 }

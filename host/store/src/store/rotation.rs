@@ -64,9 +64,9 @@ mod tests {
     use tokio::task::JoinSet;
 
     use super::*;
-    use crate::seal::hexadecimal;
     use crate::testing::{Scratch, body, data, edit, put, put_indexed};
     use crate::{Address, Index, Space};
+    use bulkhead_wire::hexadecimal;
 
     const WRITERS: usize = 8;
 
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(keys.len(), 5, "two terms, hash key, root key, unseal key");
         let mut secrets = vec![CANARY.as_bytes().to_vec()];
         for key in keys {
-            let hex = hexadecimal(&key);
+            let hex = hexadecimal::text(&key);
             secrets.extend([key.to_vec(), hex.to_uppercase().into(), hex.into(), STANDARD.encode(key).into()]);
         }
         assert_nowhere(&scratch, &secrets);
