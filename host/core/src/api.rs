@@ -124,7 +124,8 @@ fn rows() -> Vec<(Handler, Route)> {
     .concat()
 }
 
-type Found = Option<(Endpoint, Vec<(String, String)>)>;
+/// An endpoint and what the path carried.
+pub(crate) type Found = (Endpoint, Vec<(String, String)>);
 
 impl HostTable {
     /// Checks and builds the table.
@@ -137,7 +138,7 @@ impl HostTable {
     ///
     /// # Errors
     /// 404 below `sys` and `auth/token`, which no mount can be; 405 for the wrong method.
-    pub(crate) fn find(&self, verb: Verb, path: &str) -> Result<Found, Failure> {
+    pub(crate) fn find(&self, verb: Verb, path: &str) -> Result<Option<Found>, Failure> {
         match self.table.find(verb, path) {
             Match::Row { index, captures, .. } => Ok(Some((Endpoint(index), captures))),
             Match::NoVerb => Err(unsupported(path)),
@@ -148,32 +149,31 @@ impl HostTable {
         }
     }
 
-    /// The endpoint for a request that needs no token and no open store.
-    pub(crate) fn open(&self, verb: Verb, path: &str) -> Option<OpenEndpoint<'_>> {
-        let Match::Row { index, .. } = self.table.find(verb, path) else { return None };
-        match (self.handlers.get(index), self.table.routes().get(index)) {
+    /// The endpoint, if it needs no token and no open store.
+    pub(crate) fn open(&self, endpoint: Endpoint) -> Option<OpenEndpoint<'_>> {
+        match (self.handlers.get(endpoint.0), self.route(endpoint)) {
             (Some(Handler::Open(handler)), Some(route)) => Some(OpenEndpoint { handler: *handler, route }),
             _ => None,
         }
     }
 
-    /// Every row.
-    pub(crate) fn routes(&self) -> &[Route] {
-        self.table.routes()
+    /// The endpoint, if it needs no token, but an open store.
+    pub(crate) fn public<'a>(
+        &'a self,
+        endpoint: Endpoint,
+        captures: &'a [(String, String)],
+    ) -> Option<PublicEndpoint<'a>> {
+        match (self.handlers.get(endpoint.0), self.route(endpoint)) {
+            (Some(Handler::Public(handler)), Some(route)) => {
+                Some(PublicEndpoint { handler: *handler, route, captures })
+            }
+            _ => None,
+        }
     }
 
     /// All rows: what one marks secret is secret in the answers of others.
     pub(crate) fn table(&self) -> &Table {
         &self.table
-    }
-
-    /// The endpoint for a request that needs no token, but an open store.
-    pub(crate) fn public(&self, verb: Verb, path: &str) -> Option<PublicEndpoint<'_>> {
-        let Match::Row { index, route, captures } = self.table.find(verb, path) else { return None };
-        match self.handlers.get(index) {
-            Some(Handler::Public(handler)) => Some(PublicEndpoint { handler: *handler, route, captures }),
-            _ => None,
-        }
     }
 
     pub(crate) fn route(&self, endpoint: Endpoint) -> Option<&Route> {
@@ -193,10 +193,11 @@ pub(crate) struct OpenEndpoint<'a> {
 }
 
 /// A [`PublicHandler`] with its row and what the path carried.
+#[derive(Clone, Copy)]
 pub(crate) struct PublicEndpoint<'a> {
     handler: PublicHandler,
     route: &'a Route,
-    captures: Vec<(String, String)>,
+    captures: &'a [(String, String)],
 }
 
 /// A permitted request to the host.
@@ -343,7 +344,7 @@ pub(crate) async fn serve_public(
 ) -> Result<Response, Failure> {
     let PublicEndpoint { handler, route, captures } = endpoint;
     pipeline::within_limit(route, request.body_bytes)?;
-    let values = fields::fold(route, &request.fields, &captures)?.values;
+    let values = fields::fold(route, &request.fields, captures)?.values;
     let acl = match caller {
         Some(caller) => Some(core.policies.acl(&core.store, &caller.record.policies).await?),
         None => None,

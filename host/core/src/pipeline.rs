@@ -34,13 +34,12 @@ const RUNS: u32 = 8;
 /// Body of a route that says nothing else.
 const BODY_LIMIT: u64 = 1 << 20;
 
-/// Serves one request.
-pub(crate) async fn handle(core: &Arc<Core>, request: &Request) -> Response {
+/// Serves one request, of which the table of the `host` says whether it is the host's.
+pub(crate) async fn handle(core: &Arc<Core>, request: &Request, host: Result<Option<api::Found>, Failure>) -> Response {
     // 1. Where does it go? Kept to ourselves until policy has spoken (decision P11).
-    let destination = destination::find(core, request);
+    let destination = destination::find(core, request, host);
     let renamed = api::canonical(request);
     let request = renamed.as_ref().unwrap_or(request);
-    let public = core.process.table.public(request.verb, &request.path);
 
     // 2. Who calls? Asked once, however often the request runs, and before its unit of work begins: a token that is
     //    renewed meanwhile is no reason to run again. Whatever writes asks once more, in its commit.
@@ -48,6 +47,7 @@ pub(crate) async fn handle(core: &Arc<Core>, request: &Request) -> Response {
 
     // 3. to 6. What is served and what is refused leave the same trail.
     let (found, known) = (destination.as_ref(), caller.as_ref());
+    let public = found.ok().and_then(|destination| destination.public(core));
     let mut trail = Trail::of(Met { core, request, destination: found.ok(), caller: known.ok() });
     let served = match (public, known) {
         (Some(public), Ok(_)) => open(core, request, public, known.ok(), &mut trail).await,

@@ -166,12 +166,15 @@ impl Service {
     }
 
     async fn answer(self: &Arc<Self>, request: &Request) -> Response {
-        if let Some(open) = self.process.table.open(request.verb, &request.path) {
+        let found = self.process.table.find(request.verb, &request.path);
+        if let Ok(Some((endpoint, _))) = &found
+            && let Some(open) = self.process.table.open(*endpoint)
+        {
             let answered = api::serve_open(self, open, request).await;
             return answered.unwrap_or_else(|failure| Response::failed(&failure));
         }
         let Some((core, in_flight)) = self.enter().await else { return Response::failed(&sealed()) };
-        let response = pipeline::handle(&core, request).await;
+        let response = pipeline::handle(&core, request, found).await;
         drop(in_flight);
         if core.seal_is_asked() {
             self.seal(|open| Arc::ptr_eq(open, &core)).await;

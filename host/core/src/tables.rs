@@ -52,7 +52,7 @@ impl Described {
 impl Tables {
     /// Of the host and of every plugin in the catalog.
     pub(crate) fn of(core: &Core) -> Self {
-        Self { host: core.process.table.routes().to_vec(), plugins: plugins(&core.catalog) }
+        Self { host: core.process.table.table().routes().to_vec(), plugins: plugins(&core.catalog) }
     }
 }
 

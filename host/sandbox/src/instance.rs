@@ -85,5 +85,5 @@ impl Live {
 
 /// The state of an instance that no call is in.
 fn vacant(sandbox: &Arc<Sandbox>, plugin: &Arc<Identity>) -> CallState {
-    CallState::new(sandbox, nobody::scope("between calls", Instant::now()), Arc::clone(plugin), None)
+    CallState::new(sandbox, nobody::between_calls(), Arc::clone(plugin), None)
 }

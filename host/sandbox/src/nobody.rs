@@ -9,7 +9,7 @@ use crate::shelf::Reuse;
 use async_trait::async_trait;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use tokio::time::Instant;
 
 /// The scope of an instance that is `doing` something for nobody until `deadline`.
@@ -23,6 +23,13 @@ pub(crate) fn scope(doing: &str, deadline: Instant) -> Scope {
         neighbours: Arc::new(Nobody),
         root: Arc::new(Root::default()),
     }
+}
+
+/// The scope of instances between two calls, when nothing of theirs runs. Made once: it is put in place at the end of
+/// every call.
+pub(crate) fn between_calls() -> Scope {
+    static SCOPE: LazyLock<Scope> = LazyLock::new(|| scope("between calls", Instant::now()));
+    SCOPE.clone()
 }
 
 /// Neighbours of a call that has none.

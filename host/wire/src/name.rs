@@ -60,6 +60,10 @@ fn check_segment(segment: &str) -> Result<(), &'static str> {
 /// Printable as the standard library's debug output sees it: besides control characters this refuses the
 /// invisible and direction-changing ones, by which two paths could look alike.
 fn is_printable(text: &str) -> bool {
+    // Nearly every name.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return true;
+    }
     let escaped_though_printable = ['"', '\'', '\\'];
     text.split(escaped_though_printable).all(|part| part.escape_debug().eq(part.chars()))
 }

@@ -8,6 +8,9 @@ use std::fmt;
 /// Exactly this: clients compare for equality, and lose the errors when a charset follows.
 const JSON: &str = "application/json";
 
+/// Bytes that an ordinary answer takes, so that its text grows once.
+const USUAL: usize = 1 << 10;
+
 /// One answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
@@ -78,7 +81,7 @@ impl Response {
     pub fn into_bytes(self) -> (u16, String, Vec<u8>) {
         let (content_type, bytes) = match self.body {
             Body::Empty => (JSON.to_owned(), Vec::new()),
-            Body::Envelope(envelope) => match serde_json::to_vec(&envelope) {
+            Body::Envelope(envelope) => match written(&envelope) {
                 Ok(bytes) => (JSON.to_owned(), bytes),
                 Err(_) => return unwritten(),
             },
@@ -97,6 +100,12 @@ impl Response {
 /// An envelope has text keys only, so this is a fault of ours, and must not pass for success.
 fn unwritten() -> (u16, String, Vec<u8>) {
     (500, JSON.to_owned(), errors(&["the answer could not be written".to_owned()]))
+}
+
+fn written(envelope: &Envelope) -> serde_json::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(USUAL);
+    serde_json::to_writer(&mut bytes, envelope)?;
+    Ok(bytes)
 }
 
 fn copied(envelope: &Envelope) -> serde_json::Result<Vec<u8>> {

@@ -98,7 +98,7 @@ fn lease(given: words::Lease) -> Result<Lease, Failure> {
 
 fn answer(made: Answer) -> words::Answer {
     let outcome = match made.outcome {
-        Outcome::Data(data) => words::Outcome::Data(Value::Object(data).to_string()),
+        Outcome::Data(data) => words::Outcome::Data(object(&data)),
         Outcome::Nothing => words::Outcome::Nothing,
         Outcome::Secret(one) => words::Outcome::Secret(secret(one)),
         Outcome::Raw(Raw { status, content_type, body }) => {
@@ -108,9 +108,15 @@ fn answer(made: Answer) -> words::Answer {
     words::Answer { outcome, warnings: made.warnings, ext: Vec::new() }
 }
 
+/// Written straight into a text: `to_string` would go through the formatter, at each piece. Its keys are texts, so that
+/// it cannot fail.
+fn object(members: &Map<String, Value>) -> String {
+    serde_json::to_string(members).unwrap_or_default()
+}
+
 fn secret(made: Secret) -> words::Secret {
     words::Secret {
-        data: Value::Object(made.data).to_string(),
+        data: object(&made.data),
         tag: made.tag,
         ttl: made.ttl,
         max_ttl: made.max_ttl,

@@ -36,7 +36,7 @@ pub(super) fn document(core: &Core, acl: Option<&Acl>, values: &Map<String, Valu
             all.map(|one| (generic(&one.engine.description().name), one.table.routes())).collect()
         }
     };
-    let host = Served { below: "", routes: core.process.table.routes() };
+    let host = Served { below: "", routes: core.process.table.table().routes() };
     let served: Vec<Served<'_>> =
         std::iter::once(host).chain(engines.iter().map(|(below, routes)| Served { below, routes })).collect();
     openapi::document(&served)

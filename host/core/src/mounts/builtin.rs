@@ -44,8 +44,16 @@ impl Builtin {
 
     /// The one that serves the request path `path`.
     pub(crate) fn serving(path: &str) -> Option<Self> {
-        let serves = |one: &Self| path.strip_prefix(one.path().as_str().trim_end_matches('/'));
+        let serves = |one: &Self| path.strip_prefix(one.name());
         Self::ALL.into_iter().find(|one| serves(one).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+    }
+
+    /// Its path without the slash at the end.
+    fn name(self) -> &'static str {
+        match self {
+            Self::System => "sys",
+            Self::Token => "auth/token",
+        }
     }
 
     pub(crate) fn path(self) -> MountPath {

@@ -1,6 +1,6 @@
 //! Where a request goes: an endpoint of the host, or a route of a mount's component.
 
-use crate::api::Endpoint;
+use crate::api::{self, Endpoint, PublicEndpoint};
 use crate::core::Core;
 use crate::mounts::Mount;
 use bulkhead_wire::description::Route;
@@ -24,6 +24,14 @@ pub(super) struct Destination {
 }
 
 impl Destination {
+    /// The endpoint, if it asks for no token.
+    pub(super) fn public<'a>(&'a self, core: &'a Core) -> Option<PublicEndpoint<'a>> {
+        match &self.place {
+            Place::Host(endpoint) => core.process.table.public(*endpoint, &self.captures),
+            Place::Mount(..) => None,
+        }
+    }
+
     /// The row of the table.
     pub(super) fn route<'a>(&'a self, core: &'a Core) -> Option<&'a Route> {
         match &self.place {
@@ -33,12 +41,14 @@ impl Destination {
     }
 }
 
-/// Finds the place. The failure (404 or 405) is for those whose policy allows the path.
-pub(super) fn find(core: &Core, request: &Request) -> Result<Destination, Failure> {
-    match core.process.table.find(request.verb, &request.path) {
-        Ok(Some((endpoint, captures))) => return Ok(Destination { place: Place::Host(endpoint), captures }),
-        Ok(None) => {}
-        Err(refused) => return Err(refused),
+/// Finds the place, from what the table of the `host` says. The failure (404 or 405) is for those whose policy allows the path.
+pub(super) fn find(
+    core: &Core,
+    request: &Request,
+    host: Result<Option<api::Found>, Failure>,
+) -> Result<Destination, Failure> {
+    if let Some((endpoint, captures)) = host? {
+        return Ok(Destination { place: Place::Host(endpoint), captures });
     }
     let Some((mount, below)) = core.mounts.route(&request.path) else { return Err(unmounted(&request.path)) };
     let found = match mount.plugin.table.find(request.verb, below) {
