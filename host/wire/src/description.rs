@@ -23,6 +23,10 @@ pub struct Description {
     /// Whether commits of a mount are numbered, and its records carry the numbers.
     #[serde(default)]
     pub indexed: bool,
+    /// What it wants to do beyond its own mount, as lines of grants (`http:https://login.example.com:443`). An act
+    /// without a target stands for whatever target an operator grants. It gets no more than it asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asks: Vec<String>,
     /// One sentence for people.
     pub about: String,
     /// The API as one table.
@@ -234,6 +238,9 @@ pub struct DatabaseDescription {
     pub aliases: Vec<String>,
     /// Semantic version.
     pub version: String,
+    /// What it wants to do, as lines of grants: see [`Description::asks`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asks: Vec<String>,
     /// One sentence for people.
     pub about: String,
     /// `password`, `rsa_private_key`, `client_certificate`.

@@ -42,6 +42,7 @@ pub(crate) fn description() -> DatabaseDescription {
         name: "postgresql-database-plugin".to_owned(),
         aliases: vec!["postgresql".to_owned()],
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        asks: vec!["sql".to_owned()],
         about: "Users of a PostgreSQL database, or of one that speaks its protocol and SQL.".to_owned(),
         credential_types: vec!["password".to_owned()],
         creation_statements_required: true,

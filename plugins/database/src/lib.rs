@@ -30,6 +30,7 @@ impl SecretsEngine for Database {
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
     const ABOUT: &'static str = "Makes users of databases that end with their lease.";
+    const ASKS: &'static [&'static str] = &["database"];
     const TABLE: &'static [Row] = &[
         read("config/{name}", config::read).about("Shows a connection without its secrets.").fields(&[CONNECTION]),
         write("config/{name}", config::write)

@@ -23,6 +23,9 @@ pub trait SecretsEngine {
     const SCHEMA: u32;
     /// One sentence for people.
     const ABOUT: &'static str;
+    /// What it wants to do beyond its own mount, as lines of grants: `http:https://login.example.com:443`, or an act
+    /// alone, `http`, for whatever an operator grants. It gets no more than it asks for.
+    const ASKS: &'static [&'static str] = &[];
     /// The API.
     const TABLE: &'static [Row];
     /// Whether every commit gets the next index of its mount, and every record the indexes at which it was created and
@@ -38,6 +41,7 @@ pub trait SecretsEngine {
             version: Self::VERSION.to_owned(),
             schema: Self::SCHEMA,
             indexed: Self::INDEXED,
+            asks: Self::ASKS.iter().map(|line| (*line).to_owned()).collect(),
             about: Self::ABOUT.to_owned(),
             routes: Self::TABLE.iter().map(Row::route).collect(),
         }

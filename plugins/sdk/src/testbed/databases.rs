@@ -41,6 +41,7 @@ pub fn plugin() -> DatabaseDescription {
         name: "test-database-plugin".to_owned(),
         aliases: vec!["test".to_owned()],
         version: "1.0.0".to_owned(),
+        asks: Vec::new(),
         about: "A database in memory.".to_owned(),
         credential_types: vec!["password".to_owned()],
         creation_statements_required: true,
