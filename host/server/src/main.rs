@@ -18,6 +18,9 @@ use std::sync::Arc;
 #[cfg(not(official_components))]
 compile_error!("official components are missing: run `make build`");
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The components of every Bulkhead, as wasm and as code compiled when the binary was built.
 #[cfg(official_components)]
 const OFFICIALS: [Official; 2] = [
