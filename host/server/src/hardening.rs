@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use rustix::fs::Mode;
-use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit, umask};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit, umask};
 
 /// Hardens this process, in dev mode as in any other.
 ///
@@ -17,6 +17,16 @@ pub fn harden() -> Result<(), String> {
     setrlimit(Resource::Core, none).map_err(|error| format!("core dumps cannot be switched off: {error}"))?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| format!("tracing by other processes cannot be switched off: {error}"))
+}
+
+/// Takes as many file descriptors as the system gives without asking anybody, and says how many that are: each
+/// connection is one.
+#[must_use]
+pub fn descriptors() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let most = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let taken = if setrlimit(Resource::Nofile, most).is_ok() { limit.maximum } else { limit.current };
+    taken.unwrap_or(u64::MAX)
 }
 
 /// Starts this program anew without the environment's PostgreSQL settings, where it has any. Returns
@@ -57,7 +67,7 @@ fn is_database_setting(name: &std::ffi::OsStr) -> bool {
 )]
 mod tests {
     use super::*;
-    use rustix::process::{dumpable_behavior, getrlimit};
+    use rustix::process::dumpable_behavior;
 
     #[test]
     fn a_hardened_process_dumps_no_core_and_shares_no_file() {
@@ -65,5 +75,12 @@ mod tests {
         assert_eq!(getrlimit(Resource::Core).current, Some(0));
         assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
         assert_eq!(umask(Mode::from_raw_mode(0o077)), Mode::from_raw_mode(0o077));
+    }
+
+    #[test]
+    fn all_descriptors_that_may_be_had_are_taken() {
+        let had = descriptors();
+        let limit = getrlimit(Resource::Nofile);
+        assert!(had > 0 && limit.current == limit.maximum && limit.current.unwrap_or(u64::MAX) == had);
     }
 }

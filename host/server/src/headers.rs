@@ -1,13 +1,15 @@
 //! What the headers say: who asks, for which namespace, and how the body is to be read.
 //!
-//! The attack this file stops: a proxy that checks one token header while we act on another. Two
-//! headers with different tokens are refused, whichever would win.
+//! The attacks this file stops: a proxy that checks one token header while we act on another, and one that sees another
+//! request than we do. Two headers with different tokens are refused, whichever would win, and so is a request whose
+//! line and headers name two servers, or none.
 
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::secret::Secret;
-use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Version};
 
 /// Headers that carry a token and nothing else. `Authorization: Bearer` is the third (decision P2).
 const TOKEN_HEADERS: [&str; 2] = ["x-vault-token", "x-secrets-token"];
@@ -26,6 +28,25 @@ pub fn check_size(headers: &HeaderMap) -> Result<(), Failure> {
     }
     let message = format!("the headers take {size} bytes; the most is {LIST_MAX}");
     Err(Failure::new(Kind::HeadersTooLarge, message))
+}
+
+/// Refuses a request that names its server in two ways, or twice, or, in HTTP/1.1, not at all.
+///
+/// # Errors
+/// 400.
+pub fn check_server(head: &Parts) -> Result<(), Failure> {
+    if head.uri.authority().is_some() {
+        return Err(Failure::invalid(
+            "this is no proxy; ask for a path such as /v1/sys/health, without scheme and host",
+        ));
+    }
+    let mut hosts = head.headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (Some(_), None) => Ok(()),
+        (None, _) if head.version < Version::HTTP_11 => Ok(()),
+        (None, _) => Err(Failure::invalid("the request has no Host header; HTTP/1.1 asks for one")),
+        (Some(_), Some(_)) => Err(Failure::invalid("the request has two Host headers; send one")),
+    }
 }
 
 /// The token, from the one or more headers that carry it. An empty header is none.
@@ -137,6 +158,25 @@ mod tests {
 
     fn found(pairs: &[(&'static str, &str)]) -> Option<String> {
         token(&headers(pairs)).unwrap().map(|token| token.expose().to_owned())
+    }
+
+    #[test]
+    fn a_request_names_its_server_once() {
+        let checked = |version: Version, uri: &str, hosts: &[&str]| {
+            let mut request = hyper::Request::builder().uri(uri).version(version);
+            for host in hosts {
+                request = request.header(HOST, *host);
+            }
+            check_server(&request.body(()).unwrap().into_parts().0).map_err(|failure| failure.kind)
+        };
+        assert_eq!(checked(Version::HTTP_11, "/v1/a", &["x"]), Ok(()));
+        assert_eq!(checked(Version::HTTP_10, "/v1/a", &[]), Ok(()));
+        assert_eq!(checked(Version::HTTP_11, "/v1/a", &[]), Err(Kind::InvalidRequest));
+        for version in [Version::HTTP_10, Version::HTTP_11] {
+            assert_eq!(checked(version, "/v1/a", &["x", "x"]), Err(Kind::InvalidRequest));
+            assert_eq!(checked(version, "http://x/v1/a", &["x"]), Err(Kind::InvalidRequest));
+            assert_eq!(checked(version, "x:443", &["x"]), Err(Kind::InvalidRequest));
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! From an HTTP request to a [`Request`] and from a [`Response`] back: sizes, times, headers, token.
 //!
-//! The attacks this file stops: bodies without end or in drops, and a client that hangs up halfway: what began for it
-//! goes on without it, see [`Unbroken`].
+//! The attacks this file stops: bodies without end or in drops, more of them than there is memory (see [`Bodies`]), and
+//! a client that hangs up halfway: what began for it goes on without it, see [`Unbroken`].
 
+use crate::bodies::{Bodies, Held};
 use crate::config::Listener;
 use crate::unbroken::{Panicked, Unbroken};
 use crate::{headers, json, target};
@@ -18,6 +19,7 @@ use hyper::StatusCode;
 use hyper::body::{Body, Bytes};
 use hyper::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue, RETRY_AFTER,
+    TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
 use serde_json::{Map, Value};
@@ -50,6 +52,7 @@ impl Answerer for Service {
 pub struct Front<A> {
     answerer: Arc<A>,
     told: Listener,
+    bodies: Arc<Bodies>,
     /// Each request's task holds a clone, so that the receiver learns when the last has ended.
     work: mpsc::Sender<()>,
 }
@@ -57,11 +60,18 @@ pub struct Front<A> {
 /// What goes out.
 pub type Reply = hyper::Response<Full<Bytes>>;
 
+/// A request, and the room that its body takes while it is worked on.
+struct Understood {
+    request: Request,
+    held: Option<Held>,
+}
+
 impl<A: Answerer> Front<A> {
     /// A front before `answerer` that lets in what it is `told` to. The receiver of `work` ends when this and every
     /// request is gone.
     pub fn new(answerer: Arc<A>, told: Listener, work: mpsc::Sender<()>) -> Self {
-        Self { answerer, told, work }
+        let bodies = Bodies::new(told.body_max);
+        Self { answerer, told, bodies, work }
     }
 
     /// Serves one request that came over a connection with `peer`.
@@ -70,22 +80,24 @@ impl<A: Answerer> Front<A> {
         B: Body<Data = Bytes>,
     {
         let (head, body) = request.into_parts();
-        match self.understand(&head, body, peer).await {
-            Ok(request) => reply(self.answer(request).await),
-            Err(failure) => {
-                // Its body may be unread: whatever follows on this connection could be taken for a request.
-                let mut refusal = reply(Response::failed(&failure));
-                refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                refusal
-            }
+        let (mut reply, is_last) = match self.understand(&head, body, peer).await {
+            // A proxy in front may have seen the end of such a body somewhere else.
+            Ok(understood) => (reply(self.answer(understood).await), head.headers.contains_key(TRANSFER_ENCODING)),
+            // Its body may be unread: whatever follows on this connection could be taken for a request.
+            Err(failure) => (reply(Response::failed(&failure)), true),
+        };
+        if is_last {
+            reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
+        reply
     }
 
-    async fn understand<B>(&self, head: &Parts, body: B, peer: SocketAddr) -> Result<Request, Failure>
+    async fn understand<B>(&self, head: &Parts, body: B, peer: SocketAddr) -> Result<Understood, Failure>
     where
         B: Body<Data = Bytes>,
     {
         headers::check_size(&head.headers)?;
+        headers::check_server(head)?;
         let remote = self.told.proxies.client(peer, &head.headers)?;
         let target = target::read(&head.method, head.uri.path(), head.uri.query())?;
         headers::refuse_unserved(&head.headers)?;
@@ -93,24 +105,28 @@ impl<A: Answerer> Front<A> {
         if target.verb == Verb::Patch {
             headers::check_patch(&head.headers)?;
         }
-        let (fields, body_bytes) = match target.verb {
+        let (fields, body_bytes, held) = match target.verb {
             Verb::Write | Verb::Patch => {
-                let bytes = read_body(&head.headers, body, &self.told).await?;
-                (fields_of(&head.headers, &bytes)?, u64::try_from(bytes.len()).unwrap_or(u64::MAX))
+                let mut held = self.bodies.begin(remote.ip());
+                let bytes = read_body(&head.headers, body, &self.told, &mut held).await?;
+                (fields_of(&head.headers, &bytes)?, u64::try_from(bytes.len()).unwrap_or(u64::MAX), Some(held))
             }
             // clients send bodies with reads and deletes, and mean nothing by it
-            Verb::Read | Verb::List | Verb::Delete => (target.fields, 0),
+            Verb::Read | Verb::List | Verb::Delete => (target.fields, 0, None),
         };
         let id = random::uuid()?;
         let (remote, remote_port) = (remote.ip(), remote.port());
-        Ok(Request { id, verb: target.verb, path: target.path, token, fields, body_bytes, remote, remote_port })
+        let request =
+            Request { id, verb: target.verb, path: target.path, token, fields, body_bytes, remote, remote_port };
+        Ok(Understood { request, held })
     }
 
-    async fn answer(&self, request: Request) -> Response {
+    async fn answer(&self, understood: Understood) -> Response {
+        let Understood { request, held } = understood;
         let (answerer, work) = (Arc::clone(&self.answerer), self.work.clone());
         let answered = Unbroken::new(Box::pin(async move {
             let response = answerer.answer(request).await;
-            drop(work);
+            drop((work, held));
             response
         }));
         // The panic itself is in the log already, without its text (see log.rs).
@@ -126,7 +142,7 @@ fn fields_of(headers: &HeaderMap, bytes: &[u8]) -> Result<Map<String, Value>, Fa
     json::object(bytes).map_err(Failure::invalid)
 }
 
-async fn read_body<B>(headers: &HeaderMap, body: B, told: &Listener) -> Result<Vec<u8>, Failure>
+async fn read_body<B>(headers: &HeaderMap, body: B, told: &Listener, held: &mut Held) -> Result<Vec<u8>, Failure>
 where
     B: Body<Data = Bytes>,
 {
@@ -136,11 +152,13 @@ where
     if headers.contains_key(EXPECT) && declared.is_some_and(|size| size > told.body_max) {
         return Err(too_large(told.body_max));
     }
+    // What is too large is read to be answered, not kept.
+    held.grow_to(declared.filter(|size| *size <= told.body_max).unwrap_or_default())?;
     let late = || Failure::invalid(format!("the body did not arrive within {} s", within.as_secs()));
-    tokio::time::timeout(within, collect(body, told.body_max)).await.map_err(|_| late())?
+    tokio::time::timeout(within, collect(body, told.body_max, held)).await.map_err(|_| late())?
 }
 
-async fn collect<B>(body: B, most: u64) -> Result<Vec<u8>, Failure>
+async fn collect<B>(body: B, most: u64, held: &mut Held) -> Result<Vec<u8>, Failure>
 where
     B: Body<Data = Bytes>,
 {
@@ -153,6 +171,7 @@ where
         let Ok(chunk) = frame.into_data() else { continue };
         seen = seen.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
         if seen <= most {
+            held.grow_to(seen)?;
             kept.extend_from_slice(&chunk);
         } else {
             kept = Vec::new();
@@ -198,6 +217,7 @@ fn reply(response: Response) -> Reply {
 mod tests {
     use super::*;
     use hyper::body::Frame;
+    use hyper::header::HOST;
     use serde_json::json;
     use std::convert::Infallible;
     use std::net::Ipv4Addr;
@@ -210,6 +230,10 @@ mod tests {
 
     fn told() -> Listener {
         Listener { body_max: MOST, ..Listener::at("127.0.0.1:0") }
+    }
+
+    fn held() -> Held {
+        Bodies::new(MOST).begin(Ipv4Addr::LOCALHOST.into())
     }
 
     /// A body of `left` frames of 1 MiB, that then ends or stays silent.
@@ -275,7 +299,7 @@ mod tests {
     }
 
     fn request(method: &str, path: &str, body: &str) -> hyper::Request<Full<Bytes>> {
-        let builder = hyper::Request::builder().method(method).uri(path);
+        let builder = hyper::Request::builder().method(method).uri(path).header(HOST, "x");
         builder.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).unwrap()
     }
 
@@ -335,7 +359,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_over_the_limit_is_413_declared_or_not() {
-        let sent = |frames| collect(Frames { left: frames, silent: false }, MOST);
+        let sent = async |frames| collect(Frames { left: frames, silent: false }, MOST, &mut held()).await;
         assert_eq!(sent(4).await.unwrap().len(), 4 * MIB);
         for frames in [5, usize::MAX] {
             let failure = sent(frames).await.unwrap_err();
@@ -352,7 +376,7 @@ mod tests {
     async fn a_body_that_never_ends_is_given_up() {
         let stuck = Frames { left: 1, silent: true };
         let told = Listener { request_time: Duration::from_millis(5), ..told() };
-        let failure = read_body(&HeaderMap::new(), stuck, &told).await.unwrap_err();
+        let failure = read_body(&HeaderMap::new(), stuck, &told, &mut held()).await.unwrap_err();
         assert_eq!(failure.kind, Kind::InvalidRequest);
         assert!(failure.message.contains("did not arrive"), "{}", failure.message);
     }

@@ -3,6 +3,7 @@
 //! It turns bytes into a [`bulkhead_wire::request::Request`] and back, and decides nothing: it never
 //! knows a rule about tokens, policies, mounts or leases.
 
+mod bodies;
 pub mod config;
 pub mod dev;
 pub mod hardening;
@@ -13,8 +14,11 @@ pub mod json;
 pub mod listener;
 pub mod log;
 pub mod options;
+mod patience;
+mod places;
 pub mod process;
 pub mod production;
 pub mod proxies;
 pub mod target;
 mod unbroken;
+mod worded;

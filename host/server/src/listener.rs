@@ -1,29 +1,37 @@
 //! Connections: how many, how slow they may be, and how they end.
 //!
-//! The attacks this file stops: connections that send their headers a byte at a time, and more
-//! connections than there are file descriptors.
+//! The attacks this file stops: connections that send their headers a byte at a time, and more connections than there
+//! are file descriptors. Who has to go when there are too many is in `places.rs`, those that never read in
+//! `patience.rs`.
 
 use crate::config::Listener;
 use crate::headers;
 use crate::http::{Answerer, Front};
+use crate::patience::Patient;
+use crate::places::{self, Leave, Place, Places};
+use crate::proxies::TrustedProxies;
+use crate::worded::Worded;
 use bulkhead_core::log::Log;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::convert::Infallible;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::mpsc;
 
-/// Connections at a time; more wait in the system's queue.
-const CONNECTIONS_MAX: usize = 4096;
+/// Below so many file descriptors the operator is told what a server needs.
+const DESCRIPTORS: u64 = 1024;
 
 /// How long headers may take to arrive, and how long a connection may stay idle between requests.
 const HEADER_TIME: Duration = Duration::from_secs(10);
+
+/// How long a client may take nothing of its answer.
+const READ_TIME: Duration = Duration::from_secs(30);
 
 /// How long a stopping server waits for requests in flight.
 const GRACE: Duration = Duration::from_secs(30);
@@ -47,76 +55,121 @@ pub async fn bind(address: &str, elsewhere: &str, log: &Arc<dyn Log>) -> Result<
     Ok((socket, address))
 }
 
-/// Serves `socket` as `told` until `stop` ends, then accepts nothing more and waits for requests in flight.
-/// Returns whether all of them ended in time (30 s).
+/// How many connections there may be when the process may have so many `descriptors`; says so where that is few.
+pub fn connections(descriptors: u64, log: &Arc<dyn Log>) -> usize {
+    let most = places::most(descriptors);
+    if descriptors < DESCRIPTORS {
+        let told = [("descriptors", descriptors.to_string()), ("connections", most.to_string())];
+        log.line("warn", "few-file-descriptors", &told);
+    }
+    most
+}
+
+/// Serves `socket` as `told`, up to so many `connections` at a time, until `stop` ends, then accepts nothing more and
+/// waits for requests in flight. Returns whether all of them ended in time (30 s).
 pub async fn serve<A: Answerer>(
     socket: TcpListener,
     answerer: Arc<A>,
-    told: Listener,
+    told: Terms,
     log: Arc<dyn Log>,
     stop: impl Future<Output = ()>,
 ) -> bool {
+    let Terms { told, connections } = told;
     let (work, mut ended) = mpsc::channel(1);
-    let (closing, _) = watch::channel(false);
+    let places = Places::new(connections, told.connections_per_address);
+    let door = Door { socket, places: Arc::clone(&places), proxies: told.proxies.clone(), log };
     let front = Arc::new(Front::new(answerer, told, work));
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut stop = pin!(stop);
     loop {
         tokio::select! {
             biased;
             () = &mut stop => break,
-            Some(arrival) = next(&socket, &places, &log) => {
-                tokio::spawn(connection(arrival, Arc::clone(&front), closing.subscribe()));
+            arrival = door.next() => {
+                tokio::spawn(connection(arrival, Arc::clone(&front)));
             }
-            else => break,
         }
     }
-    drop(socket);
-    closing.send_replace(true);
+    drop(door);
+    places.close();
     drop(front);
     tokio::time::timeout(GRACE, ended.recv()).await.is_ok()
+}
+
+/// On what terms connections are served.
+pub struct Terms {
+    /// What the listener is told.
+    pub told: Listener,
+    /// Most connections at a time.
+    pub connections: usize,
+}
+
+/// Where connections come in.
+struct Door {
+    socket: TcpListener,
+    places: Arc<Places>,
+    proxies: TrustedProxies,
+    log: Arc<dyn Log>,
 }
 
 struct Arrival {
     stream: TcpStream,
     remote: SocketAddr,
-    _place: OwnedSemaphorePermit,
+    place: Place,
 }
 
-/// The next connection; `None` only when there will never be one.
-async fn next(socket: &TcpListener, places: &Arc<Semaphore>, log: &Arc<dyn Log>) -> Option<Arrival> {
-    let place = Arc::clone(places).acquire_owned().await.ok()?;
-    loop {
-        match socket.accept().await {
-            // an IPv4 client of an IPv6 socket is an IPv4 client
-            Ok((stream, peer)) => {
-                return Some(Arrival {
-                    stream,
-                    remote: SocketAddr::new(peer.ip().to_canonical(), peer.port()),
-                    _place: place,
-                });
-            }
-            Err(error) => {
-                log.line("warn", "accept-failed", &[("cause", error.to_string())]);
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+impl Door {
+    /// The next connection that has a place.
+    async fn next(&self) -> Arrival {
+        loop {
+            match self.socket.accept().await {
+                Ok((stream, peer)) => {
+                    // an IPv4 client of an IPv6 socket is an IPv4 client
+                    let remote = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+                    let is_proxy = self.proxies.trusts(remote.ip());
+                    if let Some(place) = self.places.enter(remote.ip(), is_proxy).await {
+                        return Arrival { stream, remote, place };
+                    }
+                }
+                Err(error) => {
+                    self.places.make_room();
+                    self.log.line("warn", "accept-failed", &[("cause", error.to_string())]);
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
     }
 }
 
-async fn connection<A: Answerer>(arrival: Arrival, front: Arc<Front<A>>, mut closing: watch::Receiver<bool>) {
-    let Arrival { stream, remote, _place } = arrival;
+/// A request came over a connection that was told to go, and is not begun.
+#[derive(Debug)]
+struct ToldToGo;
+
+impl fmt::Display for ToldToGo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the connection was idle and its place was needed")
+    }
+}
+
+impl std::error::Error for ToldToGo {}
+
+async fn connection<A: Answerer>(arrival: Arrival, front: Arc<Front<A>>) {
+    let Arrival { stream, remote, place } = arrival;
+    let (front, place) = (&*front, &place);
     // Answers are small and whole; a socket that refuses the option only answers a little later.
     stream.set_nodelay(true).unwrap_or_default();
-    let service = service_fn(move |request| {
-        let front = Arc::clone(&front);
-        async move { Ok::<_, Infallible>(front.serve(request, remote).await) }
+    let service = service_fn(move |request| async move {
+        let _busy = place.busy().ok_or(ToldToGo)?;
+        Ok::<_, ToldToGo>(front.serve(request, remote).await)
     });
-    let mut connection = pin!(protocol().serve_connection(TokioIo::new(stream), service));
+    let stream = TokioIo::new(Worded::new(Patient::new(stream, READ_TIME)));
+    let mut connection = pin!(protocol().serve_connection(stream, service));
     // A connection that fails concerns its client alone, and hyper has closed it: nothing to report.
     tokio::select! {
         _ = connection.as_mut() => return,
-        _ = closing.wait_for(|closing| *closing) => connection.as_mut().graceful_shutdown(),
+        leave = place.told_to_go() => match leave {
+            Leave::AtOnce => return,
+            Leave::AfterAnswer => connection.as_mut().graceful_shutdown(),
+        },
     }
     connection.await.unwrap_or_default();
 }
@@ -191,6 +244,7 @@ mod tests {
         let gate = Arc::new(Gate::default());
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async move { stopped.await.unwrap_or_default() };
+        let told = Terms { told, connections: 64 };
         let ended = tokio::spawn(serve(socket, Arc::clone(&gate), told, Arc::new(Quiet), stopped));
         Running { address, gate, stop, ended }
     }
@@ -250,6 +304,7 @@ mod tests {
             let request = format!("GET /v1/a HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n");
             let answer = exchange(running.address, &request).await;
             assert!(answer.starts_with("HTTP/1.1 431 "), "{} bytes: {answer}", request.len());
+            assert!(answer.contains("{\"errors\":[\"the head"), "{} bytes: {answer}", request.len());
         }
     }
 

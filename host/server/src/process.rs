@@ -1,7 +1,8 @@
 //! A server's process, whatever its mode: what it brings along, where it is, how it starts and how it ends.
 
 use crate::config::Config;
-use crate::listener;
+use crate::hardening::descriptors;
+use crate::listener::{self, Terms};
 use bulkhead_core::log::Log;
 use bulkhead_core::{Official, Service, Settings};
 use std::convert::Infallible;
@@ -71,7 +72,8 @@ impl Server {
             return prepared;
         }
         let stop = signals.until_stopped(&service, &log);
-        let complete = listener::serve(socket, Arc::clone(&service), config.listener, Arc::clone(&log), stop).await;
+        let told = Terms { told: config.listener, connections: listener::connections(descriptors(), &log) };
+        let complete = listener::serve(socket, Arc::clone(&service), told, Arc::clone(&log), stop).await;
         service.stop().await;
         let level = if complete { "info" } else { "warn" };
         log.line(level, "stopped", &[("all-requests-answered", complete.to_string())]);

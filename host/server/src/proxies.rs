@@ -65,7 +65,9 @@ impl TrustedProxies {
         Ok(farthest)
     }
 
-    fn trusts(&self, address: IpAddr) -> bool {
+    /// Whether the word of `address` counts.
+    #[must_use]
+    pub fn trusts(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(&address))
     }
 }

@@ -16,6 +16,12 @@ const BODY_LEAST: u64 = 1 << 10;
 /// Above this, one request would be the whole memory of a machine.
 const BODY_MOST: u64 = 1 << 30;
 
+/// Connections of one address at a time, unless told: a quarter of all that there may be.
+const CONNECTIONS: u64 = 1024;
+
+/// Above this there is no place for anybody.
+const CONNECTIONS_MOST: u64 = 4096;
+
 /// Longest time for a request, in seconds: more would outlast every client.
 const REQUEST_TIME_MOST: u64 = 3600;
 
@@ -23,7 +29,7 @@ const NO_TLS: &str = "this version serves plain HTTP only; leave tls_cert_file a
                       127.0.0.1, and put a proxy that speaks TLS in front";
 
 const WORDS: Words = Words {
-    keys: &["address", "trusted_proxies", "max_request_size", "request_timeout"],
+    keys: &["address", "trusted_proxies", "max_request_size", "request_timeout", "max_connections_per_address"],
     blocks: &[],
     unserved: &[("tls_cert_file", NO_TLS), ("tls_key_file", NO_TLS)],
 };
@@ -43,6 +49,8 @@ pub struct Listener {
     pub body_max: u64,
     /// How long an engine may work on a request. The body before has as long to arrive, and never over 30 s.
     pub request_time: Duration,
+    /// Most connections of one address at a time; those of trusted proxies are not counted.
+    pub connections_per_address: usize,
 }
 
 impl Listener {
@@ -54,6 +62,7 @@ impl Listener {
             proxies: TrustedProxies::default(),
             body_max: BODY_MAX,
             request_time: Duration::from_secs(REQUEST_TIME),
+            connections_per_address: usize::try_from(CONNECTIONS).unwrap_or(usize::MAX),
         }
     }
 
@@ -79,6 +88,10 @@ impl Listener {
         }
         if let Some(value) = section.value("request_timeout") {
             told.request_time = Duration::from_secs(value.seconds(1, REQUEST_TIME_MOST)?);
+        }
+        if let Some(value) = section.value("max_connections_per_address") {
+            let most = value.count(1, CONNECTIONS_MOST)?;
+            told.connections_per_address = usize::try_from(most).unwrap_or(usize::MAX);
         }
         Ok(told)
     }

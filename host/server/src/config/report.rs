@@ -29,6 +29,8 @@ impl Config {
             writeln!(f, "believes the X-Forwarded-For of {}", listener.proxies)?;
         }
         writeln!(f, "refuses bodies over {}", size::show(listener.body_max))?;
+        let connections = listener.connections_per_address;
+        writeln!(f, "lets an address have {connections} connections at a time, but for trusted proxies")?;
         writeln!(f, "stops an engine that works on a request for {}", duration::show(listener.request_time.as_secs()))
     }
 

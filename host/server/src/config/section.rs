@@ -277,6 +277,15 @@ impl<'a> Value<'a> {
         self.within(bytes, (least, most), size::show)
     }
 
+    /// A whole number from `least` to `most`.
+    pub(super) fn count(&self, least: u64, most: u64) -> Result<u64, Wrong> {
+        let Expression::Number(number) = self.expression else {
+            return Err(self.is_no("a whole number such as 1024", self.expression));
+        };
+        let whole = number.value().as_u64().ok_or_else(|| format!("{} is no whole number", number.value()));
+        self.within(whole, (least, most), |count| count.to_string())
+    }
+
     fn within(
         &self,
         read: Result<u64, String>,

@@ -60,6 +60,7 @@ fn every_setting_is_read() {
             "192.0.2.7",
           ]
           max_request_size = "1MiB"
+          max_connections_per_address = 64
           request_timeout  = "2m"
         }
         storage "sqlite" { path = "/var/lib/bulkhead" }
@@ -84,7 +85,8 @@ fn every_setting_is_read() {
     );
     let proxies = crate::proxies::TrustedProxies::new(["10.0.0.0/8", "fd00::/8", "192.0.2.7"]).unwrap();
     let (address, request_time) = ("0.0.0.0:8200".to_owned(), Duration::from_secs(120));
-    assert_eq!(config.listener, Listener { address, proxies, body_max: 1 << 20, request_time });
+    let told = Listener { address, proxies, body_max: 1 << 20, request_time, connections_per_address: 64 };
+    assert_eq!(config.listener, told);
     assert_eq!(config.data, PathBuf::from("/var/lib/bulkhead"));
     let main = DeviceSettings {
         name: "main".to_owned(),
@@ -213,6 +215,7 @@ fn a_word_of_the_wrong_form_or_a_value_of_the_wrong_type_is_refused() {
         ("listener \"tcp\" {\n  trusted_proxies = [\n    \"10.0.0.0/8\",\n    7,\n  ]\n}", 5, &["text in quotes"]),
         ("listener \"tcp\" {\n  max_request_size = \"32MB\"\n}", 3, &["\"32MB\" is not a size", "32MiB"]),
         ("listener \"tcp\" {\n  max_request_size = {}\n}", 3, &["a size such as"]),
+        ("listener \"tcp\" {\n  max_connections_per_address = \"9\"\n}", 3, &["a whole number such as"]),
     ]);
 }
 
@@ -232,6 +235,8 @@ fn a_value_that_no_server_could_have_is_refused() {
         ),
         ("listener \"tcp\" {\n  max_request_size = 0\n}", 3, &["0B is not between 1KiB and 1GiB"]),
         ("listener \"tcp\" {\n  max_request_size = \"2GiB\"\n}", 3, &["2GiB is not between"]),
+        ("listener \"tcp\" {\n  max_connections_per_address = 0\n}", 3, &["0 is not between 1 and 4096"]),
+        ("listener \"tcp\" {\n  max_connections_per_address = 1.5\n}", 3, &["1.5 is no whole number"]),
         ("listener \"tcp\" {\n  request_timeout = \"0s\"\n}", 3, &["0s is not between 1s and 1h"]),
         ("listener \"tcp\" {\n  request_timeout = \"2h\"\n}", 3, &["2h is not between"]),
         ("audit \"file\" \"main\" { path = \"audit.log\" }", 2, &["\"audit.log\" is no whole path"]),
@@ -310,6 +315,7 @@ fn a_check_tells_what_the_server_would_do() {
         "listens on 127.0.0.1:8200, plain HTTP\n\
          believes no X-Forwarded-For\n\
          refuses bodies over 32MiB\n\
+         lets an address have 1024 connections at a time, but for trusted proxies\n\
          stops an engine that works on a request for 1m30s\n\
          keeps its data in /data, opened by Shamir's shares\n\
          audits to no device of this file\n\

@@ -1,0 +1,106 @@
+//! Seeded fuzzing: included by each `tests/fuzz.rs`, because a test is a program of its own.
+//!
+//! From good examples and words of the language, cases are made that are nearly good; a case that panics, or takes
+//! longer than a second, is printed in hexadecimal with its seed. `FUZZ_SECONDS` says how long each target is tried
+//! (2 unless told), `FUZZ_SEED` where to begin, `FUZZ_CASE=<hex>` which case to run alone.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::{Duration, Instant};
+
+/// Longer than any parser here needs for a case, on a busy machine.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// Longest case, in bytes.
+const LONGEST: usize = 64 * 1024;
+
+const SEED: u64 = 0x0bad_c0de;
+
+/// Numbers that look random and are the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn of(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from((self.0 >> 8) % u64::try_from(bound.max(1)).unwrap()).unwrap()
+    }
+
+    fn span(&mut self, length: usize) -> std::ops::Range<usize> {
+        let (a, b) = (self.below(length + 1), self.below(length + 1));
+        a.min(b)..a.max(b)
+    }
+}
+
+/// Runs `case` on mutations of `seeds`, spiced with `words`, for as long as `FUZZ_SECONDS` says.
+///
+/// # Panics
+/// With the seed and the bytes of the first case that panics or is slow.
+pub(crate) fn run(name: &str, seeds: &[&[u8]], words: &[&str], case: impl Fn(&[u8])) {
+    if let Ok(hexadecimal) = std::env::var("FUZZ_CASE") {
+        return case(&bytes(&hexadecimal));
+    }
+    let number = |name: &str, otherwise: u64| std::env::var(name).map_or(otherwise, |text| text.parse().unwrap());
+    let (seconds, first) = (Duration::from_secs(number("FUZZ_SECONDS", 2)), number("FUZZ_SEED", SEED));
+    let start = Instant::now();
+    seeds.iter().for_each(|seed| judge(name, first, seed, &case));
+    let mut tried = 0;
+    while start.elapsed() < seconds {
+        let seed = first.wrapping_add(tried);
+        judge(name, seed, &mutated(&mut Dice::of(seed), seeds, words), &case);
+        tried += 1;
+    }
+    println!("{name}: {tried} cases from seed {first} in {:?}", start.elapsed());
+}
+
+fn judge(name: &str, seed: u64, bytes: &[u8], case: &impl Fn(&[u8])) {
+    let start = Instant::now();
+    let ended = catch_unwind(AssertUnwindSafe(|| case(bytes)));
+    let repeat = || bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    if let Err(why) = ended {
+        println!("{name}: seed {seed} panics; again with FUZZ_CASE={}", repeat());
+        resume_unwind(why);
+    }
+    let took = start.elapsed();
+    assert!(took < SLOW, "{name}: seed {seed} takes {took:?}; again with FUZZ_CASE={}", repeat());
+}
+
+fn mutated(dice: &mut Dice, seeds: &[&[u8]], words: &[&str]) -> Vec<u8> {
+    let mut bytes = seeds[dice.below(seeds.len())].to_vec();
+    for _ in 0..=dice.below(6) {
+        mutate(dice, &mut bytes, seeds, words);
+        bytes.truncate(LONGEST);
+    }
+    bytes
+}
+
+fn mutate(dice: &mut Dice, bytes: &mut Vec<u8>, seeds: &[&[u8]], words: &[&str]) {
+    let place = dice.below(bytes.len() + 1);
+    match dice.below(7) {
+        0 if place < bytes.len() => bytes[place] ^= 1 << dice.below(8),
+        1 if place < bytes.len() => bytes[place] = u8::try_from(dice.below(256)).unwrap(),
+        2 => drop(bytes.drain(dice.span(bytes.len()))),
+        3 => {
+            let other = seeds[dice.below(seeds.len())];
+            bytes.splice(place..place, other[dice.span(other.len())].iter().copied());
+        }
+        4 => {
+            let piece = bytes[dice.span(bytes.len().min(256))].repeat(dice.below(64));
+            bytes.splice(place..place, piece);
+        }
+        _ if !words.is_empty() => {
+            let word = words[dice.below(words.len())].bytes();
+            bytes.splice(place..place, word);
+        }
+        _ => bytes.truncate(place),
+    }
+}
+
+fn bytes(hexadecimal: &str) -> Vec<u8> {
+    let pairs = hexadecimal.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
+    pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
+}

@@ -1,0 +1,161 @@
+//! Words for the refusals that hyper sends by itself: of what is not HTTP, and of too many headers.
+//!
+//! hyper answers those with a bare status, before any code of ours sees the request. Its author would have to guess.
+
+use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::response::Response;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What every refusal begins with.
+const REFUSED: &[u8] = b"HTTP/1.1 4";
+
+/// The end of a bare one: ours all have a body.
+const NO_BODY: &str = "content-length: 0\r\n";
+
+/// A stream that puts a body into the bare refusals that are written to it.
+pub(crate) struct Worded<S> {
+    stream: S,
+    /// What is still to be sent in place of a bare refusal.
+    words: Vec<u8>,
+}
+
+impl<S> Worded<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Self { stream, words: Vec::new() }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Worded<S> {
+    /// Sends what is to be sent before anything else.
+    fn poll_words(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.words.is_empty() {
+            let sent = ready!(Pin::new(&mut self.stream).poll_write(context, &self.words))?;
+            if sent == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.words.drain(..sent);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// The refusal with a body, where `head` is a bare one.
+fn worded(head: &[u8]) -> Option<Vec<u8>> {
+    let head = head.starts_with(REFUSED).then(|| std::str::from_utf8(head).ok())??;
+    if !head.ends_with("\r\n\r\n") || !head.contains(NO_BODY) || head.contains("cache-control") {
+        return None;
+    }
+    let failure = match head.get(9..12)? {
+        "431" => Failure::new(
+            Kind::HeadersTooLarge,
+            "the head of this request is too large: the most is 100 headers, 32 KiB for all of them, and 64 KiB with \
+             the first line",
+        ),
+        _ => Failure::invalid(
+            "this is no HTTP/1.1 request: its first line, a header or a length cannot be read; speak plain HTTP/1.1",
+        ),
+    };
+    let (_, content_type, body) = Response::failed(&failure).into_bytes();
+    let length = body.len();
+    let told = format!("content-type: {content_type}\r\ncache-control: no-store\r\ncontent-length: {length}\r\n");
+    let mut whole = head.replacen(NO_BODY, &told, 1).into_bytes();
+    whole.extend(body);
+    Some(whole)
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Worded<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.poll_words(context))?;
+        if let Some(words) = worded(bytes) {
+            self.words = words;
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_words(context))?;
+        if let [head] = slices
+            && let Some(words) = worded(head)
+        {
+            self.words = words;
+            return Poll::Ready(Ok(head.len()));
+        }
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_words(context))?;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_words(context))?;
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    /// What arrives of `written`, through a pipe that takes three bytes at a time.
+    async fn sent(written: &'static [u8]) -> String {
+        let (near, mut far) = duplex(3);
+        let writing = tokio::spawn(async move {
+            let mut near = Worded::new(near);
+            near.write_all(written).await.unwrap();
+            near.shutdown().await.unwrap();
+        });
+        let mut arrived = String::new();
+        far.read_to_string(&mut arrived).await.unwrap();
+        writing.await.unwrap();
+        arrived
+    }
+
+    #[tokio::test]
+    async fn a_bare_refusal_gets_a_body_that_says_why() {
+        for (status, says) in [("400 Bad Request", "no HTTP/1.1"), ("431 X", "100")] {
+            let bare = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\ndate: now\r\n\r\n");
+            let arrived = sent(bare.leak().as_bytes()).await;
+            let (head, body) = arrived.split_once("\r\n\r\n").unwrap();
+            assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\nconnection: close\r\n")), "{head}");
+            assert!(
+                head.contains(&format!("content-length: {}\r\n", body.len())) && head.contains("no-store"),
+                "{head}"
+            );
+            assert!(body.starts_with("{\"errors\":[\"") && body.contains(says), "{body}");
+        }
+    }
+
+    #[tokio::test]
+    async fn everything_else_passes_as_it_is() {
+        for text in [
+            "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 404 Not Found\r\ncontent-length: 13\r\n\r\n{\"errors\":[]}",
+            "HTTP/1.1 404 Not Found\r\ncache-control: no-store\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 400 Bad Request\r\n",
+        ] {
+            assert_eq!(sent(text.as_bytes()).await, text);
+        }
+    }
+}

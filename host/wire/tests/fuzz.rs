@@ -1,0 +1,60 @@
+//! Durations, HCL and the envelope of answers, given nearly good input at random.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests fail by panicking, and tell how much they tried"
+)]
+
+#[path = "../../fuzz/cases.rs"]
+mod cases;
+
+use bulkhead_wire::response::Response;
+use bulkhead_wire::{duration, hcl, size};
+use serde_json::{Map, Value};
+
+#[test]
+fn durations() {
+    let seeds: [&[u8]; 5] = [b"1h30m", b"-5s", b"1.5h", b"768h", b"250ms"];
+    cases::run("durations", &seeds, &["ns", "us", "ms", "99999999999999999999", ".", "-", "KiB", " "], |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        if let Ok(seconds) = duration::parse(&text) {
+            assert!(seconds <= duration::LONGEST);
+            assert_eq!(duration::parse(&duration::show(seconds)), Ok(seconds));
+        }
+        if let Ok(bytes) = size::parse(&text) {
+            assert_eq!(size::parse(&size::show(bytes)), Ok(bytes));
+        }
+    });
+}
+
+#[test]
+fn hcl() {
+    let seeds: [&[u8]; 3] = [
+        br#"path "secret/*" { capabilities = ["read", "list"] max_wrapping_ttl = 90 }"#,
+        br#"{"path": {"a/+/b": {"capabilities": ["deny"], "required_parameters": ["x"]}}}"#,
+        b"# words\nname = \"a\" // more\npath \"a\" { allowed_parameters = { \"k\" = [\"v\", 1, true, null] } }",
+    ];
+    let words = ["{", "}", "[", "]", "\"", "<<EOT\n", "EOT\n", "${", "/*", "*/", "\\u", "\u{feff}", "=", ","];
+    cases::run("HCL", &seeds, &words, |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        if let Err(why) = hcl::parse(&text) {
+            assert!(why.to_string().len() < 1_000, "a refusal does not repeat the text");
+        }
+    });
+}
+
+#[test]
+fn envelopes() {
+    let seeds: [&[u8]; 2] = [b"username\npassword\nwarning", b"{\"errors\":[]}\n\"\\"];
+    cases::run("envelope", &seeds, &["\0", "\u{2028}", "\"}", "\\u0000", "\u{ffff}"], |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        let data: Map<String, Value> = text.lines().map(|line| (line.to_owned(), Value::from(line))).collect();
+        let (status, _, written) = Response::data(text.clone(), data.clone()).into_bytes();
+        let read: Value = serde_json::from_slice(&written).unwrap();
+        assert_eq!((status, read.as_object().unwrap().len()), (200, 9));
+        assert_eq!((read["request_id"].as_str(), &read["data"]), (Some(&*text), &Value::Object(data)));
+    });
+}
