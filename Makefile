@@ -2,7 +2,7 @@
 # components are compiled to wasm, then to machine code, then put into the server's binary.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fault bench lint build build-fault plugins guests golden demo-postgres toolchain
+.PHONY: help run test fault fuzz bench lint build build-fault plugins guests golden demo-postgres toolchain
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
@@ -72,6 +72,10 @@ fault: build build-fault ## death, full disk and power cut at every point, tried
 	@tests/servers/install.sh
 	@cargo test --release --workspace --features bulkhead-server/fault --lib group
 	@FAULT_THOROUGH=1 cargo test --release --workspace --test fault -- --nocapture
+
+# Two seconds a target are part of `make test`.
+fuzz: build ## parsers given nearly good input at random, ten minutes each unless FUZZ_SECONDS says otherwise
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} cargo test --release --workspace --test fuzz -- --nocapture --test-threads=2
 
 lint: build ## format, clippy and, where cargo-deny is installed, licences and banned crates
 	@cargo fmt --all --check

@@ -6,6 +6,7 @@
 //! names, and the operation.
 
 mod auth_token;
+mod canaries;
 mod database;
 mod inspected;
 mod operators;

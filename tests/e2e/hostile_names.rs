@@ -53,13 +53,11 @@ fn live_through(world: &World) {
     assert_nothing_else(world);
 }
 
-#[test]
-fn the_default_names_of_users_are_harmless() {
+pub(super) fn the_default_names_of_users_are_harmless() {
     live_through(&World::new());
 }
 
-#[test]
-fn names_by_a_template_of_the_operators_are_harmless() {
+pub(super) fn names_by_a_template_of_the_operators_are_harmless() {
     let world = World::new();
     let template = "v-{{.DisplayName | truncate 30}}-{{random 8}}-'\";\\";
     let written = world.root.write("database/config/demo", &json!({ "username_template": template }));
@@ -67,8 +65,7 @@ fn names_by_a_template_of_the_operators_are_harmless() {
     live_through(&world);
 }
 
-#[test]
-fn names_stay_harmless_in_every_kind_of_quote() {
+pub(super) fn names_stay_harmless_in_every_kind_of_quote() {
     let world = World::new();
     let statements = json!([
         CREATION,
@@ -79,8 +76,7 @@ fn names_stay_harmless_in_every_kind_of_quote() {
     live_through(&world);
 }
 
-#[test]
-fn hostile_names_of_connections_and_roles_are_no_names() {
+pub(super) fn hostile_names_of_connections_and_roles_are_no_names() {
     let world = World::new();
     for name in ["a%22b", "a%27b", "a;drop", "a%5C", "%F0%9F%97%9D", "a%0Ab", "..", "-a", "a-", ".a"] {
         let written = world.root.write(&format!("database/roles/{name}"), &json!({ "db_name": "demo" }));

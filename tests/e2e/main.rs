@@ -9,6 +9,7 @@ mod command_line;
 mod configuration;
 mod credential_life;
 mod endpoints;
+mod hostile_callers;
 mod hostile_names;
 mod initialise;
 mod leases;

@@ -133,8 +133,7 @@ fn a_moved_mount_goes_on_elsewhere() {
     credential(&world, "teams/orders");
 }
 
-#[test]
-fn a_mount_with_nonsense_is_refused_and_nothing_changes() {
+pub(super) fn a_mount_with_nonsense_is_refused_and_nothing_changes() {
     let world = World::empty();
     let before = known(&world);
     let mount = |config: Value| json!({ "type": "database", "config": config });

@@ -15,8 +15,7 @@ fn world() -> World {
     world
 }
 
-#[test]
-fn a_root_password_full_of_quotes_works_and_shows_nowhere() {
+pub(super) fn a_root_password_full_of_quotes_works_and_shows_nowhere() {
     let world = world();
     let credential = world.credential("reader");
     world.root.read("database/config/demo").expect(200);
@@ -55,8 +54,7 @@ fn every_shape_of_connection_url_hides_the_password_it_holds() {
     world.bulkhead.assert_silent(CANARY);
 }
 
-#[test]
-fn a_refusal_never_shows_what_it_was_given_to_keep() {
+pub(super) fn a_refusal_never_shows_what_it_was_given_to_keep() {
     let world = world();
     let shapes: [Value; 6] = [
         json!({ "connection_url": format!("postgresql://bulkhead:{CANARY}@[broken/demo") }),

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 /// On top of a connection's own timeout: the rest of the request, on a busy machine.
 const SLACK: Duration = Duration::from_secs(3);
 
-#[test]
-fn a_connection_to_a_database_that_is_down_is_502_and_not_stored() {
+pub(super) fn a_connection_to_a_database_that_is_down_is_502_and_not_stored() {
     let world = World::empty();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let closed = listener.local_addr().expect("its address").port();
@@ -28,8 +27,7 @@ fn a_connection_to_a_database_that_is_down_is_502_and_not_stored() {
     world.root.read("database/creds/reader").expect(502);
 }
 
-#[test]
-fn a_database_that_went_down_is_502_for_every_use_of_it() {
+pub(super) fn a_database_that_went_down_is_502_for_every_use_of_it() {
     let mut world = World::new();
     let lease = world.credential("reader").lease;
     world.postgres.stop();
@@ -41,8 +39,7 @@ fn a_database_that_went_down_is_502_for_every_use_of_it() {
     assert_eq!(kept.body["data"]["irrevocable"], false, "a database that is down is tried again, for ever");
 }
 
-#[test]
-fn a_database_that_does_not_answer_is_502_within_the_connections_timeout() {
+pub(super) fn a_database_that_does_not_answer_is_502_within_the_connections_timeout() {
     let world = World::empty();
     let connection = with(world.connection(), json!({ "connect_timeout": "1s", "verify_connection": false }));
     assert!(world.root.write("database/config/demo", &connection).status < 300);
@@ -95,8 +92,7 @@ fn one_database_that_hangs_holds_up_no_other() {
     });
 }
 
-#[test]
-fn a_wrong_root_password_is_400_and_names_the_connection() {
+pub(super) fn a_wrong_root_password_is_400_and_names_the_connection() {
     let world = World::empty();
     let connection = with(world.connection(), json!({ "password": "~Wr0ng#Pa$$w0rd^" }));
     let refused = world.root.write("database/config/demo", &connection).expect(400);

@@ -56,8 +56,7 @@ fn a_share_is_taken_in_either_spelling() {
     assert_eq!(give(&server, base64(3)).expect(200).body["sealed"], false);
 }
 
-#[test]
-fn a_share_that_was_given_before_makes_no_progress() {
+pub(super) fn a_share_that_was_given_before_makes_no_progress() {
     let (server, operators) = sealed(5, 3);
     for _ in 0..5 {
         let answer = give(&server, &operators.keys[0]).expect(200);
@@ -81,21 +80,18 @@ fn refused_at_the_threshold(server: &Bulkhead, operators: &Operators, strange: &
     operators.unseal(server);
 }
 
-#[test]
-fn a_wrong_share_ends_the_attempt_at_the_threshold() {
+pub(super) fn a_wrong_share_ends_the_attempt_at_the_threshold() {
     let (server, operators) = sealed(5, 3);
     refused_at_the_threshold(&server, &operators, &forged(&operators.keys[2]));
 }
 
-#[test]
-fn a_share_of_another_cluster_ends_the_attempt_at_the_threshold() {
+pub(super) fn a_share_of_another_cluster_ends_the_attempt_at_the_threshold() {
     let (server, operators) = sealed(5, 3);
     let (_, others) = sealed(5, 3);
     refused_at_the_threshold(&server, &operators, &others.keys[2]);
 }
 
-#[test]
-fn every_share_of_another_cluster_together_is_refused() {
+pub(super) fn every_share_of_another_cluster_together_is_refused() {
     let (server, operators) = sealed(3, 2);
     let (_, others) = sealed(3, 2);
     give(&server, &others.keys[0]).expect(200);
@@ -112,8 +108,7 @@ fn the_whole_key_of_another_cluster_is_refused() {
     operators.unseal(&server);
 }
 
-#[test]
-fn nonsense_is_refused_without_a_word_of_it_and_costs_no_progress() {
+pub(super) fn nonsense_is_refused_without_a_word_of_it_and_costs_no_progress() {
     let (server, operators) = sealed(3, 2);
     give(&server, &operators.keys[0]).expect(200);
     let canary = "c4n4ry-Zq9xW7kJ4vB2nR";

@@ -10,9 +10,11 @@ pub mod leaks;
 pub mod operators;
 pub mod paths;
 pub mod postgres;
+pub mod socket;
 pub mod wait;
 
 pub use bulkhead::Bulkhead;
 pub use client::{Answer, Client};
 pub use operators::Operators;
 pub use postgres::Postgres;
+pub use socket::Socket;

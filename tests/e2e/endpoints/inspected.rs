@@ -28,7 +28,7 @@ pub(super) struct Endpoint {
     pub(super) unauthenticated: bool,
     pub(super) sudo: bool,
     about: String,
-    fields: Vec<Value>,
+    pub(super) fields: Vec<Value>,
 }
 
 /// Every endpoint of the built program, asked once.
@@ -65,7 +65,7 @@ fn read(below: &str, routes: &Value) -> Vec<Endpoint> {
 }
 
 impl Endpoint {
-    fn method(&self) -> &'static str {
+    pub(super) fn method(&self) -> &'static str {
         match self.verb.as_str() {
             "read" => "GET",
             "write" => "POST",
@@ -77,7 +77,7 @@ impl Endpoint {
     }
 
     /// A path that leads to it, with something in the place of each capture.
-    fn example(&self) -> String {
+    pub(super) fn example(&self) -> String {
         let segment = |part: &str| if part.starts_with('{') { "anything".to_owned() } else { part.to_owned() };
         self.path.split('/').map(segment).collect::<Vec<_>>().join("/")
     }

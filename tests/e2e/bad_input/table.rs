@@ -1,0 +1,94 @@
+//! The one table of bad input: what is sent, in words, and the functions that send it and look at what became of it.
+//!
+//! All rows are run, and those that fail are told together, by their words. A row is a function that makes its own world
+//! and panics; add a line here, and no `#[test]` there.
+
+use crate::{bad_input, hostile_callers, hostile_names, mounts, secrecy, targets, tokens, unseal};
+use std::panic::catch_unwind;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Rows at a time. Each waits for processes of its own more than it works.
+const SIDE_BY_SIDE: usize = 3;
+
+/// Longest that a row may take, worlds and waits for limits included, on a busy machine.
+const LONGEST: Duration = Duration::from_secs(120);
+
+type Row = (&'static str, &'static str, fn());
+
+/// `"words" => function, function;` becomes one row a function.
+macro_rules! bad_input {
+    ($($words:literal => $($row:path),+;)+) => {
+        const TABLE: &[Row] = &[$($(($words, stringify!($row), $row)),+),+];
+    };
+}
+
+bad_input! {
+    "malformed JSON" => bad_input::what_is_not_one_json_object_is_refused;
+    "wrong types" => bad_input::values_of_the_wrong_type_are_refused_by_name;
+    "unknown mounts and fields" => bad_input::paths_that_lead_nowhere_are_refused,
+        bad_input::unknown_fields_are_ignored_with_a_warning_and_kept_for_a_plugin;
+    "missing roles and connections" => bad_input::roles_that_lack_what_they_need_are_refused,
+        bad_input::credentials_of_what_is_not_there_are_refused,
+        bad_input::connections_of_unknown_plugins_and_versions_are_refused;
+    "bad durations and URLs" => bad_input::durations_that_are_none_are_refused_with_the_value,
+        bad_input::addresses_that_cannot_be_dialled_are_refused_by_name;
+    "statements that do not lex" => bad_input::statements_that_do_not_lex_are_refused_when_the_role_is_written,
+        bad_input::statements_that_do_not_lex_are_refused_when_the_connection_came_after_the_role,
+        bad_input::statements_that_the_database_refuses_leave_nothing;
+    "a database that is down, slow or refuses" =>
+        targets::a_connection_to_a_database_that_is_down_is_502_and_not_stored,
+        targets::a_database_that_went_down_is_502_for_every_use_of_it,
+        targets::a_database_that_does_not_answer_is_502_within_the_connections_timeout,
+        targets::a_wrong_root_password_is_400_and_names_the_connection;
+    "display names built to break SQL" => hostile_names::the_default_names_of_users_are_harmless,
+        hostile_names::names_by_a_template_of_the_operators_are_harmless,
+        hostile_names::names_stay_harmless_in_every_kind_of_quote,
+        hostile_names::hostile_names_of_connections_and_roles_are_no_names;
+    "passwords with quotes" => secrecy::a_root_password_full_of_quotes_works_and_shows_nowhere,
+        secrecy::a_refusal_never_shows_what_it_was_given_to_keep;
+    "wrong, repeated or foreign shares" => unseal::a_share_that_was_given_before_makes_no_progress,
+        unseal::a_wrong_share_ends_the_attempt_at_the_threshold,
+        unseal::a_share_of_another_cluster_ends_the_attempt_at_the_threshold,
+        unseal::every_share_of_another_cluster_together_is_refused,
+        unseal::nonsense_is_refused_without_a_word_of_it_and_costs_no_progress;
+    "forged, truncated, 8 KB and other-cluster tokens" =>
+        tokens::a_forged_or_overlong_token_is_refused_as_any_unknown_one;
+    "policies with unknown keys" => bad_input::policies_that_do_not_parse_are_not_stored;
+    "mounts over mounts and reserved paths" => mounts::a_mount_with_nonsense_is_refused_and_nothing_changes;
+    "a body that is too large" => bad_input::a_body_that_is_too_large_is_refused_before_it_is_read;
+    "JSON nested 10,000 deep" => bad_input::objects_nested_ten_thousand_deep_are_refused;
+    "a million keys" => bad_input::a_million_keys_are_refused;
+    "duplicate keys" => bad_input::keys_that_are_given_twice_are_refused_by_name;
+    "invalid UTF-8" => bad_input::bytes_that_are_not_text_are_refused;
+    "1,000 headers" => hostile_callers::heads_that_are_too_large_are_refused_with_the_limit;
+    "a body that never ends" => hostile_callers::bodies_that_never_end_are_bounded_together_and_given_up;
+}
+
+/// What is wrong with the row, or nothing.
+fn failure((words, name, run): &Row) -> Option<String> {
+    let start = Instant::now();
+    let complaint = match catch_unwind(run) {
+        Err(why) => why.downcast::<String>().map_or_else(|_| "it panicked".to_owned(), |why| *why),
+        Ok(()) if start.elapsed() > LONGEST => format!("it took {:?}", start.elapsed()),
+        Ok(()) => return None,
+    };
+    Some(format!("{words} ({name}): {complaint}"))
+}
+
+#[test]
+fn bad_input_is_refused_row_by_row() {
+    let (rows, failures) = (Mutex::new(TABLE.iter()), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..SIDE_BY_SIDE {
+            scope.spawn(|| {
+                loop {
+                    let Some(row) = rows.lock().expect("no row panics with it").next() else { break };
+                    failures.lock().expect("no row panics with it").extend(failure(row));
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().expect("all rows have ended");
+    assert!(failures.is_empty(), "{} rows of the table fail:\n\n{}", failures.len(), failures.join("\n\n"));
+}

@@ -1,0 +1,133 @@
+//! A canary in every place where a caller can write: each field of each endpoint in the right and in wrong types, each
+//! capture, the query, the headers, the method and what is no JSON.
+//!
+//! In no log line may it show, and in no file but the audit's. There stands what the caller was told (a refusal or a
+//! warning that quotes what is no secret, a token's policies and metadata), and never what it sent; of a field marked
+//! secret nothing shows anywhere.
+
+use super::inspected::{Endpoint, endpoints};
+use super::{all_rows, inspected};
+use crate::world::{CREATION, World, with};
+use bulkhead_tests::leaks::{self, CANARY, runs_shown};
+use bulkhead_tests::{Answer, Client};
+use serde_json::{Value, json};
+
+/// What would end the test: the server's openness, the token that asks, and the mount that is asked.
+const LEFT_OUT: [&str; 3] = ["sys/seal", "auth/token/revoke-self", "sys/remount"];
+
+/// A world in which `anything` is a connection and a role.
+fn world() -> World {
+    let world = World::empty();
+    world.connect("anything");
+    let role = json!({ "db_name": "anything", "creation_statements": CREATION });
+    assert!(world.root.write("database/roles/anything", &role).status < 300);
+    world
+}
+
+/// The body with which the endpoint is asked when all is well.
+fn usual(world: &World, endpoint: &Endpoint) -> Value {
+    if endpoint.path == "database/config/{name}" {
+        return with(world.connection(), json!({ "verify_connection": false }));
+    }
+    let leads_here = |row: &super::Row| inspected::endpoint_of(row).is_some_and(|found| std::ptr::eq(found, endpoint));
+    let row = all_rows().into_iter().find(|row| leads_here(row) && row.body.is_object());
+    row.map_or_else(|| json!({}), |row| row.body)
+}
+
+fn escaped(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+/// Asks with `value` in that field.
+fn ask(client: &Client, endpoint: &Endpoint, usual: &Value, (field, value): (&str, &Value)) -> Answer {
+    match endpoint.method() {
+        "POST" => {
+            let body = with(usual.clone(), json!({ field: value })).to_string();
+            client.send("POST", &endpoint.example(), body.as_bytes())
+        }
+        method => {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let path = format!("{}?{}={}", endpoint.example(), escaped(field), escaped(&value));
+            client.send(method, &path, b"")
+        }
+    }
+}
+
+/// Lines of `text` that show a run of the canary, the first of them.
+fn showing(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| !runs_shown(line, CANARY).is_empty());
+    lines.map(str::to_owned).take(20).collect()
+}
+
+/// The audit's lines.
+fn audited(world: &World) -> Vec<Value> {
+    let text = std::fs::read_to_string(world.bulkhead.data().join("audit.log")).expect("dev mode audits to that file");
+    text.lines().map(|line| serde_json::from_str(line).expect("an audit line is JSON")).collect()
+}
+
+/// Asks with the canary in every field that is marked secret, or in every other; gives how often, and what was told.
+fn fill_every_field(world: &World, secret: bool) -> (usize, String) {
+    let (mut asked, mut told) = (0, String::new());
+    for endpoint in endpoints().iter().filter(|endpoint| !LEFT_OUT.contains(&endpoint.path.as_str())) {
+        let usual = usual(world, endpoint);
+        for field in endpoint.fields.iter().filter(|field| (field["secret"] == true) == secret) {
+            let name = field["name"].as_str().expect("a field has a name");
+            for value in [json!(CANARY), json!([CANARY]), json!({ "a": CANARY }), json!([[CANARY]])] {
+                let answer = ask(&world.root, endpoint, &usual, (name, &value));
+                asked += 1;
+                told += &format!("{name} of {}: {} {}\n", endpoint.path, answer.errors(), answer.warnings());
+            }
+        }
+    }
+    (asked, told)
+}
+
+#[test]
+fn what_a_secret_field_is_given_shows_nowhere() {
+    let world = world();
+    let (asked, told) = fill_every_field(&world, true);
+    assert!(asked > 60, "only {asked} requests were sent");
+    assert_eq!(showing(&told), Vec::<String>::new(), "refusals and warnings");
+    let audited: String = audited(&world).iter().map(|line| format!("{line}\n")).collect();
+    assert_eq!(showing(&audited), Vec::<String>::new(), "audit lines");
+    assert_eq!(showing(&world.bulkhead.printed()), Vec::<String>::new(), "log lines");
+    leaks::assert_sealed(world.bulkhead.data(), CANARY);
+}
+
+#[test]
+fn what_any_other_field_is_given_shows_in_no_log_line_and_no_file() {
+    let world = world();
+    let (asked, _) = fill_every_field(&world, false);
+    assert!(asked > 500, "only {asked} requests were sent");
+    let requests: String = audited(&world).iter().map(|line| format!("{}\n", line["request"])).collect();
+    assert!(requests.lines().count() > asked, "each request is audited");
+    assert_eq!(showing(&requests), Vec::<String>::new(), "audit lines show what a field was given");
+    assert_eq!(showing(&world.bulkhead.printed()), Vec::<String>::new(), "log lines");
+    leaks::assert_sealed(world.bulkhead.data(), CANARY);
+}
+
+#[test]
+fn what_else_a_caller_writes_shows_in_no_log_line() {
+    let world = world();
+    let (root, canary) = (&world.root, escaped(CANARY));
+    for endpoint in endpoints().iter().filter(|endpoint| !LEFT_OUT.contains(&endpoint.path.as_str())) {
+        let path = endpoint.path.split('/').map(|part| if part.starts_with('{') { &canary } else { part });
+        let path = path.collect::<Vec<_>>().join("/");
+        root.send(endpoint.method(), &path, b"");
+        if endpoint.fields.iter().any(|field| field["name"] == "list") || path.contains(&canary) {
+            root.send(endpoint.method(), &format!("{path}?{canary}={canary}"), b"");
+        }
+        if endpoint.method() == "POST" {
+            let broken = format!("{{\"password\": \"{CANARY}\", {CANARY}");
+            let refused = root.send("POST", &endpoint.example(), broken.as_bytes());
+            leaks::assert_silent(&endpoint.path, &refused.errors(), CANARY);
+            root.send("POST", &endpoint.example(), json!({ CANARY: CANARY }).to_string().as_bytes());
+        }
+        let refused = world.bulkhead.client(Some(CANARY)).send(endpoint.method(), &endpoint.example(), b"");
+        leaks::assert_silent(&endpoint.path, &refused.errors(), CANARY);
+    }
+    root.send("ZQ9XW7KJ4VB2NR", "sys/health", b"").expect(405);
+    assert_eq!(showing(&world.bulkhead.printed()), Vec::<String>::new(), "log lines");
+    assert!(!world.bulkhead.printed().contains("ZQ9XW7KJ4VB2NR"));
+    leaks::assert_sealed(world.bulkhead.data(), CANARY);
+}

@@ -1,0 +1,230 @@
+//! Callers that send too much, too slowly, halfway, twice or not at all: they are refused or closed, and nobody else
+//! notices.
+
+use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::socket::connections;
+use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Bulkhead, Socket};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Longer than any limit of the server's that a test waits for, on a busy machine.
+const SOON: Duration = Duration::from_secs(15);
+
+/// As long as no answer takes, however busy the machine.
+const HELD_UP: Duration = Duration::from_secs(2);
+
+/// How much a server's memory may have grown after an attack, in KiB.
+const GROWTH: u64 = 64 << 10;
+
+/// A second request behind the first, that nobody meant to send.
+const SMUGGLED: &str = "GET /v1/sys/seal-status HTTP/1.1\r\nhost: x\r\n\r\n";
+
+/// What is measured of the honest client: one request on a connection of its own, so many times.
+fn slowest_but_one_in_a_hundred(server: &Bulkhead) -> Duration {
+    let mut times: Vec<Duration> = (0..100)
+        .map(|_| {
+            let start = Instant::now();
+            server.client(None).read("sys/health").expect(200);
+            start.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[98]
+}
+
+/// Resident memory in KiB.
+fn resident(server: &Bulkhead) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// Descriptors that a process may have: this one, or a server.
+fn allow_descriptors(process: u32, soft: u64) {
+    let limit = format!("--nofile={soft}:");
+    let done = Command::new("prlimit").args(["--pid", &process.to_string(), &limit]).status();
+    assert!(done.expect("prlimit is there").success(), "the limit of descriptors cannot be set to {soft}");
+}
+
+/// Runs `attack` beside an honest client, who must hardly notice; afterwards the server is as it was before.
+fn survives<T>(attack: impl FnOnce(&Bulkhead) -> T) {
+    let server = Bulkhead::start();
+    slowest_but_one_in_a_hundred(&server);
+    let (before, memory) = (slowest_but_one_in_a_hundred(&server), resident(&server));
+    let attackers = attack(&server);
+    let beside = slowest_but_one_in_a_hundred(&server);
+    println!("p99 before {before:?}, beside the attack {beside:?}; {memory} KiB, then {} KiB", resident(&server));
+    // Whatever else runs on these cores slows a measurement down; a server that an attack holds up does not answer.
+    assert!(beside < HELD_UP, "{beside:?} beside the attack, {before:?} before");
+    drop(attackers);
+    server.root().list("sys/policies/acl").expect(200);
+    assert!(resident(&server) < memory + GROWTH, "{memory} KiB before, {} KiB after", resident(&server));
+    assert!(!server.printed().contains("panic"), "{}", server.printed());
+}
+
+/// The one answer that came, with the connection closed after it.
+#[track_caller]
+fn only_answer(server: &Bulkhead, sent: &[u8]) -> String {
+    let mut socket = Socket::open(server);
+    socket.send(sent);
+    let shown = String::from_utf8_lossy(sent).chars().take(200).collect::<String>();
+    let arrived = socket.until_closed(SOON).unwrap_or_else(|| panic!("the connection stays open after {shown:?}"));
+    assert_eq!(arrived.matches("\r\ndate: ").count(), 1, "answers to {shown:?}: {arrived}");
+    arrived
+}
+
+#[test]
+fn what_two_readers_could_read_in_two_ways_gets_one_answer_and_the_connection_ends() {
+    let server = Bulkhead::start();
+    let post = |head: &str, body: &str| {
+        format!("POST /v1/sys/policies/acl/x HTTP/1.1\r\nhost: x\r\n{head}\r\n\r\n{body}{SMUGGLED}")
+    };
+    let chunked = "transfer-encoding: chunked";
+    for (sent, status) in [
+        (post("content-length: 4\r\ntransfer-encoding: chunked", "0\r\n\r\n"), 403),
+        (post("transfer-encoding: chunked\r\ncontent-length: 4", "0\r\n\r\n"), 403),
+        (post(chunked, "2;a=b\r\n{}\r\n0\r\ntrailer: x\r\n\r\n"), 403),
+        (post("transfer-encoding: xchunked", "0\r\n\r\n"), 400),
+        (post("transfer-encoding: chunked, identity", "0\r\n\r\n"), 400),
+        (post(chunked, "0\r\n\r\n").replace("HTTP/1.1\r\nhost: x\r\nt", "HTTP/1.0\r\nhost: x\r\nt"), 400),
+        (post("content-length: 2\r\ncontent-length: 4", "{}"), 400),
+        (post("content-length: +2", "{}"), 400),
+        (post("content-length: -2", "{}"), 400),
+        (post("content-length: 0x2", "{}"), 400),
+        (post("content-length: 99999999999999999999", "{}"), 400),
+        (post(chunked, "fffffffffffffffff\r\n{}"), 400),
+        (post(chunked, "-1\r\n{}"), 400),
+        (post(chunked, &format!("2;{}\r\n{{}}\r\n0\r\n\r\n", "a".repeat(17 << 10))), 400),
+        (post("content-length : 2", "{}"), 400),
+        (post("x-a: 1\r\n folded: 2", ""), 400),
+        (post("x-a: \0", ""), 400),
+        (post("x-a: 1\rx-b: 2", ""), 400),
+        (post("host: y", ""), 400),
+        (format!("GET /v1/sys/health HTTP/1.1\r\n\r\n{SMUGGLED}"), 400),
+        (format!("GET http://x/v1/sys/health HTTP/1.1\r\nhost: x\r\n\r\n{SMUGGLED}"), 400),
+        (format!("CONNECT x:443 HTTP/1.1\r\nhost: x\r\n\r\n{SMUGGLED}"), 400),
+        (format!("GET /v1/sys/../sys/health HTTP/1.1\r\nhost: x\r\n\r\n{SMUGGLED}"), 400),
+        (format!("GET /v1/sys/health HTTP/9.9\r\nhost: x\r\n\r\n{SMUGGLED}"), 400),
+        (format!("\u{16}\u{3}\u{1}\u{2}\0\u{1}\0\u{1}\r\n\r\n{SMUGGLED}"), 400),
+    ] {
+        let answer = only_answer(&server, sent.as_bytes());
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{sent:?}: {answer}");
+        assert!(answer.contains("connection: close\r\n") && answer.contains("{\"errors\":[\""), "{sent:?}: {answer}");
+    }
+    // Who begins HTTP/2 would not understand an answer of HTTP/1.1.
+    let mut socket = Socket::open(&server);
+    socket.send(format!("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n{SMUGGLED}"));
+    assert_eq!(socket.until_closed(SOON).as_deref(), Some(""));
+    server.root().read("sys/policies/acl/x").expect(404);
+}
+
+pub(super) fn heads_that_are_too_large_are_refused_with_the_limit() {
+    let server = Bulkhead::start();
+    let get = |address: &str, head: &str| format!("GET {address} HTTP/1.1\r\nhost: x\r\n{head}\r\n");
+    for (sent, status, says) in [
+        (get("/v1/sys/health", &"x-a: 1\r\n".repeat(1_000)), 431, "100 headers"),
+        (get("/v1/sys/health", &format!("x-a: {}\r\n", "a".repeat(40 << 10))), 431, "the most is 32768"),
+        (get("/v1/sys/health", &format!("x-vault-token: {}\r\n", "a".repeat(100_000))), 431, "32 KiB"),
+        (get(&format!("/v1/{}", "a".repeat(64 << 10)), ""), 431, "64 KiB with the first line"),
+    ] {
+        let answer = only_answer(&server, sent.as_bytes());
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(says), "{answer}");
+    }
+    // What is still being sent may be cut before the answer is read.
+    let mut socket = Socket::open(&server);
+    socket.send(get("/v1/sys/health", &format!("x-a: {}\r\n", "a".repeat(1 << 20))));
+    let answer = socket.until_closed(SOON).expect("it is closed");
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    server.client(None).read("sys/health").expect(200);
+}
+
+#[test]
+fn five_thousand_idle_connections_cost_a_newcomer_nothing() {
+    allow_descriptors(std::process::id(), 6 << 10);
+    survives(|server| (0..5_000).map(|_| Socket::open(server)).collect::<Vec<_>>());
+}
+
+#[test]
+fn connections_left_halfway_cost_a_newcomer_nothing() {
+    survives(|server| {
+        let half = |end: fn(&Socket)| {
+            let mut socket = Socket::open(server);
+            socket.send("POST /v1/sys/policies/acl/x HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{\"policy\"");
+            end(&socket);
+            socket
+        };
+        (0..300).map(|_| half(Socket::finish)).for_each(drop);
+        (0..300).map(|_| half(|_| ())).for_each(drop);
+        (0..300).map(|_| half(|_| ())).collect::<Vec<_>>()
+    });
+}
+
+#[test]
+fn headers_that_drip_are_given_up() {
+    survives(|server| {
+        let mut slow: Vec<Socket> = (0..200).map(|_| Socket::open(server)).collect();
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(12) {
+            slow.iter_mut().for_each(|socket| {
+                socket.send("x");
+            });
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        for socket in &mut slow {
+            socket.until_closed(SOON).expect("no head comes later than ten seconds");
+        }
+    });
+}
+
+pub(super) fn bodies_that_never_end_are_bounded_together_and_given_up() {
+    survives(|server| {
+        let head = "POST /v1/sys/policies/acl/x HTTP/1.1\r\nhost: x\r\ncontent-length: 33554432\r\n\r\n{\"policy\": \"";
+        let mut endless: Vec<Socket> = (0..500).map(|_| Socket::open(server)).collect();
+        endless.iter_mut().for_each(|socket| assert!(socket.send(head)));
+        let (mut held, mut refused) = (Vec::new(), 0);
+        for mut socket in endless {
+            match socket.until_closed(Duration::from_millis(if refused == 0 { 500 } else { 50 })) {
+                None => held.push(socket),
+                Some(answer) => {
+                    assert!(answer.starts_with("HTTP/1.1 429 ") && answer.contains("retry-after: 1\r\n"), "{answer}");
+                    refused += 1;
+                }
+            }
+        }
+        println!("{} bodies are waited for, {refused} refused", held.len());
+        assert!(refused >= 490, "an address holds 64 MiB: {refused} refused");
+        for socket in &mut held {
+            socket.send("x");
+            let answer = socket.until_closed(Duration::from_secs(45)).expect("no body is waited for so long");
+            assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("did not arrive within 30 s"), "{answer}");
+        }
+    });
+}
+
+#[test]
+fn who_asks_and_never_reads_is_given_up() {
+    survives(|server| {
+        let ask = "GET /v1/sys/internal/specs/openapi HTTP/1.1\r\nhost: x\r\n\r\n";
+        let ask = ask.replace("host: x", &format!("host: x\r\nx-vault-token: {}", ROOT));
+        let mut deaf: Vec<Socket> = (0..4).map(|_| Socket::open(server)).collect();
+        for socket in &mut deaf {
+            let asked = socket.flood(ask.as_bytes(), 200_000);
+            assert!(asked < 200_000, "the server reads on and on");
+            assert!(connections(server) > 0, "who does not read at once may do so later");
+        }
+        until_true("the server gives up who never reads", Duration::from_secs(60), || connections(server) == 0);
+    });
+}
+
+#[test]
+fn a_server_out_of_descriptors_lets_idle_connections_go_and_comes_back() {
+    let server = Bulkhead::start();
+    allow_descriptors(server.pid(), 64);
+    let crowd: Vec<Socket> = (0..200).map(|_| Socket::open(&server)).collect();
+    server.client(None).read("sys/health").expect(200);
+    assert!(server.printed().contains("accept-failed"), "{}", server.printed());
+    drop(crowd);
+    allow_descriptors(server.pid(), 1024);
+    server.root().list("sys/policies/acl").expect(200);
+}

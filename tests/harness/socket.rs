@@ -1,0 +1,73 @@
+//! Connections that speak HTTP as badly as a test wants, which no HTTP client would.
+
+use crate::Bulkhead;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+/// One connection, without any protocol.
+pub struct Socket(TcpStream);
+
+impl Socket {
+    /// Connects to the server.
+    ///
+    /// # Panics
+    /// When nobody listens.
+    pub fn open(server: &Bulkhead) -> Self {
+        let stream = TcpStream::connect(server.url().trim_start_matches("http://")).expect("the server listens");
+        stream.set_nodelay(true).expect("a socket takes the option");
+        Self(stream)
+    }
+
+    /// Sends bytes as they are. Whether the server still took them.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        self.0.write_all(bytes.as_ref()).is_ok()
+    }
+
+    /// Sends until the server takes nothing for a second, and how many times it took all of `bytes`.
+    pub fn flood(&mut self, bytes: &[u8], most: usize) -> usize {
+        self.0.set_write_timeout(Some(Duration::from_secs(1))).expect("a socket takes the option");
+        (0..most).take_while(|_| self.0.write_all(bytes).is_ok()).count()
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn finish(&self) {
+        // The server may have closed already.
+        let _ = self.0.shutdown(Shutdown::Write);
+    }
+
+    /// All that arrives until the server closes the connection; `None` when it has not done so within `limit`.
+    pub fn until_closed(&mut self, limit: Duration) -> Option<String> {
+        let (end, mut arrived) = (Instant::now() + limit, Vec::new());
+        let mut buffer = [0; 16 * 1024];
+        loop {
+            let left = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
+            self.0.set_read_timeout(Some(left)).expect("a socket takes the option");
+            match self.0.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => arrived.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+                // A reset is an end too.
+                Err(_) => break,
+            }
+        }
+        Some(String::from_utf8_lossy(&arrived).into_owned())
+    }
+}
+
+/// How many connections the server holds open, as the system counts them.
+///
+/// # Panics
+/// When the system does not tell.
+pub fn connections(server: &Bulkhead) -> usize {
+    let url = server.url();
+    let port = url.rsplit(':').next().and_then(|port| port.parse::<u16>().ok()).expect("the server has a port");
+    let end = format!(":{port:04X}");
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("Linux tells its connections");
+    let of_the_server = |line: &&str| {
+        let mut parts = line.split_whitespace();
+        let local = parts.nth(1).is_some_and(|address| address.ends_with(&end));
+        local && parts.nth(1) == Some("01")
+    };
+    table.lines().filter(of_the_server).count()
+}
