@@ -3,7 +3,7 @@
 //! A component's description is asked once, when its digest is first seen, and stored; later starts
 //! read it and run no plugin code.
 
-use bulkhead_sandbox::{Artefact, DatabasePlugin, Engine, Maker, Sandbox};
+use bulkhead_sandbox::{Artefact, DatabasePlugin, Engine, Sandbox};
 use bulkhead_store::{Address, Index, Space, Store, StoreFault};
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use bulkhead_wire::route::Table;
@@ -48,7 +48,7 @@ impl Catalog {
     }
 
     async fn add(&mut self, store: &Arc<Store>, sandbox: &Arc<Sandbox>, official: Official) -> Result<(), Failure> {
-        let artefact = Artefact { wasm: official.wasm, compiled: Some(official.compiled), maker: Maker::Official };
+        let artefact = Artefact { wasm: official.wasm, compiled: Some(official.compiled) };
         let digest = bulkhead_sandbox::component::digest(official.wasm);
         let not_an_engine = match Engine::load(sandbox, artefact, known(store, &digest).await?).await {
             Ok(engine) => return self.add_engine(store, engine).await,

@@ -18,8 +18,8 @@ mod figures;
 use async_trait::async_trait;
 use bulkhead_sandbox::contract::{Call, Caller, Mount, Outcome};
 use bulkhead_sandbox::{
-    Artefact, DatabasePlugin, Engine, Grants, Guard, Level, Limits, Maker, Neighbours, Reservation, Reuse, ReuseBounds,
-    Root, Runtime, Sandbox, Scope,
+    Artefact, DatabasePlugin, Engine, Grants, Guard, Level, Limits, Neighbours, Reservation, Reuse, ReuseBounds, Root,
+    Runtime, Sandbox, Scope,
 };
 use bulkhead_store::{Address, Index, Options, SealKey, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
@@ -100,7 +100,7 @@ impl Bench {
         let store = Store::open(Options::at(directory), SealKey::generate().unwrap()).await.unwrap();
         let sandbox = Sandbox::new(Runtime::new().unwrap(), Arc::clone(&store));
         let wasm = std::fs::read(target.join("plugins/database.wasm")).expect("run `make build` first");
-        let artefact = Artefact { wasm: wasm.leak(), compiled: None, maker: Maker::Official };
+        let artefact = Artefact { wasm: wasm.leak(), compiled: None };
         let engine = Engine::load(&sandbox, artefact, None).await.unwrap();
         Self { store, engine, call: call(), nobody: Arc::new(Nobody) }
     }

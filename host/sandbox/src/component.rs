@@ -20,18 +20,6 @@ pub struct Artefact {
     /// Code compiled from `wasm` by [`precompile`], part of this very binary; anything else would be
     /// somebody else's machine code.
     pub compiled: Option<&'static [u8]>,
-    /// Who made it.
-    pub maker: Maker,
-}
-
-/// Who made a component. Rights follow from it, and so from bytes: a component that bears an official's name has none of
-/// its rights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Maker {
-    /// It is part of this binary.
-    Official,
-    /// Somebody brought it.
-    Uploaded,
 }
 
 /// Who a component is, for logs and failures.
@@ -43,8 +31,6 @@ pub struct Identity {
     pub version: String,
     /// SHA-256 of the component's bytes, hexadecimal.
     pub digest: String,
-    /// Who made it.
-    pub maker: Maker,
 }
 
 impl Identity {
@@ -108,7 +94,7 @@ impl Engine {
         if description.kind != "secrets-engine" {
             return Err(format!("the description's kind is {:?}, not \"secrets-engine\"", description.kind));
         }
-        let identity = identity(&description.name, &description.version, digest, artefact.maker);
+        let identity = identity(&description.name, &description.version, digest);
         Ok(Self { sandbox: Arc::clone(sandbox), pre, exports, identity, description })
     }
 
@@ -155,7 +141,7 @@ impl DatabasePlugin {
         if description.kind != "database-plugin" {
             return Err(format!("the description's kind is {:?}, not \"database-plugin\"", description.kind));
         }
-        let identity = identity(&description.name, &description.version, digest, artefact.maker);
+        let identity = identity(&description.name, &description.version, digest);
         let description_text = serde_json::to_string(&description).map_err(|error| error.to_string())?;
         Ok(Self { sandbox: Arc::clone(sandbox), pre, identity, description, description_text })
     }
@@ -188,8 +174,8 @@ pub fn digest(bytes: &[u8]) -> String {
     hexadecimal::text(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes).as_ref())
 }
 
-fn identity(name: &str, version: &str, digest: String, maker: Maker) -> Arc<Identity> {
-    Arc::new(Identity { name: name.to_owned(), version: version.to_owned(), digest, maker })
+fn identity(name: &str, version: &str, digest: String) -> Arc<Identity> {
+    Arc::new(Identity { name: name.to_owned(), version: version.to_owned(), digest })
 }
 
 fn described<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {

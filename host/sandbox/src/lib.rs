@@ -28,7 +28,7 @@ mod wasi;
 pub use admission::Admission;
 pub use bindings::contract;
 pub use call::{Done, Effect, Root, Scope};
-pub use component::{Artefact, DatabasePlugin, Engine, Maker, precompile};
+pub use component::{Artefact, DatabasePlugin, Engine, precompile};
 pub use engine::{Runtime, Sandbox};
 pub use grants::Grants;
 pub use limits::{Limits, ReuseBounds};

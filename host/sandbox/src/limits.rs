@@ -81,79 +81,20 @@ pub(crate) const POOL_SESSIONS: u32 = 64;
 /// A pool that nobody used for so long is closed.
 pub(crate) const POOL_IDLE: Duration = Duration::from_secs(600);
 
-/// The limits of a mount and of its calls that grants may set. The defaults are the same for everybody; the ceilings
-/// beside them are those that nobody is granted more than.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The limits of one call that a mount may narrow.
+#[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How long a call may take where that is shorter than its route or the server says; `None` leaves it to them.
-    pub deadline: Option<Duration>,
-    /// Sum of all linear memories of a call's instance.
+    /// Sum of all linear memories of the call's instance.
     pub memory_bytes: usize,
-    /// Host calls of a call.
+    /// Host calls it may make.
     pub host_calls: u32,
-    /// Bytes that the host holds for a call: buffered writes, remembered listings, log lines.
-    pub host_bytes: usize,
-    /// Bytes of an answer.
+    /// Bytes of its answer.
     pub answer_bytes: usize,
-    /// Component handles that a call holds.
-    pub handles: usize,
-    /// Bytes that a call writes, keys and values together.
-    pub storage_bytes: usize,
-    /// Bytes of log text of a call.
-    pub log_bytes: usize,
-    /// HTTP requests of a call.
-    pub http_calls: u32,
-    /// Bytes that the HTTP requests of a call send and receive.
-    pub http_bytes: usize,
-    /// Outbound HTTP connections of a mount at a time.
-    pub connections: u32,
-    /// Requests of a mount that are served at a time, by the places that admission gives them.
-    pub concurrency: u32,
-    /// Requests of a mount in a second; `None` is without limit.
-    pub rate: Option<u32>,
-    /// Bytes that a mount keeps in its cache.
-    pub cache_bytes: usize,
-}
-
-impl Limits {
-    /// What nobody is granted more than.
-    pub const CEILING: Self = Self {
-        deadline: Some(Duration::from_secs(3_600)),
-        memory_bytes: MEMORY_CEILING_BYTES,
-        host_calls: 1_000_000,
-        host_bytes: 256 << 20,
-        // below what one crossing may hold
-        answer_bytes: 7 << 20,
-        handles: 10_000,
-        storage_bytes: 64 << 20,
-        log_bytes: 1 << 20,
-        http_calls: 1_000,
-        http_bytes: 64 << 20,
-        connections: 256,
-        concurrency: 448,
-        rate: Some(1_000_000),
-        cache_bytes: 64 << 20,
-    };
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            deadline: None,
-            memory_bytes: 64 << 20,
-            host_calls: 100_000,
-            host_bytes: 64 << 20,
-            answer_bytes: 4 << 20,
-            handles: 1_000,
-            storage_bytes: 16 << 20,
-            log_bytes: 64 << 10,
-            http_calls: 20,
-            http_bytes: 8 << 20,
-            connections: 16,
-            concurrency: 128,
-            rate: None,
-            cache_bytes: 4 << 20,
-        }
+        Self { memory_bytes: 64 << 20, host_calls: 100_000, answer_bytes: 4 << 20 }
     }
 }
 
@@ -176,7 +117,5 @@ impl Default for ReuseBounds {
 
 const _: () = assert!(GUEST_STACK_BYTES < HOST_STACK_BYTES);
 const _: () = assert!(VALUE_BYTES < HOST_CALL_FUEL_BYTES);
-const _: () = assert!(Limits::CEILING.answer_bytes < HOST_CALL_FUEL_BYTES);
-const _: () = assert!(Limits::CEILING.concurrency < INSTANCES);
 const _: () = assert!(QUERY_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!((STATEMENT_TIME_MS as u64) < EFFECT_TIME.as_secs() * 1000 && LOCK_TIME_MS < STATEMENT_TIME_MS);

@@ -107,6 +107,7 @@
 
 use crate::host::{Host, Level};
 use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::hexadecimal;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -320,7 +321,7 @@ fn name(key: &str) -> String {
 }
 
 fn new_hold(host: &dyn Host) -> String {
-    host.random().bytes(HOLD).iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal::text(&host.random().bytes(HOLD))
 }
 
 /// Reads the intent again, in the segment that is about to be committed: a checkpoint forgot the first read, and the

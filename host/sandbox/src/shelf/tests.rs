@@ -1,7 +1,6 @@
 //! Bounded reuse, watched through the probe component, which counts in its memory the calls of its instance.
 
 use super::*;
-use crate::Maker;
 use crate::contract::{Call, Caller, Mount, Outcome};
 use crate::{
     Artefact, DatabasePlugin, Grants, Guard, Level, Limits, Neighbours, Reservation, Root, Runtime, Sandbox, Scope,
@@ -33,7 +32,7 @@ impl Stage {
         let sandbox = Sandbox::new(Runtime::new().unwrap(), store);
         let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
         let wasm = std::fs::read(target.join("guests/probe.wasm")).expect("the probe is missing: run `make guests`");
-        let artefact = Artefact { wasm: wasm.leak(), compiled: None, maker: Maker::Uploaded };
+        let artefact = Artefact { wasm: wasm.leak(), compiled: None };
         let engine = Engine::load(&sandbox, artefact, None).await.unwrap();
         Self { sandbox, engine, artefact, directory }
     }
