@@ -3,10 +3,9 @@
 //! The attack this file stops: as many of the largest bodies as there are connections, each without a token, until the
 //! memory is full. Small bodies are not counted: they are bounded by the number of connections.
 
-use crate::places::household;
+use crate::households::{Household, Shares};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::size;
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,7 +31,7 @@ pub(crate) struct Bodies {
 #[derive(Default)]
 struct Holdings {
     all: u64,
-    households: HashMap<IpAddr, u64>,
+    shares: Shares,
 }
 
 impl Bodies {
@@ -45,7 +44,7 @@ impl Bodies {
 
     /// A body from `address`, that takes no room yet.
     pub(crate) fn begin(self: &Arc<Self>, address: IpAddr) -> Held {
-        Held { bodies: Arc::clone(self), household: household(address), bytes: 0 }
+        Held { bodies: Arc::clone(self), household: Household::of(address), bytes: 0 }
     }
 
     fn lock(&self) -> MutexGuard<'_, Holdings> {
@@ -56,7 +55,7 @@ impl Bodies {
 /// Room that a body takes, given back when it is dropped.
 pub(crate) struct Held {
     bodies: Arc<Bodies>,
-    household: IpAddr,
+    household: Household,
     bytes: u64,
 }
 
@@ -71,16 +70,15 @@ impl Held {
             return Ok(());
         }
         let mut held = self.bodies.lock();
-        let own = held.households.get(&self.household).copied().unwrap_or_default().saturating_add(more);
-        if own > self.bodies.per_household {
+        if !held.shares.take(self.household, more, self.bodies.per_household) {
             return Err(full(Kind::RateLimited, "your address sends", self.bodies.per_household));
         }
         let all = held.all.saturating_add(more);
         if all > self.bodies.all {
+            held.shares.give_back(self.household, more);
             return Err(full(Kind::Unavailable, "clients send", self.bodies.all));
         }
         held.all = all;
-        held.households.insert(self.household, own);
         self.bytes = size;
         Ok(())
     }
@@ -99,12 +97,7 @@ impl Drop for Held {
         }
         let mut held = self.bodies.lock();
         held.all = held.all.saturating_sub(self.bytes);
-        let left = held.households.get(&self.household).copied().unwrap_or_default().saturating_sub(self.bytes);
-        if left == 0 {
-            held.households.remove(&self.household);
-        } else {
-            held.households.insert(self.household, left);
-        }
+        held.shares.give_back(self.household, self.bytes);
     }
 }
 
@@ -150,7 +143,7 @@ mod tests {
             assert!(held.grow_to(u64::MAX).is_err(), "refused, and not counted");
         }
         let held = bodies.lock();
-        assert!(held.all == 0 && held.households.is_empty());
+        assert!(held.all == 0 && held.shares.is_empty());
     }
 
     #[test]

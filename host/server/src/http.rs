@@ -5,13 +5,15 @@
 
 use crate::bodies::{Bodies, Held};
 use crate::config::Listener;
+use crate::crowd::{Crowd, Served};
 use crate::unbroken::{Panicked, Unbroken};
-use crate::{headers, json, target};
+use crate::{headers, target};
 use bulkhead_core::Service;
 use bulkhead_core::random;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, Kind};
-use bulkhead_wire::request::Request;
+use bulkhead_wire::json;
+use bulkhead_wire::request::{RawBody, Request};
 use bulkhead_wire::response::Response;
 use bulkhead_wire::size;
 use http_body_util::{BodyExt, Full};
@@ -53,6 +55,7 @@ pub struct Front<A> {
     answerer: Arc<A>,
     told: Listener,
     bodies: Arc<Bodies>,
+    crowd: Arc<Crowd>,
     /// Each request's task holds a clone, so that the receiver learns when the last has ended.
     work: mpsc::Sender<()>,
 }
@@ -60,18 +63,19 @@ pub struct Front<A> {
 /// What goes out.
 pub type Reply = hyper::Response<Full<Bytes>>;
 
-/// A request, and the room that its body takes while it is worked on.
+/// A request, the room that its body takes while it is worked on, and its count where it came through a proxy.
 struct Understood {
     request: Request,
     held: Option<Held>,
+    served: Option<Served>,
 }
 
 impl<A: Answerer> Front<A> {
     /// A front before `answerer` that lets in what it is `told` to. The receiver of `work` ends when this and every
     /// request is gone.
     pub fn new(answerer: Arc<A>, told: Listener, work: mpsc::Sender<()>) -> Self {
-        let bodies = Bodies::new(told.body_max);
-        Self { answerer, told, bodies, work }
+        let (bodies, crowd) = (Bodies::new(told.body_max), Crowd::new(told.connections_per_address));
+        Self { answerer, told, bodies, crowd, work }
     }
 
     /// Serves one request that came over a connection with `peer`.
@@ -99,34 +103,37 @@ impl<A: Answerer> Front<A> {
         headers::check_size(&head.headers)?;
         headers::check_server(head)?;
         let remote = self.told.proxies.client(peer, &head.headers)?;
+        let served = (remote.ip() != peer.ip()).then(|| self.crowd.enter(remote.ip())).transpose()?;
         let target = target::read(&head.method, head.uri.path(), head.uri.query())?;
         headers::refuse_unserved(&head.headers)?;
         let token = headers::token(&head.headers)?;
         if target.verb == Verb::Patch {
             headers::check_patch(&head.headers)?;
         }
-        let (fields, body_bytes, held) = match target.verb {
+        let (content, body_bytes, held) = match target.verb {
             Verb::Write | Verb::Patch => {
                 let mut held = self.bodies.begin(remote.ip());
                 let bytes = read_body(&head.headers, body, &self.told, &mut held).await?;
-                (fields_of(&head.headers, &bytes)?, u64::try_from(bytes.len()).unwrap_or(u64::MAX), Some(held))
+                let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                (content_of(head, target.verb, bytes)?, size, Some(held))
             }
             // clients send bodies with reads and deletes, and mean nothing by it
-            Verb::Read | Verb::List | Verb::Delete => (target.fields, 0, None),
+            Verb::Read | Verb::List | Verb::Delete => (Content { fields: target.fields, raw: None }, 0, None),
         };
+        let Content { fields, raw } = content;
         let id = random::uuid()?;
         let (remote, remote_port) = (remote.ip(), remote.port());
-        let request =
-            Request { id, verb: target.verb, path: target.path, token, fields, body_bytes, remote, remote_port };
-        Ok(Understood { request, held })
+        let (verb, path) = (target.verb, target.path);
+        let request = Request { id, verb, path, token, fields, raw, body_bytes, remote, remote_port };
+        Ok(Understood { request, held, served })
     }
 
     async fn answer(&self, understood: Understood) -> Response {
-        let Understood { request, held } = understood;
+        let Understood { request, held, served } = understood;
         let (answerer, work) = (Arc::clone(&self.answerer), self.work.clone());
         let answered = Unbroken::new(Box::pin(async move {
             let response = answerer.answer(request).await;
-            drop((work, held));
+            drop((work, held, served));
             response
         }));
         // The panic itself is in the log already, without its text (see log.rs).
@@ -134,12 +141,34 @@ impl<A: Answerer> Front<A> {
     }
 }
 
-fn fields_of(headers: &HeaderMap, bytes: &[u8]) -> Result<Map<String, Value>, Failure> {
-    if headers::is_form(headers, bytes) {
-        let form = std::str::from_utf8(bytes).map_err(|_| Failure::invalid("the form in the body is not UTF-8"))?;
-        return target::parameters(form);
+/// What a request brings along.
+struct Content {
+    fields: Map<String, Value>,
+    /// The body, where that is bytes.
+    raw: Option<RawBody>,
+}
+
+/// Reads a body: JSON, a form, or a component's bytes. Of the last alone the query is read too, because nothing else
+/// can carry its fields; any other write would get fields from where its policies were never asked about them.
+fn content_of(head: &Parts, verb: Verb, bytes: Vec<u8>) -> Result<Content, Failure> {
+    if verb == Verb::Write && is_component(&head.headers, &bytes) {
+        let fields = target::parameters(head.uri.query().unwrap_or_default())?;
+        return Ok(Content { fields, raw: Some(RawBody::new(bytes)) });
     }
-    json::object(bytes).map_err(Failure::invalid)
+    let fields = if headers::is_form(&head.headers, &bytes) {
+        let form = std::str::from_utf8(&bytes).map_err(|_| Failure::invalid("the form in the body is not UTF-8"))?;
+        target::parameters(form)?
+    } else {
+        json::object(&bytes).map_err(Failure::invalid)?
+    };
+    Ok(Content { fields, raw: None })
+}
+
+/// Whether the body is WebAssembly: it says so, or it begins like it, as no JSON and no form can.
+fn is_component(headers: &HeaderMap, bytes: &[u8]) -> bool {
+    let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let said = said.split(';').next().unwrap_or_default().trim();
+    said.eq_ignore_ascii_case("application/wasm") || bytes.starts_with(b"\0asm")
 }
 
 async fn read_body<B>(headers: &HeaderMap, body: B, told: &Listener, held: &mut Held) -> Result<Vec<u8>, Failure>
@@ -216,6 +245,7 @@ fn reply(response: Response) -> Reply {
 )]
 mod tests {
     use super::*;
+    use crate::proxies::TrustedProxies;
     use hyper::body::Frame;
     use hyper::header::HOST;
     use serde_json::json;
@@ -287,7 +317,8 @@ mod tests {
             Response::bare(
                 200,
                 json!({"verb": format!("{:?}", request.verb), "path": request.path, "token": token,
-                       "fields": request.fields, "bytes": request.body_bytes, "id": request.id}),
+                       "fields": request.fields, "bytes": request.body_bytes, "id": request.id,
+                       "raw": request.raw.map(|raw| raw.bytes().len())}),
             )
         }
     }
@@ -351,6 +382,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_component_arrives_as_bytes_with_the_fields_of_the_query() {
+        let fields = json!({"version": "1.0.0"});
+        let (_, _, body) = served(request("PUT", "/v1/a?version=1.0.0", "\0asm{")).await;
+        assert_eq!((&body["raw"], &body["fields"], &body["bytes"]), (&json!(5), &fields, &json!(5)));
+        for (said, content) in [("application/wasm", ""), ("Application/WASM; x=y", "{not json")] {
+            let mut asked = request("POST", "/v1/a?version=1.0.0", content);
+            asked.headers_mut().insert(CONTENT_TYPE, said.parse().unwrap());
+            let (status, _, body) = served(asked).await;
+            assert_eq!((status, &body["raw"], &body["fields"]), (200, &json!(content.len()), &fields), "{said}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_query_of_any_other_write_is_not_read() {
+        let (_, _, body) = served(request("POST", "/v1/a?version=1.0.0", r#"{"x":1}"#)).await;
+        assert_eq!((&body["fields"], &body["raw"]), (&json!({"x": 1}), &Value::Null));
+        let mut asked = request("PATCH", "/v1/a?version=1.0.0", "\0asm");
+        asked.headers_mut().insert(CONTENT_TYPE, "application/merge-patch+json".parse().unwrap());
+        assert_eq!(served(asked).await.0, 400, "a patch is JSON whatever it begins with");
+    }
+
+    #[tokio::test]
     async fn a_form_is_read_as_fields() {
         let mut asked = request("PUT", "/v1/a", "a=1&b=x+y&a=2");
         asked.headers_mut().insert(CONTENT_TYPE, "application/x-www-form-urlencoded".parse().unwrap());
@@ -409,6 +462,29 @@ mod tests {
         echo.leave.notify_one();
         echo.left.notified().await;
         assert_eq!(ended.recv().await, None);
+    }
+
+    #[tokio::test]
+    async fn a_client_behind_a_proxy_has_so_many_requests_at_a_time_and_others_are_served() {
+        let (echo, proxy) = (Arc::new(Echo::default()), SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112)));
+        let proxies = TrustedProxies::new(["127.0.0.1"]).unwrap();
+        let told = Listener { proxies, connections_per_address: 1, ..told() };
+        let front = Arc::new(Front::new(Arc::clone(&echo), told, mpsc::channel(1).0));
+        let through = |client: &str, path: &str| {
+            let mut request = request("GET", path, "");
+            request.headers_mut().insert("x-forwarded-for", client.parse().unwrap());
+            request
+        };
+        let (serving, first) = (Arc::clone(&front), through("192.0.2.1", "/v1/wait"));
+        let waiting = tokio::spawn(async move { serving.serve(first, proxy).await.status() });
+        echo.entered.notified().await;
+        let refused = front.serve(through("192.0.2.1", "/v1/x"), proxy).await;
+        assert_eq!((refused.status().as_u16(), refused.headers()[RETRY_AFTER].to_str().unwrap()), (429, "1"));
+        assert_eq!(front.serve(through("192.0.2.2", "/v1/x"), proxy).await.status(), 200);
+        assert_eq!(front.serve(request("GET", "/v1/x", ""), proxy).await.status(), 200, "the proxy itself");
+        echo.leave.notify_one();
+        assert_eq!(waiting.await.unwrap(), 200);
+        assert_eq!(front.serve(through("192.0.2.1", "/v1/x"), proxy).await.status(), 200);
     }
 
     #[test]

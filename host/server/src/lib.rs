@@ -4,13 +4,15 @@
 //! knows a rule about tokens, policies, mounts or leases.
 
 mod bodies;
+pub mod compile_worker;
 pub mod config;
+mod crowd;
 pub mod dev;
 pub mod hardening;
 pub mod headers;
+mod households;
 pub mod http;
 pub mod inspect;
-pub mod json;
 pub mod listener;
 pub mod log;
 pub mod options;

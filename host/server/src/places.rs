@@ -4,8 +4,8 @@
 //! idle unless a request of it is being served, also while it drips its headers; where the places are taken, the one
 //! that has been idle longest goes. One address holds a part of them only.
 
-use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use crate::households::{Household, Shares};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -29,18 +29,9 @@ pub(crate) fn most(descriptors: u64) -> usize {
     usize::try_from(descriptors.saturating_sub(OWN_DESCRIPTORS).clamp(LEAST, MOST)).unwrap_or(usize::MAX)
 }
 
-/// Whom an address stands for when places and memory are shared out: the address itself, or the network of 64 bits
-/// that one customer of an IPv6 provider chooses addresses from.
-pub(crate) fn household(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))),
-    }
-}
-
 /// The places of a listener.
 pub(crate) struct Places {
-    per_household: usize,
+    per_household: u64,
     /// Of each place: [`BUSY`], [`LEAVING`], or when its connection became idle, as a number that only grows. Beside
     /// the rest, so that a request changes it without a lock.
     idle: Box<[AtomicU64]>,
@@ -54,13 +45,13 @@ pub(crate) struct Places {
 struct Seats {
     free: Vec<usize>,
     taken: Vec<Option<Seat>>,
-    counts: HashMap<IpAddr, usize>,
+    shares: Shares,
 }
 
 /// A place that is taken.
 struct Seat {
     /// `None` for those that are not counted by address.
-    household: Option<IpAddr>,
+    household: Option<Household>,
     leave: Arc<Notify>,
 }
 
@@ -88,10 +79,10 @@ impl Places {
         let seats = Seats {
             free: (0..total).rev().collect(),
             taken: (0..total).map(|_| None).collect(),
-            counts: HashMap::new(),
+            shares: Shares::default(),
         };
         Arc::new(Self {
-            per_household: per_address,
+            per_household: u64::try_from(per_address).unwrap_or(u64::MAX),
             idle: (0..total).map(|_| AtomicU64::new(BUSY)).collect(),
             clock: AtomicU64::new(BUSY),
             seats: Mutex::new(seats),
@@ -103,7 +94,7 @@ impl Places {
     /// A place for a connection of `peer`, as soon as there is one. A proxy stands for many clients and is not counted.
     /// `None` when the address has its part already and is busy on all of it: close the connection.
     pub(crate) async fn enter(self: &Arc<Self>, peer: IpAddr, is_proxy: bool) -> Option<Place> {
-        let household = (!is_proxy).then(|| household(peer));
+        let household = (!is_proxy).then(|| Household::of(peer));
         loop {
             let granted = match self.wish(household) {
                 Wish::Granted(place) => Some(Some(place)),
@@ -132,10 +123,10 @@ impl Places {
         self.lock().taken.iter().flatten().for_each(|seat| seat.leave.notify_one());
     }
 
-    fn wish(self: &Arc<Self>, household: Option<IpAddr>) -> Wish {
+    fn wish(self: &Arc<Self>, household: Option<Household>) -> Wish {
         let mut seats = self.lock();
         if let Some(one) = household
-            && seats.counts.get(&one).is_some_and(|count| *count >= self.per_household)
+            && seats.shares.of(one) >= self.per_household
         {
             return if self.tell_longest_idle(&seats, household) { Wish::Later } else { Wish::Refused };
         }
@@ -148,14 +139,14 @@ impl Places {
             *seat = Some(Seat { household, leave: Arc::clone(&leave) });
         }
         if let Some(one) = household {
-            *seats.counts.entry(one).or_default() += 1;
+            seats.shares.take(one, 1, self.per_household);
         }
         self.became_idle(slot);
         Wish::Granted(Place { places: Arc::clone(self), slot, household, leave })
     }
 
     /// Tells the connection to go that has been idle longest, of that household or of all. Whether one is leaving.
-    fn tell_longest_idle(&self, seats: &Seats, household: Option<IpAddr>) -> bool {
+    fn tell_longest_idle(&self, seats: &Seats, household: Option<Household>) -> bool {
         loop {
             let mut longest: Option<(u64, &AtomicU64, &Seat)> = None;
             for (since, seat) in self.idle.iter().zip(&seats.taken) {
@@ -201,7 +192,7 @@ impl Places {
 pub(crate) struct Place {
     places: Arc<Places>,
     slot: usize,
-    household: Option<IpAddr>,
+    household: Option<Household>,
     leave: Arc<Notify>,
 }
 
@@ -229,13 +220,8 @@ impl Drop for Place {
             *seat = None;
         }
         seats.free.push(self.slot);
-        if let Some(one) = self.household
-            && let Some(count) = seats.counts.get_mut(&one)
-        {
-            *count -= 1;
-            if *count == 0 {
-                seats.counts.remove(&one);
-            }
+        if let Some(one) = self.household {
+            seats.shares.give_back(one, 1);
         }
         drop(seats);
         self.places.tell_waiting();
@@ -344,7 +330,7 @@ mod tests {
             drop(entered(&places, address(round)).await);
         }
         let seats = places.lock();
-        assert!(seats.counts.is_empty() && seats.free.len() == 2);
+        assert!(seats.shares.is_empty() && seats.free.len() == 2);
     }
 
     #[tokio::test]

@@ -12,7 +12,8 @@
 mod cases;
 
 use bulkhead_server::proxies::TrustedProxies;
-use bulkhead_server::{headers, json, target};
+use bulkhead_server::{headers, target};
+use bulkhead_wire::json;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Uri};
 use std::net::SocketAddr;

@@ -114,6 +114,9 @@ pub struct Route {
     /// Body fields that no row names are passed on instead of ignored with a warning.
     #[serde(default, skip_serializing_if = "is_false")]
     pub open_fields: bool,
+    /// Takes bytes as its body, and its fields from the query.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub raw: bool,
     /// Answers a secret with a lease.
     #[serde(default, skip_serializing_if = "is_false")]
     pub leases: bool,
@@ -166,6 +169,7 @@ impl Route {
             unauthenticated: false,
             sudo: false,
             open_fields: false,
+            raw: false,
             leases: false,
             nested: false,
             body_limit: 0,

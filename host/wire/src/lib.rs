@@ -12,6 +12,7 @@ pub mod fields;
 pub mod glob;
 pub mod hcl;
 pub mod hexadecimal;
+pub mod json;
 pub mod name;
 pub mod request;
 pub mod response;

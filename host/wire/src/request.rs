@@ -5,6 +5,7 @@ use crate::secret::Secret;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// One request.
 #[derive(Clone)]
@@ -19,12 +20,39 @@ pub struct Request {
     pub token: Option<Secret>,
     /// Body or query fields, as they came.
     pub fields: Map<String, Value>,
+    /// The body, where it is bytes and not fields; `fields` are then those of the query.
+    pub raw: Option<RawBody>,
     /// Size of the body as it came, in bytes, for the route's limit.
     pub body_bytes: u64,
     /// Where the request comes from.
     pub remote: IpAddr,
     /// The port there; 0 when it is not known.
     pub remote_port: u16,
+}
+
+/// A body that is bytes, shared rather than copied: it may have 32 MiB.
+#[derive(Clone)]
+pub struct RawBody(Arc<Vec<u8>>);
+
+impl RawBody {
+    /// The body that came.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(Arc::new(bytes))
+    }
+
+    /// As they came.
+    #[must_use]
+    pub fn bytes(&self) -> &Arc<Vec<u8>> {
+        &self.0
+    }
+}
+
+/// Shows how long it is: nobody knows what is in it.
+impl fmt::Debug for RawBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RawBody({} bytes)", self.0.len())
+    }
 }
 
 /// Shows neither the token nor a field's value: any of them may be a password.
@@ -36,6 +64,7 @@ impl fmt::Debug for Request {
             .field("path", &self.path)
             .field("has_token", &self.token.is_some())
             .field("fields", &self.fields.keys())
+            .field("raw", &self.raw)
             .field("body_bytes", &self.body_bytes)
             .field("remote", &self.remote)
             .finish()
@@ -64,13 +93,14 @@ mod tests {
             path: "database/config/orders".to_owned(),
             token: Some(Secret::new("bhs.0123")),
             fields: fields.as_object().unwrap().clone(),
+            raw: Some(RawBody::new(b"canary".to_vec())),
             body_bytes: 48,
             remote: IpAddr::V4(Ipv4Addr::LOCALHOST),
             remote_port: 40_112,
         };
         let text = format!("{request:?} {request:#?}");
         assert!(text.contains("database/config/orders") && text.contains("password"), "{text}");
-        for hidden in ["hunter2", "svc-root", "bhs"] {
+        for hidden in ["hunter2", "svc-root", "bhs", "canary"] {
             assert!(!text.contains(hidden), "{text}");
         }
     }

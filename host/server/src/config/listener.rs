@@ -49,7 +49,8 @@ pub struct Listener {
     pub body_max: u64,
     /// How long an engine may work on a request. The body before has as long to arrive, and never over 30 s.
     pub request_time: Duration,
-    /// Most connections of one address at a time; those of trusted proxies are not counted.
+    /// Most connections of one address at a time; those of trusted proxies are not counted, but the requests of each
+    /// client behind them are, and are as many.
     pub connections_per_address: usize,
 }
 

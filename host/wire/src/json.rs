@@ -1,7 +1,7 @@
-//! Request bodies: strict JSON objects.
+//! JSON from outside, read strictly: the bodies of requests, and what components say of themselves.
 //!
 //! The attacks this file stops: two values for one key, of which a policy check reads one and the
-//! engine the other; nesting that exhausts the stack; and small bodies that grow a hundredfold in
+//! engine the other; nesting that exhausts the stack; and small texts that grow a hundredfold in
 //! memory (`[0,0,0,…`).
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -9,8 +9,8 @@ use serde_json::{Map, Number, Value};
 use std::cell::Cell;
 use std::fmt;
 
-/// How many values one body may hold, containers included. A value takes at least 32 bytes in memory
-/// where two suffice in the body, so the size limit alone bounds nothing. Nesting is bounded by
+/// How many values one text may hold, containers included. A value takes at least 32 bytes in memory
+/// where two suffice in the text, so the size limit alone bounds nothing. Nesting is bounded by
 /// `serde_json` itself, at 128.
 pub const VALUES_MAX: u32 = 200_000;
 
@@ -34,6 +34,14 @@ pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
             kind_of(&other)
         )),
     }
+}
+
+/// Reads one JSON value of any kind.
+///
+/// # Errors
+/// As [`object`], but for the kind.
+pub fn value(bytes: &[u8]) -> Result<Value, String> {
+    parse(bytes).map_err(|error| error.to_string())
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
@@ -64,7 +72,7 @@ struct Strict<'a> {
 impl Strict<'_> {
     fn count<E: Error>(self) -> Result<(), E> {
         let left = self.left.get().checked_sub(1);
-        self.left.set(left.ok_or_else(|| E::custom(format!("the body holds more than {VALUES_MAX} values")))?);
+        self.left.set(left.ok_or_else(|| E::custom(format!("it holds more than {VALUES_MAX} values")))?);
         Ok(())
     }
 }
