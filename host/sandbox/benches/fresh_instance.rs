@@ -18,8 +18,8 @@ mod figures;
 use async_trait::async_trait;
 use bulkhead_sandbox::contract::{Call, Caller, Mount, Outcome};
 use bulkhead_sandbox::{
-    Artefact, DatabasePlugin, Engine, Grants, Guard, Level, Limits, Neighbours, Reservation, Reuse, ReuseBounds, Root,
-    Runtime, Sandbox, Scope,
+    Artefact, Compartment, DatabasePlugin, Engine, Grants, Guard, Level, Limits, Maker, Neighbours, Reservation, Reuse,
+    ReuseBounds, Rights, Root, Runtime, Sandbox, Scope,
 };
 use bulkhead_store::{Address, Index, Options, SealKey, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
@@ -93,16 +93,18 @@ struct Bench {
     engine: Engine,
     call: Call,
     nobody: Arc<Nobody>,
+    compartment: Arc<Compartment>,
 }
 
 impl Bench {
     async fn prepare(target: &Path, directory: &Path) -> Self {
         let store = Store::open(Options::at(directory), SealKey::generate().unwrap()).await.unwrap();
-        let sandbox = Sandbox::new(Runtime::new().unwrap(), Arc::clone(&store));
+        let sandbox = Sandbox::new(Runtime::new().unwrap(), Arc::clone(&store), &[]);
         let wasm = std::fs::read(target.join("plugins/database.wasm")).expect("run `make build` first");
-        let artefact = Artefact { wasm: wasm.leak(), compiled: None };
+        let artefact = Artefact::Official { wasm: wasm.leak(), compiled: None };
         let engine = Engine::load(&sandbox, artefact, None).await.unwrap();
-        Self { store, engine, call: call(), nobody: Arc::new(Nobody) }
+        let compartment = Compartment::new("mount", Limits::default());
+        Self { store, engine, call: call(), nobody: Arc::new(Nobody), compartment }
     }
 
     fn unit(&self) -> Unit {
@@ -118,12 +120,13 @@ impl Bench {
     }
 
     fn scope(&self, reuse: &Reuse) -> Scope {
+        let rights = Rights { mount: "database/", maker: Maker::Official, asked: &[], ceiling: None, granted: None };
         Scope {
-            mount: "mount".into(),
-            grants: Arc::new(Grants::official("database/")),
-            limits: Limits::default(),
+            compartment: Arc::clone(&self.compartment),
+            grants: Arc::new(Grants::of(&rights)),
             reuse: reuse.clone(),
             deadline: tokio::time::Instant::now() + Duration::from_secs(90),
+            places: 1,
             neighbours: Arc::clone(&self.nobody) as Arc<dyn Neighbours>,
             root: Arc::new(Root::default()),
         }

@@ -1,41 +1,293 @@
 //! Admission to the engine's pool of instances: who waits, and who gives way.
 //!
-//! Every instance has its place here, the idle ones too. A call that finds no place free takes that of an idle
-//! instance before it waits, whichever mount keeps it.
+//! Every instance has its place here, the idle ones too. The attack this file stops: one mount whose calls hang, or come
+//! in thousands, holding every place. Free places go round by mount and not by arrival; the requests of a mount hold no
+//! more than its share; and the last places are for due work, so that leases end while requests hang.
 
+use crate::compartment::{Compartment, Taken};
 use crate::engine::Sandbox;
+use crate::limits;
 use bulkhead_wire::failure::{Failure, Kind};
-use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+/// Milliseconds after which whoever met a full queue may try again.
+const FULL_QUEUE_PAUSE: u64 = 1_000;
+
+/// What waits for places, apart from the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// Calls that somebody waits for. They never take the last places, and of one mount not more than its share.
+    Requests,
+    /// Due work, of which there is never more than there are claims.
+    Work,
+}
+
+/// Places that a call wants.
+pub struct Wanted<'a> {
+    /// The mount that it belongs to.
+    pub compartment: &'a Arc<Compartment>,
+    /// Instances that it may need at once: two where it reaches a database plugin, so that a nested call never waits
+    /// for an instance that its own caller holds.
+    pub places: u32,
+    /// Where it waits.
+    pub line: Line,
+    /// How long it waits.
+    pub deadline: Instant,
+}
+
 /// Places in the pool of instances. A root call takes them once and holds them until it ends.
-pub struct Admission(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
+pub struct Admission {
+    places: Arc<Places>,
+    count: u32,
+    /// Whose share they are of; none for due work and idle instances.
+    taken: Option<Arc<Taken>>,
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.places.give_back(self.count, self.taken.as_deref());
+    }
+}
 
 impl Sandbox {
-    /// Waits for room for `instances` instances (two for routes that reach a database plugin, so that
-    /// a nested call never waits for an instance that its own caller holds).
+    /// Waits for places, in turn with the calls of other mounts.
     ///
     /// # Errors
-    /// `unavailable` when there is none until `deadline`.
-    pub async fn admit(&self, instances: u32, deadline: Instant) -> Result<Admission, Failure> {
-        if let Some(admission) = self.admit_at_once(instances) {
-            return Ok(admission);
+    /// `unavailable` when there are none until the deadline, and at once when more calls of the mount wait than may.
+    pub async fn admit(&self, wanted: Wanted<'_>) -> Result<Admission, Failure> {
+        let (told, lacks_room) = match self.runtime.places.enter(&wanted) {
+            Entered::In(admission) => return Ok(admission),
+            Entered::Crowded => return Err(crowded()),
+            Entered::Waits { told, lacks_room } => (told, lacks_room),
+        };
+        if lacks_room {
+            // After the wait has begun: a place that becomes free belongs to whoever waits first, and not to an
+            // instance that a call which just ended would like to keep.
+            self.shelves.make_room(wanted.places);
         }
-        let room = Arc::clone(&self.runtime.admission).acquire_many_owned(instances);
-        // In this order: a place that becomes free belongs to whoever waits first, and not to an instance that a call
-        // which just ended would like to keep.
-        let waiting = async { tokio::join!(biased; room, async { self.shelves.make_room(instances) }).0 };
-        match tokio::time::timeout_at(deadline, waiting).await {
-            Ok(Ok(permit)) => Ok(Admission(permit)),
+        match tokio::time::timeout_at(wanted.deadline, told).await {
+            Ok(Ok(admission)) => Ok(admission),
             Ok(Err(_)) | Err(_) => {
                 Err(Failure::new(Kind::Unavailable, "all plugin instances are busy; try again later"))
             }
         }
     }
 
-    /// Room for `instances` instances, if there is some that nobody waits for.
-    pub(crate) fn admit_at_once(&self, instances: u32) -> Option<Admission> {
-        Arc::clone(&self.runtime.admission).try_acquire_many_owned(instances).ok().map(Admission)
+    /// A place for an instance that is kept for later, if there is one that nobody waits for.
+    pub(crate) fn admit_idle(&self) -> Option<Admission> {
+        self.runtime.places.enter_idle()
     }
 }
+
+fn crowded() -> Failure {
+    let most = limits::WAITING_CALLS;
+    let message = format!("{most} requests of this mount wait for a plugin instance already; try again later");
+    Failure { retry_after: Some(FULL_QUEUE_PAUSE), ..Failure::new(Kind::Unavailable, message) }
+}
+
+/// All places of the pool.
+pub(crate) struct Places(Mutex<State>);
+
+struct State {
+    free: u32,
+    requests: Ring,
+    work: Ring,
+}
+
+/// The mounts that have calls waiting, in the order of their turns.
+type Ring = VecDeque<Queue>;
+
+/// The waiting calls of one mount, in the order in which they came.
+struct Queue {
+    taken: Arc<Taken>,
+    waiting: VecDeque<Waiter>,
+}
+
+struct Waiter {
+    compartment: Arc<Compartment>,
+    places: u32,
+    told: oneshot::Sender<Admission>,
+}
+
+enum Entered {
+    In(Admission),
+    Waits {
+        told: oneshot::Receiver<Admission>,
+        /// There are too few places: it is not only that the mount has its share.
+        lacks_room: bool,
+    },
+    Crowded,
+}
+
+/// Whether a call may have its places now.
+enum Fit {
+    Fits,
+    /// Its mount holds its share.
+    FullShare,
+    /// There are too few places for anybody in its line.
+    NoRoom,
+}
+
+/// A waiter and what it gets, to be told when the lock is free again.
+type Handed = Vec<(oneshot::Sender<Admission>, Admission)>;
+
+impl Places {
+    pub(crate) fn new(count: u32) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(State { free: count, requests: Ring::new(), work: Ring::new() })))
+    }
+
+    fn enter(self: &Arc<Self>, wanted: &Wanted<'_>) -> Entered {
+        let mut state = self.lock();
+        let fit = state.fit(wanted.line, wanted.places, wanted.compartment);
+        if state.ring(wanted.line).is_empty() && matches!(fit, Fit::Fits) {
+            return Entered::In(state.take(self, wanted.line, wanted.places, wanted.compartment));
+        }
+        let (tell, told) = oneshot::channel();
+        let waiter = Waiter { compartment: Arc::clone(wanted.compartment), places: wanted.places, told: tell };
+        if !state.wait(wanted.line, waiter) {
+            return Entered::Crowded;
+        }
+        // It may be the turn of this mount although another waits: for its own share.
+        let handed = state.hand_out(self);
+        drop(state);
+        tell_all(handed);
+        Entered::Waits { told, lacks_room: matches!(fit, Fit::NoRoom) }
+    }
+
+    fn enter_idle(self: &Arc<Self>) -> Option<Admission> {
+        let mut state = self.lock();
+        let is_spare = state.free > limits::WORK_PLACES && state.requests.is_empty() && state.work.is_empty();
+        if !is_spare {
+            return None;
+        }
+        state.free -= 1;
+        Some(Admission { places: Arc::clone(self), count: 1, taken: None })
+    }
+
+    fn give_back(self: &Arc<Self>, count: u32, taken: Option<&Taken>) {
+        let mut state = self.lock();
+        state.free = state.free.saturating_add(count);
+        if let Some(taken) = taken {
+            taken.give_back(count);
+        }
+        let handed = state.hand_out(self);
+        drop(state);
+        tell_all(handed);
+    }
+
+    /// Places that nobody holds.
+    #[cfg(test)]
+    pub(crate) fn free(&self) -> usize {
+        self.lock().free as usize
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whoever went away meanwhile gives back what it was given.
+fn tell_all(handed: Handed) {
+    for (told, admission) in handed {
+        drop(told.send(admission));
+    }
+}
+
+impl State {
+    fn ring(&mut self, line: Line) -> &mut Ring {
+        match line {
+            Line::Requests => &mut self.requests,
+            Line::Work => &mut self.work,
+        }
+    }
+
+    fn fit(&self, line: Line, places: u32, compartment: &Compartment) -> Fit {
+        let kept_back = if line == Line::Requests { limits::WORK_PLACES } else { 0 };
+        if self.free < places.saturating_add(kept_back) {
+            return Fit::NoRoom;
+        }
+        let held = compartment.taken().places();
+        // One call is always served, however small the share.
+        let is_over = held > 0 && held.saturating_add(places) > compartment.limits().concurrency;
+        if line == Line::Requests && is_over { Fit::FullShare } else { Fit::Fits }
+    }
+
+    fn take(&mut self, all: &Arc<Places>, line: Line, places: u32, compartment: &Compartment) -> Admission {
+        self.free = self.free.saturating_sub(places);
+        let taken = (line == Line::Requests).then(|| Arc::clone(compartment.taken()));
+        if let Some(taken) = &taken {
+            taken.take(places);
+        }
+        Admission { places: Arc::clone(all), count: places, taken }
+    }
+
+    /// Queues a call behind the others of its mount. Says whether there was room to wait.
+    fn wait(&mut self, line: Line, waiter: Waiter) -> bool {
+        let ring = self.ring(line);
+        let taken = waiter.compartment.taken();
+        let Some(queue) = ring.iter_mut().find(|queue| Arc::ptr_eq(&queue.taken, taken)) else {
+            ring.push_back(Queue { taken: Arc::clone(taken), waiting: VecDeque::from([waiter]) });
+            return true;
+        };
+        if queue.waiting.len() >= limits::WAITING_CALLS {
+            queue.waiting.retain(|waiter| !waiter.told.is_closed());
+        }
+        let has_room = queue.waiting.len() < limits::WAITING_CALLS;
+        if has_room {
+            queue.waiting.push_back(waiter);
+        }
+        has_room
+    }
+
+    /// Gives free places to those who wait: due work first, of which there is little, and in each line mount by mount.
+    fn hand_out(&mut self, all: &Arc<Places>) -> Handed {
+        let mut handed = Handed::new();
+        for line in [Line::Work, Line::Requests] {
+            let mut passed_over = 0;
+            while passed_over < self.ring(line).len() {
+                let Some(next) = self.next(line) else { continue };
+                match self.fit(line, next.0, &next.1) {
+                    // Whoever wants one place less behind it waits too, or two places would never be free together.
+                    Fit::NoRoom => break,
+                    Fit::FullShare => passed_over += 1,
+                    Fit::Fits => {
+                        passed_over = 0;
+                        let admission = self.take(all, line, next.0, &next.1);
+                        let first = self.ring(line).front_mut().and_then(|queue| queue.waiting.pop_front());
+                        handed.extend(first.map(|waiter| (waiter.told, admission)));
+                    }
+                }
+                self.ring(line).rotate_left(1);
+            }
+        }
+        handed
+    }
+
+    /// What the first call of the mount whose turn it is wants. `None` when nobody of that mount waits any more, and
+    /// it has lost its turn.
+    fn next(&mut self, line: Line) -> Option<(u32, Arc<Compartment>)> {
+        let ring = self.ring(line);
+        let queue = ring.front_mut()?;
+        while queue.waiting.front().is_some_and(|waiter| waiter.told.is_closed()) {
+            queue.waiting.pop_front();
+        }
+        let next = queue.waiting.front().map(|waiter| (waiter.places, Arc::clone(&waiter.compartment)));
+        if next.is_none() {
+            ring.pop_front();
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests;

@@ -5,10 +5,11 @@
 //! call that answered; one that failed in any other way, or whose call was dropped half-way, is dropped with it.
 
 use crate::bindings::contract::{self, Answer, Call, Lease, Mount, Outcome, Renewal};
-use crate::component::Engine;
+use crate::compartment::Compartment;
+use crate::component::{Engine, Identity};
 use crate::grants::Grants;
 use crate::instance::Live;
-use crate::limits::{self, Limits};
+use crate::limits::{self, Exceeded, Limits};
 use crate::neighbours::{Level, Neighbours};
 use crate::secrets::SecretSet;
 use crate::shelf::{Reuse, Shelf};
@@ -16,25 +17,25 @@ use crate::state::CallState;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 use wasmtime::Trap;
-use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower};
+use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower, ResourceTableError};
 
 /// What one call may use, and until when. Cheap to clone: a nested call gets one of its own.
 #[derive(Clone)]
 pub struct Scope {
-    /// The mount's uuid: the prefix of its rows.
-    pub mount: String,
+    /// The mount that it is for, with its limits.
+    pub compartment: Arc<Compartment>,
     /// What it may do beyond its own storage.
     pub grants: Arc<Grants>,
-    /// Its limits.
-    pub limits: Limits,
     /// Where its instance comes from. Nested calls have fresh ones.
     pub reuse: Reuse,
     /// When it is stopped.
     pub deadline: Instant,
+    /// Places that admission gave: a database plugin may be entered from two on.
+    pub places: u32,
     /// Core, as this call sees it.
     pub neighbours: Arc<dyn Neighbours>,
     /// Shared with nested calls.
@@ -54,9 +55,27 @@ pub struct Root {
     /// Never in a text that leaves.
     pub secrets: SecretSet,
     effect: AtomicU8,
+    host_calls: AtomicU32,
+    held: AtomicUsize,
+    written: AtomicUsize,
 }
 
 impl Root {
+    /// Counts a host call. Returns how many there were.
+    pub(crate) fn count_host_call(&self) -> u32 {
+        self.host_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+
+    /// Counts bytes that the host holds. Returns how many it does.
+    pub(crate) fn hold(&self, bytes: usize) -> usize {
+        self.held.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
+    }
+
+    /// Counts bytes that the call writes. Returns how many there were.
+    pub(crate) fn write(&self, bytes: usize) -> usize {
+        self.written.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
+    }
+
     pub(crate) fn mark(&self, effect: Effect) {
         self.effect.fetch_max(effect as u8, Ordering::Relaxed);
     }
@@ -90,14 +109,32 @@ pub struct Done<T> {
     pub unit: Unit,
     /// The answer, or why there is none.
     pub result: Result<T, Failure>,
+    /// What the component itself did, whatever became of its answer.
+    pub ended: Ended,
+}
+
+/// How a component left a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It answered.
+    Answered,
+    /// It refused, in its own words.
+    Refused,
+    /// It crashed: it trapped, went over a limit, never ended by itself, or answered what cannot be read.
+    Trapped,
+    /// The call ended while the host was at work for it, or for want of what all components share.
+    Late,
 }
 
 impl Engine {
     /// Serves one request.
     pub async fn handle(&self, scope: Scope, unit: Unit, call: &Call) -> Done<Answer> {
-        let (root, limits) = (Arc::clone(&scope.root), scope.limits);
+        let (root, compartment) = (Arc::clone(&scope.root), Arc::clone(&scope.compartment));
         let done = self.enter(scope, unit, self.exports.handle, (call,)).await;
-        done.map(|answer| fit_to_leave(answer, &root.secrets, limits))
+        done.map(|answer| {
+            let fitting = fit_to_leave(answer, &root.secrets, compartment.limits());
+            fitting.map_err(|exceeded| over_limit(&self.identity, &exceeded))
+        })
     }
 
     /// Runs what was scheduled under `key`.
@@ -128,7 +165,7 @@ impl Engine {
         T: Lift + Send + Sync + 'static,
     {
         let until = scope.deadline;
-        let shelf = scope.reuse.shelf(&self.identity, &scope.mount);
+        let shelf = scope.reuse.shelf(&self.identity, scope.compartment.mount());
         let state = CallState::new(&self.sandbox, scope, Arc::clone(&self.identity), Some(unit));
         let mut live = match shelf.as_ref().and_then(|shelf| shelf.take()) {
             Some(live) => live.entered_by(state),
@@ -148,7 +185,7 @@ impl Engine {
 
 impl<T> Done<T> {
     fn map<U>(self, next: impl FnOnce(T) -> Result<U, Failure>) -> Done<U> {
-        Done { unit: self.unit, result: self.result.and_then(next) }
+        Done { unit: self.unit, result: self.result.and_then(next), ended: self.ended }
     }
 }
 
@@ -161,9 +198,23 @@ fn finish<T>(live: Live, shelf: Option<Arc<Shelf>>, outcome: Entered<T>) -> Done
         Some(shelf) if answered => shelf.keep(live),
         _ => live.store.into_data(),
     };
+    let ended = ended(&state, &outcome);
     let result = settle(&state, outcome);
     let unit = state.unit.take().unwrap_or_else(|| state.sandbox.store.begin());
-    Done { unit, result }
+    Done { unit, result, ended }
+}
+
+fn ended<T>(state: &CallState, outcome: &Entered<T>) -> Ended {
+    let is_interrupted = |trap: &wasmtime::Error| matches!(trap.downcast_ref::<Trap>(), Some(Trap::Interrupt));
+    match outcome {
+        Ok(Ok(Ok(_))) => Ended::Answered,
+        Ok(Ok(Err(_))) => Ended::Refused,
+        Ok(Err(_)) if state.memory.starved => Ended::Late,
+        Ok(Err(trap)) if !is_interrupted(trap) => Ended::Trapped,
+        // Its time is over: who took it?
+        Ok(Err(_)) | Err(_) if state.turn.is_computing() => Ended::Trapped,
+        Ok(Err(_)) | Err(_) => Ended::Late,
+    }
 }
 
 /// The result of a call into a component, as a failure that may leave the process.
@@ -194,15 +245,48 @@ fn of_trap(state: &CallState, trap: &wasmtime::Error) -> Failure {
     let frames = state.scrub(&format!("{trap:#}"));
     let pairs = [("trap".to_owned(), frames)];
     state.scope.neighbours.log(Level::Error, &title, "plugin-trapped", &pairs);
-    let mebibytes = state.memory.limit >> 20;
-    match trap.downcast_ref::<Trap>() {
-        _ if state.memory.exhausted => Failure::internal(format!(
-            "{title} ran out of its {mebibytes} MiB of memory; the request was stopped and its writes dropped"
-        )),
-        Some(Trap::Interrupt) => ran_late(state),
-        Some(Trap::StackOverflow) => Failure::internal(format!("{title} overflowed its stack and was stopped")),
-        _ => Failure::internal(format!("{title} failed and was stopped; the server's log has the trap")),
+    if state.memory.starved {
+        let message = format!("{title} was stopped: the memory for plugins is used up; try again later");
+        return Failure::new(Kind::Unavailable, message);
     }
+    if matches!(trap.downcast_ref::<Trap>(), Some(Trap::Interrupt)) {
+        return ran_late(state);
+    }
+    if let Some(exceeded) = trap.downcast_ref::<Exceeded>() {
+        return over_limit(&state.plugin, exceeded);
+    }
+    let cause = cause(state, trap);
+    Failure::internal(format!("{title} {cause}; the request was stopped and its writes dropped"))
+}
+
+/// What a component did, as its operator and its author call it.
+fn cause(state: &CallState, trap: &wasmtime::Error) -> String {
+    if state.memory.exhausted {
+        return format!("ran out of its {} MiB of memory", state.memory.limit >> 20);
+    }
+    if matches!(trap.downcast_ref(), Some(ResourceTableError::Full)) {
+        return format!("holds more than its {} handles", state.limits().handles);
+    }
+    if trap.downcast_ref::<std::str::Utf8Error>().is_some() {
+        return "answered text that is not UTF-8".to_owned();
+    }
+    match trap.downcast_ref() {
+        Some(Trap::StackOverflow) => "overflowed its stack".to_owned(),
+        Some(Trap::UnreachableCodeReached) => "panicked, or ended itself in another way".to_owned(),
+        // A stack that the guest keeps in its memory ends where its memory begins.
+        Some(Trap::MemoryOutOfBounds) => "reached outside its memory, as where its stack overflows".to_owned(),
+        Some(trap) => format!("failed with {:?}", trap.to_string()),
+        // Its type is not public.
+        None if format!("{trap:#}").contains("fuel allocated for hostcalls") => {
+            format!("handed over more than {} MiB at once", limits::HOST_CALL_FUEL_BYTES >> 20)
+        }
+        None => "failed; the server's log says how".to_owned(),
+    }
+}
+
+fn over_limit(plugin: &Identity, exceeded: &Exceeded) -> Failure {
+    let title = plugin.title();
+    Failure::internal(format!("{title} went over its {exceeded}; the request was stopped and its writes dropped"))
 }
 
 fn ran_late(state: &CallState) -> Failure {
@@ -211,15 +295,19 @@ fn ran_late(state: &CallState) -> Failure {
 }
 
 /// The answer within its limits, its warnings scrubbed.
-fn fit_to_leave(mut answer: Answer, secrets: &SecretSet, limits: Limits) -> Result<Answer, Failure> {
+fn fit_to_leave(mut answer: Answer, secrets: &SecretSet, limits: &Limits) -> Result<Answer, Exceeded> {
     let size = match &answer.outcome {
         Outcome::Data(data) => data.len(),
         Outcome::Secret(secret) => secret.data.len().saturating_add(secret.internal.len()),
-        Outcome::Raw(raw) => raw.body.len(),
+        Outcome::Raw(raw) => raw.body.len().saturating_add(raw.content_type.len()),
         Outcome::Nothing => 0,
     };
-    if size > limits.answer_bytes || answer.warnings.len() > limits::WARNINGS {
-        return Err(Failure::internal("the plugin's answer is larger than its limit and was dropped"));
+    let size = answer.warnings.iter().fold(size, |size, warning| size.saturating_add(warning.len()));
+    if size > limits.answer_bytes {
+        return Err(Exceeded::size("answer", limits.answer_bytes));
+    }
+    if answer.warnings.len() > limits::WARNINGS {
+        return Err(Exceeded::count("warnings", limits::WARNINGS));
     }
     for warning in &mut answer.warnings {
         *warning = secrets.scrub(warning, limits::TEXT_BYTES);

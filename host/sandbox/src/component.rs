@@ -1,25 +1,66 @@
 //! From bytes to something that can be called: digest, compiled code, description, pre-instantiation.
 //!
 //! The attack this file stops: compiled code is native code, so whoever can swap it owns the process.
-//! It is loaded only from the place that the binary itself came from, and never from a path or a store.
+//! It is loaded from the place that the binary itself came from, or from the store with this cluster's tag (see
+//! `compiled.rs`), and never from a path.
 
 use crate::bindings::{database_plugin, secrets_engine};
+use crate::compiled::AuthenticCode;
 use crate::describe;
 use crate::engine::{self, Sandbox};
 use crate::state::CallState;
 use bulkhead_wire::description::{DatabaseDescription, Description};
-use bulkhead_wire::hexadecimal;
+use bulkhead_wire::{hexadecimal, json};
 use std::sync::Arc;
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre};
 
-/// A component's bytes, and what compiling them at build time gave, where that was done.
+/// What a component is loaded from.
 #[derive(Clone, Copy)]
-pub struct Artefact {
-    /// The component. Its SHA-256 is its identity.
-    pub wasm: &'static [u8],
-    /// Code compiled from `wasm` by [`precompile`], part of this very binary; anything else would be
-    /// somebody else's machine code.
-    pub compiled: Option<&'static [u8]>,
+pub enum Artefact<'a> {
+    /// A part of this binary.
+    Official {
+        /// The component. Its SHA-256 is its identity.
+        wasm: &'static [u8],
+        /// Code compiled from `wasm` by [`precompile`] at build time, where that was done; part of this very binary,
+        /// because anything else would be somebody else's machine code.
+        compiled: Option<&'static [u8]>,
+    },
+    /// Somebody brought it.
+    Uploaded {
+        /// SHA-256 of the component, hexadecimal.
+        digest: &'a str,
+        /// What it was compiled to.
+        code: &'a AuthenticCode,
+    },
+}
+
+impl Artefact<'_> {
+    fn digest(&self) -> String {
+        match self {
+            Self::Official { wasm, .. } => digest(wasm),
+            Self::Uploaded { digest, .. } => (*digest).to_owned(),
+        }
+    }
+
+    fn maker(&self) -> Maker {
+        match self {
+            Self::Official { .. } => Maker::Official,
+            Self::Uploaded { .. } => Maker::Uploaded,
+        }
+    }
+}
+
+/// Longest description, in bytes.
+const DESCRIPTION_BYTES: usize = 1 << 20;
+
+/// Who made a component. Rights follow from it, and so from bytes: a component that bears an official's name has none of
+/// its rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maker {
+    /// It is part of this binary.
+    Official,
+    /// Somebody brought it.
+    Uploaded,
 }
 
 /// Who a component is, for logs and failures.
@@ -31,6 +72,8 @@ pub struct Identity {
     pub version: String,
     /// SHA-256 of the component's bytes, hexadecimal.
     pub digest: String,
+    /// Who made it.
+    pub maker: Maker,
 }
 
 impl Identity {
@@ -81,12 +124,16 @@ impl Engine {
     /// # Errors
     /// What is wrong with the component, for its author: not a component, another world, unknown
     /// imports, a description that does not parse.
-    pub async fn load(sandbox: &Arc<Sandbox>, artefact: Artefact, known: Option<Description>) -> Result<Self, String> {
+    pub async fn load(
+        sandbox: &Arc<Sandbox>,
+        artefact: Artefact<'_>,
+        known: Option<Description>,
+    ) -> Result<Self, String> {
         let pre = compile(sandbox, artefact, &sandbox.runtime.secrets_engines)?;
         let typed = secrets_engine::SecretsEnginePre::new(pre.clone())
             .map_err(|error| format!("the component is not a secrets engine: {error:#}"))?;
         let exports = Exports::of(pre.component())?;
-        let digest = digest(artefact.wasm);
+        let digest = artefact.digest();
         let description = match known {
             Some(description) => description,
             None => described(&describe::engine(sandbox, &typed, &digest).await?)?,
@@ -94,7 +141,7 @@ impl Engine {
         if description.kind != "secrets-engine" {
             return Err(format!("the description's kind is {:?}, not \"secrets-engine\"", description.kind));
         }
-        let identity = identity(&description.name, &description.version, digest);
+        let identity = identity(&description.name, &description.version, digest, artefact.maker());
         Ok(Self { sandbox: Arc::clone(sandbox), pre, exports, identity, description })
     }
 
@@ -127,13 +174,13 @@ impl DatabasePlugin {
     /// As [`Engine::load`].
     pub async fn load(
         sandbox: &Arc<Sandbox>,
-        artefact: Artefact,
+        artefact: Artefact<'_>,
         known: Option<DatabaseDescription>,
     ) -> Result<Self, String> {
         let instance_pre = compile(sandbox, artefact, &sandbox.runtime.database_plugins)?;
         let pre = database_plugin::DatabasePluginPre::new(instance_pre)
             .map_err(|error| format!("the component is not a database plugin: {error:#}"))?;
-        let digest = digest(artefact.wasm);
+        let digest = artefact.digest();
         let description: DatabaseDescription = match known {
             Some(description) => description,
             None => described(&describe::database_plugin(sandbox, &pre, &digest).await?)?,
@@ -141,7 +188,7 @@ impl DatabasePlugin {
         if description.kind != "database-plugin" {
             return Err(format!("the description's kind is {:?}, not \"database-plugin\"", description.kind));
         }
-        let identity = identity(&description.name, &description.version, digest);
+        let identity = identity(&description.name, &description.version, digest, artefact.maker());
         let description_text = serde_json::to_string(&description).map_err(|error| error.to_string())?;
         Ok(Self { sandbox: Arc::clone(sandbox), pre, identity, description, description_text })
     }
@@ -174,33 +221,56 @@ pub fn digest(bytes: &[u8]) -> String {
     hexadecimal::text(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes).as_ref())
 }
 
-fn identity(name: &str, version: &str, digest: String) -> Arc<Identity> {
-    Arc::new(Identity { name: name.to_owned(), version: version.to_owned(), digest })
+fn identity(name: &str, version: &str, digest: String, maker: Maker) -> Arc<Identity> {
+    Arc::new(Identity { name: name.to_owned(), version: version.to_owned(), digest, maker })
 }
 
 fn described<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_str(text).map_err(|error| format!("its description does not parse: {error}"))
+    if text.len() > DESCRIPTION_BYTES {
+        return Err(format!("its description has {} bytes; there may be at most {DESCRIPTION_BYTES}", text.len()));
+    }
+    let wrong = |why: String| format!("its description does not parse: {why}");
+    serde_json::from_value(json::value(text.as_bytes()).map_err(wrong)?).map_err(|error| wrong(error.to_string()))
 }
 
 fn compile(
     sandbox: &Sandbox,
-    artefact: Artefact,
+    artefact: Artefact<'_>,
     linker: &wasmtime::component::Linker<CallState>,
 ) -> Result<InstancePre<CallState>, String> {
-    let built_in = artefact.compiled.and_then(|code| load_compiled(sandbox, code));
-    let component = match built_in {
-        Some(component) => component,
-        None => Component::from_binary(&sandbox.runtime.engine, artefact.wasm)
-            .map_err(|error| format!("the component does not compile: {error:#}"))?,
+    let component = match artefact {
+        Artefact::Official { wasm, compiled } => {
+            let built_in = compiled.and_then(|code| load_compiled(sandbox, Trusted::BuiltIn(code)));
+            match built_in {
+                Some(component) => component,
+                None => Component::from_binary(&sandbox.runtime.engine, wasm)
+                    .map_err(|error| format!("the component does not compile: {error:#}"))?,
+            }
+        }
+        Artefact::Uploaded { code, .. } => load_compiled(sandbox, Trusted::Stored(code))
+            .ok_or("its compiled code is for another processor or another build")?,
     };
     linker.instantiate_pre(&component).map_err(|error| format!("the component does not fit the contract: {error:#}"))
 }
 
+/// Compiled code that may be loaded.
+enum Trusted<'a> {
+    /// Part of this binary.
+    BuiltIn(&'static [u8]),
+    /// Made by our own compiler, and unchanged since.
+    Stored(&'a AuthenticCode),
+}
+
 /// `None` where the code was compiled for another processor or build: it is compiled again instead.
 #[allow(unsafe_code, reason = "the one place that loads compiled code; see SAFETY")]
-fn load_compiled(sandbox: &Sandbox, code: &'static [u8]) -> Option<Component> {
-    // SAFETY: `deserialize` trusts its input as native code. `Artefact::compiled` is `&'static`, made by
-    // `precompile` during the build and embedded in this binary, so whoever could change it could
-    // change the binary itself. wasmtime checks version, build, flags and processor features.
+fn load_compiled(sandbox: &Sandbox, code: Trusted<'_>) -> Option<Component> {
+    let code = match code {
+        Trusted::BuiltIn(code) => code,
+        Trusted::Stored(code) => code.bytes(),
+    };
+    // SAFETY: `deserialize` trusts its input as native code. What is built in is `&'static`, made by `precompile` during
+    // the build and embedded in this binary, so whoever could change it could change the binary itself. Stored code was
+    // made by a child of this program and bears the tag of this cluster's key for just this code, component and build:
+    // `AuthenticCode` cannot be had otherwise. wasmtime checks version, build, flags and processor features.
     unsafe { Component::deserialize(&sandbox.runtime.engine, code) }.ok()
 }

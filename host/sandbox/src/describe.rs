@@ -2,7 +2,7 @@
 
 use crate::bindings::{database_plugin, secrets_engine};
 use crate::call::settle;
-use crate::component::Identity;
+use crate::component::{Identity, Maker};
 use crate::engine::Sandbox;
 use crate::instance::new_store;
 use crate::nobody;
@@ -48,6 +48,6 @@ pub(crate) async fn database_plugin(
 fn ungranted(sandbox: &Arc<Sandbox>, digest: &str) -> Store<CallState> {
     let name = "being described".to_owned();
     let scope = nobody::scope(&name, Instant::now() + TIME);
-    let identity = Identity { name, version: String::new(), digest: digest.to_owned() };
+    let identity = Identity { name, version: String::new(), digest: digest.to_owned(), maker: Maker::Uploaded };
     new_store(CallState::new(sandbox, scope, Arc::new(identity), None))
 }

@@ -3,29 +3,33 @@
 //! Settings follow two rules: nothing is on that a component of ours does not need, and a fresh
 //! instance costs no system call (pooling allocator, memory wiped in place, small guest stack).
 
+use crate::admission::Places;
 use crate::bindings::{database_plugin, secrets_engine};
 use crate::limits;
 use crate::shelf::Shelves;
 use crate::sql::Pools;
-use crate::state::{CallState, Granted};
+use crate::state::{CallState, Granted, GuestMemory};
+use crate::turns::Turns;
 use crate::wasi;
 use bulkhead_store::Store;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
 use wasmtime::{
     Config, Engine, InstanceAllocationStrategy, ModuleVersionStrategy, OptLevel, PoolingAllocationConfig,
     WasmBacktraceDetails,
 };
 
-/// What a process has of WebAssembly, whether its store is sealed or open: engine, linkers, and admission to the
-/// engine's pool of instances.
+/// What a process has of WebAssembly, whether its store is sealed or open: engine, linkers, and what all calls share:
+/// the places of the engine's pool, turns to compute, memory.
 pub struct Runtime {
     pub(crate) engine: Engine,
     pub(crate) secrets_engines: Linker<CallState>,
     pub(crate) database_plugins: Linker<CallState>,
-    pub(crate) admission: Arc<Semaphore>,
+    pub(crate) places: Arc<Places>,
+    pub(crate) turns: Turns,
+    pub(crate) guest_memory: Arc<GuestMemory>,
 }
 
 impl Runtime {
@@ -38,9 +42,9 @@ impl Runtime {
         let engine = engine().map_err(|error| format!("the WebAssembly engine does not start: {error:#}"))?;
         let linkers = linkers(&engine).map_err(|error| format!("the component linker: {error:#}"))?;
         start_epoch(&engine)?;
-        let admission = Arc::new(Semaphore::new(limits::INSTANCES as usize));
         let (secrets_engines, database_plugins) = linkers;
-        Ok(Arc::new(Self { engine, secrets_engines, database_plugins, admission }))
+        let (places, turns, guest_memory) = (Places::new(limits::INSTANCES), Turns::new(), Arc::default());
+        Ok(Arc::new(Self { engine, secrets_engines, database_plugins, places, turns, guest_memory }))
     }
 }
 
@@ -51,16 +55,20 @@ pub struct Sandbox {
     pub(crate) store: Arc<Store>,
     pub(crate) pools: Arc<Pools>,
     pub(crate) shelves: Shelves,
+    /// Where the server listens: nothing of it is ever dialled by a component.
+    pub(crate) own_addresses: Arc<[SocketAddr]>,
 }
 
 impl Sandbox {
-    /// A sandbox whose calls get store time and units of work from `store`.
+    /// A sandbox whose calls get store time and units of work from `store`, and never dial `own_addresses`, on which
+    /// the server listens.
     #[must_use]
-    pub fn new(runtime: Arc<Runtime>, store: Arc<Store>) -> Arc<Self> {
-        Arc::new(Self { runtime, store, pools: Arc::default(), shelves: Shelves::default() })
+    pub fn new(runtime: Arc<Runtime>, store: Arc<Store>, own_addresses: &[SocketAddr]) -> Arc<Self> {
+        let (pools, shelves, own_addresses) = (Arc::default(), Shelves::default(), own_addresses.into());
+        Arc::new(Self { runtime, store, pools, shelves, own_addresses })
     }
 
-    /// Closes the outbound sessions of a mount that is gone.
+    /// Closes the outbound sessions of a mount that is gone, or is granted other things now.
     pub fn close_mount(&self, mount: &str) {
         self.pools.close_mount(mount);
     }
@@ -75,7 +83,7 @@ impl Sandbox {
 /// What compiled code must have been compiled by. wasmtime's own check compares its major version only, so
 /// that code of a patch release with a known miscompilation would still load; `build.rs` reads the exact
 /// version from the lock file.
-const BUILD: &str = concat!("bulkhead-", env!("CARGO_PKG_VERSION"), "-wasmtime-", env!("WASMTIME_VERSION"));
+pub const BUILD: &str = concat!("bulkhead-", env!("CARGO_PKG_VERSION"), "-wasmtime-", env!("WASMTIME_VERSION"));
 
 /// An engine with our settings; also what `precompile` compiles with.
 pub(crate) fn engine() -> wasmtime::Result<Engine> {
@@ -105,6 +113,10 @@ fn pool() -> PoolingAllocationConfig {
         .total_memories(limits::INSTANCES)
         .total_tables(limits::INSTANCES * limits::TABLES_PER_INSTANCE)
         .total_stacks(limits::INSTANCES)
+        // Whoever has one place has the room of one: these are without bound unless they are set.
+        .max_core_instances_per_component(limits::CORE_INSTANCES_PER_INSTANCE)
+        .max_memories_per_component(1)
+        .max_tables_per_component(limits::TABLES_PER_INSTANCE)
         .table_elements(limits::TABLE_ELEMENTS)
         .max_memory_size(limits::MEMORY_CEILING_BYTES)
         .linear_memory_keep_resident(limits::MEMORY_KEPT_RESIDENT_BYTES)

@@ -1,71 +1,260 @@
 //! Grants: one act that a mount's plugin may do, asked in the first line of every import.
 //!
-//! One method an act. A refusal names the act, its target and the line that would allow it.
-//! The literal forms are those of the operator's guide: `sql:postgres://db.example:5432`.
+//! What is allowed is what the component asks for, its entry in the catalog allows and its mount is granted: all three.
+//! A refusal says which of them refused, and prints the line that would allow the act. What a component is for (its own
+//! storage, time, randomness) follows from its world and needs no line; a component that is being described has nothing.
 
-use bulkhead_wire::failure::Failure;
+mod host;
+mod line;
 
-/// What the calls of one mount may do beyond its own storage.
-#[derive(Clone, Debug, Default)]
+pub(crate) use host::Host;
+pub use host::HostPattern;
+pub use line::{Ambient, AnyTarget, Ask, CryptoVerb, DatabasePlugins, Driver, Grant};
+
+use crate::address::Reach;
+use crate::component::Maker;
+use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::name::is_name;
+use ipnet::IpNet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// One act of a component, as the first line of an import asks for it.
+#[derive(Clone, Copy, Debug)]
+pub enum Act<'a> {
+    /// Its mount's own rows.
+    Storage,
+    /// Leases of its mount.
+    Leases,
+    /// What time it is.
+    Time,
+    /// Being woken.
+    Timers,
+    /// Random bytes.
+    Random,
+    /// Keys derived from passwords.
+    Derive,
+    /// Generated passwords.
+    Passwords,
+    /// Lines for the operator.
+    Log,
+    /// Ending its mount's own sessions.
+    Close,
+    /// A database plugin, by the name under which a connection asks for it.
+    Database(&'a str),
+    /// A session with a database server.
+    Sql(SqlTarget<'a>),
+}
+
+/// What a component wants to dial, as it spells it.
+#[derive(Clone, Copy, Debug)]
+pub struct SqlTarget<'a> {
+    /// The kind of server.
+    pub driver: &'a str,
+    /// A name or an address.
+    pub host: &'a str,
+    /// Its port.
+    pub port: u16,
+}
+
+/// Where the lines of a mount come from.
+#[derive(Clone, Copy, Debug)]
+pub struct Rights<'a> {
+    /// The mount's path, for refusals.
+    pub mount: &'a str,
+    /// Who made its component.
+    pub maker: Maker,
+    /// What the component asks for.
+    pub asked: &'a [Ask],
+    /// What its entry in the catalog allows; `None`: whatever it asks for.
+    pub ceiling: Option<&'a [Ask]>,
+    /// What the mount is granted; `None` where nobody said: what an official component asks for, and of another's
+    /// nothing.
+    pub granted: Option<&'a [Grant]>,
+}
+
+/// Which world the grants are for: what needs no line follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Engine,
+    DatabasePlugin,
+    Nobody,
+}
+
+/// What the calls of one mount may do. Cheap to clone: a nested call has grants of its own.
+#[derive(Clone, Debug)]
 pub struct Grants {
-    mount: String,
-    database_plugins: bool,
-    configured_targets: bool,
-    sql: Vec<String>,
+    mount: Arc<str>,
+    part: Part,
+    maker: Maker,
+    asked: Arc<[Ask]>,
+    ceiling: Option<Arc<[Ask]>>,
+    granted: Option<Arc<[Grant]>>,
+    /// Of a nested call: what its connection's settings name.
+    configured: Arc<[Grant]>,
 }
 
 impl Grants {
-    /// None: what a third party's component starts with.
+    /// What the engine of a mount may do.
     #[must_use]
-    pub fn none(mount: &str) -> Self {
-        Self { mount: mount.to_owned(), ..Self::default() }
-    }
-
-    /// What the official engines get: database plugins, and the targets that their own mount's
-    /// configuration names, private and loopback addresses included.
-    #[must_use]
-    pub fn official(mount: &str) -> Self {
-        Self { mount: mount.to_owned(), database_plugins: true, configured_targets: true, sql: Vec::new() }
-    }
-
-    /// May this call reach database plugins?
-    ///
-    /// # Errors
-    /// `permission-denied`, with the line to add.
-    pub fn database(&self, plugin: &str) -> Result<(), Failure> {
-        if self.database_plugins { Ok(()) } else { Err(self.refusal(&format!("database:{plugin}"))) }
-    }
-
-    /// For a nested call: these grants plus the SQL targets that the connection's settings name.
-    #[must_use]
-    pub(crate) fn for_targets(&self, targets: Vec<String>) -> Self {
-        let mut nested = self.clone();
-        if self.configured_targets {
-            nested.sql.extend(targets);
+    pub fn of(rights: &Rights<'_>) -> Self {
+        Self {
+            mount: rights.mount.into(),
+            part: Part::Engine,
+            maker: rights.maker,
+            asked: rights.asked.into(),
+            ceiling: rights.ceiling.map(Arc::from),
+            granted: rights.granted.map(Arc::from),
+            configured: Arc::new([]),
         }
-        nested.database_plugins = false;
-        nested
     }
 
-    /// May this call dial `driver://host:port`?
+    /// Nothing at all, for an instance that is `doing` something for no mount.
+    pub(crate) fn nobody(doing: &str) -> Self {
+        let rights = Rights { mount: doing, maker: Maker::Uploaded, asked: &[], ceiling: None, granted: None };
+        Self { part: Part::Nobody, ..Self::of(&rights) }
+    }
+
+    /// For a nested call about a connection whose settings name `targets`: the mount's grants, and what the database
+    /// plugin asks for. The targets need no line of their own only where both components are part of this binary.
+    pub(crate) fn for_connection(&self, maker: Maker, asks: &[String], targets: &[String]) -> Self {
+        let both_official = self.maker == Maker::Official && maker == Maker::Official;
+        let targets = if both_official { targets } else { &[] };
+        Self {
+            part: Part::DatabasePlugin,
+            maker,
+            // What is not understood was refused at registration, and gives nothing here.
+            asked: asks.iter().filter_map(|line| line.parse().ok()).collect(),
+            ceiling: None,
+            configured: targets.iter().filter_map(|target| format!("sql:{target}").parse().ok()).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// May this call do that?
     ///
     /// # Errors
-    /// `permission-denied`, with the line to add.
-    pub fn sql(&self, driver: &str, host: &str, port: u16) -> Result<(), Failure> {
-        let target = if host.contains(':') {
-            format!("{driver}://[{host}]:{port}")
-        } else {
-            format!("{driver}://{host}:{port}")
+    /// `permission-denied`, with who refused and what to do.
+    pub fn ask(&self, act: &Act<'_>) -> Result<(), Failure> {
+        let is_of_its_part = match act {
+            Act::Time | Act::Random | Act::Derive | Act::Log => self.part != Part::Nobody,
+            Act::Sql(_) => self.part == Part::DatabasePlugin,
+            Act::Storage | Act::Leases | Act::Timers | Act::Passwords | Act::Close | Act::Database(_) => {
+                self.part == Part::Engine
+            }
         };
-        if self.sql.contains(&target) { Ok(()) } else { Err(self.refusal(&format!("sql:{target}"))) }
+        if !is_of_its_part {
+            return Err(self.outside_of_its_part());
+        }
+        match act {
+            Act::Database(name) => self.allow(&Grant::Database(DatabasePlugins::Named((*name).to_owned()))),
+            Act::Sql(target) => self.allow(&target.grant()?),
+            _ => Ok(()),
+        }
     }
 
-    fn refusal(&self, line: &str) -> Failure {
-        let mount = &self.mount;
-        Failure::denied(format!(
-            "mount {mount} was not granted {line}; to allow it: bulkhead secrets tune --grant '{line}' {mount}"
-        ))
+    /// Asks for a session, and says to which addresses the target's name may lead. `own` is where this server listens.
+    ///
+    /// # Errors
+    /// As [`Grants::ask`].
+    pub(crate) fn reach_of(&self, target: SqlTarget<'_>, own: &Arc<[SocketAddr]>) -> Result<Reach, Failure> {
+        self.ask(&Act::Sql(target))?;
+        let wanted = target.grant()?;
+        let granted = self.granted.as_deref().unwrap_or_default();
+        let networks = granted.iter().filter_map(|grant| match grant {
+            Grant::Address(range) => Some(*range),
+            Grant::Sql { host: HostPattern::Network(range), .. } if grant.covers(&wanted) => Some(*range),
+            _ => None,
+        });
+        let networks = networks.collect();
+        let (mount, everything) = (Arc::clone(&self.mount), self.is_configured(&wanted));
+        Ok(Reach { mount, networks, everything, own: Arc::clone(own) })
     }
+
+    /// Whether all three layers allow what needs a line.
+    fn allow(&self, wanted: &Grant) -> Result<(), Failure> {
+        if let Grant::Database(DatabasePlugins::Named(name)) = wanted
+            && !is_name(name)
+            && !self.is_granted(wanted)
+        {
+            let name = quoted(name);
+            return Err(Failure::denied(format!("{name} is no name of a database plugin, so that no grant is for it")));
+        }
+        let mount = &self.mount;
+        if !self.asked.iter().any(|ask| ask.covers(wanted)) {
+            return Err(Failure::denied(format!(
+                "the plugin of mount {mount} does not ask for {wanted}, so that no grant allows it; use a version of the \
+                 plugin that asks for it"
+            )));
+        }
+        if self.ceiling.as_ref().is_some_and(|ceiling| !ceiling.iter().any(|ask| ask.covers(wanted))) {
+            return Err(Failure::denied(format!(
+                "the catalog's entry of the plugin of mount {mount} does not allow {wanted}; register the plugin with \
+                 that grant"
+            )));
+        }
+        if self.is_granted(wanted) || self.is_configured(wanted) {
+            return Ok(());
+        }
+        Err(Failure::denied(not_granted(mount, wanted)))
+    }
+
+    fn is_granted(&self, wanted: &Grant) -> bool {
+        match (&self.granted, wanted) {
+            (Some(granted), _) => granted.iter().any(|grant| grant.covers(wanted)),
+            // What an engine of ours asks for; what its connections dial, they must name.
+            (None, Grant::Database(_)) => self.maker == Maker::Official,
+            (None, _) => false,
+        }
+    }
+
+    /// Whether the mount's own configuration names the target, and no line of the mount narrows that.
+    fn is_configured(&self, wanted: &Grant) -> bool {
+        let narrows = |granted: &Arc<[Grant]>| granted.iter().any(|grant| matches!(grant, Grant::Sql { .. }));
+        !self.granted.as_ref().is_some_and(narrows) && self.configured.contains(wanted)
+    }
+
+    fn outside_of_its_part(&self) -> Failure {
+        Failure::denied(match self.part {
+            Part::Nobody => "describe must be pure: a component that is being described may call no import",
+            Part::DatabasePlugin => {
+                "a database plugin has no storage, leases, timers or passwords, and reaches no other"
+            }
+            Part::Engine => "an engine dials nothing itself: it reaches databases through a database plugin",
+        })
+    }
+}
+
+impl SqlTarget<'_> {
+    /// The grant for this target alone.
+    fn grant(self) -> Result<Grant, Failure> {
+        let Self { driver, host, port } = self;
+        let line = Host::parse(host).map(|host| format!("sql:{driver}://{host}:{port}"));
+        line.and_then(|line| line.parse().ok()).ok_or_else(|| {
+            let target = quoted(&format!("{driver}://{host}:{port}"));
+            Failure::denied(format!(
+                "{target} is no target that a grant is for: it takes a known driver, a host and a port"
+            ))
+        })
+    }
+}
+
+/// The refusal of an address that a granted name led to. The printed line is for this address alone.
+pub(crate) fn ungranted_address(mount: &str, address: IpAddr, what: &str) -> Failure {
+    let line = Grant::Address(IpNet::from(address));
+    Failure::denied(format!("{address} is {what}, and {}", not_granted(mount, &line)))
+}
+
+/// The end of a refusal, with the command that would allow the act.
+fn not_granted(mount: &str, line: &Grant) -> String {
+    let typed = in_a_shell(mount);
+    format!("mount {mount} was not granted {line}; to allow it: bulkhead secrets tune --grant '{line}' {typed}")
+}
+
+/// A word as a shell reads it.
+fn in_a_shell(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+    if word.bytes().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]
@@ -73,23 +262,144 @@ impl Grants {
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_the_targets_that_the_configuration_names_are_dialled() {
-        let grants = Grants::official("database/").for_targets(vec!["postgres://db.example:5432".into()]);
-        assert!(grants.sql("postgres", "db.example", 5432).is_ok());
-        let refused = grants.sql("postgres", "db.example", 5433).unwrap_err();
-        assert!(refused.message.contains("--grant 'sql:postgres://db.example:5433' database/"), "{refused}");
+    const DB: SqlTarget<'static> = SqlTarget { driver: "postgres", host: "db.example", port: 5432 };
+    const LINE: &str = "sql:postgres://db.example:5432";
+
+    fn asks(lines: &[&str]) -> Vec<Ask> {
+        lines.iter().map(|line| line.parse().unwrap()).collect()
+    }
+
+    fn lines(lines: &[&str]) -> Vec<Grant> {
+        lines.iter().map(|line| line.parse().unwrap()).collect()
+    }
+
+    /// The grants of a mount of the database engine.
+    fn mount(maker: Maker, granted: Option<&[&str]>) -> Grants {
+        let (asked, granted) = (asks(&["database"]), granted.map(lines));
+        Grants::of(&Rights { mount: "m/", maker, asked: &asked, ceiling: None, granted: granted.as_deref() })
+    }
+
+    /// Those of a nested call of the mount, about a connection to that database.
+    fn nested(maker: Maker, granted: Option<&[&str]>) -> Grants {
+        mount(maker, granted).for_connection(
+            Maker::Official,
+            &["sql".to_owned()],
+            &["postgres://db.example:5432".into()],
+        )
+    }
+
+    fn dials(grants: &Grants, host: &str) -> Result<Reach, String> {
+        let own: Arc<[SocketAddr]> = Arc::new([]);
+        grants.reach_of(SqlTarget { host, ..DB }, &own).map_err(|refused| refused.message)
     }
 
     #[test]
-    fn a_mount_without_grants_reaches_nothing_even_when_it_is_configured() {
-        let grants = Grants::none("third/");
-        assert!(grants.database("postgresql-database-plugin").is_err());
-        assert!(grants.for_targets(vec!["postgres://h:1".into()]).sql("postgres", "h", 1).is_err());
+    fn what_is_allowed_is_asked_for_and_below_the_ceiling_and_granted() {
+        for layers in 0..8 {
+            let has = |bit: u32| layers & (1 << bit) != 0;
+            let line = |is: bool| if is { vec!["database:orders"] } else { vec!["database:other"] };
+            let (asked, ceiling, granted) = (asks(&line(has(0))), asks(&line(has(1))), lines(&line(has(2))));
+            let rights = Rights {
+                mount: "m/",
+                maker: Maker::Uploaded,
+                asked: &asked,
+                ceiling: Some(&ceiling),
+                granted: Some(&granted),
+            };
+            let allowed = Grants::of(&rights).ask(&Act::Database("orders"));
+            let refusal = match (has(0), has(1), has(2)) {
+                (true, true, true) => {
+                    assert_eq!(allowed, Ok(()));
+                    continue;
+                }
+                (false, ..) => "does not ask for database:orders",
+                (_, false, _) => "the catalog's entry",
+                (_, _, false) => "to allow it: bulkhead secrets tune --grant 'database:orders' m/",
+            };
+            let message = allowed.unwrap_err().message;
+            assert!(message.contains(refusal), "{layers}: {message}");
+        }
     }
 
     #[test]
-    fn a_nested_plugin_cannot_reach_a_further_one() {
-        assert!(Grants::official("database/").for_targets(Vec::new()).database("x").is_err());
+    fn a_third_partys_mount_reaches_nothing_until_it_is_granted_line_by_line() {
+        let none = mount(Maker::Uploaded, None).ask(&Act::Database("postgresql"));
+        assert!(none.unwrap_err().message.ends_with("bulkhead secrets tune --grant 'database:postgresql' m/"));
+        let refused = dials(&nested(Maker::Uploaded, None), "db.example").unwrap_err();
+        assert!(refused.ends_with(&format!("to allow it: bulkhead secrets tune --grant '{LINE}' m/")), "{refused}");
+        let granted = nested(Maker::Uploaded, Some(&[LINE]));
+        assert!(!dials(&granted, "DB.example.").unwrap().everything, "private addresses need a line of their own");
+        assert!(dials(&granted, "other.example").is_err());
+    }
+
+    #[test]
+    fn an_officials_mount_dials_what_its_configuration_names_and_nothing_else() {
+        let grants = nested(Maker::Official, None);
+        assert!(dials(&grants, "db.example").unwrap().everything);
+        assert!(dials(&grants, "other.example").unwrap_err().contains("'sql:postgres://other.example:5432' m/"));
+        assert!(grants.ask(&Act::Sql(SqlTarget { port: 5433, ..DB })).is_err());
+        let brought = mount(Maker::Official, None).for_connection(
+            Maker::Uploaded,
+            &["sql".to_owned()],
+            &["postgres://db.example:5432".into()],
+        );
+        assert!(dials(&brought, "db.example").is_err(), "a plugin that somebody brought names its own targets");
+    }
+
+    #[test]
+    fn lines_of_a_mount_narrow_what_its_configuration_may_name() {
+        let elsewhere = nested(Maker::Official, Some(&["database:*", "sql:postgres://10.0.0.0/8:5432"]));
+        assert!(dials(&elsewhere, "db.example").is_err());
+        let reach = dials(&elsewhere, "10.1.2.3").unwrap();
+        assert!(!reach.everything && reach.admit("10.9.9.9:5432".parse().unwrap()).is_ok());
+        assert!(dials(&elsewhere, "11.1.2.3").is_err());
+        assert!(mount(Maker::Official, Some(&[])).ask(&Act::Database("x")).is_err(), "an empty list grants nothing");
+    }
+
+    #[test]
+    fn ranges_that_names_may_resolve_to_are_those_of_the_mounts_address_lines() {
+        let grants = nested(Maker::Uploaded, Some(&[LINE, "address:10.0.0.0/8"]));
+        let reach = dials(&grants, "db.example").unwrap();
+        assert!(reach.admit("10.1.2.3:5432".parse().unwrap()).is_ok());
+        assert!(reach.admit("192.168.0.1:5432".parse().unwrap()).is_err());
+        let refused = ungranted_address("m/", "192.168.0.1".parse().unwrap(), "a private address").message;
+        assert!(refused.ends_with("tune --grant 'address:192.168.0.1/32' m/"), "{refused}");
+    }
+
+    #[test]
+    fn what_a_component_is_for_needs_no_line_and_nothing_else_is_inherent() {
+        let (engine, plugin) = (mount(Maker::Uploaded, None), nested(Maker::Uploaded, None));
+        let nobody = Grants::nobody("being described");
+        for (act, of_an_engine, of_a_plugin) in [
+            (Act::Storage, true, false),
+            (Act::Leases, true, false),
+            (Act::Timers, true, false),
+            (Act::Passwords, true, false),
+            (Act::Close, true, false),
+            (Act::Time, true, true),
+            (Act::Random, true, true),
+            (Act::Derive, true, true),
+            (Act::Log, true, true),
+            (Act::Database("x"), false, false),
+            (Act::Sql(DB), false, false),
+        ] {
+            assert_eq!(engine.ask(&act).is_ok(), of_an_engine, "{act:?}");
+            assert_eq!(plugin.ask(&act).is_ok(), of_a_plugin, "{act:?}");
+            assert!(nobody.ask(&act).unwrap_err().message.contains("describe must be pure"), "{act:?}");
+        }
+        assert!(mount(Maker::Official, None).ask(&Act::Sql(DB)).is_err(), "an engine dials nothing itself");
+        assert!(nested(Maker::Official, None).ask(&Act::Database("x")).is_err(), "nor reaches a plugin another one");
+    }
+
+    #[test]
+    fn a_hostile_name_never_stands_in_a_command() {
+        for name in ["x'; rm -rf ~; '", "$(id)", "", "*", "a b"] {
+            let refused = mount(Maker::Uploaded, Some(&[])).ask(&Act::Database(name)).unwrap_err().message;
+            assert!(!refused.contains("--grant"), "{refused}");
+            let host = dials(&nested(Maker::Uploaded, None), name).unwrap_err();
+            assert!(!host.contains("--grant"), "{host}");
+        }
+        assert_eq!(in_a_shell("a/b-c_d.e/"), "a/b-c_d.e/");
+        assert_eq!(in_a_shell("it's;x/"), r"'it'\''s;x/'");
     }
 }

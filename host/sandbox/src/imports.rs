@@ -1,6 +1,15 @@
 //! The host's side of `wit/`: one file an interface, of the same name.
 //!
-//! The first line of every function counts the call; the next asks the grant.
+//! The first line of every function counts the call and asks its grant.
+
+/// Asks the grant of an act, and refuses in the contract's words where there is none.
+macro_rules! granted {
+    ($state:expr, $act:expr) => {
+        if let Err(refused) = $state.ask(&$act)? {
+            return Ok(Err(crate::state::refusal(&refused)));
+        }
+    };
+}
 
 mod clock;
 mod crypto;
@@ -10,6 +19,8 @@ mod log;
 mod passwords;
 mod sql;
 mod storage;
+
+pub(crate) use log::Logged;
 
 use crate::bindings::secrets_engine::bulkhead::plugin::{database_types, types};
 use crate::state::CallState;

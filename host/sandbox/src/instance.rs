@@ -18,16 +18,18 @@ use wasmtime::{Store, UpdateDeadline};
 /// whole call by its deadline as well.
 pub(crate) fn new_store(state: CallState) -> Store<CallState> {
     let sandbox = Arc::clone(&state.sandbox);
+    let handles = state.limits().handles;
     let mut store = Store::new(&sandbox.runtime.engine, state);
     store.limiter(|state| &mut state.memory);
     store.set_hostcall_fuel(limits::HOST_CALL_FUEL_BYTES);
-    store.set_max_component_handles(limits::HANDLES);
+    store.set_max_component_handles(handles);
     store.set_epoch_deadline(1);
-    store.epoch_deadline_callback(|store| {
-        if Instant::now() >= store.data().scope.deadline {
+    store.epoch_deadline_callback(|mut store| {
+        let CallState { scope, sandbox, turn, .. } = store.data_mut();
+        if Instant::now() >= scope.deadline {
             return Ok(UpdateDeadline::Interrupt);
         }
-        Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
+        Ok(turn.tick(&sandbox.runtime.turns))
     });
     store
 }
@@ -67,7 +69,8 @@ impl Live {
 
     /// Moves the next call in. Only what belongs to the instance stays: the memory that it has grown to.
     pub(crate) fn entered_by(mut self, mut state: CallState) -> Self {
-        state.memory.carry(&self.store.data().memory);
+        state.memory.carry(&mut self.store.data_mut().memory);
+        self.store.set_max_component_handles(state.limits().handles);
         *self.store.data_mut() = state;
         self.store.set_hostcall_fuel(limits::HOST_CALL_FUEL_BYTES);
         self.store.set_epoch_deadline(1);
@@ -76,10 +79,10 @@ impl Live {
 
     /// Moves the call out.
     pub(crate) fn end(&mut self) -> CallState {
-        let ended = self.store.data();
+        let ended = self.store.data_mut();
         let mut vacant = vacant(&ended.sandbox, &ended.plugin);
-        vacant.memory.carry(&ended.memory);
-        std::mem::replace(self.store.data_mut(), vacant)
+        vacant.memory.carry(&mut ended.memory);
+        std::mem::replace(ended, vacant)
     }
 }
 

@@ -1,19 +1,36 @@
 //! Every limit of a call and of the pool of instances, with its unit in its name and one home.
 
+mod words;
+
+pub use words::LimitLine;
+
+use std::fmt;
 use std::time::Duration;
 
 /// How often the epoch moves. A runaway loop is noticed within one tick of its deadline.
 pub(crate) const EPOCH_TICK: Duration = Duration::from_millis(5);
 
+/// Ticks that a guest may compute in a row before it needs a turn: five hundred times what a call of ours takes.
+pub(crate) const TICKS_IN_A_ROW: u32 = 2;
+/// Ticks that a guest may compute in all before it needs a turn at each further one.
+pub(crate) const TICKS_IN_ALL: u32 = 40;
+
 /// Instances that may live at once: the pool's size. Admission is taken below it.
 pub(crate) const INSTANCES: u32 = 512;
+/// Those of them that requests never take, so that due work always runs.
+pub(crate) const WORK_PLACES: u32 = 64;
+/// Requests of one mount that may wait for places.
+pub(crate) const WAITING_CALLS: usize = 1_024;
+/// Bytes of all linear memories of the process together.
+pub(crate) const GUEST_MEMORY_BYTES: usize = 2 << 30;
 /// A component built by the Rust toolchain is three core instances: main, shim and fix-up.
 pub(crate) const CORE_INSTANCES_PER_INSTANCE: u32 = 4;
 /// Tables of those core instances together.
 pub(crate) const TABLES_PER_INSTANCE: u32 = 3;
 /// Entries of one table.
 pub(crate) const TABLE_ELEMENTS: usize = 20_000;
-/// No linear memory grows above this, whatever a mount is granted.
+/// No linear memory grows above this, whatever a mount is granted. One instruction that fills or copies so much is not
+/// interrupted, and takes some forty milliseconds.
 pub(crate) const MEMORY_CEILING_BYTES: usize = 256 << 20;
 /// Bytes of a dropped instance's memory that are wiped in place instead of given back to the kernel:
 /// at least the initial memory of the official components, or every call pays page faults.
@@ -26,9 +43,6 @@ pub(crate) const HOST_STACK_BYTES: usize = 1 << 20;
 pub(crate) const GUEST_STACK_BYTES: usize = 512 << 10;
 /// Bytes that one crossing from guest to host may make the host allocate.
 pub(crate) const HOST_CALL_FUEL_BYTES: usize = 8 << 20;
-/// Component handles a store may hold.
-pub(crate) const HANDLES: usize = 1_000;
-
 /// Bytes of memory up to which an instance may serve another call: some times the initial memory of the official
 /// components, so that idle instances stay small.
 pub(crate) const REUSED_MEMORY_BYTES: usize = 2 << 20;
@@ -41,18 +55,24 @@ pub(crate) const VALUE_BYTES: usize = 1 << 20;
 pub(crate) const KEYS_PER_LISTING: u32 = 1_000;
 /// Most random bytes of one call to `crypto.random`.
 pub(crate) const RANDOM_BYTES: u32 = 4_096;
-/// Bytes that the host holds for one call: buffered writes, remembered listings, log lines.
-pub(crate) const HELD_BYTES: usize = 64 << 20;
 /// What one round of key derivation counts for: some five hundred thousand rounds a call.
 pub(crate) const ROUND_BYTES: usize = 128;
 /// Pairs of one log line.
 pub(crate) const LOG_PAIRS: usize = 32;
+/// Bytes of the name of a log event or pair.
+pub(crate) const LOG_NAME_BYTES: usize = 64;
 /// Bytes of a lane's name.
 pub(crate) const LANE_BYTES: usize = 256;
 /// Characters of one secret that are told from other text; the rest of a longer one is not looked for.
 pub(crate) const SECRET_CHARACTERS: usize = 64 << 10;
+/// Runs of characters that the secrets of a call may have together: some thousands of passwords.
+pub(crate) const SECRET_RUNS: usize = 262_144;
+/// Characters of secrets in a row that are no coincidence: a role may be called like a piece of a password.
+pub(crate) const SECRET_STRETCH: usize = 12;
 /// Most rounds of one key derivation: some thirty milliseconds.
 pub(crate) const DERIVATION_ROUNDS: u32 = 100_000;
+/// Rounds that are derived at once: some millisecond. More are derived beside the runtime's workers.
+pub(crate) const DERIVATION_ROUNDS_AT_ONCE: u32 = 4_096;
 /// Log lines of one call; more is counted and dropped.
 pub(crate) const LOG_LINES: u32 = 64;
 /// Bytes of one log line, one warning or one failure message; more is cut.
@@ -81,20 +101,113 @@ pub(crate) const POOL_SESSIONS: u32 = 64;
 /// A pool that nobody used for so long is closed.
 pub(crate) const POOL_IDLE: Duration = Duration::from_secs(600);
 
-/// The limits of one call that a mount may narrow.
-#[derive(Clone, Copy, Debug)]
+/// A limit of its call that a guest went over: the call is stopped there.
+#[derive(Debug)]
+pub(crate) struct Exceeded {
+    /// As a grant words the limit, without `limit:`.
+    pub(crate) word: &'static str,
+    /// What it allows, with its unit.
+    pub(crate) bound: String,
+}
+
+impl Exceeded {
+    /// Of a limit that is a count of something.
+    pub(crate) fn count(word: &'static str, most: impl fmt::Display) -> Self {
+        Self { word, bound: most.to_string() }
+    }
+
+    /// Of a limit in bytes.
+    pub(crate) fn size(word: &'static str, bytes: usize) -> Self {
+        let bound = match bytes {
+            bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{}MiB", bytes >> 20),
+            bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => format!("{}KiB", bytes >> 10),
+            bytes => bytes.to_string(),
+        };
+        Self { word, bound }
+    }
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "limit {}={}", self.word, self.bound)
+    }
+}
+
+impl std::error::Error for Exceeded {}
+
+/// The limits of a mount and of its calls that grants may set. The defaults are the same for everybody; the ceilings
+/// beside them are those that nobody is granted more than.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Sum of all linear memories of the call's instance.
+    /// How long a call may take where that is shorter than its route or the server says; `None` leaves it to them.
+    pub deadline: Option<Duration>,
+    /// Sum of all linear memories of a call's instance.
     pub memory_bytes: usize,
-    /// Host calls it may make.
+    /// Host calls of a call.
     pub host_calls: u32,
-    /// Bytes of its answer.
+    /// Bytes that the host holds for a call: buffered writes, remembered listings, log lines.
+    pub host_bytes: usize,
+    /// Bytes of an answer.
     pub answer_bytes: usize,
+    /// Component handles that a call holds.
+    pub handles: usize,
+    /// Bytes that a call writes, keys and values together.
+    pub storage_bytes: usize,
+    /// Bytes of log text of a call.
+    pub log_bytes: usize,
+    /// HTTP requests of a call.
+    pub http_calls: u32,
+    /// Bytes that the HTTP requests of a call send and receive.
+    pub http_bytes: usize,
+    /// Outbound HTTP connections of a mount at a time.
+    pub connections: u32,
+    /// Requests of a mount that are served at a time, by the places that admission gives them.
+    pub concurrency: u32,
+    /// Requests of a mount in a second; `None` is without limit.
+    pub rate: Option<u32>,
+    /// Bytes that a mount keeps in its cache.
+    pub cache_bytes: usize,
+}
+
+impl Limits {
+    /// What nobody is granted more than.
+    pub const CEILING: Self = Self {
+        deadline: Some(Duration::from_secs(3_600)),
+        memory_bytes: MEMORY_CEILING_BYTES,
+        host_calls: 1_000_000,
+        host_bytes: 256 << 20,
+        // below what one crossing may hold
+        answer_bytes: 7 << 20,
+        handles: 10_000,
+        storage_bytes: 64 << 20,
+        log_bytes: 1 << 20,
+        http_calls: 1_000,
+        http_bytes: 64 << 20,
+        connections: 256,
+        concurrency: 448,
+        rate: Some(1_000_000),
+        cache_bytes: 64 << 20,
+    };
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory_bytes: 64 << 20, host_calls: 100_000, answer_bytes: 4 << 20 }
+        Self {
+            deadline: None,
+            memory_bytes: 64 << 20,
+            host_calls: 100_000,
+            host_bytes: 64 << 20,
+            answer_bytes: 4 << 20,
+            handles: 1_000,
+            storage_bytes: 16 << 20,
+            log_bytes: 64 << 10,
+            http_calls: 20,
+            http_bytes: 8 << 20,
+            connections: 16,
+            concurrency: 128,
+            rate: None,
+            cache_bytes: 4 << 20,
+        }
     }
 }
 
@@ -117,5 +230,7 @@ impl Default for ReuseBounds {
 
 const _: () = assert!(GUEST_STACK_BYTES < HOST_STACK_BYTES);
 const _: () = assert!(VALUE_BYTES < HOST_CALL_FUEL_BYTES);
+const _: () = assert!(Limits::CEILING.answer_bytes < HOST_CALL_FUEL_BYTES);
+const _: () = assert!(Limits::CEILING.concurrency + WORK_PLACES <= INSTANCES);
 const _: () = assert!(QUERY_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!((STATEMENT_TIME_MS as u64) < EFFECT_TIME.as_secs() * 1000 && LOCK_TIME_MS < STATEMENT_TIME_MS);

@@ -1,6 +1,7 @@
 //! Nobody: the scope of an instance that serves no call. It has no mount, no grant and no neighbour.
 
 use crate::call::{Root, Scope};
+use crate::compartment::Compartment;
 use crate::component::DatabasePlugin;
 use crate::grants::Grants;
 use crate::limits::Limits;
@@ -15,11 +16,11 @@ use tokio::time::Instant;
 /// The scope of an instance that is `doing` something for nobody until `deadline`.
 pub(crate) fn scope(doing: &str, deadline: Instant) -> Scope {
     Scope {
-        mount: String::new(),
-        grants: Arc::new(Grants::none(doing)),
-        limits: Limits::default(),
+        compartment: Compartment::new("", Limits::default()),
+        grants: Arc::new(Grants::nobody(doing)),
         reuse: Reuse::Fresh,
         deadline,
+        places: 1,
         neighbours: Arc::new(Nobody),
         root: Arc::new(Root::default()),
     }

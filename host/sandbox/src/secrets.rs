@@ -2,27 +2,58 @@
 //!
 //! The attack: a database echoes the statement it could not parse, lower-cased and cut, and the piece
 //! of password in it travels through an error into a log. So not whole values are looked for but every
-//! run of four characters of any of them, ignoring case.
+//! run of four characters of any of them, ignoring case; and of the spellings in which URLs and SQL write them. What is
+//! encoded in another way passes: a component that means to tell a secret to its caller can.
+//!
+//! The other attack is on memory: a component that hands in secrets for ever. When the set is full, no text leaves at
+//! all.
 
 use crate::limits;
 use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Shortest run that is taken for a piece of a secret.
 const RUN: usize = 4;
+/// What stands where a piece of a secret stood.
+const HIDDEN: &str = "[secret]";
 
 /// Grows while the root call and its nested calls run; shared between them.
 #[derive(Default)]
 pub struct SecretSet {
-    runs: Mutex<BTreeSet<[char; RUN]>>,
+    runs: Mutex<Runs>,
+}
+
+#[derive(Default)]
+struct Runs {
+    known: BTreeSet<[char; RUN]>,
+    /// There were more than are kept: anything may be a piece of a secret.
+    is_full: bool,
 }
 
 impl SecretSet {
     /// Adds a value. Shorter than four characters it cannot be told from ordinary text and is left out.
     pub fn add(&self, value: &str) {
-        let lowered = lower(value.chars().take(limits::SECRET_CHARACTERS));
-        let mut runs = self.runs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        runs.extend(lowered.windows(RUN).filter_map(|window| <[char; RUN]>::try_from(window).ok()));
+        let mut runs = self.lock();
+        runs.add(value);
+        if value.contains('\'') {
+            runs.add(&value.replace('\'', "''"));
+        }
+        if value.bytes().any(|byte| !is_plain_in_urls(byte)) {
+            runs.add(&in_urls(value));
+        }
+    }
+
+    /// Does `text` hold so long a piece of a secret that it is no coincidence?
+    pub(crate) fn shows(&self, text: &str) -> bool {
+        let runs = self.lock();
+        if runs.is_full {
+            return true;
+        }
+        if runs.known.is_empty() {
+            return false;
+        }
+        let hidden = hidden_positions(&lower(text.chars()), &runs.known);
+        hidden.split(|hidden| !hidden).any(|stretch| stretch.len() >= limits::SECRET_STRETCH)
     }
 
     /// `text` with every run that may come from a secret replaced by `[secret]`, and cut at `limit` bytes.
@@ -33,13 +64,50 @@ impl SecretSet {
             end -= 1;
         }
         let text = text.get(..end).unwrap_or_default();
-        let runs = self.runs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if runs.is_empty() {
+        let runs = self.lock();
+        if runs.is_full {
+            return HIDDEN.to_owned();
+        }
+        if runs.known.is_empty() {
             return text.to_owned();
         }
-        let hidden = hidden_positions(&lower(text.chars()), &runs);
+        let hidden = hidden_positions(&lower(text.chars()), &runs.known);
         replace(text, &hidden)
     }
+
+    fn lock(&self) -> MutexGuard<'_, Runs> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Runs {
+    fn add(&mut self, value: &str) {
+        let lowered = lower(value.chars().take(limits::SECRET_CHARACTERS));
+        for window in lowered.windows(RUN) {
+            if self.known.len() >= limits::SECRET_RUNS {
+                self.is_full = true;
+                return;
+            }
+            self.known.extend(<[char; RUN]>::try_from(window));
+        }
+    }
+}
+
+/// Bytes that nobody escapes in a URL.
+fn is_plain_in_urls(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
+fn in_urls(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len() * 3);
+    for byte in value.bytes() {
+        if is_plain_in_urls(byte) {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
 }
 
 /// One lower-case character for each character, so that positions stay the same.
@@ -62,7 +130,7 @@ fn replace(text: &str, hidden: &[bool]) -> String {
     let mut inside = false;
     for (c, hide) in text.chars().zip(hidden) {
         match (hide, inside) {
-            (true, false) => out.push_str("[secret]"),
+            (true, false) => out.push_str(HIDDEN),
             (true, true) => {}
             (false, _) => out.push(c),
         }
@@ -95,6 +163,37 @@ mod tests {
     #[test]
     fn values_shorter_than_a_run_hide_nothing() {
         assert_eq!(set(&["abc"]).scrub("abc", 4096), "abc");
+    }
+
+    #[test]
+    fn what_urls_and_sql_make_of_a_secret_is_hidden_too() {
+        let set = set(&["it's 100% säcret"]);
+        for spelling in ["it's 100% säcret", "it''s 100% säcret", "it%27s%20100%25%20s%C3%A4cret"] {
+            assert_eq!(set.scrub(spelling, 4096), "[secret]", "{spelling}");
+        }
+    }
+
+    #[test]
+    fn a_full_set_hides_everything() {
+        let set = SecretSet::default();
+        set.add("hunter2-hunter2");
+        assert_eq!(set.scrub("an ordinary word", 4096), "an ordinary word");
+        // Four letters out of a thousand each: no two of these runs are the same.
+        let letters: Vec<char> = (0..1_000).filter_map(|n| char::from_u32(0x4e00 + n)).collect();
+        for pair in letters.chunks(2).take(100) {
+            let value: String = letters.iter().flat_map(|letter| pair.iter().chain([letter])).collect();
+            set.add(&value);
+        }
+        assert_eq!(set.scrub("an ordinary word", 4096), "[secret]");
+        assert!(set.shows("role/reader"));
+        assert_eq!(set.lock().known.len(), limits::SECRET_RUNS);
+    }
+
+    #[test]
+    fn a_name_shows_a_secret_only_by_a_long_piece_of_it() {
+        let set = set(&["Reader-4711-Horse-Battery"]);
+        assert!(!set.shows("role/reader"));
+        assert!(set.shows("role/x-4711-hORSE-bat"));
     }
 
     #[test]

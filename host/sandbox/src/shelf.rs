@@ -81,9 +81,10 @@ impl Shelf {
 
     /// Moves an answered call out of its instance, and keeps the instance where it may serve another.
     pub(crate) fn keep(self: &Arc<Self>, mut live: Live) -> CallState {
+        let left_nothing = live.store.data().left_nothing();
         let ended = live.end();
-        let is_fit = ended.left_nothing() && live.calls() < self.bounds.calls && self.is_young(&live);
-        if is_fit && let Some(room) = ended.sandbox.admit_at_once(1) {
+        let is_fit = left_nothing && live.calls() < self.bounds.calls && self.is_young(&live);
+        if is_fit && let Some(room) = ended.sandbox.admit_idle() {
             self.put(Kept { live, _room: room });
         }
         ended

@@ -10,6 +10,7 @@ mod session;
 pub(crate) use failure::{SqlFailure, failed};
 pub(crate) use session::Sessions;
 
+use crate::address::Reach;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::Target;
 use crate::component;
 use crate::limits;
@@ -55,11 +56,17 @@ pub(crate) struct Pools {
 const REMEMBERED_TARGETS: usize = 10_000;
 
 impl Pools {
-    /// The sessions of `key`, opened by the first that asks while others wait for it.
-    pub(crate) async fn sessions(&self, key: PoolKey, target: &Target) -> Result<Sessions, SqlFailure> {
+    /// The sessions of `key`, opened by the first that asks while others wait for it. `reaches` says, endpoint by
+    /// endpoint, which addresses it may be.
+    pub(crate) async fn sessions(
+        &self,
+        key: PoolKey,
+        target: &Target,
+        reaches: &[Reach],
+    ) -> Result<Sessions, SqlFailure> {
         let cell = self.cell(&key);
         let is_new = !cell.initialized();
-        let opened = cell.get_or_try_init(|| Sessions::open(target)).await;
+        let opened = cell.get_or_try_init(|| Sessions::open(target, reaches)).await;
         match opened {
             Ok(sessions) => {
                 if is_new {

@@ -4,10 +4,14 @@ use crate::bindings::contract;
 use crate::call::Scope;
 use crate::component::Identity;
 use crate::engine::Sandbox;
-use crate::limits;
+use crate::grants::Act;
+use crate::imports::Logged;
+use crate::limits::{self, Exceeded, Limits};
+use crate::turns::Turn;
 use bulkhead_store::{StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use wasmtime::component::{HasData, ResourceTable};
 use wasmtime::{ResourceLimiter, bail};
 use wasmtime_wasi::WasiCtx;
@@ -36,18 +40,20 @@ pub(crate) struct CallState {
     /// A checkpoint met a conflict: whatever the plugin answers, the call did not happen.
     pub(crate) conflict: bool,
     pub(crate) memory: Memory,
-    pub(crate) log_lines: u32,
-    host_calls: u32,
-    held: usize,
+    pub(crate) logged: Logged,
+    pub(crate) turn: Turn,
+    /// What a database plugin was last refused for want of a grant, to be told as it stands.
+    pub(crate) refused_grant: Option<String>,
     pub(crate) wasi: Option<WasiCtx>,
     pub(crate) table: ResourceTable,
 }
 
 impl CallState {
     pub(crate) fn new(sandbox: &Arc<Sandbox>, scope: Scope, plugin: Arc<Identity>, unit: Option<Unit>) -> Self {
-        let memory = Memory { used: 0, limit: scope.limits.memory_bytes, exhausted: false };
+        let limits = scope.compartment.limits();
+        let memory = Memory::new(limits.memory_bytes, &sandbox.runtime.guest_memory);
         let mut table = ResourceTable::new();
-        table.set_max_capacity(limits::HANDLES);
+        table.set_max_capacity(limits.handles);
         Self {
             sandbox: Arc::clone(sandbox),
             scope,
@@ -56,30 +62,79 @@ impl CallState {
             connection: None,
             conflict: false,
             memory,
-            log_lines: 0,
-            host_calls: 0,
-            held: 0,
+            logged: Logged::default(),
+            turn: Turn::default(),
+            refused_grant: None,
             wasi: None,
             table,
         }
     }
 
-    /// Counts a host call. The first line of every import, before its grant is asked.
+    /// Counts the host call and asks its grant: the first line of every import.
+    pub(crate) fn ask(&mut self, act: &Act<'_>) -> wasmtime::Result<Result<(), Failure>> {
+        self.enter()?;
+        Ok(self.scope.grants.ask(act))
+    }
+
+    /// The same for imports that cannot refuse: a refusal traps.
+    pub(crate) fn demand(&mut self, act: &Act<'_>) -> wasmtime::Result<()> {
+        match self.ask(act)? {
+            Ok(()) => Ok(()),
+            Err(refused) => bail!("{}", refused.message),
+        }
+    }
+
+    /// Counts a host call.
     pub(crate) fn enter(&mut self) -> wasmtime::Result<()> {
-        self.host_calls += 1;
-        if self.host_calls > self.scope.limits.host_calls {
-            bail!("more than {} host calls in one call", self.scope.limits.host_calls);
+        self.turn.give_back();
+        let most = self.limits().host_calls;
+        if self.scope.root.count_host_call() > most {
+            bail!(Exceeded::count("host-calls", most));
         }
         Ok(())
     }
 
+    pub(crate) fn limits(&self) -> &Limits {
+        self.scope.compartment.limits()
+    }
+
+    /// The mount's uuid: the prefix of its rows.
+    pub(crate) fn mount(&self) -> &str {
+        self.scope.compartment.mount()
+    }
+
     /// Counts bytes that the host holds for the call until it ends, and rounds of key derivation as bytes too.
     pub(crate) fn charge(&mut self, bytes: usize) -> wasmtime::Result<()> {
-        self.held = self.held.saturating_add(bytes);
-        if self.held > limits::HELD_BYTES {
-            bail!("more than {} MiB held by the host for one call", limits::HELD_BYTES >> 20);
+        let most = self.limits().host_bytes;
+        if self.scope.root.hold(bytes) > most {
+            bail!(Exceeded::size("host-bytes", most));
         }
         Ok(())
+    }
+
+    /// Counts bytes that the call writes.
+    pub(crate) fn charge_write(&mut self, bytes: usize) -> wasmtime::Result<()> {
+        let most = self.limits().storage_bytes;
+        if self.scope.root.write(bytes) > most {
+            bail!(Exceeded::size("storage", most));
+        }
+        self.charge(bytes)
+    }
+
+    /// Refuses a name that stands readable in the database, and in logs, and shows a secret of the call.
+    pub(crate) fn check_name(&self, what: &str, name: &str) -> Result<(), contract::Failure> {
+        if !self.scope.root.secrets.shows(name) {
+            return Ok(());
+        }
+        Err(refusal(&Failure::invalid(format!("the {what} holds a piece of a secret; name it after something else"))))
+    }
+
+    /// Refuses a lane that is no name of a target but a place to keep bytes.
+    pub(crate) fn check_lane(&self, lane: &str) -> Result<(), contract::Failure> {
+        if lane.len() > limits::LANE_BYTES {
+            return Err(refusal(&Failure::invalid("a lane's name has at most 256 bytes")));
+        }
+        self.check_name("lane", lane)
     }
 
     /// The call's unit of work: the grant to its mount's storage.
@@ -109,14 +164,6 @@ impl CallState {
     }
 }
 
-/// Refuses a lane that is no name of a target but a place to keep bytes.
-pub(crate) fn check_lane(lane: &str) -> Result<(), contract::Failure> {
-    if lane.len() <= limits::LANE_BYTES {
-        return Ok(());
-    }
-    Err(refusal(&Failure::invalid("a lane's name has at most 256 bytes")))
-}
-
 /// A failure of ours as the contract words it.
 pub(crate) fn refusal(failure: &Failure) -> contract::Failure {
     contract::Failure {
@@ -127,25 +174,69 @@ pub(crate) fn refusal(failure: &Failure) -> contract::Failure {
     }
 }
 
+/// Bytes of all linear memories of the process.
+#[derive(Default)]
+pub(crate) struct GuestMemory(AtomicUsize);
+
+impl GuestMemory {
+    fn take(&self, bytes: usize) -> bool {
+        let before = self.0.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before.saturating_add(bytes) <= limits::GUEST_MEMORY_BYTES;
+        if !fits {
+            self.give_back(bytes);
+        }
+        fits
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that instances have now.
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Memory of all linear memories of the instance, summed: wasmtime's own limit is for each memory.
 pub(crate) struct Memory {
     used: usize,
     pub(crate) limit: usize,
+    /// More was asked for than the instance may have.
     pub(crate) exhausted: bool,
+    /// More was asked for than the process has.
+    pub(crate) starved: bool,
+    all: Arc<GuestMemory>,
 }
 
 impl Memory {
+    fn new(limit: usize, all: &Arc<GuestMemory>) -> Self {
+        Self { used: 0, limit, exhausted: false, starved: false, all: Arc::clone(all) }
+    }
+
     /// Counts what the instance has already: a linear memory never shrinks.
-    pub(crate) fn carry(&mut self, before: &Self) {
-        self.used = before.used;
+    pub(crate) fn carry(&mut self, before: &mut Self) {
+        self.used = std::mem::take(&mut before.used);
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.all.give_back(self.used);
     }
 }
 
 impl ResourceLimiter for Memory {
     fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
-        let used = self.used.saturating_add(desired.saturating_sub(current));
-        if used > self.limit {
-            self.exhausted = true;
+        let more = desired.saturating_sub(current);
+        let used = self.used.saturating_add(more);
+        self.exhausted |= used > self.limit;
+        if self.exhausted {
+            return Ok(false);
+        }
+        self.starved |= !self.all.take(more);
+        if self.starved {
             return Ok(false);
         }
         self.used = used;
@@ -154,5 +245,41 @@ impl ResourceLimiter for Memory {
 
     fn table_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
         Ok(desired <= limits::TABLE_ELEMENTS)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+
+    const MEBIBYTE: usize = 1 << 20;
+
+    #[test]
+    fn memory_is_counted_for_the_instance_and_for_the_process_and_given_back_once() {
+        let all = Arc::new(GuestMemory::default());
+        let mut memory = Memory::new(3 * MEBIBYTE, &all);
+        assert!(memory.memory_growing(0, MEBIBYTE, None).unwrap());
+        assert!(memory.memory_growing(0, 2 * MEBIBYTE, None).unwrap(), "another memory of the same instance");
+        assert!(!memory.memory_growing(MEBIBYTE, 2 * MEBIBYTE, None).unwrap());
+        assert!(memory.exhausted && all.used() == 3 * MEBIBYTE);
+        let mut next = Memory::new(3 * MEBIBYTE, &all);
+        next.carry(&mut memory);
+        drop(memory);
+        assert_eq!(all.used(), 3 * MEBIBYTE, "the instance lives on");
+        drop(next);
+        assert_eq!(all.used(), 0);
+    }
+
+    #[test]
+    fn when_the_process_has_no_more_memory_nobody_is_blamed_for_it() {
+        let all = Arc::new(GuestMemory::default());
+        let mut greedy = Memory::new(usize::MAX, &all);
+        assert!(greedy.memory_growing(0, limits::GUEST_MEMORY_BYTES, None).unwrap());
+        let mut modest = Memory::new(3 * MEBIBYTE, &all);
+        assert!(!modest.memory_growing(0, 1, None).unwrap());
+        assert!(modest.starved && !modest.exhausted);
+        drop(greedy);
+        assert!(Memory::new(3 * MEBIBYTE, &all).memory_growing(0, MEBIBYTE, None).unwrap());
     }
 }

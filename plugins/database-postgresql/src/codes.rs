@@ -92,8 +92,8 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
     (
         Code::ForbiddenAddress,
         "forbidden-address",
-        "connection {connection} names a link-local, multicast or cloud-metadata address ({targets}), which is never \
-         dialled; give the address of the database",
+        "connection {connection} names an address that is never dialled ({targets}): a link-local, multicast or \
+         cloud-metadata one, or that of this server itself; give the address of the database",
     ),
     (
         Code::InvalidConfig,

@@ -2,31 +2,32 @@
 
 use crate::bindings::contract::Failure;
 use crate::bindings::secrets_engine::bulkhead::plugin::clock::Host;
+use crate::grants::Act;
 use crate::limits;
 use crate::neighbours::Guard;
-use crate::state::{CallState, check_lane, refusal};
+use crate::state::{CallState, refusal};
 use bulkhead_store::{Address, Index, Space};
 use bulkhead_wire::failure::Failure as Refused;
 use std::sync::Arc;
 
 impl Host for CallState {
     fn now(&mut self) -> wasmtime::Result<u64> {
-        self.enter()?;
+        self.demand(&Act::Time)?;
         Ok(self.sandbox.store.now())
     }
 
     fn schedule(&mut self, key: String, at: u64, lane: String) -> wasmtime::Result<Result<(), Failure>> {
-        self.enter()?;
+        granted!(self, Act::Timers);
         Ok(schedule(self, &key, at, &lane))
     }
 
     fn guard(&mut self, key: String, lane: String) -> wasmtime::Result<Result<(), Failure>> {
-        self.enter()?;
+        granted!(self, Act::Timers);
         Ok(guard(self, &key, &lane))
     }
 
     fn cancel(&mut self, key: String) -> wasmtime::Result<Result<(), Failure>> {
-        self.enter()?;
+        granted!(self, Act::Timers);
         Ok(cancel(self, &key))
     }
 }
@@ -57,8 +58,8 @@ fn cancel(state: &mut CallState, key: &str) -> Result<(), Failure> {
 
 /// Lanes of two mounts are two lanes, whatever they are called.
 fn full_lane(state: &CallState, lane: &str) -> Result<String, Failure> {
-    check_lane(lane)?;
-    Ok(format!("{}/{lane}", state.scope.mount))
+    state.check_lane(lane)?;
+    Ok(format!("{}/{lane}", state.mount()))
 }
 
 fn address(state: &CallState, key: &str) -> Result<Address, Failure> {
@@ -66,5 +67,6 @@ fn address(state: &CallState, key: &str) -> Result<Address, Failure> {
         let message = format!("{key:?} is not a timer's key: 1 to 512 bytes of printable text");
         return Err(refusal(&Refused::invalid(message)));
     }
-    Ok(Address::new(Space::Timer, format!("{}/{key}", state.scope.mount)))
+    state.check_name("timer's key", key)?;
+    Ok(Address::new(Space::Timer, format!("{}/{key}", state.mount())))
 }

@@ -9,6 +9,7 @@ use crate::bindings::secrets_engine::bulkhead::plugin::database::{Connection, Ho
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{Configured, Credential, NewUser, Refusal};
 use crate::call::settle;
 use crate::component::{self, DatabasePlugin};
+use crate::grants::Act;
 use crate::instance::new_store;
 use crate::shelf::Reuse;
 use crate::state::{CallState, ConnectionKey, refusal};
@@ -19,7 +20,6 @@ use wasmtime::Store;
 /// Runs one function of the nested plugin: `nested!(self, connection, call_verify(&settings))`.
 macro_rules! nested {
     ($state:expr, $connection:expr, $function:ident($($argument:expr),*)) => {{
-        $state.enter()?;
         match Nested::prepare($state, $connection).await {
             Err(failure) => Ok(Err(refusal(&failure))),
             Ok(mut nested) => {
@@ -39,14 +39,16 @@ macro_rules! nested {
 
 impl Host for CallState {
     fn resolve(&mut self, plugin: String, version: String) -> wasmtime::Result<Result<Resolved, Failure>> {
-        self.enter()?;
-        Ok(resolve(self, &plugin, &version).map_err(|failure| refusal(&failure)).map(|found| Resolved {
+        granted!(self, Act::Database(&plugin));
+        let found = self.scope.neighbours.database_plugin(&plugin, &version);
+        Ok(found.map_err(|failure| refusal(&failure)).map(|found| Resolved {
             version: found.identity().version.clone(),
             description: found.description_text.clone(),
         }))
     }
 
     async fn configure(&mut self, connection: Connection) -> wasmtime::Result<Result<Configured, Failure>> {
+        granted!(self, Act::Database(&connection.plugin));
         nested!(self, &connection, call_configure(&connection.settings))
     }
 
@@ -55,10 +57,12 @@ impl Host for CallState {
         connection: Connection,
         statements: Vec<String>,
     ) -> wasmtime::Result<Result<(), Failure>> {
+        granted!(self, Act::Database(&connection.plugin));
         nested!(self, &connection, call_check_statements(&connection.settings, &statements))
     }
 
     async fn verify(&mut self, connection: Connection) -> wasmtime::Result<Result<(), Failure>> {
+        granted!(self, Act::Database(&connection.plugin));
         nested!(self, &connection, call_verify(&connection.settings))
     }
 
@@ -68,6 +72,7 @@ impl Host for CallState {
         display_name: String,
         role_name: String,
     ) -> wasmtime::Result<Result<String, Failure>> {
+        granted!(self, Act::Database(&connection.plugin));
         nested!(self, &connection, call_plan_username(&connection.settings, &display_name, &role_name))
     }
 
@@ -78,6 +83,7 @@ impl Host for CallState {
         statements: Vec<String>,
         rollback: Vec<String>,
     ) -> wasmtime::Result<Result<(), Failure>> {
+        granted!(self, Act::Database(&connection.plugin));
         keep_secret(self, &user.credential);
         nested!(self, &connection, call_create_user(&connection.settings, &user, &statements, &rollback))
     }
@@ -90,6 +96,7 @@ impl Host for CallState {
         current: Option<Credential>,
         statements: Vec<String>,
     ) -> wasmtime::Result<Result<(), Failure>> {
+        granted!(self, Act::Database(&connection.plugin));
         keep_secret(self, &credential);
         current.iter().for_each(|current| keep_secret(self, current));
         let current = current.as_ref();
@@ -107,6 +114,7 @@ impl Host for CallState {
         expires: u64,
         statements: Vec<String>,
     ) -> wasmtime::Result<Result<(), Failure>> {
+        granted!(self, Act::Database(&connection.plugin));
         nested!(self, &connection, call_set_expiration(&connection.settings, &username, expires, &statements))
     }
 
@@ -116,6 +124,7 @@ impl Host for CallState {
         username: String,
         statements: Vec<String>,
     ) -> wasmtime::Result<Result<(), Failure>> {
+        granted!(self, Act::Database(&connection.plugin));
         nested!(self, &connection, call_delete_user(&connection.settings, &username, &statements))
     }
 
@@ -125,20 +134,16 @@ impl Host for CallState {
         username: String,
         credential: Credential,
     ) -> wasmtime::Result<Result<Option<bool>, Failure>> {
+        granted!(self, Act::Database(&connection.plugin));
         keep_secret(self, &credential);
         nested!(self, &connection, call_check_credential(&connection.settings, &username, &credential))
     }
 
     fn close(&mut self, name: String) -> wasmtime::Result<()> {
-        self.enter()?;
-        self.sandbox.pools.close(&self.scope.mount, &name);
+        self.demand(&Act::Close)?;
+        self.sandbox.pools.close(self.mount(), &name);
         Ok(())
     }
-}
-
-fn resolve(state: &CallState, plugin: &str, version: &str) -> Result<Arc<DatabasePlugin>, Refused> {
-    state.scope.grants.database(plugin)?;
-    state.scope.neighbours.database_plugin(plugin, version)
 }
 
 fn keep_secret(state: &CallState, credential: &Credential) {
@@ -156,18 +161,25 @@ struct Nested {
 
 impl Nested {
     async fn prepare(state: &mut CallState, connection: &Connection) -> Result<Self, Refused> {
-        let plugin = resolve(state, &connection.plugin, &connection.version)?;
+        if state.scope.places < 2 {
+            let title = state.plugin.title();
+            return Err(Refused::internal(format!(
+                "{title} reached for a database plugin on a route that its table does not mark as nested"
+            )));
+        }
+        let plugin = state.scope.neighbours.database_plugin(&connection.plugin, &connection.version)?;
         keep_settings_secret(state, &plugin, &connection.settings);
         let targets = targets(state, &plugin, connection).await?;
-        let mut store = Self::store(state, &plugin, targets);
+        let mut store = Self::store(state, &plugin, &targets);
         let key = ConnectionKey { name: connection.name.clone(), generation: connection.generation };
         store.data_mut().connection = Some(key);
         Ok(Self { plugin, store, connection: connection.name.clone() })
     }
 
-    fn store(state: &CallState, plugin: &DatabasePlugin, targets: Vec<String>) -> Store<CallState> {
+    fn store(state: &CallState, plugin: &DatabasePlugin, targets: &[String]) -> Store<CallState> {
         let mut scope = state.scope.clone();
-        scope.grants = Arc::new(scope.grants.for_targets(targets));
+        let (maker, asks) = (plugin.identity.maker, &plugin.description().asks);
+        scope.grants = Arc::new(scope.grants.for_connection(maker, asks, targets));
         scope.reuse = Reuse::Fresh;
         new_store(CallState::new(&plugin.sandbox, scope, Arc::clone(&plugin.identity), None))
     }
@@ -207,7 +219,7 @@ async fn targets(
     if let Some(known) = state.sandbox.pools.known_targets(&fingerprint) {
         return Ok(known);
     }
-    let mut store = Nested::store(state, plugin, Vec::new());
+    let mut store = Nested::store(state, plugin, &[]);
     let work = async {
         let instance = plugin.pre.instantiate_async(&mut store).await?;
         let users = instance.bulkhead_plugin_database_users();
@@ -234,7 +246,11 @@ fn worded(nested: &Nested, refused: &database_users::Refusal) -> Failure {
     let description = nested.plugin.description();
     let sentence = description.codes.get(&refused.code);
     let unknown = format!("the database plugin refused with {:?}", refused.code);
-    let message = sentence.map_or(unknown, |sentence| fill(sentence, nested, refused));
+    let message = match &nested.store.data().refused_grant {
+        // The line that would allow it is ours to tell: the plugin knows no mount.
+        Some(why) if refused.code == Kind::PermissionDenied.code() => why.clone(),
+        _ => sentence.map_or(unknown, |sentence| fill(sentence, nested, refused)),
+    };
     let mut ext = refused.ext.clone();
     ext.push(("code".to_owned(), refused.code.clone()));
     ext.extend(refused.setting.iter().map(|setting| ("setting".to_owned(), setting.clone())));

@@ -2,14 +2,15 @@
 
 use crate::bindings::contract::Failure;
 use crate::bindings::secrets_engine::bulkhead::plugin::leases::Host;
+use crate::grants::Act;
 use crate::neighbours::Reservation;
-use crate::state::{CallState, check_lane, refusal};
+use crate::state::{CallState, refusal};
 use std::sync::Arc;
 
 impl Host for CallState {
     fn reserve(&mut self, tag: String, lane: String, internal: String) -> wasmtime::Result<Result<(), Failure>> {
-        self.enter()?;
-        if let Err(refused) = check_lane(&lane) {
+        granted!(self, Act::Leases);
+        if let Err(refused) = self.check_lane(&lane).and_then(|()| self.check_name("tag", &tag)) {
             return Ok(Err(refused));
         }
         let neighbours = Arc::clone(&self.scope.neighbours);
@@ -21,7 +22,7 @@ impl Host for CallState {
     }
 
     fn end(&mut self, tag: String) -> wasmtime::Result<Result<(), Failure>> {
-        self.enter()?;
+        granted!(self, Act::Leases);
         if let Err(refused) = self.unit() {
             return Ok(Err(refused));
         }
@@ -29,7 +30,7 @@ impl Host for CallState {
     }
 
     async fn count(&mut self, lane: String) -> wasmtime::Result<Result<u32, Failure>> {
-        self.enter()?;
+        granted!(self, Act::Leases);
         if let Err(refused) = self.unit() {
             return Ok(Err(refused));
         }

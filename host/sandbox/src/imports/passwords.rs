@@ -2,11 +2,12 @@
 
 use crate::bindings::contract::Failure;
 use crate::bindings::secrets_engine::bulkhead::plugin::passwords::Host;
+use crate::grants::Act;
 use crate::state::{CallState, refusal};
 
 impl Host for CallState {
     async fn generate(&mut self, policy: String) -> wasmtime::Result<Result<String, Failure>> {
-        self.enter()?;
+        granted!(self, Act::Passwords);
         let password = self.scope.neighbours.password(&policy).await;
         if let Ok(password) = &password {
             self.scope.root.secrets.add(password);

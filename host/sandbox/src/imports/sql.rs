@@ -3,9 +3,11 @@
 //! The attack this file stops: a plugin that dials what its connection does not name. Every target is
 //! held against the grants of the nested call, which are the targets of this very connection.
 
-use crate::bindings::database_plugin::bulkhead::plugin::sql::{Failure, Host, Statement, Target};
+use crate::address::Reach;
+use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Failure, Host, Statement, Target};
 use crate::call::Effect;
 use crate::effect::{self, Unheard};
+use crate::grants::SqlTarget;
 use crate::limits;
 use crate::neighbours::Level;
 use crate::sql::{PoolKey, Sessions, SqlFailure, failed};
@@ -13,13 +15,16 @@ use crate::state::CallState;
 use std::future::Future;
 use std::sync::Arc;
 
+/// The code of what a grant would allow.
+const NOT_GRANTED: &str = "permission-denied";
+
 type Rows = Vec<Vec<Option<String>>>;
 
 impl Host for CallState {
     async fn ping(&mut self, target: Target) -> wasmtime::Result<Result<(), Failure>> {
-        self.enter()?;
+        let asked = ask(self, &target)?;
         let done = async {
-            let sessions = sessions(self, &target).await?;
+            let sessions = sessions(self, &target, asked).await?;
             bounded(self, sessions.ping()).await
         };
         let done = done.await;
@@ -32,9 +37,9 @@ impl Host for CallState {
         statement: String,
         parameters: Vec<String>,
     ) -> wasmtime::Result<Result<Rows, Failure>> {
-        self.enter()?;
+        let asked = ask(self, &target)?;
         let done = async {
-            let sessions = sessions(self, &target).await?;
+            let sessions = sessions(self, &target, asked).await?;
             bounded(self, sessions.query(&statement, &parameters)).await
         };
         let done = done.await;
@@ -42,8 +47,8 @@ impl Host for CallState {
     }
 
     async fn transact(&mut self, target: Target, statements: Vec<Statement>) -> wasmtime::Result<Result<(), Failure>> {
-        self.enter()?;
-        let done = match sessions(self, &target).await {
+        let asked = ask(self, &target)?;
+        let done = match sessions(self, &target, asked).await {
             Ok(sessions) => change(self, async move { sessions.transact(&statements).await }).await,
             Err(failure) => Err(failure),
         };
@@ -51,8 +56,8 @@ impl Host for CallState {
     }
 
     async fn execute(&mut self, target: Target, statement: Statement) -> wasmtime::Result<Result<(), Failure>> {
-        self.enter()?;
-        let done = match sessions(self, &target).await {
+        let asked = ask(self, &target)?;
+        let done = match sessions(self, &target, asked).await {
             Ok(sessions) => change(self, async move { sessions.execute(&statement).await }).await,
             Err(failure) => Err(failure),
         };
@@ -60,18 +65,39 @@ impl Host for CallState {
     }
 }
 
-/// The sessions of the call's connection, after the grant was asked for every endpoint.
-async fn sessions(state: &mut CallState, target: &Target) -> Result<Sessions, SqlFailure> {
-    for end in &target.endpoints {
-        let granted = state.scope.grants.sql(&target.driver, &end.host, end.port);
-        granted.map_err(|refused| failed("permission-denied", refused.message))?;
-    }
+/// Counts the host call and asks the grant of every endpoint. What each may resolve to, in their order.
+fn ask(state: &mut CallState, target: &Target) -> wasmtime::Result<Result<Vec<Reach>, SqlFailure>> {
+    state.enter()?;
+    let (grants, own) = (&state.scope.grants, &state.sandbox.own_addresses);
+    let reach = |end: &Endpoint| {
+        let reach = grants.reach_of(SqlTarget { driver: &target.driver, host: &end.host, port: end.port }, own);
+        reach.map_err(|refused| failed(NOT_GRANTED, refused.message))
+    };
+    Ok(target.endpoints.iter().map(reach).collect())
+}
+
+/// The sessions of the call's connection.
+async fn sessions(
+    state: &mut CallState,
+    target: &Target,
+    asked: Result<Vec<Reach>, SqlFailure>,
+) -> Result<Sessions, SqlFailure> {
+    let reaches = asked?;
     let Some(key) = pool_key(state, target) else {
-        return Err(failed("permission-denied", "sql is for calls about a connection"));
+        return Err(failed(NOT_GRANTED, "sql is for calls about a connection"));
     };
     state.scope.root.secrets.add(&target.password);
     let sandbox = Arc::clone(&state.sandbox);
-    let sessions = bounded(state, sandbox.pools.sessions(key, target)).await?;
+    let work = async {
+        let sessions = sandbox.pools.sessions(key.clone(), target, &reaches).await?;
+        // Whoever opened them may have been granted more than this call is.
+        if !reaches.iter().any(|reach| sessions.is_within(reach)) {
+            sandbox.pools.give_up(&key);
+            return sandbox.pools.sessions(key, target, &reaches).await;
+        }
+        Ok(sessions)
+    };
+    let sessions = bounded(state, work).await?;
     // From here on something outside may be read.
     state.scope.root.mark(Effect::Safe);
     Ok(sessions)
@@ -80,7 +106,7 @@ async fn sessions(state: &mut CallState, target: &Target) -> Result<Sessions, Sq
 /// The pool of the call's connection; none for a call that is about none.
 fn pool_key(state: &CallState, target: &Target) -> Option<PoolKey> {
     let connection = state.connection.as_ref()?;
-    Some(PoolKey::new(&state.scope.mount, &connection.name, connection.generation, target))
+    Some(PoolKey::new(state.mount(), &connection.name, connection.generation, target))
 }
 
 async fn bounded<T>(state: &mut CallState, work: impl Future<Output = Result<T, SqlFailure>>) -> Result<T, SqlFailure> {
@@ -104,7 +130,7 @@ async fn change(
 }
 
 /// The result, with a failure told to the operator and scrubbed on its way to the plugin.
-fn told<T>(state: &CallState, target: &Target, done: Result<T, SqlFailure>) -> Result<T, SqlFailure> {
+fn told<T>(state: &mut CallState, target: &Target, done: Result<T, SqlFailure>) -> Result<T, SqlFailure> {
     done.map_err(|mut failure| {
         if failure.code == "unreachable"
             && let Some(key) = pool_key(state, target)
@@ -112,6 +138,9 @@ fn told<T>(state: &CallState, target: &Target, done: Result<T, SqlFailure>) -> R
             state.sandbox.pools.give_up(&key);
         }
         failure.message = state.scrub(&failure.message);
+        if failure.code == NOT_GRANTED {
+            state.refused_grant = Some(failure.message.clone());
+        }
         let pairs = [
             ("connection".to_owned(), state.connection.as_ref().map(|key| key.name.clone()).unwrap_or_default()),
             (

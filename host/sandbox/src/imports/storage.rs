@@ -5,6 +5,7 @@
 
 use crate::bindings::contract::Failure;
 use crate::bindings::secrets_engine::bulkhead::plugin::storage::{Entry, Host};
+use crate::grants::Act;
 use crate::limits;
 use crate::state::{CallState, refusal};
 use bulkhead_store::{Address, Index, Record, Space};
@@ -12,18 +13,20 @@ use bulkhead_wire::failure::Failure as Refused;
 
 impl Host for CallState {
     async fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<Entry>, Failure>> {
-        self.enter()?;
+        granted!(self, Act::Storage);
+        // It is remembered until the commit, also where nothing was found.
+        self.charge(key.len())?;
         Ok(get(self, &key).await)
     }
 
     fn put(&mut self, key: String, value: Vec<u8>) -> wasmtime::Result<Result<(), Failure>> {
-        self.enter()?;
-        self.charge(key.len().saturating_add(value.len()))?;
+        granted!(self, Act::Storage);
+        self.charge_write(key.len().saturating_add(value.len()))?;
         Ok(put(self, &key, value))
     }
 
     fn delete(&mut self, key: String) -> wasmtime::Result<Result<(), Failure>> {
-        self.enter()?;
+        granted!(self, Act::Storage);
         Ok(delete(self, &key))
     }
 
@@ -33,14 +36,14 @@ impl Host for CallState {
         after: String,
         limit: u32,
     ) -> wasmtime::Result<Result<Vec<String>, Failure>> {
-        self.enter()?;
+        granted!(self, Act::Storage);
         let listed = keys(self, &prefix, &after, limit).await;
         self.charge(listed.iter().flatten().map(String::len).sum())?;
         Ok(listed)
     }
 
     async fn checkpoint(&mut self) -> wasmtime::Result<Result<u64, Failure>> {
-        self.enter()?;
+        granted!(self, Act::Storage);
         let done = match self.unit() {
             Ok(unit) => unit.checkpoint().await,
             Err(refused) => return Ok(Err(refused)),
@@ -60,6 +63,7 @@ async fn get(state: &mut CallState, key: &str) -> Result<Option<Entry>, Failure>
 
 fn put(state: &mut CallState, key: &str, value: Vec<u8>) -> Result<(), Failure> {
     let address = address(state, key)?;
+    state.check_name("storage key", key)?;
     if value.len() > limits::VALUE_BYTES {
         return Err(invalid(format!("the value of {key:?} has {} bytes; a value has at most 1 MiB", value.len())));
     }
@@ -80,7 +84,7 @@ async fn keys(state: &mut CallState, prefix: &str, after: &str, limit: u32) -> R
     if limit == 0 || limit > limits::KEYS_PER_LISTING {
         return Err(invalid(format!("a listing of {limit} keys was asked for; ask for 1 to 1000")));
     }
-    let prefix = below(&state.scope.mount, prefix);
+    let prefix = below(state.mount(), prefix);
     let after = if after.is_empty() { String::new() } else { format!("{prefix}{after}") };
     let found = state.unit()?.keys(Space::Data, &prefix, &after, limit).await;
     let found = found.map_err(|fault| state.fault(fault))?;
@@ -89,7 +93,7 @@ async fn keys(state: &mut CallState, prefix: &str, after: &str, limit: u32) -> R
 
 fn address(state: &CallState, key: &str) -> Result<Address, Failure> {
     check(key)?;
-    Ok(Address::new(Space::Data, below(&state.scope.mount, key)))
+    Ok(Address::new(Space::Data, below(state.mount(), key)))
 }
 
 /// The full key of a mount's row.

@@ -1,10 +1,11 @@
 //! Bounded reuse, watched through the probe component, which counts in its memory the calls of its instance.
 
 use super::*;
+use crate::Maker;
 use crate::contract::{Call, Caller, Mount, Outcome};
 use crate::{
-    Artefact, DatabasePlugin, Grants, Guard, Level, Limits, Neighbours, Reservation, Root, Runtime, Sandbox, Scope,
-    limits,
+    Artefact, Compartment, DatabasePlugin, Grants, Guard, Level, Limits, Line, Neighbours, Reservation, Rights, Root,
+    Runtime, Sandbox, Scope, Wanted, limits,
 };
 use async_trait::async_trait;
 use bulkhead_store::{Options, SealKey, Store, Unit};
@@ -17,11 +18,15 @@ const PASSWORD: &str = "correct-horse-battery";
 const PATIENCE: Duration = Duration::from_secs(15);
 const MOUNT: &str = "mount";
 
+fn under(limits: Limits) -> Arc<Compartment> {
+    Compartment::new(MOUNT, limits)
+}
+
 /// A sandbox over a store of its own, with the probe loaded.
 struct Stage {
     sandbox: Arc<Sandbox>,
     engine: Engine,
-    artefact: Artefact,
+    artefact: Artefact<'static>,
     directory: PathBuf,
 }
 
@@ -29,21 +34,22 @@ impl Stage {
     async fn new(name: &str) -> Self {
         let directory = std::env::temp_dir().join(format!("bulkhead-reuse-{name}-{}", std::process::id()));
         let store = Store::open(Options::at(&directory), SealKey::generate().unwrap()).await.unwrap();
-        let sandbox = Sandbox::new(Runtime::new().unwrap(), store);
+        let sandbox = Sandbox::new(Runtime::new().unwrap(), store, &[]);
         let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
         let wasm = std::fs::read(target.join("guests/probe.wasm")).expect("the probe is missing: run `make guests`");
-        let artefact = Artefact { wasm: wasm.leak(), compiled: None };
+        let artefact = Artefact::Official { wasm: wasm.leak(), compiled: None };
         let engine = Engine::load(&sandbox, artefact, None).await.unwrap();
         Self { sandbox, engine, artefact, directory }
     }
 
     fn scope(&self, reuse: &Reuse, time: Duration) -> Scope {
+        let rights = Rights { mount: "probe/", maker: Maker::Uploaded, asked: &[], ceiling: None, granted: None };
         Scope {
-            mount: MOUNT.to_owned(),
-            grants: Arc::new(Grants::none("probe/")),
-            limits: Limits::default(),
+            compartment: Compartment::new(MOUNT, Limits::default()),
+            grants: Arc::new(Grants::of(&rights)),
             reuse: reuse.clone(),
             deadline: Instant::now() + time,
+            places: 1,
             neighbours: Arc::new(Passwords),
             root: Arc::new(Root::default()),
         }
@@ -68,7 +74,7 @@ impl Stage {
 
     /// Places in the pool that are free.
     fn free(&self) -> usize {
-        self.sandbox.runtime.admission.available_permits()
+        self.sandbox.runtime.places.free()
     }
 
     async fn end(self) {
@@ -236,7 +242,8 @@ async fn only_a_call_that_answered_leaves_its_instance_to_others() {
     let scope = stage.scope(&reuse, Duration::from_millis(50));
     assert_eq!(stage.read_in(scope, &stage.engine, "loop").await.unwrap_err().kind, Kind::TimedOut);
     assert_eq!(stage.tally(&reuse).await, 1, "after the deadline");
-    let few = Scope { limits: Limits { host_calls: 0, ..Limits::default() }, ..stage.scope(&reuse, PATIENCE) };
+    let few =
+        Scope { compartment: under(Limits { host_calls: 0, ..Limits::default() }), ..stage.scope(&reuse, PATIENCE) };
     assert_eq!(stage.read_in(few, &stage.engine, "tell").await.unwrap_err().kind, Kind::Internal);
     assert_eq!(stage.tally(&reuse).await, 1, "after too many host calls");
     stage.end().await;
@@ -259,8 +266,10 @@ async fn an_instance_that_grew_was_refused_memory_or_holds_a_handle_is_dropped_a
 async fn memory_is_counted_over_all_calls_of_an_instance() {
     let stage = Stage::new("counted").await;
     let reuse = bounded(&stage, ReuseBounds::default());
-    let narrow =
-        |bytes| Scope { limits: Limits { memory_bytes: bytes, ..Limits::default() }, ..stage.scope(&reuse, PATIENCE) };
+    let narrow = |bytes| Scope {
+        compartment: under(Limits { memory_bytes: bytes, ..Limits::default() }),
+        ..stage.scope(&reuse, PATIENCE)
+    };
     let reserve = |path: &'static str| stage.read_in(narrow(1 << 20), &stage.engine, path);
     assert_eq!(reserve("reserve/512").await.unwrap()["got"], true);
     assert_eq!(shelf(&reuse).idle(), 1);
@@ -285,7 +294,8 @@ async fn an_instance_serves_its_own_mount_and_component_and_no_other() {
     let stage = Stage::new("others").await;
     let reuse = bounded(&stage, ReuseBounds::default());
     stage.tally(&reuse).await;
-    let elsewhere = Scope { mount: "another".to_owned(), ..stage.scope(&reuse, PATIENCE) };
+    let elsewhere =
+        Scope { compartment: Compartment::new("another", Limits::default()), ..stage.scope(&reuse, PATIENCE) };
     assert_eq!(stage.read_in(elsewhere, &stage.engine, "tally").await.unwrap()["calls"], 1);
     let anew = Engine::load(&stage.sandbox, stage.artefact, None).await.unwrap();
     let anew = stage.read_in(stage.scope(&reuse, PATIENCE), &anew, "tally").await.unwrap();
@@ -307,7 +317,7 @@ async fn a_secret_of_one_call_is_none_of_the_next() {
     assert_eq!(said.message, PASSWORD, "the next call was never given it as a secret");
     let live = shelf(&reuse).take().unwrap();
     let between = live.store.data();
-    assert!(between.unit.is_none() && between.scope.mount.is_empty(), "nobody's");
+    assert!(between.unit.is_none() && between.mount().is_empty(), "nobody's");
     assert!(matches!(between.scope.reuse, Reuse::Fresh), "or a shelf would own itself");
     stage.end().await;
 }
@@ -358,16 +368,21 @@ async fn idle_instances_give_way_to_calls_of_other_mounts_when_the_pool_is_full(
     let lent: Vec<Live> = (0..4).map(|_| empty(&stage, &many)).collect();
     lent.into_iter().for_each(|live| drop(shelf(&many).keep(live)));
     stage.tally(&one).await;
-    let soon = || Instant::now() + PATIENCE;
-    let busy = stage.sandbox.admit(limits::INSTANCES - 5, soon()).await.unwrap();
+    // Due work, which may take every place.
+    let compartment = Compartment::new(MOUNT, Limits::default());
+    let admit = |places| {
+        let deadline = Instant::now() + PATIENCE;
+        stage.sandbox.admit(Wanted { compartment: &compartment, places, line: Line::Work, deadline })
+    };
+    let busy = admit(limits::INSTANCES - 5).await.unwrap();
     assert_eq!((stage.free(), shelf(&many).idle()), (0, 4), "room was free, so nothing was dropped");
 
-    let _first = stage.sandbox.admit(1, soon()).await.unwrap();
+    let _first = admit(1).await.unwrap();
     assert_eq!((shelf(&many).idle(), shelf(&one).idle()), (3, 1), "the mount that keeps most gives way");
-    let _nested = stage.sandbox.admit(2, soon()).await.unwrap();
+    let _nested = admit(2).await.unwrap();
     assert_eq!((shelf(&many).idle(), shelf(&one).idle()), (1, 1));
 
-    let waiting = stage.sandbox.admit(3, soon());
+    let waiting = admit(3);
     let ending = async {
         tokio::task::yield_now().await;
         assert_eq!((shelf(&many).idle(), shelf(&one).idle()), (0, 0));

@@ -1,8 +1,9 @@
 //! One pool of PostgreSQL sessions: dialling a vetted address, and running statements on it.
 
 use super::failure::{SqlFailure, failed, of_login, of_statement};
-use crate::address::{self, Refused};
+use crate::address::{self, Reach, Refused};
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Statement, Target};
+use crate::grants;
 use crate::limits;
 use futures_util::{Stream, StreamExt as _};
 use sqlx::pool::PoolConnection;
@@ -35,14 +36,14 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Tries the target's endpoints in order and opens a pool on the first that lets us in.
-    pub(crate) async fn open(target: &Target) -> Result<Self, SqlFailure> {
+    /// Tries the target's endpoints in order and opens a pool on the first that lets us in. Each has its reach.
+    pub(crate) async fn open(target: &Target, reaches: &[Reach]) -> Result<Self, SqlFailure> {
         if target.driver != "postgres" {
             return Err(failed("invalid-request", format!("there is no SQL driver {:?}", target.driver)));
         }
         let mut last = failed("invalid-request", "the target names no endpoint");
-        for endpoint in &target.endpoints {
-            match Self::open_at(target, endpoint).await {
+        for (endpoint, reach) in target.endpoints.iter().zip(reaches) {
+            match Self::open_at(target, endpoint, reach).await {
                 Ok(sessions) => return Ok(sessions),
                 // A wrong password is wrong everywhere; asking the next server could lock the account.
                 Err(failure) if failure.code == "refused" => return Err(failure),
@@ -52,11 +53,12 @@ impl Sessions {
         Err(last)
     }
 
-    async fn open_at(target: &Target, endpoint: &Endpoint) -> Result<Self, SqlFailure> {
+    async fn open_at(target: &Target, endpoint: &Endpoint, reach: &Reach) -> Result<Self, SqlFailure> {
         let connect_timeout = connect_timeout(target);
-        let found = timeout(connect_timeout, address::resolve(&endpoint.host, endpoint.port)).await;
-        let addresses =
-            found.map_err(|_| failed("timed-out", "resolving the name took too long"))?.map_err(unresolved)?;
+        let found = timeout(connect_timeout, address::resolve(&endpoint.host, endpoint.port, reach)).await;
+        let addresses = found
+            .map_err(|_| failed("timed-out", "resolving the name took too long"))?
+            .map_err(|refused| unresolved(refused, reach))?;
         let mut last = failed("unreachable", "the name has no address");
         for address in addresses {
             let options = options(target, endpoint, address)?;
@@ -70,6 +72,11 @@ impl Sessions {
             }
         }
         Err(last)
+    }
+
+    /// Whether a call with that reach may use them.
+    pub(crate) fn is_within(&self, reach: &Reach) -> bool {
+        reach.admit(self.address).is_ok()
     }
 
     /// Asks the server for nothing in particular.
@@ -182,10 +189,13 @@ impl Sessions {
     }
 }
 
-fn unresolved(refused: Refused) -> SqlFailure {
+fn unresolved(refused: Refused, reach: &Reach) -> SqlFailure {
     match refused {
         Refused::Unknown => failed("unreachable", "the name has no address"),
         Refused::Forbidden(why) => failed("forbidden-address", format!("it is {why}, which is never dialled")),
+        Refused::Ungranted(address, what) => {
+            failed("permission-denied", grants::ungranted_address(&reach.mount, address, what).message)
+        }
     }
 }
 

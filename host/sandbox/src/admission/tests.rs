@@ -1,0 +1,162 @@
+//! Admission, watched without a pool: places are only numbers.
+
+use super::*;
+use crate::limits::Limits;
+use std::collections::BTreeMap;
+
+fn mount(name: &str) -> Arc<Compartment> {
+    Compartment::new(name, Limits::default())
+}
+
+fn wanted(compartment: &Arc<Compartment>, places: u32, line: Line) -> Wanted<'_> {
+    Wanted { compartment, places, line, deadline: Instant::now() }
+}
+
+fn request(all: &Arc<Places>, compartment: &Arc<Compartment>, places: u32) -> Entered {
+    all.enter(&wanted(compartment, places, Line::Requests))
+}
+
+fn admitted(entered: Entered) -> Admission {
+    match entered {
+        Entered::In(admission) => admission,
+        _ => panic!("it waits"),
+    }
+}
+
+fn waiting(entered: Entered) -> oneshot::Receiver<Admission> {
+    match entered {
+        Entered::Waits { told, .. } => told,
+        _ => panic!("it does not wait"),
+    }
+}
+
+/// All places that requests may have, held by mounts that are nobody else's.
+fn fill(all: &Arc<Places>) -> Vec<Admission> {
+    let strangers = |n: u32| mount(&format!("stranger {n}"));
+    (0..limits::INSTANCES - limits::WORK_PLACES).map(|n| admitted(request(all, &strangers(n), 1))).collect()
+}
+
+#[test]
+fn of_two_mounts_one_with_a_thousand_waiting_calls_the_other_is_served_next() {
+    let all = Places::new(limits::INSTANCES);
+    let mut held = fill(&all);
+    let (greedy, modest) = (mount("greedy"), mount("modest"));
+    let mut first: Vec<_> = (0..1_000).map(|_| waiting(request(&all, &greedy, 1))).collect();
+    let mut second = waiting(request(&all, &modest, 1));
+    held.truncate(held.len() - 2);
+    let served = (first[0].try_recv(), second.try_recv());
+    assert!(served.0.is_ok(), "who came first");
+    assert!(served.1.is_ok(), "and then the other mount");
+    assert!(first[1].try_recv().is_err());
+}
+
+#[test]
+fn the_requests_of_a_mount_hold_no_more_than_its_share_and_others_pass_it() {
+    let all = Places::new(limits::INSTANCES);
+    let (greedy, modest) = (mount("greedy"), mount("modest"));
+    let most = Limits::default().concurrency;
+    let mut held: Vec<_> = (0..most).map(|_| admitted(request(&all, &greedy, 1))).collect();
+    let mut next = match request(&all, &greedy, 1) {
+        Entered::Waits { told, lacks_room } => {
+            assert!(!lacks_room, "nobody gives way to whoever has its share");
+            told
+        }
+        _ => panic!("it has its share"),
+    };
+    let mut other = waiting(request(&all, &modest, 1));
+    assert!(other.try_recv().is_ok(), "its turn came at once");
+    assert!(next.try_recv().is_err());
+    held.pop();
+    assert!(next.try_recv().is_ok());
+    let wider = greedy.under(Limits { concurrency: most + 1, ..Limits::default() });
+    assert!(matches!(request(&all, &wider, 1), Entered::In(_) | Entered::Waits { .. }));
+}
+
+#[test]
+fn a_share_of_one_place_serves_a_call_that_needs_two() {
+    let all = Places::new(limits::INSTANCES);
+    let narrow = Compartment::new("narrow", Limits { concurrency: 1, ..Limits::default() });
+    let first = admitted(request(&all, &narrow, 2));
+    let mut second = waiting(request(&all, &narrow, 2));
+    drop(first);
+    assert!(second.try_recv().is_ok());
+}
+
+#[test]
+fn due_work_runs_while_requests_hold_all_that_they_may() {
+    let all = Places::new(limits::INSTANCES);
+    let _held = fill(&all);
+    let mount = mount("mount");
+    let mut waits = waiting(request(&all, &mount, 1));
+    let work: Vec<_> =
+        (0..limits::WORK_PLACES / 2).map(|_| admitted(all.enter(&wanted(&mount, 2, Line::Work)))).collect();
+    drop(work);
+    assert!(waits.try_recv().is_err(), "what due work leaves is kept for due work");
+    assert!(all.enter_idle().is_none());
+}
+
+#[test]
+fn two_places_at_once_are_not_starved_by_single_ones() {
+    let all = Places::new(limits::INSTANCES);
+    let mut held = fill(&all);
+    let (nested, plain) = (mount("nested"), mount("plain"));
+    let mut two = waiting(request(&all, &nested, 2));
+    let mut one = waiting(request(&all, &plain, 1));
+    held.pop();
+    assert!(two.try_recv().is_err() && one.try_recv().is_err(), "the one place is kept for its turn");
+    held.pop();
+    assert!(two.try_recv().is_ok());
+    held.pop();
+    assert!(one.try_recv().is_ok());
+}
+
+#[test]
+fn whoever_went_away_gives_back_what_it_was_given() {
+    let all = Places::new(limits::INSTANCES);
+    let mut held = fill(&all);
+    let mount = mount("mount");
+    drop(waiting(request(&all, &mount, 1)));
+    let given = waiting(request(&all, &mount, 1));
+    let mut last = waiting(request(&all, &mount, 1));
+    held.pop();
+    drop(given);
+    assert!(last.try_recv().is_ok());
+    drop(held);
+    assert_eq!(all.free(), limits::INSTANCES as usize);
+    assert_eq!(mount.taken().places(), 0);
+}
+
+#[test]
+fn a_mount_waits_with_so_many_calls_and_no_more() {
+    let all = Places::new(limits::INSTANCES);
+    let _held = fill(&all);
+    let (crowded, other) = (mount("crowded"), mount("other"));
+    let mut queue: Vec<_> = (0..limits::WAITING_CALLS).map(|_| waiting(request(&all, &crowded, 1))).collect();
+    assert!(matches!(request(&all, &crowded, 1), Entered::Crowded));
+    waiting(request(&all, &other, 1));
+    queue.pop();
+    waiting(request(&all, &crowded, 1));
+}
+
+#[test]
+fn places_go_round_by_mount() {
+    let all = Places::new(limits::INSTANCES);
+    let held = fill(&all);
+    let mounts: Vec<_> = (0..4).map(|n| mount(&n.to_string())).collect();
+    let mut queues: Vec<_> =
+        mounts.iter().map(|mount| (0..40).map(|_| waiting(request(&all, mount, 1))).collect::<Vec<_>>()).collect();
+    let mut given = BTreeMap::new();
+    let mut kept = Vec::new();
+    for (place, admission) in held.into_iter().take(40).enumerate() {
+        drop(admission);
+        for (number, queue) in queues.iter_mut().enumerate() {
+            let served = queue.iter_mut().filter_map(|told| told.try_recv().ok());
+            for admission in served.collect::<Vec<_>>() {
+                kept.push(admission);
+                *given.entry(number).or_insert(0) += 1;
+            }
+        }
+        let (least, most) = (given.values().min(), given.values().max());
+        assert!(place < 4 || most.unwrap() - least.unwrap() <= 1, "{given:?}");
+    }
+}

@@ -1,0 +1,141 @@
+//! A compartment: what the calls of one mount share, and no call of another mount touches.
+//!
+//! The attack this file stops: one mount's requests taking what all mounts need. What a mount has taken is counted
+//! here, over all its calls and over its tunes.
+
+use crate::limits::Limits;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What the calls of one mount share.
+pub struct Compartment {
+    mount: String,
+    limits: Limits,
+    taken: Arc<Taken>,
+}
+
+/// What runs or ran in a compartment, under whatever limits.
+#[derive(Default)]
+pub(crate) struct Taken {
+    /// Places that requests of the mount hold. Written under the lock of admission only.
+    places: AtomicU32,
+    rate: Mutex<Bucket>,
+}
+
+/// A token bucket that holds what one second allows.
+#[derive(Default)]
+struct Bucket {
+    /// Requests that may come at once, and when they were counted; `None` before the first.
+    left: Option<(f64, Instant)>,
+}
+
+impl Compartment {
+    /// The compartment of the mount with that uuid.
+    #[must_use]
+    pub fn new(mount: &str, limits: Limits) -> Arc<Self> {
+        Arc::new(Self { mount: mount.to_owned(), limits, taken: Arc::default() })
+    }
+
+    /// The same compartment under other limits: what runs in it stays counted.
+    #[must_use]
+    pub fn under(&self, limits: Limits) -> Arc<Self> {
+        Arc::new(Self { mount: self.mount.clone(), limits, taken: Arc::clone(&self.taken) })
+    }
+
+    /// The mount's uuid: the prefix of its rows.
+    #[must_use]
+    pub fn mount(&self) -> &str {
+        &self.mount
+    }
+
+    /// The limits of the mount and of each of its calls.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Counts a request against the mount's rate.
+    ///
+    /// # Errors
+    /// When there were too many: how long until the next one may come.
+    pub fn count_request(&self, now: Instant) -> Result<(), Duration> {
+        let Some(rate) = self.limits.rate else { return Ok(()) };
+        let mut bucket = self.taken.rate.lock().unwrap_or_else(PoisonError::into_inner);
+        bucket.take(f64::from(rate), now)
+    }
+
+    pub(crate) fn taken(&self) -> &Arc<Taken> {
+        &self.taken
+    }
+}
+
+impl Taken {
+    /// Places that requests of the mount hold.
+    pub(crate) fn places(&self) -> u32 {
+        self.places.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn take(&self, places: u32) {
+        self.places.fetch_add(places, Ordering::Relaxed);
+    }
+
+    pub(crate) fn give_back(&self, places: u32) {
+        self.places.fetch_sub(places, Ordering::Relaxed);
+    }
+}
+
+impl Bucket {
+    /// `rate` is in requests a second, and at least 1 of them may always come after a second of silence.
+    fn take(&mut self, rate: f64, now: Instant) -> Result<(), Duration> {
+        let most = rate.max(1.0);
+        let left = match self.left {
+            None => most,
+            Some((left, at)) => (left + now.saturating_duration_since(at).as_secs_f64() * rate).min(most),
+        };
+        if left < 1.0 {
+            self.left = Some((left, now));
+            // A rate of nothing would never fill it.
+            return Err(Duration::try_from_secs_f64((1.0 - left) / rate).unwrap_or(Duration::MAX));
+        }
+        self.left = Some((left - 1.0, now));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+
+    fn limited(rate: u32) -> Arc<Compartment> {
+        Compartment::new("mount", Limits { rate: Some(rate), ..Limits::default() })
+    }
+
+    /// How many of a thousand requests at once pass.
+    fn passing(compartment: &Compartment, now: Instant) -> usize {
+        (0..1_000).filter(|_| compartment.count_request(now).is_ok()).count()
+    }
+
+    #[test]
+    fn a_rate_lets_a_second_of_requests_come_at_once_and_the_others_in_turn() {
+        let (compartment, now) = (limited(200), Instant::now());
+        assert_eq!(passing(&compartment, now), 200);
+        let wait = compartment.count_request(now).unwrap_err();
+        assert!(wait <= Duration::from_millis(5), "{wait:?}");
+        let later = now + Duration::from_millis(100);
+        assert!((19..=20).contains(&passing(&compartment, later)), "a tenth of a second is worth twenty requests");
+        let much_later = now + Duration::from_secs(3_600);
+        assert_eq!(passing(&compartment, much_later), 200, "an hour of silence saves nothing up");
+    }
+
+    #[test]
+    fn other_limits_forget_nothing_that_was_counted() {
+        let (compartment, now) = (limited(1), Instant::now());
+        compartment.count_request(now).unwrap();
+        let tuned = compartment.under(*compartment.limits());
+        assert!(tuned.count_request(now).is_err());
+        assert!(tuned.under(Limits::default()).count_request(now).is_ok(), "without a rate nothing is counted");
+    }
+}

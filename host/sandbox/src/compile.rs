@@ -1,0 +1,221 @@
+//! Compiling components that somebody brought: in a child process with limits of its own.
+//!
+//! The attack this file stops: a component made so that compiling it takes hours, or all memory. The child is killed
+//! when its time is over, and the system stops it at its memory (see the server's `compile_worker.rs`). It bounds time
+//! and memory and is no wall against a fault of the compiler: what it answers is loaded. Only callers with `sudo` on the
+//! catalog get so far.
+
+use crate::compiled::AuthenticCode;
+use crate::component::precompile;
+use crate::structure::{self, World};
+use bulkhead_wire::failure::{Failure, Kind};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+/// The word that makes this program a compiler.
+pub const WORD: &str = "compile-component";
+/// How long compiling a component may take, and how long it waits for another one to be done.
+const TIME: Duration = Duration::from_secs(30);
+/// Longest code of one component, with what the child says before it.
+const CODE_BYTES: usize = 64 << 20;
+/// Longest answer before the code.
+const SAID_BYTES: usize = 64 << 10;
+
+/// Compiles, one component at a time.
+pub struct Compiler {
+    program: PathBuf,
+    turn: Semaphore,
+}
+
+/// A component that was compiled.
+pub struct Compiled {
+    /// What it is built for.
+    pub world: World,
+    /// Its code.
+    pub code: AuthenticCode,
+}
+
+/// What the child says, in one line, before the code.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Said {
+    /// So many bytes of code follow.
+    Compiled { world: World, bytes: usize },
+    /// What is wrong with the component, for its author.
+    Refused(String),
+}
+
+impl Compiler {
+    /// Compiles by starting `program`, which is this very one: code of another build would not be loaded.
+    #[must_use]
+    pub fn new(program: PathBuf) -> Self {
+        Self { program, turn: Semaphore::new(1) }
+    }
+
+    /// Compiles `wasm`.
+    ///
+    /// # Errors
+    /// 400 with what is wrong with the component, also where it takes too long or too much memory; 503 while others
+    /// are compiled; 500 when the child cannot be started.
+    pub async fn compile(&self, wasm: Arc<Vec<u8>>) -> Result<Compiled, Failure> {
+        let Ok(Ok(_turn)) = tokio::time::timeout(TIME, self.turn.acquire()).await else { return Err(busy()) };
+        let mut child = Running::start(&self.program)?;
+        let (input, output) = child.pipes()?;
+        // A thread for each direction, or the two would wait for each other.
+        drop(spawn_blocking(move || feed(input, &wasm)));
+        let reading = spawn_blocking(move || drain(output));
+        let answered = match tokio::time::timeout(TIME, reading).await {
+            Ok(Ok(Ok(answered))) => answered,
+            Ok(_) => return Err(Failure::internal("the compiler's answer cannot be read")),
+            Err(_) => return Err(takes_too_long()),
+        };
+        if answered.len() > CODE_BYTES {
+            return Err(Failure::invalid("the component compiles to more than 64MiB of code; make it smaller"));
+        }
+        understood(&answered).unwrap_or_else(|| Err(child.end()))
+    }
+}
+
+/// The child, which does not outlive this.
+struct Running(Child);
+
+impl Running {
+    fn start(program: &PathBuf) -> Result<Self, Failure> {
+        let started = Command::new(program)
+            .arg(WORD)
+            .env_clear()
+            .env("RAYON_NUM_THREADS", "1")
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        started.map(Self).map_err(|error| Failure::internal(format!("the compiler cannot be started: {error}")))
+    }
+
+    fn pipes(&mut self) -> Result<(ChildStdin, ChildStdout), Failure> {
+        let pipes = self.0.stdin.take().zip(self.0.stdout.take());
+        pipes.ok_or_else(|| Failure::internal("the compiler was started without its pipes"))
+    }
+
+    /// Why it ended without an answer, as whoever sent the component learns it.
+    fn end(mut self) -> Failure {
+        let status = self.0.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        Failure::invalid(format!(
+            "the component cannot be compiled within the compiler's limits of time and memory ({status}); make it smaller"
+        ))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail where it has ended and was waited for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Gives the child the component. One that ends before it has read everything says why on its other pipe.
+fn feed(mut input: ChildStdin, wasm: &[u8]) {
+    let _ = input.write_all(wasm);
+}
+
+/// Everything that the child says, and a byte more than it may.
+fn drain(output: ChildStdout) -> io::Result<Vec<u8>> {
+    let mut answered = Vec::new();
+    let most = u64::try_from(CODE_BYTES).unwrap_or(u64::MAX);
+    output.take(most.saturating_add(1)).read_to_end(&mut answered)?;
+    Ok(answered)
+}
+
+/// The child's answer; `None` when it is not whole.
+fn understood(answered: &[u8]) -> Option<Result<Compiled, Failure>> {
+    let end = answered.iter().take(SAID_BYTES).position(|byte| *byte == b'\n')?;
+    let (said, rest) = answered.split_at_checked(end)?;
+    let code = rest.get(1..)?;
+    match serde_json::from_slice(said).ok()? {
+        Said::Refused(why) => Some(Err(Failure::invalid(why))),
+        Said::Compiled { world, bytes } if bytes == code.len() => {
+            Some(Ok(Compiled { world, code: AuthenticCode::made(code.to_vec()) }))
+        }
+        Said::Compiled { .. } => None,
+    }
+}
+
+fn busy() -> Failure {
+    let message = "another component is being compiled; try again";
+    Failure { retry_after: Some(10_000), ..Failure::new(Kind::Unavailable, message) }
+}
+
+fn takes_too_long() -> Failure {
+    let seconds = TIME.as_secs();
+    Failure::invalid(format!("the component takes more than {seconds} s to compile; make it smaller"))
+}
+
+/// The child's part: reads a component, and answers what it is and its code.
+///
+/// # Errors
+/// When the parent cannot be read from or written to.
+pub fn worker(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
+    let mut wasm = Vec::new();
+    input.read_to_end(&mut wasm)?;
+    let (said, code) = match structure::check(&wasm).and_then(|world| Ok((world, compiled(&wasm)?))) {
+        Ok((world, code)) => (Said::Compiled { world, bytes: code.len() }, code),
+        Err(why) => (Said::Refused(why.chars().take(SAID_BYTES / 16).collect()), Vec::new()),
+    };
+    let mut line = serde_json::to_vec(&said)?;
+    line.push(b'\n');
+    output.write_all(&line)?;
+    output.write_all(&code)?;
+    output.flush()
+}
+
+fn compiled(wasm: &[u8]) -> Result<Vec<u8>, String> {
+    precompile(wasm).map_err(|why| format!("the component does not compile: {why}"))
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_reaches_the_author_and_no_code_follows_it() {
+        let mut answered = Vec::new();
+        worker(&b"no component"[..], &mut answered).unwrap();
+        let failure = understood(&answered).unwrap().err().unwrap();
+        assert_eq!(failure.kind, Kind::InvalidRequest);
+        assert!(failure.message.contains("not WebAssembly"), "{failure:?}");
+    }
+
+    #[test]
+    fn an_answer_that_is_not_whole_is_none() {
+        let line = b"{\"compiled\":{\"world\":\"secrets-engine\",\"bytes\":4}}\n";
+        assert!(understood(&[&line[..], b"code"].concat()).unwrap().is_ok());
+        for cut in
+            [&b""[..], b"{}", b"{}\n", &line[..20], &[&line[..], b"cod"].concat(), &[&line[..], b"codes"].concat()]
+        {
+            assert!(understood(cut).is_none(), "{}", String::from_utf8_lossy(cut));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_program_that_answers_nothing_is_no_compiler() {
+        let failed = Compiler::new("/bin/false".into()).compile(Arc::default()).await.err().unwrap();
+        assert!(failed.message.contains("cannot be compiled"), "{failed:?}");
+        let failed = Compiler::new("/nonexistent/bulkhead".into()).compile(Arc::default()).await.err().unwrap();
+        assert_eq!(failed.kind, Kind::Internal);
+    }
+}

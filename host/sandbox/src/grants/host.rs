@@ -1,0 +1,221 @@
+//! Hosts and ports: what an operator writes, held against what a component wants to dial.
+//!
+//! The attack this file stops: a second spelling of a host that no check knows. `0x7f.1`, `2130706433` and `127.1` are
+//! the address 127.0.0.1, full-width digits are digits, and `DB.example.` is `db.example`; whatever has no one spelling
+//! is no host.
+
+use bulkhead_wire::failure::quoted;
+use ipnet::{IpNet, Ipv4Net};
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Longest name of a host (RFC 1035).
+const LONGEST_NAME: usize = 253;
+
+/// A host in its one spelling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Host {
+    /// Lower-case ASCII, without a dot at its end.
+    Name(String),
+    /// Never an IPv4 address that is written as an IPv6 one.
+    Address(IpAddr),
+}
+
+impl Host {
+    /// Reads any spelling; an IPv6 address with or without brackets. `None`: it is no host.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+        if bare.contains(':') {
+            let address: Ipv6Addr = bare.parse().ok()?;
+            return Some(Self::Address(IpAddr::V6(address).to_canonical()));
+        }
+        match url::Host::parse(text).ok()? {
+            url::Host::Ipv4(address) => Some(Self::Address(address.into())),
+            url::Host::Ipv6(address) => Some(Self::Address(IpAddr::V6(address).to_canonical())),
+            url::Host::Domain(name) => {
+                let name = name.strip_suffix('.').unwrap_or(&name);
+                is_domain(name).then(|| Self::Name(name.to_owned()))
+            }
+        }
+    }
+}
+
+/// Stricter than URLs are: what stands in a name also stands in commands that are printed for a shell.
+fn is_domain(name: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
+    name.len() <= LONGEST_NAME && name.split('.').all(|label| !label.is_empty() && label.bytes().all(letter))
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Address(IpAddr::V4(address)) => write!(f, "{address}"),
+            Self::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
+        }
+    }
+}
+
+/// Which hosts a grant is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostPattern {
+    /// That host alone.
+    Name(String),
+    /// The hosts below that domain, and not the domain itself: `*.example.com`.
+    Below(String),
+    /// The addresses of that range, written out as addresses. A name that resolves to one of them is another matter.
+    Network(IpNet),
+}
+
+impl HostPattern {
+    fn parse(text: &str) -> Result<Self, String> {
+        let found = match text.strip_prefix("*.") {
+            Some(domain) => match Host::parse(domain) {
+                Some(Host::Name(domain)) => Some(Self::Below(domain)),
+                _ => None,
+            },
+            None if text.contains('/') => network(text).map(Self::Network),
+            None => Host::parse(text).map(Self::from),
+        };
+        found.ok_or_else(|| {
+            format!("{} is no host: give a name, *.example.com, an address or a range such as 10.0.0.0/8", quoted(text))
+        })
+    }
+
+    /// Whether the grant is for `host`.
+    pub(crate) fn covers(&self, host: &Host) -> bool {
+        match (self, host) {
+            (Self::Name(own), Host::Name(name)) => own == name,
+            (Self::Below(domain), Host::Name(name)) => {
+                name.strip_suffix(domain.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+            }
+            (Self::Network(network), Host::Address(address)) => network.contains(address),
+            _ => false,
+        }
+    }
+}
+
+impl From<Host> for HostPattern {
+    fn from(host: Host) -> Self {
+        match host {
+            Host::Name(name) => Self::Name(name),
+            Host::Address(address) => Self::Network(IpNet::from(address)),
+        }
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Below(domain) => write!(f, "*.{domain}"),
+            Self::Network(one) if one.prefix_len() == one.max_prefix_len() => Host::Address(one.addr()).fmt(f),
+            Self::Network(IpNet::V4(range)) => write!(f, "{range}"),
+            Self::Network(IpNet::V6(range)) => write!(f, "[{range}]"),
+        }
+    }
+}
+
+/// A range, or one address as the range of itself; its bits behind the prefix are cleared. IPv4 addresses that are
+/// written as IPv6 ones become what they are.
+pub(super) fn network(text: &str) -> Option<IpNet> {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let range = match bare.contains('/') {
+        true => bare.parse::<IpNet>().ok()?.trunc(),
+        false => match Host::parse(bare)? {
+            Host::Address(address) => IpNet::from(address),
+            Host::Name(_) => return None,
+        },
+    };
+    let (IpNet::V6(six), IpAddr::V4(four)) = (range, range.addr().to_canonical()) else { return Some(range) };
+    let prefix = six.prefix_len().checked_sub(96);
+    Some(prefix.and_then(|prefix| Ipv4Net::new(four, prefix).ok()).map_or(range, IpNet::V4))
+}
+
+/// `scheme://host:port`, taken apart; the port is left out where it is the scheme's own.
+pub(super) struct Endpoint<'a> {
+    pub(super) scheme: &'a str,
+    pub(super) host: HostPattern,
+    pub(super) port: Option<u16>,
+}
+
+impl<'a> Endpoint<'a> {
+    pub(super) fn parse(text: &'a str) -> Result<Self, String> {
+        let form = "write scheme://host:port";
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| format!("{} has no scheme; {form}", quoted(text)))?;
+        let (host, port) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((host, "")) => (host, None),
+            Some((host, rest)) => (host, Some(rest.strip_prefix(':').unwrap_or(rest))),
+            None => match rest.rsplit_once(':') {
+                Some((host, _)) if host.contains(':') => {
+                    return Err(format!("{} is no host: an IPv6 address stands in brackets; {form}", quoted(rest)));
+                }
+                Some((host, port)) => (host, Some(port)),
+                None => (rest, None),
+            },
+        };
+        Ok(Self { scheme, host: HostPattern::parse(host)?, port: port.map(parse_port).transpose()? })
+    }
+}
+
+fn parse_port(text: &str) -> Result<u16, String> {
+    let number = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let port = number.and_then(|text| text.parse().ok()).filter(|port| *port > 0);
+    port.ok_or_else(|| format!("{} is not a port from 1 to 65535", quoted(text)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> HostPattern {
+        HostPattern::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_host_has_one_spelling() {
+        for text in ["127.0.0.1", "127.1", "0x7f.1", "2130706433", "１２７.0.0.1", "[::ffff:127.0.0.1]", "127.0.0.1."]
+        {
+            assert_eq!(Host::parse(text).unwrap().to_string(), "127.0.0.1", "{text}");
+        }
+        for text in ["DB.Example", "db.example.", "ｄｂ.example", "%64b.example"] {
+            assert_eq!(Host::parse(text).unwrap().to_string(), "db.example", "{text}");
+        }
+        assert_eq!(Host::parse("bücher.example").unwrap().to_string(), "xn--bcher-kva.example");
+        assert_eq!(Host::parse("FD00:0::1").unwrap().to_string(), "[fd00::1]");
+    }
+
+    #[test]
+    fn what_could_be_read_in_two_ways_is_no_host() {
+        let long = "a.".repeat(200);
+        let wrong =
+            ["", ".", "a..b", "a b", "a'b", "a/b", "a@b", "a?b", "a#b", "fe80::1%eth0", "1.2.3.4.5", "$(x)", "*"];
+        for text in wrong.into_iter().chain([long.as_str(), "256.1.1.1", "a\nb", "[::1", "::1]", "a%00b"]) {
+            assert_eq!(Host::parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_below_a_domain_are_neither_the_domain_nor_one_that_only_ends_like_it() {
+        let below = pattern("*.Example.com");
+        for (host, covered) in
+            [("b.example.com", true), ("a.b.example.com.", true), ("example.com", false), ("evilexample.com", false)]
+        {
+            assert_eq!(below.covers(&Host::parse(host).unwrap()), covered, "{host}");
+        }
+        assert!(!pattern("example.com").covers(&Host::parse("a.example.com").unwrap()));
+    }
+
+    #[test]
+    fn a_range_is_of_addresses_that_are_written_out() {
+        let range = pattern("10.1.2.3/16");
+        assert_eq!(range.to_string(), "10.1.0.0/16");
+        assert!(range.covers(&Host::parse("10.1.255.1").unwrap()));
+        assert!(range.covers(&Host::parse("::ffff:10.1.0.1").unwrap()));
+        assert!(!range.covers(&Host::parse("10.2.0.1").unwrap()));
+        assert!(!range.covers(&Host::parse("db.example").unwrap()));
+        assert_eq!(network("::ffff:10.1.2.3/112").unwrap().to_string(), "10.1.0.0/16");
+        assert_eq!(network("fd00::1/8").unwrap().to_string(), "fd00::/8");
+    }
+}
