@@ -78,7 +78,16 @@ pub struct Call {
     /// Parameters, not yet escaped.
     pub query: Vec<(String, String)>,
     /// The body, if any.
-    pub body: Option<Value>,
+    pub body: Option<Body>,
+}
+
+/// What a request brings along.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// Fields.
+    Json(Value),
+    /// A component's bytes.
+    Component(Vec<u8>),
 }
 
 impl Call {
@@ -90,7 +99,13 @@ impl Call {
     /// The same with a body.
     #[must_use]
     pub fn with(self, body: Value) -> Self {
-        Self { body: Some(body), ..self }
+        Self { body: Some(Body::Json(body)), ..self }
+    }
+
+    /// The same with a component as its body.
+    #[must_use]
+    pub fn sending(self, component: Vec<u8>) -> Self {
+        Self { body: Some(Body::Component(component)), ..self }
     }
 
     fn target(&self) -> String {
@@ -174,14 +189,16 @@ async fn exchange(server: &Server, caller: &Caller, call: &Call) -> Result<Answe
 }
 
 fn request(server: &Server, caller: &Caller, call: &Call) -> Result<Request<Full<Bytes>>, String> {
-    let body = call.body.as_ref().map(Value::to_string).unwrap_or_default();
+    let (content, body) = match &call.body {
+        None => (None, Bytes::new()),
+        Some(Body::Json(fields)) => (Some("application/json"), Bytes::from(fields.to_string())),
+        Some(Body::Component(bytes)) => (Some("application/wasm"), Bytes::from(bytes.clone())),
+    };
     let builder = Request::builder().method(call.method.clone()).uri(call.target()).header(HOST, &server.authority);
-    let built = builder.header("x-vault-request", "true").body(Full::new(Bytes::from(body)));
+    let built = builder.header("x-vault-request", "true").body(Full::new(body));
     let mut request = built.map_err(|error| format!("the request cannot be written: {error}"))?;
     let headers = request.headers_mut();
-    if call.body.is_some() {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    }
+    headers.extend(content.map(|content| (CONTENT_TYPE, HeaderValue::from_static(content))));
     if let Some(token) = &caller.token {
         let mut value = HeaderValue::from_str(token.expose()).map_err(|_| "the token is no header value".to_owned())?;
         value.set_sensitive(true);

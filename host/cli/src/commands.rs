@@ -8,6 +8,7 @@ pub mod list;
 mod listing;
 mod mount;
 pub mod operator;
+pub mod plugin;
 pub mod policy;
 pub mod read;
 pub mod secrets;
@@ -44,7 +45,7 @@ impl Command {
 }
 
 /// In the order of help.
-const ALL: [&Command; 37] = [
+const ALL: [&Command; 41] = [
     &read::READ,
     &write::WRITE,
     &list::LIST,
@@ -73,6 +74,10 @@ const ALL: [&Command; 37] = [
     &policy::READ,
     &policy::WRITE,
     &policy::DELETE,
+    &plugin::REGISTER,
+    &plugin::LIST,
+    &plugin::INFO,
+    &plugin::DEREGISTER,
     &audit::LIST,
     &audit::ENABLE,
     &audit::HASH,

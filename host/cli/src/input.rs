@@ -34,6 +34,14 @@ pub fn text(word: &str, stdin: &mut dyn Read) -> Result<String, String> {
     if word == "-" { read_text(stdin, "standard input") } else { file(word) }
 }
 
+/// The bytes of a file, or of standard input for `-`.
+///
+/// # Errors
+/// A file that cannot be read, or is larger than 32 MiB.
+pub fn bytes(word: &str, stdin: &mut dyn Read) -> Result<Vec<u8>, String> {
+    if word == "-" { read_bytes(stdin, "standard input") } else { read_bytes(open(word)?, word) }
+}
+
 /// Standard input, which can be read once.
 struct Once<'a>(Option<&'a mut dyn Read>);
 
@@ -67,16 +75,23 @@ fn object(word: &str, stdin: &mut Once<'_>) -> Result<Map<String, Value>, String
 }
 
 fn file(path: &str) -> Result<String, String> {
-    let opened = std::fs::File::open(path).map_err(|error| format!("cannot open {path}: {error}"))?;
-    read_text(opened, path)
+    read_text(open(path)?, path)
+}
+
+fn open(path: &str) -> Result<std::fs::File, String> {
+    std::fs::File::open(path).map_err(|error| format!("cannot open {path}: {error}"))
 }
 
 fn read_text(source: impl Read, name: &str) -> Result<String, String> {
-    let mut text = String::new();
-    let size = source.take(READ_MAX + 1).read_to_string(&mut text);
+    String::from_utf8(read_bytes(source, name)?).map_err(|_| format!("cannot read {name}: it is not UTF-8"))
+}
+
+fn read_bytes(source: impl Read, name: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let size = source.take(READ_MAX + 1).read_to_end(&mut bytes);
     let size = size.map_err(|error| format!("cannot read {name}: {error}"))?;
     if u64::try_from(size).is_ok_and(|size| size <= READ_MAX) {
-        return Ok(text);
+        return Ok(bytes);
     }
     Err(format!("{name} is larger than the 32 MiB that a server takes"))
 }

@@ -83,6 +83,14 @@ impl<'a, 'io> Session<'a, 'io> {
         input::text(word, self.io.stdin).map_err(Problem::usage)
     }
 
+    /// The bytes that a word names: `-` standard input, else a file.
+    ///
+    /// # Errors
+    /// A source that cannot be read.
+    pub fn bytes(&mut self, word: &str) -> Result<Vec<u8>, Problem> {
+        input::bytes(word, self.io.stdin).map_err(Problem::usage)
+    }
+
     /// A secret that is not on the command line: asked of the person at the terminal, without showing it, or all of
     /// standard input where there is none.
     ///

@@ -11,6 +11,7 @@
 mod audit;
 mod lease;
 mod mount;
+mod plugin;
 mod token;
 
 use super::*;

@@ -6,6 +6,7 @@
 mod auth_token;
 mod auth_token_create;
 mod auth_token_roles;
+mod mount_grants;
 mod mount_info;
 mod mount_settings;
 mod row;
@@ -19,6 +20,7 @@ mod sys_internal_ui_mounts;
 mod sys_leader;
 mod sys_leases;
 mod sys_mounts;
+mod sys_plugins_catalog;
 mod sys_policies;
 mod sys_remount;
 mod sys_rotate;
@@ -26,6 +28,7 @@ mod sys_seal_status;
 mod sys_unseal;
 
 use crate::audit::AuditChange;
+use crate::catalog;
 use crate::core::Core;
 use crate::mounts::{self, Builtin};
 use crate::pipeline::{self, unsupported};
@@ -57,6 +60,7 @@ pub(crate) enum Handler {
     Remount(sys_remount::Act),
     Leases(sys_leases::Act),
     Policies(sys_policies::Act),
+    PluginsCatalog(sys_plugins_catalog::Act),
     Capabilities(sys_capabilities::Act),
     Token(auth_token::Act),
     TokenCreate(auth_token_create::Act),
@@ -116,6 +120,7 @@ fn rows() -> Vec<(Handler, Route)> {
         sys_internal_specs_openapi::rows(),
         sys_leases::rows(),
         sys_policies::rows(),
+        sys_plugins_catalog::rows(),
         sys_capabilities::rows(),
         auth_token::rows(),
         auth_token_create::rows(),
@@ -264,6 +269,7 @@ pub(crate) enum Then {
     Seal,
     Mounts(mounts::Change),
     Audit(AuditChange),
+    Catalog(catalog::Change),
 }
 
 /// A host endpoint's answer.
@@ -284,6 +290,7 @@ pub(crate) fn reaches_outside(core: &Core, endpoint: Endpoint) -> bool {
     match core.process.table.handler(endpoint) {
         Ok(Handler::Leases(act)) => act.reaches_outside(),
         Ok(Handler::Mounts(act)) => act.reaches_outside(),
+        Ok(Handler::PluginsCatalog(act)) => act.reaches_outside(),
         Ok(Handler::Rotate(_)) => true,
         _ => false,
     }
@@ -307,6 +314,7 @@ pub(crate) async fn serve(
         Handler::Remount(act) => sys_remount::serve(act, core, unit, call).await,
         Handler::Leases(act) => sys_leases::serve(act, core, unit, call).await,
         Handler::Policies(act) => sys_policies::serve(act, unit, call).await,
+        Handler::PluginsCatalog(act) => sys_plugins_catalog::serve(act, core, unit, call).await,
         Handler::Capabilities(act) => sys_capabilities::serve(act, core, unit, call).await,
         Handler::Token(act) => auth_token::serve(act, core, unit, call).await,
         Handler::TokenCreate(act) => auth_token_create::serve(act, core, unit, call).await,
@@ -321,7 +329,7 @@ pub(crate) async fn serve_open(
     request: &Request,
 ) -> Result<Response, Failure> {
     let OpenEndpoint { handler, route } = endpoint;
-    pipeline::within_limit(route, request.body_bytes)?;
+    pipeline::check_body(route, request)?;
     let mut values = fields::fold(route, &request.fields, &[])?.values;
     fields::complete(route, &mut values, true)?;
     let answered = match handler {
@@ -343,7 +351,7 @@ pub(crate) async fn serve_public(
     caller: Option<&Caller>,
 ) -> Result<Response, Failure> {
     let PublicEndpoint { handler, route, captures } = endpoint;
-    pipeline::within_limit(route, request.body_bytes)?;
+    pipeline::check_body(route, request)?;
     let values = fields::fold(route, &request.fields, captures)?.values;
     let acl = match caller {
         Some(caller) => Some(core.policies.acl(&core.store, &caller.record.policies).await?),
@@ -392,6 +400,10 @@ pub(crate) async fn after_commit(core: &Arc<Core>, then: Then) -> Result<(), Fai
         Then::Mounts(change) => mounts::after_commit(core, change),
         Then::Audit(change) => {
             core.audit.change(change);
+            Ok(())
+        }
+        Then::Catalog(change) => {
+            catalog::after_commit(core, change).await;
             Ok(())
         }
     }

@@ -1,7 +1,7 @@
 //! The unsealed service as one value: the nouns it is made of, its start and its end.
 
 use crate::audit::Audit;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Workshop};
 use crate::claims::Claims;
 use crate::due;
 use crate::guards;
@@ -11,7 +11,7 @@ use crate::mounts::{self, Builtin, Lifetimes, Marks, Mounts, NewMount, Settings}
 use crate::policies::stored::Policies;
 use crate::service::Process;
 use crate::tokens;
-use bulkhead_sandbox::Sandbox;
+use bulkhead_sandbox::{Maker, Sandbox};
 use bulkhead_store::Store;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;
@@ -52,8 +52,9 @@ impl Core {
     /// What keeps the service from starting, in words for the operator.
     pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc<Self>, Failure> {
         let settings = &process.settings;
-        let sandbox = Sandbox::new(Arc::clone(&process.runtime), Arc::clone(&store));
-        let catalog = Catalog::load(&store, &sandbox, &settings.officials).await?;
+        let sandbox = Sandbox::new(Arc::clone(&process.runtime), Arc::clone(&store), &settings.own_addresses);
+        let workshop = Workshop { store: &store, sandbox: &sandbox, compiler: &process.compiler };
+        let catalog = Catalog::load(workshop, settings).await?;
         let mounts = Mounts::load(&store, &catalog, &settings.log).await?;
         let audit = Audit::open(&store, &settings.audit, &settings.log).await?;
         let core = Arc::new(Self {
@@ -91,11 +92,11 @@ impl Core {
         self.mounts.builtin(Builtin::Token).settings.lifetimes(self.lifetimes)
     }
 
-    /// What dev mode promises: a root token, and every engine at its default path.
+    /// What dev mode promises: a root token, and every engine of this binary at its default path.
     pub(crate) async fn furnish(&self, root_token: &Secret) -> Result<(), Failure> {
         tokens::ensure_root(&self.store, root_token).await?;
-        for kind in self.catalog.engines() {
-            self.mount_default(kind).await?;
+        for kind in self.catalog.official_engines() {
+            self.mount_default(&kind).await?;
         }
         Ok(())
     }
@@ -121,12 +122,25 @@ impl Core {
         self.mounts.serve(record, &self.catalog)
     }
 
-    /// Brings the stored data of every mount to the schema of its component.
+    /// Brings the stored data of every mount to the schema of its component. A mount of an uploaded one that fails in
+    /// it is left out.
     async fn migrate(self: &Arc<Self>) -> Result<(), Failure> {
         for mount in self.mounts.all() {
-            crate::migrate::run(self, &mount).await?;
+            match crate::migrate::run(self, &mount).await {
+                Err(failure) if mount.plugin.engine.identity().maker == Maker::Uploaded => {
+                    let pairs = [("mount", mount.record.path.to_string()), ("cause", failure.message.clone())];
+                    self.log.line("error", "mount-without-plugin", &pairs);
+                    self.mounts.strand(mount.record.clone(), failure.message);
+                }
+                migrated => migrated?,
+            }
         }
         Ok(())
+    }
+
+    /// What loading a plugin takes.
+    pub(crate) fn workshop(&self) -> Workshop<'_> {
+        Workshop { store: &self.store, sandbox: &self.sandbox, compiler: &self.process.compiler }
     }
 
     /// Asks for the service to be sealed once the request that asks is answered.

@@ -12,6 +12,7 @@ use crate::leases;
 use crate::neighbours::ForWork;
 use crate::permit::Permit;
 use crate::tokens;
+use bulkhead_sandbox::Line;
 use bulkhead_store::{Address, Due, DueAsk, Record, Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
@@ -161,12 +162,17 @@ async fn wake(core: &Arc<Core>, claim: &Claim) -> Result<(), Failure> {
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(&mount, &permit);
     let call = ForWork::new(core, &mount);
-    let _admission = core.sandbox.admit(2, call.deadline).await?;
     let attempt = guards::attempts(&timer).saturating_add(1);
-    let done = opened.plugin.engine.wake(call.scope(&opened), mount.begin(&core.store), key, attempt).await;
     let woken = Woken { claim, timer: &timer, guards: call.guards() };
-    let ended = match done.result {
-        Ok(()) => woken.finish(done.unit).await,
+    let ended = match call.enter(Line::Work).await {
+        Ok(let_in) => {
+            let done = opened.plugin.engine.wake(call.scope(&opened), mount.begin(&core.store), key, attempt).await;
+            call.left(let_in, done.ended);
+            match done.result {
+                Ok(()) => woken.finish(done.unit).await,
+                Err(failure) => Err(failure),
+            }
+        }
         Err(failure) => Err(failure),
     };
     let stored = match ended {

@@ -5,6 +5,7 @@ use crate::guards;
 use crate::mounts::{Mount, MountRecord, Phase};
 use crate::neighbours::ForWork;
 use crate::permit::Permit;
+use bulkhead_sandbox::Line;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
@@ -30,7 +31,9 @@ pub(crate) async fn run(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), Fail
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(mount, &permit);
     let work = ForWork::new(core, mount);
+    let let_in = work.enter(Line::Work).await?;
     let done = opened.plugin.engine.migrate(work.scope(&opened), mount.begin(&core.store), stored).await;
+    work.left(let_in, done.ended);
     let mut record = MountRecord { schema: wanted, ..mount.record.clone() };
     let stored = match done.result {
         Ok(()) => store(&mut record, done.unit).await,

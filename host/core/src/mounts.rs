@@ -1,5 +1,6 @@
 //! Mounts: which engine serves which path, and the only door to a component.
 
+mod breaker;
 mod builtin;
 mod disable;
 mod enable;
@@ -8,29 +9,36 @@ mod erase;
 mod gate;
 mod record;
 pub(crate) mod remount;
+mod rights;
 mod settings;
+mod stranded;
 
+pub(crate) use breaker::Pass;
 pub(crate) use builtin::Builtin;
 pub(crate) use disable::disable;
 pub(crate) use enable::NewMount;
 pub(crate) use ending::resume;
 pub(crate) use gate::Inside;
-pub(crate) use record::{Marks, MountRecord, Phase, stored_uuids};
+pub(crate) use record::{Marks, MountRecord, Phase, stored_of_kind, stored_uuids};
+pub(crate) use rights::usual;
 pub(crate) use settings::{Lifetimes, Settings, TokenType, Visibility};
+pub(crate) use stranded::revive;
 
 use crate::catalog::{Catalog, EnginePlugin};
 use crate::core::Core;
 use crate::instance_reuse;
 use crate::log::Log;
 use crate::permit::Permit;
+use breaker::Breaker;
 use bulkhead_sandbox::contract;
-use bulkhead_sandbox::{Grants, Limits, Reuse};
+use bulkhead_sandbox::{Compartment, Grant, Grants, Reuse};
 use bulkhead_store::{Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
 use gate::Gate;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use stranded::Stranded;
 
 /// The two kinds of mount, which are listed apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +60,11 @@ pub(crate) struct Mount {
     pub(crate) record: MountRecord,
     pub(crate) plugin: Arc<EnginePlugin>,
     grants: Arc<Grants>,
+    /// What its calls share.
+    pub(crate) compartment: Arc<Compartment>,
+    breaker: Arc<Breaker>,
+    /// What it is granted while its record says nothing.
+    usual: Vec<Grant>,
     reuse: Reuse,
     /// Requests that are served.
     requests: Arc<Gate>,
@@ -63,7 +76,7 @@ pub(crate) struct Mount {
 pub(crate) struct Opened<'a> {
     pub(crate) plugin: &'a EnginePlugin,
     pub(crate) grants: Arc<Grants>,
-    pub(crate) limits: Limits,
+    pub(crate) compartment: Arc<Compartment>,
     pub(crate) reuse: Reuse,
 }
 
@@ -74,6 +87,8 @@ pub(crate) struct Running<'a> {
     pub(crate) version: &'a str,
     /// SHA-256 of the component in hexadecimal; empty for the server itself.
     pub(crate) digest: &'a str,
+    /// What a mount of it is granted while its record says nothing.
+    pub(crate) usual: &'a [Grant],
 }
 
 /// The mount is being erased, and all its rows with it.
@@ -102,6 +117,8 @@ struct Table {
     /// Paths without the slash at their end.
     by_path: BTreeMap<String, Arc<Mount>>,
     by_uuid: HashMap<String, Arc<Mount>>,
+    /// Those whose plugin is not available, by their paths.
+    stranded: BTreeMap<String, Stranded>,
 }
 
 impl Mounts {
@@ -122,7 +139,13 @@ impl Mounts {
                     found => found?,
                 };
                 let vanished = || Failure::internal(format!("mount {path} vanished while it was read"));
-                mounts.serve(MountRecord::parse(&found.ok_or_else(vanished)?, &path)?, catalog)?;
+                let record = MountRecord::parse(&found.ok_or_else(vanished)?, &path)?;
+                if let Err(failure) = mounts.serve(record.clone(), catalog) {
+                    // It is no engine of this binary: those are all there, or nothing would be loaded.
+                    let pairs = [("mount", path), ("cause", failure.message.clone())];
+                    log.line("error", "mount-without-plugin", &pairs);
+                    mounts.strand(record, failure.message);
+                }
             }
         }
         Ok(mounts)
@@ -173,8 +196,8 @@ impl Mounts {
 
     /// The only door to a component.
     pub(crate) fn open<'a>(&self, mount: &'a Mount, _permit: &Permit) -> Opened<'a> {
-        let (grants, reuse) = (Arc::clone(&mount.grants), mount.reuse.clone());
-        Opened { plugin: &mount.plugin, grants, limits: Limits::default(), reuse }
+        let (grants, compartment) = (Arc::clone(&mount.grants), Arc::clone(&mount.compartment));
+        Opened { plugin: &mount.plugin, grants, compartment, reuse: mount.reuse.clone() }
     }
 
     /// The right to do due work on the row `key`, whose first segment is its mount's uuid. Of a row without a mount it
@@ -252,7 +275,17 @@ fn key(path: &MountPath) -> &str {
 pub(crate) fn after_commit(core: &Arc<Core>, change: Change) -> Result<(), Failure> {
     match change {
         Change::Enabled(record) => core.mounts.serve(*record, &core.catalog),
-        Change::Tuned(record) => core.mounts.update(*record, &core.catalog),
+        Change::Tuned(record) => {
+            let uuid = record.uuid.clone();
+            let before = core.mounts.by_uuid(&uuid).map(|mount| mount.record.settings.grants.clone());
+            let regranted = before.is_some_and(|before| before != record.settings.grants);
+            core.mounts.update(*record, &core.catalog)?;
+            if regranted {
+                // They were opened by what the mount was granted before.
+                core.sandbox.close_mount(&uuid);
+            }
+            Ok(())
+        }
         Change::TunedBuiltin(which, record) => {
             core.mounts.update_builtin(which, *record);
             Ok(())
@@ -271,7 +304,17 @@ impl Mount {
     /// not get in when the mount serves again: it may serve elsewhere.
     fn new(record: MountRecord, catalog: &Catalog, before: Option<&Arc<Self>>) -> Result<Arc<Self>, Failure> {
         let plugin = catalog.engine(&record.kind)?;
-        let grants = Arc::new(Grants::official(record.path.as_str()));
+        let (grants, limits) = rights::rights(&record, &plugin);
+        let usual = usual(&plugin.engine);
+        let compartment = match before {
+            Some(before) => before.compartment.under(limits),
+            None => Compartment::new(&record.uuid, limits),
+        };
+        let digest = &plugin.engine.identity().digest;
+        let breaker = match before {
+            Some(before) if before.breaker.is_of(digest) => Arc::clone(&before.breaker),
+            _ => Arc::new(Breaker::new(digest)),
+        };
         let reuse = instance_reuse::of(&record, &plugin.engine);
         let serves = record.phase == Phase::Serving;
         let requests = match before {
@@ -280,7 +323,7 @@ impl Mount {
             _ => Arc::new(Gate::closed()),
         };
         let work = before.map(|before| Arc::clone(&before.work)).unwrap_or_default();
-        Ok(Arc::new(Self { record, plugin, grants, reuse, requests, work }))
+        Ok(Arc::new(Self { record, plugin, grants, compartment, breaker, usual, reuse, requests, work }))
     }
 
     /// The right to serve a request, until it is dropped. `None` when the mount is on its way out.
@@ -291,7 +334,7 @@ impl Mount {
     /// What runs behind it.
     pub(crate) fn running(&self) -> Running<'_> {
         let identity = self.plugin.engine.identity();
-        Running { version: &identity.version, digest: &identity.digest }
+        Running { version: &identity.version, digest: &identity.digest, usual: &self.usual }
     }
 
     /// Begins the unit of work of a call into the mount's component. Its commits are numbered where the component asks

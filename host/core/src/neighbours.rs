@@ -3,11 +3,13 @@
 use crate::core::Core;
 use crate::guards::Guards;
 use crate::leases::{self, Page, Reserved};
-use crate::mounts::{Mount, Opened};
+use crate::mounts::{Mount, Opened, Pass};
 use crate::passwords;
 use crate::tokens::Caller;
 use async_trait::async_trait;
-use bulkhead_sandbox::{DatabasePlugin, Guard, Level, Neighbours, Reservation, Root, Scope};
+use bulkhead_sandbox::{
+    Admission, DatabasePlugin, Ended, Guard, Level, Line, Neighbours, Reservation, Root, Scope, Wanted,
+};
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +26,8 @@ const MOST_RESERVATIONS: usize = 64;
 const COUNTED: u32 = 10_000;
 /// Time that due work and renewals have.
 const WORK_TIME: Duration = Duration::from_secs(90);
+/// Places that they have: any of them may reach a database plugin.
+const PLACES: u32 = 2;
 
 /// What one call may ask of core, and what it reserved and guards.
 pub(crate) struct ForCall {
@@ -124,14 +128,35 @@ impl Neighbours for ForCall {
 /// A call that no request makes: the end or renewal of a lease, a timer, a migration.
 pub(crate) struct ForWork {
     neighbours: Arc<ForCall>,
-    mount: String,
-    pub(crate) deadline: Instant,
+    deadline: Instant,
+}
+
+/// Work that was let in: it has its places, and the component does not rest.
+pub(crate) struct LetIn<'a> {
+    _admission: Admission,
+    pass: Pass<'a>,
 }
 
 impl ForWork {
     pub(crate) fn new(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
-        let mount_uuid = mount.record.uuid.clone();
-        Self { neighbours: ForCall::new(core, mount, None), mount: mount_uuid, deadline: Instant::now() + WORK_TIME }
+        let time = mount.compartment.limits().deadline.map_or(WORK_TIME, |deadline| deadline.min(WORK_TIME));
+        Self { neighbours: ForCall::new(core, mount, None), deadline: Instant::now() + time }
+    }
+
+    /// Waits for the places of a call that may reach a database plugin.
+    ///
+    /// # Errors
+    /// `unavailable`, which may pass: there are none until the deadline, or the component rests after crashes.
+    pub(crate) async fn enter(&self, line: Line) -> Result<LetIn<'_>, Failure> {
+        let ForCall { core, mount, .. } = &*self.neighbours;
+        let pass = mount.may_call()?;
+        let wanted = Wanted { compartment: &mount.compartment, places: PLACES, line, deadline: self.deadline };
+        Ok(LetIn { _admission: core.sandbox.admit(wanted).await?, pass })
+    }
+
+    /// Tells how the component left the call.
+    pub(crate) fn left(&self, let_in: LetIn<'_>, ended: Ended) {
+        self.neighbours.mount.called(&self.neighbours.core, let_in.pass, ended);
     }
 
     /// What the call guards, to be released at its end.
@@ -142,11 +167,11 @@ impl ForWork {
     /// What the plugin may use.
     pub(crate) fn scope(&self, opened: &Opened<'_>) -> Scope {
         Scope {
-            mount: self.mount.clone(),
+            compartment: Arc::clone(&opened.compartment),
             grants: Arc::clone(&opened.grants),
-            limits: opened.limits,
             reuse: opened.reuse.clone(),
             deadline: self.deadline,
+            places: PLACES,
             neighbours: Arc::clone(&self.neighbours) as Arc<dyn Neighbours>,
             root: Arc::new(Root::default()),
         }

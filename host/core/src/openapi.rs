@@ -91,8 +91,9 @@ impl Operation<'_> {
         self.route.fields.iter().filter(move |field| !captured(field))
     }
 
+    /// Whether its fields are in the body: where that is bytes, they are in the query.
     fn takes_body(&self) -> bool {
-        matches!(self.route.verb, Verb::Write | Verb::Patch)
+        matches!(self.route.verb, Verb::Write | Verb::Patch) && !self.route.raw
     }
 
     fn schema_name(&self) -> String {
@@ -131,6 +132,11 @@ impl Operation<'_> {
         if self.body_schema().is_some() {
             let schema = json!({ "$ref": format!("#/components/schemas/{}", self.schema_name()) });
             let body = json!({ "content": { "application/json": { "schema": schema } } });
+            members.insert("requestBody".to_owned(), body);
+        }
+        if self.route.raw {
+            let schema = json!({ "type": "string", "format": "binary" });
+            let body = json!({ "required": true, "content": { "application/wasm": { "schema": schema } } });
             members.insert("requestBody".to_owned(), body);
         }
         if !self.route.unauthenticated {

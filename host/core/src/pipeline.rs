@@ -143,7 +143,7 @@ async fn once(
     let permit = Permit::ask(&acl, &question)?;
     run.trail.permit(&permit);
     let (mut folded, creates) = (folded?, creates?);
-    within_limit(route, request.body_bytes)?;
+    check_body(route, request)?;
     if request.verb == Verb::Write {
         fields::complete(route, &mut folded.values, creates || route.existence.is_none())?;
     }
@@ -216,8 +216,23 @@ fn refuse_unknown(acl: &Acl, request: &Request, nothing: Failure) -> Failure {
     asked.err().unwrap_or(nothing)
 }
 
-/// Refuses a body that is longer than the route takes.
-pub(crate) fn within_limit(route: &Route, body_bytes: u64) -> Result<(), Failure> {
+/// Refuses a body that is longer than the route takes, or bytes where it takes fields, or the other way round.
+pub(crate) fn check_body(route: &Route, request: &Request) -> Result<(), Failure> {
+    match (route.raw, &request.raw) {
+        (false, Some(_)) => {
+            let message = "this path takes fields and not a component's bytes; send them as JSON";
+            return Err(Failure::new(Kind::UnsupportedMediaType, message));
+        }
+        (true, None) => {
+            return Err(Failure::invalid(
+                "this path takes a component's bytes as its body, and its fields as query parameters: send the file \
+                 itself, with Content-Type: application/wasm; files are not fetched from a plugin directory or a \
+                 registry (command, oci_image), and components have neither args nor env",
+            ));
+        }
+        (true, Some(_)) | (false, None) => {}
+    }
+    let body_bytes = request.body_bytes;
     let limit = if route.body_limit == 0 { BODY_LIMIT } else { route.body_limit };
     if body_bytes <= limit {
         return Ok(());

@@ -15,6 +15,7 @@ use crate::random;
 use crate::tables::Tables;
 use crate::tokens;
 use bulkhead_sandbox::Runtime;
+use bulkhead_sandbox::compile::Compiler;
 use bulkhead_store::failpoint;
 use bulkhead_store::{
     DataDirectory, Gathering, Hashes, Options, Progress, SealConfig, SealKey, Share, Store, StoreFault,
@@ -23,6 +24,7 @@ use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -34,6 +36,8 @@ pub struct Settings {
     pub directory: PathBuf,
     /// The components of this binary.
     pub officials: Vec<Official>,
+    /// The program that compiles uploaded components, which is this build of `bulkhead`.
+    pub compiler: PathBuf,
     /// Seconds.
     pub default_lease_ttl: u64,
     /// Seconds.
@@ -44,6 +48,8 @@ pub struct Settings {
     pub reported_version: String,
     /// The URL by which clients reach this node, as `sys/leader` tells it; empty when nobody said.
     pub api_address: String,
+    /// Where the server listens: no component ever dials it.
+    pub own_addresses: Vec<SocketAddr>,
     /// Where requests and answers are recorded.
     pub audit: AuditSettings,
     /// Where lines for the operator go.
@@ -54,6 +60,7 @@ pub struct Settings {
 pub(crate) struct Process {
     pub(crate) settings: Settings,
     pub(crate) runtime: Arc<Runtime>,
+    pub(crate) compiler: Compiler,
     pub(crate) table: HostTable,
     /// Every request and every piece of due work holds it for reading until it has ended. Whoever opens the store waits
     /// for it: what began before a seal must not go on beside what undoes it.
@@ -109,7 +116,8 @@ impl Service {
         audit::check(&settings.audit).await?;
         let runtime = Runtime::new().map_err(Failure::internal)?;
         let table = HostTable::new().map_err(Failure::internal)?;
-        let process = Arc::new(Process { settings, runtime, table, in_flight: Arc::default() });
+        let compiler = Compiler::new(settings.compiler.clone());
+        let process = Arc::new(Process { settings, runtime, compiler, table, in_flight: Arc::default() });
         let (open, turn, unsealing) = (RwLock::default(), Mutex::default(), std::sync::Mutex::default());
         Ok(Arc::new(Self { process, directory, open, turn, unsealing }))
     }

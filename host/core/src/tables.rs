@@ -58,12 +58,13 @@ impl Tables {
 
 fn plugins(catalog: &Catalog) -> Vec<Plugin> {
     let plugin = |identity: &Identity, described| Plugin { sha256: identity.digest.clone(), described };
-    let engines = catalog
-        .all_engines()
+    let engines = catalog.all_engines();
+    let engines = engines
+        .iter()
         .map(|found| plugin(found.engine.identity(), Described::Mountable(found.engine.description().clone())));
-    let databases = catalog
-        .all_database_plugins()
-        .map(|found| plugin(found.identity(), Described::Database(found.description().clone())));
+    let databases = catalog.all_database_plugins();
+    let databases =
+        databases.iter().map(|found| plugin(found.identity(), Described::Database(found.description().clone())));
     let mut plugins: Vec<Plugin> = engines.chain(databases).collect();
     plugins.sort_by(|one, other| one.described.name().cmp(other.described.name()));
     plugins

@@ -3,6 +3,8 @@
 use bulkhead_cli::keyboard::{self, Hide};
 use bulkhead_core::Official;
 use bulkhead_core::log::Log;
+use bulkhead_sandbox::compile;
+use bulkhead_server::compile_worker;
 use bulkhead_server::dev;
 use bulkhead_server::hardening::{harden, leave_database_settings};
 use bulkhead_server::inspect;
@@ -42,6 +44,7 @@ pub(crate) fn main() -> ExitCode {
     let args: Vec<OsString> = args.collect();
     match args.as_slice() {
         [first, rest @ ..] if first == "server" => server(&program.to_string_lossy(), rest.iter().cloned()),
+        [only] if only == compile::WORD => compile_worker::run(),
         [first, second, rest @ ..] if first == "plugin" && second == "inspect" => inspect(rest.iter().cloned()),
         _ => client(args.into_iter()),
     }

@@ -42,7 +42,8 @@ impl Server {
         let Process { officials, log, .. } = process;
         let signals = Signals::prepare().map_err(|error| format!("signals cannot be received: {error}"))?;
         let (socket, address) = listener::bind(&config.listener.address, elsewhere, &log).await?;
-        let service = Service::start(settings(&config, officials, &log)).await.map_err(|failure| failure.message)?;
+        let settings = Settings { own_addresses: vec![address], ..settings(&config, officials, &log) };
+        let service = Service::start(settings).await.map_err(|failure| failure.message)?;
         Ok(Self { service, config, socket, address, signals, log })
     }
 
@@ -81,16 +82,19 @@ impl Server {
     }
 }
 
-/// What the service is told of the configuration.
+/// What the service is told of the configuration. Where it listens is known once the address is bound.
 pub(crate) fn settings(config: &Config, officials: Vec<Official>, log: &Arc<dyn Log>) -> Settings {
     Settings {
         directory: config.data.clone(),
         officials,
+        // The very file that runs, also where another lies in its place by now.
+        compiler: "/proc/self/exe".into(),
         default_lease_ttl: config.default_lease_ttl,
         max_lease_ttl: config.max_lease_ttl,
         request_timeout: config.listener.request_time,
         reported_version: config.reported_version.clone(),
         api_address: config.api_address.clone(),
+        own_addresses: Vec::new(),
         audit: config.audit.clone(),
         log: Arc::clone(log),
     }

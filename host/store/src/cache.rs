@@ -114,7 +114,7 @@ impl Cache {
     }
 }
 
-/// Leases, reservations and timers are many and read once or twice.
+/// Leases, reservations and timers are many and read once or twice; the code of a component would push out all else.
 fn is_hot(space: Space) -> bool {
     matches!(space, Space::Core | Space::Data | Space::Token)
 }

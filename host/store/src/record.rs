@@ -22,10 +22,13 @@ pub enum Space {
     Reservation,
     /// When to wake which mount.
     Timer,
+    /// Long bytes in pieces: uploaded components, and what they were compiled to.
+    Blob,
 }
 
 impl Space {
-    const ALL: [Space; 6] = [Space::Core, Space::Data, Space::Token, Space::Lease, Space::Reservation, Space::Timer];
+    const ALL: [Space; 7] =
+        [Space::Core, Space::Data, Space::Token, Space::Lease, Space::Reservation, Space::Timer, Space::Blob];
 
     /// The number in the table. Part of the stored format: a number is never given to another kind.
     pub(crate) fn number(self) -> u8 {
@@ -36,6 +39,7 @@ impl Space {
             Space::Lease => 4,
             Space::Reservation => 5,
             Space::Timer => 6,
+            Space::Blob => 7,
         }
     }
 
@@ -53,6 +57,7 @@ impl Space {
             Space::Lease => "lease",
             Space::Reservation => "reservation",
             Space::Timer => "timer",
+            Space::Blob => "blob",
         }
     }
 }

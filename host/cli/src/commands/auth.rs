@@ -1,7 +1,7 @@
 //! `bulkhead auth list · enable · tune · move · disable`.
 
 use crate::commands::Command;
-use crate::commands::mount::{self, CONFIG, Kind, LISTED, MOUNT, NEW, TOKEN_TYPE};
+use crate::commands::mount::{self, CONFIG, Kind, LISTED, MOUNT, NEW, REGRANTED, TOKEN_TYPE};
 
 /// The command.
 pub const LIST: Command = Command {
@@ -26,7 +26,7 @@ pub const TUNE: Command = Command {
     words: "auth tune",
     takes: "PATH",
     about: "change the settings of an auth method\n\nOnly what is given changes; an empty value is the system's.",
-    options: &[&MOUNT, &CONFIG, &TOKEN_TYPE],
+    options: &[&MOUNT, &REGRANTED, &CONFIG, &TOKEN_TYPE],
     run: |session| mount::tune(session, Kind::AuthMethod),
 };
 

@@ -48,12 +48,20 @@ impl Kind {
 pub(super) const LISTED: [Opt; 1] = [Opt::switch("detailed", "with lifetimes, options, versions and digests")];
 
 /// Options of `enable` alone.
-pub(super) const NEW: [Opt; 4] = [
+pub(super) const NEW: [Opt; 5] = [
     Opt::text("path", "PATH", "where it is mounted; at the name of its type unless told"),
     Opt::switch("local", "kept with the mount and shown; changes nothing").fills("local"),
     Opt::switch("seal-wrap", "kept with the mount and shown; changes nothing").fills("seal_wrap"),
     Opt::switch("external-entropy-access", "kept with the mount and shown; changes nothing")
         .fills("external_entropy_access"),
+    Opt::list("grant", "LINE", "what its plugin may do, such as limit:memory=64MiB; may be repeated").fills("grants"),
+];
+
+/// Options of `tune` alone. They change the list of grants, so that whoever adds one need not know the others.
+pub(super) const REGRANTED: [Opt; 2] = [
+    Opt::list("grant", "LINE", "what its plugin may do besides, such as limit:memory=64MiB; may be repeated")
+        .fills("add_grants"),
+    Opt::list("revoke-grant", "LINE", "what its plugin may no longer do; may be repeated").fills("remove_grants"),
 ];
 
 /// Options of `enable` and `tune` that are the mount's own fields.
@@ -137,7 +145,7 @@ pub(super) fn enable(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Pr
 pub(super) fn tune(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
     let [path] = session.words()?;
     let target = below(kind.base(), &path, "the mount")?;
-    let mut body = session.options.fields(&MOUNT);
+    let mut body = session.options.fields(&[&MOUNT[..], &REGRANTED].concat());
     body.extend(config(session));
     if body.is_empty() {
         return Err(Problem::usage("there is nothing to change; give an option, such as -max-lease-ttl=24h"));

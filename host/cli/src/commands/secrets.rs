@@ -1,7 +1,7 @@
 //! `bulkhead secrets list · enable · tune · move · disable`.
 
 use crate::commands::Command;
-use crate::commands::mount::{self, CONFIG, Kind, LISTED, MOUNT, NEW};
+use crate::commands::mount::{self, CONFIG, Kind, LISTED, MOUNT, NEW, REGRANTED};
 
 /// The command.
 pub const LIST: Command = Command {
@@ -26,7 +26,7 @@ pub const TUNE: Command = Command {
     words: "secrets tune",
     takes: "PATH",
     about: "change the settings of a secrets engine\n\nOnly what is given changes; an empty value is the system's.",
-    options: &[&MOUNT, &CONFIG],
+    options: &[&MOUNT, &REGRANTED, &CONFIG],
     run: |session| mount::tune(session, Kind::SecretsEngine),
 };
 

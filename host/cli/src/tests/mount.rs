@@ -84,6 +84,12 @@ fn tune_sends_what_was_typed_and_an_empty_value_to_reset() {
     let (line, body) = sent(&["auth", "tune", "-description=x", "-token-type=service", "jwt"]);
     assert_eq!(line, "POST /v1/sys/auth/jwt/tune");
     assert_eq!(body, json!({"description": "x", "token_type": "service"}));
+    let added = ["secrets", "tune", "--grant", "limit:log=1KiB", "-grant=database:x", "database/"];
+    assert_eq!(sent(&added).1, json!({"add_grants": ["limit:log=1KiB", "database:x"]}));
+    let revoked = ["auth", "tune", "-revoke-grant=limit:log=1KiB", "jwt"];
+    assert_eq!(sent(&revoked).1, json!({"remove_grants": ["limit:log=1KiB"]}));
+    let enabled = ["secrets", "enable", "-grant=sql:postgres://db:5432", "database"];
+    assert_eq!(sent(&enabled).1, json!({"type": "database", "grants": ["sql:postgres://db:5432"]}));
     assert_wrong(&["secrets", "tune", "database"], "nothing to change");
     assert_wrong(&["secrets", "tune", "-token-type=batch", "database"], "-token-type");
 }

@@ -18,7 +18,7 @@ pub(super) fn info(record: &MountRecord, running: Running<'_>) -> Map<String, Va
         ("running_plugin_version", json!(running.version)),
         ("running_sha256", json!(running.digest)),
         ("deprecation_status", json!("supported")),
-        ("config", Value::Object(config(record, own))),
+        ("config", Value::Object(config(record, running, own))),
     ];
     info.extend(more.map(|(name, value)| (name.to_owned(), value)));
     info
@@ -35,14 +35,14 @@ pub(super) fn brief(record: &MountRecord) -> Map<String, Value> {
 }
 
 /// What tuning reads: the lifetimes that hold, and what can be tuned besides.
-pub(super) fn tuned(record: &MountRecord, system: Lifetimes) -> Map<String, Value> {
-    let mut tuned = config(record, record.settings.lifetimes(system));
+pub(super) fn tuned(record: &MountRecord, running: Running<'_>, system: Lifetimes) -> Map<String, Value> {
+    let mut tuned = config(record, running, record.settings.lifetimes(system));
     tuned.insert("description".to_owned(), json!(record.settings.description));
     tuned.insert("options".to_owned(), json!(record.settings.options));
     tuned
 }
 
-fn config(record: &MountRecord, lifetimes: Lifetimes) -> Map<String, Value> {
+fn config(record: &MountRecord, running: Running<'_>, lifetimes: Lifetimes) -> Map<String, Value> {
     let settings = &record.settings;
     let members = [
         ("default_lease_ttl", json!(lifetimes.default)),
@@ -56,6 +56,8 @@ fn config(record: &MountRecord, lifetimes: Lifetimes) -> Map<String, Value> {
         ("identity_token_key", json!(settings.identity_token_key)),
         ("delegated_auth_accessors", json!(settings.delegated_auth_accessors)),
         ("plugin_version", json!("")),
+        // What holds, so that writing back what was read changes nothing.
+        ("grants", json!(settings.grants.as_deref().unwrap_or(running.usual))),
     ];
     let mut config: Map<String, Value> = members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     if Class::of(&record.path) == Class::Auth {

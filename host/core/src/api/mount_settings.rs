@@ -3,6 +3,7 @@
 //! The attack this file stops: a restriction that is taken and not kept. What would widen access by being ignored is
 //! refused; what has no effect yet is stored, with a warning that says so.
 
+use super::mount_grants;
 use super::row::field;
 use crate::instance_reuse;
 use crate::mounts::{Builtin, Class, Lifetimes, Running, Settings, TokenType, Visibility};
@@ -49,6 +50,7 @@ pub(super) fn fields() -> Vec<Field> {
         field("identity_token_key", FieldKind::String, "stored, without effect yet"),
         field("delegated_auth_accessors", FieldKind::CommaList, "stored, without effect yet"),
         field("user_lockout_config", FieldKind::Any, "refused: no auth method has a lock-out yet"),
+        mount_grants::whole(),
     ]
 }
 
@@ -116,7 +118,11 @@ pub(super) fn change(
     replace(&mut settings.delegated_auth_accessors, list("delegated_auth_accessors"));
     add_options(settings, values);
     instance_reuse::check(&settings.options)?;
-    Ok(warnings(values))
+    let mut warnings = warnings(values);
+    if subject.builtin.is_none() {
+        warnings.extend(mount_grants::change(&mut settings.grants, values, subject.running.usual)?);
+    }
+    Ok(warnings)
 }
 
 fn replace<T>(slot: &mut T, value: Option<T>) {
@@ -229,7 +235,7 @@ mod tests {
         class: Class::Secret,
         builtin: None,
         kind: "database",
-        running: Running { version: "1.2.3", digest: "" },
+        running: Running { version: "1.2.3", digest: "", usual: &[] },
         system: Lifetimes { default: 100, max: 1_000 },
     };
     const TOKEN: Subject<'_> = Subject { class: Class::Auth, builtin: Some(Builtin::Token), kind: "token", ..ENGINE };
@@ -332,6 +338,7 @@ mod tests {
             (&SYSTEM, json!({ "max_lease_ttl": 9 })),
             (&TOKEN, json!({ "token_type": "batch" })),
             (&TOKEN, json!({ "options": {"a": "b"} })),
+            (&SYSTEM, json!({ "grants": ["limit:log=1KiB"] })),
             (&SYSTEM, json!({ "passthrough_request_headers": "x" })),
         ] {
             let why = refused(subject, config);

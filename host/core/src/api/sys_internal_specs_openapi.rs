@@ -8,6 +8,7 @@ use super::{Handler, PublicHandler};
 use crate::core::Core;
 use crate::openapi::{self, Served};
 use crate::policies::acl::Acl;
+use bulkhead_sandbox::Maker;
 use bulkhead_wire::description::{FieldKind, Route, Verb};
 use serde_json::{Map, Value};
 
@@ -24,7 +25,7 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
 /// The document, as far as the caller's policies reach.
 pub(super) fn document(core: &Core, acl: Option<&Acl>, values: &Map<String, Value>) -> Value {
     let is_generic = values.get("generic_mount_paths").and_then(Value::as_bool).unwrap_or_default();
-    let mounts = core.mounts.all();
+    let (mounts, all) = (core.mounts.all(), core.catalog.all_engines());
     let engines: Vec<(String, &[Route])> = match acl.filter(|_| !is_generic) {
         Some(acl) => {
             let reached = mounts.iter().filter(|mount| acl.reaches(mount.record.path.as_str()));
@@ -32,8 +33,9 @@ pub(super) fn document(core: &Core, acl: Option<&Acl>, values: &Map<String, Valu
         }
         None => {
             let generic = |name: &str| format!("{{{name}_mount_path}}/");
-            let all = core.catalog.all_engines();
-            all.map(|one| (generic(&one.engine.description().name), one.table.routes())).collect()
+            // Which components somebody uploaded is not for strangers.
+            let officials = all.iter().filter(|one| one.engine.identity().maker == Maker::Official);
+            officials.map(|one| (generic(&one.engine.description().name), one.table.routes())).collect()
         }
     };
     let host = Served { below: "", routes: core.process.table.table().routes() };

@@ -1,9 +1,11 @@
 //! `sys/mounts`: which engine serves which path. `sys/auth` is the same for auth methods, and is served here too.
 
 use super::row::{field, required, row};
-use super::{Body, Handler, HostCall, Reply, Then, mount_info, mount_settings};
+use super::{Body, Handler, HostCall, Reply, Then, mount_grants, mount_info, mount_settings};
 use crate::core::Core;
-use crate::mounts::{self, Builtin, Change, Class, Marks, Mount, MountRecord, NewMount, Phase, Running, Settings};
+use crate::mounts::{
+    self, Builtin, Change, Class, Lifetimes, Marks, Mount, MountRecord, NewMount, Phase, Running, Settings,
+};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::failure::Failure;
@@ -78,7 +80,7 @@ pub(super) fn path() -> Vec<Field> {
 }
 
 pub(super) fn tuned_fields() -> Vec<Field> {
-    [path(), mount_settings::fields()].concat()
+    [path(), mount_settings::fields(), mount_grants::changes().into()].concat()
 }
 
 pub(super) fn enabled_fields() -> Vec<Field> {
@@ -87,6 +89,7 @@ pub(super) fn enabled_fields() -> Vec<Field> {
         field("description", FieldKind::String, "one sentence for people"),
         field("config", FieldKind::Any, "settings, as tuning takes them"),
         field("options", FieldKind::Map, "texts for the plugin"),
+        mount_grants::whole(),
         field("plugin_name", FieldKind::String, "the plugin, where the type is \"plugin\""),
         field("plugin_version", FieldKind::String, "empty, or the version that runs"),
         field("local", FieldKind::Bool, "stored, without effect"),
@@ -147,6 +150,11 @@ impl Serving {
         }
     }
 
+    /// What tuning reads.
+    fn tuned(&self, system: Lifetimes) -> Map<String, Value> {
+        mount_info::tuned(self.record(), self.running(), system)
+    }
+
     /// The object of `spec/core.md` §5.2.
     pub(super) fn info(&self) -> Map<String, Value> {
         mount_info::info(self.record(), self.running())
@@ -170,7 +178,8 @@ fn read(core: &Core, class: Class, call: &HostCall<'_>) -> Result<Reply, Failure
 }
 
 fn read_tuned(core: &Core, class: Class, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    Ok(Body::Data(mount_info::tuned(Serving::at(core, class, call)?.record(), core.lifetimes)).into())
+    let serving = Serving::at(core, class, call)?;
+    Ok(Body::Data(serving.tuned(core.lifetimes)).into())
 }
 
 fn mount_path(class: Class, call: &HostCall<'_>) -> Result<MountPath, Failure> {
@@ -185,7 +194,7 @@ fn mount_path(class: Class, call: &HostCall<'_>) -> Result<MountPath, Failure> {
 async fn enable(core: &Core, class: Class, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
     let path = mount_path(class, call)?;
     let (mut config, unknown) = mount_settings::of_config(call.values.get("config"))?;
-    for name in ["description", "options", "plugin_name", "plugin_version"] {
+    for name in ["description", "options", "plugin_name", "plugin_version", "grants"] {
         // What is said outside of the config counts, where it says anything.
         let said = call.values.get(name).filter(|value| value.as_str() != Some(""));
         config.extend(said.map(|value| (name.to_owned(), value.clone())));
@@ -196,7 +205,8 @@ async fn enable(core: &Core, class: Class, unit: &mut Unit, call: &HostCall<'_>)
     if class == Class::Secret {
         let plugin = core.catalog.engine(&kind)?;
         let identity = plugin.engine.identity();
-        let running = Running { version: &identity.version, digest: &identity.digest };
+        let usual = mounts::usual(&plugin.engine);
+        let running = Running { version: &identity.version, digest: &identity.digest, usual: &usual };
         let subject = Subject { class, builtin: None, kind: &kind, running, system: core.lifetimes };
         warnings.extend(mount_settings::change(&mut settings, &config, &subject)?);
     }

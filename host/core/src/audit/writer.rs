@@ -342,6 +342,7 @@ mod tests {
             path: path.to_owned(),
             token: None,
             fields: Map::new(),
+            raw: None,
             body_bytes: 0,
             remote: "192.0.2.1".parse().unwrap(),
             remote_port: 1,

@@ -11,6 +11,7 @@ use crate::core::Core;
 use crate::guards;
 use crate::neighbours::ForWork;
 use crate::permit::Permit;
+use bulkhead_sandbox::Line;
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::Failure;
 use serde::{Deserialize, Serialize};
@@ -59,7 +60,9 @@ pub(crate) async fn end(core: &Arc<Core>, claim: &Claim, asked: Option<End>) -> 
         Space::Reservation => End::Undo,
         _ => End::Expired,
     });
-    match revoke(core, claim, &lease, reason).await {
+    // Somebody waits for what was asked for: it takes none of the places that are kept for due work.
+    let line = if asked.is_some() { Line::Requests } else { Line::Work };
+    match revoke(core, claim, &lease, Ending { reason, line }).await {
         Ok(()) => {
             core.log_lease("info", "lease-ended", &lease, reason.word());
             Ok(())
@@ -71,15 +74,23 @@ pub(crate) async fn end(core: &Arc<Core>, claim: &Claim, asked: Option<End>) -> 
     }
 }
 
-async fn revoke(core: &Arc<Core>, claim: &Claim, lease: &LeaseRecord, reason: End) -> Result<(), Failure> {
+/// How a lease is ended.
+struct Ending {
+    reason: End,
+    /// Where it waits for its places.
+    line: Line,
+}
+
+async fn revoke(core: &Arc<Core>, claim: &Claim, lease: &LeaseRecord, ending: Ending) -> Result<(), Failure> {
     let mount = core.mounts.by_uuid(&lease.mount);
-    let mount = mount.ok_or_else(|| Failure::internal("the lease's mount does not exist any more"))?;
+    let mount = mount.ok_or_else(|| core.mounts.missing(&lease.mount))?;
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(&mount, &permit);
     let work = ForWork::new(core, &mount);
-    let _admission = core.sandbox.admit(2, work.deadline).await?;
+    let let_in = work.enter(ending.line).await?;
     let unit = mount.begin(&core.store);
-    let done = opened.plugin.engine.revoke(work.scope(&opened), unit, &lease.seen(), reason.word()).await;
+    let done = opened.plugin.engine.revoke(work.scope(&opened), unit, &lease.seen(), ending.reason.word()).await;
+    work.left(let_in, done.ended);
     let ended = match done.result {
         Ok(()) => remove(claim, done.unit, lease).await,
         Err(failure) => Err(failure),

@@ -7,7 +7,7 @@ use crate::guards;
 use crate::neighbours::ForWork;
 use crate::permit::Permit;
 use crate::tokens;
-use bulkhead_sandbox::contract;
+use bulkhead_sandbox::{Line, contract};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::ttl::{self, Bounds};
@@ -28,13 +28,12 @@ pub(crate) struct Renewed {
 pub(crate) async fn renew(core: &Arc<Core>, id: &str, increment: u64) -> Result<Renewed, Failure> {
     let claim = core.claims.claim_in_turn(&locate(&core.store, &core.mounts, id).ok_or_else(not_found)?).await;
     let (lease, owner_left) = renewable(core, &claim, &mut core.store.begin(), core.store.now()).await?;
-    let mount =
-        core.mounts.by_uuid(&lease.mount).ok_or_else(|| Failure::internal("the lease's mount does not exist"))?;
+    let mount = core.mounts.by_uuid(&lease.mount).ok_or_else(|| core.mounts.missing(&lease.mount))?;
     let seen = mount.seen(core.lifetimes, owner_left);
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(&mount, &permit);
     let work = ForWork::new(core, &mount);
-    let _admission = core.sandbox.admit(2, work.deadline).await?;
+    let let_in = work.enter(Line::Requests).await?;
     // Before the plugin tells its target: a slow renewal shortens the lease, never the thing's grace.
     let now = core.store.now();
     let done = opened
@@ -42,6 +41,7 @@ pub(crate) async fn renew(core: &Arc<Core>, id: &str, increment: u64) -> Result<
         .engine
         .renew(work.scope(&opened), mount.begin(&core.store), &lease.seen(), increment, &seen)
         .await;
+    work.left(let_in, done.ended);
     let renewed = match done.result {
         Ok(granted) => {
             let asked = Asked { increment, now, seen, granted };

@@ -24,6 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// is being moved. 503 when the store fails; what was begun goes on when it is asked again, and at the next unsealing.
 pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Failure> {
     let Some(mount) = core.mounts.at(path) else {
+        if let Some(waits) = core.mounts.stranded_at(path.as_str()) {
+            return Err(waits);
+        }
         // A row that does not open is told: its data would stay for ever.
         return MountRecord::read(&mut core.store.begin(), path).await.map(drop);
     };

@@ -33,7 +33,7 @@ impl Mounts {
         if new.path.is_auth() {
             return Err(no_auth_method(catalog, &new.kind));
         }
-        let plugin = catalog.engine(&new.kind)?;
+        let plugin = catalog.engine_to_mount(unit, &new.kind).await?;
         self.check_free(unit, &new.path).await?;
         let mut record = MountRecord {
             uuid: random::uuid()?,
@@ -83,10 +83,9 @@ fn taken(path: &MountPath, why: Option<&str>) -> Failure {
 
 /// The catalog of this version knows no auth method, and says what it knows.
 fn no_auth_method(catalog: &Catalog, kind: &str) -> Failure {
-    let engines: Vec<&str> = catalog.engines().collect();
     Failure::invalid(format!(
         "plugin not found in the catalog: there is no auth method {}; the catalog has none, and these secrets engines: {}",
         quoted(kind),
-        engines.join(", ")
+        catalog.engines().join(", ")
     ))
 }

@@ -122,6 +122,22 @@ pub(crate) async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<Stri
     Ok(Some(uuids))
 }
 
+/// The path of some stored mount of this type, whether it serves or not. A mount whose row does not open has a type that
+/// nobody knows, and hinders nobody.
+pub(crate) async fn stored_of_kind(unit: &mut Unit, kind: &str) -> Result<Option<MountPath>, Failure> {
+    for key in unit.keys(Space::Core, PREFIX, "", u32::MAX).await? {
+        let found = match unit.get(&Address::new(Space::Core, key.as_str())).await {
+            Err(StoreFault::Damaged(_)) => continue,
+            found => found?,
+        };
+        let record = found.and_then(|record| MountRecord::parse(&record, &key).ok());
+        if let Some(record) = record.filter(|record| record.kind == kind) {
+            return Ok(Some(record.path));
+        }
+    }
+    Ok(None)
+}
+
 /// The row of the mount at `path`.
 pub(super) fn address(path: &MountPath) -> Address {
     Address::new(Space::Core, format!("{PREFIX}{path}"))

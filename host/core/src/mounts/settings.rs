@@ -1,5 +1,6 @@
 //! What can be tuned at a mount, and how long its leases may live.
 
+use bulkhead_sandbox::Grant;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,9 @@ pub(crate) struct Settings {
     pub(crate) identity_token_key: String,
     /// Stored and shown: no component delegates its authentication.
     pub(crate) delegated_auth_accessors: Vec<String>,
+    /// What its plugin may do; `None` where nobody said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) grants: Option<Vec<Grant>>,
 }
 
 /// Who sees the mount in `sys/internal/ui/mounts`.

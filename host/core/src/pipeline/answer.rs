@@ -29,7 +29,7 @@ pub(super) async fn settle(
     warnings.extend(answered.warnings);
     match answered.outcome {
         Outcome::Data(text) => {
-            let object = object(&text)?;
+            let object = object(mount, &text)?;
             commit(visit, unit).await?;
             Ok(data(&visit.request.id, mount, object, warnings))
         }
@@ -38,12 +38,12 @@ pub(super) async fn settle(
             nothing(visit, mount, warnings)
         }
         Outcome::Raw(raw) => {
-            let response = raw_response(raw)?;
+            let response = raw_response(mount, raw)?;
             commit(visit, unit).await?;
             Ok(response)
         }
         Outcome::Secret(secret) => {
-            let data = object(&secret.data)?;
+            let data = object(mount, &secret.data)?;
             let page =
                 Page { store: &visit.core.store, mount, path: &visit.request.path, caller: visit.caller, deadline };
             let leased = leased(visit, &page, unit, &secret, reserved).await?;
@@ -116,13 +116,16 @@ async fn lease(
 ) -> Result<Leased, Failure> {
     let core = visit.core;
     if !visit.route.leases {
-        return Err(Failure::internal("the component answered a secret on a route that is not marked for leases"));
+        return Err(wrong(page.mount, "answered a secret on a route that is not marked for leases"));
     }
     let token = tokens::still(&core.store, unit, visit.caller).await?.record;
     let named = match &secret.tag {
-        Some(tag) => Some(reserved.iter().find(|reserved| reserved.tag == *tag).ok_or_else(|| {
-            Failure::internal("the component answered a secret for a reservation that it did not make")
-        })?),
+        Some(tag) => Some(
+            reserved
+                .iter()
+                .find(|reserved| reserved.tag == *tag)
+                .ok_or_else(|| wrong(page.mount, "answered a secret for a reservation that it did not make"))?,
+        ),
         None => None,
     };
     if let Some(named) = named
@@ -182,10 +185,10 @@ fn nothing(visit: &Visit<'_>, mount: &Mount, warnings: Vec<String>) -> Result<Re
     }
 }
 
-fn raw_response(raw: RawAnswer) -> Result<Response, Failure> {
+fn raw_response(mount: &Mount, raw: RawAnswer) -> Result<Response, Failure> {
     let printable = raw.content_type.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     if !(200..=599).contains(&raw.status) || !printable {
-        return Err(Failure::internal("the component answered raw HTTP with an impossible status or content type"));
+        return Err(wrong(mount, "answered raw HTTP with an impossible status or content type"));
     }
     let body = Body::Raw { content_type: raw.content_type, bytes: raw.body };
     Ok(Response { status: raw.status, body, retry_after: None })
@@ -199,6 +202,11 @@ fn enveloped(envelope: Envelope) -> Response {
     Response { status: 200, body: Body::Envelope(Box::new(envelope)), retry_after: None }
 }
 
-fn object(text: &str) -> Result<Map<String, Value>, Failure> {
-    serde_json::from_str(text).map_err(|_| Failure::internal("the component's answer is not a JSON object"))
+fn object(mount: &Mount, text: &str) -> Result<Map<String, Value>, Failure> {
+    serde_json::from_str(text).map_err(|_| wrong(mount, "answered what is not a JSON object, or is nested too deep"))
+}
+
+/// An answer that cannot leave, told without a word of it.
+fn wrong(mount: &Mount, what: &str) -> Failure {
+    Failure::internal(format!("{} {what}; nothing was stored", mount.plugin.engine.identity().title()))
 }

@@ -50,7 +50,9 @@ pub(super) fn find(
     if let Some((endpoint, captures)) = host? {
         return Ok(Destination { place: Place::Host(endpoint), captures });
     }
-    let Some((mount, below)) = core.mounts.route(&request.path) else { return Err(unmounted(&request.path)) };
+    let Some((mount, below)) = core.mounts.route(&request.path) else {
+        return Err(core.mounts.stranded_at(&request.path).unwrap_or_else(|| unmounted(&request.path)));
+    };
     let found = match mount.plugin.table.find(request.verb, below) {
         Match::Row { index, captures, .. } => Ok((index, captures)),
         Match::NoPath => Err(Failure::new(

@@ -10,9 +10,9 @@ use crate::mounts::{Inside, Mount};
 use crate::neighbours::{ForCall, Path};
 use crate::paging::Paging;
 use crate::tokens;
-use bulkhead_sandbox::{Effect, Neighbours, Root, Scope, contract};
+use bulkhead_sandbox::{Effect, Limits, Line, Neighbours, Root, Scope, Wanted, contract};
 use bulkhead_store::{Space, Unit};
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::fields;
 use bulkhead_wire::response::Response;
 use serde_json::{Map, Value, json};
@@ -48,6 +48,7 @@ impl Visit<'_> {
     /// Names below a prefix, paged by the host without running plugin code.
     pub(super) async fn list(self, mount: &Arc<Mount>, mut unit: Unit) -> Result<Response, Failure> {
         let _inside = self.enter(mount)?;
+        within_rate(mount)?;
         let prefix = self.route.list.as_deref().unwrap_or_default();
         let prefix = bulkhead_wire::route::fill(prefix, &self.destination.captures);
         let keys = names(&mut unit, &format!("{}/{prefix}", mount.record.uuid), &self.request.fields).await?;
@@ -71,11 +72,14 @@ impl Visit<'_> {
             self.caller.may_hold_leases()?;
         }
         let _inside = self.enter(mount)?;
-        let usual = self.core.process.settings.request_timeout;
-        let time = if self.route.deadline == 0 { usual } else { Duration::from_secs(self.route.deadline) };
+        within_rate(mount)?;
+        let pass = mount.may_call()?;
+        let time = self.time(mount);
         let deadline = Instant::now() + time;
         let ends = self.core.store.now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        let _admission = self.core.sandbox.admit(if self.route.nested { 2 } else { 1 }, deadline).await?;
+        let places = if self.route.nested { 2 } else { 1 };
+        let wanted = Wanted { compartment: &mount.compartment, places, line: Line::Requests, deadline };
+        let _admission = self.core.sandbox.admit(wanted).await?;
         let neighbours = ForCall::new(self.core, mount, self.route.leases.then(|| self.lease_path(ends)));
         let root = Arc::new(Root::default());
         for secret in fields::secrets(&self.route.fields, &self.folded.values) {
@@ -83,16 +87,17 @@ impl Visit<'_> {
         }
         let opened = self.core.mounts.open(mount, &self.permit);
         let scope = Scope {
-            mount: mount.record.uuid.clone(),
+            compartment: opened.compartment,
             grants: opened.grants,
-            limits: opened.limits,
             reuse: opened.reuse,
             deadline,
+            places,
             neighbours: Arc::clone(&neighbours) as Arc<dyn Neighbours>,
             root: Arc::clone(&root),
         };
         let call = self.call(mount, ends)?;
         let done = opened.plugin.engine.handle(scope, unit, &call).await;
+        mount.called(self.core, pass, done.ended);
         *effect = root.effect();
         let mut reserved = neighbours.reserved();
         let checkpointed = done.unit.checkpoints() > 0;
@@ -116,6 +121,14 @@ impl Visit<'_> {
     /// request found it is not there.
     fn enter(&self, mount: &Mount) -> Result<Inside, Failure> {
         mount.enter().ok_or_else(|| unmounted(&self.request.path))
+    }
+
+    /// How long the call may take: what its route or else the server says, where the mount's limit is not shorter.
+    fn time(&self, mount: &Mount) -> Duration {
+        let usual = self.core.process.settings.request_timeout;
+        let time = if self.route.deadline == 0 { usual } else { Duration::from_secs(self.route.deadline) };
+        // A route's table is its author's word, and may say any number.
+        [mount.compartment.limits().deadline, Limits::CEILING.deadline].into_iter().flatten().fold(time, Duration::min)
     }
 
     fn lease_path(&self, deadline: u64) -> Path {
@@ -149,6 +162,16 @@ impl Visit<'_> {
             remote_address: self.request.remote.to_string(),
         }
     }
+}
+
+/// Refuses a request of a mount that has had as many as it may.
+fn within_rate(mount: &Mount) -> Result<(), Failure> {
+    mount.compartment.count_request(Instant::now()).map_err(|wait| {
+        let (path, rate) = (&mount.record.path, mount.compartment.limits().rate.unwrap_or_default());
+        let message = format!("mount {path} takes {rate} requests a second and has had them; try again later");
+        let retry_after = u64::try_from(wait.as_millis()).ok();
+        Failure { retry_after, ..Failure::new(Kind::RateLimited, message) }
+    })
 }
 
 /// What a call reserved and did not confirm is undone by due work; a confirmed reservation is gone already.

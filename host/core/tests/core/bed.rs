@@ -47,15 +47,26 @@ impl Bed {
 
     /// With those audit devices.
     pub(crate) async fn audited(directory: PathBuf, audit: AuditSettings) -> Result<Self, Failure> {
+        Self::with(directory, vec![Official { wasm: probe(), compiled: &[] }], audit).await
+    }
+
+    /// With those plugins of its own, and those audit devices.
+    pub(crate) async fn with(
+        directory: PathBuf,
+        officials: Vec<Official>,
+        audit: AuditSettings,
+    ) -> Result<Self, Failure> {
         let log = Arc::new(Lines::default());
         let settings = Settings {
             directory: directory.clone(),
-            officials: vec![Official { wasm: probe(), compiled: &[] }],
+            officials,
+            compiler: target().join("release/bulkhead"),
             default_lease_ttl: 3_600,
             max_lease_ttl: 7_200,
             request_timeout: Duration::from_secs(90),
             reported_version: "1.21.0+ent".to_owned(),
             api_address: String::new(),
+            own_addresses: Vec::new(),
             audit,
             log: Arc::clone(&log) as Arc<dyn Log>,
         };
@@ -127,13 +138,32 @@ pub(crate) fn request(token: &str, verb: Verb, path: &str, fields: Value) -> Req
     let fields: Map<String, Value> = fields.as_object().unwrap().clone();
     let (id, path) = ("test".to_owned(), path.to_owned());
     let remote = "127.0.0.1".parse().unwrap();
-    Request { id, verb, path, token: Some(Secret::new(token)), fields, body_bytes: 0, remote, remote_port: 40_112 }
+    Request {
+        id,
+        verb,
+        path,
+        token: Some(Secret::new(token)),
+        fields,
+        raw: None,
+        body_bytes: 0,
+        remote,
+        remote_port: 40_112,
+    }
+}
+
+/// Where everything is built.
+pub(crate) fn target() -> PathBuf {
+    std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf()
 }
 
 pub(crate) fn probe() -> &'static [u8] {
-    let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
-    let bytes = std::fs::read(target.join("guests/probe.wasm"));
-    bytes.expect("the probe is missing: run `make guests`").leak()
+    guest("probe")
+}
+
+/// A component of `tests/guests`.
+pub(crate) fn guest(name: &str) -> &'static [u8] {
+    let bytes = std::fs::read(target().join(format!("guests/{name}.wasm")));
+    bytes.unwrap_or_else(|_| panic!("the guest {name} is missing: run `make guests`")).leak()
 }
 
 pub(crate) fn error(answer: &Value) -> &str {

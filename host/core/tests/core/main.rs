@@ -10,9 +10,12 @@
 
 mod audit;
 mod bed;
+mod grants;
+mod hostile;
 mod instance_reuse;
 mod leases;
 mod mounts;
 mod policies;
 mod probe;
 mod tokens;
+mod uploads;

@@ -1,0 +1,105 @@
+//! `bulkhead plugin register · list · info · deregister`.
+
+use crate::client::Call;
+use crate::commands::{Command, below};
+use crate::options::Opt;
+use crate::output;
+use crate::problem::Problem;
+use crate::session::Session;
+use hyper::Method;
+use serde_json::Value;
+use std::path::Path;
+
+const CATALOG: &str = "sys/plugins/catalog";
+
+/// The command.
+pub const REGISTER: Command = Command {
+    words: "plugin register",
+    takes: "FILE|-",
+    about: "bring a component along, to be mounted or reached as a plugin\n\n\
+            The server checks and compiles it, and keeps its bytes. It may do nothing outside of its\n\
+            own mount. Its name is that of the file, without .wasm, unless -name says another.",
+    options: &[&[TYPE, NAME, VERSION, SHA256]],
+    run: register,
+};
+
+/// The command.
+pub const LIST: Command =
+    Command { words: "plugin list", takes: "", about: "list the plugins of the server", options: &[], run: list };
+
+/// The command.
+pub const INFO: Command = Command {
+    words: "plugin info",
+    takes: "NAME",
+    about: "show a plugin of the server",
+    options: &[&[TYPE]],
+    run: info,
+};
+
+/// The command.
+pub const DEREGISTER: Command = Command {
+    words: "plugin deregister",
+    takes: "NAME",
+    about: "remove a plugin that was registered and that no mount uses",
+    options: &[&[TYPE, VERSION]],
+    run: deregister,
+};
+
+const TYPE: Opt = Opt::text("type", "secret|database", "what the plugin is; secret unless told");
+const NAME: Opt = Opt::text("name", "NAME", "the plugin's name");
+const VERSION: Opt = Opt::text("version", "V", "the version that it must have");
+const SHA256: Opt = Opt::text("sha256", "HEX", "the digest that the component must have");
+
+fn register(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [source] = session.words()?;
+    let stem = Path::new(&source).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = match session.options.value("name") {
+        Some(name) => name.to_owned(),
+        None if source == "-" => return Err(Problem::usage("say with -name what the plugin is called".to_owned())),
+        None => stem,
+    };
+    let component = session.bytes(&source)?;
+    let query = ["version", "sha256"].iter().filter_map(|option| {
+        let value = session.options.value(option)?;
+        Some(((*option).to_owned(), value.to_owned()))
+    });
+    let call = Call { query: query.collect(), ..Call::new(Method::PUT, path(session, &name)?) }.sending(component);
+    let answer = session.ask(&format!("registering plugin {name}"), &call)?;
+    let done = format!("registered the {} plugin {name}", kind(session));
+    session.show_or(&answer, &done)
+}
+
+fn list(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [] = session.words()?;
+    let answer = session.ask("listing the plugins", &Call::new(Method::GET, CATALOG))?;
+    let listed = answer.body.pointer("/data/detailed").cloned().unwrap_or_default();
+    let cell = |plugin: &Value, name: &str| plugin.get(name).map(output::text).unwrap_or_default();
+    let row = |plugin: &Value| ["name", "type", "version", "builtin"].map(|name| cell(plugin, name)).to_vec();
+    let rows: Vec<Vec<String>> = listed.as_array().into_iter().flatten().map(row).collect();
+    let table = output::columns(&["Name", "Type", "Version", "Built in"], &rows);
+    session.show_part(&answer, &listed, &table)
+}
+
+fn info(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [name] = session.words()?;
+    let call = Call::new(Method::GET, path(session, &name)?);
+    let answer = session.ask(&format!("reading plugin {name}"), &call)?;
+    session.show(&answer)
+}
+
+fn deregister(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+    let [name] = session.words()?;
+    let version = session.options.value("version").map(|version| ("version".to_owned(), version.to_owned()));
+    let call = Call { query: version.into_iter().collect(), ..Call::new(Method::DELETE, path(session, &name)?) };
+    let answer = session.ask(&format!("deregistering plugin {name}"), &call)?;
+    let done = format!("deregistered the {} plugin {name}", kind(session));
+    session.show_or(&answer, &done)
+}
+
+fn kind<'a>(session: &'a Session<'_, '_>) -> &'a str {
+    session.options.value("type").unwrap_or("secret")
+}
+
+fn path(session: &Session<'_, '_>, name: &str) -> Result<String, Problem> {
+    below(&below(CATALOG, kind(session), "the type")?, name, "the plugin")
+}

@@ -1,0 +1,44 @@
+//! `bulkhead plugin`: components, and the catalog of a server.
+
+use super::*;
+
+#[test]
+fn register_sends_the_file_as_it_is_and_names_the_plugin_after_it() {
+    let path = std::env::temp_dir().join(format!("bulkhead-cli-{}-engine.wasm", std::process::id()));
+    std::fs::write(&path, b"\0asm bytes").unwrap();
+    let server = Canned::answering(204, "");
+    let (file, address) = (path.display().to_string(), format!("-address={}", server.address));
+    let ran = run_with(&["plugin", "register", &address, "-version=1.0.0", &file], "", &[]);
+    std::fs::remove_file(&path).unwrap();
+    let (line, headers, body) = server.asked_once();
+    let name = path.file_stem().unwrap().to_str().unwrap();
+    assert_eq!(line, format!("PUT /v1/sys/plugins/catalog/secret/{name}?version=1.0.0 HTTP/1.1"));
+    assert!(headers.contains("content-type: application/wasm"), "{headers}");
+    assert_eq!((ran.code, body.as_str()), (0, "\0asm bytes"), "{}", ran.err);
+    assert_eq!(ran.out, format!("registered the secret plugin {name}\n"));
+}
+
+#[test]
+fn register_from_standard_input_needs_a_name() {
+    assert_wrong(&["plugin", "register", "-"], "-name");
+    assert_wrong(&["plugin", "register"], "type it like this");
+}
+
+#[test]
+fn list_shows_every_plugin_with_its_type_and_version() {
+    let plugin = json!({"name": "kv", "type": "secret", "version": "1.0.0", "builtin": false});
+    let body = json!({"request_id": "r", "data": {"detailed": [plugin], "secret": ["kv"]}});
+    let (ran, (line, _, _)) = against(200, &body, &["plugin", "list"], "");
+    assert_eq!(line, "GET /v1/sys/plugins/catalog HTTP/1.1");
+    assert_eq!(
+        ran.out,
+        "Name    Type      Version    Built in\n----    ----      -------    --------\nkv      secret    1.0.0      false\n"
+    );
+}
+
+#[test]
+fn info_and_deregister_name_the_type() {
+    let gone = "DELETE /v1/sys/plugins/catalog/database/x?version=1.0.0".to_owned();
+    assert_eq!(sent(&["plugin", "deregister", "-type=database", "-version=1.0.0", "x"]), (gone, Value::Null));
+    assert_wrong(&["plugin", "info"], "type it like this");
+}

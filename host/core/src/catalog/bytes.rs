@@ -1,0 +1,123 @@
+//! Long bytes in the store: a component, and the code that it was compiled to, in pieces below the component's digest.
+//!
+//! Pieces are written before the row that names them, so that whoever finds the row finds them all.
+
+use bulkhead_sandbox::compiled::{AuthenticCode, BUILD};
+use bulkhead_sandbox::component::digest;
+use bulkhead_store::{Address, Index, Space, Store, StoreFault};
+use bulkhead_wire::failure::Failure;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Bytes of a piece.
+const PIECE: usize = 256 << 10;
+/// Pieces of a commit.
+const TOGETHER: usize = 4;
+
+/// What is known of stored code: how long it is, and the tag by which it is authentic.
+#[derive(Serialize, Deserialize)]
+struct Made {
+    bytes: usize,
+    tag: String,
+}
+
+fn wasm(digest: &str) -> String {
+    format!("wasm/{digest}/")
+}
+
+fn code(digest: &str) -> String {
+    format!("code/{digest}/{BUILD}/")
+}
+
+fn made(digest: &str) -> Address {
+    Address::new(Space::Blob, format!("made/{digest}/{BUILD}"))
+}
+
+/// Stores a component.
+pub(super) async fn put_wasm(store: &Arc<Store>, digest: &str, bytes: &[u8]) -> Result<(), Failure> {
+    put(store, &wasm(digest), bytes).await
+}
+
+/// The component of that digest; `None` where its pieces do not make it.
+pub(super) async fn wasm_of(store: &Arc<Store>, wanted: &str, bytes: usize) -> Result<Option<Vec<u8>>, Failure> {
+    let found = get(store, &wasm(wanted), bytes).await?;
+    Ok(found.filter(|found| digest(found) == wanted))
+}
+
+/// Stores code, with the tag by which it is known to be ours.
+pub(super) async fn put_code(store: &Arc<Store>, digest: &str, made_now: &AuthenticCode) -> Result<(), Failure> {
+    put(store, &code(digest), made_now.bytes()).await?;
+    let row = Made { bytes: made_now.bytes().len(), tag: made_now.tag(store, digest) };
+    let body = serde_json::to_vec(&row).map_err(|error| Failure::internal(error.to_string()))?;
+    let mut unit = store.begin();
+    unit.put(made(digest), body, Index::default());
+    unit.commit().await?;
+    Ok(())
+}
+
+/// Stored code, or why there is none.
+pub(super) enum Stored {
+    Authentic(AuthenticCode),
+    /// This build has not compiled the component yet.
+    Absent,
+    /// What is stored is not what was.
+    NotAuthentic,
+}
+
+/// The code of a component by this build.
+pub(super) async fn code_of(store: &Arc<Store>, digest: &str) -> Result<Stored, Failure> {
+    let row = match store.begin().get(&made(digest)).await {
+        Err(StoreFault::Damaged(_)) => return Ok(Stored::NotAuthentic),
+        found => found?,
+    };
+    let Some(row) = row else { return Ok(Stored::Absent) };
+    let Ok(Made { bytes, tag }) = serde_json::from_slice(&row.body) else { return Ok(Stored::NotAuthentic) };
+    let found = get(store, &code(digest), bytes).await?;
+    let authentic = found.and_then(|found| AuthenticCode::open(store, digest, found, &tag));
+    Ok(authentic.map_or(Stored::NotAuthentic, Stored::Authentic))
+}
+
+/// Removes what is stored of components other than `kept`: of those that were removed, whose upload was cut short, or
+/// that were compiled by another build.
+pub(super) async fn sweep(store: &Arc<Store>, kept: &BTreeSet<String>) -> Result<(), Failure> {
+    let mut walk = store.walk(Space::Blob, "");
+    while let Some(page) = walk.page().await? {
+        let is_kept = |address: &Address| {
+            let mut parts = address.key.split('/');
+            let (kind, digest, build) = (parts.next(), parts.next().unwrap_or_default(), parts.next());
+            kept.contains(digest) && (kind == Some("wasm") || build == Some(BUILD))
+        };
+        let mut unit = store.begin();
+        page.into_iter().filter(|address| !is_kept(address)).for_each(|address| unit.delete(address));
+        unit.commit().await?;
+    }
+    Ok(())
+}
+
+fn piece(prefix: &str, number: usize) -> Address {
+    Address::new(Space::Blob, format!("{prefix}{number:05}"))
+}
+
+async fn put(store: &Arc<Store>, prefix: &str, bytes: &[u8]) -> Result<(), Failure> {
+    let pieces: Vec<(usize, &[u8])> = bytes.chunks(PIECE).enumerate().collect();
+    for some in pieces.chunks(TOGETHER) {
+        let mut unit = store.begin();
+        some.iter().for_each(|(number, part)| unit.put(piece(prefix, *number), part.to_vec(), Index::default()));
+        unit.commit().await?;
+    }
+    Ok(())
+}
+
+/// `None` where a piece is missing or does not open, or they do not make so many bytes.
+async fn get(store: &Arc<Store>, prefix: &str, bytes: usize) -> Result<Option<Vec<u8>>, Failure> {
+    let mut whole = Vec::new();
+    for number in 0..bytes.div_ceil(PIECE) {
+        match store.begin().get(&piece(prefix, number)).await {
+            Ok(Some(part)) => whole.extend_from_slice(&part.body),
+            Ok(None) | Err(StoreFault::Damaged(_)) => return Ok(None),
+            Err(fault) => return Err(fault.into()),
+        }
+    }
+    Ok(Some(whole).filter(|whole| whole.len() == bytes))
+}

@@ -1,0 +1,67 @@
+//! An uploaded plugin as it is stored: one row a name, which is written last.
+
+use bulkhead_store::{Address, Index, Record, Space, Unit};
+use bulkhead_wire::failure::Failure;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Of the keys of uploaded plugins; type and name follow.
+pub(super) const PREFIX: &str = "plugin/";
+
+/// The types of plugin that this version has a world for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PluginType {
+    Database,
+    Secret,
+}
+
+impl PluginType {
+    /// As paths and listings name it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Database => "database",
+            Self::Secret => "secret",
+        }
+    }
+
+    /// What such a plugin is called.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Database => "database plugin",
+            Self::Secret => "secrets engine",
+        }
+    }
+}
+
+/// An uploaded plugin as it is stored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Entry {
+    #[serde(rename = "type")]
+    pub(super) kind: PluginType,
+    pub(super) name: String,
+    pub(super) version: String,
+    /// SHA-256 of the component, hexadecimal: its bytes and its code are found by it.
+    pub(super) digest: String,
+    /// Length of the component.
+    pub(super) bytes: usize,
+    /// What it said of itself, so that a start asks no component.
+    pub(super) description: Value,
+}
+
+impl Entry {
+    pub(super) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
+        let body = serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
+        unit.put(address(self.kind, &self.name), body, Index::default());
+        Ok(())
+    }
+
+    pub(super) fn parse(record: &Record) -> Result<Self, String> {
+        serde_json::from_slice(&record.body).map_err(|_| "its row in the catalog does not parse".to_owned())
+    }
+}
+
+/// The row of an uploaded plugin.
+pub(super) fn address(kind: PluginType, name: &str) -> Address {
+    Address::new(Space::Core, format!("{PREFIX}{}/{name}", kind.word()))
+}

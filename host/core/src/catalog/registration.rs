@@ -1,0 +1,182 @@
+//! Registering a component that somebody brought, and removing it.
+//!
+//! The faults this file stops: a plugin that is in the catalog and cannot be used, and one that is used and not in it.
+//! Everything is checked, compiled, loaded and asked for its description first; then its bytes and its code are written,
+//! and its row at last.
+
+use super::entry::{self, Entry, PluginType};
+use super::{Change, EnginePlugin, Plugin, Workshop, bytes, rules};
+use crate::core::Core;
+use crate::mounts;
+use bulkhead_sandbox::compile::Compiled;
+use bulkhead_sandbox::component::digest;
+use bulkhead_sandbox::structure::{self, World};
+use bulkhead_sandbox::{Artefact, DatabasePlugin, Engine};
+use bulkhead_store::{StoreFault, Unit};
+use bulkhead_wire::failure::{Failure, quoted};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A component as it was sent.
+pub(crate) struct Upload<'a> {
+    pub(crate) kind: PluginType,
+    pub(crate) name: &'a str,
+    /// What the caller takes its version for; empty where that was not said.
+    pub(crate) version: &'a str,
+    /// What the caller takes its digest for; empty where that was not said.
+    pub(crate) sha256: &'a str,
+    pub(crate) wasm: &'a Arc<Vec<u8>>,
+}
+
+/// Stores the component, and writes its row into the unit. `None` when it is there already.
+///
+/// # Errors
+/// 400 with what is wrong with it, for its author; 503 while others are compiled.
+pub(crate) async fn register(core: &Core, unit: &mut Unit, upload: Upload<'_>) -> Result<Option<Change>, Failure> {
+    let Upload { kind, name, .. } = upload;
+    rules::name(&core.catalog, kind, name).map_err(Failure::invalid)?;
+    let digest = digest(upload.wasm);
+    if !upload.sha256.is_empty() && !upload.sha256.eq_ignore_ascii_case(&digest) {
+        let asked = quoted(upload.sha256);
+        return Err(Failure::invalid(format!("the component's sha256 is {digest}, and not {asked}")));
+    }
+    if is_there(core, unit, &upload, &digest).await? {
+        return Ok(None);
+    }
+    check_world(kind, world(upload.wasm).await?)?;
+    let workshop = core.workshop();
+    let compiled = workshop.compiler.compile(Arc::clone(upload.wasm)).await?;
+    let (plugin, description) = load(core, kind, &digest, &compiled).await?;
+    check_identity(&upload, &plugin)?;
+    let version = plugin.identity().version.clone();
+    let entry = Entry { kind, name: name.to_owned(), version, digest, bytes: upload.wasm.len(), description };
+    store(workshop, &upload, &entry, &compiled).await?;
+    entry.put(unit)?;
+    Ok(Some(Change::Registered(plugin)))
+}
+
+/// Whether the very component is registered and can be used. A version is what was registered first, for ever: another
+/// component of the same name is refused, unless the one there is cannot be used.
+async fn is_there(core: &Core, unit: &mut Unit, upload: &Upload<'_>, digest: &str) -> Result<bool, Failure> {
+    let Upload { kind, name, version, .. } = *upload;
+    if core.catalog.owner_of(kind, name).is_some_and(|owner| owner != name) {
+        return Err(Failure::invalid(format!("{name} is another name of a {} in the catalog", kind.title())));
+    }
+    let found = match unit.get(&entry::address(kind, name)).await {
+        Err(StoreFault::Damaged(_)) => return Ok(false),
+        found => found?,
+    };
+    let Some(Ok(found)) = found.as_ref().map(Entry::parse) else { return Ok(false) };
+    if core.catalog.is_left_out(kind, name) {
+        return Ok(false);
+    }
+    if found.digest == digest {
+        let asked = version.trim_start_matches('v');
+        return if asked.is_empty() || asked == found.version {
+            Ok(true)
+        } else {
+            Err(other_version(asked, &found.version))
+        };
+    }
+    Err(Failure::invalid(format!(
+        "the {} {name} is registered in version {} with sha256 {}; a name has one component: deregister that first",
+        kind.title(),
+        found.version,
+        found.digest
+    )))
+}
+
+/// What the component is built for, told before anything is compiled.
+async fn world(wasm: &Arc<Vec<u8>>) -> Result<World, Failure> {
+    let wasm = Arc::clone(wasm);
+    let read = tokio::task::spawn_blocking(move || structure::check(&wasm)).await;
+    read.unwrap_or_else(|_| Err("the component cannot be read".to_owned())).map_err(Failure::invalid)
+}
+
+fn check_world(kind: PluginType, world: World) -> Result<(), Failure> {
+    let built_for = match world {
+        World::SecretsEngine => PluginType::Secret,
+        World::DatabasePlugin => PluginType::Database,
+    };
+    if built_for == kind {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!(
+        "the component is a {}, by what it exports, and not a {}; register it as type {}",
+        built_for.title(),
+        kind.title(),
+        built_for.word()
+    )))
+}
+
+/// The plugin, and what it says of itself.
+async fn load(core: &Core, kind: PluginType, digest: &str, compiled: &Compiled) -> Result<(Plugin, Value), Failure> {
+    let artefact = Artefact::Uploaded { digest, code: &compiled.code };
+    let unstorable = |error: serde_json::Error| Failure::internal(error.to_string());
+    match kind {
+        PluginType::Secret => {
+            let engine = Engine::load(&core.sandbox, artefact, None).await.map_err(Failure::invalid)?;
+            rules::engine(engine.description()).map_err(Failure::invalid)?;
+            let description = serde_json::to_value(engine.description()).map_err(unstorable)?;
+            let plugin = EnginePlugin::new(engine).map_err(Failure::invalid)?;
+            Ok((Plugin::Engine(Arc::new(plugin)), description))
+        }
+        PluginType::Database => {
+            let plugin = DatabasePlugin::load(&core.sandbox, artefact, None).await.map_err(Failure::invalid)?;
+            rules::database_plugin(&core.catalog, plugin.description()).map_err(Failure::invalid)?;
+            let description = serde_json::to_value(plugin.description()).map_err(unstorable)?;
+            Ok((Plugin::Database(Arc::new(plugin)), description))
+        }
+    }
+}
+
+/// Refuses a plugin that says that it is another one than the caller says.
+fn check_identity(upload: &Upload<'_>, plugin: &Plugin) -> Result<(), Failure> {
+    let identity = plugin.identity();
+    if identity.name != upload.name {
+        return Err(Failure::invalid(format!(
+            "plugin name mismatch: the component says that it is {}; register it under that name",
+            quoted(&identity.name)
+        )));
+    }
+    let asked = upload.version.trim_start_matches('v');
+    if asked.is_empty() || asked == identity.version { Ok(()) } else { Err(other_version(asked, &identity.version)) }
+}
+
+fn other_version(asked: &str, version: &str) -> Failure {
+    let asked = quoted(asked);
+    Failure::invalid(format!("plugin version mismatch: the component says that it is {version}, and not {asked}"))
+}
+
+async fn store(workshop: Workshop<'_>, upload: &Upload<'_>, entry: &Entry, compiled: &Compiled) -> Result<(), Failure> {
+    bytes::put_wasm(workshop.store, &entry.digest, upload.wasm).await?;
+    bytes::put_code(workshop.store, &entry.digest, &compiled.code).await
+}
+
+/// Removes the plugin's row in the unit; what is stored of its component goes when the service opens next. `None` when
+/// there is none.
+///
+/// # Errors
+/// 400 for a plugin of this binary, and for one that a mount uses.
+pub(crate) async fn deregister(
+    core: &Core,
+    unit: &mut Unit,
+    kind: PluginType,
+    name: &str,
+) -> Result<Option<Change>, Failure> {
+    if core.catalog.is_official(kind, name) {
+        return Err(Failure::invalid(format!("the {} {name} is built in and cannot be removed", kind.title())));
+    }
+    match unit.get(&entry::address(kind, name)).await {
+        Ok(None) => return Ok(None),
+        Ok(Some(_)) | Err(StoreFault::Damaged(_)) => {}
+        Err(fault) => return Err(fault.into()),
+    }
+    if kind == PluginType::Secret
+        && let Some(path) = mounts::stored_of_kind(unit, name).await?
+    {
+        return Err(Failure::invalid(format!("the secrets engine {name} is in use: disable the mount {path} first")));
+    }
+    unit.delete(entry::address(kind, name));
+    Ok(Some(Change::Removed(kind, name.to_owned())))
+}

@@ -1,0 +1,181 @@
+//! What an uploaded plugin may say of itself.
+//!
+//! The attack this file stops: a description that takes what is not its own: the name of a plugin of this binary, a path
+//! of the core, or the host's memory.
+
+use super::Catalog;
+use super::entry::PluginType;
+use bulkhead_wire::description::{DatabaseDescription, Description, Field, Route};
+use bulkhead_wire::failure::quoted;
+use bulkhead_wire::name::{MountPath, is_name};
+use semver::Version;
+
+/// Rows of a table.
+const ROWS: usize = 1_000;
+/// Fields of a row, and settings of a database plugin.
+const FIELDS: usize = 256;
+/// Longest text of a description, in bytes.
+const TEXT: usize = 1_024;
+/// Longest deadline of a row, in seconds.
+const DEADLINE: u64 = 3_600;
+/// Longest body that a row may ask for.
+const BODY: u64 = 32 << 20;
+/// Other names of a database plugin.
+const ALIASES: usize = 16;
+
+/// Checks a name that a plugin is to be registered under.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn name(catalog: &Catalog, kind: PluginType, name: &str) -> Result<(), String> {
+    if !is_name(name) || name.len() > FIELDS {
+        return Err(format!(
+            "{} cannot be the name of a plugin: use letters, digits, \"_\", \"-\" and \".\"",
+            quoted(name)
+        ));
+    }
+    if let Err(why) = MountPath::new(name) {
+        return Err(format!("{} cannot be the name of a plugin: {why}", quoted(name)));
+    }
+    if catalog.is_official(kind, name) {
+        return Err(format!("the {} {name} is built in; choose another name", kind.title()));
+    }
+    Ok(())
+}
+
+/// Checks a version.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn version(text: &str) -> Result<(), String> {
+    let wrong = |why: String| format!("{} is not a version such as 1.4.2: {why}", quoted(text));
+    let version = Version::parse(text).map_err(|error| wrong(error.to_string()))?;
+    match version.build.is_empty() {
+        true => Ok(()),
+        false => Err(wrong("leave the part behind \"+\" out".to_owned())),
+    }
+}
+
+/// Checks an engine's description.
+///
+/// # Errors
+/// What is wrong with it, with the row.
+pub(super) fn engine(description: &Description) -> Result<(), String> {
+    version(&description.version)?;
+    text("its description", &description.about)?;
+    if description.routes.len() > ROWS {
+        return Err(format!("its table has {} rows; there may be at most {ROWS}", description.routes.len()));
+    }
+    for route in &description.routes {
+        row(route).map_err(|why| format!("row {:?} of {}: {why}", route.verb, quoted(&route.path)))?;
+    }
+    Ok(())
+}
+
+fn row(route: &Route) -> Result<(), String> {
+    let root = route.path.split('/').next().unwrap_or_default();
+    if root == "sys" {
+        return Err("\"sys\" is the server's; choose another path".to_owned());
+    }
+    if route.path.len() > TEXT {
+        return Err(format!("its path has more than {TEXT} bytes"));
+    }
+    if route.raw {
+        return Err("raw: this version hands no bodies of bytes to plugins".to_owned());
+    }
+    if route.deadline > DEADLINE {
+        return Err(format!("deadline: {} s; there may be at most {DEADLINE}", route.deadline));
+    }
+    if route.body_limit > BODY {
+        return Err(format!("body_limit: {} bytes; the listener takes at most {BODY}", route.body_limit));
+    }
+    text("its description", &route.about)?;
+    fields(&route.fields)
+}
+
+fn fields(fields: &[Field]) -> Result<(), String> {
+    if fields.len() > FIELDS {
+        return Err(format!("it has {} fields; there may be at most {FIELDS}", fields.len()));
+    }
+    fields.iter().try_for_each(|field| text(&format!("the description of {}", quoted(&field.name)), &field.about))
+}
+
+/// Checks a database plugin's description.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn database_plugin(catalog: &Catalog, description: &DatabaseDescription) -> Result<(), String> {
+    version(&description.version)?;
+    text("its description", &description.about)?;
+    fields(&description.settings)?;
+    if description.aliases.len() > ALIASES {
+        return Err(format!("it has {} aliases; there may be at most {ALIASES}", description.aliases.len()));
+    }
+    for alias in &description.aliases {
+        name(catalog, PluginType::Database, alias).map_err(|why| format!("alias: {why}"))?;
+        let owner = catalog.owner_of(PluginType::Database, alias).filter(|owner| *owner != description.name);
+        if let Some(owner) = owner {
+            return Err(format!("alias: {alias} is a name of the database plugin {owner}"));
+        }
+    }
+    let sentences = description.codes.iter().chain(&description.warnings);
+    let mut sentences = sentences.map(|(code, sentence)| (quoted(code), sentence));
+    sentences.try_for_each(|(code, sentence)| text(&format!("the sentence of {code}"), sentence))
+}
+
+fn text(what: &str, text: &str) -> Result<(), String> {
+    if text.len() > TEXT {
+        return Err(format!("{what} has {} bytes; there may be at most {TEXT}", text.len()));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(format!("{what} has a character that cannot be printed"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+    use bulkhead_wire::description::Verb;
+
+    #[test]
+    fn a_row_stays_below_its_mount_and_within_bounds() {
+        let with = |change: &dyn Fn(&mut Route)| {
+            let mut route = Route::new(Verb::Read, "a/b", "reads");
+            change(&mut route);
+            row(&route)
+        };
+        assert_eq!(with(&|_| {}), Ok(()));
+        for (change, why) in [
+            (&(|route: &mut Route| route.path = "sys/x".to_owned()) as &dyn Fn(&mut Route), "\"sys\""),
+            (&|route| route.raw = true, "raw"),
+            (&|route| route.deadline = 3_601, "deadline"),
+            (&|route| route.body_limit = BODY + 1, "body_limit"),
+            (&|route| route.about = "x".repeat(TEXT + 1), "1025 bytes"),
+            (&|route| route.about = "a\u{1b}[2J".to_owned(), "cannot be printed"),
+        ] {
+            assert!(with(change).unwrap_err().contains(why), "{why}");
+        }
+    }
+
+    #[test]
+    fn versions_are_semantic_and_bare() {
+        assert_eq!(version("1.4.2-rc.1"), Ok(()));
+        for wrong in ["", "1", "v1.4.2", "1.4.2+builtin", "1.4.2 "] {
+            assert!(version(wrong).unwrap_err().contains("not a version"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_plugin_is_not_called_like_a_part_of_the_core() {
+        let catalog = Catalog::default();
+        assert_eq!(name(&catalog, PluginType::Secret, "my-engine"), Ok(()));
+        for reserved in ["sys", "auth", "identity", "", "a/b", "a b", "-x"] {
+            assert!(
+                name(&catalog, PluginType::Secret, reserved).unwrap_err().contains("cannot be the name"),
+                "{reserved}"
+            );
+        }
+    }
+}

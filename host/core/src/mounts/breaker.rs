@@ -1,0 +1,290 @@
+//! The breaker of a mount: a component that crashes again and again rests for a while.
+//!
+//! Each crash costs an instance, a line in the log and the time of whoever asked. Only crashes in a row count: somebody
+//! with one request that crashes a component cannot shut its mount for those whom it serves.
+
+use super::Mount;
+use crate::core::Core;
+use bulkhead_sandbox::Ended;
+use bulkhead_wire::failure::{Failure, Kind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Crashes in a row after which a mount rests.
+const CRASHES: u32 = 16;
+/// Time in which they must happen.
+const WINDOW: Duration = Duration::from_secs(60);
+/// First rest. Each further one, without an answer in between, is twice as long.
+const FIRST_REST: Duration = Duration::from_secs(10);
+/// Longest rest.
+const LONGEST_REST: Duration = Duration::from_secs(300);
+/// What is said to those who come while one call tries whether the component works again.
+const TRIAL: Duration = Duration::from_secs(1);
+
+/// The breaker of one component on one mount.
+pub(crate) struct Breaker {
+    digest: String,
+    /// False where there is nothing to look at, so that ordinary calls take no lock.
+    is_troubled: AtomicBool,
+    trouble: Mutex<Trouble>,
+}
+
+#[derive(Default)]
+struct Trouble {
+    in_a_row: u32,
+    since: Option<Instant>,
+    rest: Option<Rest>,
+}
+
+struct Rest {
+    until: Instant,
+    length: Duration,
+    /// One call tries.
+    is_tried: bool,
+}
+
+/// The right to call the component. Dropped without a word, it counts as nothing.
+pub(crate) struct Pass<'a> {
+    breaker: &'a Breaker,
+    is_trial: bool,
+}
+
+/// What the end of a call changed.
+#[derive(Debug, PartialEq, Eq)]
+enum Change {
+    Opened(Duration),
+    Closed,
+}
+
+impl Breaker {
+    /// Of the component with that digest.
+    pub(super) fn new(digest: &str) -> Self {
+        Self { digest: digest.to_owned(), is_troubled: AtomicBool::new(false), trouble: Mutex::default() }
+    }
+
+    /// Is it about the component with that digest?
+    pub(super) fn is_of(&self, digest: &str) -> bool {
+        self.digest == digest
+    }
+
+    /// # Errors
+    /// How long the mount rests yet.
+    fn may_enter(&self, now: Instant) -> Result<Pass<'_>, Duration> {
+        let ordinary = Pass { breaker: self, is_trial: false };
+        if !self.is_troubled.load(Ordering::Relaxed) {
+            return Ok(ordinary);
+        }
+        match &mut self.lock().rest {
+            None => Ok(ordinary),
+            Some(rest) if now < rest.until => Err(rest.until.saturating_duration_since(now)),
+            Some(rest) if rest.is_tried => Err(TRIAL),
+            Some(rest) => {
+                rest.is_tried = true;
+                Ok(Pass { breaker: self, is_trial: true })
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Trouble> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pass<'_> {
+    fn ended(mut self, ended: Ended, now: Instant) -> Option<Change> {
+        let breaker = self.breaker;
+        let is_trial = std::mem::take(&mut self.is_trial);
+        if !is_trial && ended != Ended::Trapped && !breaker.is_troubled.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut trouble = breaker.lock();
+        let change = match ended {
+            Ended::Answered | Ended::Refused => trouble.answered(is_trial),
+            Ended::Trapped => trouble.crashed(is_trial, now),
+            Ended::Late => {
+                trouble.not_tried(is_trial);
+                None
+            }
+        };
+        let is_troubled = trouble.in_a_row > 0 || trouble.rest.is_some();
+        breaker.is_troubled.store(is_troubled, Ordering::Relaxed);
+        change
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        if self.is_trial {
+            self.breaker.lock().not_tried(true);
+        }
+    }
+}
+
+impl Trouble {
+    /// Calls that began before the rest say nothing about what follows it.
+    fn answered(&mut self, is_trial: bool) -> Option<Change> {
+        if self.rest.is_some() && !is_trial {
+            return None;
+        }
+        self.in_a_row = 0;
+        self.rest.take().map(|_| Change::Closed)
+    }
+
+    fn crashed(&mut self, is_trial: bool, now: Instant) -> Option<Change> {
+        let length = match &self.rest {
+            Some(_) if !is_trial => return None,
+            Some(rest) => rest.length.saturating_mul(2).min(LONGEST_REST),
+            None => {
+                let since = *self.since.get_or_insert(now);
+                if self.in_a_row == 0 || now.saturating_duration_since(since) > WINDOW {
+                    (self.in_a_row, self.since) = (0, Some(now));
+                }
+                self.in_a_row += 1;
+                if self.in_a_row < CRASHES {
+                    return None;
+                }
+                FIRST_REST
+            }
+        };
+        self.rest = Some(Rest { until: now + length, length, is_tried: false });
+        Some(Change::Opened(length))
+    }
+
+    fn not_tried(&mut self, is_trial: bool) {
+        if is_trial && let Some(rest) = &mut self.rest {
+            rest.is_tried = false;
+        }
+    }
+}
+
+impl Mount {
+    /// The right to call the mount's component.
+    ///
+    /// # Errors
+    /// `unavailable` while the component rests after crashes.
+    pub(crate) fn may_call(&self) -> Result<Pass<'_>, Failure> {
+        self.breaker.may_enter(Instant::now()).map_err(|left| {
+            let (title, path) = (self.plugin.engine.identity().title(), &self.record.path);
+            let seconds = left.as_secs().saturating_add(1);
+            let message =
+                format!("{title} crashed {CRASHES} times in a row; mount {path} rests, try again in {seconds}s");
+            let retry_after = u64::try_from(left.as_millis()).ok();
+            Failure { retry_after, ..Failure::new(Kind::Unavailable, message) }
+        })
+    }
+
+    /// Tells how a call of the component ended.
+    pub(crate) fn called(&self, core: &Core, pass: Pass<'_>, ended: Ended) {
+        let Some(change) = pass.ended(ended, Instant::now()) else { return };
+        let (mount, plugin) = (self.record.path.to_string(), self.plugin.engine.identity().title());
+        let about = [("mount", mount), ("plugin", plugin)];
+        match change {
+            Change::Opened(length) => {
+                let [mount, plugin] = about;
+                let rest = ("next", format!("{}s", length.as_secs()));
+                core.log.line("error", "breaker-opened", &[mount, plugin, rest]);
+            }
+            Change::Closed => core.log.line("info", "breaker-closed", &about),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn end(breaker: &Breaker, ended: Ended, now: Instant) -> Option<Change> {
+        breaker.may_enter(now).ok().unwrap().ended(ended, now)
+    }
+
+    /// Open since the time that it returns.
+    fn open() -> (Breaker, Instant) {
+        let (breaker, now) = (Breaker::new("digest"), Instant::now());
+        for _ in 1..CRASHES {
+            assert_eq!(end(&breaker, Ended::Trapped, now), None);
+        }
+        assert_eq!(end(&breaker, Ended::Trapped, now), Some(Change::Opened(FIRST_REST)));
+        (breaker, now)
+    }
+
+    #[test]
+    fn it_opens_at_the_sixteenth_crash_in_a_row() {
+        let (breaker, now) = open();
+        assert_eq!(breaker.may_enter(now + SECOND).err(), Some(FIRST_REST - SECOND));
+    }
+
+    #[test]
+    fn an_answer_or_a_refusal_between_two_crashes_keeps_it_closed() {
+        for between in [Ended::Answered, Ended::Refused] {
+            let (breaker, now) = (Breaker::new("digest"), Instant::now());
+            for _ in 0..4 {
+                for _ in 1..CRASHES {
+                    assert_eq!(end(&breaker, Ended::Trapped, now), None);
+                }
+                assert_eq!(end(&breaker, between, now), None);
+            }
+        }
+    }
+
+    #[test]
+    fn crashes_that_are_far_apart_and_calls_that_waited_for_others_do_not_open_it() {
+        let (breaker, now) = (Breaker::new("digest"), Instant::now());
+        for number in 0..100 {
+            assert_eq!(end(&breaker, Ended::Trapped, now + SECOND * 5 * number), None);
+            assert_eq!(end(&breaker, Ended::Late, now), None);
+        }
+    }
+
+    #[test]
+    fn after_the_rest_one_call_tries_and_its_answer_closes_it() {
+        let (breaker, now) = open();
+        let later = now + FIRST_REST;
+        let trial = breaker.may_enter(later).ok().unwrap();
+        assert_eq!(breaker.may_enter(later).err(), Some(TRIAL), "one at a time");
+        assert_eq!(trial.ended(Ended::Answered, later), Some(Change::Closed));
+        assert_eq!(end(&breaker, Ended::Trapped, later), None, "and all is forgotten");
+        assert!(breaker.may_enter(later).is_ok());
+    }
+
+    #[test]
+    fn a_trial_that_crashes_doubles_the_rest_up_to_five_minutes() {
+        let (breaker, mut now) = open();
+        let mut lengths = vec![FIRST_REST];
+        for _ in 0..6 {
+            now += *lengths.last().unwrap();
+            match end(&breaker, Ended::Trapped, now) {
+                Some(Change::Opened(length)) => lengths.push(length),
+                other => panic!("{other:?}"),
+            }
+        }
+        let seconds: Vec<u64> = lengths.iter().map(Duration::as_secs).collect();
+        assert_eq!(seconds, [10, 20, 40, 80, 160, 300, 300]);
+    }
+
+    #[test]
+    fn a_trial_that_is_given_up_lets_the_next_call_try() {
+        let (breaker, now) = open();
+        let later = now + FIRST_REST;
+        drop(breaker.may_enter(later));
+        assert_eq!(end(&breaker, Ended::Late, later), None);
+        assert_eq!(end(&breaker, Ended::Answered, later), Some(Change::Closed));
+    }
+
+    #[test]
+    fn calls_from_before_the_rest_neither_close_it_nor_make_it_longer() {
+        let (breaker, now) = (Breaker::new("digest"), Instant::now());
+        let before: Vec<_> = (0..3).map(|_| breaker.may_enter(now).ok().unwrap()).collect();
+        for _ in 0..CRASHES {
+            end(&breaker, Ended::Trapped, now);
+        }
+        for (pass, ended) in before.into_iter().zip([Ended::Trapped, Ended::Answered, Ended::Late]) {
+            assert_eq!(pass.ended(ended, now), None);
+        }
+        assert_eq!(breaker.may_enter(now).err(), Some(FIRST_REST));
+    }
+}

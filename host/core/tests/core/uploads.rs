@@ -1,0 +1,173 @@
+//! Uploaded components between two unsealings: what lies in the store is not trusted, and a plugin that cannot be loaded
+//! keeps nothing else from being served.
+
+use crate::bed::{Bed, error, probe, request};
+use bulkhead_core::audit::AuditSettings;
+use bulkhead_store::{Address, DataDirectory, Index, Options, Space, Store};
+use bulkhead_wire::description::Verb;
+use bulkhead_wire::request::{RawBody, Request};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const PROBE: &str = "sys/plugins/catalog/secret/probe";
+
+/// A service without plugins of its own.
+async fn bare(directory: PathBuf) -> Bed {
+    Bed::with(directory, Vec::new(), AuditSettings::default()).await.unwrap()
+}
+
+async fn upload(bed: &Bed, path: &str, component: Vec<u8>) -> (u16, Value) {
+    let raw = Some(RawBody::new(component));
+    let asked = Request { raw, ..request("root", Verb::Write, path, json!({})) };
+    let (status, _, body) = bed.service.handle(asked).await.into_bytes();
+    (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+}
+
+/// A bare service with the probe uploaded, mounted at `third/` and counted in once.
+async fn counted(name: &str) -> Bed {
+    let directory = std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()));
+    let bed = bare(directory).await;
+    let (status, answer) = upload(&bed, PROBE, probe().to_vec()).await;
+    assert_eq!(status, 204, "{answer}; if its code is of another build: run `make build`");
+    assert_eq!(bed.write("sys/mounts/third", json!({"type": "probe"})).await.0, 204);
+    assert_eq!(bed.write("third/count/visits", json!({})).await.0, 204);
+    bed
+}
+
+/// Writes into the store of a directory that nobody holds, as whoever has its key could.
+async fn tamper(directory: &Path, change: impl AsyncFnOnce(&Arc<Store>)) {
+    let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
+    let store = held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap();
+    change(&store).await;
+    store.close().await;
+}
+
+async fn keys(store: &Arc<Store>, prefix: &str) -> Vec<String> {
+    store.begin().keys(Space::Blob, prefix, "", u32::MAX).await.unwrap()
+}
+
+async fn body(store: &Arc<Store>, key: &str) -> Vec<u8> {
+    let found = store.begin().get(&Address::new(Space::Blob, key)).await.unwrap();
+    found.unwrap().body.to_vec()
+}
+
+/// Puts what opens in its place, but is not what was there.
+async fn put(store: &Arc<Store>, key: &str, body: Vec<u8>) {
+    let mut unit = store.begin();
+    unit.put(Address::new(Space::Blob, key), body, Index::default());
+    unit.commit().await.unwrap();
+}
+
+async fn flip(store: &Arc<Store>, key: &str) {
+    let mut changed = body(store, key).await;
+    let middle = changed.len() / 2;
+    changed[middle] ^= 1;
+    put(store, key, changed).await;
+}
+
+/// The service on what was left, which serves what was counted.
+async fn serves_after(directory: PathBuf, said: &str) -> PathBuf {
+    let bed = bare(directory).await;
+    bed.line(said).await;
+    assert_eq!(bed.read("third/note/visits").await.1["data"]["note"], 1);
+    let directory = bed.stop().await;
+    let bed = bare(directory).await;
+    assert_eq!(bed.read("third/note/visits").await.1["data"]["note"], 1);
+    let lines = bed.log.0.lock().unwrap().join("\n");
+    assert!(!lines.contains("compiled-code"), "it is compiled once: {lines}");
+    bed.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn code_that_is_not_what_was_compiled_is_never_loaded_but_made_again() {
+    let directory = counted("tampered").await.stop().await;
+    tamper(&directory, async |store| flip(store, &keys(store, "code/").await[0]).await).await;
+    let directory = serves_after(directory, "compiled-code-not-authentic").await;
+
+    tamper(&directory, async |store| {
+        let pieces = keys(store, "code/").await;
+        let (first, second) = (body(store, &pieces[0]).await, body(store, &pieces[1]).await);
+        put(store, &pieces[0], second).await;
+        put(store, &pieces[1], first).await;
+    })
+    .await;
+    let directory = serves_after(directory, "compiled-code-not-authentic").await;
+
+    tamper(&directory, async |store| {
+        let mut unit = store.begin();
+        unit.delete(Address::new(Space::Blob, keys(store, "code/").await.pop().unwrap()));
+        unit.commit().await.unwrap();
+    })
+    .await;
+    let directory = serves_after(directory, "compiled-code-not-authentic").await;
+
+    tamper(&directory, async |store| {
+        let made = keys(store, "made/").await.remove(0);
+        let mut row: Value = serde_json::from_slice(&body(store, &made).await).unwrap();
+        row["tag"] = json!("0".repeat(64));
+        put(store, &made, row.to_string().into_bytes()).await;
+    })
+    .await;
+    let directory = serves_after(directory, "compiled-code-not-authentic").await;
+
+    tamper(&directory, async |store| {
+        let mut unit = store.begin();
+        unit.delete(Address::new(Space::Blob, keys(store, "made/").await.remove(0)));
+        unit.commit().await.unwrap();
+    })
+    .await;
+    let directory = serves_after(directory, "compiled-code-of-another-build").await;
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_that_cannot_be_loaded_leaves_its_mounts_waiting_and_all_else_served() {
+    let bed = counted("stranded").await;
+    let (_, leased) = bed.write("third/lease/kept", json!({"ttl": 600})).await;
+    let lease = leased["lease_id"].as_str().unwrap().to_owned();
+    let directory = bed.stop().await;
+    tamper(&directory, async |store| {
+        flip(store, &keys(store, "code/").await[0]).await;
+        flip(store, &keys(store, "wasm/").await[0]).await;
+    })
+    .await;
+
+    let bed = bare(directory).await;
+    bed.line("plugin-left-out").await;
+    bed.line("mount-without-plugin").await;
+    let (status, waits) = bed.read("third/note/visits").await;
+    assert_eq!((status, error(&waits).contains("plugin probe of mount third/")), (503, true), "{waits}");
+    assert_eq!(bed.call(Verb::Delete, "sys/mounts/third", json!({})).await.0, 503, "its leases are owed");
+    assert_eq!(bed.write("sys/mounts/third", json!({"type": "probe"})).await.0, 503);
+    let (_, info) = bed.read(PROBE).await;
+    assert_eq!(info["data"]["deprecation_status"], "unavailable", "{info}");
+    assert_eq!(bed.call(Verb::Delete, PROBE, json!({})).await.0, 400, "a mount that waits uses it");
+    assert_eq!(bed.write("sys/policies/acl/x", json!({"policy": "path \"x\" {}"})).await.0, 204, "all else is served");
+
+    assert_eq!(upload(&bed, PROBE, probe().to_vec()).await.0, 204);
+    assert_eq!(bed.read("third/note/visits").await.1["data"]["note"], 1, "registered anew, it serves");
+    assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": lease})).await.0, 204);
+    assert_eq!(bed.noted_of("third", "kept").await, "Requested");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_who_register_one_name_at_once_one_wins_and_nothing_of_the_other_stays() {
+    let directory = std::env::temp_dir().join(format!("bulkhead-core-both-{}", std::process::id()));
+    let bed = bare(directory).await;
+    let noted = [probe(), &[0, 2, 1, b'x']].concat();
+    let (one, other) = tokio::join!(upload(&bed, PROBE, probe().to_vec()), upload(&bed, PROBE, noted));
+    let won = [&one, &other].into_iter().filter(|(status, _)| *status == 204).count();
+    assert_eq!(won, 1, "{one:?} {other:?}");
+    let directory = bed.stop().await;
+    let directory = bare(directory).await.stop().await;
+    tamper(&directory, async |store| {
+        let digests = keys(store, "wasm/").await;
+        let mut digests: Vec<&str> = digests.iter().filter_map(|key| key.split('/').nth(1)).collect();
+        digests.dedup();
+        assert_eq!(digests.len(), 1, "{digests:?}");
+    })
+    .await;
+    std::fs::remove_dir_all(directory).unwrap();
+}
