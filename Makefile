@@ -10,7 +10,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 WASM := $(TARGET)/wasm32-wasip2/plugin
 PLUGINS := $(TARGET)/plugins
 COMPONENTS := database database-postgresql
-GUESTS := probe
+GUESTS := hostile probe
 # The whole workspace is named at each build, so that cargo chooses the same features every time and
 # compiles wasmtime once.
 CARGO_BUILD := cargo build --release --workspace
@@ -83,7 +83,7 @@ lint: build ## format, clippy and, where cargo-deny is installed, licences and b
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --config .deny.toml check bans licenses sources; \
 	else echo "left out: cargo deny is not installed (cargo install cargo-deny)"; fi
 
-golden: build ## rewrite tests/golden from the answers of this build; read the difference as an API change
+golden: build guests ## rewrite tests/golden from the answers of this build; read the difference as an API change
 	@tests/servers/install.sh
 	@UPDATE_GOLDEN=1 cargo test --release --workspace --test e2e endpoints
 

@@ -17,6 +17,7 @@ mod sys_internal_specs_openapi;
 mod sys_internal_ui_mounts;
 mod sys_leases;
 mod sys_mounts;
+mod sys_plugins_catalog;
 mod sys_policies;
 mod sys_remount;
 
@@ -24,11 +25,12 @@ use crate::world::{CREATION, World};
 use bulkhead_tests::Client;
 use bulkhead_tests::golden::assert_golden;
 use bulkhead_tests::operators::{Operators, seal_status, uninitialised};
+use bulkhead_tests::paths::guest;
 use bulkhead_tests::wait::until;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// One endpoint. `{lease}`, `{token}`, `{accessor}` and `{migration}` in path and body stand for the latest ones that were
+/// One endpoint. A body that is a text names a component of the tests, whose bytes are sent. `{lease}`, `{token}`, `{accessor}` and `{migration}` in path and body stand for the latest ones that were
 /// given.
 struct Row {
     golden: &'static str,
@@ -105,6 +107,7 @@ fn all_rows() -> Vec<Row> {
         sys_mounts::rows(),
         sys_auth::rows(),
         sys_remount::rows(),
+        sys_plugins_catalog::rows(),
         sys_internal_ui_mounts::rows(),
         sys_internal_specs_openapi::rows(),
         operators::rows(),
@@ -114,8 +117,12 @@ fn all_rows() -> Vec<Row> {
 }
 
 fn send(client: &Client, row: &Row, latest: &Latest) -> bulkhead_tests::Answer {
-    let body = if row.body.is_null() { String::new() } else { latest.fill(&row.body.to_string()) };
-    client.send(row.method(), &latest.fill(row.path), body.as_bytes())
+    let body = match &row.body {
+        Value::Null => Vec::new(),
+        Value::String(component) => guest(component),
+        body => latest.fill(&body.to_string()).into_bytes(),
+    };
+    client.send(row.method(), &latest.fill(row.path), &body)
 }
 
 /// As [`send`]; what goes on in the background is asked for until it has ended.
@@ -205,6 +212,12 @@ fn auth_methods_answer_as_agreed() {
 fn moves_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_remount::rows());
+}
+
+#[test]
+fn the_catalog_answers_as_agreed() {
+    let world = World::empty();
+    walk(&world, &sys_plugins_catalog::rows());
 }
 
 #[test]

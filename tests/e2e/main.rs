@@ -4,11 +4,15 @@
 //! asked of the whole database.
 
 mod audit;
+mod bad_components;
 mod bad_input;
 mod command_line;
 mod configuration;
 mod credential_life;
 mod endpoints;
+mod foreign_files;
+mod full_disk;
+mod grants;
 mod hostile_callers;
 mod hostile_names;
 mod initialise;
@@ -23,4 +27,5 @@ mod secrecy;
 mod targets;
 mod tokens;
 mod unseal;
+mod uploads;
 mod world;

@@ -58,7 +58,7 @@ fn what_is_set_is_read_back_in_every_member() {
         "audit_non_hmac_request_keys": "a,b", "audit_non_hmac_response_keys": ["c"],
         "passthrough_request_headers": ["X-Trace"], "allowed_response_headers": ["X-Cost"],
         "identity_token_key": "k", "delegated_auth_accessors": ["auth_x_00000000"], "plugin_version": "v0.1.0",
-        "telepathy": true,
+        "grants": ["database:postgresql-database-plugin", "limit:memory=65536KiB"], "telepathy": true,
     });
     let body =
         json!({ "type": "database", "description": "d", "options": { "a": "b" }, "config": config, "local": true });
@@ -72,6 +72,7 @@ fn what_is_set_is_read_back_in_every_member() {
         "audit_non_hmac_request_keys": ["a", "b"], "audit_non_hmac_response_keys": ["c"],
         "passthrough_request_headers": ["X-Trace"], "allowed_response_headers": ["X-Cost"],
         "identity_token_key": "k", "delegated_auth_accessors": ["auth_x_00000000"], "plugin_version": "",
+        "grants": ["database:postgresql-database-plugin", "limit:memory=64MiB"],
     });
     assert_eq!(info["config"], expected);
     assert_eq!((&info["options"], &info["local"]), (&json!({ "a": "b" }), &json!(true)));

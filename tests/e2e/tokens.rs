@@ -120,7 +120,9 @@ pub(super) fn a_forged_or_overlong_token_is_refused_as_any_unknown_one() {
     let batch = made.body["auth"]["client_token"].as_str().expect("a token is text");
     let unknown = world.bulkhead.client(Some("bhs.nobody")).read("auth/token/lookup-self").expect(403).errors();
     let cut = &batch[..batch.len() - 4];
-    for token in [cut, "bhb.AAAA", "x", &"x".repeat(8 << 10), &format!("bhb.{}", "A".repeat(8 << 10))] {
+    let others = World::empty().root.write("auth/token/create", &json!({ "policies": ["root"] })).expect(200);
+    let foreign = others.body["auth"]["client_token"].as_str().expect("a token is text");
+    for token in [cut, foreign, "bhb.AAAA", "x", &"x".repeat(8 << 10), &format!("bhb.{}", "A".repeat(8 << 10))] {
         let refused = world.bulkhead.client(Some(token)).read("auth/token/lookup-self").expect(403);
         assert_eq!(refused.errors(), unknown, "{} characters", token.len());
     }

@@ -1,11 +1,11 @@
 //! A flush fails: what the disk holds is not known any more, and the next flush would say that all is well although
 //! the lost pages stay lost. From then on nothing is written, and the answers say so, until the server is restarted.
 
-use crate::disk::{Act, Chance, Disk, after_power_cut, folder_of};
 use crate::life::{Life, Stopped};
 use crate::recovery;
 use crate::stage::thorough;
 use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::disk::{Act, Chance, Disk, after_power_cut, folder_of};
 use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::json;

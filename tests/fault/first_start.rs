@@ -1,9 +1,9 @@
 //! The process is killed while it makes its data: before its first act on the disk, before its second, and so on
 //! until it listens. It starts again on whatever that left, without anybody's help, because nothing was promised yet.
 
-use crate::disk::Disk;
 use crate::stage::{report, until_nothing_fires};
 use bulkhead_tests::Bulkhead;
+use bulkhead_tests::disk::Disk;
 use bulkhead_tests::paths::{Folder, binary};
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt;

@@ -1,7 +1,7 @@
 //! The disk of the audit file is full, and that of the store is not: nothing is answered that was not recorded, nothing
 //! is done of which there is no request, and when there is space again everything works, without a restart.
 
-use crate::disk::Disk;
+use bulkhead_tests::disk::Disk;
 use bulkhead_tests::operators::Operators;
 use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::{Answer, Bulkhead, Client, wait};

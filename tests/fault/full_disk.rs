@@ -1,11 +1,11 @@
 //! The disk is full: writes are refused and say why, reads go on, and when there is space again everything works,
 //! without a restart and without repair.
 
-use crate::disk::{Act, Disk};
 use crate::life::{Life, Stopped};
 use crate::recovery;
 use crate::stage::thorough;
 use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::disk::{Act, Disk};
 use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::json;

@@ -9,9 +9,7 @@
 //! reported as success.
 
 mod broken_flush;
-mod disk;
 mod first_start;
-mod foreign_files;
 mod full_audit;
 mod full_disk;
 mod kill_loop;

@@ -1,12 +1,12 @@
 //! The power goes: of everything that was not flushed, any part may be on the disk and any part not, torn at its
 //! sectors. The server starts on every such disk, and everything that was answered before the cut is there.
 
-use crate::disk::{Chance, Disk, Entry, after_power_cut, folder_of};
 use crate::life::Life;
 use crate::model::Model;
 use crate::recovery;
 use crate::stage::thorough;
 use bulkhead_tests::Bulkhead;
+use bulkhead_tests::disk::{Chance, Disk, Entry, after_power_cut, folder_of};
 use bulkhead_tests::paths::{Folder, binary};
 use std::path::Path;
 use std::process::Command;

@@ -99,6 +99,18 @@ impl Client {
         self.send("DELETE", path, b"")
     }
 
+    /// POST of a component, or of something that is sent as one.
+    ///
+    /// # Panics
+    /// As [`Client::send`].
+    #[track_caller]
+    pub fn upload(&self, path: &str, component: &[u8]) -> Answer {
+        let answer = self.exchange("POST", path, component, Some("application/wasm"));
+        let answer = answer.unwrap_or_else(|why| panic!("uploading to {path}: no answer: {why}"));
+        assert!(STATUSES.contains(&answer.status), "{answer:?}");
+        answer
+    }
+
     /// Anything, with a body that need not be JSON.
     ///
     /// # Panics
@@ -120,9 +132,17 @@ impl Client {
     /// When the answer is not like one of ours.
     #[track_caller]
     pub fn attempt(&self, method: &str, path: &str, body: &[u8]) -> Result<Answer, String> {
+        self.exchange(method, path, body, None)
+    }
+
+    #[track_caller]
+    fn exchange(&self, method: &str, path: &str, body: &[u8], content: Option<&str>) -> Result<Answer, String> {
         let mut request = Request::builder().method(method).uri(format!("{}/v1/{path}", self.url));
         if let Some(token) = &self.token {
             request = request.header("X-Vault-Token", token);
+        }
+        if let Some(content) = content {
+            request = request.header("Content-Type", content);
         }
         let answered = if body.is_empty() {
             self.agent.run(request.body(()).expect("a request can be built"))

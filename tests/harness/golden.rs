@@ -51,7 +51,7 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         "issue_time" | "expire_time" | "last_renewal" | "last_renewal_time" | "install_time" if is_time(text) => {
             "<time>"
         }
-        "running_sha256" if text.len() == 64 && text.chars().all(|c| c.is_ascii_hexdigit()) => "<sha256>",
+        "sha256" | "running_sha256" if text.len() == 64 && text.chars().all(|c| c.is_ascii_hexdigit()) => "<sha256>",
         "cluster_name" => "<cluster name>",
         "file_path" if text.ends_with("/audit.log") => "<data>/audit.log",
         "hash" if is_hash(text) => "<hmac-sha256>",

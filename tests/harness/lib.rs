@@ -5,6 +5,7 @@
 
 pub mod bulkhead;
 pub mod client;
+pub mod disk;
 pub mod golden;
 pub mod leaks;
 pub mod operators;

@@ -16,6 +16,15 @@ pub fn target() -> PathBuf {
     this.ancestors().nth(3).expect("cargo puts tests three folders deep").to_path_buf()
 }
 
+/// A component of the tests.
+///
+/// # Panics
+/// When it is not built.
+pub fn guest(name: &str) -> Vec<u8> {
+    let path = target().join(format!("guests/{name}.wasm"));
+    std::fs::read(&path).unwrap_or_else(|_| panic!("{} is missing: run `make guests`", path.display()))
+}
+
 /// The server's binary.
 ///
 /// # Panics

@@ -3,7 +3,10 @@
 //! All rows are run, and those that fail are told together, by their words. A row is a function that makes its own world
 //! and panics; add a line here, and no `#[test]` there.
 
-use crate::{bad_input, hostile_callers, hostile_names, mounts, secrecy, targets, tokens, unseal};
+use crate::{
+    bad_components, bad_input, foreign_files, full_disk, hostile_callers, hostile_names, mounts, secrecy, targets,
+    tokens, unseal,
+};
 use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -47,6 +50,15 @@ bad_input! {
         hostile_names::hostile_names_of_connections_and_roles_are_no_names;
     "passwords with quotes" => secrecy::a_root_password_full_of_quotes_works_and_shows_nowhere,
         secrecy::a_refusal_never_shows_what_it_was_given_to_keep;
+    "a second process on the directory" =>
+        foreign_files::a_second_process_on_the_same_folder_is_refused_and_the_first_goes_on;
+    "a database file of another cluster or format" =>
+        foreign_files::the_database_of_another_cluster_is_refused_and_the_own_one_opens_again,
+        foreign_files::a_file_that_is_no_database_of_ours_is_refused;
+    "swapped or flipped rows" =>
+        foreign_files::a_flipped_byte_costs_its_record_and_no_other_and_is_mended_by_flipping_it_back,
+        foreign_files::rows_that_changed_places_are_both_refused;
+    "a full disk" => full_disk::a_full_disk_refuses_writes_in_words_and_is_served_again_when_there_is_space;
     "wrong, repeated or foreign shares" => unseal::a_share_that_was_given_before_makes_no_progress,
         unseal::a_wrong_share_ends_the_attempt_at_the_threshold,
         unseal::a_share_of_another_cluster_ends_the_attempt_at_the_threshold,
@@ -55,8 +67,22 @@ bad_input! {
     "forged, truncated, 8 KB and other-cluster tokens" =>
         tokens::a_forged_or_overlong_token_is_refused_as_any_unknown_one;
     "policies with unknown keys" => bad_input::policies_that_do_not_parse_are_not_stored;
+    "HCL bombs" => bad_input::policies_made_to_cost_time_or_memory_are_refused;
+    "1 MB" => bad_input::policies_of_a_million_bytes_are_refused_with_the_limit;
+    "paths with `..`, `//`, NUL, encoded slashes" =>
+        bad_input::paths_that_could_be_read_in_two_ways_are_refused_for_everybody;
     "mounts over mounts and reserved paths" => mounts::a_mount_with_nonsense_is_refused_and_nothing_changes;
+    "negative and overflowing TTLs" => bad_input::times_that_are_negative_or_overflow_are_refused_wherever_one_is_given;
     "a body that is too large" => bad_input::a_body_that_is_too_large_is_refused_before_it_is_read;
+    "components that are truncated" => bad_components::components_that_are_truncated_are_refused;
+    "components that are modules" => bad_components::what_is_no_component_is_told_what_it_is;
+    "components of the wrong world" => bad_components::components_of_another_world_are_told_their_type;
+    "components with unknown imports" => bad_components::components_with_unknown_imports_are_refused_with_the_list;
+    "components of 100 MB" => bad_components::components_that_are_too_large_are_refused_before_they_are_kept;
+    "components of a million functions" =>
+        bad_components::components_of_too_many_functions_memory_or_levels_are_refused_soon;
+    "route tables that collide or claim `sys`" =>
+        bad_components::tables_that_collide_or_take_what_is_the_servers_are_refused_with_their_row;
     "JSON nested 10,000 deep" => bad_input::objects_nested_ten_thousand_deep_are_refused;
     "a million keys" => bad_input::a_million_keys_are_refused;
     "duplicate keys" => bad_input::keys_that_are_given_twice_are_refused_by_name;

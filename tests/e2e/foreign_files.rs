@@ -1,15 +1,17 @@
 //! Files that are not what they were: of another server, of another program, with a flipped byte, with rows that
 //! changed places. They are refused, plainly, and served again once the cause is gone.
 
-use crate::stage::{SOON, postgres, users};
-use bulkhead_tests::Bulkhead;
-use bulkhead_tests::leaks::CANARY;
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::{Bulkhead, Postgres};
 use serde_json::json;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long an end may take that is to happen by itself, with the pause before its next attempt.
+const SOON: Duration = Duration::from_secs(20);
 
 /// A server that was used and stopped in order, so that its database is one file.
 fn stopped() -> Bulkhead {
@@ -36,15 +38,14 @@ fn refused(server: &mut Bulkhead) -> String {
     let before = (fs::read(database(server)).expect("it is there"), server.printed().len());
     let status = server.start_with(&[]).expect_err("it must not start");
     assert_eq!(status.code(), Some(1), "{}", server.printed());
-    bulkhead_tests::wait::until_true("the server's last words arrive", std::time::Duration::from_secs(5), || {
+    bulkhead_tests::wait::until_true("the server's last words arrive", Duration::from_secs(5), || {
         server.printed()[before.1..].contains(&server.data().display().to_string())
     });
     assert!(fs::read(database(server)).expect("it is there") == before.0, "a refused database was written to");
     server.printed()[before.1..].to_owned()
 }
 
-#[test]
-fn a_second_process_on_the_same_folder_is_refused_and_the_first_goes_on() {
+pub(super) fn a_second_process_on_the_same_folder_is_refused_and_the_first_goes_on() {
     let mut first = Bulkhead::start();
     let second = std::process::Command::new(binary())
         .args(["server", "--dev", "--dev-listen-address", "127.0.0.1:0", "--data-dir"])
@@ -61,8 +62,7 @@ fn a_second_process_on_the_same_folder_is_refused_and_the_first_goes_on() {
     first.root().read("sys/policies/acl/still-served").expect(200);
 }
 
-#[test]
-fn the_database_of_another_cluster_is_refused_and_the_own_one_opens_again() {
+pub(super) fn the_database_of_another_cluster_is_refused_and_the_own_one_opens_again() {
     let (mut server, other) = (stopped(), stopped());
     let own = fs::read(database(&server)).expect("it is there");
     fs::copy(database(&other), database(&server)).expect("a file can be copied");
@@ -73,8 +73,7 @@ fn the_database_of_another_cluster_is_refused_and_the_own_one_opens_again() {
     server.root().read("sys/policies/acl/one").expect(200);
 }
 
-#[test]
-fn a_file_that_is_no_database_of_ours_is_refused() {
+pub(super) fn a_file_that_is_no_database_of_ours_is_refused() {
     for content in [b"of some other program".repeat(400), vec![0; 8192]] {
         let mut server = stopped();
         fs::write(database(&server), content).expect("a file can be written");
@@ -120,8 +119,7 @@ fn assert_damaged(server: &Bulkhead, damaged: &[&str], whole: &[&str]) {
     server.root().read("sys/mounts").expect(200);
 }
 
-#[test]
-fn a_flipped_byte_costs_its_record_and_no_other_and_is_mended_by_flipping_it_back() {
+pub(super) fn a_flipped_byte_costs_its_record_and_no_other_and_is_mended_by_flipping_it_back() {
     let mut server = stopped();
     let flip = |server: &Bulkhead| {
         edit(&database(server), async |connection: &mut SqliteConnection| {
@@ -163,7 +161,8 @@ fn a_mount_that_does_not_open_and_a_description_that_does_not_keep_nobody_from_s
     assert_eq!(flip_where(&server, "key = 'mount/database/'"), 1);
     assert!(flip_where(&server, "key LIKE 'description/%'") >= 2);
     server.start_again();
-    assert!(server.printed().contains("mount-unreadable"), "{}", server.printed());
+    let is_told = || server.printed().contains("mount-unreadable");
+    bulkhead_tests::wait::until_true("the log names the mount", Duration::from_secs(5), is_told);
     server.root().read("database/roles/any").expect(404);
     assert_damaged(&server, &[], &["one", "two"]);
     assert!(server.stop());
@@ -174,13 +173,14 @@ fn a_mount_that_does_not_open_and_a_description_that_does_not_keep_nobody_from_s
 
 #[test]
 fn leases_that_do_not_open_hold_up_no_other_lease_of_their_connection() {
-    let mut server = stopped();
+    let (postgres, mut server) = (Postgres::start(), stopped());
+    let users = || postgres.users().len();
     server.start_again();
     let config = json!({
         "plugin_name": "postgresql-database-plugin",
-        "connection_url": postgres().url(),
+        "connection_url": postgres.url(),
         "username": "bulkhead",
-        "password": CANARY,
+        "password": postgres.password,
         "allowed_roles": ["*"],
     });
     assert!(server.root().write("database/config/held", &config).status < 300);
@@ -195,19 +195,18 @@ fn leases_that_do_not_open_hold_up_no_other_lease_of_their_connection() {
         server.root().read("database/creds/heldup").expect(200);
     }
     assert!(server.stop());
-    assert_eq!(users("heldup").len(), 6);
+    assert_eq!(users(), 6);
     let oldest = "key IN (SELECT key FROM record WHERE space = 4 ORDER BY due LIMIT 4)";
     assert_eq!(flip_where(&server, oldest), 4);
     server.start_again();
-    bulkhead_tests::wait::until_true("the leases that open end", SOON, || users("heldup").len() == 4);
+    bulkhead_tests::wait::until_true("the leases that open end", SOON, || users() == 4);
     assert!(server.stop());
     assert_eq!(flip_where(&server, "space = 4"), 4);
     server.start_again();
-    bulkhead_tests::wait::until_true("the repaired ones end, too", SOON, || users("heldup").is_empty());
+    bulkhead_tests::wait::until_true("the repaired ones end, too", SOON, || users() == 0);
 }
 
-#[test]
-fn rows_that_changed_places_are_both_refused() {
+pub(super) fn rows_that_changed_places_are_both_refused() {
     let mut server = stopped();
     let swap = |server: &Bulkhead| {
         edit(&database(server), async |connection: &mut SqliteConnection| {

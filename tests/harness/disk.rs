@@ -1,6 +1,6 @@
 //! The disk under a server: watched, made to fail, and thought through as it would be found after a power cut.
 
-use bulkhead_tests::paths::{Folder, files_below, repository, target};
+use crate::paths::{Folder, files_below, repository, target};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -120,7 +120,7 @@ impl Disk {
 fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let (source, library) = (repository().join("tests/fault/disk.c"), target().join("disk.so"));
+        let (source, library) = (repository().join("tests/harness/disk.c"), target().join("disk.so"));
         let compiled = Command::new("gcc")
             .args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o"])
             .args([&library, &source])

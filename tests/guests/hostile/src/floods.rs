@@ -1,0 +1,51 @@
+//! More of everything than one call needs.
+
+use crate::bulkhead::plugin::types::Call;
+use crate::bulkhead::plugin::{clock, crypto, log, storage};
+use crate::{Ending, answers};
+
+/// Each turn waits for the disk.
+pub(crate) fn waits(_call: &Call) -> Ending {
+    loop {
+        storage::put("turn", b"x")?;
+        storage::checkpoint()?;
+    }
+}
+
+pub(crate) fn storm(_call: &Call) -> Ending {
+    loop {
+        clock::now();
+    }
+}
+
+/// What is not there is remembered too.
+pub(crate) fn gets(_call: &Call) -> Ending {
+    for number in 0_u64.. {
+        storage::get(&format!("absent/{number}"))?;
+    }
+    Ok(answers::nothing())
+}
+
+pub(crate) fn puts(_call: &Call) -> Ending {
+    let value = vec![0; 1 << 20];
+    for number in 0_u64.. {
+        storage::put(&format!("bulk/{number}"), &value)?;
+    }
+    Ok(answers::nothing())
+}
+
+/// Each is another, and as long as any that is told from other text.
+pub(crate) fn secrets(_call: &Call) -> Ending {
+    for number in 0_u32.. {
+        let letters = (0..65_536_u32).filter_map(|letter| char::from_u32(0x4e00 + (letter * (number + 1)) % 20_000));
+        crypto::pbkdf2_sha256(&letters.collect::<String>(), b"salt", 1);
+    }
+    Ok(answers::nothing())
+}
+
+pub(crate) fn logs(_call: &Call) -> Ending {
+    for _ in 0..10_000 {
+        log::write(log::Level::Info, "noise", &[("text".into(), "x".repeat(10_000))]);
+    }
+    Ok(answers::nothing())
+}

@@ -1,0 +1,150 @@
+//! The hostile guest: one act a route, each of which a component must not get away with.
+//!
+//! It is not made with our SDK, which has no words for most of this. `host/core/tests/core/hostile.rs` demands a test for
+//! every act: a new one without a test fails there.
+
+#![allow(clippy::all, missing_docs, unreachable_pub, unsafe_code, reason = "half of it is generated from wit/")]
+
+wit_bindgen::generate!({ path: "../../../wit", world: "secrets-engine" });
+
+mod allocator;
+mod answers;
+mod floods;
+mod leaks;
+mod traps;
+
+use bulkhead::plugin::types::{Answer, Call, Failure, Lease, Mount, Outcome};
+use bulkhead::plugin::{clock, leases};
+use exports::bulkhead::plugin::{engine, leased};
+
+struct Hostile;
+
+type Ending = Result<Answer, Failure>;
+
+/// What is done when somebody asks for the route of its name.
+struct Act {
+    name: &'static str,
+    /// Members of its row in the route table.
+    marks: &'static str,
+    run: fn(&Call) -> Ending,
+}
+
+const fn act(name: &'static str, run: fn(&Call) -> Ending) -> Act {
+    Act { name, marks: "", run }
+}
+
+/// An act whose call has one second.
+const fn long(name: &'static str, run: fn(&Call) -> Ending) -> Act {
+    Act { name, marks: ",\"deadline\":1", run }
+}
+
+/// An act whose route answers leases.
+const fn leasing(name: &'static str, run: fn(&Call) -> Ending) -> Act {
+    Act { name, marks: ",\"leases\":true", run }
+}
+
+const ACTS: &[Act] = &[
+    long("endless-loop", traps::endless_loop),
+    long("loop-in-allocator", allocator::endless),
+    long("waits-in-host-calls", floods::waits),
+    act("storm-of-host-calls", floods::storm),
+    long("flood-of-gets", floods::gets),
+    act("flood-of-puts", floods::puts),
+    act("flood-of-secrets", floods::secrets),
+    act("flood-of-logs", floods::logs),
+    act("memory-bomb", traps::memory),
+    act("handle-bomb", traps::handles),
+    act("stack-overflow", traps::stack),
+    act("panic", traps::panics),
+    act("unreachable", traps::unreachable),
+    act("huge-answer", answers::huge),
+    act("answer-beyond-all-bounds", answers::beyond_all_bounds),
+    act("many-warnings", answers::many_warnings),
+    act("not-json", answers::not_json),
+    act("not-an-object", answers::not_an_object),
+    act("deep-answer", answers::deep),
+    act("not-utf8", answers::not_utf8),
+    act("impossible-status", answers::impossible_status),
+    act("split-header", answers::split_header),
+    act("unmarked-secret", answers::unmarked_secret),
+    leasing("unknown-tag", answers::unknown_tag),
+    act("forged-log-line", leaks::forged_log_line),
+    act("secret-in-log", leaks::secret_in_log),
+    act("secret-in-key", leaks::secret_in_key),
+    act("secret-in-timer", leaks::secret_in_timer),
+    act("secret-in-lane", leaks::secret_in_lane),
+    leasing("secret-in-tag", leaks::secret_in_tag),
+    act("foreign-key", leaks::foreign_key),
+    act("unmarked-nested", traps::unmarked_nested),
+    act("endless-wake", |_| woken("endless")),
+    act("panicking-wake", |_| woken("panicking")),
+    leasing("endless-revoke", |_| lease("endless")),
+    leasing("panicking-revoke", |_| lease("panicking")),
+    leasing("panicking-renew", |_| lease("unrenewable")),
+];
+
+/// A wake that does what its key says.
+fn woken(key: &str) -> Ending {
+    clock::schedule(key, clock::now(), "timers")?;
+    Ok(answers::of(Outcome::Nothing))
+}
+
+/// A lease whose end does what its tag says.
+fn lease(tag: &str) -> Ending {
+    leases::reserve(tag, "leases", "{}")?;
+    Ok(answers::of(answers::secret(Some(tag))))
+}
+
+/// What its own words say.
+fn behave(word: &str) {
+    match word {
+        "endless" => traps::forever(),
+        _ => panic!("on request"),
+    }
+}
+
+impl engine::Guest for Hostile {
+    fn describe() -> String {
+        let row = |path: &str, marks: &str| format!(r#"{{"verb":"read","path":"{path}","about":"An act."{marks}}}"#);
+        let rows: Vec<String> = ACTS.iter().map(|act| row(act.name, act.marks)).chain([row("acts", "")]).collect();
+        let rows = rows.join(",");
+        format!(
+            r#"{{"kind":"secrets-engine","name":"hostile","version":"1.0.0","schema":1,"about":"Does harm.","asks":["database"],"routes":[{rows}]}}"#
+        )
+    }
+
+    fn migrate(_from: u32) -> Result<(), Failure> {
+        panic!("it migrates nothing")
+    }
+
+    fn handle(call: Call) -> Ending {
+        match ACTS.iter().find(|act| act.name == call.route) {
+            Some(act) => (act.run)(&call),
+            None => {
+                let names: Vec<String> = ACTS.iter().map(|act| format!("\"{}\"", act.name)).collect();
+                Ok(answers::data(format!("{{\"acts\":[{}]}}", names.join(","))))
+            }
+        }
+    }
+
+    fn wake(key: String, _attempt: u32) -> Result<(), Failure> {
+        behave(&key);
+        Ok(())
+    }
+}
+
+impl leased::Guest for Hostile {
+    fn renew(lease: Lease, _increment: u64, _mount: Mount) -> Result<leased::Renewal, Failure> {
+        behave(&lease.tag);
+        Ok(leased::Renewal { ttl: 60, max_ttl: 60 })
+    }
+
+    fn revoke(lease: Lease, _reason: String) -> Result<(), Failure> {
+        if lease.tag != "unrenewable" {
+            behave(&lease.tag);
+        }
+        Ok(())
+    }
+}
+
+export!(Hostile);

@@ -1,0 +1,77 @@
+//! Acts that take time, memory, handles and stack, or end badly.
+
+use crate::bulkhead::plugin::database;
+use crate::bulkhead::plugin::types::Call;
+use crate::{Ending, answers};
+
+pub(crate) fn forever() {
+    let mut turns = 0_u64;
+    loop {
+        turns = std::hint::black_box(turns.wrapping_add(1));
+    }
+}
+
+pub(crate) fn endless_loop(_call: &Call) -> Ending {
+    forever();
+    Ok(answers::nothing())
+}
+
+pub(crate) fn memory(_call: &Call) -> Ending {
+    let mut held: Vec<Vec<u8>> = Vec::new();
+    loop {
+        held.push(std::hint::black_box(vec![1; 1 << 20]));
+    }
+}
+
+// Of the version that the standard library asks for, so that it is one import with its own.
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "wasi:clocks/monotonic-clock@0.2.6")]
+unsafe extern "C" {
+    #[link_name = "subscribe-duration"]
+    fn subscribe_duration(nanoseconds: u64) -> i32;
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+unsafe fn subscribe_duration(_nanoseconds: u64) -> i32 {
+    0
+}
+
+pub(crate) fn handles(_call: &Call) -> Ending {
+    for _ in 0..1_000_000 {
+        // SAFETY: a function of two numbers.
+        unsafe { subscribe_duration(u64::MAX) };
+    }
+    Ok(answers::nothing())
+}
+
+pub(crate) fn stack(_call: &Call) -> Ending {
+    fn deeper(level: u64) -> u64 {
+        let room = std::hint::black_box([level; 64]);
+        if level == u64::MAX { 0 } else { deeper(level + 1) + room.iter().sum::<u64>() }
+    }
+    Ok(answers::data(format!("{{\"level\":{}}}", deeper(0))))
+}
+
+pub(crate) fn panics(_call: &Call) -> Ending {
+    panic!("on request")
+}
+
+pub(crate) fn unreachable(_call: &Call) -> Ending {
+    #[cfg(target_arch = "wasm32")]
+    core::arch::wasm32::unreachable();
+    #[cfg(not(target_arch = "wasm32"))]
+    std::process::abort();
+}
+
+/// Its row says nothing of database plugins.
+pub(crate) fn unmarked_nested(_call: &Call) -> Ending {
+    let connection = database::Connection {
+        plugin: "postgresql-database-plugin".into(),
+        version: String::new(),
+        name: "any".into(),
+        generation: 1,
+        settings: "{}".into(),
+    };
+    database::verify(&connection)?;
+    Ok(answers::nothing())
+}
