@@ -402,10 +402,7 @@ pub(crate) async fn after_commit(core: &Arc<Core>, then: Then) -> Result<(), Fai
             core.audit.change(change);
             Ok(())
         }
-        Then::Catalog(change) => {
-            catalog::after_commit(core, change).await;
-            Ok(())
-        }
+        Then::Catalog(change) => catalog::after_commit(core, change).await,
     }
 }
 

@@ -13,7 +13,7 @@ mod uploaded;
 
 pub(crate) use entry::PluginType;
 pub(crate) use listing::Listed;
-pub(crate) use registration::{Upload, deregister, register};
+pub(crate) use registration::{Registered, Upload, deregister, register};
 
 use crate::core::Core;
 use crate::mounts;
@@ -268,6 +268,14 @@ impl Plugin {
         }
     }
 
+    /// What it asks for, in lines.
+    fn asks(&self) -> &[String] {
+        match self {
+            Self::Engine(plugin) => &plugin.engine.description().asks,
+            Self::Database(plugin) => &plugin.description().asks,
+        }
+    }
+
     fn identity(&self) -> &Identity {
         match self {
             Self::Engine(plugin) => plugin.engine.identity(),
@@ -276,18 +284,24 @@ impl Plugin {
     }
 }
 
-/// Lets a committed change take effect. Mounts that waited for the plugin serve again.
-pub(crate) async fn after_commit(core: &Arc<Core>, change: Change) {
+/// Lets a committed change take effect. Mounts that waited for the plugin serve again, and those that have it go by its
+/// ceiling.
+///
+/// # Errors
+/// When a mount cannot be made anew.
+pub(crate) async fn after_commit(core: &Arc<Core>, change: Change) -> Result<(), Failure> {
     match change {
         Change::Registered(plugin) => {
             let (kind, name) = (plugin.kind(), plugin.identity().name.clone());
             core.catalog.insert(plugin);
             if kind == PluginType::Secret {
+                core.mounts.renew(&name, &core.catalog)?;
                 mounts::revive(core, &name).await;
             }
         }
         Change::Removed(kind, name) => core.catalog.remove(kind, &name),
     }
+    Ok(())
 }
 
 fn address(digest: &str) -> Address {

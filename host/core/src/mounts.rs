@@ -31,7 +31,7 @@ use crate::log::Log;
 use crate::permit::Permit;
 use breaker::Breaker;
 use bulkhead_sandbox::contract;
-use bulkhead_sandbox::{Compartment, Grant, Grants, Reuse};
+use bulkhead_sandbox::{Ask, Compartment, Engine, Grant, Grants, Reuse};
 use bulkhead_store::{Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
@@ -89,6 +89,8 @@ pub(crate) struct Running<'a> {
     pub(crate) digest: &'a str,
     /// What a mount of it is granted while its record says nothing.
     pub(crate) usual: &'a [Grant],
+    /// What a mount of it may be granted at most; `None`: what it asks for.
+    pub(crate) ceiling: Option<&'a [Ask]>,
 }
 
 /// The mount is being erased, and all its rows with it.
@@ -230,6 +232,16 @@ impl Mounts {
         Ok(())
     }
 
+    /// Lets the plugin's new entry in the catalog hold for its mounts.
+    pub(crate) fn renew(&self, kind: &str, catalog: &Catalog) -> Result<(), Failure> {
+        let mut table = self.write();
+        let of_kind = table.by_path.values().filter(|mount| mount.record.kind == kind);
+        for before in of_kind.map(Arc::clone).collect::<Vec<_>>() {
+            table.insert(Mount::new(before.record.clone(), catalog, Some(&before))?);
+        }
+        Ok(())
+    }
+
     /// Forgets a mount, after its record was deleted.
     fn forget(&self, mount: &Mount) {
         self.write().remove(mount);
@@ -299,6 +311,14 @@ pub(crate) fn after_commit(core: &Arc<Core>, change: Change) -> Result<(), Failu
     }
 }
 
+impl<'a> Running<'a> {
+    /// That engine behind a mount; `usual` is what it is granted unsaid.
+    pub(crate) fn of(engine: &'a Engine, usual: &'a [Grant]) -> Self {
+        let identity = engine.identity();
+        Self { version: &identity.version, digest: &identity.digest, usual, ceiling: engine.ceiling() }
+    }
+}
+
 impl Mount {
     /// The mount of `record`, with the gates of the one before. Requests that came to a gate before it was closed do
     /// not get in when the mount serves again: it may serve elsewhere.
@@ -333,8 +353,7 @@ impl Mount {
 
     /// What runs behind it.
     pub(crate) fn running(&self) -> Running<'_> {
-        let identity = self.plugin.engine.identity();
-        Running { version: &identity.version, digest: &identity.digest, usual: &self.usual }
+        Running::of(&self.plugin.engine, &self.usual)
     }
 
     /// Begins the unit of work of a call into the mount's component. Its commits are numbered where the component asks

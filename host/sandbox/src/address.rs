@@ -123,6 +123,8 @@ pub(crate) struct Reach {
     pub(crate) mount: Arc<str>,
     /// Ranges that the mount was granted.
     pub(crate) networks: Vec<IpNet>,
+    /// Ranges that the plugin's entry in the catalog allows at most, for refusals; `None`: it has no ceiling.
+    pub(crate) ceiling: Option<Vec<IpNet>>,
     /// Private ones too: an official component dials what the mount's own configuration names.
     pub(crate) everything: bool,
     /// Where this server listens.
@@ -246,7 +248,7 @@ mod tests {
 
     fn within(networks: &[&str]) -> Reach {
         let networks = networks.iter().map(|range| range.parse().unwrap()).collect();
-        Reach { mount: "m/".into(), networks, everything: false, own: Arc::new([]) }
+        Reach { mount: "m/".into(), networks, ceiling: None, everything: false, own: Arc::new([]) }
     }
 
     fn everything() -> Reach {

@@ -8,6 +8,7 @@ use crate::bindings::{database_plugin, secrets_engine};
 use crate::compiled::AuthenticCode;
 use crate::describe;
 use crate::engine::{self, Sandbox};
+use crate::grants::Ask;
 use crate::state::CallState;
 use bulkhead_wire::description::{DatabaseDescription, Description};
 use bulkhead_wire::{hexadecimal, json};
@@ -31,6 +32,8 @@ pub enum Artefact<'a> {
         digest: &'a str,
         /// What it was compiled to.
         code: &'a AuthenticCode,
+        /// What its entry in the catalog allows; `None`: whatever it asks for.
+        ceiling: Option<&'a [Ask]>,
     },
 }
 
@@ -46,6 +49,13 @@ impl Artefact<'_> {
         match self {
             Self::Official { .. } => Maker::Official,
             Self::Uploaded { .. } => Maker::Uploaded,
+        }
+    }
+
+    fn ceiling(&self) -> Option<Arc<[Ask]>> {
+        match self {
+            Self::Official { .. } => None,
+            Self::Uploaded { ceiling, .. } => ceiling.map(Arc::from),
         }
     }
 }
@@ -92,6 +102,7 @@ pub struct Engine {
     pub(crate) exports: Exports,
     pub(crate) identity: Arc<Identity>,
     description: Description,
+    ceiling: Option<Arc<[Ask]>>,
 }
 
 /// Where an engine's exports are, looked up once.
@@ -142,7 +153,7 @@ impl Engine {
             return Err(format!("the description's kind is {:?}, not \"secrets-engine\"", description.kind));
         }
         let identity = identity(&description.name, &description.version, digest, artefact.maker());
-        Ok(Self { sandbox: Arc::clone(sandbox), pre, exports, identity, description })
+        Ok(Self { sandbox: Arc::clone(sandbox), pre, exports, identity, description, ceiling: artefact.ceiling() })
     }
 
     /// What it said of itself.
@@ -156,6 +167,12 @@ impl Engine {
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
+
+    /// What its entry in the catalog allows; `None`: whatever it asks for.
+    #[must_use]
+    pub fn ceiling(&self) -> Option<&[Ask]> {
+        self.ceiling.as_deref()
+    }
 }
 
 /// A database plugin, ready to be reached by engines.
@@ -165,6 +182,7 @@ pub struct DatabasePlugin {
     pub(crate) identity: Arc<Identity>,
     description: DatabaseDescription,
     pub(crate) description_text: String,
+    ceiling: Option<Arc<[Ask]>>,
 }
 
 impl DatabasePlugin {
@@ -190,7 +208,8 @@ impl DatabasePlugin {
         }
         let identity = identity(&description.name, &description.version, digest, artefact.maker());
         let description_text = serde_json::to_string(&description).map_err(|error| error.to_string())?;
-        Ok(Self { sandbox: Arc::clone(sandbox), pre, identity, description, description_text })
+        let (sandbox, ceiling) = (Arc::clone(sandbox), artefact.ceiling());
+        Ok(Self { sandbox, pre, identity, description, description_text, ceiling })
     }
 
     /// What it said of itself.
@@ -203,6 +222,12 @@ impl DatabasePlugin {
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// What its entry in the catalog allows; `None`: whatever it asks for.
+    #[must_use]
+    pub fn ceiling(&self) -> Option<&[Ask]> {
+        self.ceiling.as_deref()
     }
 }
 

@@ -4,6 +4,7 @@
 //! A refusal says which of them refused, and prints the line that would allow the act. What a component is for (its own
 //! storage, time, randomness) follows from its world and needs no line; a component that is being described has nothing.
 
+pub mod ceiling;
 mod host;
 mod line;
 
@@ -73,6 +74,17 @@ pub struct Rights<'a> {
     pub granted: Option<&'a [Grant]>,
 }
 
+/// The database plugin of a nested call, which dials what a connection names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dials<'a> {
+    /// Who made it.
+    pub(crate) maker: Maker,
+    /// What it asks for, in lines.
+    pub(crate) asks: &'a [String],
+    /// What its own entry in the catalog allows; `None`: whatever it asks for.
+    pub(crate) ceiling: Option<&'a [Ask]>,
+}
+
 /// Which world the grants are for: what needs no line follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -117,15 +129,15 @@ impl Grants {
 
     /// For a nested call about a connection whose settings name `targets`: the mount's grants, and what the database
     /// plugin asks for. The targets need no line of their own only where both components are part of this binary.
-    pub(crate) fn for_connection(&self, maker: Maker, asks: &[String], targets: &[String]) -> Self {
-        let both_official = self.maker == Maker::Official && maker == Maker::Official;
+    pub(crate) fn for_connection(&self, dials: &Dials<'_>, targets: &[String]) -> Self {
+        let both_official = self.maker == Maker::Official && dials.maker == Maker::Official;
         let targets = if both_official { targets } else { &[] };
         Self {
             part: Part::DatabasePlugin,
-            maker,
+            maker: dials.maker,
             // What is not understood was refused at registration, and gives nothing here.
-            asked: asks.iter().filter_map(|line| line.parse().ok()).collect(),
-            ceiling: None,
+            asked: dials.asks.iter().filter_map(|line| line.parse().ok()).collect(),
+            ceiling: dials.ceiling.map(Arc::from),
             configured: targets.iter().filter_map(|target| format!("sql:{target}").parse().ok()).collect(),
             ..self.clone()
         }
@@ -161,14 +173,15 @@ impl Grants {
         self.ask(&Act::Sql(target))?;
         let wanted = target.grant()?;
         let granted = self.granted.as_deref().unwrap_or_default();
-        let networks = granted.iter().filter_map(|grant| match grant {
-            Grant::Address(range) => Some(*range),
-            Grant::Sql { host: HostPattern::Network(range), .. } if grant.covers(&wanted) => Some(*range),
-            _ => None,
+        let ceiling = self.ceiling.as_deref().map(ceiling::ranges);
+        let networks = granted.iter().flat_map(|grant| match grant {
+            Grant::Address(range) => ceiling::narrowed(*range, ceiling.as_deref()),
+            Grant::Sql { host: HostPattern::Network(range), .. } if grant.covers(&wanted) => vec![*range],
+            _ => Vec::new(),
         });
         let networks = networks.collect();
         let (mount, everything) = (Arc::clone(&self.mount), self.is_configured(&wanted));
-        Ok(Reach { mount, networks, everything, own: Arc::clone(own) })
+        Ok(Reach { mount, networks, ceiling, everything, own: Arc::clone(own) })
     }
 
     /// Whether all three layers allow what needs a line.
@@ -188,10 +201,7 @@ impl Grants {
             )));
         }
         if self.ceiling.as_ref().is_some_and(|ceiling| !ceiling.iter().any(|ask| ask.covers(wanted))) {
-            return Err(Failure::denied(format!(
-                "the catalog's entry of the plugin of mount {mount} does not allow {wanted}; register the plugin with \
-                 that grant"
-            )));
+            return Err(Failure::denied(above_ceiling(self.part, mount, wanted)));
         }
         if self.is_granted(wanted) || self.is_configured(wanted) {
             return Ok(());
@@ -240,9 +250,27 @@ impl SqlTarget<'_> {
 }
 
 /// The refusal of an address that a granted name led to. The printed line is for this address alone.
-pub(crate) fn ungranted_address(mount: &str, address: IpAddr, what: &str) -> Failure {
+pub(crate) fn ungranted_address(reach: &Reach, address: IpAddr, what: &str) -> Failure {
     let line = Grant::Address(IpNet::from(address));
-    Failure::denied(format!("{address} is {what}, and {}", not_granted(mount, &line)))
+    let is_ruled_out = |ranges: &Vec<IpNet>| !ranges.iter().any(|range| range.contains(&address));
+    let why = match reach.ceiling.as_ref().is_some_and(is_ruled_out) {
+        true => above_ceiling(Part::DatabasePlugin, &reach.mount, &line),
+        false => not_granted(&reach.mount, &line),
+    };
+    Failure::denied(format!("{address} is {what}, and {why}"))
+}
+
+/// The end of a refusal by the plugin's entry in the catalog, with the option that would allow the act.
+fn above_ceiling(part: Part, mount: &str, line: &Grant) -> String {
+    let whose = match part {
+        Part::DatabasePlugin => "the database plugin that",
+        Part::Engine | Part::Nobody => "the plugin of",
+    };
+    let reaches = if part == Part::DatabasePlugin { " reaches" } else { "" };
+    format!(
+        "the catalog's entry of {whose} mount {mount}{reaches} does not allow {line}; to allow it, register the same \
+         component again with all its grants and this one: bulkhead plugin register --grant '{line}'"
+    )
 }
 
 /// The end of a refusal, with the command that would allow the act.
@@ -281,11 +309,13 @@ mod tests {
 
     /// Those of a nested call of the mount, about a connection to that database.
     fn nested(maker: Maker, granted: Option<&[&str]>) -> Grants {
-        mount(maker, granted).for_connection(
-            Maker::Official,
-            &["sql".to_owned()],
-            &["postgres://db.example:5432".into()],
-        )
+        below(maker, None, granted)
+    }
+
+    /// The same of a database plugin, of whose entry in the catalog that is the ceiling.
+    fn below(maker: Maker, ceiling: Option<&[Ask]>, granted: Option<&[&str]>) -> Grants {
+        let dials = Dials { maker: Maker::Official, asks: &["sql".to_owned()], ceiling };
+        mount(maker, granted).for_connection(&dials, &["postgres://db.example:5432".into()])
     }
 
     fn dials(grants: &Grants, host: &str) -> Result<Reach, String> {
@@ -322,6 +352,43 @@ mod tests {
     }
 
     #[test]
+    fn what_a_database_plugin_dials_is_asked_for_and_below_its_own_ceiling_and_granted_to_the_mount() {
+        for layers in 0..8 {
+            let has = |bit: u32| layers & (1 << bit) != 0;
+            let line = |is: bool| if is { LINE } else { "sql:postgres://other.example:5432" };
+            let (asked, ceiling) = ([line(has(0)).to_owned()], asks(&[line(has(1))]));
+            let dials = Dials { maker: Maker::Uploaded, asks: &asked, ceiling: Some(&ceiling) };
+            let granted = mount(Maker::Official, Some(&[line(has(2))])).for_connection(&dials, &[]);
+            let refusal = match (has(0), has(1), has(2)) {
+                (true, true, true) => {
+                    assert!(self::dials(&granted, "db.example").is_ok());
+                    continue;
+                }
+                (false, ..) => "does not ask for sql:postgres://db.example:5432",
+                (_, false, _) => "bulkhead plugin register --grant 'sql:postgres://db.example:5432'",
+                (_, _, false) => "to allow it: bulkhead secrets tune --grant 'sql:postgres://db.example:5432' m/",
+            };
+            let message = self::dials(&granted, "db.example").unwrap_err();
+            assert!(message.contains(refusal), "{layers}: {message}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_granted_to_the_mount_and_below_the_ceiling_or_refused_by_who_rules_it_out() {
+        let ceiling = asks(&["sql", "address:10.0.0.0/16"]);
+        let grants = below(Maker::Uploaded, Some(&ceiling), Some(&[LINE, "address:10.0.0.0/8", "address:10.9.0.0/16"]));
+        let reach = dials(&grants, "db.example").unwrap();
+        assert!(reach.admit("10.0.1.2:5432".parse().unwrap()).is_ok());
+        assert!(reach.admit("10.9.1.2:5432".parse().unwrap()).is_err());
+        let told = |address: &str| ungranted_address(&reach, address.parse().unwrap(), "a private address").message;
+        assert!(told("10.9.1.2").ends_with("bulkhead plugin register --grant 'address:10.9.1.2/32'"));
+        let bare = below(Maker::Uploaded, Some(&ceiling), Some(&[LINE]));
+        let reach = dials(&bare, "db.example").unwrap();
+        let refused = ungranted_address(&reach, "10.0.1.2".parse().unwrap(), "a private address").message;
+        assert!(refused.ends_with("tune --grant 'address:10.0.1.2/32' m/"), "{refused}");
+    }
+
+    #[test]
     fn a_third_partys_mount_reaches_nothing_until_it_is_granted_line_by_line() {
         let none = mount(Maker::Uploaded, None).ask(&Act::Database("postgresql"));
         assert!(none.unwrap_err().message.ends_with("bulkhead secrets tune --grant 'database:postgresql' m/"));
@@ -338,11 +405,8 @@ mod tests {
         assert!(dials(&grants, "db.example").unwrap().everything);
         assert!(dials(&grants, "other.example").unwrap_err().contains("'sql:postgres://other.example:5432' m/"));
         assert!(grants.ask(&Act::Sql(SqlTarget { port: 5433, ..DB })).is_err());
-        let brought = mount(Maker::Official, None).for_connection(
-            Maker::Uploaded,
-            &["sql".to_owned()],
-            &["postgres://db.example:5432".into()],
-        );
+        let brought = Dials { maker: Maker::Uploaded, asks: &["sql".to_owned()], ceiling: None };
+        let brought = mount(Maker::Official, None).for_connection(&brought, &["postgres://db.example:5432".into()]);
         assert!(dials(&brought, "db.example").is_err(), "a plugin that somebody brought names its own targets");
     }
 
@@ -362,7 +426,7 @@ mod tests {
         let reach = dials(&grants, "db.example").unwrap();
         assert!(reach.admit("10.1.2.3:5432".parse().unwrap()).is_ok());
         assert!(reach.admit("192.168.0.1:5432".parse().unwrap()).is_err());
-        let refused = ungranted_address("m/", "192.168.0.1".parse().unwrap(), "a private address").message;
+        let refused = ungranted_address(&reach, "192.168.0.1".parse().unwrap(), "a private address").message;
         assert!(refused.ends_with("tune --grant 'address:192.168.0.1/32' m/"), "{refused}");
     }
 

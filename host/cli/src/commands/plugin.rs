@@ -18,8 +18,10 @@ pub const REGISTER: Command = Command {
     takes: "FILE|-",
     about: "bring a component along, to be mounted or reached as a plugin\n\n\
             The server checks and compiles it, and keeps its bytes. It may do nothing outside of its\n\
-            own mount. Its name is that of the file, without .wasm, unless -name says another.",
-    options: &[&[TYPE, NAME, VERSION, SHA256]],
+            own mount but what the mount is granted (`bulkhead secrets tune --grant`), and -grant says\n\
+            what that may be at most. Registering the same component with other grants changes them.\n\
+            Its name is that of the file, without .wasm, unless -name says another.",
+    options: &[&[TYPE, NAME, VERSION, SHA256, GRANT]],
     run: register,
 };
 
@@ -48,6 +50,8 @@ pub const DEREGISTER: Command = Command {
 const TYPE: Opt = Opt::text("type", "secret|database", "what the plugin is; secret unless told");
 const NAME: Opt = Opt::text("name", "NAME", "the plugin's name");
 const VERSION: Opt = Opt::text("version", "V", "the version that it must have");
+const GRANT: Opt =
+    Opt::list("grant", "LINE", "what its mounts may be granted at most, such as database:*; may be repeated");
 const SHA256: Opt = Opt::text("sha256", "HEX", "the digest that the component must have");
 
 fn register(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
@@ -63,7 +67,9 @@ fn register(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
         let value = session.options.value(option)?;
         Some(((*option).to_owned(), value.to_owned()))
     });
-    let call = Call { query: query.collect(), ..Call::new(Method::PUT, path(session, &name)?) }.sending(component);
+    let grants = session.options.values("grant").map(|line| ("grants".to_owned(), line.to_owned()));
+    let query = query.chain(grants).collect();
+    let call = Call { query, ..Call::new(Method::PUT, path(session, &name)?) }.sending(component);
     let answer = session.ask(&format!("registering plugin {name}"), &call)?;
     let done = format!("registered the {} plugin {name}", kind(session));
     session.show_or(&answer, &done)

@@ -3,14 +3,16 @@
 //! The attack this file stops: a line that is taken and not kept, or revoked and still there. A line that is no grant,
 //! and one that is to be removed and is not among the grants, is refused with its value.
 
+use super::mount_settings::Subject;
 use super::row::field;
 use bulkhead_sandbox::Grant;
+use bulkhead_sandbox::grants::ceiling;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 
-/// Most grants of one mount.
-const MOST: usize = 256;
+/// Most grants of one mount, and lines of one ceiling.
+pub(super) const MOST: usize = 256;
 
 /// The field that replaces the list.
 pub(super) fn whole() -> Field {
@@ -29,15 +31,14 @@ pub(super) fn changes() -> [Field; 2] {
     ]
 }
 
-/// Changes the list as `values` say. `usual` is what the mount is granted while it has none of its own. Returns
-/// warnings.
+/// Changes the list as `values` say. Returns warnings.
 ///
 /// # Errors
-/// 400 that names the field and the line.
+/// 400 that names the field and the line, also where the plugin's entry in the catalog rules it out.
 pub(super) fn change(
     grants: &mut Option<Vec<Grant>>,
     values: &Map<String, Value>,
-    usual: &[Grant],
+    subject: &Subject<'_>,
 ) -> Result<Vec<String>, Failure> {
     let (whole, added, removed) =
         (lines(values, "grants")?, lines(values, "add_grants")?, lines(values, "remove_grants")?);
@@ -50,7 +51,10 @@ pub(super) fn change(
     if whole.is_none() && !is_change {
         return Ok(Vec::new());
     }
-    let mut list = if whole.is_some() { Vec::new() } else { grants.take().unwrap_or_else(|| usual.to_vec()) };
+    let before = grants.take().unwrap_or_else(|| subject.running.usual.to_vec());
+    // A ceiling may have been lowered since: what is there already gives no more than the ceiling does.
+    new.iter().filter(|line| !before.contains(line)).try_for_each(|line| check_ceiling(line, subject))?;
+    let mut list = if whole.is_some() { Vec::new() } else { before };
     for line in removed.into_iter().flatten() {
         let place = list.iter().position(|known| *known == line).ok_or_else(|| not_there(&line, &list))?;
         list.remove(place);
@@ -81,6 +85,17 @@ fn lines(values: &Map<String, Value>, name: &str) -> Result<Option<Vec<Grant>>, 
     Ok(Some(lines))
 }
 
+fn check_ceiling(line: &Grant, subject: &Subject<'_>) -> Result<(), Failure> {
+    let Some(ceiling) = subject.running.ceiling else { return Ok(()) };
+    ceiling::check(ceiling, line).map_err(|allowed| {
+        let kind = subject.kind;
+        Failure::invalid(format!(
+            "grant {line} is above the ceiling of plugin {kind} in the catalog, which allows {allowed}; grant no more \
+             than that, or register the plugin with --grant '{line}' besides what it has"
+        ))
+    })
+}
+
 fn not_there(line: &Grant, list: &[Grant]) -> Failure {
     let there: Vec<String> = list.iter().map(Grant::to_string).collect();
     let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
@@ -91,13 +106,27 @@ fn not_there(line: &Grant, list: &[Grant]) -> Failure {
 #[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
+    use crate::mounts::{Class, Lifetimes, Running};
+    use bulkhead_sandbox::Ask;
     use serde_json::json;
 
     /// The list after a change of `before`, and the warnings.
     fn changed(before: Option<&[&str]>, values: Value) -> Result<(Option<Vec<String>>, Vec<String>), String> {
+        below(None, before, values)
+    }
+
+    /// The same below a ceiling.
+    fn below(
+        ceiling: Option<&[Ask]>,
+        before: Option<&[&str]>,
+        values: Value,
+    ) -> Result<(Option<Vec<String>>, Vec<String>), String> {
         let parse = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Grant>>();
-        let mut grants = before.map(parse);
-        let warnings = change(&mut grants, values.as_object().unwrap(), &parse(&["database:*"]));
+        let (mut grants, usual) = (before.map(parse), parse(&["database:*"]));
+        let running = Running { version: "1.0.0", digest: "", usual: &usual, ceiling };
+        let system = Lifetimes { default: 1, max: 1 };
+        let subject = Subject { class: Class::Secret, builtin: None, kind: "third", running, system };
+        let warnings = change(&mut grants, values.as_object().unwrap(), &subject);
         let warnings = warnings.map_err(|failure| failure.message)?;
         Ok((grants.map(|grants| grants.iter().map(Grant::to_string).collect()), warnings))
     }
@@ -150,6 +179,26 @@ mod tests {
         }
         let many: Vec<String> = (0..257).map(|number| format!("database:x{number}")).collect();
         assert!(changed(None, json!({"grants": many})).unwrap_err().contains("at most 256"));
+    }
+
+    #[test]
+    fn a_grant_above_the_catalogs_ceiling_is_refused_with_both_and_one_that_was_there_before_is_kept() {
+        let ceiling = ["database:x", "limit:memory=96MiB"].map(|line| line.parse::<Ask>().unwrap());
+        for (line, allows) in [
+            ("database:y", "which allows database:x, limit:memory=96MiB;"),
+            ("limit:memory=128MiB", "which allows limit:memory=96MiB;"),
+            ("limit:log=1MiB", "which allows limit:log=64KiB;"),
+        ] {
+            for field in ["grants", "add_grants"] {
+                let why = below(Some(&ceiling), None, json!({ field: [line] })).unwrap_err();
+                assert!(why.starts_with(&format!("grant {line} is above")) && why.contains(allows), "{why}");
+                assert!(why.contains("plugin third") && why.contains(&format!("--grant '{line}'")), "{why}");
+            }
+            let kept = below(Some(&ceiling), Some(&[line]), json!({ "add_grants": ["database:x"] }));
+            assert_eq!(kept.unwrap().0.unwrap(), [line, "database:x"]);
+        }
+        let fits = json!({ "grants": ["database:x", "limit:memory=96MiB", "sql:postgres://db:5432"] });
+        assert_eq!(below(Some(&ceiling), None, fits).unwrap().0.unwrap().len(), 3);
     }
 
     #[test]

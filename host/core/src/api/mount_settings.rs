@@ -120,7 +120,7 @@ pub(super) fn change(
     instance_reuse::check(&settings.options)?;
     let mut warnings = warnings(values);
     if subject.builtin.is_none() {
-        warnings.extend(mount_grants::change(&mut settings.grants, values, subject.running.usual)?);
+        warnings.extend(mount_grants::change(&mut settings.grants, values, subject)?);
     }
     Ok(warnings)
 }
@@ -235,7 +235,7 @@ mod tests {
         class: Class::Secret,
         builtin: None,
         kind: "database",
-        running: Running { version: "1.2.3", digest: "", usual: &[] },
+        running: Running { version: "1.2.3", digest: "", usual: &[], ceiling: None },
         system: Lifetimes { default: 100, max: 1_000 },
     };
     const TOKEN: Subject<'_> = Subject { class: Class::Auth, builtin: Some(Builtin::Token), kind: "token", ..ENGINE };

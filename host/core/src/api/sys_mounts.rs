@@ -204,9 +204,8 @@ async fn enable(core: &Core, class: Class, unit: &mut Unit, call: &HostCall<'_>)
     let mut warnings: Vec<String> = unknown.into_iter().collect();
     if class == Class::Secret {
         let plugin = core.catalog.engine(&kind)?;
-        let identity = plugin.engine.identity();
         let usual = mounts::usual(&plugin.engine);
-        let running = Running { version: &identity.version, digest: &identity.digest, usual: &usual };
+        let running = Running::of(&plugin.engine, &usual);
         let subject = Subject { class, builtin: None, kind: &kind, running, system: core.lifetimes };
         warnings.extend(mount_settings::change(&mut settings, &config, &subject)?);
     }

@@ -1,10 +1,11 @@
 //! `sys/plugins/catalog`: which plugins there are, and bringing one along (`spec/core.md` §6.1).
 
+use super::mount_grants::MOST;
 use super::row::{field, row, sudo};
 use super::{Body, Handler, HostCall, Reply, Then};
-use crate::catalog::{self, Listed, PluginType, Upload};
+use crate::catalog::{self, Listed, PluginType, Registered, Upload};
 use crate::core::Core;
-use bulkhead_sandbox::Maker;
+use bulkhead_sandbox::{Ask, Maker};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::failure::{Failure, quoted};
@@ -42,7 +43,8 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
     };
     let one = "sys/plugins/catalog/{type}/{name}";
     let here = || vec![kind(), name(), version("the version that is meant; empty for the one there is")];
-    let sent = vec![kind(), name(), version("the version that the component must have"), sha256];
+    let grants = field("grants", FieldKind::TextList, "what its mounts may be granted at most, a line each");
+    let sent = vec![kind(), name(), version("the version that the component must have"), sha256, grants];
     let register = Route {
         raw: true,
         body_limit: COMPONENT_BYTES,
@@ -129,7 +131,8 @@ fn read(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
     let found = core.catalog.listed().into_iter().find(|plugin| Some(plugin.kind) == kind && plugin.name == name);
     let found = found.filter(|plugin| version.is_empty() || plugin.version == version).ok_or_else(Failure::absent)?;
     let mut data = brief(&found);
-    let more = [("args", json!([])), ("command", json!("")), ("asks", json!(found.asks))];
+    let grants = ("grants", json!(found.grants));
+    let more = [("args", json!([])), ("command", json!("")), ("asks", json!(found.asks)), grants];
     data.extend(more.map(|(name, value)| (name.to_owned(), value)));
     let warnings = found.hindrance.map(|why| format!("it cannot be used: {why}")).into_iter().collect();
     Ok(Reply { body: Body::Data(data), warnings, then: Then::Nothing })
@@ -145,9 +148,36 @@ async fn register(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<R
         name: call.text("name"),
         version: call.text("version"),
         sha256: call.text("sha256"),
+        ceiling: ceiling(call)?,
         wasm: raw.bytes(),
     };
-    Ok(changed(catalog::register(core, unit, upload).await?))
+    let Registered { change, warnings } = catalog::register(core, unit, upload).await?;
+    Ok(Reply { warnings, ..changed(change) })
+}
+
+/// The lines of `grants`; `None` where the field is left out, which says nothing.
+fn ceiling(call: &HostCall<'_>) -> Result<Option<Vec<Ask>>, Failure> {
+    if !call.values.contains_key("grants") {
+        return Ok(None);
+    }
+    let mut lines: Vec<Ask> = Vec::new();
+    for text in call.list("grants") {
+        let line: Ask = text.parse().map_err(|why| Failure::invalid(format!("grants: {why}")))?;
+        let is_of_same_limit = |other: &&Ask| {
+            let pair = other.grant().zip(line.grant());
+            **other != line && pair.is_some_and(|(one, other)| one.is_of_same_limit(other))
+        };
+        if let Some(other) = lines.iter().find(is_of_same_limit) {
+            return Err(Failure::invalid(format!("grants: {other} and {line} are one limit; give one of them")));
+        }
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    match lines.len() {
+        0..=MOST => Ok(Some(lines)),
+        many => Err(Failure::invalid(format!("grants: {many} lines; a ceiling has at most {MOST}"))),
+    }
 }
 
 async fn deregister(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {

@@ -1,5 +1,6 @@
 //! An uploaded plugin as it is stored: one row a name, which is written last.
 
+use bulkhead_sandbox::Ask;
 use bulkhead_store::{Address, Index, Record, Space, Unit};
 use bulkhead_wire::failure::Failure;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,9 @@ pub(super) struct Entry {
     pub(super) digest: String,
     /// Length of the component.
     pub(super) bytes: usize,
+    /// What mounts of it may be granted at most; `None`: what it asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ceiling: Option<Vec<Ask>>,
     /// What it said of itself, so that a start asks no component.
     pub(super) description: Value,
 }

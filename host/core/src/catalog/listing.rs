@@ -2,8 +2,8 @@
 
 use super::Catalog;
 use super::entry::{Entry, PluginType};
-use bulkhead_sandbox::Maker;
 use bulkhead_sandbox::component::Identity;
+use bulkhead_sandbox::{Ask, Maker};
 
 /// A plugin as listings show it.
 pub(crate) struct Listed {
@@ -13,6 +13,8 @@ pub(crate) struct Listed {
     pub(crate) digest: String,
     pub(crate) maker: Maker,
     pub(crate) asks: Vec<String>,
+    /// What its mounts may be granted at most.
+    pub(crate) grants: Vec<String>,
     /// Why it cannot be used; `None` when it can.
     pub(crate) hindrance: Option<String>,
 }
@@ -21,13 +23,13 @@ impl Catalog {
     /// Every plugin, those that cannot be used among them, by type and name.
     pub(crate) fn listed(&self) -> Vec<Listed> {
         let engines = self.all_engines();
-        let engines = engines
-            .iter()
-            .map(|plugin| Listed::of(PluginType::Secret, plugin.engine.identity(), &plugin.engine.description().asks));
+        let engines = engines.iter().map(|plugin| &plugin.engine).map(|engine| {
+            Listed::of(PluginType::Secret, engine.identity(), (&engine.description().asks, engine.ceiling()))
+        });
         let plugins = self.all_database_plugins();
-        let plugins = plugins
-            .iter()
-            .map(|plugin| Listed::of(PluginType::Database, plugin.identity(), &plugin.description().asks));
+        let plugins = plugins.iter().map(|plugin| {
+            Listed::of(PluginType::Database, plugin.identity(), (&plugin.description().asks, plugin.ceiling()))
+        });
         let known = self.read();
         let left_out = known.left_out.values().map(|(entry, why)| Listed::left_out(entry, why));
         let mut listed: Vec<Listed> = engines.chain(plugins).chain(left_out).collect();
@@ -37,14 +39,21 @@ impl Catalog {
 }
 
 impl Listed {
-    fn of(kind: PluginType, identity: &Identity, asks: &[String]) -> Self {
+    /// One that can be used. It is allowed what it asks for where its entry says nothing.
+    fn of(kind: PluginType, identity: &Identity, (asks, ceiling): (&[String], Option<&[Ask]>)) -> Self {
         let Identity { name, version, digest, maker } = identity.clone();
-        Self { kind, name, version, digest, maker, asks: asks.to_vec(), hindrance: None }
+        let grants = ceiling.map_or_else(|| asks.to_vec(), lines);
+        Self { kind, name, version, digest, maker, asks: asks.to_vec(), grants, hindrance: None }
     }
 
     fn left_out(entry: &Entry, why: &str) -> Self {
-        let Entry { kind, name, version, digest, .. } = entry.clone();
+        let Entry { kind, name, version, digest, ceiling, .. } = entry.clone();
         let (maker, hindrance) = (Maker::Uploaded, Some(why.to_owned()));
-        Self { kind, name, version, digest, maker, asks: Vec::new(), hindrance }
+        let grants = ceiling.as_deref().map(lines).unwrap_or_default();
+        Self { kind, name, version, digest, maker, asks: Vec::new(), grants, hindrance }
     }
+}
+
+fn lines(asks: &[Ask]) -> Vec<String> {
+    asks.iter().map(Ask::to_string).collect()
 }

@@ -5,13 +5,13 @@
 //! and its row at last.
 
 use super::entry::{self, Entry, PluginType};
-use super::{Change, EnginePlugin, Plugin, Workshop, bytes, rules};
+use super::{Change, EnginePlugin, Plugin, Workshop, bytes, rules, uploaded};
 use crate::core::Core;
 use crate::mounts;
 use bulkhead_sandbox::compile::Compiled;
 use bulkhead_sandbox::component::digest;
 use bulkhead_sandbox::structure::{self, World};
-use bulkhead_sandbox::{Artefact, DatabasePlugin, Engine};
+use bulkhead_sandbox::{Artefact, Ask, DatabasePlugin, Engine};
 use bulkhead_store::{StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::Value;
@@ -25,14 +25,25 @@ pub(crate) struct Upload<'a> {
     pub(crate) version: &'a str,
     /// What the caller takes its digest for; empty where that was not said.
     pub(crate) sha256: &'a str,
+    /// What mounts of it may be granted at most; `None` where that was not said.
+    pub(crate) ceiling: Option<Vec<Ask>>,
     pub(crate) wasm: &'a Arc<Vec<u8>>,
 }
 
-/// Stores the component, and writes its row into the unit. `None` when it is there already.
+/// What registering a component did.
+#[derive(Default)]
+pub(crate) struct Registered {
+    /// `None` when it was there already.
+    pub(crate) change: Option<Change>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Stores the component, and writes its row into the unit. Of one that is there already only the ceiling is changed,
+/// where another one is given.
 ///
 /// # Errors
 /// 400 with what is wrong with it, for its author; 503 while others are compiled.
-pub(crate) async fn register(core: &Core, unit: &mut Unit, upload: Upload<'_>) -> Result<Option<Change>, Failure> {
+pub(crate) async fn register(core: &Core, unit: &mut Unit, upload: Upload<'_>) -> Result<Registered, Failure> {
     let Upload { kind, name, .. } = upload;
     rules::name(&core.catalog, kind, name).map_err(Failure::invalid)?;
     let digest = digest(upload.wasm);
@@ -40,40 +51,51 @@ pub(crate) async fn register(core: &Core, unit: &mut Unit, upload: Upload<'_>) -
         let asked = quoted(upload.sha256);
         return Err(Failure::invalid(format!("the component's sha256 is {digest}, and not {asked}")));
     }
-    if is_there(core, unit, &upload, &digest).await? {
-        return Ok(None);
+    let workshop = core.workshop();
+    if let Some(found) = registered(core, unit, &upload, &digest).await? {
+        if upload.ceiling.is_none() || upload.ceiling == found.ceiling {
+            return Ok(Registered::default());
+        }
+        let entry = Entry { ceiling: upload.ceiling, ..found };
+        let plugin = uploaded::load(workshop, &entry, &core.log).await?;
+        return written(unit, &entry, plugin);
     }
     check_world(kind, world(upload.wasm).await?)?;
-    let workshop = core.workshop();
     let compiled = workshop.compiler.compile(Arc::clone(upload.wasm)).await?;
-    let (plugin, description) = load(core, kind, &digest, &compiled).await?;
+    let (plugin, description) = load(core, &upload, &digest, &compiled).await?;
     check_identity(&upload, &plugin)?;
-    let version = plugin.identity().version.clone();
-    let entry = Entry { kind, name: name.to_owned(), version, digest, bytes: upload.wasm.len(), description };
-    store(workshop, &upload, &entry, &compiled).await?;
-    entry.put(unit)?;
-    Ok(Some(Change::Registered(plugin)))
+    let (name, version, bytes) = (name.to_owned(), plugin.identity().version.clone(), upload.wasm.len());
+    let entry = Entry { kind, name, version, digest, bytes, ceiling: upload.ceiling, description };
+    store(workshop, upload.wasm, &entry, &compiled).await?;
+    written(unit, &entry, plugin)
 }
 
-/// Whether the very component is registered and can be used. A version is what was registered first, for ever: another
-/// component of the same name is refused, unless the one there is cannot be used.
-async fn is_there(core: &Core, unit: &mut Unit, upload: &Upload<'_>, digest: &str) -> Result<bool, Failure> {
+/// Writes the row, after everything that it names.
+fn written(unit: &mut Unit, entry: &Entry, plugin: Plugin) -> Result<Registered, Failure> {
+    entry.put(unit)?;
+    let warnings = rules::warnings(plugin.asks(), entry.ceiling.as_deref());
+    Ok(Registered { change: Some(Change::Registered(plugin)), warnings })
+}
+
+/// The entry of the very component, where it is registered and can be used. A version is what was registered first, for
+/// ever: another component of the same name is refused, unless the one there is cannot be used.
+async fn registered(core: &Core, unit: &mut Unit, upload: &Upload<'_>, digest: &str) -> Result<Option<Entry>, Failure> {
     let Upload { kind, name, version, .. } = *upload;
     if core.catalog.owner_of(kind, name).is_some_and(|owner| owner != name) {
         return Err(Failure::invalid(format!("{name} is another name of a {} in the catalog", kind.title())));
     }
     let found = match unit.get(&entry::address(kind, name)).await {
-        Err(StoreFault::Damaged(_)) => return Ok(false),
+        Err(StoreFault::Damaged(_)) => return Ok(None),
         found => found?,
     };
-    let Some(Ok(found)) = found.as_ref().map(Entry::parse) else { return Ok(false) };
+    let Some(Ok(found)) = found.as_ref().map(Entry::parse) else { return Ok(None) };
     if core.catalog.is_left_out(kind, name) {
-        return Ok(false);
+        return Ok(None);
     }
     if found.digest == digest {
         let asked = version.trim_start_matches('v');
         return if asked.is_empty() || asked == found.version {
-            Ok(true)
+            Ok(Some(found))
         } else {
             Err(other_version(asked, &found.version))
         };
@@ -110,10 +132,10 @@ fn check_world(kind: PluginType, world: World) -> Result<(), Failure> {
 }
 
 /// The plugin, and what it says of itself.
-async fn load(core: &Core, kind: PluginType, digest: &str, compiled: &Compiled) -> Result<(Plugin, Value), Failure> {
-    let artefact = Artefact::Uploaded { digest, code: &compiled.code };
+async fn load(core: &Core, upload: &Upload<'_>, digest: &str, compiled: &Compiled) -> Result<(Plugin, Value), Failure> {
+    let artefact = Artefact::Uploaded { digest, code: &compiled.code, ceiling: upload.ceiling.as_deref() };
     let unstorable = |error: serde_json::Error| Failure::internal(error.to_string());
-    match kind {
+    match upload.kind {
         PluginType::Secret => {
             let engine = Engine::load(&core.sandbox, artefact, None).await.map_err(Failure::invalid)?;
             rules::engine(engine.description()).map_err(Failure::invalid)?;
@@ -148,8 +170,8 @@ fn other_version(asked: &str, version: &str) -> Failure {
     Failure::invalid(format!("plugin version mismatch: the component says that it is {version}, and not {asked}"))
 }
 
-async fn store(workshop: Workshop<'_>, upload: &Upload<'_>, entry: &Entry, compiled: &Compiled) -> Result<(), Failure> {
-    bytes::put_wasm(workshop.store, &entry.digest, upload.wasm).await?;
+async fn store(workshop: Workshop<'_>, wasm: &[u8], entry: &Entry, compiled: &Compiled) -> Result<(), Failure> {
+    bytes::put_wasm(workshop.store, &entry.digest, wasm).await?;
     bytes::put_code(workshop.store, &entry.digest, &compiled.code).await
 }
 

@@ -5,6 +5,8 @@
 
 use super::Catalog;
 use super::entry::PluginType;
+use bulkhead_sandbox::Ask;
+use bulkhead_sandbox::grants::ceiling;
 use bulkhead_wire::description::{DatabaseDescription, Description, Field, Route};
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::name::{MountPath, is_name};
@@ -20,6 +22,8 @@ const TEXT: usize = 1_024;
 const DEADLINE: u64 = 3_600;
 /// Longest body that a row may ask for.
 const BODY: u64 = 32 << 20;
+/// Lines that a component may ask for.
+const ASKS: usize = 256;
 /// Other names of a database plugin.
 const ALIASES: usize = 16;
 
@@ -66,6 +70,7 @@ pub(super) fn engine(description: &Description) -> Result<(), String> {
     if description.routes.len() > ROWS {
         return Err(format!("its table has {} rows; there may be at most {ROWS}", description.routes.len()));
     }
+    asks(&description.asks)?;
     for route in &description.routes {
         row(route).map_err(|why| format!("row {:?} of {}: {why}", route.verb, quoted(&route.path)))?;
     }
@@ -100,6 +105,29 @@ fn fields(fields: &[Field]) -> Result<(), String> {
     fields.iter().try_for_each(|field| text(&format!("the description of {}", quoted(&field.name)), &field.about))
 }
 
+fn asks(lines: &[String]) -> Result<(), String> {
+    if lines.len() > ASKS {
+        return Err(format!("it asks for {} lines; there may be at most {ASKS}", lines.len()));
+    }
+    let read =
+        |line: &String| line.parse::<Ask>().map(drop).map_err(|why| format!("it asks for what it cannot: {why}"));
+    lines.iter().try_for_each(read)
+}
+
+/// What whoever registers a component should know of the lines that it asks for and that its entry allows.
+pub(super) fn warnings(asks: &[String], most: Option<&[Ask]>) -> Vec<String> {
+    // Those that do not parse were refused.
+    let asked: Vec<Ask> = asks.iter().filter_map(|line| line.parse().ok()).collect();
+    let is_above = |ask: &&Ask| most.is_some_and(|most| !ceiling::allows(most, ask));
+    let above = asked.iter().filter(is_above).map(|ask| {
+        format!("the component asks for {ask}, which its ceiling does not allow in full: what is above it is refused")
+    });
+    let without = asked.iter().chain(most.unwrap_or_default()).filter_map(|ask| Some((ask, ask.without_effect()?)));
+    let mut without: Vec<String> = without.map(|(ask, why)| format!("{ask} gives nothing: {why}")).collect();
+    without.dedup();
+    above.chain(without).collect()
+}
+
 /// Checks a database plugin's description.
 ///
 /// # Errors
@@ -108,6 +136,7 @@ pub(super) fn database_plugin(catalog: &Catalog, description: &DatabaseDescripti
     version(&description.version)?;
     text("its description", &description.about)?;
     fields(&description.settings)?;
+    asks(&description.asks)?;
     if description.aliases.len() > ALIASES {
         return Err(format!("it has {} aliases; there may be at most {ALIASES}", description.aliases.len()));
     }
@@ -134,7 +163,7 @@ fn text(what: &str, text: &str) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use bulkhead_wire::description::Verb;
@@ -157,6 +186,36 @@ mod tests {
         ] {
             assert!(with(change).unwrap_err().contains(why), "{why}");
         }
+    }
+
+    #[test]
+    fn what_a_component_asks_for_is_a_line_or_refused_with_the_nearest_word() {
+        let refused = |line: &str| asks(&["sql".to_owned(), line.to_owned()]).unwrap_err();
+        assert!(
+            refused("databse").contains("\"databse\" is not a grant") && refused("databse").contains("\"database\"")
+        );
+        assert!(refused("limit:memroy=1MiB").contains("did you mean \"memory\"?"));
+        assert!(asks(&vec!["sql".to_owned(); 257]).unwrap_err().contains("at most 256"));
+        assert_eq!(asks(&["database:x".to_owned(), "http".to_owned()]), Ok(()));
+    }
+
+    #[test]
+    fn whoever_registers_learns_what_of_an_ask_is_not_given() {
+        let told = |asked: &str, most: Option<&str>| {
+            let most: Option<Vec<Ask>> =
+                most.map(|most| most.split_whitespace().map(|line| line.parse().unwrap()).collect());
+            let asked: Vec<String> = asked.split_whitespace().map(str::to_owned).collect();
+            warnings(&asked, most.as_deref())
+        };
+        assert_eq!(told("sql", None), [""; 0]);
+        assert_eq!(told("database:x", Some("database")), [""; 0]);
+        let less = told("database limit:memory=128MiB", Some("database:x"));
+        assert!(
+            less.len() == 2 && less[0].contains("asks for database,") && less[1].contains("memory=128MiB"),
+            "{less:?}"
+        );
+        let nothing = told("crypto:sign", Some("crypto:sign"));
+        assert!(nothing.len() == 1 && nothing[0].contains("crypto:sign gives nothing"), "{nothing:?}");
     }
 
     #[test]

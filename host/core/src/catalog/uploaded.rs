@@ -71,7 +71,11 @@ async fn add(catalog: &Catalog, workshop: Workshop<'_>, entry: Entry, log: &Arc<
     Ok(())
 }
 
-async fn load(workshop: Workshop<'_>, entry: &Entry, log: &Arc<dyn Log>) -> Result<Plugin, Failure> {
+/// The plugin of an entry, whose component and code are stored.
+///
+/// # Errors
+/// When they cannot be read or do not make it.
+pub(super) async fn load(workshop: Workshop<'_>, entry: &Entry, log: &Arc<dyn Log>) -> Result<Plugin, Failure> {
     let event = match bytes::code_of(workshop.store, &entry.digest).await? {
         Stored::Authentic(code) => match described(workshop.sandbox, entry, &code).await {
             Ok(plugin) => return Ok(plugin),
@@ -100,7 +104,7 @@ async fn load(workshop: Workshop<'_>, entry: &Entry, log: &Arc<dyn Log>) -> Resu
 /// The plugin by the description that it gave when it was registered.
 async fn described(sandbox: &Arc<Sandbox>, entry: &Entry, code: &AuthenticCode) -> Result<Plugin, String> {
     let unreadable = |error: serde_json::Error| format!("its stored description does not parse: {error}");
-    let artefact = Artefact::Uploaded { digest: &entry.digest, code };
+    let artefact = Artefact::Uploaded { digest: &entry.digest, code, ceiling: entry.ceiling.as_deref() };
     match entry.kind {
         PluginType::Secret => {
             let known = serde_json::from_value(entry.description.clone()).map_err(unreadable)?;

@@ -81,7 +81,7 @@ impl Builtin {
 
     /// The server itself is what runs.
     pub(crate) fn running() -> Running<'static> {
-        Running { version: env!("CARGO_PKG_VERSION"), digest: "", usual: &[] }
+        Running { version: env!("CARGO_PKG_VERSION"), digest: "", usual: &[], ceiling: None }
     }
 
     fn address(self) -> Address {

@@ -12,7 +12,7 @@ pub(crate) fn rights(record: &MountRecord, plugin: &EnginePlugin) -> (Arc<Grants
         mount: record.path.as_str(),
         maker: plugin.engine.identity().maker,
         asked: &asked,
-        ceiling: None,
+        ceiling: plugin.engine.ceiling(),
         granted: record.settings.grants.as_deref(),
     };
     (Arc::new(Grants::of(&rights)), Limits::of(&rights))

@@ -100,6 +100,9 @@ pub enum DatabasePlugins {
 
 const ACTS: [&str; 8] = ["http", "sql", "ldap", "address", "ambient", "crypto", "database", "limit"];
 
+const NO_HTTP: &str = "this version has no import for http";
+const NO_LDAP: &str = "this version has no import for ldap";
+
 const VERBS: [(CryptoVerb, &str); 3] = [
     (CryptoVerb::Sign, "sign"),
     (CryptoVerb::IssueCertificate, "issue-certificate"),
@@ -111,8 +114,8 @@ impl Grant {
     #[must_use]
     pub fn without_effect(&self) -> Option<&'static str> {
         match self {
-            Self::Http { .. } => Some("this version has no import for http"),
-            Self::Ldap { .. } => Some("this version has no import for ldap"),
+            Self::Http { .. } => Some(NO_HTTP),
+            Self::Ldap { .. } => Some(NO_LDAP),
             Self::Ambient(_) => Some("this version has no import for ambient values"),
             Self::Crypto(_) => Some("this version has no import for keys of the host"),
             Self::Sql { .. } | Self::Address(_) | Self::Database(_) | Self::Limit(_) => None,
@@ -289,7 +292,8 @@ impl DatabasePlugins {
 }
 
 /// What a component asks for, or what its entry in the catalog allows at most: a grant, or an act whatever its target.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Ask {
     /// Any target of that act.
     Any(AnyTarget),
@@ -315,7 +319,8 @@ const TARGETLESS: [(AnyTarget, &str); 4] =
 
 impl Ask {
     /// The grant, where it has a target.
-    pub(crate) fn grant(&self) -> Option<&Grant> {
+    #[must_use]
+    pub fn grant(&self) -> Option<&Grant> {
         match self {
             Self::Of(grant) => Some(grant),
             Self::Any(_) => None,
@@ -344,6 +349,45 @@ impl Ask {
             Self::Of(grant) => Some(grant.clone()),
             Self::Any(AnyTarget::Database) => Some(Grant::Database(DatabasePlugins::Any)),
             Self::Any(_) => None,
+        }
+    }
+}
+
+impl Ask {
+    /// Why it gives nothing in this version, for whoever registers the component that asks for it.
+    #[must_use]
+    pub fn without_effect(&self) -> Option<&'static str> {
+        match self {
+            Self::Any(AnyTarget::Http) => Some(NO_HTTP),
+            Self::Any(AnyTarget::Ldap) => Some(NO_LDAP),
+            Self::Any(AnyTarget::Sql | AnyTarget::Database) => None,
+            Self::Of(grant) => grant.without_effect(),
+        }
+    }
+}
+
+impl TryFrom<String> for Ask {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Ask> for String {
+    fn from(ask: Ask) -> Self {
+        ask.to_string()
+    }
+}
+
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any(act) => {
+                let named = TARGETLESS.iter().find(|(known, _)| known == act);
+                f.write_str(named.map_or("", |(_, word)| word))
+            }
+            Self::Of(grant) => grant.fmt(f),
         }
     }
 }
@@ -499,6 +543,7 @@ mod tests {
     #[test]
     fn only_an_ask_may_leave_its_target_open() {
         for word in ["http", "sql", "ldap", "database"] {
+            assert_eq!(word.parse::<Ask>().unwrap().to_string(), word);
             assert!(word.parse::<Ask>().is_ok() && word.parse::<Grant>().is_err(), "{word}");
         }
         for word in ["address", "limit", "crypto", "ambient", "x"] {

@@ -9,7 +9,7 @@ use crate::bindings::secrets_engine::bulkhead::plugin::database::{Connection, Ho
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{Configured, Credential, NewUser, Refusal};
 use crate::call::settle;
 use crate::component::{self, DatabasePlugin};
-use crate::grants::Act;
+use crate::grants::{Act, Dials};
 use crate::instance::new_store;
 use crate::shelf::Reuse;
 use crate::state::{CallState, ConnectionKey, refusal};
@@ -178,8 +178,8 @@ impl Nested {
 
     fn store(state: &CallState, plugin: &DatabasePlugin, targets: &[String]) -> Store<CallState> {
         let mut scope = state.scope.clone();
-        let (maker, asks) = (plugin.identity.maker, &plugin.description().asks);
-        scope.grants = Arc::new(scope.grants.for_connection(maker, asks, targets));
+        let (maker, asks, ceiling) = (plugin.identity.maker, &plugin.description().asks, plugin.ceiling());
+        scope.grants = Arc::new(scope.grants.for_connection(&Dials { maker, asks, ceiling }, targets));
         scope.reuse = Reuse::Fresh;
         new_store(CallState::new(&plugin.sandbox, scope, Arc::clone(&plugin.identity), None))
     }

@@ -113,6 +113,17 @@ impl LimitLine {
         Ok(Self { word: *word, value })
     }
 
+    /// What a ceiling of those lines allows of this limit: of one that it does not name, the default.
+    pub(crate) fn most_below(&self, ceiling: &[Ask]) -> Self {
+        let named = ceiling.iter().find_map(|ask| self.word.in_line(ask.grant()?));
+        Self { word: self.word, value: named.unwrap_or_else(|| self.word.get(&Limits::default())) }
+    }
+
+    /// Whether it gives no more than another line of the same limit.
+    pub(crate) fn is_at_most(&self, other: &Self) -> bool {
+        self.is_of_same_limit(other) && self.value <= other.value
+    }
+
     /// Whether both set the same limit.
     #[must_use]
     pub fn is_of_same_limit(&self, other: &Self) -> bool {

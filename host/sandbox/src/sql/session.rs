@@ -194,7 +194,7 @@ fn unresolved(refused: Refused, reach: &Reach) -> SqlFailure {
         Refused::Unknown => failed("unreachable", "the name has no address"),
         Refused::Forbidden(why) => failed("forbidden-address", format!("it is {why}, which is never dialled")),
         Refused::Ungranted(address, what) => {
-            failed("permission-denied", grants::ungranted_address(&reach.mount, address, what).message)
+            failed("permission-denied", grants::ungranted_address(reach, address, what).message)
         }
     }
 }

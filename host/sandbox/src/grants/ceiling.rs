@@ -1,0 +1,187 @@
+//! The ceiling that a plugin's entry in the catalog sets, held against lines: what a mount is granted, and what the
+//! component asks for.
+//!
+//! The attack this file stops: whoever may tune a mount grants its plugin what whoever registered it ruled out.
+
+use super::host::{Host, HostPattern};
+use super::line::{AnyTarget, Ask, DatabasePlugins, Grant};
+use ipnet::IpNet;
+
+/// Checks a line that a mount of the plugin is to be granted.
+///
+/// # Errors
+/// What the ceiling allows instead.
+pub fn check(ceiling: &[Ask], grant: &Grant) -> Result<(), String> {
+    // Whoever dials for an engine is a database plugin, which has a ceiling of its own.
+    let is_for_another = matches!(grant, Grant::Sql { .. } | Grant::Address(_)) && reaches_plugins(ceiling);
+    if is_for_another || is_below(ceiling, grant) {
+        return Ok(());
+    }
+    Err(match grant {
+        Grant::Limit(line) => format!("limit:{}", line.most_below(ceiling)),
+        _ if ceiling.is_empty() => "nothing".to_owned(),
+        _ => ceiling.iter().map(Ask::to_string).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// Whether a component that asks for that gets it all.
+#[must_use]
+pub fn allows(ceiling: &[Ask], asked: &Ask) -> bool {
+    match asked {
+        Ask::Any(_) => ceiling.contains(asked),
+        Ask::Of(grant) => is_below(ceiling, grant),
+    }
+}
+
+/// The ranges that names may resolve to at most.
+pub(super) fn ranges(ceiling: &[Ask]) -> Vec<IpNet> {
+    let range = |ask: &Ask| match ask {
+        Ask::Of(Grant::Address(range)) => Some(*range),
+        _ => None,
+    };
+    ceiling.iter().filter_map(range).collect()
+}
+
+/// What of a granted range is within `ceiling`, if there is one.
+pub(super) fn narrowed(granted: IpNet, ceiling: Option<&[IpNet]>) -> Vec<IpNet> {
+    let Some(ceiling) = ceiling else { return vec![granted] };
+    let common = |most: &IpNet| match (most.contains(&granted), granted.contains(most)) {
+        (true, _) => Some(granted),
+        (false, true) => Some(*most),
+        (false, false) => None,
+    };
+    ceiling.iter().filter_map(common).collect()
+}
+
+/// Whether all that a line is for is below the ceiling.
+fn is_below(ceiling: &[Ask], grant: &Grant) -> bool {
+    match grant {
+        Grant::Limit(line) => line.is_at_most(&line.most_below(ceiling)),
+        _ => ceiling.iter().any(|most| contains(most, grant)),
+    }
+}
+
+fn reaches_plugins(ceiling: &[Ask]) -> bool {
+    let reaches = |ask: &Ask| matches!(ask, Ask::Any(AnyTarget::Database) | Ask::Of(Grant::Database(_)));
+    ceiling.iter().any(reaches)
+}
+
+/// Whether every target of `grant` is one of `most`.
+fn contains(most: &Ask, grant: &Grant) -> bool {
+    let within = match most {
+        Ask::Any(_) => return most.covers(grant),
+        Ask::Of(within) => within,
+    };
+    match (within, grant) {
+        (Grant::Sql { driver, host, port }, Grant::Sql { driver: of, host: inner, port: at }) => {
+            driver == of && port == at && host_contains(host, inner)
+        }
+        (Grant::Http { tls, host, port }, Grant::Http { tls: of, host: inner, port: at })
+        | (Grant::Ldap { tls, host, port }, Grant::Ldap { tls: of, host: inner, port: at }) => {
+            tls == of && port == at && host_contains(host, inner)
+        }
+        (Grant::Address(outer), Grant::Address(inner)) => outer.contains(inner),
+        (Grant::Database(DatabasePlugins::Any), Grant::Database(_)) => true,
+        _ => within == grant,
+    }
+}
+
+fn host_contains(outer: &HostPattern, inner: &HostPattern) -> bool {
+    match (outer, inner) {
+        (_, HostPattern::Name(name)) => outer.covers(&Host::Name(name.clone())),
+        (HostPattern::Below(_), HostPattern::Below(domain)) => {
+            outer == inner || outer.covers(&Host::Name(domain.clone()))
+        }
+        (HostPattern::Network(outer), HostPattern::Network(inner)) => outer.contains(inner),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+
+    fn ceiling(text: &str) -> Vec<Ask> {
+        text.split_whitespace().map(|line| line.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_line_is_below_a_ceiling_that_is_for_all_its_targets() {
+        for (most, line, is_below) in [
+            ("sql", "sql:postgres://db:5432", true),
+            ("sql:postgres://db", "sql:postgres://db:5432", true),
+            ("sql:postgres://db", "sql:postgres://db:5433", false),
+            ("sql:postgres://10.0.0.0/8", "sql:postgres://10.1.0.0/16", true),
+            ("sql:postgres://10.1.0.0/16", "sql:postgres://10.0.0.0/8", false),
+            ("sql:postgres://10.0.0.0/8", "sql:postgres://db", false),
+            ("http:https://*.example.com", "http:https://a.example.com", true),
+            ("http:https://*.example.com", "http:https://*.b.example.com", true),
+            ("http:https://*.example.com", "http:https://*.example.com", true),
+            ("http:https://*.b.example.com", "http:https://*.example.com", false),
+            ("http:https://*.example.com", "http:https://example.com", false),
+            ("http:https://a", "http:http://a:443", false),
+            ("ldap:ldaps://dc1", "ldap:ldaps://dc1", true),
+            ("address:10.0.0.0/8", "address:10.1.2.3", true),
+            ("address:10.0.0.0/16", "address:10.0.0.0/8", false),
+            ("address:10.0.0.0/8", "address:fd00::/8", false),
+            ("database", "database:*", true),
+            ("database:*", "database:x", true),
+            ("database:x", "database:*", false),
+            ("crypto:sign", "crypto:sign", true),
+            ("crypto:sign", "crypto:generate-key", false),
+            ("limit:memory=96MiB", "limit:memory=96MiB", true),
+            ("limit:memory=96MiB", "limit:memory=97MiB", false),
+            ("sql", "limit:memory=64MiB", true),
+            ("sql", "limit:memory=65MiB", false),
+            ("sql", "limit:rate=1/s", true),
+            ("", "database:x", false),
+        ] {
+            assert_eq!(check(&ceiling(most), &line.parse().unwrap()).is_ok(), is_below, "{most} {line}");
+            assert_eq!(allows(&ceiling(most), &line.parse().unwrap()), is_below, "{most} {line}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_tells_what_the_ceiling_allows() {
+        for (most, line, allowed) in [
+            ("limit:memory=96MiB sql", "limit:memory=97MiB", "limit:memory=96MiB"),
+            ("sql", "limit:memory=65MiB", "limit:memory=64MiB"),
+            ("sql limit:rate=5/s", "crypto:sign", "sql, limit:rate=5/s"),
+            ("", "crypto:sign", "nothing"),
+        ] {
+            assert_eq!(check(&ceiling(most), &line.parse().unwrap()), Err(allowed.to_owned()));
+        }
+    }
+
+    #[test]
+    fn of_a_granted_range_remains_what_the_ceiling_has_too() {
+        let most = ranges(&ceiling("sql address:10.0.0.0/8 address:192.168.1.0/24"));
+        for (granted, left) in [
+            ("10.1.0.0/16", "10.1.0.0/16"),
+            ("0.0.0.0/0", "10.0.0.0/8 192.168.1.0/24"),
+            ("192.168.0.0/16", "192.168.1.0/24"),
+            ("172.16.0.0/12", ""),
+        ] {
+            let granted: IpNet = granted.parse().unwrap();
+            let narrowed: Vec<String> = narrowed(granted, Some(&most)).iter().map(IpNet::to_string).collect();
+            assert_eq!(narrowed.join(" "), left, "{granted}");
+            assert_eq!(super::narrowed(granted, None), [granted]);
+        }
+    }
+
+    #[test]
+    fn what_an_engines_database_plugins_dial_is_theirs_to_bound() {
+        for line in ["sql:postgres://db", "address:10.0.0.0/8"] {
+            assert_eq!(check(&ceiling("database:x"), &line.parse().unwrap()), Ok(()));
+            assert!(check(&ceiling("crypto:sign"), &line.parse().unwrap()).is_err());
+        }
+    }
+
+    #[test]
+    fn a_component_that_asks_for_any_target_gets_less_from_a_ceiling_that_names_some() {
+        assert!(allows(&ceiling("sql"), &"sql".parse().unwrap()));
+        assert!(!allows(&ceiling("sql:postgres://db"), &"sql".parse().unwrap()));
+        assert!(!allows(&[], &"sql".parse().unwrap()));
+    }
+}
