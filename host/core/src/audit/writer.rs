@@ -77,10 +77,15 @@ impl Writer<'_> {
         }
         object.json("namespace", br#"{"id":"root","path":""}"#);
         object.member("path", &self.path());
-        if self.subject.is_refused && request.body_bytes > MOST_OF_THE_REFUSED {
+        let has_fields = request.raw.is_none();
+        if self.subject.is_refused && has_fields && request.body_bytes > MOST_OF_THE_REFUSED {
             object.member("data", &json!({ "elided_bytes": request.body_bytes }));
         } else if !request.fields.is_empty() {
             self.redaction(shown_of_requests).object(&request.fields, object.key("data"));
+        }
+        if !has_fields {
+            // A body of bytes: nothing of it is shown but its length.
+            object.member("body_bytes", &request.body_bytes);
         }
         object.member("remote_address", &request.remote);
         object.member("remote_port", &request.remote_port);
@@ -297,7 +302,7 @@ mod tests {
     use crate::log::Log;
     use crate::mounts::Builtin;
     use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
-    use bulkhead_wire::request::Request;
+    use bulkhead_wire::request::{RawBody, Request};
     use bulkhead_wire::route::Table;
     use std::path::Path;
     use std::sync::Arc;
@@ -334,9 +339,8 @@ mod tests {
         serde_json::from_value(record).unwrap()
     }
 
-    /// What `write` writes of a request for `path`, whose last part was captured as a token.
-    fn written(path: &str, captured: &str, write: impl Fn(&Writer<'_>, &mut Vec<u8>)) -> Value {
-        let request = Request {
+    fn request(path: &str) -> Request {
+        Request {
             id: "5e1c".to_owned(),
             verb: Verb::Read,
             path: path.to_owned(),
@@ -346,12 +350,20 @@ mod tests {
             body_bytes: 0,
             remote: "192.0.2.1".parse().unwrap(),
             remote_port: 1,
-        };
+        }
+    }
+
+    /// What `write` writes of a request for `path`, whose last part was captured as a token.
+    fn written(path: &str, captured: &str, write: impl Fn(&Writer<'_>, &mut Vec<u8>)) -> Value {
+        written_of(&request(path), captured, write)
+    }
+
+    fn written_of(request: &Request, captured: &str, write: impl Fn(&Writer<'_>, &mut Vec<u8>)) -> Value {
         let (device, table) = (device(), table("x/{token+}"));
         let captures = Some(captured).filter(|text| !text.is_empty());
         let captures: Vec<_> = captures.map(|text| ("token".to_owned(), text.to_owned())).into_iter().collect();
         let subject = Subject {
-            request: &request,
+            request,
             operation: Operation::Read,
             caller: None,
             route: Some(Described {
@@ -398,6 +410,22 @@ mod tests {
         assert_eq!(raw, json!({ "data": { "content_type": "text/plain", "length": 7, "status": 203 } }));
         assert_eq!(answered(&Response::bare(200, json!({ "paths": "hunter2" }))), json!({}));
         assert_eq!(answered(&Response::no_content()), json!({}));
+    }
+
+    #[test]
+    fn of_a_body_of_bytes_the_length_is_told_beside_the_fields() {
+        let fields = json!({ "version": "1.0.0" }).as_object().unwrap().clone();
+        let raw = Some(RawBody::new(b"hunter2".to_vec()));
+        let sent = Request { fields, raw, body_bytes: 7, ..request("sys/plugins/catalog/secret/x") };
+        let line = written_of(&sent, "", |writer, out| {
+            writer.request((b"", b""), out);
+        });
+        assert_eq!((&line["body_bytes"], &line["data"]["version"]), (&json!(7), &json!(hash("1.0.0"))));
+        assert!(!line.to_string().contains("hunter2"), "{line}");
+        let line = written("x/y", "", |writer, out| {
+            writer.request((b"", b""), out);
+        });
+        assert_eq!(line.get("body_bytes"), None, "{line}");
     }
 
     #[test]
