@@ -157,6 +157,9 @@ async fn wake(core: &Arc<Core>, claim: &Claim) -> Result<(), Failure> {
     let address = claim.address();
     let (uuid, key) = address.key.split_once('/').unwrap_or((address.key.as_str(), ""));
     let Some(mount) = core.mounts.by_uuid(uuid) else {
+        if let Some(waits) = core.mounts.waits(uuid) {
+            return put_off(core, claim, &timer, &waits).await;
+        }
         return Err(Failure::internal(format!("a timer of mount {uuid} is due, but there is no such mount")));
     };
     let permit = Permit::for_due_work(claim);
@@ -181,6 +184,18 @@ async fn wake(core: &Arc<Core>, claim: &Claim) -> Result<(), Failure> {
     };
     guards::release(core, call.guards()).await;
     stored
+}
+
+/// Puts a timer off whose mount waits for its plugin. That was told when the mount was left out, and is no attempt.
+async fn put_off(core: &Core, claim: &Claim, timer: &Record, waits: &Failure) -> Result<(), Failure> {
+    let mut unit = core.store.begin();
+    if let Some(record) = claim.fence(&mut unit).await?.filter(|record| record.index == timer.index) {
+        let attempts = guards::attempts(timer);
+        let due = core.store.now().saturating_add(backoff::pause(waits, attempts));
+        guards::put_timer(&mut unit, claim.address(), &record.index.lane, attempts, due);
+    }
+    unit.commit().await?;
+    Ok(())
 }
 
 /// A wake after its call.

@@ -142,8 +142,8 @@ pub(crate) struct Reserved {
 /// that must not be guessed is hashed.
 pub(crate) fn locate(store: &Store, mounts: &Mounts, id: &str) -> Option<Address> {
     let (path, _) = id.rsplit_once('/')?;
-    let (mount, below) = mounts.owner(path)?;
-    Some(address(store, Space::Lease, &mount.record.uuid, below, id))
+    let (holder, below) = mounts.holder(path)?;
+    Some(address(store, Space::Lease, &holder.uuid, below, id))
 }
 
 fn address(store: &Store, space: Space, mount: &str, below: &str, id: &str) -> Address {

@@ -22,7 +22,7 @@ pub(crate) use gate::Inside;
 pub(crate) use record::{Marks, MountRecord, Phase, stored_of_kind, stored_uuids};
 pub(crate) use rights::usual;
 pub(crate) use settings::{Lifetimes, Settings, TokenType, Visibility};
-pub(crate) use stranded::revive;
+pub(crate) use stranded::{Holder, revive};
 
 use crate::catalog::{Catalog, EnginePlugin};
 use crate::core::Core;

@@ -7,12 +7,11 @@
 use super::due_now::{Opened, opened};
 use super::reach::{Reach, is_below};
 use crate::core::Core;
-use crate::mounts::Mount;
+use crate::mounts::Holder;
 use crate::paging::Paging;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// Behind every key that a path may begin: no path has this character in it, because it cannot be printed.
 const LAST: char = char::MAX;
@@ -49,20 +48,20 @@ impl Names<'_> {
 }
 
 /// Mounts that have leases, by the next segment of their paths.
-async fn above(core: &Core, path: &str, mounts: &[Arc<Mount>], names: &mut Names<'_>) -> Result<(), Failure> {
+async fn above(core: &Core, path: &str, mounts: &[Holder], names: &mut Names<'_>) -> Result<(), Failure> {
     for mount in mounts {
-        let full = mount.record.path.as_str();
+        let full = mount.path.as_str();
         let rest = if is_below(full, path) { full.get(path.len()..).unwrap_or_default() } else { full };
         let segment = rest.trim_start_matches('/').split('/').next().unwrap_or_default();
-        if core.store.count(Space::Lease, &format!("{}/", mount.record.uuid), None, 1).await? > 0 {
+        if core.store.count(Space::Lease, &format!("{}/", mount.uuid), None, 1).await? > 0 {
             names.add(format!("{segment}/"));
         }
     }
     Ok(())
 }
 
-async fn within(core: &Core, mount: &Mount, folder: &str, names: &mut Names<'_>) -> Result<(), Failure> {
-    let prefix = format!("{}/{folder}", mount.record.uuid);
+async fn within(core: &Core, mount: &Holder, folder: &str, names: &mut Names<'_>) -> Result<(), Failure> {
+    let prefix = format!("{}/{folder}", mount.uuid);
     let mut walk = core.store.walk(Space::Lease, prefix.as_str());
     while let Some(page) = walk.page().await? {
         for address in page {

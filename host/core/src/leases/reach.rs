@@ -4,29 +4,28 @@
 
 use super::{Below, locate};
 use crate::core::Core;
-use crate::mounts::Mount;
-use std::sync::Arc;
+use crate::mounts::Holder;
 
 /// Where a path stands among the mounts.
 pub(crate) enum Reach {
     /// In one of them.
     Within {
-        mount: Arc<Mount>,
+        mount: Holder,
         /// The beginning of what is below the path there: empty for the mount itself, or ending in a slash.
         folder: String,
         /// The key below the mount of the one lease whose id the path may be.
         lease: Option<String>,
     },
     /// Above these, or beside all of them when there is none. They are in the order of their paths.
-    Above(Vec<Arc<Mount>>),
+    Above(Vec<Holder>),
 }
 
 impl Reach {
     /// What `path`, without slashes at its ends, reaches. The empty path is above all.
     pub(crate) fn of(core: &Core, path: &str) -> Self {
-        let Some((mount, below)) = core.mounts.owner(path) else {
-            let mut all = core.mounts.all();
-            all.retain(|mount| is_below(mount.record.path.as_str(), path));
+        let Some((mount, below)) = core.mounts.holder(path) else {
+            let mut all = core.mounts.holders();
+            all.retain(|mount| is_below(&mount.path, path));
             return Self::Above(all);
         };
         if below.is_empty() {
@@ -40,10 +39,10 @@ impl Reach {
     /// The leases at and below the path.
     pub(crate) fn leases(&self) -> Vec<Below<'_>> {
         match self {
-            Self::Above(mounts) => mounts.iter().map(|mount| Below { mount: &mount.record.uuid, below: "" }).collect(),
+            Self::Above(mounts) => mounts.iter().map(|mount| Below { mount: &mount.uuid, below: "" }).collect(),
             Self::Within { mount, folder, lease } => {
                 let beginnings = [Some(folder), lease.as_ref()].into_iter().flatten();
-                beginnings.map(|below| Below { mount: &mount.record.uuid, below }).collect()
+                beginnings.map(|below| Below { mount: &mount.uuid, below }).collect()
             }
         }
     }

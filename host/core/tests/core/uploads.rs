@@ -59,6 +59,16 @@ async fn put(store: &Arc<Store>, key: &str, body: Vec<u8>) {
     unit.commit().await.unwrap();
 }
 
+/// Makes a timer due.
+async fn ring(store: &Arc<Store>, name: &str) {
+    let keys = store.begin().keys(Space::Timer, "", "", u32::MAX).await.unwrap();
+    let address = Address::new(Space::Timer, keys.into_iter().find(|key| key.ends_with(name)).unwrap());
+    let mut unit = store.begin();
+    let record = unit.get(&address).await.unwrap().unwrap();
+    unit.put(address, record.body.to_vec(), Index { due: Some(0), ..record.index.clone() });
+    unit.commit().await.unwrap();
+}
+
 async fn flip(store: &Arc<Store>, key: &str) {
     let mut changed = body(store, key).await;
     let middle = changed.len() / 2;
@@ -126,10 +136,12 @@ async fn a_plugin_that_cannot_be_loaded_leaves_its_mounts_waiting_and_all_else_s
     let bed = counted("stranded").await;
     let (_, leased) = bed.write("third/lease/kept", json!({"ttl": 600})).await;
     let lease = leased["lease_id"].as_str().unwrap().to_owned();
+    assert_eq!(bed.write("third/timer/late", json!({"after": 60_000})).await.0, 204);
     let directory = bed.stop().await;
     tamper(&directory, async |store| {
         flip(store, &keys(store, "code/").await[0]).await;
         flip(store, &keys(store, "wasm/").await[0]).await;
+        ring(store, "/late").await;
     })
     .await;
 
@@ -139,6 +151,14 @@ async fn a_plugin_that_cannot_be_loaded_leaves_its_mounts_waiting_and_all_else_s
     let (status, waits) = bed.read("third/note/visits").await;
     assert_eq!((status, error(&waits).contains("plugin probe of mount third/")), (503, true), "{waits}");
     assert_eq!(bed.call(Verb::Delete, "sys/mounts/third", json!({})).await.0, 503, "its leases are owed");
+    let (status, found) = bed.write("sys/leases/lookup", json!({"lease_id": lease})).await;
+    assert_eq!((status, &found["data"]["id"]), (200, &json!(lease)), "{found}");
+    let below = |path: &'static str| bed.call(Verb::List, path, json!({}));
+    assert_eq!(below("sys/leases/lookup").await.1["data"]["keys"], json!(["third/"]));
+    assert_eq!(below("sys/leases/lookup/third/lease/kept").await.1["data"]["keys"].as_array().unwrap().len(), 1);
+    assert_eq!(bed.write("sys/leases/renew", json!({"lease_id": lease})).await.0, 503);
+    let lines = bed.log.0.lock().unwrap().join("\n");
+    assert!(!lines.contains("due-work-unstored") && !lines.contains("timer-delayed"), "its timers wait: {lines}");
     assert_eq!(bed.write("sys/mounts/third", json!({"type": "probe"})).await.0, 503);
     let (_, info) = bed.read(PROBE).await;
     assert_eq!(info["data"]["deprecation_status"], "unavailable", "{info}");
