@@ -1,9 +1,10 @@
 //! Components that are wrong, or made to hurt: each is refused in bounded time and memory, with words for its author,
-//! and leaves nothing.
+//! and leaves nothing. Those without `#[test]` are rows of the table of bad input.
 
 use crate::world::World;
-use bulkhead_tests::Answer;
-use bulkhead_tests::paths::{guest, target};
+use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::paths::{guest, plugin, with_text};
+use bulkhead_tests::{Answer, Socket};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -43,17 +44,7 @@ fn functions(count: usize) -> Vec<u8> {
 
 /// The probe, with one text of its description replaced by another as long.
 fn probe_with(text: &str, other: &str) -> Vec<u8> {
-    assert_eq!(text.len(), other.len());
-    let mut probe = guest("probe");
-    let mut found = 0;
-    for start in 0..probe.len() - text.len() {
-        if probe[start..].starts_with(text.as_bytes()) {
-            probe[start..start + text.len()].copy_from_slice(other.as_bytes());
-            found += 1;
-        }
-    }
-    assert!(found > 0, "{text} is not in the probe");
-    probe
+    with_text(guest("probe"), text, other)
 }
 
 /// Resident memory of the server, in bytes.
@@ -89,40 +80,40 @@ fn refused_within(most: Duration, world: &World, to: &str, component: &[u8], why
     answer
 }
 
-pub(super) fn components_that_are_truncated_are_refused() {
-    let (world, probe) = (World::empty(), guest("probe"));
+pub(super) fn components_cut_short_are_refused() {
+    let world = World::empty();
+    let probe = guest("probe");
     for part in 1..32 {
         refused(&world, PROBE, &probe[..probe.len() * part / 32], "");
     }
 }
 
 pub(super) fn what_is_no_component_is_told_what_it_is() {
-    let (world, probe) = (World::empty(), guest("probe"));
+    let world = World::empty();
     refused(&world, PROBE, b"", "the body is empty");
     refused(&world, PROBE, b"#!/bin/sh", "not WebAssembly");
     refused(&world, PROBE, &MODULE, "wasm-tools component new");
     let json = world.root.write("sys/plugins/catalog/secret/probe", &serde_json::json!({ "command": "probe" }));
     assert!(json.expect(400).errors().contains("application/wasm"));
-    world.root.upload("sys/policies/acl/x", &probe).expect(415);
+    world.root.upload("sys/policies/acl/x", &MODULE).expect(415);
 }
 
-pub(super) fn components_of_another_world_are_told_their_type() {
+pub(super) fn components_of_another_world_are_refused_with_the_type_to_register() {
     let world = World::empty();
     refused(&world, "database/probe", &guest("probe"), "register it as type secret");
     refused(&world, "auth/probe", &guest("probe"), "no world for auth methods");
     refused(&world, "wrong/probe", &guest("probe"), "no type of plugin");
-    let postgresql = fs::read(target().join("plugins/database-postgresql.wasm")).expect("`make build` leaves it");
-    refused(&world, "secret/x", &postgresql, "register it as type database");
+    refused(&world, "secret/x", &plugin("database-postgresql"), "register it as type database");
 }
 
-pub(super) fn components_with_unknown_imports_are_refused_with_the_list() {
+pub(super) fn unknown_imports_are_refused_with_their_list() {
     let world = World::empty();
     let imports = probe_with("bulkhead:plugin/storage@0.1.0", "bulkhead:plugin/staring@0.1.0");
     refused(&world, PROBE, &imports, "staring");
     refused(&world, PROBE, &probe_with("wasi:cli/stderr@0.2", "wasi:cli/stdarr@0.2"), "wasi:cli/stdarr");
 }
 
-pub(super) fn components_of_too_many_functions_memory_or_levels_are_refused_soon() {
+pub(super) fn a_million_functions_are_refused_before_they_are_compiled() {
     let world = World::empty();
     refused(&world, PROBE, &functions(1_000_000), "1000000 functions");
     refused(&world, PROBE, &of_module(&[section(5, &[1, 0, 0x80, 0x80, 4])]), "64MiB");
@@ -130,16 +121,39 @@ pub(super) fn components_of_too_many_functions_memory_or_levels_are_refused_soon
     refused(&world, PROBE, &deep, "");
 }
 
-pub(super) fn components_that_are_too_large_are_refused_before_they_are_kept() {
+/// Declared, and sent in part by a client that does not wait for an answer: what is over the limit is never kept.
+pub(super) fn a_hundred_megabytes_are_refused_in_bounded_memory() {
     let world = World::empty();
-    let large = vec![0; 40 << 20];
-    world.root.upload("sys/plugins/catalog/secret/probe", &large).expect(413);
-    world.root.read("sys/mounts").expect(200);
+    let path = format!("sys/plugins/catalog/{PROBE}");
+    let head = format!(
+        "PUT /v1/{path} HTTP/1.1\r\nhost: x\r\nx-vault-token: {ROOT}\r\ncontent-type: application/wasm\r\n\
+         content-length: {}\r\n",
+        100 << 20
+    );
+    let before = memory(&world);
+    let mut asks = Socket::open(&world.bulkhead);
+    assert!(asks.send(format!("{head}expect: 100-continue\r\n\r\n")));
+    let told = asks.until_closed(Duration::from_secs(5)).expect("it is told before it sends, and closed");
+    assert!(told.starts_with("HTTP/1.1 413 ") && told.contains("32MiB"), "{told}");
+
+    let mut sends = Socket::open(&world.bulkhead);
+    assert!(sends.send(format!("{head}\r\n")));
+    let taken = sends.flood(&vec![0; 1 << 20], 100);
+    assert!(taken < 100, "all of it was taken");
+    drop(sends);
+    world.root.upload(&path, &vec![0; 40 << 20]).expect(413);
+    let grown = memory(&world).saturating_sub(before);
+    assert!(grown < 300 << 20, "{grown} bytes");
+    world.root.read(&path).expect(404);
 }
 
-pub(super) fn tables_that_collide_or_take_what_is_the_servers_are_refused_with_their_row() {
+pub(super) fn tables_that_collide_are_refused_with_their_row() {
     let world = World::empty();
     refused_once_compiled(&world, PROBE, &probe_with("outside/{name}", "reserve/{name}"), "reserve/{name}");
+}
+
+pub(super) fn tables_that_claim_what_is_the_servers_are_refused() {
+    let world = World::empty();
     refused_once_compiled(&world, PROBE, &probe_with("count/{name}", "sys/x/{name}"), "\"sys\"");
 }
 

@@ -1,10 +1,15 @@
 //! Components that are not ours: uploaded, mounted, called, kept, and removed.
 
-use crate::world::World;
+use crate::world::{World, with};
 use bulkhead_tests::Client;
 use bulkhead_tests::operators::open;
-use bulkhead_tests::paths::{guest, target};
+use bulkhead_tests::paths::{guest, plugin, target, with_text};
+use bulkhead_tests::wait::until;
 use serde_json::{Value, json};
+use std::fs;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 /// Where the probe is registered.
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
@@ -92,6 +97,100 @@ fn an_uploaded_component_reaches_nothing_that_it_was_not_granted() {
 }
 
 #[test]
+fn a_mount_is_granted_nothing_above_the_ceiling_of_its_plugin_until_that_is_raised() {
+    let world = World::empty();
+    let probe = guest("probe");
+    let ceiling = |lines: &str| format!("{PROBE}?{lines}");
+    world.root.upload(&ceiling("grants=limit:memory=96MiB&grants=database:x"), &probe).expect(204);
+    assert_eq!(world.root.read(PROBE).expect(200).body["data"]["grants"], json!(["limit:memory=96MiB", "database:x"]));
+    let large = json!({ "type": "probe", "grants": ["limit:memory=128MiB"] });
+    let refused = world.root.write("sys/mounts/third", &large).expect(400);
+    assert!(refused.errors().contains("limit:memory=128MiB is above"), "{refused:?}");
+    assert!(refused.errors().contains("allows limit:memory=96MiB;"), "{refused:?}");
+    world.root.write("sys/mounts/third", &json!({ "type": "probe" })).expect(204);
+    let more = json!({ "add_grants": ["limit:memory=128MiB"] });
+    world.root.write("sys/mounts/third/tune", &more).expect(400);
+    world.root.upload(PROBE, &probe).expect(204);
+    world.root.write("sys/mounts/third/tune", &more).expect(400);
+    world.root.upload(&ceiling("grants=limit:memory=128MiB"), &probe).expect(204);
+    world.root.write("sys/mounts/third/tune", &more).expect(204);
+    world.root.write("third/count/x", &json!({})).expect(204);
+    for (wrong, says) in [("databse", "database"), ("limit:memory=1MiB&grants=limit:memory=2MiB", "one limit")] {
+        let refused = world.root.upload(&ceiling(&format!("grants={wrong}")), &probe).expect(400);
+        assert!(refused.errors().contains(says), "{refused:?}");
+    }
+    let told = world.root.upload(&ceiling("grants=crypto:sign"), &probe).expect(200);
+    assert!(told.warnings().contains("crypto:sign gives nothing"), "{told:?}");
+}
+
+#[test]
+fn a_database_plugin_that_is_not_ours_dials_what_its_ceiling_and_the_mount_both_allow() {
+    let world = World::empty();
+    let theirs = "thirdparty-database-plugin";
+    // Its name and, right behind it, its alias.
+    let ours = "postgresql-database-pluginpostgresql";
+    let brought = with_text(plugin("database-postgresql"), ours, &format!("{theirs}thirdparty"));
+    let place = format!("sys/plugins/catalog/database/{theirs}");
+    let told = world.root.upload(&format!("{place}?grants=sql:postgres://db.example"), &brought).expect(200);
+    assert!(told.warnings().contains("asks for sql, which its ceiling does not allow in full"), "{told:?}");
+
+    let port = world.postgres.url().rsplit(':').next().and_then(|rest| rest.split('/').next()).unwrap_or("").to_owned();
+    let line = format!("sql:postgres://127.0.0.1:{port}");
+    let settings = with(world.connection(), json!({ "plugin_name": theirs }));
+    let refusal = || world.root.write("database/config/brought", &settings).expect(400).errors();
+    let why = refusal();
+    assert!(why.contains(&format!("bulkhead plugin register --grant '{line}'")), "{why}");
+    world.root.upload(&format!("{place}?grants={line}"), &brought).expect(200);
+    let why = refusal();
+    assert!(why.contains(&format!("bulkhead secrets tune --grant '{line}' database/")), "{why}");
+    world.root.write("sys/mounts/database/tune", &json!({ "add_grants": [line] })).expect(204);
+    assert!(world.root.write("database/config/brought", &settings).status < 300);
+}
+
+/// The process that compiles for the server, if there is one. A zombie is one.
+fn compiler_of(server: u32) -> Option<u32> {
+    let processes = fs::read_dir("/proc").expect("the system tells of its processes");
+    let pids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let is_child = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The name in brackets may have spaces in it; the state and the parent follow.
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        parent == Some(server)
+    };
+    pids.into_iter().find(is_child)
+}
+
+#[test]
+fn a_compiler_that_is_killed_leaves_nothing_and_the_next_upload_is_served() {
+    let world = World::empty();
+    let server = world.bulkhead.pid();
+    let answer = thread::scope(|scope| {
+        let uploading = scope.spawn(|| world.root.upload(PROBE, &guest("probe")));
+        let (compiler, _) = until("the compiler starts", Duration::from_secs(30), || compiler_of(server));
+        let killed = Command::new("kill").args(["-9", &compiler.to_string()]).status();
+        assert!(killed.expect("kill is there").success());
+        uploading.join().expect("an answer comes")
+    });
+    assert!(answer.expect(400).errors().contains("SIGKILL"));
+    assert_eq!(compiler_of(server), None, "nobody waited for it");
+    world.root.read(PROBE).expect(404);
+    world.root.upload(PROBE, &guest("probe")).expect(204);
+    assert_eq!(compiler_of(server), None);
+}
+
+#[test]
+fn of_an_upload_the_audit_file_has_the_length_and_no_byte() {
+    let world = World::empty();
+    let probe = guest("probe");
+    world.root.upload(PROBE, &probe).expect(204);
+    let audited = fs::read_to_string(world.bulkhead.data().join("audit.log")).expect("a dev server is audited");
+    let lines: Vec<&str> = audited.lines().filter(|line| line.contains(PROBE)).collect();
+    assert_eq!(lines.len(), 2, "a request and its answer");
+    let length = format!("\"body_bytes\":{}", probe.len());
+    assert!(lines.iter().all(|line| line.contains(&length) && line.len() < 4_096), "{lines:?}");
+}
+
+#[test]
 fn the_command_line_registers_lists_shows_and_deregisters() {
     let world = World::empty();
     let file = target().join("guests/probe.wasm");
@@ -100,12 +199,13 @@ fn the_command_line_registers_lists_shows_and_deregisters() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
-    let (code, out, why) = run(&["plugin", "register", &file.display().to_string(), "-version=1.0.0"]);
+    let (code, out, why) =
+        run(&["plugin", "register", &file.display().to_string(), "-version=1.0.0", "-grant=database:*"]);
     assert_eq!((code, out.as_str()), (Some(0), "registered the secret plugin probe\n"), "{why}");
     let (code, out, _) = run(&["plugin", "list"]);
     assert!(code == Some(0) && out.contains("postgresql-database-plugin") && out.contains("probe"), "{out}");
     let (code, out, _) = run(&["plugin", "info", "probe"]);
-    assert!(code == Some(0) && out.contains("1.0.0"), "{out}");
+    assert!(code == Some(0) && out.contains("1.0.0") && out.contains("database:*"), "{out}");
     let (code, _, why) = run(&["plugin", "register", &file.display().to_string(), "-version=2.0.0"]);
     assert!(code == Some(1) && why.contains("plugin version mismatch"), "{code:?} {why}");
     let (code, out, _) = run(&["plugin", "deregister", "probe"]);

@@ -25,6 +25,34 @@ pub fn guest(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|_| panic!("{} is missing: run `make guests`", path.display()))
 }
 
+/// A component of the product.
+///
+/// # Panics
+/// When it is not built.
+pub fn plugin(name: &str) -> Vec<u8> {
+    let path = target().join(format!("plugins/{name}.wasm"));
+    std::fs::read(&path).unwrap_or_else(|_| panic!("{} is missing: run `make plugins`", path.display()))
+}
+
+/// A component with one of its texts replaced by another as long.
+///
+/// # Panics
+/// When the text is not in it.
+pub fn with_text(mut component: Vec<u8>, text: &str, other: &str) -> Vec<u8> {
+    assert_eq!(text.len(), other.len());
+    let found: Vec<usize> = component
+        .windows(text.len())
+        .enumerate()
+        .filter(|(_, bytes)| *bytes == text.as_bytes())
+        .map(|(start, _)| start)
+        .collect();
+    assert!(!found.is_empty(), "{text} is not in the component");
+    for start in found {
+        component[start..start + text.len()].copy_from_slice(other.as_bytes());
+    }
+    component
+}
+
 /// The server's binary.
 ///
 /// # Panics

@@ -74,15 +74,14 @@ bad_input! {
     "mounts over mounts and reserved paths" => mounts::a_mount_with_nonsense_is_refused_and_nothing_changes;
     "negative and overflowing TTLs" => bad_input::times_that_are_negative_or_overflow_are_refused_wherever_one_is_given;
     "a body that is too large" => bad_input::a_body_that_is_too_large_is_refused_before_it_is_read;
-    "components that are truncated" => bad_components::components_that_are_truncated_are_refused;
-    "components that are modules" => bad_components::what_is_no_component_is_told_what_it_is;
-    "components of the wrong world" => bad_components::components_of_another_world_are_told_their_type;
-    "components with unknown imports" => bad_components::components_with_unknown_imports_are_refused_with_the_list;
-    "components of 100 MB" => bad_components::components_that_are_too_large_are_refused_before_they_are_kept;
-    "components of a million functions" =>
-        bad_components::components_of_too_many_functions_memory_or_levels_are_refused_soon;
-    "route tables that collide or claim `sys`" =>
-        bad_components::tables_that_collide_or_take_what_is_the_servers_are_refused_with_their_row;
+    "components that are truncated" => bad_components::components_cut_short_are_refused;
+    "modules" => bad_components::what_is_no_component_is_told_what_it_is;
+    "components of the wrong world" => bad_components::components_of_another_world_are_refused_with_the_type_to_register;
+    "components with unknown imports" => bad_components::unknown_imports_are_refused_with_their_list;
+    "components of 100 MB" => bad_components::a_hundred_megabytes_are_refused_in_bounded_memory;
+    "components with a million functions" => bad_components::a_million_functions_are_refused_before_they_are_compiled;
+    "route tables that collide or claim `sys`" => bad_components::tables_that_collide_are_refused_with_their_row,
+        bad_components::tables_that_claim_what_is_the_servers_are_refused;
     "JSON nested 10,000 deep" => bad_input::objects_nested_ten_thousand_deep_are_refused;
     "a million keys" => bad_input::a_million_keys_are_refused;
     "duplicate keys" => bad_input::keys_that_are_given_twice_are_refused_by_name;
