@@ -74,7 +74,7 @@ fault: build build-fault ## death, full disk and power cut at every point, tried
 	@FAULT_THOROUGH=1 cargo test --release --workspace --test fault -- --nocapture
 
 # Two seconds a target are part of `make test`.
-fuzz: build ## parsers given nearly good input at random, ten minutes each unless FUZZ_SECONDS says otherwise
+fuzz: build guests ## parsers given nearly good input at random, ten minutes each unless FUZZ_SECONDS says otherwise
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} cargo test --release --workspace --test fuzz -- --nocapture --test-threads=2
 
 lint: build ## format, clippy and, where cargo-deny is installed, licences and banned crates
@@ -87,7 +87,7 @@ golden: build guests ## rewrite tests/golden from the answers of this build; rea
 	@tests/servers/install.sh
 	@UPDATE_GOLDEN=1 cargo test --release --workspace --test e2e endpoints
 
-bench: build ## benchmarks as ratios against the bare limits in the same run; also target/bench.json
+bench: build guests ## benchmarks as ratios against the bare limits in the same run; also target/bench.json
 	@tests/servers/install.sh
 	@rm -f $(TARGET)/bench.json
 	@cargo bench --workspace --bench "*"

@@ -13,7 +13,7 @@ const SLOW: Duration = Duration::from_secs(1);
 /// How often a slow case is tried again.
 const AGAIN: u32 = 3;
 
-/// Longest case, in bytes.
+/// Longest case, in bytes, where no seed is longer.
 const LONGEST: usize = 64 * 1024;
 
 const SEED: u64 = 0x0bad_c0de;
@@ -83,9 +83,10 @@ fn judge(name: &str, seed: u64, bytes: &[u8], case: &impl Fn(&[u8])) {
 
 fn mutated(dice: &mut Dice, seeds: &[&[u8]], words: &[&str]) -> Vec<u8> {
     let mut bytes = seeds[dice.below(seeds.len())].to_vec();
+    let longest = seeds.iter().map(|seed| seed.len()).fold(LONGEST, usize::max);
     for _ in 0..=dice.below(6) {
         mutate(dice, &mut bytes, seeds, words);
-        bytes.truncate(LONGEST);
+        bytes.truncate(longest);
     }
     bytes
 }

@@ -1,0 +1,69 @@
+//! The bytes of a component that somebody brought, given nearly good ones at random.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests fail by panicking, and tell how much they tried"
+)]
+
+#[path = "../../fuzz/cases.rs"]
+mod cases;
+
+use bulkhead_sandbox::structure;
+use wasmparser::{Validator, WasmFeatures};
+
+/// How a component begins.
+const COMPONENT: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
+/// A core module with a memory of a page, as a section of a component.
+const MODULE: [u8; 15] = [1, 13, 0, b'a', b's', b'm', 1, 0, 0, 0, 5, 3, 1, 0, 1];
+
+/// Longest refusal: names of imports are repeated in it, and there may be 64 of 512 bytes.
+const REFUSAL: usize = 64 << 10;
+
+/// A guest, from where everything is built: this is `<target>/release/deps/fuzz-…`.
+fn guest(name: &str) -> Vec<u8> {
+    let this = std::env::current_exe().unwrap();
+    let path = this.ancestors().nth(3).unwrap().join(format!("guests/{name}.wasm"));
+    std::fs::read(&path).unwrap_or_else(|_| panic!("{} is missing: run `make guests`", path.display()))
+}
+
+/// An export of an instance, as a section.
+fn export(name: &str) -> Vec<u8> {
+    let length = u8::try_from(name.len()).unwrap();
+    let item = [&[1, 0, length], name.as_bytes(), &[5, 0, 0]].concat();
+    [&[11, u8::try_from(item.len()).unwrap()], item.as_slice()].concat()
+}
+
+#[test]
+fn component_bytes() {
+    let engine = export("bulkhead:plugin/engine@0.1.0");
+    let components = [
+        guest("probe"),
+        guest("hostile"),
+        [&COMPONENT[..], &engine].concat(),
+        [&COMPONENT[..], &MODULE, &engine].concat(),
+        [&COMPONENT[..], &[4, 8], &COMPONENT, &engine].concat(),
+    ];
+    for component in &components {
+        assert!(structure::check(component).is_ok(), "a seed is refused: {:?}", structure::check(component));
+    }
+    let seeds: Vec<&[u8]> = components.iter().map(Vec::as_slice).collect();
+    let words = [
+        "\0asm\u{d}\0\u{1}\0",
+        "\0asm\u{1}\0\0\0",
+        "bulkhead:plugin/database-users@0.1.0",
+        "wasi:cli/stdout@0.2.0",
+        "\u{7f}\u{7f}\u{7f}\u{7f}\u{1}",
+        "\u{4}\u{4}\u{1}\u{70}\0\u{1}",
+        "\u{5}\u{3}\u{1}\0\u{1}",
+    ];
+    cases::run("component bytes", &seeds, &words, |bytes| {
+        if let Err(why) = structure::check(bytes) {
+            assert!(why.len() < REFUSAL, "a refusal of {} bytes", why.len());
+        }
+        // The compiler's first step. What it says is told to the author; here it has to say something, and soon.
+        let _ = Validator::new_with_features(WasmFeatures::default()).validate_all(bytes).is_ok();
+    });
+}
