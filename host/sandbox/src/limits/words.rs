@@ -286,6 +286,20 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_has_every_limit_with_its_default_and_the_most() {
+        let readme = include_str!("../../../../README.md");
+        for (word, name, form) in WORDS {
+            let default = match word.get(&Limits::default()) {
+                NONE => String::new(),
+                value => format!(" `{}` ", form.show(value)),
+            };
+            let row = readme.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap();
+            let most = format!("| `{}` |", form.show(word.get(&Limits::CEILING)));
+            assert!(row.contains(&default) && row.contains(&most), "{row}: default {default}, most {most}");
+        }
+    }
+
+    #[test]
     fn what_is_no_limit_is_refused_with_its_value_and_what_to_write() {
         for (text, says) in [
             ("memory", "limit:memory=64MiB"),
