@@ -13,7 +13,7 @@ use crate::limits::{self, Exceeded, Limits};
 use crate::neighbours::{Level, Neighbours};
 use crate::secrets::SecretSet;
 use crate::shelf::{Reuse, Shelf};
-use crate::state::CallState;
+use crate::state::{CallState, Ungranted};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
@@ -130,10 +130,12 @@ impl Engine {
     /// Serves one request.
     pub async fn handle(&self, scope: Scope, unit: Unit, call: &Call) -> Done<Answer> {
         let (root, compartment) = (Arc::clone(&scope.root), Arc::clone(&scope.compartment));
+        let grants = Arc::clone(&scope.grants);
         let done = self.enter(scope, unit, self.exports.handle, (call,)).await;
         done.map(|answer| {
-            let fitting = fit_to_leave(answer, &root.secrets, compartment.limits());
-            fitting.map_err(|exceeded| over_limit(&self.identity, &exceeded))
+            let limits = compartment.limits();
+            fit_to_leave(answer, &root.secrets, limits)
+                .map_err(|exceeded| stopped(&self.identity, &Cause::of(&exceeded), &grants, limits))
         })
     }
 
@@ -252,23 +254,44 @@ fn of_trap(state: &CallState, trap: &wasmtime::Error) -> Failure {
     if matches!(trap.downcast_ref::<Trap>(), Some(Trap::Interrupt)) {
         return ran_late(state);
     }
-    if let Some(exceeded) = trap.downcast_ref::<Exceeded>() {
-        return over_limit(&state.plugin, exceeded);
-    }
-    let cause = cause(state, trap);
-    Failure::internal(format!("{title} {cause}; the request was stopped and its writes dropped"))
+    stopped(&state.plugin, &cause(state, trap), &state.scope.grants, state.limits())
 }
 
 /// What a component did, as its operator and its author call it.
-fn cause(state: &CallState, trap: &wasmtime::Error) -> String {
+struct Cause {
+    words: String,
+    /// The limit that it met, as a grant words it.
+    limit: Option<&'static str>,
+}
+
+impl Cause {
+    fn of(exceeded: &Exceeded) -> Self {
+        Self { words: format!("went over its {exceeded}"), limit: Some(exceeded.word) }
+    }
+}
+
+fn cause(state: &CallState, trap: &wasmtime::Error) -> Cause {
+    if let Some(exceeded) = trap.downcast_ref::<Exceeded>() {
+        return Cause::of(exceeded);
+    }
     if state.memory.exhausted {
-        return format!("ran out of its {} MiB of memory", state.memory.limit >> 20);
+        let words = format!("ran out of its {} MiB of memory", state.memory.limit >> 20);
+        return Cause { words, limit: Some("memory") };
     }
     if matches!(trap.downcast_ref(), Some(ResourceTableError::Full)) {
-        return format!("holds more than its {} handles", state.limits().handles);
+        let words = format!("holds more than its {} handles", state.limits().handles);
+        return Cause { words, limit: Some("handles") };
     }
+    Cause { words: own_fault(trap), limit: None }
+}
+
+/// What a component did that no limit bounds.
+fn own_fault(trap: &wasmtime::Error) -> String {
     if trap.downcast_ref::<std::str::Utf8Error>().is_some() {
         return "answered text that is not UTF-8".to_owned();
+    }
+    if let Some(ungranted) = trap.downcast_ref::<Ungranted>() {
+        return format!("called an import without its grant: {ungranted}");
     }
     match trap.downcast_ref() {
         Some(Trap::StackOverflow) => "overflowed its stack".to_owned(),
@@ -284,9 +307,12 @@ fn cause(state: &CallState, trap: &wasmtime::Error) -> String {
     }
 }
 
-fn over_limit(plugin: &Identity, exceeded: &Exceeded) -> Failure {
-    let title = plugin.title();
-    Failure::internal(format!("{title} went over its {exceeded}; the request was stopped and its writes dropped"))
+/// A call that was stopped for that cause, with the line that raises the limit where there is one.
+fn stopped(plugin: &Identity, cause: &Cause, grants: &Grants, limits: &Limits) -> Failure {
+    let raised = cause.limit.and_then(|limit| limits.raised(limit)).and_then(|line| grants.command(&line));
+    let more = raised.map(|command| format!("; to allow more: {command}")).unwrap_or_default();
+    let (title, words) = (plugin.title(), &cause.words);
+    Failure::internal(format!("{title} {words}; the request was stopped and its writes dropped{more}"))
 }
 
 fn ran_late(state: &CallState) -> Failure {

@@ -224,6 +224,11 @@ impl Grants {
         !self.granted.as_ref().is_some_and(narrows) && self.configured.contains(wanted)
     }
 
+    /// The command that grants the mount this line; `None` where there is no mount.
+    pub(crate) fn command(&self, line: &Grant) -> Option<String> {
+        (self.part != Part::Nobody).then(|| command(&self.mount, line))
+    }
+
     fn outside_of_its_part(&self) -> Failure {
         Failure::denied(match self.part {
             Part::Nobody => "describe must be pure: a component that is being described may call no import",
@@ -275,8 +280,11 @@ fn above_ceiling(part: Part, mount: &str, line: &Grant) -> String {
 
 /// The end of a refusal, with the command that would allow the act.
 fn not_granted(mount: &str, line: &Grant) -> String {
-    let typed = in_a_shell(mount);
-    format!("mount {mount} was not granted {line}; to allow it: bulkhead secrets tune --grant '{line}' {typed}")
+    format!("mount {mount} was not granted {line}; to allow it: {}", command(mount, line))
+}
+
+fn command(mount: &str, line: &Grant) -> String {
+    format!("bulkhead secrets tune --grant '{line}' {}", in_a_shell(mount))
 }
 
 /// A word as a shell reads it.

@@ -90,3 +90,13 @@ impl Live {
 fn vacant(sandbox: &Arc<Sandbox>, plugin: &Arc<Identity>) -> CallState {
     CallState::new(sandbox, nobody::between_calls(), Arc::clone(plugin), None)
 }
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+mod tests;

@@ -15,6 +15,8 @@ pub mod compiled;
 pub mod component;
 mod describe;
 mod effect;
+#[cfg(test)]
+mod encoding;
 mod engine;
 pub mod grants;
 mod imports;

@@ -10,6 +10,7 @@ use crate::limits::{self, Exceeded, Limits};
 use crate::turns::Turn;
 use bulkhead_store::{StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wasmtime::component::{HasData, ResourceTable};
@@ -80,7 +81,7 @@ impl CallState {
     pub(crate) fn demand(&mut self, act: &Act<'_>) -> wasmtime::Result<()> {
         match self.ask(act)? {
             Ok(()) => Ok(()),
-            Err(refused) => bail!("{}", refused.message),
+            Err(refused) => bail!(Ungranted(refused.message)),
         }
     }
 
@@ -163,6 +164,18 @@ impl CallState {
         self.scope.root.secrets.scrub(text, limits::TEXT_BYTES)
     }
 }
+
+/// Why an import that cannot refuse stopped its call: there is no grant for it.
+#[derive(Debug)]
+pub(crate) struct Ungranted(String);
+
+impl fmt::Display for Ungranted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Ungranted {}
 
 /// A failure of ours as the contract words it.
 pub(crate) fn refusal(failure: &Failure) -> contract::Failure {

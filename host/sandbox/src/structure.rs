@@ -3,7 +3,7 @@
 //!
 //! It reads sections and counts, in time of the bytes; that the code in them is valid is the compiler's to check.
 
-use crate::limits::{CORE_INSTANCES_PER_INSTANCE, Limits, TABLES_PER_INSTANCE};
+use crate::limits::{CORE_INSTANCES_PER_INSTANCE, Limits, TABLE_ELEMENTS, TABLES_PER_INSTANCE};
 use bulkhead_wire::failure::quoted;
 use serde::{Deserialize, Serialize};
 use wasmparser::{BinaryReaderError, Encoding, Instance, Parser, Payload};
@@ -130,6 +130,9 @@ impl Seen {
             Payload::FunctionSection(section) => add(&mut self.functions, section.count(), FUNCTIONS, "functions")?,
             Payload::TableSection(section) => {
                 add(&mut self.tables, section.count(), TABLES_PER_INSTANCE, "tables")?;
+                for table in section.clone() {
+                    check_table(table.map_err(damaged)?.ty.initial)?;
+                }
             }
             Payload::MemorySection(section) => {
                 add(&mut self.memories, section.count(), 1, "linear memories")?;
@@ -214,6 +217,13 @@ fn check_memory(pages: u64) -> Result<(), String> {
     Ok(())
 }
 
+fn check_table(elements: u64) -> Result<(), String> {
+    if elements > TABLE_ELEMENTS as u64 {
+        return Err(format!("its table begins with {elements} elements; it may begin with at most {TABLE_ELEMENTS}"));
+    }
+    Ok(())
+}
+
 fn keep(names: &mut Vec<String>, name: &str, what: &str) -> Result<(), String> {
     if names.len() >= NAMES {
         return Err(format!("it has more than {NAMES} {what}"));
@@ -254,36 +264,7 @@ fn listed(names: &[String]) -> String {
 )]
 mod tests {
     use super::*;
-
-    const COMPONENT: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
-    const MODULE: [u8; 8] = [0, b'a', b's', b'm', 1, 0, 0, 0];
-
-    /// A number in LEB128.
-    fn number(mut value: usize) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        loop {
-            let low = u8::try_from(value & 0x7f).unwrap();
-            value >>= 7;
-            if value == 0 {
-                bytes.push(low);
-                return bytes;
-            }
-            bytes.push(low | 0x80);
-        }
-    }
-
-    fn section(id: u8, content: &[u8]) -> Vec<u8> {
-        [vec![id], number(content.len()), content.to_vec()].concat()
-    }
-
-    /// A component of these sections.
-    fn component(sections: &[Vec<u8>]) -> Vec<u8> {
-        [COMPONENT.to_vec(), sections.concat()].concat()
-    }
-
-    fn module(sections: &[Vec<u8>]) -> Vec<u8> {
-        section(1, &[MODULE.to_vec(), sections.concat()].concat())
-    }
+    use crate::encoding::{MODULE, component, module, number, section};
 
     /// An import section of instances (of the type 0) with these names.
     fn imports(names: &[&str]) -> Vec<u8> {
@@ -383,6 +364,8 @@ mod tests {
         assert!(why(&component(&[functions])).contains("1000000 functions"));
         let table = module(&[section(4, &[number(4), [0x70, 0, 1].repeat(4)].concat())]);
         assert!(why(&component(&[table])).contains("tables"));
+        let table = module(&[section(4, &[vec![1, 0x70, 0], number(20_001)].concat())]);
+        assert!(why(&component(&[table])).contains("20001 elements"));
         let memory = |pages: usize| module(&[section(5, &[vec![1, 0], number(pages)].concat())]);
         assert!(why(&component(&[memory(1_025)])).contains("64MiB"));
         assert!(why(&component(&[memory(1), memory(1)])).contains("linear memories"));

@@ -87,6 +87,14 @@ impl Limits {
         }
         limits
     }
+
+    /// The line that doubles the limit of that name; `None` where nobody is granted more, and of what no line sets.
+    pub(crate) fn raised(&self, name: &str) -> Option<Grant> {
+        let (word, ..) = WORDS.iter().find(|(_, word, _)| *word == name)?;
+        let (value, most) = (word.get(self), word.get(&Self::CEILING));
+        let doubled = LimitLine { word: *word, value: value.saturating_mul(2).min(most) };
+        (value < most).then_some(Grant::Limit(doubled))
+    }
 }
 
 impl LimitLine {
@@ -297,6 +305,18 @@ mod tests {
             let most = format!("| `{}` |", form.show(word.get(&Limits::CEILING)));
             assert!(row.contains(&default) && row.contains(&most), "{row}: default {default}, most {most}");
         }
+    }
+
+    #[test]
+    fn a_limit_is_doubled_up_to_what_anybody_is_granted() {
+        let raised = |limits: &Limits, name: &str| limits.raised(name).map(|line| line.to_string());
+        let usual = Limits::default();
+        assert_eq!(raised(&usual, "host-calls").as_deref(), Some("limit:host-calls=200000"));
+        assert_eq!(raised(&usual, "answer").as_deref(), Some("limit:answer=7MiB"));
+        assert_eq!(raised(&Limits { memory_bytes: 3 * MIB, ..usual }, "memory").as_deref(), Some("limit:memory=6MiB"));
+        assert_eq!(raised(&usual, "deadline"), None, "there is none");
+        assert_eq!(raised(&usual, "warnings"), None, "no line sets it");
+        assert!(WORDS.iter().all(|(_, name, _)| Limits::CEILING.raised(name).is_none()));
     }
 
     #[test]
