@@ -236,7 +236,7 @@ impl DatabasePlugin {
 /// # Errors
 /// What is wrong with the component.
 pub fn precompile(wasm: &[u8]) -> Result<Vec<u8>, String> {
-    let engine = engine::engine().map_err(|error| format!("{error:#}"))?;
+    let engine = engine::compiler().map_err(|error| format!("{error:#}"))?;
     engine.precompile_component(wasm).map_err(|error| format!("{error:#}"))
 }
 

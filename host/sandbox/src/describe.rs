@@ -1,12 +1,16 @@
 //! Asking a component what it is: once, at registration, in an instance without a single grant.
 
+use crate::admission::{Admission, Line, Wanted};
 use crate::bindings::{database_plugin, secrets_engine};
 use crate::call::settle;
+use crate::compartment::Compartment;
 use crate::component::{Identity, Maker};
 use crate::engine::Sandbox;
 use crate::instance::new_store;
+use crate::limits::Limits;
 use crate::nobody;
 use crate::state::CallState;
+use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -14,6 +18,18 @@ use wasmtime::Store;
 
 /// Longest time that a description may take.
 const TIME: Duration = Duration::from_secs(5);
+
+impl Sandbox {
+    /// Waits for the place of a component that is asked what it is, while calls are served beside it.
+    ///
+    /// # Errors
+    /// As [`Sandbox::admit`].
+    pub async fn admit_description(&self) -> Result<Admission, Failure> {
+        let compartment = Compartment::new("", Limits::default());
+        let (line, deadline) = (Line::Requests, Instant::now() + TIME);
+        self.admit(Wanted { compartment: &compartment, places: 1, line, deadline }).await
+    }
+}
 
 /// The description of an engine, as JSON text.
 pub(crate) async fn engine(

@@ -85,11 +85,25 @@ impl Sandbox {
 /// version from the lock file.
 pub const BUILD: &str = concat!("bulkhead-", env!("CARGO_PKG_VERSION"), "-wasmtime-", env!("WASMTIME_VERSION"));
 
-/// An engine with our settings; also what `precompile` compiles with.
-pub(crate) fn engine() -> wasmtime::Result<Engine> {
+/// The engine that instances live in.
+fn engine() -> wasmtime::Result<Engine> {
+    let mut config = settings()?;
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool()));
+    Engine::new(&config)
+}
+
+/// An engine that only compiles, for the one above: without a pool, whose address space a process that compiles need
+/// not have.
+pub(crate) fn compiler() -> wasmtime::Result<Engine> {
+    let mut config = settings()?;
+    config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
+    Engine::new(&config)
+}
+
+/// What code is compiled for.
+fn settings() -> wasmtime::Result<Config> {
     let mut config = Config::new();
     config
-        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool()))
         .epoch_interruption(true)
         .concurrency_support(false)
         .cranelift_opt_level(OptLevel::Speed)
@@ -103,7 +117,7 @@ pub(crate) fn engine() -> wasmtime::Result<Engine> {
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .wasm_backtrace_max_frames(NonZeroUsize::new(16));
     config.module_version(ModuleVersionStrategy::Custom(BUILD.to_owned()))?;
-    Engine::new(&config)
+    Ok(config)
 }
 
 fn pool() -> PoolingAllocationConfig {

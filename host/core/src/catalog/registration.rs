@@ -135,6 +135,7 @@ fn check_world(kind: PluginType, world: World) -> Result<(), Failure> {
 async fn load(core: &Core, upload: &Upload<'_>, digest: &str, compiled: &Compiled) -> Result<(Plugin, Value), Failure> {
     let artefact = Artefact::Uploaded { digest, code: &compiled.code, ceiling: upload.ceiling.as_deref() };
     let unstorable = |error: serde_json::Error| Failure::internal(error.to_string());
+    let _admission = core.sandbox.admit_description().await?;
     match upload.kind {
         PluginType::Secret => {
             let engine = Engine::load(&core.sandbox, artefact, None).await.map_err(Failure::invalid)?;
