@@ -90,7 +90,8 @@ async fn served(
     let mut run = 1;
     loop {
         let mut effect = Effect::Pure;
-        match once(core, request, destination, caller, &mut Run { trail: &mut *trail, effect: &mut effect }).await {
+        let mut this = Run { trail: &mut *trail, effect: &mut effect, is_first: run == 1 };
+        match once(core, request, destination, caller, &mut this).await {
             Err(failure) if failure.kind == Kind::Conflict && effect < Effect::Effect && run < RUNS => {
                 tokio::time::sleep(Duration::from_millis(u64::from(run * run))).await;
                 run += 1;
@@ -105,6 +106,7 @@ struct Run<'a, 'b> {
     trail: &'a mut Trail<'b>,
     /// What it did to the world.
     effect: &'a mut Effect,
+    is_first: bool,
 }
 
 /// One run, as architecture §3 numbers the steps.
@@ -152,7 +154,8 @@ async fn once(
     run.trail.enter(operation(request.verb, creates)).await?;
 
     // 6. The endpoint itself, then one commit, then the answer.
-    let visit = Visit { core, request, destination, route, caller, permit, folded, creates };
+    let is_first = run.is_first;
+    let visit = Visit { core, request, destination, route, caller, permit, folded, creates, is_first };
     //    Each on the heap: a request's future is moved several times, and would be as large as its largest endpoint.
     match &destination.place {
         Place::Host(endpoint) => Box::pin(visit.host(*endpoint, unit, run.effect)).await,
@@ -171,6 +174,8 @@ struct Visit<'a> {
     permit: Permit,
     folded: fields::Folded,
     creates: bool,
+    /// Not run again after a conflict.
+    is_first: bool,
 }
 
 /// Does this write make an object that does not exist? Read in the unit, so that it is checked again.

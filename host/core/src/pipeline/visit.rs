@@ -48,7 +48,7 @@ impl Visit<'_> {
     /// Names below a prefix, paged by the host without running plugin code.
     pub(super) async fn list(self, mount: &Arc<Mount>, mut unit: Unit) -> Result<Response, Failure> {
         let _inside = self.enter(mount)?;
-        within_rate(mount)?;
+        self.count(mount)?;
         let prefix = self.route.list.as_deref().unwrap_or_default();
         let prefix = bulkhead_wire::route::fill(prefix, &self.destination.captures);
         let keys = names(&mut unit, &format!("{}/{prefix}", mount.record.uuid), &self.request.fields).await?;
@@ -72,7 +72,7 @@ impl Visit<'_> {
             self.caller.may_hold_leases()?;
         }
         let _inside = self.enter(mount)?;
-        within_rate(mount)?;
+        self.count(mount)?;
         let pass = mount.may_call()?;
         let time = self.time(mount);
         let deadline = Instant::now() + time;
@@ -121,6 +121,11 @@ impl Visit<'_> {
     /// request found it is not there.
     fn enter(&self, mount: &Mount) -> Result<Inside, Failure> {
         mount.enter().ok_or_else(|| unmounted(&self.request.path))
+    }
+
+    /// Counts the request against the rate of its mount: once, however often it runs.
+    fn count(&self, mount: &Mount) -> Result<(), Failure> {
+        if self.is_first { within_rate(mount) } else { Ok(()) }
     }
 
     /// How long the call may take: what its route or else the server says, where the mount's limit is not shorter.

@@ -2,6 +2,7 @@
 
 use crate::bed::{Bed, error};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 async fn grants(bed: &Bed, mount: &str) -> Value {
     let (status, info) = bed.read(&format!("sys/mounts/{mount}")).await;
@@ -71,6 +72,27 @@ async fn a_tuned_limit_holds_for_the_next_call_of_its_mount_and_of_no_other() {
     assert_eq!(got("probe").await, json!(true));
     assert_eq!(bed.write("probe/count/x", json!({})).await.0, 204);
     bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_runs_again_after_a_conflict_counts_once_against_the_rate() {
+    let bed = Arc::new(Bed::new("grants-rate").await);
+    assert_eq!(bed.write("sys/mounts/probe/tune", json!({"add_grants": "limit:rate=8/s"})).await.0, 204);
+    let race = |_| {
+        let bed = Arc::clone(&bed);
+        tokio::spawn(async move { bed.write("probe/count/raced", json!({})).await })
+    };
+    for counted in (0..8).map(race).collect::<Vec<_>>() {
+        let (status, answer) = counted.await.unwrap();
+        assert_eq!(status, 204, "{answer}");
+    }
+    let refused = (0..8).map(race).collect::<Vec<_>>();
+    let mut statuses = Vec::new();
+    for refused in refused {
+        statuses.push(refused.await.unwrap().0);
+    }
+    assert!(statuses.contains(&429), "there is a rate: {statuses:?}");
+    Arc::into_inner(bed).unwrap().end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
