@@ -1,4 +1,4 @@
-//! JSON from outside, read strictly: the bodies of requests, and what components say of themselves.
+//! JSON from outside, read strictly: the bodies of requests, what components say of themselves, and their answers.
 //!
 //! The attacks this file stops: two values for one key, of which a policy check reads one and the
 //! engine the other; nesting that exhausts the stack; and small texts that grow a hundredfold in

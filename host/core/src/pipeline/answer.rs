@@ -10,6 +10,7 @@ use bulkhead_store::Unit;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::envelope::Envelope;
 use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::json;
 use bulkhead_wire::response::{Body, Response};
 use bulkhead_wire::ttl::{self, Bounds};
 use serde_json::{Map, Value};
@@ -202,8 +203,15 @@ fn enveloped(envelope: Envelope) -> Response {
     Response { status: 200, body: Body::Envelope(Box::new(envelope)), retry_after: None }
 }
 
+/// As strict as with bodies of requests: of a key that is given twice, the audit line and the caller might read one each.
 fn object(mount: &Mount, text: &str) -> Result<Map<String, Value>, Failure> {
-    serde_json::from_str(text).map_err(|_| wrong(mount, "answered what is not a JSON object, or is nested too deep"))
+    match json::value(text.as_bytes()) {
+        Ok(Value::Object(object)) => Ok(object),
+        _ => Err(wrong(
+            mount,
+            "answered what is not a JSON object, is nested too deep, holds too many values or gives a key twice",
+        )),
+    }
 }
 
 /// An answer that cannot leave, told without a word of it.

@@ -5,6 +5,8 @@
 //! those of the guest.
 
 use crate::bed::{Bed, PATIENCE, error, guest, probe};
+use crate::probe::set_schema;
+use crate::uploads::upload;
 use bulkhead_core::Official;
 use bulkhead_core::audit::AuditSettings;
 use serde_json::{Value, json};
@@ -92,6 +94,8 @@ contained! {
     an_answer_that_is_not_json_is_dropped: "not-json" => Host, 500, "not a JSON object";
     an_answer_that_is_no_object_is_dropped: "not-an-object" => Host, 500, "not a JSON object";
     a_deep_answer_is_dropped: "deep-answer" => Host, 500, "nested too deep";
+    an_answer_of_a_million_values_is_dropped: "many-values" => Host, 500, "holds too many values";
+    an_answer_with_a_key_twice_is_dropped: "key-twice" => Host, 500, "gives a key twice";
     an_answer_that_is_not_utf8_is_dropped: "not-utf8" => Host, 500, "not UTF-8";
     an_impossible_status_is_dropped: "impossible-status" => Host, 500, "impossible status or content type";
     a_split_header_is_dropped: "split-header" => Host, 500, "impossible status or content type";
@@ -112,6 +116,8 @@ const TOLD_APART: &[&str] = &[
     "secret-in-log",
     "endless-wake",
     "panicking-wake",
+    "database-without-grant",
+    "endless-renew",
     "endless-revoke",
     "panicking-revoke",
     "panicking-renew",
@@ -236,6 +242,75 @@ async fn a_renewal_that_panics_leaves_the_lease_as_it_was() {
     assert!(error(&answer).contains(TITLE) && error(&answer).contains("panicked"), "{answer}");
     let (status, found) = bed.write("sys/leases/lookup", lease).await;
     assert_eq!((status, &found["data"]["last_renewal"]), (200, &Value::Null), "{found}");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renewal_that_never_ends_is_stopped_and_leaves_the_lease_as_it_was() {
+    let bed = bed("endless-renew").await;
+    assert_eq!(bed.write("sys/mounts/hostile/tune", json!({"add_grants": "limit:deadline=1s"})).await.0, 204);
+    let (_, leased) = bed.read("hostile/endless-renew").await;
+    let lease = json!({"lease_id": leased["lease_id"]});
+    let ((status, answer), slowest) = beside(&bed, bed.write("sys/leases/renew", lease.clone())).await;
+    assert_eq!(status, 502, "{answer}");
+    assert!(error(&answer).contains(TITLE) && error(&answer).contains("ran past its deadline"), "{answer}");
+    assert!(slowest < PATIENCE / 5, "another mount waited for {slowest:?}");
+    let (status, found) = bed.write("sys/leases/lookup", lease).await;
+    assert_eq!((status, &found["data"]["last_renewal"]), (200, &Value::Null), "{found}");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_that_never_ends_or_panics_leaves_its_mount_waiting_and_all_else_served() {
+    let directory = std::env::temp_dir().join(format!("bulkhead-hostile-migrate-{}", std::process::id()));
+    let open = async |directory| {
+        let ours = vec![GUESTS[0]];
+        Bed::with(directory, ours, AuditSettings::default()).await.unwrap()
+    };
+    let bed = open(directory).await;
+    let (status, answer) = upload(&bed, "sys/plugins/catalog/secret/hostile", guest("hostile").to_vec()).await;
+    assert_eq!(status, 204, "{answer}");
+    let fields = json!({"type": "hostile", "grants": ["limit:deadline=1s"]});
+    assert_eq!(bed.write("sys/mounts/third", fields).await.0, 204);
+    let mut directory = bed.stop().await;
+    for (schema, why) in [(0, "ran past its deadline"), (1, "panicked")] {
+        set_schema(&directory, "third/", schema).await;
+        let began = Instant::now();
+        let bed = open(directory).await;
+        assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
+        let (status, waits) = bed.read("third/acts").await;
+        assert_eq!(status, 503, "{waits}");
+        assert!(bed.line("mount-without-plugin").await.contains(why));
+        assert_eq!(bed.read("probe/tally").await.0, 200);
+        directory = bed.stop().await;
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_its_grant_no_function_of_a_database_plugin_answers() {
+    let bed = bed("database-without-grant").await;
+    assert_eq!(bed.write("sys/mounts/hostile/tune", json!({"grants": []})).await.0, 204);
+    let refused = (403, "to allow it: bulkhead secrets tune --grant 'database:postgresql-database-plugin' hostile/");
+    contained(&bed, "database-without-grant", By::Guest, refused).await;
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_message_of_a_limit_is_the_command_that_raises_it() {
+    let bed = bed("raised").await;
+    for calls in [100_000, 200_000] {
+        let (status, answer) = bed.read("hostile/storm-of-host-calls").await;
+        assert_eq!(status, 500, "{answer}");
+        assert!(error(&answer).contains(&format!("limit host-calls={calls};")), "{answer}");
+        let (_, command) = error(&answer).split_once("to allow more: bulkhead secrets tune --grant '").unwrap();
+        let (line, mount) = command.split_once("' ").unwrap();
+        assert_eq!(bed.write(&format!("sys/mounts/{mount}tune"), json!({"add_grants": line})).await.0, 204);
+    }
+    for (act, line) in [("memory-bomb", "limit:memory=128MiB"), ("handle-bomb", "limit:handles=2000")] {
+        let (_, answer) = bed.read(&format!("hostile/{act}")).await;
+        assert!(error(&answer).ends_with(&format!("tune --grant '{line}' hostile/")), "{answer}");
+    }
     bed.end().await;
 }
 

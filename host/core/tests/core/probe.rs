@@ -356,10 +356,10 @@ async fn a_confirm_without_its_intent_fails_although_its_candidate_is_in_force()
     bed.end().await;
 }
 
-/// Writes another schema into the record of the mount `probe/`, as an older or newer component would have.
-async fn set_schema(directory: &Path, schema: u32) {
+/// Writes another schema into the record of a mount, as an older or newer component would have.
+pub(crate) async fn set_schema(directory: &Path, mount: &str, schema: u32) {
     let store = opened(directory).await;
-    let address = Address::new(Space::Core, "mount/probe/");
+    let address = Address::new(Space::Core, format!("mount/{mount}"));
     let mut unit = store.begin();
     let stored = unit.get(&address).await.unwrap().unwrap();
     let mut record: Value = serde_json::from_slice(&stored.body).unwrap();
@@ -374,11 +374,11 @@ async fn data_of_an_older_schema_is_migrated_once_and_of_a_newer_one_refused() {
     let bed = Bed::new("schema").await;
     assert_eq!(bed.read("probe/note/migrated").await.0, 404, "a new mount has nothing to migrate");
     let directory = bed.stop().await;
-    set_schema(&directory, 0).await;
+    set_schema(&directory, "probe/", 0).await;
     let bed = Bed::open(directory).await;
     assert_eq!(bed.noted("migrated").await, 0);
     let directory = bed.stop().await;
-    set_schema(&directory, 9).await;
+    set_schema(&directory, "probe/", 9).await;
     let refused = Bed::try_open(directory.clone()).await.err().unwrap();
     assert!(refused.message.contains("newer version of probe (schema 9, this one knows 1)"), "{refused}");
     std::fs::remove_dir_all(directory).unwrap();

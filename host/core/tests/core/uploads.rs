@@ -17,7 +17,8 @@ async fn bare(directory: PathBuf) -> Bed {
     Bed::with(directory, Vec::new(), AuditSettings::default()).await.unwrap()
 }
 
-async fn upload(bed: &Bed, path: &str, component: Vec<u8>) -> (u16, Value) {
+/// Registers a component.
+pub(crate) async fn upload(bed: &Bed, path: &str, component: Vec<u8>) -> (u16, Value) {
     let raw = Some(RawBody::new(component));
     let asked = Request { raw, ..request("root", Verb::Write, path, json!({})) };
     let (status, _, body) = bed.service.handle(asked).await.into_bytes();

@@ -54,6 +54,16 @@ pub(crate) fn deep(_call: &Call) -> Ending {
     Ok(data(format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000))))
 }
 
+/// A small text that takes much memory once it is read.
+pub(crate) fn many_values(_call: &Call) -> Ending {
+    Ok(data(format!("{{\"a\":[0{}]}}", ",0".repeat(1_000_000))))
+}
+
+/// Whoever reads it sees one of two values.
+pub(crate) fn key_twice(_call: &Call) -> Ending {
+    Ok(data("{\"a\":{\"b\":1,\"b\":2}}".into()))
+}
+
 pub(crate) fn not_utf8(_call: &Call) -> Ending {
     // SAFETY: it is handed to the host and never read as text here.
     Ok(data(unsafe { String::from_utf8_unchecked(vec![b'{', 0xff, 0xfe, b'}']) }))

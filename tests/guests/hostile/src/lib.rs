@@ -11,6 +11,7 @@ mod allocator;
 mod answers;
 mod floods;
 mod leaks;
+mod reaches;
 mod traps;
 
 use bulkhead::plugin::types::{Answer, Call, Failure, Lease, Mount, Outcome};
@@ -38,6 +39,11 @@ const fn long(name: &'static str, run: fn(&Call) -> Ending) -> Act {
     Act { name, marks: ",\"deadline\":1", run }
 }
 
+/// An act whose route reaches database plugins.
+const fn nested(name: &'static str, run: fn(&Call) -> Ending) -> Act {
+    Act { name, marks: ",\"nested\":true", run }
+}
+
 /// An act whose route answers leases.
 const fn leasing(name: &'static str, run: fn(&Call) -> Ending) -> Act {
     Act { name, marks: ",\"leases\":true", run }
@@ -63,6 +69,8 @@ const ACTS: &[Act] = &[
     act("not-json", answers::not_json),
     act("not-an-object", answers::not_an_object),
     act("deep-answer", answers::deep),
+    act("many-values", answers::many_values),
+    act("key-twice", answers::key_twice),
     act("not-utf8", answers::not_utf8),
     act("impossible-status", answers::impossible_status),
     act("split-header", answers::split_header),
@@ -75,13 +83,18 @@ const ACTS: &[Act] = &[
     act("secret-in-lane", leaks::secret_in_lane),
     leasing("secret-in-tag", leaks::secret_in_tag),
     act("foreign-key", leaks::foreign_key),
-    act("unmarked-nested", traps::unmarked_nested),
-    act("endless-wake", |_| woken("endless")),
-    act("panicking-wake", |_| woken("panicking")),
-    leasing("endless-revoke", |_| lease("endless")),
-    leasing("panicking-revoke", |_| lease("panicking")),
-    leasing("panicking-renew", |_| lease("unrenewable")),
+    act("unmarked-nested", reaches::unmarked_nested),
+    nested("database-without-grant", reaches::every_function),
+    act("endless-wake", |_| woken("endless-wake")),
+    act("panicking-wake", |_| woken("panicking-wake")),
+    leasing("endless-revoke", |_| lease("endless-revoke")),
+    leasing("panicking-revoke", |_| lease("panicking-revoke")),
+    leasing("endless-renew", |_| lease("endless-renew")),
+    leasing("panicking-renew", |_| lease("panicking-renew")),
 ];
+
+/// The schema that data have of which `migrate` makes no end. Of any other it panics.
+const ENDLESS_SCHEMA: u32 = 0;
 
 /// A wake that does what its key says.
 fn woken(key: &str) -> Ending {
@@ -89,31 +102,38 @@ fn woken(key: &str) -> Ending {
     Ok(answers::of(Outcome::Nothing))
 }
 
-/// A lease whose end does what its tag says.
+/// A lease whose end or renewal does what its tag says.
 fn lease(tag: &str) -> Ending {
     leases::reserve(tag, "leases", "{}")?;
     Ok(answers::of(answers::secret(Some(tag))))
 }
 
-/// What its own words say.
-fn behave(word: &str) {
-    match word {
-        "endless" => traps::forever(),
-        _ => panic!("on request"),
+/// Does what the tag or key says, where it speaks of what is done now.
+fn behave(tag: &str, now: &str) {
+    match tag.strip_suffix(now) {
+        Some("endless-") => traps::forever(),
+        Some(_) => panic!("on request"),
+        None => {}
     }
 }
 
 impl engine::Guest for Hostile {
     fn describe() -> String {
+        if let Some(answered) = reaches::answered_to_nobody() {
+            return format!("{answered} answered a component that is only being described");
+        }
         let row = |path: &str, marks: &str| format!(r#"{{"verb":"read","path":"{path}","about":"An act."{marks}}}"#);
         let rows: Vec<String> = ACTS.iter().map(|act| row(act.name, act.marks)).chain([row("acts", "")]).collect();
         let rows = rows.join(",");
         format!(
-            r#"{{"kind":"secrets-engine","name":"hostile","version":"1.0.0","schema":1,"about":"Does harm.","asks":["database"],"routes":[{rows}]}}"#
+            r#"{{"kind":"secrets-engine","name":"hostile","version":"1.0.0","schema":2,"about":"Does harm.","asks":["database"],"routes":[{rows}]}}"#
         )
     }
 
-    fn migrate(_from: u32) -> Result<(), Failure> {
+    fn migrate(from: u32) -> Result<(), Failure> {
+        if from == ENDLESS_SCHEMA {
+            traps::forever();
+        }
         panic!("it migrates nothing")
     }
 
@@ -128,21 +148,19 @@ impl engine::Guest for Hostile {
     }
 
     fn wake(key: String, _attempt: u32) -> Result<(), Failure> {
-        behave(&key);
+        behave(&key, "wake");
         Ok(())
     }
 }
 
 impl leased::Guest for Hostile {
     fn renew(lease: Lease, _increment: u64, _mount: Mount) -> Result<leased::Renewal, Failure> {
-        behave(&lease.tag);
+        behave(&lease.tag, "renew");
         Ok(leased::Renewal { ttl: 60, max_ttl: 60 })
     }
 
     fn revoke(lease: Lease, _reason: String) -> Result<(), Failure> {
-        if lease.tag != "unrenewable" {
-            behave(&lease.tag);
-        }
+        behave(&lease.tag, "revoke");
         Ok(())
     }
 }

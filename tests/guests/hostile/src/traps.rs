@@ -1,6 +1,5 @@
 //! Acts that take time, memory, handles and stack, or end badly.
 
-use crate::bulkhead::plugin::database;
 use crate::bulkhead::plugin::types::Call;
 use crate::{Ending, answers};
 
@@ -61,17 +60,4 @@ pub(crate) fn unreachable(_call: &Call) -> Ending {
     core::arch::wasm32::unreachable();
     #[cfg(not(target_arch = "wasm32"))]
     std::process::abort();
-}
-
-/// Its row says nothing of database plugins.
-pub(crate) fn unmarked_nested(_call: &Call) -> Ending {
-    let connection = database::Connection {
-        plugin: "postgresql-database-plugin".into(),
-        version: String::new(),
-        name: "any".into(),
-        generation: 1,
-        settings: "{}".into(),
-    };
-    database::verify(&connection)?;
-    Ok(answers::nothing())
 }

@@ -1,0 +1,80 @@
+//! Imports that the guest was not granted.
+
+use crate::bulkhead::plugin::database::{self, Connection};
+use crate::bulkhead::plugin::database_types::{Credential, NewUser};
+use crate::bulkhead::plugin::types::{Call, Failure};
+use crate::bulkhead::plugin::{clock, leases, passwords, storage};
+use crate::{Ending, answers};
+
+/// An import by its name, and what it answered without a grant for it.
+type Tried = (&'static str, Result<(), Failure>);
+
+fn tried<T>(name: &'static str, answer: Result<T, Failure>) -> Tried {
+    (name, answer.map(|_| ()))
+}
+
+fn connection() -> Connection {
+    Connection {
+        plugin: "postgresql-database-plugin".into(),
+        version: String::new(),
+        name: "any".into(),
+        generation: 1,
+        settings: "{}".into(),
+    }
+}
+
+/// Every function of the `database` import that can refuse.
+fn of_databases() -> Vec<Tried> {
+    let connection = connection();
+    let credential = Credential::Password("correct-horse".into());
+    let user = NewUser { username: "user".into(), credential: credential.clone(), expires: 0 };
+    vec![
+        tried("resolve", database::resolve(&connection.plugin, "")),
+        tried("configure", database::configure(&connection)),
+        tried("check-statements", database::check_statements(&connection, &[])),
+        tried("verify", database::verify(&connection)),
+        tried("plan-username", database::plan_username(&connection, "display", "role")),
+        tried("create-user", database::create_user(&connection, &user, &[], &[])),
+        tried("change-credential", database::change_credential(&connection, "user", &credential, None, &[])),
+        tried("set-expiration", database::set_expiration(&connection, "user", 0, &[])),
+        tried("delete-user", database::delete_user(&connection, "user", &[])),
+        tried("check-credential", database::check_credential(&connection, "user", &credential)),
+    ]
+}
+
+/// Fails as the first of them was refused; says which answered, where one did.
+pub(crate) fn every_function(_call: &Call) -> Ending {
+    let tried = of_databases();
+    let answered: Vec<String> =
+        tried.iter().filter(|(_, answer)| answer.is_ok()).map(|(name, _)| format!("{name:?}")).collect();
+    if !answered.is_empty() {
+        return Ok(answers::data(format!("{{\"answered\":[{}]}}", answered.join(","))));
+    }
+    tried.into_iter().find_map(|(_, answer)| answer.err()).map_or_else(|| Ok(answers::nothing()), Err)
+}
+
+/// Its row says nothing of database plugins.
+pub(crate) fn unmarked_nested(_call: &Call) -> Ending {
+    database::verify(&connection())?;
+    Ok(answers::nothing())
+}
+
+/// While it is described a component is granted nothing: the import that answers all the same, where there is one. Those
+/// that cannot refuse would trap.
+pub(crate) fn answered_to_nobody() -> Option<&'static str> {
+    let others = [
+        tried("get", storage::get("key")),
+        tried("put", storage::put("key", b"value")),
+        tried("delete", storage::delete("key")),
+        tried("keys", storage::keys("", "", 1)),
+        tried("checkpoint", storage::checkpoint()),
+        tried("reserve", leases::reserve("tag", "lane", "{}")),
+        tried("end", leases::end("tag")),
+        tried("count", leases::count("lane")),
+        tried("schedule", clock::schedule("timer", 0, "lane")),
+        tried("guard", clock::guard("timer", "lane")),
+        tried("cancel", clock::cancel("timer")),
+        tried("generate", passwords::generate("")),
+    ];
+    of_databases().into_iter().chain(others).find(|(_, answer)| answer.is_ok()).map(|(name, _)| name)
+}
