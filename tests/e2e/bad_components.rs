@@ -47,13 +47,6 @@ fn probe_with(text: &str, other: &str) -> Vec<u8> {
     with_text(guest("probe"), text, other)
 }
 
-/// Resident memory of the server, in bytes.
-fn memory(world: &World) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", world.bulkhead.pid())).expect("a running server");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
-    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
-}
-
 /// Uploads it, which is refused at once and with little memory, and leaves nothing.
 #[track_caller]
 fn refused(world: &World, to: &str, component: &[u8], why: &str) -> Answer {
@@ -69,11 +62,11 @@ fn refused_once_compiled(world: &World, to: &str, component: &[u8], why: &str) -
 
 #[track_caller]
 fn refused_within(most: Duration, world: &World, to: &str, component: &[u8], why: &str) -> Answer {
-    let (began, before) = (Instant::now(), memory(world));
+    let (began, before) = (Instant::now(), world.bulkhead.memory());
     let answer = world.root.upload(&format!("sys/plugins/catalog/{to}"), component).expect(400);
     assert!(answer.errors().contains(why), "{why}: {answer:?}");
     assert!(began.elapsed() < most, "{why}: {:?}", began.elapsed());
-    let grown = memory(world).saturating_sub(before);
+    let grown = world.bulkhead.memory().saturating_sub(before);
     assert!(grown < 300 << 20, "{why}: {grown} bytes");
     let listed = world.root.list("sys/plugins/catalog/secret").expect(200);
     assert_eq!(listed.body["data"]["keys"], serde_json::json!(["database"]), "{why}");

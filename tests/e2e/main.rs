@@ -8,6 +8,7 @@ mod bad_components;
 mod bad_input;
 mod command_line;
 mod configuration;
+mod containment;
 mod credential_life;
 mod endpoints;
 mod foreign_files;

@@ -90,6 +90,16 @@ impl Bulkhead {
         self.process.as_ref().expect("the server was started").id()
     }
 
+    /// Its resident memory, in bytes.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a running server");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+    }
+
     /// Kills it as a power cut would: no warning, no last words.
     pub fn kill(&mut self) {
         let process = self.process.as_mut().expect("the server was started");

@@ -62,6 +62,8 @@ pub struct Answer {
     pub status: u16,
     /// The body, or null where there is none.
     pub body: Value,
+    /// Seconds after which to try again, where the answer says so.
+    pub retry_after: Option<u64>,
 }
 
 impl Client {
@@ -206,9 +208,10 @@ fn checked(asked: String, status: u16, headers: &HeaderMap, text: &str) -> Answe
     assert!(possible, "{asked}: status {status}: {text}");
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     assert_eq!(header("cache-control"), "no-store", "{asked}: answers must not be kept by anyone");
+    let retry_after = header("retry-after").parse().ok();
     if status == 204 || asked.starts_with("HEAD ") {
         assert_eq!(text, "", "{asked}: an answer that has no body");
-        return Answer { asked, status, body: Value::Null };
+        return Answer { asked, status, body: Value::Null, retry_after };
     }
     assert_eq!(header("content-type"), "application/json", "{asked}: clients compare the content type for equality");
     let body: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{asked}: not JSON ({error}): {text}"));
@@ -219,7 +222,7 @@ fn checked(asked: String, status: u16, headers: &HeaderMap, text: &str) -> Answe
         _ if BARE.contains(&path) => assert!(!object.contains_key("errors"), "{asked}: {text}"),
         _ => check_envelope(&asked, path, object),
     }
-    Answer { asked, status, body }
+    Answer { asked, status, body, retry_after }
 }
 
 #[track_caller]

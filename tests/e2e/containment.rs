@@ -1,0 +1,234 @@
+//! The hostile guest in the built server: uploaded as anybody's component, it does everything it can over HTTP, and
+//! nothing but its own requests is any the worse for it.
+
+use crate::world::{World, with};
+use bulkhead_tests::paths::guest;
+use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Answer, Bulkhead, Client};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Who every failure of the host's says it was.
+const TITLE: &str = "plugin hostile 1.0.0 (sha256 ";
+/// As long as no answer of a neighbour takes, however busy the machine.
+const HELD_UP: Duration = Duration::from_secs(3);
+/// How much more memory the server may have afterwards, in bytes.
+const GROWTH: u64 = 64 << 20;
+/// How soon it has given back what it had more.
+const RETURN: Duration = Duration::from_secs(60);
+/// The longest first rest of a component that crashes, and time to notice.
+const RESTED: Duration = Duration::from_secs(30);
+
+/// What the guest does, what comes of it, and words of the failure; with the title where the host stopped it.
+const ACTS: &[(&str, u16, &str)] = &[
+    ("endless-loop", 502, "ran past its deadline"),
+    ("loop-in-allocator", 502, "ran past its deadline"),
+    ("waits-in-host-calls", 502, "ran past its deadline"),
+    ("storm-of-host-calls", 500, "limit host-calls=100000"),
+    ("flood-of-gets", 502, "ran past its deadline"),
+    ("flood-of-puts", 500, "limit storage=16MiB"),
+    ("flood-of-secrets", 500, "limit host-bytes=64MiB"),
+    ("flood-of-logs", 200, ""),
+    ("memory-bomb", 500, "ran out of its 64 MiB of memory"),
+    ("handle-bomb", 500, "holds more than its 1000 handles"),
+    ("stack-overflow", 500, "its stack overflows"),
+    ("panic", 500, "panicked"),
+    ("unreachable", 500, "panicked"),
+    ("huge-answer", 500, "limit answer=4MiB"),
+    ("answer-beyond-all-bounds", 500, "more than 8 MiB at once"),
+    ("many-warnings", 500, "limit warnings=32"),
+    ("not-json", 500, "not a JSON object"),
+    ("not-an-object", 500, "not a JSON object"),
+    ("deep-answer", 500, "nested too deep"),
+    ("many-values", 500, "holds too many values"),
+    ("key-twice", 500, "gives a key twice"),
+    ("not-utf8", 500, "not UTF-8"),
+    ("impossible-status", 500, "impossible status or content type"),
+    ("split-header", 500, "impossible status or content type"),
+    ("unmarked-secret", 500, "not marked for leases"),
+    ("unknown-tag", 500, "a reservation that it did not make"),
+    ("forged-log-line", 200, ""),
+    ("secret-in-log", 200, ""),
+    ("secret-in-key", 400, "the storage key holds a piece of a secret"),
+    ("secret-in-timer", 400, "the timer's key holds a piece of a secret"),
+    ("secret-in-lane", 400, "the lane holds a piece of a secret"),
+    ("secret-in-tag", 400, "the tag holds a piece of a secret"),
+    ("foreign-key", 400, "is not a storage key"),
+    ("unmarked-nested", 403, "tune --grant 'database:postgresql-database-plugin' hostile/"),
+    ("database-without-grant", 403, "tune --grant 'database:postgresql-database-plugin' hostile/"),
+];
+
+/// Acts that go on after their request: in calls that have only a second here, so that the test ends.
+const LATER: &[(&str, u16, &str)] = &[
+    ("endless-wake", 404, ""),
+    ("panicking-wake", 404, ""),
+    ("endless-revoke", 200, ""),
+    ("panicking-revoke", 200, ""),
+    ("endless-renew", 200, ""),
+    ("panicking-renew", 200, ""),
+];
+
+/// What is done with the leases of acts that answer one.
+const LEASES: &[(&str, &str, u16, &str)] = &[
+    ("endless-renew", "renew", 502, "ran past its deadline"),
+    ("panicking-renew", "renew", 500, "panicked"),
+    ("endless-revoke", "revoke", 502, "ran past its deadline"),
+    ("panicking-revoke", "revoke", 500, "panicked"),
+];
+
+/// A server with the hostile guest mounted as `hostile/`, and an honest neighbour.
+fn attacked() -> (Bulkhead, Client) {
+    let server = Bulkhead::start();
+    let root = server.root();
+    root.upload("sys/plugins/catalog/secret/hostile", &guest("hostile")).expect(204);
+    mounted(&root, "hostile");
+    let role = json!({ "db_name": "orders", "creation_statements": ["CREATE ROLE \"{{name}}\""] });
+    assert!(root.write("database/roles/reader", &role).status < 300);
+    (server, root)
+}
+
+/// The hostile guest at `path`.
+fn mounted(root: &Client, path: &str) {
+    root.write(&format!("sys/mounts/{path}"), &json!({ "type": "hostile" })).expect(204);
+}
+
+/// Asks for something that may end as no request of an honest component does.
+#[track_caller]
+fn harm(root: &Client, method: &str, path: &str, body: &Value) -> Answer {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    root.attempt(method, path, body.as_bytes()).unwrap_or_else(|why| panic!("{path}: no answer: {why}"))
+}
+
+/// One act, and the request after it. Returns its lease, where it answers one.
+#[track_caller]
+fn contained(root: &Client, (act, status, words): (&str, u16, &str)) -> String {
+    let answer = harm(root, "GET", &format!("hostile/{act}"), &Value::Null);
+    check(&answer, (act, status, words));
+    root.read("hostile/acts").expect(200);
+    answer.lease().to_owned()
+}
+
+#[track_caller]
+fn check(answer: &Answer, (act, status, words): (&str, u16, &str)) {
+    assert_eq!(answer.status, status, "{act}: {answer:?}");
+    assert!(answer.errors().contains(words), "{act}: {answer:?}");
+    assert!(status < 500 || answer.errors().contains(TITLE), "{act} does not say who it was: {answer:?}");
+}
+
+/// Asks the honest neighbour until `work` is done. Returns how often it answered, and the longest that it took.
+fn beside(server: &Bulkhead, work: impl FnOnce()) -> (usize, Duration) {
+    let is_done = AtomicBool::new(false);
+    let client = server.root();
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let (mut answers, mut slowest) = (0, Duration::ZERO);
+            while !is_done.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                client.read("database/roles/reader").expect(200);
+                (answers, slowest) = (answers + 1, slowest.max(began.elapsed()));
+            }
+            (answers, slowest)
+        });
+        let done = Done(&is_done);
+        work();
+        drop(done);
+        asking.join().expect("the neighbour answers")
+    })
+}
+
+/// Says that the work is done, also where it panicked: the neighbour is not asked for ever.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn whatever_an_uploaded_component_does_only_its_own_request_is_the_worse_for_it() {
+    let (server, root) = attacked();
+    let known = root.read("hostile/acts").expect(200).body["data"]["acts"].clone();
+    let mut known: Vec<&str> = known.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut tried: Vec<&str> = ACTS.iter().chain(LATER).map(|(act, ..)| *act).collect();
+    known.sort_unstable();
+    tried.sort_unstable();
+    assert_eq!(known, tried, "left: what the guest does; right: what is tried here");
+    let (pid, before) = (server.pid(), server.memory());
+    let (answers, slowest) = beside(&server, || {
+        for act in ACTS {
+            contained(&root, *act);
+        }
+        root.write("sys/mounts/hostile/tune", &json!({ "add_grants": "limit:deadline=1s" })).expect(204);
+        let leases: Vec<_> = LATER.iter().map(|act| (act.0, contained(&root, *act))).collect();
+        for (act, what, status, words) in LEASES {
+            let (_, lease) = leases.iter().find(|(leasing, _)| leasing == act).expect("one of the acts");
+            let asked = json!({ "lease_id": lease, "sync": true });
+            check(&harm(&root, "POST", &format!("sys/leases/{what}"), &asked), (act, *status, words));
+            root.read("hostile/acts").expect(200);
+        }
+    });
+    println!("the neighbour answered {answers} times, at the slowest in {slowest:?}; {before} bytes before");
+    assert!(slowest < HELD_UP, "the neighbour answered in {slowest:?}");
+    let returned = until_true("memory is given back", RETURN, || server.memory() < before + GROWTH);
+    println!("{} bytes {returned:?} after", server.memory());
+    assert_eq!(server.pid(), pid);
+    assert!(!server.printed().contains("panicked at"), "{}", server.printed());
+}
+
+#[test]
+fn a_component_that_crashes_and_crashes_rests_and_comes_back_while_its_neighbours_are_served() {
+    let (server, root) = attacked();
+    mounted(&root, "other");
+    for _ in 0..16 {
+        check(&harm(&root, "GET", "hostile/panic", &Value::Null), ("panic", 500, "panicked"));
+    }
+    let resting = harm(&root, "GET", "hostile/acts", &Value::Null);
+    check(&resting, ("acts", 503, "crashed 16 times in a row; mount hostile/ rests"));
+    assert!(resting.retry_after.is_some_and(|seconds| (1..=10).contains(&seconds)), "{resting:?}");
+    root.read("other/acts").expect(200);
+    let (answers, _) = beside(&server, || {
+        until_true("the component is tried again", RESTED, || {
+            harm(&root, "GET", "hostile/acts", &Value::Null).status == 200
+        });
+    });
+    assert!(answers > 0);
+    root.read("hostile/acts").expect(200);
+    for event in ["breaker-opened", "breaker-closed"] {
+        assert_eq!(server.printed().matches(event).count(), 1, "{event}: {}", server.printed());
+    }
+}
+
+#[test]
+fn a_mount_has_sessions_of_its_own_and_loses_none_with_another() {
+    let world = World::new();
+    world.root.write("sys/mounts/other", &json!({ "type": "database" })).expect(204);
+    world.credential("reader");
+    let sessions = || {
+        world.postgres.query(
+            "SELECT string_agg(pid::text, ' ' ORDER BY pid) FROM pg_stat_activity \
+        WHERE usename = 'bulkhead' AND pid <> pg_backend_pid()",
+        )
+    };
+    let own = sessions();
+    assert!(!own.is_empty());
+
+    // Of the same name, address and user, and with another password: what it has not, it is not lent.
+    let wrong = with(world.connection(), json!({ "password": "not this one", "verify_connection": false }));
+    assert!(world.root.write("other/config/demo", &wrong).status < 300);
+    let role = world.root.read("database/roles/reader").expect(200).body["data"].clone();
+    assert!(world.root.write("other/roles/reader", &role).status < 300);
+    assert!(world.root.read("other/creds/reader").status >= 400);
+    assert_eq!(sessions(), own);
+
+    assert!(world.root.write("other/config/demo", &world.connection()).status < 300);
+    world.root.read("other/creds/reader").expect(200);
+    let both = sessions();
+    assert!(both.split(' ').count() > own.split(' ').count(), "{own} before, {both} with the other mount");
+    world.root.delete("sys/mounts/other").expect(204);
+    until_true("the sessions of the mount that is gone are closed", RESTED, || sessions() == own);
+    world.credential("reader");
+    assert_eq!(sessions(), own);
+}
