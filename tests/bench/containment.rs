@@ -1,0 +1,163 @@
+//! What a hostile component costs others: how late an endless loop is stopped, and what happens to the calls of another
+//! mount while four of the guest's calls loop, flood the host or take all their memory.
+//!
+//! The other mount is asked by one client, one call after the other, before each attack and beside it; the figure is
+//! the ratio of the two in one round, so that a busy machine slows both alike.
+
+mod figures;
+mod load;
+
+use bulkhead_tests::paths::{guest, target};
+use bulkhead_tests::{Bulkhead, Client};
+use figures::{micros, quantile};
+use load::Connection;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Calls of the guest at a time.
+const ATTACKERS: usize = 4;
+const ROUNDS: usize = 5;
+const QUIET: Duration = Duration::from_secs(3);
+/// A round of the loops: 5 times 4 attackers in 10 seconds are 200 loops.
+const ATTACK: Duration = Duration::from_secs(10);
+/// When the guest's endless loop is to be stopped, as its route says.
+const DEADLINE: Duration = Duration::from_secs(1);
+
+/// How many times its own quiet p99 that of another mount may be.
+const RATIO_GOAL: f64 = 2.0;
+/// How long after its deadline a loop is stopped.
+const OVERRUN_GOAL: Duration = Duration::from_millis(20);
+
+const ATTACKS: [(&str, &str); 4] = [
+    ("endless loops", "endless-loop"),
+    ("floods of host calls", "storm-of-host-calls"),
+    ("host calls that wait for the disk", "waits-in-host-calls"),
+    ("memory bombs", "memory-bomb"),
+];
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
+    let server = Bulkhead::start_in(target().join("bench-containment"));
+    let token = configure(&server);
+    let neighbour =
+        Neighbour { address: server.url().trim_start_matches("http://").parse().expect("an address"), token };
+    runtime.block_on(neighbour.asked(&|began| began.elapsed() < QUIET));
+    println!(
+        "another mount beside {ATTACKERS} calls at a time     quiet p50      p99   beside p50      p99   p99 ratio"
+    );
+    let mut overruns = Vec::new();
+    let results: Vec<Value> = ATTACKS
+        .map(|(name, act)| {
+            let rounds: Vec<Round> = (0..ROUNDS).map(|_| round(&runtime, &server, &neighbour, act)).collect();
+            if act == "endless-loop" {
+                overruns =
+                    rounds.iter().flat_map(|round| &round.attacks).map(|took| took.saturating_sub(DEADLINE)).collect();
+            }
+            report(name, rounds)
+        })
+        .into();
+    let [p50, most] = [0.5, 1.0].map(|share| quantile(&mut overruns, share));
+    let held = if most <= OVERRUN_GOAL { "held" } else { "MISSED" };
+    println!(
+        "{} endless loops ended after their deadline by: p50 {p50:?}, at most {most:?} (20 ms): {held}",
+        overruns.len()
+    );
+    let overrun = json!({
+        "loops": overruns.len(), "deadline_overrun_p50_us": micros(p50), "deadline_overrun_us": micros(most),
+        "goal_us": micros(OVERRUN_GOAL),
+    });
+    figures::save("containment", json!({ "overrun": overrun, "beside": results, "ratio_goal": RATIO_GOAL }));
+}
+
+/// The guest as `hostile/`, and the token of somebody who reads a role of `database/`.
+fn configure(server: &Bulkhead) -> String {
+    let root = server.root();
+    root.upload("sys/plugins/catalog/secret/hostile", &guest("hostile")).expect(204);
+    root.write("sys/mounts/hostile", &json!({ "type": "hostile" })).expect(204);
+    let role = json!({ "db_name": "orders", "creation_statements": ["CREATE ROLE \"{{name}}\""] });
+    assert!(root.write("database/roles/reader", &role).status < 300);
+    let rules = r#"path "database/roles/*" { capabilities = ["read"] }"#;
+    root.write("sys/policies/acl/reader", &json!({ "policy": rules })).expect(204);
+    let made = root.write("auth/token/create", &json!({ "policies": ["reader"], "ttl": "1h" })).expect(200);
+    made.body["auth"]["client_token"].as_str().expect("a token").to_owned()
+}
+
+/// Somebody who asks another mount.
+struct Neighbour {
+    address: SocketAddr,
+    token: String,
+}
+
+impl Neighbour {
+    /// What each call took, one after the other, as long as `more` says so of when it began.
+    async fn asked(&self, more: &dyn Fn(Instant) -> bool) -> Vec<Duration> {
+        let mut connection = Connection::open(self.address).await;
+        let request = load::get("database/roles/reader", &self.token);
+        let (mut times, began) = (Vec::new(), Instant::now());
+        while more(began) {
+            let start = Instant::now();
+            connection.exchange(&request).await;
+            times.push(start.elapsed());
+        }
+        times
+    }
+}
+
+struct Round {
+    quiet: Vec<Duration>,
+    beside: Vec<Duration>,
+    /// What the guest's calls took.
+    attacks: Vec<Duration>,
+}
+
+fn round(runtime: &tokio::runtime::Runtime, server: &Bulkhead, neighbour: &Neighbour, act: &str) -> Round {
+    let quiet = runtime.block_on(neighbour.asked(&|began| began.elapsed() < QUIET));
+    let (attacks, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+    let beside = thread::scope(|scope| {
+        for _ in 0..ATTACKERS {
+            scope.spawn(|| attack(&server.root(), act, &is_over, &attacks));
+        }
+        let beside = runtime.block_on(neighbour.asked(&|began| began.elapsed() < ATTACK));
+        is_over.store(true, Ordering::Relaxed);
+        beside
+    });
+    Round { quiet, beside, attacks: attacks.into_inner().expect("no attacker panicked") }
+}
+
+/// Does the act again and again. An answered call in between keeps the mount from being rested.
+fn attack(root: &Client, act: &str, is_over: &AtomicBool, attacks: &Mutex<Vec<Duration>>) {
+    while !is_over.load(Ordering::Relaxed) {
+        let began = Instant::now();
+        let answer = root.attempt("GET", &format!("hostile/{act}"), b"").expect("an answer");
+        let took = began.elapsed();
+        assert!(matches!(answer.status, 500 | 502), "{answer:?}");
+        attacks.lock().expect("no attacker panicked").push(took);
+        root.read("hostile/acts").expect(200);
+    }
+}
+
+fn report(name: &str, rounds: Vec<Round>) -> Value {
+    let mut ratios = Vec::new();
+    let (mut quiet, mut beside) = (Vec::new(), Vec::new());
+    for mut round in rounds {
+        let [before, during] = [&mut round.quiet, &mut round.beside].map(|times| quantile(times, 0.99).as_secs_f64());
+        ratios.push(during / before);
+        quiet.extend(round.quiet);
+        beside.extend(round.beside);
+    }
+    let ratio = quantile(&mut ratios, 0.5);
+    let [quiet, beside] = [quiet, beside].map(|mut times| [0.5, 0.99].map(|share| micros(quantile(&mut times, share))));
+    let held = if ratio <= RATIO_GOAL { "held" } else { "MISSED" };
+    println!(
+        "  {name:40} {:>9} {:>8} {:>12} {:>8} {ratio:>11.2} (2): {held}",
+        quiet[0], quiet[1], beside[0], beside[1]
+    );
+    json!({
+        "attack": name, "p99_ratio": ratio, "quiet": { "p50_us": quiet[0], "p99_us": quiet[1] },
+        "beside": { "p50_us": beside[0], "p99_us": beside[1] },
+    })
+}
