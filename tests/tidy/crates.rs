@@ -20,14 +20,17 @@ const MAY_IMPORT: [(&str, &[&str]); 12] = [
 ];
 
 /// A dependency that only these may have: whoever else wants it asks them.
-const BELONGS_TO: [(&str, &[&str]); 9] = [
+const BELONGS_TO: [(&str, &[&str]); 12] = [
     ("wasmtime", &["host/sandbox"]),
     ("wasmtime-wasi", &["host/sandbox"]),
     ("wasmparser", &["host/sandbox"]),
     // The hostile guest says what the SDK has no words for.
     ("wit-bindgen", &["plugins/sdk", "tests/guests/hostile"]),
     ("sqlx", &["host/store", "host/sandbox", "tests"]),
-    ("hyper", &["host/server", "host/cli", "tests"]),
+    ("hyper", &["host/server", "host/cli", "host/sandbox", "tests"]),
+    ("rustls", &["host/sandbox"]),
+    ("tokio-rustls", &["host/sandbox"]),
+    ("webpki-roots", &["host/sandbox"]),
     ("url", &["host/sandbox"]),
     ("ureq", &["tests"]),
     ("chacha20poly1305", &["host/store"]),

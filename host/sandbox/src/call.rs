@@ -58,6 +58,8 @@ pub struct Root {
     host_calls: AtomicU32,
     held: AtomicUsize,
     written: AtomicUsize,
+    http_calls: AtomicU32,
+    http_bytes: AtomicUsize,
 }
 
 impl Root {
@@ -74,6 +76,16 @@ impl Root {
     /// Counts bytes that the call writes. Returns how many there were.
     pub(crate) fn write(&self, bytes: usize) -> usize {
         self.written.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
+    }
+
+    /// Counts an HTTP request. Returns how many there were.
+    pub(crate) fn count_http_call(&self) -> u32 {
+        self.http_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+
+    /// Counts bytes that HTTP requests sent or received. Returns how many there were.
+    pub(crate) fn count_http_bytes(&self, bytes: usize) -> usize {
+        self.http_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
     }
 
     pub(crate) fn mark(&self, effect: Effect) {

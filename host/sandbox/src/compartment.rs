@@ -7,6 +7,7 @@ use crate::limits::Limits;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 /// What the calls of one mount share.
@@ -22,6 +23,26 @@ pub(crate) struct Taken {
     /// Places that requests of the mount hold. Written under the lock of admission only.
     places: AtomicU32,
     rate: Mutex<Bucket>,
+    /// Outbound HTTP connections that are open.
+    connections: AtomicU32,
+    /// Told whenever one is closed.
+    closed: Notify,
+}
+
+/// The right to one outbound HTTP connection of a mount, until it is dropped.
+pub(crate) struct Connection {
+    _of_mount: OfMount,
+    _of_process: OwnedSemaphorePermit,
+}
+
+/// A connection that is counted for its mount.
+struct OfMount(Arc<Taken>);
+
+impl Drop for OfMount {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+        self.0.closed.notify_waiters();
+    }
 }
 
 /// A token bucket that holds what one second allows.
@@ -66,6 +87,20 @@ impl Compartment {
         bucket.take(f64::from(rate), now)
     }
 
+    /// Waits for one of the mount's outbound HTTP connections, and for one of `all`. `None` only where there are none.
+    pub(crate) async fn connection(&self, all: Arc<Semaphore>) -> Option<Connection> {
+        let of_mount = loop {
+            // Asked for before looking, so that none is missed that closes in between.
+            let closed = self.taken.closed.notified();
+            match self.taken.try_connection(self.limits.connections) {
+                Some(of_mount) => break of_mount,
+                None => closed.await,
+            }
+        };
+        let of_process = all.acquire_owned().await.ok()?;
+        Some(Connection { _of_mount: of_mount, _of_process: of_process })
+    }
+
     pub(crate) fn taken(&self) -> &Arc<Taken> {
         &self.taken
     }
@@ -79,6 +114,12 @@ impl Taken {
 
     pub(crate) fn take(&self, places: u32) {
         self.places.fetch_add(places, Ordering::Relaxed);
+    }
+
+    fn try_connection(self: &Arc<Self>, most: u32) -> Option<OfMount> {
+        let one_more = |open: u32| (open < most).then(|| open + 1);
+        let counted = self.connections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        counted.is_ok().then(|| OfMount(Arc::clone(self)))
     }
 
     pub(crate) fn give_back(&self, places: u32) {

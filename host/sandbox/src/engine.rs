@@ -15,6 +15,7 @@ use bulkhead_store::Store;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
 use wasmtime::{
     Config, Engine, InstanceAllocationStrategy, ModuleVersionStrategy, OptLevel, PoolingAllocationConfig,
@@ -22,7 +23,7 @@ use wasmtime::{
 };
 
 /// What a process has of WebAssembly, whether its store is sealed or open: engine, linkers, and what all calls share:
-/// the places of the engine's pool, turns to compute, memory.
+/// the places of the engine's pool, turns to compute, memory, outbound HTTP connections.
 pub struct Runtime {
     pub(crate) engine: Engine,
     pub(crate) secrets_engines: Linker<CallState>,
@@ -30,6 +31,7 @@ pub struct Runtime {
     pub(crate) places: Arc<Places>,
     pub(crate) turns: Turns,
     pub(crate) guest_memory: Arc<GuestMemory>,
+    pub(crate) connections: Arc<Semaphore>,
 }
 
 impl Runtime {
@@ -44,7 +46,8 @@ impl Runtime {
         start_epoch(&engine)?;
         let (secrets_engines, database_plugins) = linkers;
         let (places, turns, guest_memory) = (Places::new(limits::INSTANCES), Turns::new(), Arc::default());
-        Ok(Arc::new(Self { engine, secrets_engines, database_plugins, places, turns, guest_memory }))
+        let connections = Arc::new(Semaphore::new(limits::CONNECTIONS));
+        Ok(Arc::new(Self { engine, secrets_engines, database_plugins, places, turns, guest_memory, connections }))
     }
 }
 

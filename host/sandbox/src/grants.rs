@@ -9,7 +9,7 @@ mod host;
 mod line;
 
 pub(crate) use host::Host;
-pub use host::HostPattern;
+pub use host::{HostPattern, Origin};
 pub use line::{Ambient, AnyTarget, Ask, CryptoVerb, DatabasePlugins, Driver, Grant};
 
 use crate::address::Reach;
@@ -45,6 +45,8 @@ pub enum Act<'a> {
     Database(&'a str),
     /// A session with a database server.
     Sql(SqlTarget<'a>),
+    /// A request to a web server.
+    Http(&'a Origin),
 }
 
 /// What a component wants to dial, as it spells it.
@@ -151,9 +153,13 @@ impl Grants {
         let is_of_its_part = match act {
             Act::Time | Act::Random | Act::Derive | Act::Log => self.part != Part::Nobody,
             Act::Sql(_) => self.part == Part::DatabasePlugin,
-            Act::Storage | Act::Leases | Act::Timers | Act::Passwords | Act::Close | Act::Database(_) => {
-                self.part == Part::Engine
-            }
+            Act::Storage
+            | Act::Leases
+            | Act::Timers
+            | Act::Passwords
+            | Act::Close
+            | Act::Database(_)
+            | Act::Http(_) => self.part == Part::Engine,
         };
         if !is_of_its_part {
             return Err(self.outside_of_its_part());
@@ -161,6 +167,7 @@ impl Grants {
         match act {
             Act::Database(name) => self.allow(&Grant::Database(DatabasePlugins::Named((*name).to_owned()))),
             Act::Sql(target) => self.allow(&target.grant()?),
+            Act::Http(origin) => self.allow(&origin.grant()),
             _ => Ok(()),
         }
     }
@@ -171,17 +178,34 @@ impl Grants {
     /// As [`Grants::ask`].
     pub(crate) fn reach_of(&self, target: SqlTarget<'_>, own: &Arc<[SocketAddr]>) -> Result<Reach, Failure> {
         self.ask(&Act::Sql(target))?;
-        let wanted = target.grant()?;
+        Ok(self.reach(&target.grant()?, own))
+    }
+
+    /// The same for a request to a web server.
+    ///
+    /// # Errors
+    /// As [`Grants::ask`].
+    pub(crate) fn reach_of_origin(&self, origin: &Origin, own: &Arc<[SocketAddr]>) -> Result<Reach, Failure> {
+        self.ask(&Act::Http(origin))?;
+        Ok(self.reach(&origin.grant(), own))
+    }
+
+    fn reach(&self, wanted: &Grant, own: &Arc<[SocketAddr]>) -> Reach {
         let granted = self.granted.as_deref().unwrap_or_default();
         let ceiling = self.ceiling.as_deref().map(ceiling::ranges);
         let networks = granted.iter().flat_map(|grant| match grant {
             Grant::Address(range) => ceiling::narrowed(*range, ceiling.as_deref()),
-            Grant::Sql { host: HostPattern::Network(range), .. } if grant.covers(&wanted) => vec![*range],
+            Grant::Sql { host: HostPattern::Network(range), .. }
+            | Grant::Http { host: HostPattern::Network(range), .. }
+                if grant.covers(wanted) =>
+            {
+                vec![*range]
+            }
             _ => Vec::new(),
         });
         let networks = networks.collect();
-        let (mount, everything) = (Arc::clone(&self.mount), self.is_configured(&wanted));
-        Ok(Reach { mount, networks, ceiling, everything, own: Arc::clone(own) })
+        let (mount, everything) = (Arc::clone(&self.mount), self.is_configured(wanted));
+        Reach { mount, networks, ceiling, everything, own: Arc::clone(own) }
     }
 
     /// Whether all three layers allow what needs a line.
@@ -213,7 +237,10 @@ impl Grants {
         match (&self.granted, wanted) {
             (Some(granted), _) => granted.iter().any(|grant| grant.covers(wanted)),
             // What an engine of ours asks for; what its connections dial, they must name.
-            (None, Grant::Database(_)) => self.maker == Maker::Official,
+            (None, Grant::Database(_) | Grant::Http { .. }) => {
+                let usual = self.asked.iter().filter_map(Ask::as_grant);
+                self.maker == Maker::Official && usual.into_iter().any(|grant| grant.covers(wanted))
+            }
             (None, _) => false,
         }
     }
@@ -233,10 +260,17 @@ impl Grants {
         Failure::denied(match self.part {
             Part::Nobody => "describe must be pure: a component that is being described may call no import",
             Part::DatabasePlugin => {
-                "a database plugin has no storage, leases, timers or passwords, and reaches no other"
+                "a database plugin has no storage, leases, timers, passwords or http, and reaches no other"
             }
-            Part::Engine => "an engine dials nothing itself: it reaches databases through a database plugin",
+            Part::Engine => "an engine speaks to no database itself: it reaches them through a database plugin",
         })
+    }
+}
+
+impl Origin {
+    /// The grant for this origin alone.
+    fn grant(&self) -> Grant {
+        Grant::Http { tls: self.tls, host: HostPattern::from(self.host.clone()), port: self.port }
     }
 }
 

@@ -14,6 +14,7 @@ macro_rules! granted {
 mod clock;
 mod crypto;
 mod database;
+mod http;
 mod leases;
 mod log;
 mod passwords;

@@ -19,6 +19,7 @@ mod effect;
 mod encoding;
 mod engine;
 pub mod grants;
+mod http;
 mod imports;
 mod instance;
 pub mod limits;

@@ -100,6 +100,24 @@ pub(crate) const CONFLICT_TRIES: u32 = 6;
 pub(crate) const POOL_SESSIONS: u32 = 64;
 /// A pool that nobody used for so long is closed.
 pub(crate) const POOL_IDLE: Duration = Duration::from_secs(600);
+/// Outbound HTTP connections of the process at a time.
+pub(crate) const CONNECTIONS: usize = 256;
+/// Longest wait for one of them, or for one of the mount's.
+pub(crate) const CONNECTION_PATIENCE: Duration = Duration::from_secs(5);
+/// Longest time that dialling a server may take.
+pub(crate) const HTTP_CONNECT_TIME: Duration = Duration::from_secs(10);
+/// Bytes of the URL of a request.
+pub(crate) const HTTP_URL_BYTES: usize = 8 << 10;
+/// Headers of a request.
+pub(crate) const HTTP_HEADERS: usize = 64;
+/// Bytes of the headers of a request, names and values together.
+pub(crate) const HTTP_HEADER_BYTES: usize = 32 << 10;
+/// Bytes of the head of an answer. Of headers it has at most the 100 that hyper reads.
+pub(crate) const HTTP_ANSWER_HEAD_BYTES: usize = 64 << 10;
+/// Bytes of the body of an answer.
+pub(crate) const HTTP_ANSWER_BYTES: usize = 4 << 20;
+/// Bytes of certificates, or of a key, in PEM.
+pub(crate) const PEM_BYTES: usize = 64 << 10;
 
 /// A limit of its call that a guest went over: the call is stopped there.
 #[derive(Debug)]
@@ -233,4 +251,6 @@ const _: () = assert!(VALUE_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(Limits::CEILING.answer_bytes < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(Limits::CEILING.concurrency + WORK_PLACES <= INSTANCES);
 const _: () = assert!(QUERY_BYTES < HOST_CALL_FUEL_BYTES);
+const _: () = assert!(HTTP_ANSWER_BYTES + HTTP_ANSWER_HEAD_BYTES < HOST_CALL_FUEL_BYTES);
+const _: () = assert!(Limits::CEILING.connections as usize <= CONNECTIONS);
 const _: () = assert!((STATEMENT_TIME_MS as u64) < EFFECT_TIME.as_secs() * 1000 && LOCK_TIME_MS < STATEMENT_TIME_MS);

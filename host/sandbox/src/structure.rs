@@ -68,9 +68,18 @@ impl World {
     /// Interfaces of ours that components of the world may import.
     fn imports(self) -> &'static [&'static str] {
         match self {
-            Self::SecretsEngine => {
-                &["types", "database-types", "storage", "leases", "clock", "database", "crypto", "passwords", "log"]
-            }
+            Self::SecretsEngine => &[
+                "types",
+                "database-types",
+                "storage",
+                "leases",
+                "clock",
+                "database",
+                "crypto",
+                "passwords",
+                "http",
+                "log",
+            ],
             Self::DatabasePlugin => &["types", "database-types", "sql", "crypto", "clock", "log"],
         }
     }

@@ -4,6 +4,7 @@
 //! tests they are the [test bed](crate::testbed). Neither shows a token of ours.
 
 use crate::database_plugin::{Configured, Credential, NewUser, Settings, StoreTime};
+use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
 use bulkhead_wire::failure::{Failure, Kind};
 use serde::Serialize;
@@ -22,6 +23,8 @@ pub trait Host {
     fn databases(&self) -> &dyn Databases;
     /// Passwords by policy.
     fn passwords(&self) -> &dyn Passwords;
+    /// Other servers.
+    fn http(&self) -> &dyn Http;
     /// Randomness.
     fn random(&self) -> &dyn Random;
     /// The operator's log.
@@ -283,6 +286,16 @@ pub trait Passwords {
     /// # Errors
     /// Not found when there is no such policy.
     fn generate(&self, policy: &str) -> Result<String, Failure>;
+}
+
+/// Other servers. What may be asked is what the mount was granted, origin by origin; redirects are not followed.
+pub trait Http {
+    /// Sends the request and waits for the whole answer. An effect, unless its method is GET or HEAD.
+    ///
+    /// # Errors
+    /// Permission denied for an origin that was not granted: pass it on, it names the grant. Invalid request for what
+    /// cannot be sent; unreachable, timed out or unavailable when there is no answer. A status is never an error.
+    fn send(&self, request: &Request) -> Result<Response, Failure>;
 }
 
 /// The host's secure random generator.

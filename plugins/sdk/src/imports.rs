@@ -5,8 +5,10 @@ use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
 use crate::database_plugin::{Configured, Credential, NewUser, StoreTime};
 use crate::host::{
-    Clock, Connection, Databases, Entry, Host, Leases, Level, Log, Passwords, Random, Resolved, Storage, database_kind,
+    Clock, Connection, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Resolved, Storage,
+    database_kind,
 };
+use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
 use serde_json::Value;
 
@@ -31,6 +33,10 @@ impl Host for Imports {
     }
 
     fn passwords(&self) -> &dyn Passwords {
+        self
+    }
+
+    fn http(&self) -> &dyn Http {
         self
     }
 
@@ -187,6 +193,26 @@ impl Passwords for Imports {
     }
 }
 
+impl Http for Imports {
+    fn send(&self, request: &Request) -> Result<Response, Failure> {
+        let headers = request.headers.iter();
+        let headers = headers.map(|(name, value)| import::http::Header { name: name.clone(), value: value.clone() });
+        let asked = import::http::Request {
+            method: request.method.clone(),
+            url: request.url.clone(),
+            headers: headers.collect(),
+            body: request.body.clone(),
+            timeout: request.timeout,
+            tls: request.tls.as_ref().map(secured),
+            secrets: request.secrets.clone(),
+            ext: Vec::new(),
+        };
+        let answer = import::http::send(&asked).map_err(failure)?;
+        let headers = answer.headers.into_iter().map(|header| (header.name, header.value)).collect();
+        Ok(Response { status: answer.status, headers, body: answer.body })
+    }
+}
+
 impl Random for Imports {
     fn bytes(&self, length: u32) -> Vec<u8> {
         import::crypto::random(length)
@@ -221,6 +247,15 @@ fn credential(given: &Credential) -> words::Credential {
         Credential::Password(text) => words::Credential::Password(text.clone()),
         Credential::PublicKeyPem(text) => words::Credential::PublicKeyPem(text.clone()),
         Credential::SubjectDn(text) => words::Credential::SubjectDn(text.clone()),
+    }
+}
+
+fn secured(tls: &Tls) -> import::http::Tls {
+    import::http::Tls {
+        root_certificates: tls.root_certificates.clone(),
+        client_certificate: tls.client_certificate.clone(),
+        client_key: tls.client_key.clone(),
+        server_name: tls.server_name.clone(),
     }
 }
 

@@ -95,6 +95,7 @@ pub mod call;
 pub mod database_plugin;
 pub mod engine;
 pub mod host;
+pub mod http;
 pub mod intent;
 pub mod reservation;
 pub mod statements;

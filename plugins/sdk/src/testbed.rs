@@ -10,6 +10,7 @@
 
 mod databases;
 mod host;
+mod http;
 mod timers;
 
 pub use databases::{User, plugin};

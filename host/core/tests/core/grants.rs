@@ -15,7 +15,7 @@ async fn grants(bed: &Bed, mount: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_shown_in_its_one_spelling_and_changed_line_by_line() {
     let bed = Bed::new("grants-list").await;
-    assert_eq!(grants(&bed, "probe").await, json!([]), "the probe asks for nothing");
+    assert_eq!(grants(&bed, "probe").await, json!([]), "the probe asks for no target");
     let lines = json!(["sql:postgres://DB.example.", "address:10.1.2.3/8", "limit:memory=65536KiB"]);
     assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe", "grants": lines})).await.0, 204);
     let canonical = ["sql:postgres://db.example:5432", "address:10.0.0.0/8", "limit:memory=64MiB"];

@@ -12,6 +12,7 @@ mod audit;
 mod bed;
 mod grants;
 mod hostile;
+mod http;
 mod instance_reuse;
 mod leases;
 mod mounts;

@@ -56,6 +56,23 @@ impl fmt::Display for Host {
     }
 }
 
+/// Where an HTTP request goes. Shown as `https://login.example.com:443`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// With TLS.
+    pub(crate) tls: bool,
+    /// Where.
+    pub(crate) host: Host,
+    /// Its port.
+    pub(crate) port: u16,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http{}://{}:{}", if self.tls { "s" } else { "" }, self.host, self.port)
+    }
+}
+
 /// Which hosts a grant is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostPattern {

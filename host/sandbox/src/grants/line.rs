@@ -100,7 +100,6 @@ pub enum DatabasePlugins {
 
 const ACTS: [&str; 8] = ["http", "sql", "ldap", "address", "ambient", "crypto", "database", "limit"];
 
-const NO_HTTP: &str = "this version has no import for http";
 const NO_LDAP: &str = "this version has no import for ldap";
 
 const VERBS: [(CryptoVerb, &str); 3] = [
@@ -114,11 +113,10 @@ impl Grant {
     #[must_use]
     pub fn without_effect(&self) -> Option<&'static str> {
         match self {
-            Self::Http { .. } => Some(NO_HTTP),
             Self::Ldap { .. } => Some(NO_LDAP),
             Self::Ambient(_) => Some("this version has no import for ambient values"),
             Self::Crypto(_) => Some("this version has no import for keys of the host"),
-            Self::Sql { .. } | Self::Address(_) | Self::Database(_) | Self::Limit(_) => None,
+            Self::Http { .. } | Self::Sql { .. } | Self::Address(_) | Self::Database(_) | Self::Limit(_) => None,
         }
     }
 
@@ -133,6 +131,9 @@ impl Grant {
         match (self, wanted) {
             (Self::Sql { driver, host, port }, Self::Sql { driver: wanted, host: target, port: at }) => {
                 driver == wanted && port == at && target.single().is_some_and(|target| host.covers(&target))
+            }
+            (Self::Http { tls, host, port }, Self::Http { tls: wanted, host: target, port: at }) => {
+                tls == wanted && port == at && target.single().is_some_and(|target| host.covers(&target))
             }
             (Self::Database(DatabasePlugins::Any), Self::Database(_)) => true,
             _ => self == wanted,
@@ -358,9 +359,8 @@ impl Ask {
     #[must_use]
     pub fn without_effect(&self) -> Option<&'static str> {
         match self {
-            Self::Any(AnyTarget::Http) => Some(NO_HTTP),
             Self::Any(AnyTarget::Ldap) => Some(NO_LDAP),
-            Self::Any(AnyTarget::Sql | AnyTarget::Database) => None,
+            Self::Any(AnyTarget::Http | AnyTarget::Sql | AnyTarget::Database) => None,
             Self::Of(grant) => grant.without_effect(),
         }
     }

@@ -1,10 +1,11 @@
 //! The host in memory: storage with a buffer, lease book, passwords, and a script of failures and of deaths.
 
 use super::databases::Server;
+use super::http::Servers;
 use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
-use crate::host::{Clock, Databases, Entry, Host, Leases, Level, Log, Passwords, Random, Storage};
+use crate::host::{Clock, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Storage};
 use bulkhead_wire::failure::{Failure, Kind};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -34,6 +35,7 @@ pub(super) struct State {
     policies: BTreeMap<String, String>,
     generated: u32,
     pub(super) server: Server,
+    pub(super) servers: Servers,
 }
 
 /// What a call wrote and nothing has committed.
@@ -94,7 +96,7 @@ impl TestHost {
         self.state.borrow_mut().policies.insert(name.to_owned(), prefix.to_owned());
     }
 
-    /// Reservations, checkpoints, calls of database plugins, and log events, in order and since the last look.
+    /// Reservations, checkpoints, calls of database plugins, HTTP requests, and log events, in order and since the last look.
     pub fn steps(&self) -> Vec<String> {
         std::mem::take(&mut self.state.borrow_mut().steps)
     }
@@ -272,6 +274,10 @@ impl Host for TestHost {
     }
 
     fn passwords(&self) -> &dyn Passwords {
+        self
+    }
+
+    fn http(&self) -> &dyn Http {
         self
     }
 

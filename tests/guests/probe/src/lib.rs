@@ -2,6 +2,7 @@
 //! not (loop, exhaust memory and stack, panic, tell secrets), so that tests can watch the host.
 
 mod memory;
+mod outside;
 mod rotation;
 
 use bulkhead_sdk::reservation::{Reservation, Unmade};
@@ -27,6 +28,7 @@ impl SecretsEngine for Probe {
     const SCHEMA: u32 = 1;
     const ABOUT: &'static str = "Does on request what engines do, and what they must not.";
     const INDEXED: bool = true;
+    const ASKS: &'static [&'static str] = &["http"];
     const TABLE: &'static [Row] = &[
         read("note/{name}", note).about("What was noted.").fields(&[NAME]),
         write("timer/{name}", timer).about("Asks to be woken.").fields(&[NAME, AFTER]),
@@ -36,6 +38,7 @@ impl SecretsEngine for Probe {
         write("count/{name}", count).about("Adds one.").fields(&[NAME]),
         write("lease/{name}", lease).about("A lease, made in one way or another.").fields(&[NAME, HOW]).leases(),
         write("place/{name}", place).about("Keeps a record, and tells its place in history.").fields(&[NAME]),
+        write("fetch/{name}", outside::fetch).about("Asks a web server.").fields(&[NAME, outside::REQUEST]),
         read("loop", endless).about("Never ends.").deadline(1),
         read("memory", memory).about("Takes all memory.").deadline(20),
         read("stack", stack).about("Takes all stack."),

@@ -1,0 +1,122 @@
+//! One request and its answer: resolve, vet, dial what was vetted, secure, speak.
+
+use super::fault::HttpFault;
+use super::meter::{Meter, Metered};
+use super::tls::Secured;
+use crate::address::{self, Reach, Refused};
+use crate::compartment::Connection;
+use crate::grants::Origin;
+use crate::limits;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::{HeaderMap, Response};
+use hyper_util::rt::TokioIo;
+use std::net::SocketAddr;
+use std::pin::pin;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::TlsConnector;
+
+/// Where a request goes, and what may be spent on it.
+pub(crate) struct Exchange {
+    pub(crate) origin: Origin,
+    pub(crate) reach: Reach,
+    /// `None`: in the clear.
+    pub(crate) secured: Option<Secured>,
+    pub(crate) until: Instant,
+    pub(crate) meter: Meter,
+    /// The mount's right to it, which lasts as long.
+    pub(crate) connection: Connection,
+}
+
+/// A server's answer, whole.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Bytes,
+}
+
+/// Sends `request` and waits for its answer. Whoever drops this ends the connection.
+pub(crate) async fn exchange(asked: Exchange, request: hyper::Request<Full<Bytes>>) -> Result<Answered, HttpFault> {
+    let until = asked.until;
+    timeout_at(until, carried_out(asked, request)).await.unwrap_or(Err(HttpFault::TimedOut))
+}
+
+async fn carried_out(asked: Exchange, request: hyper::Request<Full<Bytes>>) -> Result<Answered, HttpFault> {
+    let Exchange { origin, reach, secured, meter, connection, .. } = asked;
+    let addresses =
+        address::resolve(&origin.host.to_string(), origin.port, &reach).await.map_err(|refused| match refused {
+            Refused::Unknown => HttpFault::Unknown,
+            Refused::Forbidden(why) => HttpFault::Forbidden(why),
+            Refused::Ungranted(address, what) => HttpFault::Ungranted(address, what),
+        })?;
+    let stream = dialled(&addresses).await?;
+    let answered = match secured {
+        None => spoken(stream, meter, request).await,
+        Some(Secured { config, name }) => {
+            let stream = TlsConnector::from(config).connect(name, stream).await;
+            spoken(stream.map_err(|error| HttpFault::of(&error))?, meter, request).await
+        }
+    };
+    drop(connection);
+    answered
+}
+
+/// A connection to the first address that answers. All of them together have the time of one.
+async fn dialled(addresses: &[SocketAddr]) -> Result<TcpStream, HttpFault> {
+    let turns = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+    let mut last = HttpFault::Unknown;
+    for address in addresses {
+        match timeout(limits::HTTP_CONNECT_TIME / turns, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => {
+                // Without it a request in two pieces is only slower.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Ok(Err(error)) => last = HttpFault::Broken(error.kind()),
+            Err(_) => last = HttpFault::TimedOut,
+        }
+    }
+    Err(last)
+}
+
+async fn spoken(
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    meter: Meter,
+    request: hyper::Request<Full<Bytes>>,
+) -> Result<Answered, HttpFault> {
+    let io = TokioIo::new(Metered::new(stream, meter));
+    let mut http = http1::Builder::new();
+    http.max_buf_size(limits::HTTP_ANSWER_HEAD_BYTES);
+    let (mut sender, connection) = http.handshake(io).await.map_err(|error| HttpFault::of(&error))?;
+    let answer = async move {
+        let response = sender.send_request(request).await.map_err(|error| HttpFault::of(&error))?;
+        whole(response).await
+    };
+    let (mut connection, mut answer) = (pin!(connection), pin!(answer));
+    tokio::select! {
+        answered = &mut answer => return answered,
+        // What it read before its end is still there, and the answer says by itself how it ended.
+        _ = &mut connection => {}
+    }
+    answer.await
+}
+
+async fn whole(response: Response<Incoming>) -> Result<Answered, HttpFault> {
+    let (head, body) = response.into_parts();
+    if head.status.is_informational() {
+        // Nobody asked for another protocol.
+        return Err(HttpFault::NotHttp);
+    }
+    let body = Limited::new(body, limits::HTTP_ANSWER_BYTES).collect().await;
+    let body = body.map_err(|error| HttpFault::of(error.as_ref()))?;
+    Ok(Answered { status: head.status.as_u16(), headers: texts(&head.headers), body: body.to_bytes() })
+}
+
+fn texts(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
+}

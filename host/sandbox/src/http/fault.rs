@@ -1,0 +1,160 @@
+//! Why there is no answer: in our words alone, because a peer's own could show what it was sent.
+
+use bulkhead_wire::failure::{Failure, Kind};
+use http_body_util::LengthLimitError;
+use rustls::{AlertDescription, CertificateError};
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+
+/// What went wrong between us and the server. Nothing of it is the server's own text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HttpFault {
+    /// The name has no address.
+    Unknown,
+    /// The name leads to an address that is never dialled: what it is.
+    Forbidden(&'static str),
+    /// The name leads to an address that needs a grant, with what it is.
+    Ungranted(IpAddr, &'static str),
+    /// The connection was not made, or broke.
+    Broken(io::ErrorKind),
+    /// The server is not the one that was meant, or there is no TLS with it.
+    Tls(TlsFault),
+    /// The answer is no HTTP/1.1, or its head is too large.
+    NotHttp,
+    /// The connection ended before the answer did.
+    CutShort,
+    /// The answer's body is too large.
+    TooLarge,
+    /// It took too long.
+    TimedOut,
+    /// The connections that the mount, or the process, may have are all in use.
+    Busy,
+}
+
+/// Why TLS did not come about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TlsFault {
+    /// The certificate is past its end.
+    Expired,
+    /// The certificate is not valid yet.
+    NotYet,
+    /// Nobody whom we trust signed the certificate.
+    UnknownIssuer,
+    /// The certificate is for another name.
+    WrongName,
+    /// The certificate is wrong in another way.
+    Certificate,
+    /// There is no version or method that both sides speak.
+    NothingInCommon,
+    /// The server ended the handshake, as one does that misses a client certificate.
+    Rejected,
+    /// What the server said is no TLS.
+    NotTls,
+    /// Something else.
+    Failed,
+}
+
+impl HttpFault {
+    /// As the component sees it. `Ungranted` is told by the grants, which know the line to print.
+    pub(crate) fn failure(&self) -> Failure {
+        let kind = match self {
+            Self::Forbidden(_) => Kind::InvalidRequest,
+            Self::Ungranted(..) => Kind::PermissionDenied,
+            Self::TimedOut => Kind::TimedOut,
+            Self::Busy => Kind::Unavailable,
+            _ => Kind::Unreachable,
+        };
+        Failure::new(kind, self.to_string())
+    }
+
+    /// What broke a connection, read from the innermost error outwards.
+    pub(super) fn of(error: &(dyn Error + 'static)) -> Self {
+        let causes = || std::iter::successors(Some(error), |error| inner(*error));
+        if let Some(tls) = causes().find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
+            return Self::Tls(TlsFault::of(tls));
+        }
+        if causes().any(|cause| cause.is::<LengthLimitError>()) {
+            return Self::TooLarge;
+        }
+        if let Some(broken) = causes().find_map(|cause| cause.downcast_ref::<io::Error>()) {
+            return match broken.kind() {
+                io::ErrorKind::UnexpectedEof => Self::CutShort,
+                // So hyper calls chunks that are none.
+                io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => Self::NotHttp,
+                kind => Self::Broken(kind),
+            };
+        }
+        match causes().find_map(|cause| cause.downcast_ref::<hyper::Error>()) {
+            Some(error) if error.is_incomplete_message() => Self::CutShort,
+            _ => Self::NotHttp,
+        }
+    }
+}
+
+/// The error inside of another. An I/O error shows what it holds by itself, and only the source of that as its source.
+fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(held) => Some(held),
+        None => error.source(),
+    }
+}
+
+impl TlsFault {
+    fn of(error: &rustls::Error) -> Self {
+        use rustls::Error as Tls;
+        match error {
+            Tls::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+                Self::Expired
+            }
+            Tls::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
+                Self::NotYet
+            }
+            Tls::InvalidCertificate(CertificateError::UnknownIssuer) => Self::UnknownIssuer,
+            Tls::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            ) => Self::WrongName,
+            Tls::InvalidCertificate(_) | Tls::NoCertificatesPresented => Self::Certificate,
+            Tls::PeerIncompatible(_) | Tls::AlertReceived(AlertDescription::ProtocolVersion) => Self::NothingInCommon,
+            Tls::AlertReceived(_) => Self::Rejected,
+            Tls::InvalidMessage(_) => Self::NotTls,
+            _ => Self::Failed,
+        }
+    }
+}
+
+impl fmt::Display for HttpFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("the name has no address"),
+            Self::Forbidden(why) => write!(f, "it is {why}, which is never dialled"),
+            Self::Ungranted(address, what) => write!(f, "{address} is {what}, and not granted"),
+            Self::Broken(kind) => write!(f, "the connection was not made or broke: {kind}"),
+            Self::Tls(fault) => write!(f, "{fault}"),
+            Self::NotHttp => f.write_str("the answer is no HTTP/1.1, or has more than 100 headers or 64 KiB of them"),
+            Self::CutShort => f.write_str("the connection ended before the answer did"),
+            Self::TooLarge => f.write_str("the answer has more than 4 MiB"),
+            Self::TimedOut => f.write_str("it took too long"),
+            Self::Busy => f.write_str("all connections that the mount may have are in use"),
+        }
+    }
+}
+
+impl fmt::Display for TlsFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "its certificate has expired",
+            Self::NotYet => "its certificate is not valid yet",
+            Self::UnknownIssuer => {
+                "nobody who is trusted signed its certificate; give root-certificates if it is its own"
+            }
+            Self::WrongName => "its certificate is for another name",
+            Self::Certificate => "its certificate is not acceptable",
+            Self::NothingInCommon => "it speaks neither TLS 1.2 nor TLS 1.3 in a way that we do",
+            Self::Rejected => "it ended the TLS handshake, as a server does that wants another client certificate",
+            Self::NotTls => "it does not speak TLS on that port",
+            Self::Failed => "TLS with it failed",
+        })
+    }
+}

@@ -1,0 +1,173 @@
+//! The request as it goes out: what a component may set, and what is the host's.
+//!
+//! The attack: a header that ends the request and begins another, or that tells two servers in a row two lengths.
+
+use crate::bindings::secrets_engine::bulkhead::plugin::http::{Header, Request};
+use crate::grants::Origin;
+use crate::limits;
+use bulkhead_wire::failure::quoted;
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{HOST, HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method, Uri};
+
+/// Headers that rule the connection: the host's own.
+const RULING: [&str; 9] =
+    ["connection", "content-length", "expect", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
+/// How the names of headers end whose values are secrets.
+const SECRET_ENDINGS: [&str; 5] = ["authorization", "cookie", "-key", "-token", "-secret"];
+
+/// Whether the method changes nothing.
+pub(crate) fn is_safe(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD")
+}
+
+/// What of a request no text may show.
+pub(crate) fn secrets(request: &Request) -> impl Iterator<Item = &str> {
+    let headers = request.headers.iter().filter(|header| {
+        let name = header.name.to_ascii_lowercase();
+        SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending))
+    });
+    // The scheme in front of credentials is a word like others.
+    let credentials =
+        headers.map(|header| header.value.split_once(' ').map_or(header.value.as_str(), |(_, rest)| rest));
+    let key = request.tls.iter().filter_map(|tls| tls.client_key.as_deref());
+    credentials.chain(key).chain(userinfo(&request.url)).chain(request.secrets.iter().map(String::as_str))
+}
+
+/// User and password in a URL, which is refused for them.
+fn userinfo(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    authority.rsplit_once('@').map(|(userinfo, _)| userinfo)
+}
+
+/// The request for `asked` at `origin`. Nothing of `request` but its method, headers and body is read.
+///
+/// # Errors
+/// What may not be sent. Values are never quoted.
+pub(crate) fn prepared(origin: &Origin, asked: Uri, request: Request) -> Result<hyper::Request<Full<Bytes>>, String> {
+    let method = method(&request.method)?;
+    let mut headers = headers(&request.headers)?;
+    let port = match (origin.tls, origin.port) {
+        (true, 443) | (false, 80) => String::new(),
+        (_, port) => format!(":{port}"),
+    };
+    let host = HeaderValue::try_from(format!("{}{port}", origin.host));
+    headers.insert(HOST, host.map_err(|_| "the URL's host cannot be sent".to_owned())?);
+    let mut prepared = hyper::Request::new(Full::new(Bytes::from(request.body)));
+    *prepared.method_mut() = method;
+    *prepared.uri_mut() = asked;
+    *prepared.headers_mut() = headers;
+    Ok(prepared)
+}
+
+fn method(text: &str) -> Result<Method, String> {
+    let method = Method::from_bytes(text.as_bytes()).ok();
+    let method = method.filter(|method| *method != Method::CONNECT && *method != Method::TRACE);
+    method.ok_or_else(|| format!("{} is no method for a request; give GET, POST, PUT, PATCH, DELETE …", quoted(text)))
+}
+
+fn headers(given: &[Header]) -> Result<HeaderMap, String> {
+    let bytes: usize = given.iter().map(|header| header.name.len().saturating_add(header.value.len())).sum();
+    if given.len() > limits::HTTP_HEADERS || bytes > limits::HTTP_HEADER_BYTES {
+        return Err("a request has at most 64 headers and 32 KiB of them".to_owned());
+    }
+    let mut headers = HeaderMap::new();
+    for header in given {
+        let (name, value) = read(header)?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+fn read(header: &Header) -> Result<(HeaderName, HeaderValue), String> {
+    let shown = quoted(&header.name);
+    let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| format!("{shown} is no header's name"))?;
+    if RULING.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
+        return Err(format!("the header {shown} is the host's to set; leave it out"));
+    }
+    let value = HeaderValue::from_str(&header.value);
+    let value = value.map_err(|_| format!("the value of the header {shown} is no line of printable ASCII"))?;
+    Ok((name, value))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+
+    fn request(method: &str, headers: &[(&str, &str)]) -> Request {
+        let header = |(name, value): &(&str, &str)| Header { name: (*name).to_owned(), value: (*value).to_owned() };
+        Request {
+            method: method.to_owned(),
+            url: "https://a:8443/".to_owned(),
+            headers: headers.iter().map(header).collect(),
+            body: Vec::new(),
+            timeout: 0,
+            tls: None,
+            secrets: Vec::new(),
+            ext: Vec::new(),
+        }
+    }
+
+    fn sent(request: Request) -> Result<hyper::Request<Full<Bytes>>, String> {
+        let (origin, asked) = super::super::parsed(&request.url).unwrap();
+        prepared(&origin, asked, request)
+    }
+
+    #[test]
+    fn a_header_is_one_header_and_never_one_of_the_hosts_own() {
+        let many = [("x", "1"); 65];
+        let large = "x".repeat(40_000);
+        for (headers, says) in [
+            (&[("x", "1\r\ny: 2")][..], "no line"),
+            (&[("x", "1\0")], "no line"),
+            (&[("x\r\ny", "1")], "no header's name"),
+            (&[("", "1")], "no header's name"),
+            (&[("x y", "1")], "no header's name"),
+            (&[("Host", "b")], "host's to set"),
+            (&[("Transfer-Encoding", "chunked")], "host's to set"),
+            (&[("content-length", "0")], "host's to set"),
+            (&[("Connection", "x")], "host's to set"),
+            (&[("proxy-authorization", "x")], "host's to set"),
+            (&[("upgrade", "h2c")], "host's to set"),
+            (&[("expect", "100-continue")], "host's to set"),
+            (&many, "64 headers"),
+            (&[("x", &large)], "32 KiB"),
+        ] {
+            let why = sent(request("GET", headers)).unwrap_err();
+            assert!(why.contains(says), "{why}");
+        }
+        let sent = sent(request("GET", &[("x", "1"), ("X", "2")])).unwrap();
+        assert_eq!(sent.headers().get_all("x").iter().count(), 2);
+        assert_eq!(sent.headers().get("host").unwrap(), "a:8443");
+    }
+
+    #[test]
+    fn methods_are_tokens_that_ask_for_no_tunnel() {
+        for method in ["", "GET /", "GE\rT", "CONNECT", "TRACE"] {
+            assert!(sent(request(method, &[])).is_err(), "{method:?}");
+        }
+        assert_eq!(sent(request("PURGE", &[])).unwrap().method(), "PURGE");
+        assert!(is_safe("HEAD") && !is_safe("get") && !is_safe("OPTIONS"), "what is not known to be safe is not");
+    }
+
+    #[test]
+    fn credentials_are_known_as_such_and_the_words_around_them_are_not() {
+        let given = [
+            ("Authorization", "Bearer tok-en"),
+            ("x-api-key", "k-1"),
+            ("X-Auth-Token", "t-1"),
+            ("cookie", "a=b"),
+            ("accept", "text/plain"),
+        ];
+        let mut request = request("GET", &given);
+        request.url = "https://user:pass@a/b@c".to_owned();
+        request.secrets = vec!["in the body".to_owned()];
+        let known: Vec<&str> = secrets(&request).collect();
+        assert_eq!(known, ["tok-en", "k-1", "t-1", "a=b", "user:pass", "in the body"]);
+        request.url = "https://a/users/b@c".to_owned();
+        assert!(!secrets(&request).any(|secret| secret.contains("users")), "a path is no password");
+    }
+}

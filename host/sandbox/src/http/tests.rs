@@ -1,0 +1,365 @@
+//! Exchanges with real servers on this machine, most of them hostile.
+
+use super::fault::TlsFault;
+use super::*;
+use crate::address::Reach;
+use crate::bindings::secrets_engine::bulkhead::plugin::http::{Header, Request, Tls};
+use crate::call::Root;
+use crate::compartment::Compartment;
+use crate::limits::Limits;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
+
+const PATIENCE: Duration = Duration::from_secs(15);
+const AUTHORITY: &str = include_str!("fixtures/authority.pem");
+const OTHER_AUTHORITY: &str = include_str!("fixtures/other-authority.pem");
+const SERVER: &str = include_str!("fixtures/server.pem");
+const SERVER_KEY: &str = include_str!("fixtures/server.key");
+const ELSEWHERE: &str = include_str!("fixtures/elsewhere.pem");
+const EXPIRED: &str = include_str!("fixtures/expired.pem");
+const CLIENT: &str = include_str!("fixtures/client.pem");
+const CLIENT_KEY: &str = include_str!("fixtures/client.key");
+
+/// What is asked of a server, and what may be spent on it.
+struct Trial {
+    url: String,
+    body: Vec<u8>,
+    tls: Option<Tls>,
+    time: Duration,
+    most_bytes: usize,
+    reach: Reach,
+}
+
+impl Trial {
+    fn of(url: impl Into<String>) -> Self {
+        let reach = Reach { mount: "m/".into(), networks: Vec::new(), ceiling: None, everything: true, own: Arc::new([]) };
+        Self { url: url.into(), body: Vec::new(), tls: None, time: PATIENCE, most_bytes: 64 << 20, reach }
+    }
+
+    /// The answer, and whether the call's bytes were used up.
+    async fn run(self) -> (Result<Answered, HttpFault>, bool) {
+        let (origin, asked) = parsed(&self.url).unwrap();
+        let header = Header { name: "x-test".to_owned(), value: "1".to_owned() };
+        let request = Request {
+            method: "POST".to_owned(),
+            url: self.url,
+            headers: vec![header],
+            body: self.body,
+            timeout: 0,
+            tls: self.tls,
+            secrets: Vec::new(),
+            ext: Vec::new(),
+        };
+        let secured = secured(&origin, request.tls.as_ref()).unwrap();
+        let request = prepared(&origin, asked, request).unwrap();
+        let compartment = Compartment::new("m", Limits::default());
+        let connection = compartment.connection(Arc::new(Semaphore::new(1))).await.unwrap();
+        let meter = Meter::new(&Arc::new(Root::default()), self.most_bytes);
+        let until = Instant::now() + self.time;
+        let asked = Exchange { origin, reach: self.reach, secured, until, meter: meter.clone(), connection };
+        (exchange(asked, request).await, meter.is_over())
+    }
+
+    async fn fault(self) -> HttpFault {
+        self.run().await.0.expect_err("it was answered")
+    }
+}
+
+/// A server that does the same on every connection. Returns its port.
+async fn server<F: Future<Output = io::Result<()>> + Send + 'static>(
+    serve: impl Fn(TcpStream) -> F + Send + 'static,
+) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            // It ends as its client wishes.
+            tokio::spawn(serve(stream));
+        }
+    });
+    port
+}
+
+/// Reads the head of a request.
+async fn head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
+    let mut text = Vec::new();
+    while !text.ends_with(b"\r\n\r\n") {
+        text.push(stream.read_u8().await?);
+    }
+    Ok(String::from_utf8(text).unwrap())
+}
+
+async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin, text: &[u8]) -> io::Result<()> {
+    head(&mut stream).await?;
+    stream.write_all(text).await?;
+    stream.shutdown().await
+}
+
+/// A server that answers with that text. Returns its URL.
+async fn answering(text: impl Into<Vec<u8>>) -> String {
+    let text: Arc<[u8]> = text.into().into();
+    let port = server(move |stream| {
+        let text = Arc::clone(&text);
+        async move { answer(stream, &text).await }
+    })
+    .await;
+    format!("http://127.0.0.1:{port}/")
+}
+
+/// A server that never ends its answer.
+async fn endless(begin: &'static [u8], again: &'static [u8], pause: Duration) -> String {
+    let port = server(move |mut stream| async move {
+        head(&mut stream).await?;
+        stream.write_all(begin).await?;
+        loop {
+            stream.write_all(again).await?;
+            tokio::time::sleep(pause).await;
+        }
+    })
+    .await;
+    format!("http://127.0.0.1:{port}/")
+}
+
+#[tokio::test]
+async fn an_answer_comes_whole_however_it_is_framed() {
+    for (text, status, body) in [
+        ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi", 200, "hi"),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nh\r\n1\r\ni\r\n0\r\nx: y\r\n\r\n", 200, "hi"),
+        ("HTTP/1.0 200 OK\r\n\r\nhi", 200, "hi"),
+        ("HTTP/1.1 204 No Content\r\n\r\n", 204, ""),
+        ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n", 404, ""),
+        ("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n", 302, ""),
+        ("HTTP/1.1 999 What\r\ncontent-length: 0\r\n\r\n", 999, ""),
+        // Of two lengths the second is no more than what follows on a connection that nobody reads further.
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 9\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\nHTTP/1.1 500 \r\n\r\n",
+            200,
+            "hi",
+        ),
+    ] {
+        let answered = Trial::of(answering(text).await).run().await.0.unwrap();
+        assert_eq!((answered.status, answered.body.as_ref()), (status, body.as_bytes()), "{text}");
+    }
+    let answered =
+        Trial::of(answering("HTTP/1.1 200 OK\r\nX-A: \u{fc}\r\ncontent-length: 0\r\n\r\n").await).run().await;
+    let headers = answered.0.unwrap().headers;
+    assert!(headers.contains(&("x-a".to_owned(), "\u{fc}".to_owned())), "{headers:?}");
+}
+
+#[tokio::test]
+async fn what_is_no_answer_is_told_apart() {
+    let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: 1\r\n".repeat(200));
+    let large = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "x".repeat(100_000));
+    for (text, fault) in [
+        ("", HttpFault::CutShort),
+        ("HTTP/1.1 200 OK\r\ncontent-le", HttpFault::CutShort),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhi", HttpFault::CutShort),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\nhi", HttpFault::CutShort),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nnothing\r\n", HttpFault::NotHttp),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n", HttpFault::NotHttp),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nhi", HttpFault::NotHttp),
+        ("HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n", HttpFault::NotHttp),
+        ("HTTP/1.1 20 OK\r\n\r\n", HttpFault::NotHttp),
+        ("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", HttpFault::NotHttp),
+        ("SSH-2.0-OpenSSH_9.2\r\n\r\n", HttpFault::NotHttp),
+        (many.as_str(), HttpFault::NotHttp),
+        (large.as_str(), HttpFault::NotHttp),
+    ] {
+        let told = Trial::of(answering(text).await).fault().await;
+        assert_eq!(told, fault, "{:.60}", text);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_ended_by_its_size_its_time_or_the_calls_bytes() {
+    let closed = b"HTTP/1.1 200 OK\r\n\r\n";
+    let flood = b"0123456789abcdef".repeat(4_096).leak();
+    let url = endless(closed, flood, Duration::ZERO).await;
+    assert_eq!(Trial::of(&url).fault().await, HttpFault::TooLarge);
+
+    let began = Instant::now();
+    let url = endless(closed, b"x", Duration::from_millis(20)).await;
+    let drip = Trial { time: Duration::from_millis(300), ..Trial::of(url) };
+    assert_eq!(drip.fault().await, HttpFault::TimedOut);
+    assert!(began.elapsed() < PATIENCE / 3);
+
+    let interim = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(1_000).leak();
+    let url = endless(b"", interim, Duration::ZERO).await;
+    let (done, is_over) = Trial { most_bytes: 1 << 20, ..Trial::of(url) }.run().await;
+    assert!(done.is_err() && is_over, "interim answers are counted");
+
+    let url = answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await;
+    let (done, is_over) = Trial { body: vec![b'x'; 2 << 20], most_bytes: 1 << 20, ..Trial::of(url) }.run().await;
+    assert!(done.is_err() && is_over, "what is sent is counted");
+}
+
+#[tokio::test]
+async fn nobody_is_dialled_who_may_not_be() {
+    let port = server(|_| async { Ok(()) }).await;
+    let within = |networks: &[&str]| {
+        let networks = networks.iter().map(|range| range.parse().unwrap()).collect();
+        Reach { networks, everything: false, ..Trial::of("").reach }
+    };
+    for url in
+        [format!("http://127.0.0.1:{port}/"), format!("http://localhost:{port}/"), format!("http://127.1:{port}/")]
+    {
+        let refused = Trial { reach: within(&["10.0.0.0/8"]), ..Trial::of(&url) }.fault().await;
+        assert!(matches!(refused, HttpFault::Ungranted(..)), "{url}: {refused:?}");
+    }
+    let ours = Reach { own: Arc::new([([127, 0, 0, 1], port).into()]), ..Trial::of("").reach };
+    let refused = Trial { reach: ours, ..Trial::of(format!("http://localhost:{port}/")) }.fault().await;
+    assert!(matches!(refused, HttpFault::Forbidden(_)), "{refused:?}");
+    let refused = Trial::of("http://[::ffff:169.254.169.254]/").fault().await;
+    assert!(matches!(refused, HttpFault::Forbidden(_)), "{refused:?}");
+    assert_eq!(Trial::of("http://no-such-name.invalid/").fault().await, HttpFault::Unknown);
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let refused = Trial::of(format!("http://{gone}/")).fault().await;
+    assert_eq!(refused, HttpFault::Broken(io::ErrorKind::ConnectionRefused));
+}
+
+/// A TLS server with that certificate, which asks for one of ours where it is told to. Returns its port.
+async fn secure(certificate: &str, asks: bool) -> u16 {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+    let config = match asks {
+        false => config.unwrap().with_no_client_auth(),
+        true => {
+            let mut roots = RootCertStore::empty();
+            roots.add(CertificateDer::from_pem_slice(AUTHORITY.as_bytes()).unwrap()).unwrap();
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            config.unwrap().with_client_cert_verifier(verifier.unwrap())
+        }
+    };
+    let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(SERVER_KEY.as_bytes()).unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config.with_single_cert(chain, key).unwrap()));
+    server(move |stream| {
+        let acceptor = acceptor.clone();
+        async move { answer(acceptor.accept(stream).await?, b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await }
+    })
+    .await
+}
+
+fn trusting(roots: &str) -> Tls {
+    Tls { root_certificates: Some(roots.to_owned()), client_certificate: None, client_key: None, server_name: None }
+}
+
+async fn secured_with(port: u16, tls: Option<Tls>) -> Result<u16, HttpFault> {
+    let trial = Trial { tls, ..Trial::of(format!("https://localhost:{port}/")) };
+    trial.run().await.0.map(|answered| answered.status)
+}
+
+#[tokio::test]
+async fn a_server_is_trusted_only_with_a_certificate_for_its_name_from_an_authority_that_was_given() {
+    let port = secure(SERVER, false).await;
+    assert_eq!(secured_with(port, Some(trusting(AUTHORITY))).await, Ok(200));
+    let both = format!("{OTHER_AUTHORITY}{AUTHORITY}");
+    assert_eq!(secured_with(port, Some(trusting(&both))).await, Ok(200));
+    let address = Trial { tls: Some(trusting(AUTHORITY)), ..Trial::of(format!("https://127.0.0.1:{port}/")) };
+    assert_eq!(address.run().await.0.unwrap().status, 200);
+    let unknown = Err(HttpFault::Tls(TlsFault::UnknownIssuer));
+    assert_eq!(secured_with(port, None).await, unknown, "the public roots did not sign it");
+    assert_eq!(secured_with(port, Some(trusting(OTHER_AUTHORITY))).await, unknown);
+
+    let port = secure(EXPIRED, false).await;
+    assert_eq!(secured_with(port, Some(trusting(AUTHORITY))).await, Err(HttpFault::Tls(TlsFault::Expired)));
+
+    let port = secure(ELSEWHERE, false).await;
+    assert_eq!(secured_with(port, Some(trusting(AUTHORITY))).await, Err(HttpFault::Tls(TlsFault::WrongName)));
+    let named = Tls { server_name: Some("elsewhere.example".to_owned()), ..trusting(AUTHORITY) };
+    assert_eq!(secured_with(port, Some(named)).await, Ok(200), "the name may be told apart from the host");
+}
+
+#[tokio::test]
+async fn a_server_that_asks_who_we_are_is_shown_the_certificate_that_was_given() {
+    let port = secure(SERVER, true).await;
+    let shown = Tls {
+        client_certificate: Some(CLIENT.to_owned()),
+        client_key: Some(CLIENT_KEY.to_owned()),
+        ..trusting(AUTHORITY)
+    };
+    assert_eq!(secured_with(port, Some(shown)).await, Ok(200));
+    let missing = secured_with(port, Some(trusting(AUTHORITY))).await.unwrap_err();
+    // Its reason may be overtaken by the end of the connection.
+    let is_told = matches!(missing, HttpFault::Tls(TlsFault::Rejected) | HttpFault::Broken(_) | HttpFault::CutShort);
+    assert!(is_told, "{missing:?}");
+}
+
+#[tokio::test]
+async fn what_is_no_tls_of_today_is_refused() {
+    for (said, fault) in [
+        (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], TlsFault::NotTls),
+        // A fatal alert: "protocol version", as an old server says it.
+        (&[0x15, 3, 2, 0, 2, 2, 70], TlsFault::NothingInCommon),
+        (&[0x15, 3, 3, 0, 2, 2, 40], TlsFault::Rejected),
+    ] {
+        let port = server(move |mut stream| async move {
+            stream.read_u8().await?;
+            stream.write_all(said).await?;
+            // Read to the end, so that the connection does not end before what was said is heard.
+            let mut rest = Vec::new();
+            stream.read_to_end(&mut rest).await.map(drop)
+        })
+        .await;
+        assert_eq!(secured_with(port, None).await, Err(HttpFault::Tls(fault)));
+    }
+}
+
+#[test]
+fn settings_that_secure_nothing_are_refused_and_no_key_is_quoted() {
+    let (origin, _) = parsed("https://localhost/").unwrap();
+    let (plain, _) = parsed("http://localhost/").unwrap();
+    let half = Tls { client_key: Some(CLIENT_KEY.to_owned()), ..trusting(AUTHORITY) };
+    let mixed = Tls {
+        client_certificate: Some(CLIENT.to_owned()),
+        client_key: Some(SERVER_KEY.to_owned()),
+        ..trusting(AUTHORITY)
+    };
+    let long = "x".repeat(100_000);
+    for (origin, tls, says) in [
+        (&plain, trusting(AUTHORITY), "not https://"),
+        (&origin, trusting(""), "holds no certificate"),
+        (&origin, trusting("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"), "is not PEM"),
+        (&origin, trusting(&long), "64 KiB"),
+        (&origin, half, "together"),
+        (&origin, mixed, "do not belong together"),
+        (&origin, Tls { server_name: Some("a b".to_owned()), ..trusting(AUTHORITY) }, "no name of a host"),
+    ] {
+        let why = secured(origin, Some(&tls)).err().unwrap();
+        assert!(why.contains(says) && !why.contains("PRIVATE"), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn a_mount_has_so_many_connections_and_the_next_one_waits_for_the_end_of_one() {
+    let all = Arc::new(Semaphore::new(2));
+    let limited = |connections: u32| Limits { connections, ..Limits::default() };
+    let (one, other) = (Compartment::new("one", limited(1)), Compartment::new("other", limited(9)));
+    let soon = Duration::from_millis(50);
+    let held = one.connection(Arc::clone(&all)).await.unwrap();
+    let waits = async |compartment: &Compartment| {
+        tokio::time::timeout(soon, compartment.connection(Arc::clone(&all))).await.is_err()
+    };
+    assert!(waits(&one).await);
+    let _others = other.connection(Arc::clone(&all)).await.unwrap();
+    assert!(waits(&other).await, "the process has no more");
+    assert!(waits(&one.under(limited(1))).await, "what is open stays counted when limits change");
+    let waiting = Arc::clone(&one);
+    let waiting = tokio::spawn({
+        let all = Arc::clone(&all);
+        async move { waiting.connection(all).await.is_some() }
+    });
+    tokio::task::yield_now().await;
+    drop(held);
+    assert!(tokio::time::timeout(PATIENCE, waiting).await.unwrap().unwrap());
+}

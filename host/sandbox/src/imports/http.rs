@@ -1,0 +1,161 @@
+//! The `http` import: grant, vetted address, one exchange in a task of its own, and everything but GET and HEAD an effect.
+//!
+//! The attack this file stops: a plugin that reaches a server which its mount was not granted, or reaches for more than
+//! its share. The name is asked before it is resolved, and each address after.
+
+use crate::address::Reach;
+use crate::bindings::contract::Failure;
+use crate::bindings::secrets_engine::bulkhead::plugin::http::{Header, Host, Request, Response};
+use crate::call::Effect;
+use crate::compartment::Connection;
+use crate::effect::{self, Unheard};
+use crate::grants::{self, Origin};
+use crate::http::{self, Answered, Exchange, HttpFault, Meter};
+use crate::limits::{self, Exceeded};
+use crate::neighbours::Level;
+use crate::state::{CallState, refusal};
+use bulkhead_wire::failure::{Failure as Refused, Kind};
+use hyper::Uri;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+/// Where a request goes, and to which addresses that may lead.
+struct Target {
+    origin: Origin,
+    asked: Uri,
+    reach: Reach,
+}
+
+impl Host for CallState {
+    async fn send(&mut self, request: Request) -> wasmtime::Result<Result<Response, Failure>> {
+        let asked = ask(self, &request)?;
+        let meter = Meter::new(&self.scope.root, self.limits().http_bytes);
+        let done = match asked {
+            Ok(target) => sent(self, target, request, &meter).await,
+            Err(refused) => Err(refused),
+        };
+        if meter.is_over() {
+            return Err(Exceeded::size("http-bytes", self.limits().http_bytes).into());
+        }
+        Ok(done)
+    }
+}
+
+/// Counts the host call and the request, and asks the grant of its origin.
+fn ask(state: &mut CallState, request: &Request) -> wasmtime::Result<Result<Target, Failure>> {
+    state.enter()?;
+    let most = state.limits().http_calls;
+    if state.scope.root.count_http_call() > most {
+        return Err(Exceeded::count("http-calls", most).into());
+    }
+    state.charge(http::secrets(request).map(str::len).sum())?;
+    http::secrets(request).for_each(|secret| state.scope.root.secrets.add(secret));
+    let (origin, asked) = match http::parsed(&request.url) {
+        Ok(parsed) => parsed,
+        Err(why) => return Ok(Err(told(state, "unknown", &Refused::invalid(why)))),
+    };
+    let reach = state.scope.grants.reach_of_origin(&origin, &state.sandbox.own_addresses);
+    Ok(match reach {
+        Ok(reach) => Ok(Target { origin, asked, reach }),
+        Err(refused) => Err(told(state, &origin.to_string(), &refused)),
+    })
+}
+
+async fn sent(state: &mut CallState, target: Target, request: Request, meter: &Meter) -> Result<Response, Failure> {
+    let (origin, mount) = (target.origin.to_string(), Arc::clone(&target.reach.mount));
+    let done = exchanged(state, target, request, meter).await;
+    done.map(answer).map_err(|refused| match refused {
+        Unsent::Refused(refused) => told(state, &origin, &refused),
+        Unsent::Fault(HttpFault::Ungranted(address, what)) => {
+            told(state, &origin, &grants::ungranted_address(&mount, address, what))
+        }
+        Unsent::Fault(fault) => {
+            let failure = fault.failure();
+            let message = format!("{origin}: {}", failure.message);
+            told(state, &origin, &Refused { message, ..failure })
+        }
+    })
+}
+
+/// Why there is no answer.
+enum Unsent {
+    Refused(Refused),
+    Fault(HttpFault),
+}
+
+impl From<HttpFault> for Unsent {
+    fn from(fault: HttpFault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<String> for Unsent {
+    fn from(why: String) -> Self {
+        Self::Refused(Refused::invalid(why))
+    }
+}
+
+async fn exchanged(state: &mut CallState, target: Target, request: Request, meter: &Meter) -> Result<Answered, Unsent> {
+    let Target { origin, asked, reach } = target;
+    let is_safe = http::is_safe(&request.method);
+    let until = until(state, request.timeout);
+    let secured = http::secured(&origin, request.tls.as_ref())?;
+    let request = http::prepared(&origin, asked, request)?;
+    let connection = connection(state, until).await?;
+    let exchange = Exchange { origin, reach, secured, until, meter: meter.clone(), connection };
+    let work = http::exchange(exchange, request);
+    if is_safe {
+        state.scope.root.mark(Effect::Safe);
+        // A task of its own, because TLS and HTTP go deeper than the stack of a call; it ends with the call.
+        let mut tasks = JoinSet::new();
+        tasks.spawn(work);
+        return match tasks.join_next().await {
+            Some(Ok(done)) => Ok(done?),
+            _ => Err(HttpFault::CutShort.into()),
+        };
+    }
+    Ok(effect::run(&state.scope, work).await.map_err(unheard)??)
+}
+
+fn unheard(unheard: Unheard) -> Unsent {
+    Unsent::Refused(match unheard {
+        Unheard::NoTime => Refused::new(Kind::TimedOut, "too little time is left in this call to begin a change"),
+        Unheard::TimedOut => return HttpFault::TimedOut.into(),
+        Unheard::NotBegun => Refused::new(Kind::Unreachable, "the request was not sent"),
+        Unheard::NoAnswer => Refused::new(Kind::Unreachable, "the answer to a change was lost"),
+    })
+}
+
+/// A connection's place among those of the mount and of the process.
+async fn connection(state: &mut CallState, until: Instant) -> Result<Connection, HttpFault> {
+    let patience = until.min(Instant::now() + limits::CONNECTION_PATIENCE);
+    let compartment = Arc::clone(&state.scope.compartment);
+    let all = Arc::clone(&state.sandbox.runtime.connections);
+    timeout_at(patience, compartment.connection(all)).await.ok().flatten().ok_or(HttpFault::Busy)
+}
+
+/// When the exchange is over at the latest.
+fn until(state: &CallState, timeout: u32) -> Instant {
+    let asked = Duration::from_millis(timeout.into());
+    let time = if asked.is_zero() { limits::EFFECT_TIME } else { asked.min(limits::EFFECT_TIME) };
+    state.scope.deadline.min(Instant::now() + time)
+}
+
+fn answer(answered: Answered) -> Response {
+    let headers = answered.headers.into_iter().map(|(name, value)| Header { name, value }).collect();
+    Response { status: answered.status, headers, body: answered.body.into() }
+}
+
+/// The failure as the plugin sees it, told to the operator too. Neither path nor query is in it.
+fn told(state: &CallState, origin: &str, refused: &Refused) -> Failure {
+    let message = state.scrub(&refused.message);
+    let pairs = [
+        ("target".to_owned(), state.scrub(origin)),
+        ("cause".to_owned(), refused.kind.code().to_owned()),
+        ("detail".to_owned(), message.clone()),
+    ];
+    state.scope.neighbours.log(Level::Warn, &state.plugin.title(), "http-failed", &pairs);
+    refusal(&Refused { message, ..refused.clone() })
+}

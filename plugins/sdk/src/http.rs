@@ -1,0 +1,166 @@
+//! Requests to other servers, and their answers.
+//!
+//! ```
+//! use bulkhead_sdk::http::Request;
+//! use bulkhead_sdk::{Failure, Host};
+//!
+//! fn token(host: &dyn Host, secret: &str) -> Result<String, Failure> {
+//!     let body = serde_json::json!({"grant_type": "client_credentials", "client_secret": secret});
+//!     let answer = host.http().send(&Request::post("https://login.example.com/token").secret(secret).json(&body)?)?;
+//!     if answer.status != 200 {
+//!         return Err(Failure::invalid(format!("login.example.com answered {}", answer.status)));
+//!     }
+//!     let read: serde_json::Value = answer.json()?;
+//!     Ok(read["access_token"].as_str().unwrap_or_default().to_owned())
+//! }
+//! ```
+
+use bulkhead_wire::failure::{Failure, Kind};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// One request. No `Debug`: it holds credentials.
+#[derive(Clone, Default, PartialEq)]
+pub struct Request {
+    /// `GET`, `POST` …
+    pub method: String,
+    /// `https://…`
+    pub url: String,
+    /// Names and values.
+    pub headers: Vec<(String, String)>,
+    /// What is sent.
+    pub body: Vec<u8>,
+    /// Milliseconds; 0 is what the call may take.
+    pub timeout: u32,
+    /// How the server is trusted, and who we are; the public roots and nobody unless set.
+    pub tls: Option<Tls>,
+    /// Values inside of url, headers and body that no text may show.
+    pub secrets: Vec<String>,
+}
+
+/// How a server is trusted, and who we are. No `Debug`: it holds a key.
+#[derive(Clone, Default, PartialEq)]
+pub struct Tls {
+    /// PEM; the public roots unless set, and these alone where they are.
+    pub root_certificates: Option<String>,
+    /// PEM, together with its key.
+    pub client_certificate: Option<String>,
+    /// PEM.
+    pub client_key: Option<String>,
+    /// The name that the certificate must bear, where it is not the URL's host.
+    pub server_name: Option<String>,
+}
+
+impl Request {
+    /// A request of any method but `CONNECT` and `TRACE`.
+    #[must_use]
+    pub fn new(method: &str, url: &str) -> Self {
+        Self { method: method.to_owned(), url: url.to_owned(), ..Self::default() }
+    }
+
+    /// A GET.
+    #[must_use]
+    pub fn get(url: &str) -> Self {
+        Self::new("GET", url)
+    }
+
+    /// A POST.
+    #[must_use]
+    pub fn post(url: &str) -> Self {
+        Self::new("POST", url)
+    }
+
+    /// With one more header.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Says that `value` stands in url, headers or body and may be shown nowhere.
+    #[must_use]
+    pub fn secret(mut self, value: &str) -> Self {
+        self.secrets.push(value.to_owned());
+        self
+    }
+
+    /// With a body of JSON.
+    ///
+    /// # Errors
+    /// Internal when `body` cannot be written as JSON.
+    pub fn json(mut self, body: &impl Serialize) -> Result<Self, Failure> {
+        self.body =
+            serde_json::to_vec(body).map_err(|_| Failure::internal("the request's body cannot be written as JSON"))?;
+        Ok(self.header("content-type", "application/json"))
+    }
+
+    /// With how the server is trusted, and who we are.
+    #[must_use]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Given up after so many milliseconds.
+    #[must_use]
+    pub fn timeout(mut self, milliseconds: u32) -> Self {
+        self.timeout = milliseconds;
+        self
+    }
+}
+
+/// A server's answer, whatever its status. No `Debug`: it may hold a token.
+#[derive(Clone, Default, PartialEq)]
+pub struct Response {
+    /// The status. A redirect is an answer like any other.
+    pub status: u16,
+    /// Names in lower case, and values.
+    pub headers: Vec<(String, String)>,
+    /// What came.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The first header of that name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Errors
+    /// Unreachable when it has not the shape of `T`: whoever answered is not who was meant. The body is not quoted.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        serde_json::from_slice(&self.body).map_err(|_| {
+            let status = self.status;
+            Failure::new(
+                Kind::Unreachable,
+                format!("the server's answer (status {status}) is not the JSON that it should be"),
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_body_says_what_it_is() {
+        let json = Request::post("https://a").json(&json!({"a": 1})).unwrap();
+        assert_eq!(json.headers, [("content-type".to_owned(), "application/json".to_owned())]);
+        assert_eq!(json.body, br#"{"a":1}"#);
+    }
+
+    #[test]
+    fn an_answer_that_is_not_json_is_not_quoted() {
+        let answer = Response { status: 200, body: b"hunter2".to_vec(), ..Response::default() };
+        let why = answer.json::<Value>().unwrap_err();
+        assert_eq!(why.kind, Kind::Unreachable);
+        assert!(!why.message.contains("hunter2"));
+    }
+}

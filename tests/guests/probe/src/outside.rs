@@ -1,0 +1,53 @@
+//! What an engine does with other servers.
+
+use bulkhead_sdk::http::{Request, Tls};
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::{Answer, Call, Failure, Host};
+use serde_json::{Value, json};
+
+/// A request.
+pub(crate) const REQUEST: &[Field] = &[
+    Field::text("url", "where to"),
+    Field::text("method", "what to do there").or_text("GET"),
+    Field::map("headers", "texts by their names"),
+    Field::text("body", "what to send"),
+    Field::text("secret", "what no text may show"),
+    Field::text("roots", "PEM"),
+    Field::whole("times", "how often").or_whole(1),
+    Field::text("how", "ok, told or logged").or_text("ok"),
+];
+
+/// Counts itself under `note/<name>`, and answers what the server did. `told` repeats the body in an error, and `logged` in
+/// the log.
+pub(crate) fn fetch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let key = format!("note/{}", call.text("name"));
+    let before: u64 = host.storage().get(&key)?.unwrap_or_default();
+    let request = request(call);
+    let mut answer = host.http().send(&request)?;
+    for _ in 1..call.fields.get("times").and_then(Value::as_u64).unwrap_or(1) {
+        answer = host.http().send(&request)?;
+    }
+    host.storage().put(&key, &(before + 1))?;
+    let body = String::from_utf8_lossy(&answer.body);
+    match call.text("how") {
+        "told" => return Err(Failure::invalid(body)),
+        "logged" => host.log().write(bulkhead_sdk::host::Level::Info, "fetched", &[("body", &body)]),
+        _ => {}
+    }
+    Answer::data(&json!({"status": answer.status, "headers": answer.headers, "body": body}))
+}
+
+fn request(call: &Call) -> Request {
+    let mut request = Request::new(call.text("method"), call.text("url"));
+    for (name, value) in call.map("headers").into_iter().flatten() {
+        request = request.header(name, value.as_str().unwrap_or_default());
+    }
+    request.body = call.text("body").as_bytes().to_vec();
+    if call.given("secret") {
+        request = request.secret(call.text("secret"));
+    }
+    match call.given("roots") {
+        true => request.tls(Tls { root_certificates: Some(call.text("roots").to_owned()), ..Tls::default() }),
+        false => request,
+    }
+}
