@@ -5,6 +5,7 @@
 
 use crate::admission::Places;
 use crate::bindings::{database_plugin, secrets_engine};
+use crate::cache::Caches;
 use crate::limits;
 use crate::shelf::Shelves;
 use crate::sql::Pools;
@@ -51,13 +52,15 @@ impl Runtime {
     }
 }
 
-/// The sandbox over one open store: the process's runtime, the pools of outbound sessions, and the idle instances.
+/// The sandbox over one open store: the process's runtime, the pools of outbound sessions, the caches of
+/// mounts, and the idle instances.
 /// Ends when the store is sealed.
 pub struct Sandbox {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) store: Arc<Store>,
     pub(crate) pools: Arc<Pools>,
     pub(crate) shelves: Shelves,
+    pub(crate) caches: Caches,
     /// Where the server listens: nothing of it is ever dialled by a component.
     pub(crate) own_addresses: Arc<[SocketAddr]>,
 }
@@ -67,18 +70,21 @@ impl Sandbox {
     /// the server listens.
     #[must_use]
     pub fn new(runtime: Arc<Runtime>, store: Arc<Store>, own_addresses: &[SocketAddr]) -> Arc<Self> {
-        let (pools, shelves, own_addresses) = (Arc::default(), Shelves::default(), own_addresses.into());
-        Arc::new(Self { runtime, store, pools, shelves, own_addresses })
+        let (pools, shelves, caches) = (Arc::default(), Shelves::default(), Caches::default());
+        Arc::new(Self { runtime, store, pools, shelves, caches, own_addresses: own_addresses.into() })
     }
 
-    /// Closes the outbound sessions of a mount that is gone, or is granted other things now.
+    /// Closes the outbound sessions of a mount that is gone, or is granted other things now, and forgets what it kept in
+    /// memory.
     pub fn close_mount(&self, mount: &str) {
         self.pools.close_mount(mount);
+        self.caches.forget(mount);
     }
 
-    /// Drops every idle instance, and closes every outbound session.
+    /// Drops every idle instance and every cache, and closes every outbound session.
     pub async fn close(&self) {
         self.shelves.close();
+        self.caches.clear();
         self.pools.close_all().await;
     }
 }

@@ -37,6 +37,8 @@ pub enum Act<'a> {
     Derive,
     /// Generated passwords.
     Passwords,
+    /// What its mount's calls keep for each other.
+    Cache,
     /// Lines for the operator.
     Log,
     /// Ending its mount's own sessions.
@@ -157,6 +159,7 @@ impl Grants {
             | Act::Leases
             | Act::Timers
             | Act::Passwords
+            | Act::Cache
             | Act::Close
             | Act::Database(_)
             | Act::Http(_) => self.part == Part::Engine,
@@ -260,7 +263,7 @@ impl Grants {
         Failure::denied(match self.part {
             Part::Nobody => "describe must be pure: a component that is being described may call no import",
             Part::DatabasePlugin => {
-                "a database plugin has no storage, leases, timers, passwords or http, and reaches no other"
+                "a database plugin has no storage, leases, timers, passwords, cache or http, and reaches no other"
             }
             Part::Engine => "an engine speaks to no database itself: it reaches them through a database plugin",
         })
@@ -462,6 +465,57 @@ mod tests {
         assert!(mount(Maker::Official, Some(&[])).ask(&Act::Database("x")).is_err(), "an empty list grants nothing");
     }
 
+    fn origin(text: &str) -> Origin {
+        crate::http::parsed(text).unwrap().0
+    }
+
+    /// The grants of a mount of an engine that asks for those lines.
+    fn asking(maker: Maker, asked: &[&str], granted: Option<&[&str]>) -> Grants {
+        let (asked, granted) = (asks(asked), granted.map(lines));
+        Grants::of(&Rights { mount: "m/", maker, asked: &asked, ceiling: None, granted: granted.as_deref() })
+    }
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port_and_a_grant_is_for_it_or_for_those_below_a_domain() {
+        let granted = ["http:https://login.example.com", "http:https://*.corp.example:8443", "http:http://10.0.0.0/8"];
+        let grants = asking(Maker::Uploaded, &["http"], Some(&granted));
+        for (text, allowed) in [
+            ("https://LOGIN.example.com./a", true),
+            ("https://login.example.com:8443", false),
+            ("http://login.example.com:443", false),
+            ("https://evil-login.example.com", false),
+            ("https://a.b.corp.example:8443", true),
+            ("https://corp.example:8443", false),
+            ("http://10.9.8.7", true),
+            ("http://11.0.0.1", false),
+        ] {
+            assert_eq!(grants.ask(&Act::Http(&origin(text))).is_ok(), allowed, "{text}");
+        }
+        let own: Arc<[SocketAddr]> = Arc::new([]);
+        let reach = grants.reach_of_origin(&origin("http://10.9.8.7"), &own).unwrap();
+        assert!(reach.admit("10.9.8.7:80".parse().unwrap()).is_ok(), "its grant names the address");
+        let reach = grants.reach_of_origin(&origin("https://login.example.com"), &own).unwrap();
+        assert!(reach.admit("10.9.8.7:443".parse().unwrap()).is_err(), "a name leads to no private address by itself");
+        let refused = grants.ask(&Act::Http(&origin("https://other.example"))).unwrap_err().message;
+        assert!(refused.ends_with("bulkhead secrets tune --grant 'http:https://other.example:443' m/"), "{refused}");
+    }
+
+    #[test]
+    fn an_official_has_the_origins_that_it_asks_for_by_name_and_no_others() {
+        let login = origin("https://login.example.com");
+        let asked = ["http:https://*.example.com"];
+        assert!(asking(Maker::Official, &asked, None).ask(&Act::Http(&login)).is_ok());
+        assert!(
+            asking(Maker::Official, &asked, Some(&[])).ask(&Act::Http(&login)).is_err(),
+            "its mount says otherwise"
+        );
+        assert!(
+            asking(Maker::Official, &["http"], None).ask(&Act::Http(&login)).is_err(),
+            "any target is none by itself"
+        );
+        assert!(asking(Maker::Uploaded, &asked, None).ask(&Act::Http(&login)).is_err());
+    }
+
     #[test]
     fn ranges_that_names_may_resolve_to_are_those_of_the_mounts_address_lines() {
         let grants = nested(Maker::Uploaded, Some(&[LINE, "address:10.0.0.0/8"]));
@@ -476,18 +530,21 @@ mod tests {
     fn what_a_component_is_for_needs_no_line_and_nothing_else_is_inherent() {
         let (engine, plugin) = (mount(Maker::Uploaded, None), nested(Maker::Uploaded, None));
         let nobody = Grants::nobody("being described");
+        let login = origin("https://login.example.com");
         for (act, of_an_engine, of_a_plugin) in [
             (Act::Storage, true, false),
             (Act::Leases, true, false),
             (Act::Timers, true, false),
             (Act::Passwords, true, false),
             (Act::Close, true, false),
+            (Act::Cache, true, false),
             (Act::Time, true, true),
             (Act::Random, true, true),
             (Act::Derive, true, true),
             (Act::Log, true, true),
             (Act::Database("x"), false, false),
             (Act::Sql(DB), false, false),
+            (Act::Http(&login), false, false),
         ] {
             assert_eq!(engine.ask(&act).is_ok(), of_an_engine, "{act:?}");
             assert_eq!(plugin.ask(&act).is_ok(), of_a_plugin, "{act:?}");

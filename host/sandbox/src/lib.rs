@@ -8,6 +8,7 @@
 mod address;
 mod admission;
 mod bindings;
+mod cache;
 pub mod call;
 mod compartment;
 pub mod compile;

@@ -116,6 +116,14 @@ pub(crate) const HTTP_HEADER_BYTES: usize = 32 << 10;
 pub(crate) const HTTP_ANSWER_HEAD_BYTES: usize = 64 << 10;
 /// Bytes of the body of an answer.
 pub(crate) const HTTP_ANSWER_BYTES: usize = 4 << 20;
+/// Entries of a mount's cache.
+pub(crate) const CACHE_ENTRIES: usize = 4_096;
+/// What an entry of a cache, or a lead for one, counts for besides its key and value.
+pub(crate) const CACHE_ENTRY_BYTES: usize = 128;
+/// Longest time that a value is kept in a cache, in seconds.
+pub(crate) const CACHE_SECONDS: u32 = 86_400;
+/// How long a call waits for a value that another one makes.
+pub(crate) const CACHE_LEAD_TIME: Duration = Duration::from_secs(10);
 /// Bytes of certificates, or of a key, in PEM.
 pub(crate) const PEM_BYTES: usize = 64 << 10;
 

@@ -1,6 +1,7 @@
 //! What one call carries through the sandbox: its scope, its unit of work, its counters.
 
 use crate::bindings::contract;
+use crate::cache::Lead;
 use crate::call::Scope;
 use crate::component::Identity;
 use crate::engine::Sandbox;
@@ -10,6 +11,7 @@ use crate::limits::{self, Exceeded, Limits};
 use crate::turns::Turn;
 use bulkhead_store::{StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,6 +44,8 @@ pub(crate) struct CallState {
     pub(crate) conflict: bool,
     pub(crate) memory: Memory,
     pub(crate) logged: Logged,
+    /// Values that this call makes for the mount's cache: its lead ends with it, however it ends.
+    pub(crate) leads: BTreeMap<String, Lead>,
     pub(crate) turn: Turn,
     /// What a database plugin was last refused for want of a grant, to be told as it stands.
     pub(crate) refused_grant: Option<String>,
@@ -64,6 +68,7 @@ impl CallState {
             conflict: false,
             memory,
             logged: Logged::default(),
+            leads: BTreeMap::new(),
             turn: Turn::default(),
             refused_grant: None,
             wasi: None,

@@ -78,6 +78,7 @@ impl World {
                 "crypto",
                 "passwords",
                 "http",
+                "cache",
                 "log",
             ],
             Self::DatabasePlugin => &["types", "database-types", "sql", "crypto", "clock", "log"],

@@ -25,6 +25,8 @@ pub trait Host {
     fn passwords(&self) -> &dyn Passwords;
     /// Other servers.
     fn http(&self) -> &dyn Http;
+    /// What the mount's calls keep for each other in memory.
+    fn cache(&self) -> &dyn Cache;
     /// Randomness.
     fn random(&self) -> &dyn Random;
     /// The operator's log.
@@ -296,6 +298,57 @@ pub trait Http {
     /// Permission denied for an origin that was not granted: pass it on, it names the grant. Invalid request for what
     /// cannot be sent; unreachable, timed out or unavailable when there is no answer. A status is never an error.
     fn send(&self, request: &Request) -> Result<Response, Failure>;
+}
+
+/// What the mount's calls keep for each other in memory: bounded, and gone at seal, at restart and when the mount's grants
+/// or version change. Never the only place of anything. What a call puts stays also when the call fails.
+///
+/// Most code uses [`get_or_make`](trait.Cache.html#method.get_or_make).
+pub trait Cache {
+    /// The value under `key`.
+    ///
+    /// # Errors
+    /// Invalid request for a key outside the contract's rules.
+    fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure>;
+
+    /// The value under `key`; where there is none, this call makes it, and others that ask wait for a while.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    fn get_or_lead(&self, key: &str) -> Result<Option<Vec<u8>>, Failure>;
+
+    /// Keeps `value` for `ttl` seconds, 1 to 86,400, or for less where there is no room.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); invalid request for a value over 1 MiB and another `ttl`.
+    fn put(&self, key: &str, value: &[u8], ttl: u32) -> Result<(), Failure>;
+
+    /// Forgets `key`. An absent one is success.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    fn remove(&self, key: &str) -> Result<(), Failure>;
+}
+
+impl dyn Cache + '_ {
+    /// The value under `key`, or the one that `make` makes, which is kept for `ttl` seconds. Of many calls at once one
+    /// makes it, unless that takes longer than ten seconds.
+    ///
+    /// # Errors
+    /// As [`Cache::put`]; what `make` fails with, and nothing is kept then.
+    pub fn get_or_make(
+        &self,
+        key: &str,
+        ttl: u32,
+        make: impl FnOnce() -> Result<Vec<u8>, Failure>,
+    ) -> Result<Vec<u8>, Failure> {
+        if let Some(value) = self.get_or_lead(key)? {
+            return Ok(value);
+        }
+        let value = make()?;
+        self.put(key, &value, ttl)?;
+        Ok(value)
+    }
 }
 
 /// The host's secure random generator.

@@ -5,7 +5,7 @@ use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
 use crate::database_plugin::{Configured, Credential, NewUser, StoreTime};
 use crate::host::{
-    Clock, Connection, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Resolved, Storage,
+    Cache, Clock, Connection, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Resolved, Storage,
     database_kind,
 };
 use crate::http::{Request, Response, Tls};
@@ -37,6 +37,10 @@ impl Host for Imports {
     }
 
     fn http(&self) -> &dyn Http {
+        self
+    }
+
+    fn cache(&self) -> &dyn Cache {
         self
     }
 
@@ -210,6 +214,24 @@ impl Http for Imports {
         let answer = import::http::send(&asked).map_err(failure)?;
         let headers = answer.headers.into_iter().map(|header| (header.name, header.value)).collect();
         Ok(Response { status: answer.status, headers, body: answer.body })
+    }
+}
+
+impl Cache for Imports {
+    fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
+        import::cache::get(key).map_err(failure)
+    }
+
+    fn get_or_lead(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
+        import::cache::get_or_lead(key).map_err(failure)
+    }
+
+    fn put(&self, key: &str, value: &[u8], ttl: u32) -> Result<(), Failure> {
+        import::cache::put(key, value, ttl).map_err(failure)
+    }
+
+    fn remove(&self, key: &str) -> Result<(), Failure> {
+        import::cache::remove(key).map_err(failure)
     }
 }
 

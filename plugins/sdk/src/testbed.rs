@@ -8,6 +8,7 @@
 //!
 //! It never checks policies, tokens or limits: those are the host's, and no engine sees them.
 
+mod cache;
 mod databases;
 mod host;
 mod http;

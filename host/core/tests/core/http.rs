@@ -12,20 +12,20 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 /// A web server that is told its answers one by one.
-struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
     connections: Arc<AtomicU32>,
     asked: mpsc::UnboundedReceiver<Asked>,
 }
 
 /// A request that waits for its answer.
-struct Asked {
+pub(crate) struct Asked {
     text: String,
-    answer: oneshot::Sender<String>,
+    pub(crate) answer: oneshot::Sender<String>,
 }
 
 impl Server {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, connections) = (listener.local_addr().unwrap(), Arc::new(AtomicU32::new(0)));
         let (sender, asked) = mpsc::unbounded_channel();
@@ -39,25 +39,25 @@ impl Server {
         Self { address, connections, asked }
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    fn grant(&self) -> String {
+    pub(crate) fn grant(&self) -> String {
         format!("http:http://{}", self.address)
     }
 
-    fn connections(&self) -> u32 {
+    pub(crate) fn connections(&self) -> u32 {
         self.connections.load(Ordering::SeqCst)
     }
 
     /// The next request.
-    async fn next(&mut self) -> Asked {
+    pub(crate) async fn next(&mut self) -> Asked {
         timeout(PATIENCE, self.asked.recv()).await.expect("nobody asked").unwrap()
     }
 
     /// Answers the next request, and returns it.
-    async fn reply(&mut self, answer: &str) -> String {
+    pub(crate) async fn reply(&mut self, answer: &str) -> String {
         let asked = self.next().await;
         asked.answer.send(answer.to_owned()).unwrap();
         asked.text
@@ -88,11 +88,11 @@ async fn serve(mut stream: TcpStream, sender: mpsc::UnboundedSender<Asked>) {
     }
 }
 
-fn ok(body: &str) -> String {
+pub(crate) fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-async fn granted(bed: &Bed, lines: &[String]) {
+pub(crate) async fn granted(bed: &Bed, lines: &[String]) {
     let (status, answer) = bed.write("sys/mounts/probe/tune", json!({"add_grants": lines})).await;
     assert_eq!((status, answer), (204, Value::Null), "an http grant is stored without a warning");
 }

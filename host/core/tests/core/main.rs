@@ -10,6 +10,7 @@
 
 mod audit;
 mod bed;
+mod cache;
 mod grants;
 mod hostile;
 mod http;

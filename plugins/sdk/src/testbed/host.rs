@@ -1,11 +1,12 @@
 //! The host in memory: storage with a buffer, lease book, passwords, and a script of failures and of deaths.
 
+use super::cache::Kept;
 use super::databases::Server;
 use super::http::Servers;
 use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
-use crate::host::{Clock, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Storage};
+use crate::host::{Cache, Clock, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Storage};
 use bulkhead_wire::failure::{Failure, Kind};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -36,6 +37,7 @@ pub(super) struct State {
     generated: u32,
     pub(super) server: Server,
     pub(super) servers: Servers,
+    pub(super) kept: Kept,
 }
 
 /// What a call wrote and nothing has committed.
@@ -278,6 +280,10 @@ impl Host for TestHost {
     }
 
     fn http(&self) -> &dyn Http {
+        self
+    }
+
+    fn cache(&self) -> &dyn Cache {
         self
     }
 

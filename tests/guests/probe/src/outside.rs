@@ -1,4 +1,4 @@
-//! What an engine does with other servers.
+//! What an engine does with other servers, and with what it keeps of them in memory.
 
 use bulkhead_sdk::http::{Request, Tls};
 use bulkhead_sdk::table::Field;
@@ -14,8 +14,12 @@ pub(crate) const REQUEST: &[Field] = &[
     Field::text("secret", "what no text may show"),
     Field::text("roots", "PEM"),
     Field::whole("times", "how often").or_whole(1),
-    Field::text("how", "ok, told or logged").or_text("ok"),
+    Field::text("how", "ok, told, logged or panics").or_text("ok"),
 ];
+
+/// What is kept.
+pub(crate) const KEPT: &[Field] =
+    &[Field::text("value", "a text; without one the key is removed"), Field::seconds("ttl", "how long").or_whole(60)];
 
 /// Counts itself under `note/<name>`, and answers what the server did. `told` repeats the body in an error, and `logged` in
 /// the log.
@@ -35,6 +39,30 @@ pub(crate) fn fetch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         _ => {}
     }
     Answer::data(&json!({"status": answer.status, "headers": answer.headers, "body": body}))
+}
+
+pub(crate) fn keep(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let (key, ttl) = (call.text("name"), u32::try_from(call.seconds("ttl")).unwrap_or(u32::MAX));
+    match call.given("value") {
+        true => host.cache().put(key, call.text("value").as_bytes(), ttl)?,
+        false => host.cache().remove(key)?,
+    }
+    Ok(Answer::nothing())
+}
+
+pub(crate) fn recall(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let kept = host.cache().get(call.text("name"))?.ok_or_else(Failure::absent)?;
+    Answer::data(&json!({"value": String::from_utf8_lossy(&kept)}))
+}
+
+/// What is kept under the name, or what the server says, which is kept from then on. With `panics` it crashes in between.
+pub(crate) fn make(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let made = host.cache().get_or_make(call.text("name"), 60, || {
+        let answer = host.http().send(&request(call))?;
+        assert_ne!(call.text("how"), "panics", "on request");
+        Ok(answer.body)
+    })?;
+    Answer::data(&json!({"value": String::from_utf8_lossy(&made)}))
 }
 
 fn request(call: &Call) -> Request {
