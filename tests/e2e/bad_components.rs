@@ -5,7 +5,6 @@ use crate::world::World;
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::paths::{guest, plugin, with_text};
 use bulkhead_tests::{Answer, Socket};
-use std::fs;
 use std::time::{Duration, Instant};
 
 const COMPONENT: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
@@ -123,7 +122,7 @@ pub(super) fn a_hundred_megabytes_are_refused_in_bounded_memory() {
          content-length: {}\r\n",
         100 << 20
     );
-    let before = memory(&world);
+    let before = world.bulkhead.memory();
     let mut asks = Socket::open(&world.bulkhead);
     assert!(asks.send(format!("{head}expect: 100-continue\r\n\r\n")));
     let told = asks.until_closed(Duration::from_secs(5)).expect("it is told before it sends, and closed");
@@ -135,7 +134,7 @@ pub(super) fn a_hundred_megabytes_are_refused_in_bounded_memory() {
     assert!(taken < 100, "all of it was taken");
     drop(sends);
     world.root.upload(&path, &vec![0; 40 << 20]).expect(413);
-    let grown = memory(&world).saturating_sub(before);
+    let grown = world.bulkhead.memory().saturating_sub(before);
     assert!(grown < 300 << 20, "{grown} bytes");
     world.root.read(&path).expect(404);
 }

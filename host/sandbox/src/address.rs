@@ -4,7 +4,7 @@
 //! service, to a neighbour inside the network, or to this very server, and hands out what only the host may have. A name
 //! is resolved once, every address is checked, and the connection goes to an address that was.
 
-use crate::grants::Host;
+use crate::grants::{Host, Part};
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -121,6 +121,8 @@ fn embedded(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
 pub(crate) struct Reach {
     /// Whose grants those are, for refusals.
     pub(crate) mount: Arc<str>,
+    /// What of the mount dials, for refusals.
+    pub(crate) part: Part,
     /// Ranges that the mount was granted.
     pub(crate) networks: Vec<IpNet>,
     /// Ranges that the plugin's entry in the catalog allows at most, for refusals; `None`: it has no ceiling.
@@ -248,7 +250,7 @@ mod tests {
 
     fn within(networks: &[&str]) -> Reach {
         let networks = networks.iter().map(|range| range.parse().unwrap()).collect();
-        Reach { mount: "m/".into(), networks, ceiling: None, everything: false, own: Arc::new([]) }
+        Reach { mount: "m/".into(), part: Part::Engine, networks, ceiling: None, everything: false, own: Arc::new([]) }
     }
 
     fn everything() -> Reach {

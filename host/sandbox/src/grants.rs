@@ -91,7 +91,7 @@ pub(crate) struct Dials<'a> {
 
 /// Which world the grants are for: what needs no line follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+pub(crate) enum Part {
     Engine,
     DatabasePlugin,
     Nobody,
@@ -208,7 +208,7 @@ impl Grants {
         });
         let networks = networks.collect();
         let (mount, everything) = (Arc::clone(&self.mount), self.is_configured(wanted));
-        Reach { mount, networks, ceiling, everything, own: Arc::clone(own) }
+        Reach { mount, part: self.part, networks, ceiling, everything, own: Arc::clone(own) }
     }
 
     /// Whether all three layers allow what needs a line.
@@ -296,7 +296,7 @@ pub(crate) fn ungranted_address(reach: &Reach, address: IpAddr, what: &str) -> F
     let line = Grant::Address(IpNet::from(address));
     let is_ruled_out = |ranges: &Vec<IpNet>| !ranges.iter().any(|range| range.contains(&address));
     let why = match reach.ceiling.as_ref().is_some_and(is_ruled_out) {
-        true => above_ceiling(Part::DatabasePlugin, &reach.mount, &line),
+        true => above_ceiling(reach.part, &reach.mount, &line),
         false => not_granted(&reach.mount, &line),
     };
     Failure::denied(format!("{address} is {what}, and {why}"))

@@ -6,6 +6,7 @@ use crate::address::Reach;
 use crate::bindings::secrets_engine::bulkhead::plugin::http::{Header, Request, Tls};
 use crate::call::Root;
 use crate::compartment::Compartment;
+use crate::grants::Part;
 use crate::limits::Limits;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -42,7 +43,14 @@ struct Trial {
 
 impl Trial {
     fn of(url: impl Into<String>) -> Self {
-        let reach = Reach { mount: "m/".into(), networks: Vec::new(), ceiling: None, everything: true, own: Arc::new([]) };
+        let reach = Reach {
+            mount: "m/".into(),
+            part: Part::Engine,
+            networks: Vec::new(),
+            ceiling: None,
+            everything: true,
+            own: Arc::new([]),
+        };
         Self { url: url.into(), body: Vec::new(), tls: None, time: PATIENCE, most_bytes: 64 << 20, reach }
     }
 

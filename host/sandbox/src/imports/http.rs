@@ -64,12 +64,12 @@ fn ask(state: &mut CallState, request: &Request) -> wasmtime::Result<Result<Targ
 }
 
 async fn sent(state: &mut CallState, target: Target, request: Request, meter: &Meter) -> Result<Response, Failure> {
-    let (origin, mount) = (target.origin.to_string(), Arc::clone(&target.reach.mount));
+    let (origin, reach) = (target.origin.to_string(), target.reach.clone());
     let done = exchanged(state, target, request, meter).await;
     done.map(answer).map_err(|refused| match refused {
         Unsent::Refused(refused) => told(state, &origin, &refused),
         Unsent::Fault(HttpFault::Ungranted(address, what)) => {
-            told(state, &origin, &grants::ungranted_address(&mount, address, what))
+            told(state, &origin, &grants::ungranted_address(&reach, address, what))
         }
         Unsent::Fault(fault) => {
             let failure = fault.failure();
