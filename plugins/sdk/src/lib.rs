@@ -86,6 +86,12 @@
 //!
 //! They implement [`DatabasePlugin`](database_plugin::DatabasePlugin), with [`statements`] and [`template`] at hand.
 //!
+//! # Other servers
+//!
+//! What an engine asks of them is a [`Request`](http::Request) by [`Host::http`], to origins that it names in
+//! [`SecretsEngine::ASKS`] and that its mount was granted. What it wants again, such as a token of theirs, it keeps by
+//! [`Host::cache`], where one call makes it and others wait.
+//!
 //! # What it never knows
 //!
 //! Tokens, policies, sockets and files. A component has no way to reach them.

@@ -31,8 +31,7 @@ pub(crate) struct Exchange {
     pub(crate) connection: Connection,
 }
 
-/// A server's answer, whole.
-#[derive(Debug)]
+/// A server's answer, whole. No `Debug`: it may hold a token.
 pub(crate) struct Answered {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
@@ -90,7 +89,8 @@ async fn spoken(
 ) -> Result<Answered, HttpFault> {
     let io = TokioIo::new(Metered::new(stream, meter));
     let mut http = http1::Builder::new();
-    http.max_buf_size(limits::HTTP_ANSWER_HEAD_BYTES);
+    // The one bounds what is read at a time, and only the other a head.
+    http.max_buf_size(limits::HTTP_ANSWER_HEAD_BYTES).max_header_size(limits::HTTP_ANSWER_HEAD_BYTES);
     let (mut sender, connection) = http.handshake(io).await.map_err(|error| HttpFault::of(&error))?;
     let answer = async move {
         let response = sender.send_request(request).await.map_err(|error| HttpFault::of(&error))?;

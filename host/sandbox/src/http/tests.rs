@@ -79,7 +79,7 @@ impl Trial {
     }
 
     async fn fault(self) -> HttpFault {
-        self.run().await.0.expect_err("it was answered")
+        self.run().await.0.err().expect("it was answered")
     }
 }
 
