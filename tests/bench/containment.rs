@@ -2,7 +2,8 @@
 //! mount while four of the guest's calls loop, flood the host or take all their memory.
 //!
 //! The other mount is asked by one client, one call after the other, before each attack and beside it; the figure is
-//! the ratio of the two in one round, so that a busy machine slows both alike.
+//! the ratio of the two in one round, so that a busy machine slows both alike. What one busy process of somebody else's
+//! costs it is shown as well: as much as an attack that takes one processor costs at the least.
 
 mod figures;
 mod load;
@@ -13,6 +14,7 @@ use figures::{micros, quantile};
 use load::Connection;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::process::{Child, Command};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -32,7 +34,11 @@ const RATIO_GOAL: f64 = 2.0;
 /// How long after its deadline a loop is stopped.
 const OVERRUN_GOAL: Duration = Duration::from_millis(20);
 
-const ATTACKS: [(&str, &str); 4] = [
+/// Instead of an act: nobody calls the guest, and another process keeps a processor busy.
+const PROCESS: &str = "";
+
+const ATTACKS: [(&str, &str); 5] = [
+    ("nobody, and a busy process", PROCESS),
     ("endless loops", "endless-loop"),
     ("floods of host calls", "storm-of-host-calls"),
     ("host calls that wait for the disk", "waits-in-host-calls"),
@@ -118,7 +124,8 @@ fn round(runtime: &tokio::runtime::Runtime, server: &Bulkhead, neighbour: &Neigh
     let quiet = runtime.block_on(neighbour.asked(&|began| began.elapsed() < QUIET));
     let (attacks, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
     let beside = thread::scope(|scope| {
-        for _ in 0..ATTACKERS {
+        let _busy = (act == PROCESS).then(Busy::start);
+        for _ in 0..if act == PROCESS { 0 } else { ATTACKERS } {
             scope.spawn(|| attack(&server.root(), act, &is_over, &attacks));
         }
         let beside = runtime.block_on(neighbour.asked(&|began| began.elapsed() < ATTACK));
@@ -126,6 +133,22 @@ fn round(runtime: &tokio::runtime::Runtime, server: &Bulkhead, neighbour: &Neigh
         beside
     });
     Round { quiet, beside, attacks: attacks.into_inner().expect("no attacker panicked") }
+}
+
+/// A process that computes until this is dropped.
+struct Busy(Child);
+
+impl Busy {
+    fn start() -> Self {
+        Self(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("a shell can be started"))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.kill().expect("a process of ours can be ended");
+        self.0.wait().expect("it ends");
+    }
 }
 
 /// Does the act again and again. An answered call in between keeps the mount from being rested.

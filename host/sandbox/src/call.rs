@@ -14,6 +14,7 @@ use crate::neighbours::{Level, Neighbours};
 use crate::secrets::SecretSet;
 use crate::shelf::{Reuse, Shelf};
 use crate::state::{CallState, Ungranted};
+use crate::turns::Turn;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
@@ -60,6 +61,7 @@ pub struct Root {
     written: AtomicUsize,
     http_calls: AtomicU32,
     http_bytes: AtomicUsize,
+    pub(crate) turn: Turn,
 }
 
 impl Root {
@@ -178,7 +180,17 @@ impl Engine {
         P: ComponentNamedList + Lower + Send + Sync,
         T: Lift + Send + Sync + 'static,
     {
-        let until = scope.deadline;
+        let root = Arc::clone(&scope.root);
+        // With what follows the guest's last instruction: to give back much memory takes time as well.
+        root.turn.counted(self.call(scope, unit, export, parameters)).await
+    }
+
+    async fn call<P, T>(&self, scope: Scope, unit: Unit, export: ComponentExportIndex, parameters: P) -> Done<T>
+    where
+        P: ComponentNamedList + Lower + Send + Sync,
+        T: Lift + Send + Sync + 'static,
+    {
+        let (until, root, compartment) = (scope.deadline, Arc::clone(&scope.root), Arc::clone(&scope.compartment));
         let shelf = scope.reuse.shelf(&self.identity, scope.compartment.mount());
         let state = CallState::new(&self.sandbox, scope, Arc::clone(&self.identity), Some(unit));
         let mut live = match shelf.as_ref().and_then(|shelf| shelf.take()) {
@@ -187,6 +199,7 @@ impl Engine {
         };
         // On the heap, where the call's state is too: what holds this future is moved several times before it runs.
         let work = Box::pin(async {
+            root.turn.begin(&self.sandbox.runtime.turns, &compartment).await;
             let instance = live.instance(&self.pre).await?;
             let function = instance.get_typed_func::<P, (Result<T, contract::Failure>,)>(&mut live.store, export)?;
             let (result,) = function.call_async(&mut live.store, parameters).await?;
@@ -226,7 +239,7 @@ fn ended<T>(state: &CallState, outcome: &Entered<T>) -> Ended {
         Ok(Err(_)) if state.memory.starved => Ended::Late,
         Ok(Err(trap)) if !is_interrupted(trap) => Ended::Trapped,
         // Its time is over: who took it?
-        Ok(Err(_)) | Err(_) if state.turn.is_computing() => Ended::Trapped,
+        Ok(Err(_)) | Err(_) if state.is_computing => Ended::Trapped,
         Ok(Err(_)) | Err(_) => Ended::Late,
     }
 }

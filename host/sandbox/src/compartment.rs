@@ -3,7 +3,7 @@
 //! The attack this file stops: one mount's requests taking what all mounts need. What a mount has taken is counted
 //! here, over all its calls and over its tunes.
 
-use crate::limits::Limits;
+use crate::limits::{self, Limits};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,6 +27,8 @@ pub(crate) struct Taken {
     connections: AtomicU32,
     /// Told whenever one is closed.
     closed: Notify,
+    /// When one of its calls was last found to compute for long.
+    long: Mutex<Option<std::time::Instant>>,
 }
 
 /// The right to one outbound HTTP connection of a mount, until it is dropped.
@@ -124,6 +126,17 @@ impl Taken {
 
     pub(crate) fn give_back(&self, places: u32) {
         self.places.fetch_sub(places, Ordering::Relaxed);
+    }
+
+    /// A call of the mount computes for long.
+    pub(crate) fn computes_long(&self, now: std::time::Instant) {
+        *self.long.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    }
+
+    /// Whether one did a moment before `now`.
+    pub(crate) fn computed_long(&self, now: std::time::Instant) -> bool {
+        let long = *self.long.lock().unwrap_or_else(PoisonError::into_inner);
+        long.is_some_and(|at| now.saturating_duration_since(at) < limits::COMPUTED_LONG_AGO)
     }
 }
 

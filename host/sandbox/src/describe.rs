@@ -38,11 +38,12 @@ pub(crate) async fn engine(
     digest: &str,
 ) -> Result<String, String> {
     let mut store = ungranted(sandbox, digest);
+    let root = Arc::clone(&store.data().scope.root);
     let work = async {
         let instance = pre.instantiate_async(&mut store).await?;
         instance.bulkhead_plugin_engine().call_describe(&mut store).await.map(Ok)
     };
-    let outcome = tokio::time::timeout(TIME, work).await;
+    let outcome = root.turn.counted(tokio::time::timeout(TIME, work)).await;
     settle(store.data(), outcome).map_err(|failure| failure.message)
 }
 
@@ -53,11 +54,12 @@ pub(crate) async fn database_plugin(
     digest: &str,
 ) -> Result<String, String> {
     let mut store = ungranted(sandbox, digest);
+    let root = Arc::clone(&store.data().scope.root);
     let work = async {
         let instance = pre.instantiate_async(&mut store).await?;
         instance.bulkhead_plugin_database_users().call_describe(&mut store).await.map(Ok)
     };
-    let outcome = tokio::time::timeout(TIME, work).await;
+    let outcome = root.turn.counted(tokio::time::timeout(TIME, work)).await;
     settle(store.data(), outcome).map_err(|failure| failure.message)
 }
 

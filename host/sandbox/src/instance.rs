@@ -9,6 +9,7 @@ use crate::engine::Sandbox;
 use crate::limits;
 use crate::nobody;
 use crate::state::CallState;
+use crate::turns;
 use std::sync::Arc;
 use tokio::time::Instant;
 use wasmtime::component::{Instance, InstancePre};
@@ -25,11 +26,12 @@ pub(crate) fn new_store(state: CallState) -> Store<CallState> {
     store.set_max_component_handles(handles);
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(|mut store| {
-        let CallState { scope, sandbox, turn, .. } = store.data_mut();
+        let CallState { scope, sandbox, is_computing, .. } = store.data_mut();
         if Instant::now() >= scope.deadline {
             return Ok(UpdateDeadline::Interrupt);
         }
-        Ok(turn.tick(&sandbox.runtime.turns))
+        *is_computing = true;
+        Ok(turns::tick(&scope.root, &scope.compartment, &sandbox.runtime.turns))
     });
     store
 }

@@ -10,10 +10,10 @@ use std::time::Duration;
 /// How often the epoch moves. A runaway loop is noticed within one tick of its deadline.
 pub(crate) const EPOCH_TICK: Duration = Duration::from_millis(5);
 
-/// Ticks that a guest may compute in a row before it needs a turn: five hundred times what a call of ours takes.
-pub(crate) const TICKS_IN_A_ROW: u32 = 2;
-/// Ticks that a guest may compute in all before it needs a turn at each further one.
-pub(crate) const TICKS_IN_ALL: u32 = 40;
+/// What a call may compute before it needs a turn at each further tick: a hundred times what a call of ours does.
+pub(crate) const COMPUTED_FREELY: Duration = Duration::from_millis(2);
+/// How long the calls of a mount need a turn from their start after one of them computed for longer than that.
+pub(crate) const COMPUTED_LONG_AGO: Duration = Duration::from_secs(1);
 
 /// Instances that may live at once: the pool's size. Admission is taken below it.
 pub(crate) const INSTANCES: u32 = 512;

@@ -8,7 +8,6 @@ use crate::engine::Sandbox;
 use crate::grants::Act;
 use crate::imports::Logged;
 use crate::limits::{self, Exceeded, Limits};
-use crate::turns::Turn;
 use bulkhead_store::{StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
@@ -46,7 +45,8 @@ pub(crate) struct CallState {
     pub(crate) logged: Logged,
     /// Values that this call makes for the mount's cache: its lead ends with it, however it ends.
     pub(crate) leads: BTreeMap<String, Lead>,
-    pub(crate) turn: Turn,
+    /// The epoch moved since its last host call.
+    pub(crate) is_computing: bool,
     /// What a database plugin was last refused for want of a grant, to be told as it stands.
     pub(crate) refused_grant: Option<String>,
     pub(crate) wasi: Option<WasiCtx>,
@@ -69,7 +69,7 @@ impl CallState {
             memory,
             logged: Logged::default(),
             leads: BTreeMap::new(),
-            turn: Turn::default(),
+            is_computing: false,
             refused_grant: None,
             wasi: None,
             table,
@@ -92,7 +92,7 @@ impl CallState {
 
     /// Counts a host call.
     pub(crate) fn enter(&mut self) -> wasmtime::Result<()> {
-        self.turn.give_back();
+        self.is_computing = false;
         let most = self.limits().host_calls;
         if self.scope.root.count_host_call() > most {
             bail!(Exceeded::count("host-calls", most));
