@@ -60,13 +60,16 @@ async fn put(store: &Arc<Store>, key: &str, body: Vec<u8>) {
     unit.commit().await.unwrap();
 }
 
-/// Makes a timer due.
-async fn ring(store: &Arc<Store>, name: &str) {
-    let keys = store.begin().keys(Space::Timer, "", "", u32::MAX).await.unwrap();
-    let address = Address::new(Space::Timer, keys.into_iter().find(|key| key.ends_with(name)).unwrap());
+/// The row of a timer of the mount that has the only lease.
+async fn timer(store: &Arc<Store>) -> Address {
+    let lease = store.walk(Space::Lease, "").page().await.unwrap().unwrap().remove(0);
+    Address::new(Space::Timer, format!("{}/late", lease.key.split('/').next().unwrap()))
+}
+
+/// Writes a timer that is due.
+async fn ring(store: &Arc<Store>) {
     let mut unit = store.begin();
-    let record = unit.get(&address).await.unwrap().unwrap();
-    unit.put(address, record.body.to_vec(), Index { due: Some(0), ..record.index.clone() });
+    unit.put(timer(store).await, b"0".to_vec(), Index { due: Some(0), ..Index::default() });
     unit.commit().await.unwrap();
 }
 
@@ -137,12 +140,11 @@ async fn a_plugin_that_cannot_be_loaded_leaves_its_mounts_waiting_and_all_else_s
     let bed = counted("stranded").await;
     let (_, leased) = bed.write("third/lease/kept", json!({"ttl": 600})).await;
     let lease = leased["lease_id"].as_str().unwrap().to_owned();
-    assert_eq!(bed.write("third/timer/late", json!({"after": 60_000})).await.0, 204);
     let directory = bed.stop().await;
     tamper(&directory, async |store| {
         flip(store, &keys(store, "code/").await[0]).await;
         flip(store, &keys(store, "wasm/").await[0]).await;
-        ring(store, "/late").await;
+        ring(store).await;
     })
     .await;
 
@@ -166,6 +168,14 @@ async fn a_plugin_that_cannot_be_loaded_leaves_its_mounts_waiting_and_all_else_s
     assert_eq!(bed.call(Verb::Delete, PROBE, json!({})).await.0, 400, "a mount that waits uses it");
     assert_eq!(bed.write("sys/policies/acl/x", json!({"policy": "path \"x\" {}"})).await.0, 204, "all else is served");
 
+    let directory = bed.stop().await;
+    tamper(&directory, async |store| {
+        let waits = store.begin().get(&timer(store).await).await.unwrap().unwrap();
+        assert!(waits.index.due > Some(0), "it was put off");
+    })
+    .await;
+
+    let bed = bare(directory).await;
     assert_eq!(upload(&bed, PROBE, probe().to_vec()).await.0, 204);
     assert_eq!(bed.read("third/note/visits").await.1["data"]["note"], 1, "registered anew, it serves");
     assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": lease})).await.0, 204);
