@@ -23,7 +23,7 @@ const CONNECTIONS: usize = 4;
 const TIME: Duration = Duration::from_secs(2);
 const WARM_UP: Duration = Duration::from_secs(1);
 /// Functions of the module, and additions in each.
-const FUNCTIONS: usize = 20_000;
+const FUNCTIONS: usize = 4_000;
 const ADDITIONS: usize = 32;
 
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
