@@ -181,7 +181,7 @@ impl Grants {
     /// As [`Grants::ask`].
     pub(crate) fn reach_of(&self, target: SqlTarget<'_>, own: &Arc<[SocketAddr]>) -> Result<Reach, Failure> {
         self.ask(&Act::Sql(target))?;
-        Ok(self.reach(&target.grant()?, own))
+        Ok(self.addresses_of(&target.grant()?, own))
     }
 
     /// The same for a request to a web server.
@@ -190,10 +190,10 @@ impl Grants {
     /// As [`Grants::ask`].
     pub(crate) fn reach_of_origin(&self, origin: &Origin, own: &Arc<[SocketAddr]>) -> Result<Reach, Failure> {
         self.ask(&Act::Http(origin))?;
-        Ok(self.reach(&origin.grant(), own))
+        Ok(self.addresses_of(&origin.grant(), own))
     }
 
-    fn reach(&self, wanted: &Grant, own: &Arc<[SocketAddr]>) -> Reach {
+    fn addresses_of(&self, wanted: &Grant, own: &Arc<[SocketAddr]>) -> Reach {
         let granted = self.granted.as_deref().unwrap_or_default();
         let ceiling = self.ceiling.as_deref().map(ceiling::ranges);
         let networks = granted.iter().flat_map(|grant| match grant {
