@@ -101,8 +101,8 @@ fn a_mount_is_granted_nothing_above_the_ceiling_of_its_plugin_until_that_is_rais
     let world = World::empty();
     let probe = guest("probe");
     let ceiling = |lines: &str| format!("{PROBE}?{lines}");
-    world.root.upload(&ceiling("grants=limit:memory=96MiB&grants=database:x"), &probe).expect(204);
-    assert_eq!(world.root.read(PROBE).expect(200).body["data"]["grants"], json!(["limit:memory=96MiB", "database:x"]));
+    world.root.upload(&ceiling("grants=limit:memory=96MiB&grants=http"), &probe).expect(204);
+    assert_eq!(world.root.read(PROBE).expect(200).body["data"]["grants"], json!(["limit:memory=96MiB", "http"]));
     let large = json!({ "type": "probe", "grants": ["limit:memory=128MiB"] });
     let refused = world.root.write("sys/mounts/third", &large).expect(400);
     assert!(refused.errors().contains("limit:memory=128MiB is above"), "{refused:?}");
@@ -112,7 +112,8 @@ fn a_mount_is_granted_nothing_above_the_ceiling_of_its_plugin_until_that_is_rais
     world.root.write("sys/mounts/third/tune", &more).expect(400);
     world.root.upload(PROBE, &probe).expect(204);
     world.root.write("sys/mounts/third/tune", &more).expect(400);
-    world.root.upload(&ceiling("grants=limit:memory=128MiB"), &probe).expect(204);
+    let told = world.root.upload(&ceiling("grants=limit:memory=128MiB"), &probe).expect(200);
+    assert!(told.warnings().contains("asks for http, which its ceiling does not allow"), "{told:?}");
     world.root.write("sys/mounts/third/tune", &more).expect(204);
     world.root.write("third/count/x", &json!({})).expect(204);
     for (wrong, says) in [("databse", "database"), ("limit:memory=1MiB&grants=limit:memory=2MiB", "one limit")] {
