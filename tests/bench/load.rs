@@ -48,6 +48,16 @@ impl Connection {
     /// # Panics
     /// When the answer is no success, or not whole.
     pub async fn exchange(&mut self, request: &[u8]) -> &str {
+        let answer = self.attempt(request).await;
+        assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
+        answer
+    }
+
+    /// As [`Connection::exchange`], whatever the answer is.
+    ///
+    /// # Panics
+    /// When the answer is not whole.
+    pub async fn attempt(&mut self, request: &[u8]) -> &str {
         self.stream.write_all(request).await.expect("the server reads");
         let mut have = 0;
         loop {
@@ -56,7 +66,6 @@ impl Connection {
             have += more;
             let text = std::str::from_utf8(&self.answer[..have]).expect("the answer is text");
             if length(text).is_some_and(|length| length <= have) {
-                assert!(text.starts_with("HTTP/1.1 20"), "{text}");
                 break;
             }
         }

@@ -230,7 +230,7 @@ impl Default for Limits {
             http_calls: 20,
             http_bytes: 8 << 20,
             connections: 16,
-            concurrency: 128,
+            concurrency: 256,
             rate: None,
             cache_bytes: 4 << 20,
         }
