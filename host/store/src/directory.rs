@@ -15,7 +15,15 @@ const DATABASE_FILE: &str = "bulkhead.db";
 
 /// Holds the directory for this process until dropped. The kernel releases it when the process dies.
 pub(crate) struct DirectoryLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // Closing it would not do: a child of this process has a copy until it runs its own program. What fails here is
+        // released by the kernel all the same.
+        let _ = self.file.unlock();
+    }
 }
 
 /// Makes the directory with mode 0700 if it is missing, parents included, and flushes its entry.
@@ -49,7 +57,7 @@ pub(crate) fn lock(directory: &Path) -> Result<DirectoryLock, StoreFault> {
         .open(&path)
         .map_err(|error| cannot("open the lock file", &path, &error))?;
     match file.try_lock() {
-        Ok(()) => Ok(DirectoryLock { _file: file }),
+        Ok(()) => Ok(DirectoryLock { file }),
         Err(TryLockError::WouldBlock) => Err(StoreFault::Refused(format!(
             "the data directory {} is in use by another Bulkhead process; stop that one or choose another directory",
             directory.display()
