@@ -8,6 +8,7 @@ mod load;
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::encoding::{MODULE, number, section};
 use bulkhead_tests::paths::{Folder, guest, target};
 use figures::{micros, quantile};
 use load::Connection;
@@ -103,21 +104,6 @@ fn large() -> Vec<u8> {
     let types = section(1, &[1, 0x60, 1, 0x7f, 1, 0x7f]);
     let declared = section(3, &[number(FUNCTIONS), vec![0; FUNCTIONS]].concat());
     let code = section(10, &[number(FUNCTIONS), one.repeat(FUNCTIONS)].concat());
-    let module = [&[0, b'a', b's', b'm', 1, 0, 0, 0], types.as_slice(), &declared, &code].concat();
+    let module = [&MODULE, types.as_slice(), &declared, &code].concat();
     [guest("probe"), section(1, &module)].concat()
-}
-
-/// A number in LEB128.
-fn number(mut value: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while value > 0x7f {
-        bytes.push(u8::try_from(value & 0x7f).expect("seven bits") | 0x80);
-        value >>= 7;
-    }
-    bytes.push(u8::try_from(value).expect("seven bits"));
-    bytes
-}
-
-fn section(id: u8, content: &[u8]) -> Vec<u8> {
-    [vec![id], number(content.len()), content.to_vec()].concat()
 }

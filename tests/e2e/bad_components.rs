@@ -3,29 +3,13 @@
 
 use crate::world::World;
 use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::encoding::{COMPONENT, MODULE, number, section};
 use bulkhead_tests::paths::{guest, plugin, with_text};
 use bulkhead_tests::{Answer, Socket};
 use std::time::{Duration, Instant};
 
-const COMPONENT: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
-const MODULE: [u8; 8] = [0, b'a', b's', b'm', 1, 0, 0, 0];
 /// Where the probe is registered.
 const PROBE: &str = "secret/probe";
-
-/// A number in LEB128.
-fn number(mut value: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while value > 0x7f {
-        bytes.push(u8::try_from(value & 0x7f).expect("seven bits") | 0x80);
-        value >>= 7;
-    }
-    bytes.push(u8::try_from(value).expect("seven bits"));
-    bytes
-}
-
-fn section(id: u8, content: &[u8]) -> Vec<u8> {
-    [vec![id], number(content.len()), content.to_vec()].concat()
-}
 
 /// A component of one core module with these sections.
 fn of_module(sections: &[Vec<u8>]) -> Vec<u8> {

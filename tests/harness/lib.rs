@@ -6,6 +6,7 @@
 pub mod bulkhead;
 pub mod client;
 pub mod disk;
+pub mod encoding;
 pub mod golden;
 pub mod leaks;
 pub mod operators;
