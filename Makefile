@@ -1,5 +1,5 @@
-# What an operator and a developer type. The order of the build is the reason for this file: the official
-# components are compiled to wasm, then to machine code, then put into the server's binary.
+# What an operator and a developer type. The order of the build is the reason for this file: the
+# official components are compiled to wasm, then to machine code, then put into the server's binary.
 
 .DEFAULT_GOAL := help
 .PHONY: help run test fault fuzz bench lint build build-fault plugins guests golden demo-postgres toolchain
@@ -29,8 +29,8 @@ build: plugins ## target/release/bulkhead with the official components inside
 	done
 	@$(CARGO_BUILD) --bin bulkhead
 
-# One cargo call a component: each turns on another half of the SDK, and together they would get both.
-# A component that did not change keeps its date, so that nothing after it is built again.
+# One cargo call a component: each turns on another half of the SDK, and together they would get
+# both. A component that did not change keeps its date, so that nothing after it is built again.
 # $(1) names, $(2) the beginning of their packages' names, $(3) the folder they go to.
 define components
 	@mkdir -p $(3)
@@ -44,7 +44,8 @@ endef
 plugins: toolchain ## target/plugins/*.wasm
 	$(call components,$(COMPONENTS),bulkhead,$(PLUGINS))
 
-# Some machines have rustup's automatic installation switched off, and rustup does not add targets by itself.
+# Some machines have rustup's automatic installation switched off, and rustup does not add targets
+# by itself.
 toolchain:
 	@command -v cargo >/dev/null || { echo "cargo is missing: install rustup from https://rustup.rs" >&2; exit 1; }
 	@version=$$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml); \

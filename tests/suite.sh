@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Every check of the project, in order, and at the end one line: `N passed, N failed`.
 #
-# The exit status is 0 only when something ran, nothing failed and every step succeeded. With CI=true a
-# server that cannot be had is a failure; on a person's machine the part that needs it is left out, by name.
+# The exit status is 0 only when something ran, nothing failed and every step succeeded. With
+# CI=true a server that cannot be had is a failure; on a person's machine the part that needs it is
+# left out, by name.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,4 +1,5 @@
-//! Where the host's benchmarks leave their figures: included by each, because a benchmark is a program of its own.
+//! Where the host's benchmarks leave their figures: included by each, because a benchmark is a
+//! program of its own.
 
 use std::path::PathBuf;
 

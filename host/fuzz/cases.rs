@@ -1,8 +1,9 @@
 //! Seeded fuzzing: included by each `tests/fuzz.rs`, because a test is a program of its own.
 //!
-//! From good examples and words of the language, cases are made that are nearly good; a case that panics, or takes
-//! longer than a second, is printed in hexadecimal with its seed. `FUZZ_SECONDS` says how long each target is tried
-//! (2 unless told), `FUZZ_SEED` where to begin, `FUZZ_CASE=<hex>` which case to run alone.
+//! From good examples and words of the language, cases are made that are nearly good; a case that
+//! panics, or takes longer than a second, is printed in hexadecimal with its seed. `FUZZ_SECONDS`
+//! says how long each target is tried (2 unless told), `FUZZ_SEED` where to begin,
+//! `FUZZ_CASE=<hex>` which case to run alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
@@ -47,8 +48,11 @@ pub(crate) fn run(name: &str, seeds: &[&[u8]], words: &[&str], case: impl Fn(&[u
     if let Ok(hexadecimal) = std::env::var("FUZZ_CASE") {
         return case(&bytes(&hexadecimal));
     }
-    let number = |name: &str, otherwise: u64| std::env::var(name).map_or(otherwise, |text| text.parse().unwrap());
-    let (seconds, first) = (Duration::from_secs(number("FUZZ_SECONDS", 2)), number("FUZZ_SEED", SEED));
+    let number = |name: &str, otherwise: u64| {
+        std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())
+    };
+    let (seconds, first) =
+        (Duration::from_secs(number("FUZZ_SECONDS", 2)), number("FUZZ_SEED", SEED));
     let start = Instant::now();
     seeds.iter().for_each(|seed| judge(name, first, seed, &case));
     let mut tried = 0;

@@ -7,7 +7,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed={}", lock.display());
     let text = fs::read_to_string(lock)?;
     let mut lines = text.lines().skip_while(|line| *line != "name = \"wasmtime\"");
-    let version = lines.nth(1).and_then(|line| line.strip_prefix("version = \"")?.strip_suffix('"'));
+    let version =
+        lines.nth(1).and_then(|line| line.strip_prefix("version = \"")?.strip_suffix('"'));
     println!("cargo:rustc-env=WASMTIME_VERSION={}", version.ok_or("Cargo.lock names no wasmtime")?);
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Tells the compiler where the official components are.
 //!
-//! It builds nothing: cargo inside a build script deadlocks on the target directory, so `make build`
-//! orders the steps (components, `precompile`, `bulkhead`), and the binary refuses to compile when
-//! the first two have not run.
+//! It builds nothing: cargo inside a build script deadlocks on the target directory, so `make
+//! build` orders the steps (components, `precompile`, `bulkhead`), and the binary refuses to
+//! compile when the first two have not run.
 
 #![allow(clippy::print_stdout, reason = "cargo is told things on standard output")]
 
@@ -10,7 +10,8 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 /// What the binary embeds, as `make plugins` and `make build` leave it.
-const FILES: [&str; 4] = ["database.wasm", "database.cwasm", "database-postgresql.wasm", "database-postgresql.cwasm"];
+const FILES: [&str; 4] =
+    ["database.wasm", "database.cwasm", "database-postgresql.wasm", "database-postgresql.cwasm"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let plugins = plugins_directory()?;
@@ -32,5 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn plugins_directory() -> Result<PathBuf, Box<dyn Error>> {
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     let target = out.ancestors().nth(4).map(Path::to_path_buf);
-    Ok(target.ok_or_else(|| format!("{} is not below a target directory", out.display()))?.join("plugins"))
+    Ok(target
+        .ok_or_else(|| format!("{} is not below a target directory", out.display()))?
+        .join("plugins"))
 }

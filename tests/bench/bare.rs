@@ -1,7 +1,7 @@
 //! Bare hyper: what no server here can be quicker than.
 //!
-//! This very program, started again as a process of its own. It answers each request with the same bytes, over
-//! connections with the settings of the real listener, and does nothing else.
+//! This very program, started again as a process of its own. It answers each request with the same
+//! bytes, over connections with the settings of the real listener, and does nothing else.
 
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -65,9 +65,13 @@ pub fn serve_if_asked() {
     if arguments.next().as_deref() != Some(WORD) {
         return;
     }
-    let bytes: usize = arguments.next().and_then(|bytes| bytes.parse().ok()).expect("bytes of the body");
+    let bytes: usize =
+        arguments.next().and_then(|bytes| bytes.parse().ok()).expect("bytes of the body");
     let body = Bytes::from(vec![b' '; bytes]);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime can be built");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be built");
     runtime.block_on(async {
         let socket = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         println!("{}", socket.local_addr().expect("an address"));
@@ -87,7 +91,10 @@ async fn connection(stream: TcpStream, body: Bytes) {
         async move { Ok::<_, Infallible>(answer) }
     });
     let mut protocol = http1::Builder::new();
-    protocol.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(10)).max_header_size(64 * 1024);
+    protocol
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(10))
+        .max_header_size(64 * 1024);
     // The client goes away when it has seen enough.
     let _ = protocol.serve_connection(TokioIo::new(stream), service).await;
 }

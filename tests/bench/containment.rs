@@ -1,9 +1,11 @@
-//! What a hostile component costs others: how late an endless loop is stopped, and what happens to the calls of another
-//! mount while four of the guest's calls loop, flood the host or take all their memory.
+//! What a hostile component costs others: how late an endless loop is stopped, and what happens to
+//! the calls of another mount while four of the guest's calls loop, flood the host or take all
+//! their memory.
 //!
-//! The other mount is asked by one client, one call after the other, before each attack and beside it; the figure is
-//! the ratio of the two in one round, so that a busy machine slows both alike. What one busy process of somebody else's
-//! costs it is shown as well: as much as an attack that takes one processor costs at the least.
+//! The other mount is asked by one client, one call after the other, before each attack and beside
+//! it; the figure is the ratio of the two in one round, so that a busy machine slows both alike.
+//! What one busy process of somebody else's costs it is shown as well: as much as an attack that
+//! takes one processor costs at the least.
 
 mod figures;
 mod load;
@@ -47,11 +49,16 @@ const ATTACKS: [(&str, &str); 5] = [
 ];
 
 fn main() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be built");
     let server = Bulkhead::start_in(target().join("bench-containment"));
     let token = configure(&server);
-    let neighbour =
-        Neighbour { address: server.url().trim_start_matches("http://").parse().expect("an address"), token };
+    let neighbour = Neighbour {
+        address: server.url().trim_start_matches("http://").parse().expect("an address"),
+        token,
+    };
     runtime.block_on(neighbour.asked(&|began| began.elapsed() < QUIET));
     println!(
         "another mount beside {ATTACKERS} calls at a time     quiet p50      p99   beside p50      p99   p99 ratio"
@@ -59,10 +66,14 @@ fn main() {
     let mut overruns = Vec::new();
     let results: Vec<Value> = ATTACKS
         .map(|(name, act)| {
-            let rounds: Vec<Round> = (0..ROUNDS).map(|_| round(&runtime, &neighbour, act)).collect();
+            let rounds: Vec<Round> =
+                (0..ROUNDS).map(|_| round(&runtime, &neighbour, act)).collect();
             if act == "endless-loop" {
-                overruns =
-                    rounds.iter().flat_map(|round| &round.attacks).map(|took| took.saturating_sub(DEADLINE)).collect();
+                overruns = rounds
+                    .iter()
+                    .flat_map(|round| &round.attacks)
+                    .map(|took| took.saturating_sub(DEADLINE))
+                    .collect();
             }
             report(name, rounds)
         })
@@ -77,7 +88,10 @@ fn main() {
         "loops": overruns.len(), "deadline_overrun_p50_us": micros(p50), "deadline_overrun_us": micros(most),
         "goal_us": micros(OVERRUN_GOAL),
     });
-    figures::save("containment", json!({ "overrun": overrun, "beside": results, "ratio_goal": RATIO_GOAL }));
+    figures::save(
+        "containment",
+        json!({ "overrun": overrun, "beside": results, "ratio_goal": RATIO_GOAL }),
+    );
 }
 
 /// The guest as `hostile/`, and the token of somebody who reads a role of `database/`.
@@ -89,7 +103,9 @@ fn configure(server: &Bulkhead) -> String {
     assert!(root.write("database/roles/reader", &role).status < 300);
     let rules = r#"path "database/roles/*" { capabilities = ["read"] }"#;
     root.write("sys/policies/acl/reader", &json!({ "policy": rules })).expect(204);
-    let made = root.write("auth/token/create", &json!({ "policies": ["reader"], "ttl": "1h" })).expect(200);
+    let made = root
+        .write("auth/token/create", &json!({ "policies": ["reader"], "ttl": "1h" }))
+        .expect(200);
     made.body["auth"]["client_token"].as_str().expect("a token").to_owned()
 }
 
@@ -141,7 +157,12 @@ struct Busy(Child);
 
 impl Busy {
     fn start() -> Self {
-        Self(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("a shell can be started"))
+        Self(
+            Command::new("sh")
+                .args(["-c", "while :; do :; done"])
+                .spawn()
+                .expect("a shell can be started"),
+        )
     }
 }
 
@@ -154,7 +175,10 @@ impl Drop for Busy {
 
 /// Does the act again and again. An answered call in between keeps the mount from being rested.
 fn attack(address: SocketAddr, act: &str, is_over: &AtomicBool, attacks: &Mutex<Vec<Duration>>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be built");
     let [act, acts] = [act, "acts"].map(|path| load::get(&format!("hostile/{path}"), ROOT));
     runtime.block_on(async {
         let mut connection = Connection::open(address).await;
@@ -162,7 +186,10 @@ fn attack(address: SocketAddr, act: &str, is_over: &AtomicBool, attacks: &Mutex<
             let began = Instant::now();
             let answer = connection.attempt(&act).await;
             let took = began.elapsed();
-            assert!(["HTTP/1.1 500", "HTTP/1.1 502"].iter().any(|status| answer.starts_with(status)), "{answer}");
+            assert!(
+                ["HTTP/1.1 500", "HTTP/1.1 502"].iter().any(|status| answer.starts_with(status)),
+                "{answer}"
+            );
             attacks.lock().expect("no attacker panicked").push(took);
             connection.exchange(&acts).await;
         }
@@ -173,13 +200,15 @@ fn report(name: &str, rounds: Vec<Round>) -> Value {
     let mut ratios = Vec::new();
     let (mut quiet, mut beside) = (Vec::new(), Vec::new());
     for mut round in rounds {
-        let [before, during] = [&mut round.quiet, &mut round.beside].map(|times| quantile(times, 0.99).as_secs_f64());
+        let [before, during] =
+            [&mut round.quiet, &mut round.beside].map(|times| quantile(times, 0.99).as_secs_f64());
         ratios.push(during / before);
         quiet.extend(round.quiet);
         beside.extend(round.beside);
     }
     let ratio = quantile(&mut ratios, 0.5);
-    let [quiet, beside] = [quiet, beside].map(|mut times| [0.5, 0.99].map(|share| micros(quantile(&mut times, share))));
+    let [quiet, beside] = [quiet, beside]
+        .map(|mut times| [0.5, 0.99].map(|share| micros(quantile(&mut times, share))));
     let held = if ratio <= RATIO_GOAL { "held" } else { "MISSED" };
     println!(
         "  {name:40} {:>9} {:>8} {:>12} {:>8} {ratio:>11.2} (2): {held}",

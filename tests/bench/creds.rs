@@ -1,9 +1,10 @@
 //! What `creds` costs over what it cannot do without: the bare SQL, and two flushes of a store.
 //!
-//! All three are measured in turns, in one run, on one machine and one disk, so that a slow disk or a busy
-//! neighbour slows them alike. Per round: (a) `GET database/creds/reader` over one kept connection; (b) the
-//! same statement through a direct session that is already open; (c) two commits of 4 KiB in SQLite as the
-//! store uses it, beside the store's own data. The figure is `a - (b + c)`.
+//! All three are measured in turns, in one run, on one machine and one disk, so that a slow disk or
+//! a busy neighbour slows them alike. Per round: (a) `GET database/creds/reader` over one kept
+//! connection; (b) the same statement through a direct session that is already open; (c) two
+//! commits of 4 KiB in SQLite as the store uses it, beside the store's own data. The figure is `a -
+//! (b + c)`.
 //!
 //! It refuses to run without the release binary, and ends after [`ROUNDS`] rounds or [`LIMIT`].
 
@@ -26,8 +27,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// What the difference may be at its median.
 const GOAL: Duration = Duration::from_millis(2);
 
-const CREATION: &str =
-    r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}' IN ROLE readers"#;
+const CREATION: &str = r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}' IN ROLE readers"#;
 
 /// Everything that takes part, open and ready.
 struct Bench {
@@ -48,7 +48,10 @@ struct Times {
 }
 
 fn main() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be built");
     let times = runtime.block_on(async { measure(&mut Bench::open().await).await });
     report(times);
 }
@@ -70,7 +73,8 @@ impl Bench {
         }
     }
 
-    /// Time of one credential. Its lease is revoked afterwards, so that no round has more users than the first.
+    /// Time of one credential. Its lease is revoked afterwards, so that no round has more users
+    /// than the first.
     fn creds(&self) -> Duration {
         let start = Instant::now();
         let answer = self.root.read("database/creds/reader");
@@ -89,11 +93,17 @@ impl Bench {
             .replace("{{expiration}}", "2099-01-01 00:00:00+0000");
         let start = Instant::now();
         let mut transaction = self.direct.begin().await.expect("a transaction begins");
-        sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut *transaction).await.expect("the user is created");
+        sqlx::raw_sql(AssertSqlSafe(create))
+            .execute(&mut *transaction)
+            .await
+            .expect("the user is created");
         transaction.commit().await.expect("the transaction commits");
         let elapsed = start.elapsed();
         let drop = format!("DROP ROLE \"{name}\"");
-        sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut self.direct).await.expect("the user is dropped");
+        sqlx::raw_sql(AssertSqlSafe(drop))
+            .execute(&mut self.direct)
+            .await
+            .expect("the user is dropped");
         elapsed
     }
 }
@@ -107,7 +117,8 @@ fn configure(root: &Client, postgres: &Postgres) {
         "password": postgres.password,
     });
     assert!(root.write("database/config/bench", &connection).status < 300);
-    let role = json!({ "db_name": "bench", "creation_statements": [CREATION], "default_ttl": "1h" });
+    let role =
+        json!({ "db_name": "bench", "creation_statements": [CREATION], "default_ttl": "1h" });
     assert!(root.write("database/roles/reader", &role).status < 300);
 }
 
@@ -128,7 +139,8 @@ async fn measure(bench: &mut Bench) -> Times {
     let mut times = Times::default();
     let start = Instant::now();
     for round in 0..WARM_UP + ROUNDS {
-        let (creds, sql, flushes) = (bench.creds(), bench.sql(round).await, bench.disk.flushes(2).await);
+        let (creds, sql, flushes) =
+            (bench.creds(), bench.sql(round).await, bench.disk.flushes(2).await);
         if round >= WARM_UP {
             times.creds.push(creds);
             times.sql.push(sql);
@@ -138,7 +150,11 @@ async fn measure(bench: &mut Bench) -> Times {
             break;
         }
     }
-    assert!(times.creds.len() >= 50, "only {} rounds in {LIMIT:?}: too few to say anything", times.creds.len());
+    assert!(
+        times.creds.len() >= 50,
+        "only {} rounds in {LIMIT:?}: too few to say anything",
+        times.creds.len()
+    );
     times
 }
 
@@ -149,9 +165,11 @@ fn report(mut times: Times) {
     let over = micros(creds.0) - micros(sql.0) - micros(flushes.0);
     let held = over <= micros(GOAL);
     println!("creds, {rounds} rounds, in microseconds       p50      p99");
-    for (name, (p50, p99)) in
-        [("GET database/creds/reader", creds), ("  bare CREATE ROLE", sql), ("  two store flushes", flushes)]
-    {
+    for (name, (p50, p99)) in [
+        ("GET database/creds/reader", creds),
+        ("  bare CREATE ROLE", sql),
+        ("  two store flushes", flushes),
+    ] {
         println!("{name:32}{:>12}{:>9}", micros(p50), micros(p99));
     }
     println!(
@@ -160,7 +178,8 @@ fn report(mut times: Times) {
         micros(GOAL),
         if held { "held" } else { "MISSED" }
     );
-    let part = |(p50, p99): (Duration, Duration)| json!({ "p50_us": micros(p50), "p99_us": micros(p99) });
+    let part =
+        |(p50, p99): (Duration, Duration)| json!({ "p50_us": micros(p50), "p99_us": micros(p99) });
     let result = json!({
         "rounds": rounds, "creds": part(creds), "bare_sql": part(sql), "two_flushes": part(flushes),
         "over_bare_p50_us": over, "goal_us": micros(GOAL), "held": held,

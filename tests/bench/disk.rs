@@ -22,7 +22,10 @@ impl Disk {
             .connect()
             .await
             .expect("a file can be opened");
-        sqlx::query("CREATE TABLE page (bytes BLOB)").execute(&mut disk).await.expect("a table is made");
+        sqlx::query("CREATE TABLE page (bytes BLOB)")
+            .execute(&mut disk)
+            .await
+            .expect("a table is made");
         Self(disk)
     }
 

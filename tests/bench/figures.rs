@@ -30,13 +30,15 @@ pub fn micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).expect("a round takes less than an age")
 }
 
-/// Adds the result of the benchmark `name` to `target/bench.json`, which other benchmarks write to as well.
+/// Adds the result of the benchmark `name` to `target/bench.json`, which other benchmarks write to
+/// as well.
 ///
 /// # Panics
 /// When the file cannot be written.
 pub fn save(name: &str, result: Value) {
     let path = target().join("bench.json");
-    let known = std::fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str(&text).ok());
+    let known =
+        std::fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str(&text).ok());
     let mut all: Value = known.unwrap_or_else(|| json!({}));
     all[name] = result;
     std::fs::write(&path, format!("{all:#}\n")).expect("target/bench.json can be written");

@@ -1,7 +1,7 @@
 //! The load: kept connections that send the same bytes again as soon as they are answered.
 //!
-//! It does as little as can be, because it runs on the cores of whoever it measures: no HTTP library, and of an
-//! answer only its status and its length are looked at.
+//! It does as little as can be, because it runs on the cores of whoever it measures: no HTTP
+//! library, and of an answer only its status and its length are looked at.
 #![allow(dead_code, reason = "each benchmark includes it and uses its part")]
 
 use std::net::SocketAddr;
@@ -61,8 +61,12 @@ impl Connection {
         self.stream.write_all(request).await.expect("the server reads");
         let mut have = 0;
         loop {
-            let more = self.stream.read(&mut self.answer[have..]).await.expect("the server answers");
-            assert!(more > 0, "the server closed the connection, or its answer is longer than {ANSWER_MAX} bytes");
+            let more =
+                self.stream.read(&mut self.answer[have..]).await.expect("the server answers");
+            assert!(
+                more > 0,
+                "the server closed the connection, or its answer is longer than {ANSWER_MAX} bytes"
+            );
             have += more;
             let text = std::str::from_utf8(&self.answer[..have]).expect("the answer is text");
             if length(text).is_some_and(|length| length <= have) {
@@ -72,7 +76,8 @@ impl Connection {
         std::str::from_utf8(&self.answer[..have]).expect("the answer is text")
     }
 
-    /// As [`Connection::exchange`] for an answer that is known to have `length` bytes: nothing is parsed.
+    /// As [`Connection::exchange`] for an answer that is known to have `length` bytes: nothing is
+    /// parsed.
     async fn exchange_known(&mut self, request: &[u8], length: usize) {
         self.stream.write_all(request).await.expect("the server reads");
         let answer = &mut self.answer[..length];
@@ -86,7 +91,8 @@ fn length(text: &str) -> Option<usize> {
     let (head, _) = text.split_once("\r\n\r\n")?;
     let declared = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().expect("a length"))
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.trim().parse::<usize>().expect("a length"))
     });
     Some(head.len() + 4 + declared.unwrap_or(0))
 }
@@ -138,8 +144,8 @@ impl Target {
             answered += one.await.expect("no connection failed");
         }
         let per_second = f64::from(answered) / began.elapsed().as_secs_f64();
-        let [server, load] =
-            [cpu(self.pid) - used[0], cpu(std::process::id()) - used[1]].map(|s| s / f64::from(answered));
+        let [server, load] = [cpu(self.pid) - used[0], cpu(std::process::id()) - used[1]]
+            .map(|s| s / f64::from(answered));
         Load { per_second, server, load }
     }
 }
@@ -157,8 +163,13 @@ pub struct Load {
 
 /// Processor time that a process has used so far, in seconds, as Linux counts it in hundredths.
 fn cpu(pid: u32) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("Linux tells what a process has used");
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .expect("Linux tells what a process has used");
     let (_, after_name) = status.rsplit_once(')').expect("the name is in brackets");
-    let ticks = after_name.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("a number"));
+    let ticks = after_name
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .map(|ticks| ticks.parse::<f64>().expect("a number"));
     ticks.sum::<f64>() / 100.0
 }

@@ -1,9 +1,11 @@
-//! What a whole request costs: `GET database/roles/:name` with a token, its policy and audit, against bare hyper.
+//! What a whole request costs: `GET database/roles/:name` with a token, its policy and audit,
+//! against bare hyper.
 //!
-//! Three servers, asked in turns by the same load on the same cores: bare hyper with an answer of the same size;
-//! bulkhead as it starts, a fresh instance a request; and a second mount that reuses instances (decision T4). The
-//! figures are shares of the bare rate of the same round, so that a busy neighbour slows both alike. Where neighbours
-//! are many, the share by processor time (server and load together) is the one to trust.
+//! Three servers, asked in turns by the same load on the same cores: bare hyper with an answer of
+//! the same size; bulkhead as it starts, a fresh instance a request; and a second mount that reuses
+//! instances (decision T4). The figures are shares of the bare rate of the same round, so that a
+//! busy neighbour slows both alike. Where neighbours are many, the share by processor time (server
+//! and load together) is the one to trust.
 
 mod bare;
 mod figures;
@@ -19,7 +21,8 @@ use std::path::Path;
 use std::time::Duration;
 
 const CONNECTIONS: [usize; 3] = [16, 64, 256];
-/// Goals are for a server that is kept busy: with fewer, both wait for the load, and the figure is shown only.
+/// Goals are for a server that is kept busy: with fewer, both wait for the load, and the figure is
+/// shown only.
 const BUSY: usize = 64;
 const ROUNDS: usize = 7;
 const TIME: Duration = Duration::from_millis(1_500);
@@ -29,11 +32,15 @@ const WARM_UP: Duration = Duration::from_secs(3);
 const FRESH_GOAL: f64 = 0.18;
 const REUSED_GOAL: f64 = 0.30;
 
-const ROLE: &str = r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'"#;
+const ROLE: &str =
+    r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'"#;
 
 fn main() {
     bare::serve_if_asked();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime can be built");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be built");
     let bulkhead = Bulkhead::start_in(target().join("bench-requests"));
     let token = configure(&bulkhead);
     let ask = |mount: &str| Target {
@@ -42,7 +49,8 @@ fn main() {
         request: load::get(&format!("{mount}/roles/reader"), &token),
     };
     let (fresh, reused) = (ask("database"), ask("database-reuse"));
-    let body = runtime.block_on(fresh.look()).split_once("\r\n\r\n").map_or(0, |(_, body)| body.len());
+    let body =
+        runtime.block_on(fresh.look()).split_once("\r\n\r\n").map_or(0, |(_, body)| body.len());
     let bare = Bare::start(body);
     let ceiling = Target { address: bare.address, pid: bare.pid, request: fresh.request.clone() };
     assert_audited(&runtime, bulkhead.data(), &fresh);
@@ -50,7 +58,8 @@ fn main() {
     for server in servers {
         runtime.block_on(server.load(16, WARM_UP));
     }
-    let results: Vec<Value> = CONNECTIONS.map(|count| report(count, &runtime.block_on(rounds(servers, count)))).into();
+    let results: Vec<Value> =
+        CONNECTIONS.map(|count| report(count, &runtime.block_on(rounds(servers, count)))).into();
     figures::save("requests", json!({ "answer_bytes": body, "runs": results }));
 }
 
@@ -60,15 +69,21 @@ fn configure(bulkhead: &Bulkhead) -> String {
     let reusing = json!({ "type": "database", "options": { "instance_reuse": "bounded" } });
     root.write("sys/mounts/database-reuse", &reusing).expect(204);
     let mount = root.read("sys/mounts/database-reuse").expect(200);
-    assert_eq!(mount.body["data"]["options"]["instance_reuse"], "bounded", "the mount does not reuse instances");
+    assert_eq!(
+        mount.body["data"]["options"]["instance_reuse"], "bounded",
+        "the mount does not reuse instances"
+    );
     for mount in ["database", "database-reuse"] {
-        let role = json!({ "db_name": "orders", "creation_statements": [ROLE], "default_ttl": "1h" });
+        let role =
+            json!({ "db_name": "orders", "creation_statements": [ROLE], "default_ttl": "1h" });
         assert!(root.write(&format!("{mount}/roles/reader"), &role).status < 300);
     }
     let rules = r#"path "database/roles/*" { capabilities = ["read"] }
         path "database-reuse/roles/*" { capabilities = ["read"] }"#;
     root.write("sys/policies/acl/reader", &json!({ "policy": rules })).expect(204);
-    let made = root.write("auth/token/create", &json!({ "policies": ["reader"], "ttl": "1h" })).expect(200);
+    let made = root
+        .write("auth/token/create", &json!({ "policies": ["reader"], "ttl": "1h" }))
+        .expect(200);
     let token = made.body["auth"]["client_token"].as_str().expect("a token").to_owned();
     let client = bulkhead.client(Some(&token));
     client.read("database/roles/reader").expect(200);
@@ -78,7 +93,9 @@ fn configure(bulkhead: &Bulkhead) -> String {
 
 /// A request that is not recorded, itself and its answer, would make the figure a lie.
 fn assert_audited(runtime: &tokio::runtime::Runtime, data: &Path, server: &Target) {
-    let lines = || std::fs::read_to_string(data.join("audit.log")).expect("the audit's file").lines().count();
+    let lines = || {
+        std::fs::read_to_string(data.join("audit.log")).expect("the audit's file").lines().count()
+    };
     let before = lines();
     for _ in 0..10 {
         runtime.block_on(server.look());
@@ -108,12 +125,14 @@ fn median(rounds: &[Round], says: impl Fn(&Round) -> f64) -> f64 {
 }
 
 fn report(connections: usize, rounds: &[Round]) -> Value {
-    let title = format!("GET database/roles/:name, {connections} connections, {} rounds", rounds.len());
+    let title =
+        format!("GET database/roles/:name, {connections} connections, {} rounds", rounds.len());
     println!("{title:56} requests/s   of bare   of bare's cpu   server's us");
     let row = |name: &str, server: usize| {
         let rate = median(rounds, |round| round[server].per_second);
         let share = median(rounds, |round| round[server].per_second / round[0].per_second);
-        // What is left of the rate where nobody else uses the cores: theirs was used for the load, too.
+        // What is left of the rate where nobody else uses the cores: theirs was used for the load,
+        // too.
         let cost = |load: Load| load.server + load.load;
         let cpu_share = median(rounds, |round| cost(round[0]) / cost(round[server]));
         let micros = median(rounds, |round| round[server].server * 1e6);
@@ -125,7 +144,8 @@ fn report(connections: usize, rounds: &[Round]) -> Value {
     let (_, bare) = row("bare hyper", 0);
     let (fresh_share, fresh) = row("a fresh instance each (busy, at least 18 %)", 1);
     let (reused_share, reused) = row("instances reused (busy, at least 30 %)", 2);
-    let held = (connections >= BUSY).then_some(fresh_share >= FRESH_GOAL && reused_share >= REUSED_GOAL);
+    let held =
+        (connections >= BUSY).then_some(fresh_share >= FRESH_GOAL && reused_share >= REUSED_GOAL);
     println!("  {}", held.map_or("not judged", |held| if held { "held" } else { "MISSED" }));
     json!({
         "connections": connections, "bare": bare, "fresh": fresh, "fresh_goal": FRESH_GOAL,

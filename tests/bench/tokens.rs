@@ -1,7 +1,8 @@
 //! Tokens made and revoked by 1, 16 and 64 clients at once.
 //!
-//! Each is a commit, so that the disk decides: bare flushes of the same disk are measured in turns, and the figure
-//! that travels between machines is how many of these operations go into the time of one flush.
+//! Each is a commit, so that the disk decides: bare flushes of the same disk are measured in turns,
+//! and the figure that travels between machines is how many of these operations go into the time of
+//! one flush.
 
 mod disk;
 mod figures;
@@ -32,7 +33,10 @@ struct Times {
 }
 
 fn main() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime can be built");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be built");
     let folder = Folder::at(target().join("bench-tokens"));
     let bulkhead = Bulkhead::start_in(folder.path().join("bulkhead"));
     let address = bulkhead.url().trim_start_matches("http://").parse().expect("an address");
@@ -48,7 +52,9 @@ fn main() {
         }
         measured
     });
-    println!("tokens, in microseconds      creation p50      p99   revocation p50      p99   operations/s   a flush");
+    println!(
+        "tokens, in microseconds      creation p50      p99   revocation p50      p99   operations/s   a flush"
+    );
     let results: Vec<Value> = measured.map(|(clients, times)| report(clients, times)).into();
     figures::save("tokens", json!(results));
 }
@@ -91,7 +97,8 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
 
 fn report(clients: usize, mut times: Times) -> Value {
     let of = |times: &mut Vec<Duration>| [0.5, 0.99].map(|share| micros(quantile(times, share)));
-    let ([made, made_p99], [revoked, revoked_p99]) = (of(&mut times.creations), of(&mut times.revocations));
+    let ([made, made_p99], [revoked, revoked_p99]) =
+        (of(&mut times.creations), of(&mut times.revocations));
     let (rate, flush) = (quantile(&mut times.per_second, 0.5), quantile(&mut times.flushes, 0.5));
     let in_a_flush = rate * flush.as_secs_f64();
     let flush = micros(flush);

@@ -1,7 +1,9 @@
-//! What other requests notice of a component that is being compiled: their p99 while one is, against that before.
+//! What other requests notice of a component that is being compiled: their p99 while one is,
+//! against that before.
 //!
-//! One request after the other over a few kept connections, before an upload and beside it, in turns. The component is
-//! the probe with a core module in it that nobody instantiates and that takes a while to compile.
+//! One request after the other over a few kept connections, before an upload and beside it, in
+//! turns. The component is the probe with a core module in it that nobody instantiates and that
+//! takes a while to compile.
 
 mod figures;
 mod load;
@@ -30,7 +32,10 @@ const ADDITIONS: usize = 32;
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
 
 fn main() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime can be built");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be built");
     let folder = Folder::at(target().join("bench-upload"));
     let bulkhead = Bulkhead::start_in(folder.path().join("bulkhead"));
     let address = bulkhead.url().trim_start_matches("http://").parse().expect("an address");
@@ -42,7 +47,9 @@ fn main() {
         let (client, component) = (bulkhead.root(), component.clone());
         let began = Instant::now();
         let upload = async move || {
-            let uploaded = tokio::task::spawn_blocking(move || client.upload(PROBE, &component).expect(204)).await;
+            let uploaded =
+                tokio::task::spawn_blocking(move || client.upload(PROBE, &component).expect(204))
+                    .await;
             drop(uploaded.expect("the component is registered"));
         };
         beside.extend(runtime.block_on(measured(address, upload)));
@@ -55,7 +62,8 @@ fn main() {
 /// How long each request took that was answered while `other` went on.
 async fn measured(address: SocketAddr, other: impl AsyncFnOnce()) -> Vec<Duration> {
     let over = Arc::new(AtomicBool::new(false));
-    let asking: Vec<_> = (0..CONNECTIONS).map(|_| tokio::spawn(ask(address, Arc::clone(&over)))).collect();
+    let asking: Vec<_> =
+        (0..CONNECTIONS).map(|_| tokio::spawn(ask(address, Arc::clone(&over)))).collect();
     other().await;
     over.store(true, Ordering::Relaxed);
     let mut times = Vec::new();
@@ -77,11 +85,18 @@ async fn ask(address: SocketAddr, over: Arc<AtomicBool>) -> Vec<Duration> {
 }
 
 fn report(bytes: usize, (before, beside): (&mut [Duration], &mut [Duration]), compiling: Duration) {
-    let [alone, crowded] = [before, beside].map(|times| (quantile(times, 0.5), quantile(times, 0.99)));
+    let [alone, crowded] =
+        [before, beside].map(|times| (quantile(times, 0.5), quantile(times, 0.99)));
     let ratio = crowded.1.as_secs_f64() / alone.1.as_secs_f64();
-    println!("GET sys/mounts beside the compilation of a component of {bytes} bytes, which takes {compiling:?}");
+    println!(
+        "GET sys/mounts beside the compilation of a component of {bytes} bytes, which takes {compiling:?}"
+    );
     println!("  before   p50 {:>7} us   p99 {:>7} us", micros(alone.0), micros(alone.1));
-    println!("  beside   p50 {:>7} us   p99 {:>7} us   {ratio:.2} times", micros(crowded.0), micros(crowded.1));
+    println!(
+        "  beside   p50 {:>7} us   p99 {:>7} us   {ratio:.2} times",
+        micros(crowded.0),
+        micros(crowded.1)
+    );
     figures::save(
         "upload",
         json!({

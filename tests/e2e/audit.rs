@@ -1,4 +1,5 @@
-//! The audit file of a running server: whose acts are in it, what is not in it, and what becomes of it when it is moved.
+//! The audit file of a running server: whose acts are in it, what is not in it, and what becomes of
+//! it when it is moved.
 
 use crate::world::World;
 use bulkhead_tests::bulkhead::ROOT;
@@ -15,13 +16,15 @@ impl World {
     }
 
     fn audited(&self) -> String {
-        fs::read_to_string(self.audit_file()).expect("a server in dev mode audits to its data folder")
+        fs::read_to_string(self.audit_file())
+            .expect("a server in dev mode audits to its data folder")
     }
 
     /// The lines about `path`.
     fn lines_of(&self, path: &str) -> Vec<Value> {
         let lines = self.audited();
-        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"));
+        let lines =
+            lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"));
         lines.filter(|line| line["request"]["path"] == path).collect()
     }
 
@@ -40,12 +43,22 @@ fn no_secret_of_a_whole_life_is_in_the_audit_file_and_each_can_be_found_by_its_h
     let team = world.client_with("team", r#"path "database/creds/*" { capabilities = ["read"] }"#);
     let credential = world.credential_for(&team, "reader");
     world.root.write("sys/leases/renew", &json!({ "lease_id": credential.lease })).expect(200);
-    world.root.write("database/config/bad", &json!({ "password": CANARY, "connection_url": 7 })).expect(400);
+    world
+        .root
+        .write("database/config/bad", &json!({ "password": CANARY, "connection_url": 7 }))
+        .expect(400);
     team.write("database/config/demo", &json!({ "password": CANARY })).expect(403);
-    world.bulkhead.client(None).write("database/config/demo", &json!({ "password": CANARY })).expect(403);
+    world
+        .bulkhead
+        .client(None)
+        .write("database/config/demo", &json!({ "password": CANARY }))
+        .expect(403);
     world.bulkhead.client(Some(CANARY)).read("database/config/demo").expect(403);
     world.root.write("no/such/path", &json!({ "password": CANARY })).expect(404);
-    let child = world.root.write("auth/token/create", &json!({ "policies": ["team"], "ttl": "1h" })).expect(200);
+    let child = world
+        .root
+        .write("auth/token/create", &json!({ "policies": ["team"], "ttl": "1h" }))
+        .expect(200);
     let child = child.body["auth"]["client_token"].as_str().expect("a token").to_owned();
     world.root.write("auth/token/lookup", &json!({ "token": child })).expect(200);
     world.root.write("auth/token/revoke", &json!({ "token": child })).expect(204);
@@ -54,7 +67,13 @@ fn no_secret_of_a_whole_life_is_in_the_audit_file_and_each_can_be_found_by_its_h
 
     let audited = world.audited();
     leaks::assert_silent("the audit file", &audited, CANARY);
-    for secret in [&credential.password, &credential.username, &child, &world.postgres.url(), &ROOT.to_owned()] {
+    for secret in [
+        &credential.password,
+        &credential.username,
+        &child,
+        &world.postgres.url(),
+        &ROOT.to_owned(),
+    ] {
         assert!(!audited.contains(secret.as_str()), "{secret} is in {audited}");
     }
     let given = world.lines_of("database/creds/reader");
@@ -63,7 +82,10 @@ fn no_secret_of_a_whole_life_is_in_the_audit_file_and_each_can_be_found_by_its_h
     assert_eq!(answered["response"]["data"]["username"], world.hash(&credential.username));
     assert_eq!(answered["response"]["secret"]["lease_id"], credential.lease);
     assert_eq!(asked["auth"]["display_name"], "token");
-    assert_eq!(world.lines_of("database/config/demo")[0]["request"]["data"]["password"], world.hash(CANARY));
+    assert_eq!(
+        world.lines_of("database/config/demo")[0]["request"]["data"]["password"],
+        world.hash(CANARY)
+    );
     assert!(world.audited().contains(&world.hash(&child)));
 }
 
@@ -84,7 +106,9 @@ fn a_file_that_was_moved_away_is_opened_anew_at_a_signal() {
     fs::rename(world.audit_file(), &old).expect("the file can be moved");
     world.root.read("sys/mounts").expect(200);
     world.bulkhead.signal("HUP");
-    wait::until_true("the file is there again", Duration::from_secs(10), || world.audit_file().exists());
+    wait::until_true("the file is there again", Duration::from_secs(10), || {
+        world.audit_file().exists()
+    });
     let before = fs::read_to_string(&old).expect("the old file").lines().count();
     wait::until_true("lines go to the new file", Duration::from_secs(10), || {
         world.root.read("sys/mounts").expect(200);

@@ -1,5 +1,6 @@
-//! Components that are wrong, or made to hurt: each is refused in bounded time and memory, with words for its author,
-//! and leaves nothing. Those without `#[test]` are rows of the table of bad input.
+//! Components that are wrong, or made to hurt: each is refused in bounded time and memory, with
+//! words for its author, and leaves nothing. Those without `#[test]` are rows of the table of bad
+//! input.
 
 use crate::world::World;
 use bulkhead_tests::bulkhead::ROOT;
@@ -36,8 +37,8 @@ fn refused(world: &World, to: &str, component: &[u8], why: &str) -> Answer {
     refused_within(Duration::from_secs(5), world, to, component, why)
 }
 
-/// As [`refused`], of a component that has to be compiled before it can be asked what it is: the compiler steps behind
-/// everything else that the machine does.
+/// As [`refused`], of a component that has to be compiled before it can be asked what it is: the
+/// compiler steps behind everything else that the machine does.
 #[track_caller]
 fn refused_once_compiled(world: &World, to: &str, component: &[u8], why: &str) -> Answer {
     refused_within(Duration::from_secs(60), world, to, component, why)
@@ -69,7 +70,9 @@ pub(super) fn what_is_no_component_is_told_what_it_is() {
     refused(&world, PROBE, b"", "the body is empty");
     refused(&world, PROBE, b"#!/bin/sh", "not WebAssembly");
     refused(&world, PROBE, &MODULE, "wasm-tools component new");
-    let json = world.root.write("sys/plugins/catalog/secret/probe", &serde_json::json!({ "command": "probe" }));
+    let json = world
+        .root
+        .write("sys/plugins/catalog/secret/probe", &serde_json::json!({ "command": "probe" }));
     assert!(json.expect(400).errors().contains("application/wasm"));
     world.root.upload("sys/policies/acl/x", &MODULE).expect(415);
 }
@@ -86,18 +89,25 @@ pub(super) fn unknown_imports_are_refused_with_their_list() {
     let world = World::empty();
     let imports = probe_with("bulkhead:plugin/storage@0.1.0", "bulkhead:plugin/staring@0.1.0");
     refused(&world, PROBE, &imports, "staring");
-    refused(&world, PROBE, &probe_with("wasi:cli/stderr@0.2", "wasi:cli/stdarr@0.2"), "wasi:cli/stdarr");
+    refused(
+        &world,
+        PROBE,
+        &probe_with("wasi:cli/stderr@0.2", "wasi:cli/stdarr@0.2"),
+        "wasi:cli/stdarr",
+    );
 }
 
 pub(super) fn a_million_functions_are_refused_before_they_are_compiled() {
     let world = World::empty();
     refused(&world, PROBE, &functions(1_000_000), "1000000 functions");
     refused(&world, PROBE, &of_module(&[section(5, &[1, 0, 0x80, 0x80, 4])]), "64MiB");
-    let deep = (0..10_000).fold(Vec::new(), |inner: Vec<u8>, _| [COMPONENT.to_vec(), section(4, &inner)].concat());
+    let deep = (0..10_000)
+        .fold(Vec::new(), |inner: Vec<u8>, _| [COMPONENT.to_vec(), section(4, &inner)].concat());
     refused(&world, PROBE, &deep, "");
 }
 
-/// Declared, and sent in part by a client that does not wait for an answer: what is over the limit is never kept.
+/// Declared, and sent in part by a client that does not wait for an answer: what is over the limit
+/// is never kept.
 pub(super) fn a_hundred_megabytes_are_refused_in_bounded_memory() {
     let world = World::empty();
     let path = format!("sys/plugins/catalog/{PROBE}");
@@ -109,7 +119,8 @@ pub(super) fn a_hundred_megabytes_are_refused_in_bounded_memory() {
     let before = world.bulkhead.memory();
     let mut asks = Socket::open(&world.bulkhead);
     assert!(asks.send(format!("{head}expect: 100-continue\r\n\r\n")));
-    let told = asks.until_closed(Duration::from_secs(5)).expect("it is told before it sends, and closed");
+    let told =
+        asks.until_closed(Duration::from_secs(5)).expect("it is told before it sends, and closed");
     assert!(told.starts_with("HTTP/1.1 413 ") && told.contains("32MiB"), "{told}");
 
     let mut sends = Socket::open(&world.bulkhead);
@@ -125,7 +136,12 @@ pub(super) fn a_hundred_megabytes_are_refused_in_bounded_memory() {
 
 pub(super) fn tables_that_collide_are_refused_with_their_row() {
     let world = World::empty();
-    refused_once_compiled(&world, PROBE, &probe_with("outside/{name}", "reserve/{name}"), "reserve/{name}");
+    refused_once_compiled(
+        &world,
+        PROBE,
+        &probe_with("outside/{name}", "reserve/{name}"),
+        "reserve/{name}",
+    );
 }
 
 pub(super) fn tables_that_claim_what_is_the_servers_are_refused() {

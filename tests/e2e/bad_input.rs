@@ -15,7 +15,13 @@ struct Case {
     says: &'static str,
 }
 
-fn case(method: &'static str, path: &'static str, body: impl ToString, status: u16, says: &'static str) -> Case {
+fn case(
+    method: &'static str,
+    path: &'static str,
+    body: impl ToString,
+    status: u16,
+    says: &'static str,
+) -> Case {
     Case { method, path, body: body.to_string(), status, says }
 }
 
@@ -26,8 +32,20 @@ fn refuse_all(world: &World, cases: &[Case]) {
     for case in cases {
         let answer = world.root.send(case.method, case.path, case.body.as_bytes());
         assert_refused(case, &answer);
-        assert_eq!(world.configured(), before, "{} {} changed what is stored", case.path, case.body);
-        assert_eq!(world.postgres.users(), Vec::<String>::new(), "{} {} left a user", case.path, case.body);
+        assert_eq!(
+            world.configured(),
+            before,
+            "{} {} changed what is stored",
+            case.path,
+            case.body
+        );
+        assert_eq!(
+            world.postgres.users(),
+            Vec::<String>::new(),
+            "{} {} left a user",
+            case.path,
+            case.body
+        );
     }
 }
 
@@ -44,7 +62,9 @@ fn assert_refused(case: &Case, answer: &Answer) {
 pub(super) fn what_is_not_one_json_object_is_refused() {
     let world = World::new();
     let mut cases = Vec::new();
-    for path in ["database/roles/bad", "database/config/bad", "sys/policies/acl/bad", "auth/token/create"] {
+    for path in
+        ["database/roles/bad", "database/config/bad", "sys/policies/acl/bad", "auth/token/create"]
+    {
         cases.extend([
             case("POST", path, r#"{"db_name": "#, 400, "JSON"),
             case("POST", path, r#"{"db_name": "demo"} trailing"#, 400, "JSON"),
@@ -59,22 +79,26 @@ pub(super) fn what_is_not_one_json_object_is_refused() {
 }
 
 /// Paths with routes of the host, of an engine, and of nobody.
-const WRITTEN: [&str; 4] = ["database/roles/bad", "sys/policies/acl/bad", "auth/token/create", "nothing/here"];
+const WRITTEN: [&str; 4] =
+    ["database/roles/bad", "sys/policies/acl/bad", "auth/token/create", "nothing/here"];
 
 pub(super) fn objects_nested_ten_thousand_deep_are_refused() {
     let world = World::new();
     let both = format!("{}{}", "{\"a\":[".repeat(5_000), "]}".repeat(5_000));
     let open = "[".repeat(10_000);
-    let cases = WRITTEN.map(|path| [&both, &open].map(|deep| case("POST", path, deep, 400, "JSON")));
+    let cases =
+        WRITTEN.map(|path| [&both, &open].map(|deep| case("POST", path, deep, 400, "JSON")));
     refuse_all(&world, &cases.into_iter().flatten().collect::<Vec<_>>());
 }
 
 pub(super) fn a_million_keys_are_refused() {
     let world = World::new();
-    let keys: Vec<String> = (0..1_000_000).map(|number| format!("\"k{number}\":{number}")).collect();
+    let keys: Vec<String> =
+        (0..1_000_000).map(|number| format!("\"k{number}\":{number}")).collect();
     let object = format!("{{{}}}", keys.join(","));
     let list = format!("{{\"policies\":[{}]}}", vec!["0"; 1_000_000].join(","));
-    let cases = WRITTEN.map(|path| [&object, &list].map(|many| case("POST", path, many, 400, "200000")));
+    let cases =
+        WRITTEN.map(|path| [&object, &list].map(|many| case("POST", path, many, 400, "200000")));
     refuse_all(&world, &cases.into_iter().flatten().collect::<Vec<_>>());
 }
 
@@ -92,7 +116,9 @@ pub(super) fn keys_that_are_given_twice_are_refused_by_name() {
 pub(super) fn bytes_that_are_not_text_are_refused() {
     let world = World::new();
     let before = world.configured();
-    for body in [&b"{\"db_name\": \"\xff\xfe\"}"[..], b"\x00\x01\x02", b"{\"db_name\": \"\xed\xa0\x80\"}"] {
+    for body in
+        [&b"{\"db_name\": \"\xff\xfe\"}"[..], b"\x00\x01\x02", b"{\"db_name\": \"\xed\xa0\x80\"}"]
+    {
         world.root.send("POST", "database/roles/bad", body).expect(400);
     }
     assert_eq!(world.configured(), before);
@@ -101,7 +127,8 @@ pub(super) fn bytes_that_are_not_text_are_refused() {
 pub(super) fn values_of_the_wrong_type_are_refused_by_name() {
     let world = World::new();
     let role = |field: &str, value: Value| {
-        let mut role = json!({ "db_name": "demo", "creation_statements": "CREATE ROLE \"{{name}}\"" });
+        let mut role =
+            json!({ "db_name": "demo", "creation_statements": "CREATE ROLE \"{{name}}\"" });
         role[field] = value;
         role
     };
@@ -109,7 +136,13 @@ pub(super) fn values_of_the_wrong_type_are_refused_by_name() {
         &world,
         &[
             case("POST", "database/roles/bad", role("db_name", json!(["demo"])), 400, "db_name"),
-            case("POST", "database/roles/bad", role("db_name", json!({ "name": "demo" })), 400, "db_name"),
+            case(
+                "POST",
+                "database/roles/bad",
+                role("db_name", json!({ "name": "demo" })),
+                400,
+                "db_name",
+            ),
             case(
                 "POST",
                 "database/roles/bad",
@@ -117,18 +150,72 @@ pub(super) fn values_of_the_wrong_type_are_refused_by_name() {
                 400,
                 "creation_statements",
             ),
-            case("POST", "database/roles/bad", role("creation_statements", json!([["x"]])), 400, "creation_statements"),
-            case("POST", "database/roles/bad", role("default_ttl", json!([60])), 400, "default_ttl"),
-            case("POST", "database/roles/bad", role("default_ttl", json!(true)), 400, "default_ttl"),
-            case("POST", "database/roles/bad", role("credential_config", json!("no pairs")), 400, "credential_config"),
-            case("POST", "database/roles/bad", role("credential_type", json!("fingerprint")), 400, "fingerprint"),
-            case("POST", "database/config/bad", json!({ "plugin_name": ["x"] }), 400, "plugin_name"),
-            case("POST", "database/config/demo", json!({ "verify_connection": "perhaps" }), 400, "verify_connection"),
-            case("POST", "database/config/demo", json!({ "allowed_roles": { "a": 1 } }), 400, "allowed_roles"),
+            case(
+                "POST",
+                "database/roles/bad",
+                role("creation_statements", json!([["x"]])),
+                400,
+                "creation_statements",
+            ),
+            case(
+                "POST",
+                "database/roles/bad",
+                role("default_ttl", json!([60])),
+                400,
+                "default_ttl",
+            ),
+            case(
+                "POST",
+                "database/roles/bad",
+                role("default_ttl", json!(true)),
+                400,
+                "default_ttl",
+            ),
+            case(
+                "POST",
+                "database/roles/bad",
+                role("credential_config", json!("no pairs")),
+                400,
+                "credential_config",
+            ),
+            case(
+                "POST",
+                "database/roles/bad",
+                role("credential_type", json!("fingerprint")),
+                400,
+                "fingerprint",
+            ),
+            case(
+                "POST",
+                "database/config/bad",
+                json!({ "plugin_name": ["x"] }),
+                400,
+                "plugin_name",
+            ),
+            case(
+                "POST",
+                "database/config/demo",
+                json!({ "verify_connection": "perhaps" }),
+                400,
+                "verify_connection",
+            ),
+            case(
+                "POST",
+                "database/config/demo",
+                json!({ "allowed_roles": { "a": 1 } }),
+                400,
+                "allowed_roles",
+            ),
             case("POST", "auth/token/create", json!({ "policies": { "a": 1 } }), 400, "policies"),
             case("POST", "auth/token/create", json!({ "num_uses": "many" }), 400, "num_uses"),
             case("POST", "auth/token/create", json!({ "num_uses": -1 }), 400, "num_uses"),
-            case("POST", "sys/leases/renew", json!({ "lease_id": 7, "increment": "x" }), 400, "increment"),
+            case(
+                "POST",
+                "sys/leases/renew",
+                json!({ "lease_id": 7, "increment": "x" }),
+                400,
+                "increment",
+            ),
             case("POST", "sys/mounts/fresh", json!({ "type": "" }), 400, "type"),
             case("POST", "sys/mounts/fresh", json!({ "type": "telepathy" }), 400, "telepathy"),
         ],
@@ -153,10 +240,15 @@ pub(super) fn durations_that_are_none_are_refused_with_the_value() {
         (json!(9_223_372_037_u64), "9223372037"),
         (json!(u64::MAX), "18446744073709551615"),
     ] {
-        let role =
-            json!({ "db_name": "demo", "creation_statements": "CREATE ROLE \"{{name}}\"", "default_ttl": value });
+        let role = json!({ "db_name": "demo", "creation_statements": "CREATE ROLE \"{{name}}\"", "default_ttl": value });
         cases.push(case("POST", "database/roles/bad", role, 400, says));
-        cases.push(case("POST", "database/roles/reader", json!({ "default_ttl": value }), 400, says));
+        cases.push(case(
+            "POST",
+            "database/roles/reader",
+            json!({ "default_ttl": value }),
+            400,
+            says,
+        ));
     }
     refuse_all(&world, &cases);
 }
@@ -180,7 +272,10 @@ pub(super) fn times_that_are_negative_or_overflow_are_refused_wherever_one_is_gi
     }
     let tuned = world.root.read("sys/mounts/database/tune").expect(200);
     refuse_all(&world, &cases);
-    assert_eq!(world.root.read("sys/mounts/database/tune").expect(200).body["data"], tuned.body["data"]);
+    assert_eq!(
+        world.root.read("sys/mounts/database/tune").expect(200).body["data"],
+        tuned.body["data"]
+    );
     world.root.read("auth/token/roles/any").expect(404);
 }
 
@@ -203,7 +298,13 @@ pub(super) fn addresses_that_cannot_be_dialled_are_refused_by_name() {
         let mut connection = world.connection();
         connection["connection_url"] = json!(url);
         cases.push(case("POST", "database/config/bad", &connection, 400, "connection_url"));
-        cases.push(case("POST", "database/config/demo", json!({ "connection_url": url }), 400, "connection_url"));
+        cases.push(case(
+            "POST",
+            "database/config/demo",
+            json!({ "connection_url": url }),
+            400,
+            "connection_url",
+        ));
     }
     refuse_all(&world, &cases);
 }
@@ -222,10 +323,34 @@ pub(super) fn connections_of_unknown_plugins_and_versions_are_refused() {
         &[
             case("POST", "database/config/bad", nameless, 400, "plugin_name"),
             case("POST", "database/config/bad", connection("plugin_name", ""), 400, "plugin_name"),
-            case("POST", "database/config/bad", connection("plugin_name", "oracle-of-delphi"), 400, "oracle-of-delphi"),
-            case("POST", "database/config/bad", connection("plugin_version", "latest"), 400, "latest"),
-            case("POST", "database/config/bad", connection("plugin_version", "9.9.9"), 400, "9.9.9"),
-            case("POST", "database/config/bad", connection("rotation_period", "1h"), 400, "rotation_period"),
+            case(
+                "POST",
+                "database/config/bad",
+                connection("plugin_name", "oracle-of-delphi"),
+                400,
+                "oracle-of-delphi",
+            ),
+            case(
+                "POST",
+                "database/config/bad",
+                connection("plugin_version", "latest"),
+                400,
+                "latest",
+            ),
+            case(
+                "POST",
+                "database/config/bad",
+                connection("plugin_version", "9.9.9"),
+                400,
+                "9.9.9",
+            ),
+            case(
+                "POST",
+                "database/config/bad",
+                connection("rotation_period", "1h"),
+                400,
+                "rotation_period",
+            ),
             case(
                 "POST",
                 "database/config/bad",
@@ -257,7 +382,9 @@ pub(super) fn statements_that_do_not_lex_are_refused_when_the_role_is_written() 
     ]
     .into_iter()
     .map(|sql| json!({ "db_name": "demo", "creation_statements": [sql] }))
-    .flat_map(|role| ["database/roles/bad", "database/roles/reader"].map(|path| (path, role.clone())))
+    .flat_map(|role| {
+        ["database/roles/bad", "database/roles/reader"].map(|path| (path, role.clone()))
+    })
     .map(|(path, role)| case("POST", path, role, 400, "statement"))
     .collect();
     refuse_all(&world, &cases);
@@ -273,7 +400,8 @@ pub(super) fn statements_that_do_not_lex_are_refused_when_the_connection_came_af
 
 pub(super) fn statements_that_the_database_refuses_leave_nothing() {
     let world = World::new();
-    let user = r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'"#;
+    let user =
+        r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'"#;
     for (name, statements) in [
         ("syntax", json!(["CRATE ROLE \"{{name}}\""])),
         ("no-table", json!([user, "GRANT SELECT ON nowhere TO \"{{name}}\""])),
@@ -300,7 +428,13 @@ pub(super) fn roles_that_lack_what_they_need_are_refused() {
         &world,
         &[
             case("POST", "database/roles/bad", json!({}), 400, "db_name"),
-            case("POST", "database/roles/bad", json!({ "creation_statements": statements }), 400, "db_name"),
+            case(
+                "POST",
+                "database/roles/bad",
+                json!({ "creation_statements": statements }),
+                400,
+                "db_name",
+            ),
             case(
                 "POST",
                 "database/roles/bad",
@@ -308,7 +442,13 @@ pub(super) fn roles_that_lack_what_they_need_are_refused() {
                 400,
                 "db_name",
             ),
-            case("POST", "database/roles/bad", json!({ "db_name": "demo" }), 400, "creation_statements"),
+            case(
+                "POST",
+                "database/roles/bad",
+                json!({ "db_name": "demo" }),
+                400,
+                "creation_statements",
+            ),
             case(
                 "POST",
                 "database/roles/bad",
@@ -340,7 +480,13 @@ pub(super) fn credentials_of_what_is_not_there_are_refused() {
             case("POST", "database/creds/reader", "{}", 405, ""),
             case("DELETE", "database/creds/reader", "", 405, ""),
             case("GET", "database/creds", "", 404, ""),
-            case("POST", "sys/leases/renew", json!({ "lease_id": "database/creds/reader/none" }), 400, "lease"),
+            case(
+                "POST",
+                "sys/leases/renew",
+                json!({ "lease_id": "database/creds/reader/none" }),
+                400,
+                "lease",
+            ),
             case("POST", "sys/leases/lookup", json!({ "lease_id": "" }), 400, "lease_id"),
             case("POST", "sys/leases/lookup", json!({}), 400, "lease_id"),
         ],
@@ -416,7 +562,8 @@ pub(super) fn a_body_that_is_too_large_is_refused_before_it_is_read() {
 /// Sends policies that are refused and not stored.
 fn refuse_policies(world: &World, policies: &[(&str, &str)]) {
     for (rules, says) in policies {
-        let refused = world.root.write("sys/policies/acl/bad", &json!({ "policy": rules })).expect(400);
+        let refused =
+            world.root.write("sys/policies/acl/bad", &json!({ "policy": rules })).expect(400);
         let begin = rules.get(..200).unwrap_or(rules);
         assert!(refused.errors().contains(says), "{begin}: {}", refused.errors());
         assert!(refused.errors().len() < 2000, "{begin}: the refusal repeats what it was sent");
@@ -440,9 +587,12 @@ pub(super) fn policies_that_do_not_parse_are_not_stored() {
 
 pub(super) fn policies_made_to_cost_time_or_memory_are_refused() {
     let deep = |open: &str, count: usize| open.repeat(count);
-    let rules = |count: usize| (0..count).map(|number| format!("path \"a{number}\" {{}}\n")).collect::<String>();
+    let rules = |count: usize| {
+        (0..count).map(|number| format!("path \"a{number}\" {{}}\n")).collect::<String>()
+    };
     let values: Vec<String> = (0..10_000).map(|number| format!("\"v{number}\"")).collect();
-    let listing = format!("path \"a\" {{ allowed_parameters = {{ \"p\" = [{}] }} }}", values.join(","));
+    let listing =
+        format!("path \"a\" {{ allowed_parameters = {{ \"p\" = [{}] }} }}", values.join(","));
     refuse_policies(
         &World::empty(),
         &[
@@ -462,5 +612,12 @@ pub(super) fn policies_of_a_million_bytes_are_refused_with_the_limit() {
     let comments = format!("# {}\n", "x".repeat(97)).repeat(10_000);
     refuse_policies(&world, &[(&comments, "at most 524288 are read")]);
     let twice = json!({ "policy": comments.repeat(2) });
-    assert!(world.root.write("sys/policies/acl/bad", &twice).expect(413).errors().contains("at most 1048576"));
+    assert!(
+        world
+            .root
+            .write("sys/policies/acl/bad", &twice)
+            .expect(413)
+            .errors()
+            .contains("at most 1048576")
+    );
 }

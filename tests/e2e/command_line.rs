@@ -52,7 +52,10 @@ fn a_credential_is_asked_for_shown_and_revoked() {
 fn objects_are_written_read_listed_and_deleted() {
     let world = World::new();
     let statements = "creation_statements=CREATE ROLE \"{{name}}\"";
-    assert_eq!(run(&world.bulkhead, &["write", "database/roles/typed", "db_name=demo", statements]).0, 0);
+    assert_eq!(
+        run(&world.bulkhead, &["write", "database/roles/typed", "db_name=demo", statements]).0,
+        0
+    );
     let (_, listed, _) = run(&world.bulkhead, &["list", "database/roles"]);
     assert!(listed.contains("reader") && listed.contains("typed"), "{listed}");
     let (_, field, _) = run(&world.bulkhead, &["read", "--field=db_name", "database/roles/typed"]);
@@ -86,9 +89,11 @@ fn wrong_usage_and_an_unreachable_server_are_exit_code_two() {
 fn a_token_with_a_policy_is_made_and_used() {
     let world = World::new();
     let rules = r#"path "database/creds/reader" { capabilities = ["read"] }"#;
-    let (code, _, error) = piped(world.bulkhead.command(&["policy", "write", "reader", "-"]), rules);
+    let (code, _, error) =
+        piped(world.bulkhead.command(&["policy", "write", "reader", "-"]), rules);
     assert_eq!(code, 0, "{error}");
-    let (code, token, _) = run(&world.bulkhead, &["token", "create", "-policy=reader", "-field=token"]);
+    let (code, token, _) =
+        run(&world.bulkhead, &["token", "create", "-policy=reader", "-field=token"]);
     assert_eq!(code, 0);
     let client = world.bulkhead.client(Some(token.trim()));
     world.credential_for(&client, "reader");
@@ -106,7 +111,8 @@ fn a_token_is_looked_up_renewed_asked_and_ended_by_its_text_and_by_its_accessor(
         serde_json::from_str::<Value>(&json).expect("-format=json prints JSON")["auth"].clone()
     };
     let auth = made(&["-policy=reader"]);
-    let (token, accessor) = (auth["client_token"].as_str().unwrap(), auth["accessor"].as_str().unwrap());
+    let (token, accessor) =
+        (auth["client_token"].as_str().unwrap(), auth["accessor"].as_str().unwrap());
     let type_it = |words: &[&str]| {
         let (code, output, error) = piped(world.bulkhead.command(words), token);
         assert_eq!(code, 0, "{words:?}: {error}");
@@ -116,16 +122,27 @@ fn a_token_is_looked_up_renewed_asked_and_ended_by_its_text_and_by_its_accessor(
     assert!(type_it(&["token", "lookup", "-"]).contains("accessor"));
     type_it(&["token", "renew", "-increment=2h", "-"]);
     assert_eq!(type_it(&["token", "capabilities", "-", "database/creds/reader"]), "read\n");
-    for words in [&["token", "lookup", "-accessor", accessor][..], &["token", "renew", "-accessor", accessor]] {
+    for words in [
+        &["token", "lookup", "-accessor", accessor][..],
+        &["token", "renew", "-accessor", accessor],
+    ] {
         assert_eq!(run(&world.bulkhead, words).0, 0, "{words:?}");
     }
     assert_eq!(run(&world.bulkhead, &["token", "revoke", "-accessor", accessor]).0, 0);
-    assert_eq!(piped(world.bulkhead.command(&["token", "lookup", "-"]), token).0, 1, "it was revoked");
+    assert_eq!(
+        piped(world.bulkhead.command(&["token", "lookup", "-"]), token).0,
+        1,
+        "it was revoked"
+    );
 
     assert_eq!(made(&["-orphan"])["orphan"], true);
     assert_eq!(made(&["-use-limit=3"])["num_uses"], 3);
     assert_eq!(made(&["-policy=reader", "-type=batch"])["token_type"], "batch");
-    assert_eq!(run(&world.bulkhead, &["token", "create", "-policy="]).0, 2, "an unset variable must not widen a token");
+    assert_eq!(
+        run(&world.bulkhead, &["token", "create", "-policy="]).0,
+        2,
+        "an unset variable must not widen a token"
+    );
 }
 
 #[test]
@@ -139,7 +156,10 @@ fn an_engine_is_mounted_tuned_moved_and_disabled() {
     typed(&["secrets", "enable", "-path=second", "-description=orders", "database"]);
     assert!(typed(&["secrets", "list"]).contains("second/"));
     typed(&["secrets", "tune", "-max-lease-ttl=24h", "second"]);
-    assert_eq!(world.root.read("sys/mounts/second/tune").expect(200).body["data"]["max_lease_ttl"], 24 * 3600);
+    assert_eq!(
+        world.root.read("sys/mounts/second/tune").expect(200).body["data"]["max_lease_ttl"],
+        24 * 3600
+    );
     typed(&["secrets", "move", "second", "third"]);
     let listed = typed(&["secrets", "list", "-detailed"]);
     assert!(listed.contains("third/") && !listed.contains("second/"), "{listed}");
@@ -158,10 +178,15 @@ fn all_leases_below_a_path_are_listed_and_ended_at_once() {
     for lease in [&one.lease, &other.lease] {
         assert!(listed.contains(lease.rsplit('/').next().unwrap()), "{listed}");
     }
-    let (code, _, error) = run(&world.bulkhead, &["lease", "revoke", "-prefix", "database/creds/reader"]);
+    let (code, _, error) =
+        run(&world.bulkhead, &["lease", "revoke", "-prefix", "database/creds/reader"]);
     assert_eq!(code, 0, "{error}");
     assert!(!world.postgres.has_user(&one.username) && !world.postgres.has_user(&other.username));
-    assert_eq!(run(&world.bulkhead, &["lease", "revoke", "-force", &one.lease]).0, 2, "-force is for prefixes");
+    assert_eq!(
+        run(&world.bulkhead, &["lease", "revoke", "-force", &one.lease]).0,
+        2,
+        "-force is for prefixes"
+    );
 }
 
 #[test]
@@ -171,8 +196,14 @@ fn the_audit_file_is_asked_for_a_value_without_showing_it() {
     assert!(code == 0 && listed.contains("file/"), "{listed}{error}");
     let asked = world.bulkhead.command(&["audit", "hash", "-field=hash", "file", "-"]);
     let (code, hash, error) = piped(asked, "c4n4ry\n");
-    assert!(code == 0 && hash.starts_with("hmac-sha256:") && !hash.contains("c4n4ry"), "{hash}{error}");
-    assert_eq!(run(&world.bulkhead, &["audit", "enable", "-path=second", "file", "file_path=/tmp/x"]).0, 1);
+    assert!(
+        code == 0 && hash.starts_with("hmac-sha256:") && !hash.contains("c4n4ry"),
+        "{hash}{error}"
+    );
+    assert_eq!(
+        run(&world.bulkhead, &["audit", "enable", "-path=second", "file", "file_path=/tmp/x"]).0,
+        1
+    );
 }
 
 #[test]
@@ -182,8 +213,10 @@ fn an_operator_initialises_opens_and_closes_a_server() {
     let (code, output, error) =
         run(&server, &["operator", "init", "-key-shares=3", "-key-threshold=2", "-format=json"]);
     assert_eq!(code, 0, "{error}");
-    let operators = Operators::of(&serde_json::from_str(&output).expect("-format=json prints JSON"), 2);
-    let (code, output, _) = piped(server.command(&["operator", "unseal"]), &format!("{}\n", operators.keys[0]));
+    let operators =
+        Operators::of(&serde_json::from_str(&output).expect("-format=json prints JSON"), 2);
+    let (code, output, _) =
+        piped(server.command(&["operator", "unseal"]), &format!("{}\n", operators.keys[0]));
     assert!(code == 0 && output.contains("1/2"), "{output}");
     assert!(!output.contains(&operators.keys[0]), "a key is printed by init only");
     let (code, output, _) = run(&server, &["status"]);
@@ -195,12 +228,20 @@ fn an_operator_initialises_opens_and_closes_a_server() {
     assert_eq!(run(&server, &["status"]).0, 0);
     let as_root = |arguments: &[&str]| {
         let mut command = server.command(arguments);
-        shown(command.env("BULKHEAD_TOKEN", &operators.token).output().expect("the command can be started"))
+        shown(
+            command
+                .env("BULKHEAD_TOKEN", &operators.token)
+                .output()
+                .expect("the command can be started"),
+        )
     };
     let (_, before, _) = as_root(&["operator", "key-status", "-field=term"]);
     assert_eq!(as_root(&["operator", "rotate"]).0, 0);
     let (_, after, _) = as_root(&["operator", "key-status", "-field=term"]);
-    assert_eq!(after.parse::<u64>().expect("a number"), before.parse::<u64>().expect("a number") + 1);
+    assert_eq!(
+        after.parse::<u64>().expect("a number"),
+        before.parse::<u64>().expect("a number") + 1
+    );
     assert_eq!(as_root(&["operator", "seal"]).0, 0);
     assert_eq!(run(&server, &["status"]).0, 2);
     assert_eq!(as_root(&["operator", "rotate"]).0, 1, "a sealed server refuses");
@@ -215,5 +256,8 @@ fn what_an_operator_types_wrongly_is_said_and_changes_nothing() {
     assert_eq!(run(&server, &["operator", "unseal"]).0, 2, "no key on standard input");
     let (code, _, error) = piped(server.command(&["operator", "unseal"]), "c4n4ry-of-a-key");
     assert!(code == 1 && !error.contains("c4n4ry"), "{error}");
-    assert_eq!(server.client(None).read("sys/init").expect(200).body, json!({ "initialized": false }));
+    assert_eq!(
+        server.client(None).read("sys/init").expect(200).body,
+        json!({ "initialized": false })
+    );
 }

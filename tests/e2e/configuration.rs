@@ -1,4 +1,5 @@
-//! A server that is told by a file: what it does with each setting, what it refuses, and what a signal changes.
+//! A server that is told by a file: what it does with each setting, what it refuses, and what a
+//! signal changes.
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::Operators;
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A server with that file, and what operators know of it. The file may speak of `DATA` and of `FOLDER`.
+/// A server with that file, and what operators know of it. The file may speak of `DATA` and of
+/// `FOLDER`.
 struct Told {
     server: Bulkhead,
     operators: Operators,
@@ -53,7 +55,8 @@ fn written(folder: &Folder, text: &str) -> PathBuf {
 }
 
 /// The least of a file whose server can be started beside others.
-const LEAST: &str = "listener \"tcp\" { address = \"127.0.0.1:0\" }\nstorage \"sqlite\" { path = \"DATA\" }\n";
+const LEAST: &str =
+    "listener \"tcp\" { address = \"127.0.0.1:0\" }\nstorage \"sqlite\" { path = \"DATA\" }\n";
 
 /// Exit code, output, error output of `bulkhead server` with these arguments.
 fn run(arguments: &[&str], file: &Path) -> (i32, String, String) {
@@ -82,12 +85,18 @@ fn a_server_does_what_its_file_says() {
     );
     let root = told.operators.root(&told.server);
     assert_eq!(root.read("sys/health").expect(200).body["version"], "1.18.3");
-    assert_eq!(root.read("sys/leader").expect(200).body["leader_address"], "https://bulkhead.example.com:8200");
+    assert_eq!(
+        root.read("sys/leader").expect(200).body["leader_address"],
+        "https://bulkhead.example.com:8200"
+    );
     let token = root.write("auth/token/create", &json!({ "policies": ["default"] })).expect(200);
     assert_eq!(token.body["auth"]["lease_duration"], 600);
-    let token = root.write("auth/token/create", &json!({ "policies": ["default"], "ttl": "2h" })).expect(200);
+    let token = root
+        .write("auth/token/create", &json!({ "policies": ["default"], "ttl": "2h" }))
+        .expect(200);
     assert_eq!(token.body["auth"]["lease_duration"], 3600);
-    let long = root.write("auth/token/create", &json!({ "display_name": "a".repeat(4096) })).expect(413);
+    let long =
+        root.write("auth/token/create", &json!({ "display_name": "a".repeat(4096) })).expect(413);
     assert!(long.errors().contains("2KiB"), "{}", long.errors());
 }
 
@@ -107,10 +116,18 @@ fn a_check_says_what_a_server_would_do_and_does_nothing() {
     let folder = Folder::new("check");
     let data = folder.path().join("data");
     let text = LEAST.replace("DATA", &data.display().to_string());
-    let file = written(&folder, &format!("{text}audit \"file\" \"main\" {{ path = \"/nonexistent/audit.log\" }}\n"));
+    let file = written(
+        &folder,
+        &format!("{text}audit \"file\" \"main\" {{ path = \"/nonexistent/audit.log\" }}\n"),
+    );
     let (code, output, error) = run(&["--check"], &file);
     assert_eq!((code, error.as_str()), (0, ""), "{output}");
-    for word in ["is valid", "listens on 127.0.0.1:0", &data.display().to_string(), "audits to main: /nonexistent/"] {
+    for word in [
+        "is valid",
+        "listens on 127.0.0.1:0",
+        &data.display().to_string(),
+        "audits to main: /nonexistent/",
+    ] {
         assert!(output.contains(word), "{word:?} is not in {output}");
     }
     assert_eq!(files_below(folder.path()), [file], "a check makes nothing");
@@ -173,12 +190,17 @@ fn what_the_file_says_is_said_nowhere_else() {
         assert!(code == 2 && error.contains(says), "{arguments:?}: {error}");
     }
     let mut command = Command::new(binary());
-    let command = command.args(["server", "--config"]).arg(&file).env_clear().env("BULKHEAD_DATA_DIR", "d");
+    let command =
+        command.args(["server", "--config"]).arg(&file).env_clear().env("BULKHEAD_DATA_DIR", "d");
     let done = command.output().expect("the server can be started");
     let error = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.code() == Some(2) && error.contains("BULKHEAD_DATA_DIR"), "{error}");
     let done = Command::new(binary()).args(["server", "--check"]).env_clear().output();
-    assert_eq!(done.expect("the server can be started").status.code(), Some(2), "a check is of a file");
+    assert_eq!(
+        done.expect("the server can be started").status.code(),
+        Some(2),
+        "a check is of a file"
+    );
 }
 
 #[test]
@@ -189,7 +211,10 @@ fn an_address_that_cannot_be_had_names_the_place_in_the_file() {
     let data = other.path().join("data").display().to_string();
     let file = written(&other, &LEAST.replace("DATA", &data).replace("127.0.0.1:0", &taken));
     let (code, _, error) = run(&[], &file);
-    assert!(code == 1 && error.contains(&taken) && error.contains(&file.display().to_string()), "{error}");
+    assert!(
+        code == 1 && error.contains(&taken) && error.contains(&file.display().to_string()),
+        "{error}"
+    );
 }
 
 /// One device, and this machine as a trusted proxy.
@@ -206,13 +231,17 @@ impl Told {
     /// Asks who the root token is, with these lines in the head; gives the whole answer.
     fn asks(&self, lines: &str) -> String {
         let token = &self.operators.token;
-        self.raw(&format!("GET /v1/auth/token/lookup-self HTTP/1.1\r\nx-vault-token: {token}{lines}"))
+        self.raw(&format!(
+            "GET /v1/auth/token/lookup-self HTTP/1.1\r\nx-vault-token: {token}{lines}"
+        ))
     }
 
     /// Address and port of the last request in the audit file of that name.
     fn recorded(&self, name: &str) -> (String, u64) {
-        let text = fs::read_to_string(self.folder.path().join(name)).expect("there is an audit file");
-        let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"));
+        let text =
+            fs::read_to_string(self.folder.path().join(name)).expect("there is an audit file");
+        let mut lines =
+            text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"));
         let last = lines.rfind(|line| line["type"] == "request").expect("a request was recorded");
         let request = &last["request"];
         let address = request["remote_address"].as_str().expect("an address").to_owned();
@@ -226,7 +255,10 @@ fn a_trusted_proxy_says_who_asks_and_a_client_behind_it_cannot() {
     for (lines, client) in [
         ("\r\nX-Forwarded-For: 198.51.100.1", "198.51.100.1"),
         ("\r\nX-Forwarded-For: 127.0.0.1, 198.51.100.1", "198.51.100.1"),
-        ("\r\nX-Forwarded-For: 127.0.0.1\r\nx-forwarded-for: 198.51.100.1:80, 127.0.0.2", "198.51.100.1"),
+        (
+            "\r\nX-Forwarded-For: 127.0.0.1\r\nx-forwarded-for: 198.51.100.1:80, 127.0.0.2",
+            "198.51.100.1",
+        ),
         ("\r\nX-Forwarded-For: unknown, [2001:db8::1]:4711", "2001:db8::1"),
         ("\r\nForwarded: for=198.51.100.7\r\nX-Real-IP: 198.51.100.8", "127.0.0.1"),
     ] {
@@ -236,9 +268,14 @@ fn a_trusted_proxy_says_who_asks_and_a_client_behind_it_cannot() {
         assert_eq!(address, client, "{lines:?}");
         assert_eq!(port == 0, client != "127.0.0.1", "the port is the proxy's, not the client's");
     }
-    for hops in ["", "unknown", "198.51.100.1,", "198.51.100.1, 10.0.0.300", &"127.0.0.1,".repeat(40)] {
+    for hops in
+        ["", "unknown", "198.51.100.1,", "198.51.100.1, 10.0.0.300", &"127.0.0.1,".repeat(40)]
+    {
         let answer = told.asks(&format!("\r\nX-Forwarded-For: {hops}"));
-        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("X-Forwarded-For"), "{hops}: {answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 400 ") && answer.contains("X-Forwarded-For"),
+            "{hops}: {answer}"
+        );
         assert!(!answer.contains(&told.operators.token), "{answer}");
     }
 }
@@ -246,9 +283,11 @@ fn a_trusted_proxy_says_who_asks_and_a_client_behind_it_cannot() {
 #[test]
 fn nobody_is_believed_where_no_proxy_is_trusted() {
     let told = Told::by(&BEHIND_A_PROXY.replace("127.0.0.0/8", "192.0.2.0/24"));
-    for lines in
-        ["\r\nX-Forwarded-For: 198.51.100.1", "\r\nX-Forwarded-For: nonsense", "\r\nX-Forwarded-For: 192.0.2.1"]
-    {
+    for lines in [
+        "\r\nX-Forwarded-For: 198.51.100.1",
+        "\r\nX-Forwarded-For: nonsense",
+        "\r\nX-Forwarded-For: 192.0.2.1",
+    ] {
         let answer = told.asks(lines);
         assert!(answer.starts_with("HTTP/1.1 200 "), "{lines:?}: {answer}");
         let (address, port) = told.recorded("audit.log");
@@ -263,7 +302,11 @@ fn a_hangup_opens_the_audit_anew_and_ends_nothing() {
     told.asks("\r\nX-Forwarded-For: 198.51.100.1");
     fs::rename(audit("audit.log"), audit("audit.1")).expect("a file can be moved");
     told.asks("\r\nX-Forwarded-For: 198.51.100.2");
-    assert_eq!(told.recorded("audit.1").0, "198.51.100.2", "the old file is used until somebody says otherwise");
+    assert_eq!(
+        told.recorded("audit.1").0,
+        "198.51.100.2",
+        "the old file is used until somebody says otherwise"
+    );
     written(&told.folder, "this is no configuration");
     told.server.signal("HUP");
     until_true("the new file is used", Duration::from_secs(10), || {
@@ -273,7 +316,11 @@ fn a_hangup_opens_the_audit_anew_and_ends_nothing() {
     told.asks("\r\nX-Forwarded-For: 198.51.100.4");
     assert_eq!(told.recorded("audit.log").0, "198.51.100.4");
     assert_ne!(told.recorded("audit.1").0, "198.51.100.4");
-    assert!(told.server.printed().contains("event=reopening-audit signal=SIGHUP"), "{}", told.server.printed());
+    assert!(
+        told.server.printed().contains("event=reopening-audit signal=SIGHUP"),
+        "{}",
+        told.server.printed()
+    );
     assert!(told.server.stop(), "a server that is asked to stop says that all is well");
 }
 
@@ -284,7 +331,9 @@ fn a_hangup_before_anything_is_open_ends_nothing() {
     for _ in 0..3 {
         told.server.signal("HUP");
     }
-    until_true("the signal is told", Duration::from_secs(10), || told.server.printed().contains("reopening-audit"));
+    until_true("the signal is told", Duration::from_secs(10), || {
+        told.server.printed().contains("reopening-audit")
+    });
     told.operators.unseal(&told.server);
     told.operators.root(&told.server).read("auth/token/lookup-self").expect(200);
     assert!(told.server.stop(), "a server that is asked to stop says that all is well");

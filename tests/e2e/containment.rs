@@ -1,5 +1,5 @@
-//! The hostile guest in the built server: uploaded as anybody's component, it does everything it can over HTTP, and
-//! nothing but its own requests is any the worse for it.
+//! The hostile guest in the built server: uploaded as anybody's component, it does everything it
+//! can over HTTP, and nothing but its own requests is any the worse for it.
 
 use crate::world::{World, with};
 use bulkhead_tests::paths::guest;
@@ -21,7 +21,8 @@ const RETURN: Duration = Duration::from_secs(60);
 /// The longest first rest of a component that crashes, and time to notice.
 const RESTED: Duration = Duration::from_secs(30);
 
-/// What the guest does, what comes of it, and words of the failure; with the title where the host stopped it.
+/// What the guest does, what comes of it, and words of the failure; with the title where the host
+/// stopped it.
 const ACTS: &[(&str, u16, &str)] = &[
     ("endless-loop", 502, "ran past its deadline"),
     ("loop-in-allocator", 502, "ran past its deadline"),
@@ -60,7 +61,8 @@ const ACTS: &[(&str, u16, &str)] = &[
     ("database-without-grant", 403, "tune --grant 'database:postgresql-database-plugin' hostile/"),
 ];
 
-/// Acts that go on after their request: in calls that have only a second here, so that the test ends.
+/// Acts that go on after their request: in calls that have only a second here, so that the test
+/// ends.
 const LATER: &[(&str, u16, &str)] = &[
     ("endless-wake", 404, ""),
     ("panicking-wake", 404, ""),
@@ -98,7 +100,8 @@ fn mounted(root: &Client, path: &str) {
 #[track_caller]
 fn harm(root: &Client, method: &str, path: &str, body: &Value) -> Answer {
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    root.attempt(method, path, body.as_bytes()).unwrap_or_else(|why| panic!("{path}: no answer: {why}"))
+    root.attempt(method, path, body.as_bytes())
+        .unwrap_or_else(|why| panic!("{path}: no answer: {why}"))
 }
 
 /// One act, and the request after it. Returns its lease, where it answers one.
@@ -114,10 +117,14 @@ fn contained(root: &Client, (act, status, words): (&str, u16, &str)) -> String {
 fn check(answer: &Answer, (act, status, words): (&str, u16, &str)) {
     assert_eq!(answer.status, status, "{act}: {answer:?}");
     assert!(answer.errors().contains(words), "{act}: {answer:?}");
-    assert!(status < 500 || answer.errors().contains(TITLE), "{act} does not say who it was: {answer:?}");
+    assert!(
+        status < 500 || answer.errors().contains(TITLE),
+        "{act} does not say who it was: {answer:?}"
+    );
 }
 
-/// Asks the honest neighbour until `work` is done. Returns how often it answered, and the longest that it took.
+/// Asks the honest neighbour until `work` is done. Returns how often it answered, and the longest
+/// that it took.
 fn beside(server: &Bulkhead, work: impl FnOnce()) -> (usize, Duration) {
     let is_done = AtomicBool::new(false);
     let client = server.root();
@@ -151,7 +158,8 @@ impl Drop for Done<'_> {
 fn whatever_an_uploaded_component_does_only_its_own_request_is_the_worse_for_it() {
     let (server, root) = attacked();
     let known = root.read("hostile/acts").expect(200).body["data"]["acts"].clone();
-    let mut known: Vec<&str> = known.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut known: Vec<&str> =
+        known.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut tried: Vec<&str> = ACTS.iter().chain(LATER).map(|(act, ..)| *act).collect();
     known.sort_unstable();
     tried.sort_unstable();
@@ -161,16 +169,23 @@ fn whatever_an_uploaded_component_does_only_its_own_request_is_the_worse_for_it(
         for act in ACTS {
             contained(&root, *act);
         }
-        root.write("sys/mounts/hostile/tune", &json!({ "add_grants": "limit:deadline=1s" })).expect(204);
+        root.write("sys/mounts/hostile/tune", &json!({ "add_grants": "limit:deadline=1s" }))
+            .expect(204);
         let leases: Vec<_> = LATER.iter().map(|act| (act.0, contained(&root, *act))).collect();
         for (act, what, status, words) in LEASES {
-            let (_, lease) = leases.iter().find(|(leasing, _)| leasing == act).expect("one of the acts");
+            let (_, lease) =
+                leases.iter().find(|(leasing, _)| leasing == act).expect("one of the acts");
             let asked = json!({ "lease_id": lease, "sync": true });
-            check(&harm(&root, "POST", &format!("sys/leases/{what}"), &asked), (act, *status, words));
+            check(
+                &harm(&root, "POST", &format!("sys/leases/{what}"), &asked),
+                (act, *status, words),
+            );
             root.read("hostile/acts").expect(200);
         }
     });
-    println!("the neighbour answered {answers} times, at the slowest in {slowest:?}; {before} bytes before");
+    println!(
+        "the neighbour answered {answers} times, at the slowest in {slowest:?}; {before} bytes before"
+    );
     assert!(slowest < HELD_UP, "the neighbour answered in {slowest:?}");
     let returned = until_true("memory is given back", RETURN, || server.memory() < before + GROWTH);
     println!("{} bytes {returned:?} after", server.memory());
@@ -215,8 +230,10 @@ fn a_mount_has_sessions_of_its_own_and_loses_none_with_another() {
     let own = sessions();
     assert!(!own.is_empty());
 
-    // Of the same name, address and user, and with another password: what it has not, it is not lent.
-    let wrong = with(world.connection(), json!({ "password": "not this one", "verify_connection": false }));
+    // Of the same name, address and user, and with another password: what it has not, it is not
+    // lent.
+    let wrong =
+        with(world.connection(), json!({ "password": "not this one", "verify_connection": false }));
     assert!(world.root.write("other/config/demo", &wrong).status < 300);
     let role = world.root.read("database/roles/reader").expect(200).body["data"].clone();
     assert!(world.root.write("other/roles/reader", &role).status < 300);
@@ -226,7 +243,10 @@ fn a_mount_has_sessions_of_its_own_and_loses_none_with_another() {
     assert!(world.root.write("other/config/demo", &world.connection()).status < 300);
     world.root.read("other/creds/reader").expect(200);
     let both = sessions();
-    assert!(both.split(' ').count() > own.split(' ').count(), "{own} before, {both} with the other mount");
+    assert!(
+        both.split(' ').count() > own.split(' ').count(),
+        "{own} before, {both} with the other mount"
+    );
     world.root.delete("sys/mounts/other").expect(204);
     until_true("the sessions of the mount that is gone are closed", RESTED, || sessions() == own);
     world.credential("reader");

@@ -10,14 +10,18 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// The seconds between the end that the database knows and now.
 fn seconds_valid(world: &World, username: &str) -> f64 {
-    let left = format!("SELECT extract(epoch FROM rolvaliduntil - now()) FROM pg_roles WHERE rolname = '{username}'");
+    let left = format!(
+        "SELECT extract(epoch FROM rolvaliduntil - now()) FROM pg_roles WHERE rolname = '{username}'"
+    );
     world.postgres.query(&left).parse().expect("a user of a lease has an end")
 }
 
 /// Fails unless the user is there until the end of its lease and gone soon after.
 fn assert_gone_on_time(world: &World, username: &str, end: Instant) {
     let left = end.saturating_duration_since(Instant::now());
-    until_true("the user goes at the end of its lease", left + GRACE, || !world.postgres.has_user(username));
+    until_true("the user goes at the end of its lease", left + GRACE, || {
+        !world.postgres.has_user(username)
+    });
     assert!(Instant::now() + Duration::from_secs(1) > end, "the user went before its lease ended");
 }
 
@@ -25,9 +29,14 @@ fn assert_gone_on_time(world: &World, username: &str, end: Instant) {
 fn a_new_credential_logs_in_and_reads_what_its_role_grants() {
     let world = World::new();
     let credential = world.credential("reader");
-    let read = world.postgres.login(&credential.username, &credential.password, "SELECT item FROM orders ORDER BY id");
+    let read = world.postgres.login(
+        &credential.username,
+        &credential.password,
+        "SELECT item FROM orders ORDER BY id",
+    );
     assert_eq!(read.as_deref(), Ok("rope\nlantern"));
-    let written = world.postgres.login(&credential.username, &credential.password, "DELETE FROM orders");
+    let written =
+        world.postgres.login(&credential.username, &credential.password, "DELETE FROM orders");
     assert!(written.expect_err("a reader may not delete").contains("permission denied"));
     assert_eq!(credential.seconds, 3600);
     assert!(credential.lease.starts_with("database/creds/reader/"), "{}", credential.lease);
@@ -71,7 +80,10 @@ fn renewals_end_at_the_roles_maximum_with_a_warning() {
     let asked = json!({ "lease_id": credential.lease, "increment": "100h" });
     let renewed = world.root.write("sys/leases/renew", &asked).expect(200);
     let seconds = renewed.body["lease_duration"].as_u64().expect("seconds");
-    assert!((4 * 3600 - 10..=4 * 3600).contains(&seconds), "{seconds} s with a maximum of four hours");
+    assert!(
+        (4 * 3600 - 10..=4 * 3600).contains(&seconds),
+        "{seconds} s with a maximum of four hours"
+    );
     assert!(renewed.warnings().contains("4h"), "{}", renewed.warnings());
 }
 
@@ -81,9 +93,14 @@ fn a_revoked_credential_is_gone_and_its_session_is_ended() {
     let credential = world.credential("reader");
     let mut session = world.postgres.sleeper(&credential.username, &credential.password);
     world.revoke(&credential.lease);
-    assert!(!world.postgres.has_user(&credential.username), "revocation is done when it is answered");
+    assert!(
+        !world.postgres.has_user(&credential.username),
+        "revocation is done when it is answered"
+    );
     let limit = Duration::from_secs(5);
-    until_true("the open session is ended", limit, || session.try_wait().expect("psql is ours").is_some());
+    until_true("the open session is ended", limit, || {
+        session.try_wait().expect("psql is ours").is_some()
+    });
     let login = world.postgres.login(&credential.username, &credential.password, "SELECT 1");
     assert!(login.expect_err("a revoked user cannot log in").contains("authentication failed"));
     world.root.write("sys/leases/lookup", &json!({ "lease_id": credential.lease })).expect(400);
@@ -129,7 +146,11 @@ fn revocation_takes_along_whatever_the_user_was_granted() {
     let credential = world.credential("everything");
     world.revoke(&credential.lease);
     assert_eq!(world.postgres.users(), Vec::<String>::new());
-    assert_eq!(world.postgres.query("SELECT count(*) FROM orders"), "2", "no data goes with a user");
+    assert_eq!(
+        world.postgres.query("SELECT count(*) FROM orders"),
+        "2",
+        "no data goes with a user"
+    );
 }
 
 #[test]
@@ -141,10 +162,19 @@ fn a_user_that_owns_data_is_shut_out_and_the_data_stays() {
     ];
     world.role("owner", json!({ "creation_statements": owner }));
     let credential = world.credential("owner");
-    let made = world.postgres.login(&credential.username, &credential.password, "CREATE TABLE precious (id int)");
+    let made = world.postgres.login(
+        &credential.username,
+        &credential.password,
+        "CREATE TABLE precious (id int)",
+    );
     assert_eq!(made.as_deref(), Ok(""));
-    let refused = world.root.write("sys/leases/revoke", &json!({ "lease_id": credential.lease })).expect(400);
-    assert!(refused.errors().contains("precious"), "the refusal names what is in the way: {}", refused.errors());
+    let refused =
+        world.root.write("sys/leases/revoke", &json!({ "lease_id": credential.lease })).expect(400);
+    assert!(
+        refused.errors().contains("precious"),
+        "the refusal names what is in the way: {}",
+        refused.errors()
+    );
     let login = world.postgres.login(&credential.username, &credential.password, "SELECT 1");
     assert!(login.is_err(), "a user that could not be dropped may at least not log in");
     assert_eq!(world.postgres.query("SELECT count(*) FROM precious"), "0");
@@ -200,7 +230,9 @@ fn a_credential_that_expires_while_the_process_is_down_is_gone_within_two_second
     until_true("the lease's end passes", Duration::from_secs(10), || Instant::now() > end);
     assert!(world.postgres.has_user(&credential.username), "nobody was there to drop it");
     world.bulkhead.start_again();
-    until_true("the user goes after the restart", GRACE, || !world.postgres.has_user(&credential.username));
+    until_true("the user goes after the restart", GRACE, || {
+        !world.postgres.has_user(&credential.username)
+    });
 }
 
 #[test]
@@ -271,7 +303,10 @@ fn sixteen_callers_at_once_each_get_a_credential() {
         let callers: Vec<_> = (0..16).map(ask).collect();
         callers.into_iter().map(|caller| caller.join().expect("a caller does not panic")).collect()
     });
-    assert_eq!(statuses, [200; 16], "direct grants on one table conflict in PostgreSQL; callers must not see that");
+    assert_eq!(
+        statuses, [200; 16],
+        "direct grants on one table conflict in PostgreSQL; callers must not see that"
+    );
     assert_eq!(world.postgres.users().len(), 16);
 }
 
@@ -289,7 +324,11 @@ fn a_root_user_that_is_no_superuser_is_enough() {
     assert!(written.status < 300, "{written:?}");
     world.role("reader", json!({ "default_ttl": "1h" }));
     let credential = world.credential("reader");
-    let read = world.postgres.login(&credential.username, &credential.password, "SELECT count(*) FROM orders");
+    let read = world.postgres.login(
+        &credential.username,
+        &credential.password,
+        "SELECT count(*) FROM orders",
+    );
     assert_eq!(read.as_deref(), Ok("2"));
     world.root.write("sys/leases/renew", &json!({ "lease_id": credential.lease })).expect(200);
     world.revoke(&credential.lease);

@@ -1,9 +1,10 @@
-//! Every endpoint, in the order in which an operator would use them: refused without a token, refused with
-//! a weak one, served with the right one, and the answer compared with its golden file.
+//! Every endpoint, in the order in which an operator would use them: refused without a token,
+//! refused with a weak one, served with the right one, and the answer compared with its golden
+//! file.
 //!
-//! The rows are in the files of the folder beside this file, named after what they are about; `inspected.rs` fails when
-//! an endpoint has none. A row's name is its golden file: the path with its captures'
-//! names, and the operation.
+//! The rows are in the files of the folder beside this file, named after what they are about;
+//! `inspected.rs` fails when an endpoint has none. A row's name is its golden file: the path with
+//! its captures' names, and the operation.
 
 mod auth_token;
 mod canaries;
@@ -30,8 +31,9 @@ use bulkhead_tests::wait::until;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// One endpoint. A body that is a text names a component of the tests, whose bytes are sent. `{lease}`, `{token}`, `{accessor}` and `{migration}` in path and body stand for the latest ones that were
-/// given.
+/// One endpoint. A body that is a text names a component of the tests, whose bytes are sent.
+/// `{lease}`, `{token}`, `{accessor}` and `{migration}` in path and body stand for the latest ones
+/// that were given.
 struct Row {
     golden: &'static str,
     path: &'static str,
@@ -135,7 +137,8 @@ fn send_until_settled(client: &Client, row: &Row, latest: &Latest) -> bulkhead_t
 }
 
 /// A token that may do everything by policy, not by being root.
-const OPERATOR: &str = r#"path "*" { capabilities = ["create", "read", "update", "delete", "list", "sudo"] }"#;
+const OPERATOR: &str =
+    r#"path "*" { capabilities = ["create", "read", "update", "delete", "list", "sudo"] }"#;
 
 fn walk(world: &World, rows: &[Row]) {
     let nobody = world.bulkhead.client(None);
@@ -147,10 +150,18 @@ fn walk(world: &World, rows: &[Row]) {
             for (who, client) in [("no token", &nobody), ("a weak token", &weak)] {
                 let refused = send(client, row, &latest);
                 assert_eq!(refused.status, 403, "{} with {who}: {refused:?}", row.golden);
-                assert!(refused.errors().contains("permission denied"), "{} with {who}: {refused:?}", row.golden);
+                assert!(
+                    refused.errors().contains("permission denied"),
+                    "{} with {who}: {refused:?}",
+                    row.golden
+                );
             }
         }
-        let served = send_until_settled(if row.is_about_self() { &operator } else { &world.root }, row, &latest);
+        let served = send_until_settled(
+            if row.is_about_self() { &operator } else { &world.root },
+            row,
+            &latest,
+        );
         let served = served.expect(row.status);
         let served = sys_internal_specs_openapi::outline(served);
         assert_golden(row.golden, &served);

@@ -1,5 +1,6 @@
-//! Files that are not what they were: of another server, of another program, with a flipped byte, with rows that
-//! changed places. They are refused, plainly, and served again once the cause is gone.
+//! Files that are not what they were: of another server, of another program, with a flipped byte,
+//! with rows that changed places. They are refused, plainly, and served again once the cause is
+//! gone.
 
 use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::{Bulkhead, Postgres};
@@ -38,10 +39,15 @@ fn refused(server: &mut Bulkhead) -> String {
     let before = (fs::read(database(server)).expect("it is there"), server.printed().len());
     let status = server.start_with(&[]).expect_err("it must not start");
     assert_eq!(status.code(), Some(1), "{}", server.printed());
-    bulkhead_tests::wait::until_true("the server's last words arrive", Duration::from_secs(5), || {
-        server.printed()[before.1..].contains(&server.data().display().to_string())
-    });
-    assert!(fs::read(database(server)).expect("it is there") == before.0, "a refused database was written to");
+    bulkhead_tests::wait::until_true(
+        "the server's last words arrive",
+        Duration::from_secs(5),
+        || server.printed()[before.1..].contains(&server.data().display().to_string()),
+    );
+    assert!(
+        fs::read(database(server)).expect("it is there") == before.0,
+        "a refused database was written to"
+    );
     server.printed()[before.1..].to_owned()
 }
 
@@ -83,7 +89,8 @@ pub(super) fn a_file_that_is_no_database_of_ours_is_refused() {
 
 /// The row of the policy `name`, which is the only one whose key ends so.
 async fn sealed(connection: &mut SqliteConnection, name: &str) -> (String, Vec<u8>, Vec<u8>) {
-    let query = sqlx::query("SELECT key, stamp, sealed FROM record WHERE key LIKE ?").bind(format!("%/{name}"));
+    let query = sqlx::query("SELECT key, stamp, sealed FROM record WHERE key LIKE ?")
+        .bind(format!("%/{name}"));
     let rows = query.fetch_all(connection).await.expect("the table is there");
     let [row] = rows.as_slice() else { panic!("{} rows end with /{name}", rows.len()) };
     (row.get(0), row.get(1), row.get(2))
@@ -91,16 +98,28 @@ async fn sealed(connection: &mut SqliteConnection, name: &str) -> (String, Vec<u
 
 async fn put(connection: &mut SqliteConnection, key: &str, stamp: &[u8], sealed: &[u8]) {
     let query = sqlx::query("UPDATE record SET stamp = ?, sealed = ? WHERE key = ?");
-    let done = query.bind(stamp).bind(sealed).bind(key).execute(connection).await.expect("a row can be written");
+    let done = query
+        .bind(stamp)
+        .bind(sealed)
+        .bind(key)
+        .execute(connection)
+        .await
+        .expect("a row can be written");
     assert_eq!(done.rows_affected(), 1);
 }
 
 /// What somebody does who has the file and no key.
 fn edit(database: &Path, edits: impl AsyncFnOnce(&mut SqliteConnection)) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be built");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be built");
     runtime.block_on(async {
-        let mut connection =
-            SqliteConnectOptions::new().filename(database).connect().await.expect("the database opens");
+        let mut connection = SqliteConnectOptions::new()
+            .filename(database)
+            .connect()
+            .await
+            .expect("the database opens");
         edits(&mut connection).await;
         connection.close().await.expect("the database closes");
     });
@@ -109,7 +128,10 @@ fn edit(database: &Path, edits: impl AsyncFnOnce(&mut SqliteConnection)) {
 /// Reading the policy is a fault of ours that names the record; all others are served.
 fn assert_damaged(server: &Bulkhead, damaged: &[&str], whole: &[&str]) {
     for name in damaged {
-        let answer = server.root().attempt("GET", &format!("sys/policies/acl/{name}"), b"").expect("an answer");
+        let answer = server
+            .root()
+            .attempt("GET", &format!("sys/policies/acl/{name}"), b"")
+            .expect("an answer");
         assert_eq!(answer.status, 500, "{answer:?}");
         assert!(answer.errors().contains(name), "the record is not named: {}", answer.errors());
     }
@@ -143,13 +165,23 @@ fn flip_where(server: &Bulkhead, condition: &str) -> usize {
     let mut flipped = 0;
     edit(&database(server), async |connection: &mut SqliteConnection| {
         let text = format!("SELECT space, key, sealed FROM record WHERE {condition}");
-        let rows = sqlx::query(AssertSqlSafe(text)).fetch_all(&mut *connection).await.expect("the table is there");
+        let rows = sqlx::query(AssertSqlSafe(text))
+            .fetch_all(&mut *connection)
+            .await
+            .expect("the table is there");
         flipped = rows.len();
         for row in rows {
-            let (space, key, mut bytes): (i64, String, Vec<u8>) = (row.get(0), row.get(1), row.get(2));
+            let (space, key, mut bytes): (i64, String, Vec<u8>) =
+                (row.get(0), row.get(1), row.get(2));
             *bytes.last_mut().expect("a sealed body is never empty") ^= 1;
             let update = sqlx::query("UPDATE record SET sealed = ? WHERE space = ? AND key = ?");
-            update.bind(bytes).bind(space).bind(key).execute(&mut *connection).await.expect("a row can be written");
+            update
+                .bind(bytes)
+                .bind(space)
+                .bind(key)
+                .execute(&mut *connection)
+                .await
+                .expect("a row can be written");
         }
     });
     flipped
@@ -168,7 +200,10 @@ fn a_mount_that_does_not_open_and_a_description_that_does_not_keep_nobody_from_s
     assert!(server.stop());
     flip_where(&server, "key = 'mount/database/'");
     server.start_again();
-    server.root().write("database/roles/any", &json!({ "db_name": "none", "creation_statements": ["x"] })).expect(200);
+    server
+        .root()
+        .write("database/roles/any", &json!({ "db_name": "none", "creation_statements": ["x"] }))
+        .expect(200);
 }
 
 #[test]

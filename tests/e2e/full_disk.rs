@@ -1,4 +1,5 @@
-//! A disk that fills up while a server works. What it takes to lose nothing at any point is in `tests/fault`.
+//! A disk that fills up while a server works. What it takes to lose nothing at any point is in
+//! `tests/fault`.
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::disk::Disk;

@@ -1,5 +1,5 @@
-//! Grants from outside: what a refusal says to type is typed, and what a connection may name is dialled and nothing
-//! else.
+//! Grants from outside: what a refusal says to type is typed, and what a connection may name is
+//! dialled and nothing else.
 
 use crate::world::{World, with};
 use serde_json::json;
@@ -15,7 +15,10 @@ fn remedy(refusal: &str) -> Vec<String> {
 fn a_narrowed_mount_refuses_what_its_connection_names_until_the_printed_command_is_typed() {
     let world = World::new();
     world.credential("reader");
-    assert_eq!(world.root.read("sys/mounts/database/tune").expect(200).body["data"]["grants"], json!(["database:*"]));
+    assert_eq!(
+        world.root.read("sys/mounts/database/tune").expect(200).body["data"]["grants"],
+        json!(["database:*"])
+    );
     let elsewhere = json!({ "grants": ["database:*", "sql:postgres://db.example:5432"] });
     world.root.write("sys/mounts/database/tune", &elsewhere).expect(204);
     let refused = world.root.read("database/creds/reader").expect(400);
@@ -25,7 +28,8 @@ fn a_narrowed_mount_refuses_what_its_connection_names_until_the_printed_command_
     let done = world.bulkhead.command(&typed).output().expect("the command can be started");
     assert!(done.status.success(), "{typed:?}: {}", String::from_utf8_lossy(&done.stderr));
     world.credential("reader");
-    let kept = world.root.read("sys/mounts/database/tune").expect(200).body["data"]["grants"].clone();
+    let kept =
+        world.root.read("sys/mounts/database/tune").expect(200).body["data"]["grants"].clone();
     assert_eq!(kept.as_array().map(Vec::len), Some(3), "the other lines are kept: {kept}");
 }
 
@@ -34,10 +38,16 @@ fn a_mount_without_the_grant_for_a_database_plugin_reaches_none() {
     let world = World::new();
     world.root.write("sys/mounts/database/tune", &json!({ "grants": [] })).expect(204);
     let refused = world.root.read("database/creds/reader");
-    assert!(refused.status >= 400 && refused.errors().contains("'database:postgresql-database-plugin' database/"));
+    assert!(
+        refused.status >= 400
+            && refused.errors().contains("'database:postgresql-database-plugin' database/")
+    );
     world
         .root
-        .write("sys/mounts/database/tune", &json!({ "add_grants": ["database:postgresql-database-plugin"] }))
+        .write(
+            "sys/mounts/database/tune",
+            &json!({ "add_grants": ["database:postgresql-database-plugin"] }),
+        )
         .expect(204);
     world.credential("reader");
 }
@@ -61,9 +71,12 @@ fn a_connection_never_names_the_clouds_metadata_nor_this_very_server() {
         "0.0.0.0:5432".to_owned(),
     ];
     for host in hosts {
-        let url = format!("postgresql://{{{{username}}}}:{{{{password}}}}@{host}/demo?sslmode=disable");
-        let refused =
-            world.root.write("database/config/bad", &with(world.connection(), json!({ "connection_url": url })));
+        let url =
+            format!("postgresql://{{{{username}}}}:{{{{password}}}}@{host}/demo?sslmode=disable");
+        let refused = world.root.write(
+            "database/config/bad",
+            &with(world.connection(), json!({ "connection_url": url })),
+        );
         assert_eq!(refused.status, 400, "{host}: {refused:?}");
         assert!(refused.errors().contains("never dialled"), "{host}: {}", refused.errors());
         world.root.read("database/config/bad").expect(404);

@@ -1,5 +1,5 @@
-//! Callers that send too much, too slowly, halfway, twice or not at all: they are refused or closed, and nobody else
-//! notices.
+//! Callers that send too much, too slowly, halfway, twice or not at all: they are refused or
+//! closed, and nobody else notices.
 
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::socket::connections;
@@ -37,22 +37,34 @@ fn slowest_but_one_in_a_hundred(server: &Bulkhead) -> Duration {
 fn allow_descriptors(process: u32, soft: u64) {
     let limit = format!("--nofile={soft}:");
     let done = Command::new("prlimit").args(["--pid", &process.to_string(), &limit]).status();
-    assert!(done.expect("prlimit is there").success(), "the limit of descriptors cannot be set to {soft}");
+    assert!(
+        done.expect("prlimit is there").success(),
+        "the limit of descriptors cannot be set to {soft}"
+    );
 }
 
-/// Runs `attack` beside an honest client, who must hardly notice; afterwards the server is as it was before.
+/// Runs `attack` beside an honest client, who must hardly notice; afterwards the server is as it
+/// was before.
 fn survives<T>(attack: impl FnOnce(&Bulkhead) -> T) {
     let server = Bulkhead::start();
     slowest_but_one_in_a_hundred(&server);
     let (before, memory) = (slowest_but_one_in_a_hundred(&server), server.memory());
     let attackers = attack(&server);
     let beside = slowest_but_one_in_a_hundred(&server);
-    println!("p99 before {before:?}, beside the attack {beside:?}; {memory} bytes, then {} bytes", server.memory());
-    // Whatever else runs on these cores slows a measurement down; a server that an attack holds up does not answer.
+    println!(
+        "p99 before {before:?}, beside the attack {beside:?}; {memory} bytes, then {} bytes",
+        server.memory()
+    );
+    // Whatever else runs on these cores slows a measurement down; a server that an attack holds up
+    // does not answer.
     assert!(beside < HELD_UP, "{beside:?} beside the attack, {before:?} before");
     drop(attackers);
     server.root().list("sys/policies/acl").expect(200);
-    assert!(server.memory() < memory + GROWTH, "{memory} bytes before, {} bytes after", server.memory());
+    assert!(
+        server.memory() < memory + GROWTH,
+        "{memory} bytes before, {} bytes after",
+        server.memory()
+    );
     assert!(!server.printed().contains("panic"), "{}", server.printed());
 }
 
@@ -62,7 +74,9 @@ fn only_answer(server: &Bulkhead, sent: &[u8]) -> String {
     let mut socket = Socket::open(server);
     socket.send(sent);
     let shown = String::from_utf8_lossy(sent).chars().take(200).collect::<String>();
-    let arrived = socket.until_closed(SOON).unwrap_or_else(|| panic!("the connection stays open after {shown:?}"));
+    let arrived = socket
+        .until_closed(SOON)
+        .unwrap_or_else(|| panic!("the connection stays open after {shown:?}"));
     assert_eq!(arrived.matches("\r\ndate: ").count(), 1, "answers to {shown:?}: {arrived}");
     arrived
 }
@@ -80,7 +94,11 @@ fn what_two_readers_could_read_in_two_ways_gets_one_answer_and_the_connection_en
         (post(chunked, "2;a=b\r\n{}\r\n0\r\ntrailer: x\r\n\r\n"), 403),
         (post("transfer-encoding: xchunked", "0\r\n\r\n"), 400),
         (post("transfer-encoding: chunked, identity", "0\r\n\r\n"), 400),
-        (post(chunked, "0\r\n\r\n").replace("HTTP/1.1\r\nhost: x\r\nt", "HTTP/1.0\r\nhost: x\r\nt"), 400),
+        (
+            post(chunked, "0\r\n\r\n")
+                .replace("HTTP/1.1\r\nhost: x\r\nt", "HTTP/1.0\r\nhost: x\r\nt"),
+            400,
+        ),
         (post("content-length: 2\r\ncontent-length: 4", "{}"), 400),
         (post("content-length: +2", "{}"), 400),
         (post("content-length: -2", "{}"), 400),
@@ -103,7 +121,10 @@ fn what_two_readers_could_read_in_two_ways_gets_one_answer_and_the_connection_en
     ] {
         let answer = only_answer(&server, sent.as_bytes());
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{sent:?}: {answer}");
-        assert!(answer.contains("connection: close\r\n") && answer.contains("{\"errors\":[\""), "{sent:?}: {answer}");
+        assert!(
+            answer.contains("connection: close\r\n") && answer.contains("{\"errors\":[\""),
+            "{sent:?}: {answer}"
+        );
     }
     // Who begins HTTP/2 would not understand an answer of HTTP/1.1.
     let mut socket = Socket::open(&server);
@@ -114,15 +135,27 @@ fn what_two_readers_could_read_in_two_ways_gets_one_answer_and_the_connection_en
 
 pub(super) fn heads_that_are_too_large_are_refused_with_the_limit() {
     let server = Bulkhead::start();
-    let get = |address: &str, head: &str| format!("GET {address} HTTP/1.1\r\nhost: x\r\n{head}\r\n");
+    let get =
+        |address: &str, head: &str| format!("GET {address} HTTP/1.1\r\nhost: x\r\n{head}\r\n");
     for (sent, status, says) in [
         (get("/v1/sys/health", &"x-a: 1\r\n".repeat(1_000)), 431, "100 headers"),
-        (get("/v1/sys/health", &format!("x-a: {}\r\n", "a".repeat(40 << 10))), 431, "the most is 32768"),
-        (get("/v1/sys/health", &format!("x-vault-token: {}\r\n", "a".repeat(100_000))), 431, "32 KiB"),
+        (
+            get("/v1/sys/health", &format!("x-a: {}\r\n", "a".repeat(40 << 10))),
+            431,
+            "the most is 32768",
+        ),
+        (
+            get("/v1/sys/health", &format!("x-vault-token: {}\r\n", "a".repeat(100_000))),
+            431,
+            "32 KiB",
+        ),
         (get(&format!("/v1/{}", "a".repeat(64 << 10)), ""), 431, "64 KiB with the first line"),
     ] {
         let answer = only_answer(&server, sent.as_bytes());
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(says), "{answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(says),
+            "{answer}"
+        );
     }
     // What is still being sent may be cut before the answer is read.
     let mut socket = Socket::open(&server);
@@ -180,7 +213,11 @@ pub(super) fn bodies_that_never_end_are_bounded_together_and_given_up() {
             match socket.until_closed(Duration::from_millis(if refused == 0 { 500 } else { 50 })) {
                 None => held.push(socket),
                 Some(answer) => {
-                    assert!(answer.starts_with("HTTP/1.1 429 ") && answer.contains("retry-after: 1\r\n"), "{answer}");
+                    assert!(
+                        answer.starts_with("HTTP/1.1 429 ")
+                            && answer.contains("retry-after: 1\r\n"),
+                        "{answer}"
+                    );
                     refused += 1;
                 }
             }
@@ -189,8 +226,14 @@ pub(super) fn bodies_that_never_end_are_bounded_together_and_given_up() {
         assert!(refused >= 490, "an address holds 64 MiB: {refused} refused");
         for socket in &mut held {
             socket.send("x");
-            let answer = socket.until_closed(Duration::from_secs(45)).expect("no body is waited for so long");
-            assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("did not arrive within 30 s"), "{answer}");
+            let answer = socket
+                .until_closed(Duration::from_secs(45))
+                .expect("no body is waited for so long");
+            assert!(
+                answer.starts_with("HTTP/1.1 400 ")
+                    && answer.contains("did not arrive within 30 s"),
+                "{answer}"
+            );
         }
     });
 }
@@ -206,7 +249,9 @@ fn who_asks_and_never_reads_is_given_up() {
             assert!(asked < 200_000, "the server reads on and on");
             assert!(connections(server) > 0, "who does not read at once may do so later");
         }
-        until_true("the server gives up who never reads", Duration::from_secs(60), || connections(server) == 0);
+        until_true("the server gives up who never reads", Duration::from_secs(60), || {
+            connections(server) == 0
+        });
     });
 }
 

@@ -1,5 +1,5 @@
-//! Names that people choose, built to break out of SQL. A user's name holds letters, digits and `_.@-` only,
-//! whatever its caller is called, and nothing else comes into being.
+//! Names that people choose, built to break out of SQL. A user's name holds letters, digits and
+//! `_.@-` only, whatever its caller is called, and nothing else comes into being.
 
 use crate::world::{CREATION, World, with};
 use serde_json::json;
@@ -43,7 +43,11 @@ fn live_through(world: &World) {
         let made = world.root.write("auth/token/create", &asked).expect(200);
         let caller = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
         let credential = world.credential_for(&caller, "reader");
-        let read = world.postgres.login(&credential.username, &credential.password, "SELECT count(*) FROM orders");
+        let read = world.postgres.login(
+            &credential.username,
+            &credential.password,
+            "SELECT count(*) FROM orders",
+        );
         assert_eq!(read.as_deref(), Ok("2"), "{name:?}");
         assert_nothing_else(world);
         world.root.write("sys/leases/renew", &json!({ "lease_id": credential.lease })).expect(200);
@@ -60,7 +64,8 @@ pub(super) fn the_default_names_of_users_are_harmless() {
 pub(super) fn names_by_a_template_of_the_operators_are_harmless() {
     let world = World::new();
     let template = "v-{{.DisplayName | truncate 30}}-{{random 8}}-'\";\\";
-    let written = world.root.write("database/config/demo", &json!({ "username_template": template }));
+    let written =
+        world.root.write("database/config/demo", &json!({ "username_template": template }));
     assert!(written.status < 300, "{written:?}");
     live_through(&world);
 }
@@ -78,8 +83,11 @@ pub(super) fn names_stay_harmless_in_every_kind_of_quote() {
 
 pub(super) fn hostile_names_of_connections_and_roles_are_no_names() {
     let world = World::new();
-    for name in ["a%22b", "a%27b", "a;drop", "a%5C", "%F0%9F%97%9D", "a%0Ab", "..", "-a", "a-", ".a"] {
-        let written = world.root.write(&format!("database/roles/{name}"), &json!({ "db_name": "demo" }));
+    for name in
+        ["a%22b", "a%27b", "a;drop", "a%5C", "%F0%9F%97%9D", "a%0Ab", "..", "-a", "a-", ".a"]
+    {
+        let written =
+            world.root.write(&format!("database/roles/{name}"), &json!({ "db_name": "demo" }));
         assert!([400, 404].contains(&written.status), "{name}: {written:?}");
         let connection = with(world.connection(), json!({}));
         let written = world.root.write(&format!("database/config/{name}"), &connection);

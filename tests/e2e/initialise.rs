@@ -1,4 +1,5 @@
-//! A server's first moments: what it says before it is initialised, what initialisation gives, and what it refuses.
+//! A server's first moments: what it says before it is initialised, what initialisation gives, and
+//! what it refuses.
 
 use bulkhead_tests::operators::{Operators, give, seal_status, sealed, uninitialised};
 use bulkhead_tests::{Bulkhead, Client};
@@ -22,7 +23,8 @@ const ORDINARY: [(&str, &str); 12] = [
     ("GET", "no/such/mount"),
 ];
 
-/// Fails unless everything but what opens a server is answered with the words that clients look for.
+/// Fails unless everything but what opens a server is answered with the words that clients look
+/// for.
 #[track_caller]
 pub fn assert_closed(client: &Client) {
     for (method, path) in ORDINARY {
@@ -42,10 +44,22 @@ fn a_fresh_server_says_that_it_is_not_initialised_and_serves_nothing_else() {
     let nobody = server.client(None);
     assert_eq!(nobody.read("sys/init").expect(200).body, json!({ "initialized": false }));
     let status = seal_status(&server);
-    assert_eq!((&status["initialized"], &status["sealed"]), (&json!(false), &json!(true)), "{status}");
-    assert_eq!((&status["t"], &status["n"], &status["progress"]), (&json!(0), &json!(0), &json!(0)), "{status}");
+    assert_eq!(
+        (&status["initialized"], &status["sealed"]),
+        (&json!(false), &json!(true)),
+        "{status}"
+    );
+    assert_eq!(
+        (&status["t"], &status["n"], &status["progress"]),
+        (&json!(0), &json!(0), &json!(0)),
+        "{status}"
+    );
     let health = nobody.read("sys/health").expect(501).body;
-    assert_eq!((&health["initialized"], &health["sealed"]), (&json!(false), &json!(true)), "{health}");
+    assert_eq!(
+        (&health["initialized"], &health["sealed"]),
+        (&json!(false), &json!(true)),
+        "{health}"
+    );
     nobody.send("HEAD", "sys/health", b"").expect(501);
     assert_closed(&nobody);
     assert_closed(&server.client(Some("bhs.nobody-gave-this-token")));
@@ -84,7 +98,11 @@ fn initialisation_gives_each_share_and_a_root_token_once() {
     assert!(operators.token.starts_with("bhs."), "the root token bears our prefix");
     assert!(is_initialised(&server));
     let status = seal_status(&server);
-    assert_eq!((&status["sealed"], &status["t"], &status["n"]), (&json!(true), &json!(3), &json!(5)), "{status}");
+    assert_eq!(
+        (&status["sealed"], &status["t"], &status["n"]),
+        (&json!(true), &json!(3), &json!(5)),
+        "{status}"
+    );
     assert_closed(&operators.root(&server));
     let again = server.client(None).write("sys/init", &asked).expect(400);
     assert!(again.errors().contains("already initialized"), "{again:?}");
@@ -117,10 +135,12 @@ fn clients_that_send_null_for_what_they_do_not_use_are_served() {
         "secret_shares": 1, "secret_threshold": 1, "pgp_keys": null, "root_token_pgp_key": null,
         "recovery_shares": null, "recovery_threshold": null, "recovery_pgp_keys": null, "stored_shares": null,
     });
-    let given = server.client(None).send("PUT", "sys/init", asked.to_string().as_bytes()).expect(200);
+    let given =
+        server.client(None).send("PUT", "sys/init", asked.to_string().as_bytes()).expect(200);
     let operators = Operators::of(&given.body, 1);
     let opened = json!({ "key": operators.keys[0], "reset": false, "migrate": false });
-    let opened = server.client(None).send("PUT", "sys/unseal", opened.to_string().as_bytes()).expect(200);
+    let opened =
+        server.client(None).send("PUT", "sys/unseal", opened.to_string().as_bytes()).expect(200);
     assert_eq!(opened.body["sealed"], false);
 }
 
@@ -143,9 +163,15 @@ fn numbers_that_make_no_sense_are_refused_with_the_number_and_change_nothing() {
         (numbers(json!(18_446_744_073_709_551_615_u64), json!(2)), "secret_shares"),
         (json!({ "secret_shares": 3 }), "threshold"),
         (json!({}), "share"),
-        (json!({ "secret_shares": 1, "secret_threshold": 1, "recovery_shares": 1 }), "recovery_shares"),
+        (
+            json!({ "secret_shares": 1, "secret_threshold": 1, "recovery_shares": 1 }),
+            "recovery_shares",
+        ),
         (json!({ "secret_shares": 1, "secret_threshold": 1, "pgp_keys": ["a"] }), "pgp_keys"),
-        (json!({ "secret_shares": 1, "secret_threshold": 1, "root_token_pgp_key": "a" }), "root_token_pgp_key"),
+        (
+            json!({ "secret_shares": 1, "secret_threshold": 1, "root_token_pgp_key": "a" }),
+            "root_token_pgp_key",
+        ),
     ] {
         let refused = nobody.write("sys/init", &asked).expect(400);
         assert!(refused.errors().contains(says), "{asked}: {refused:?} does not speak of {says}");
@@ -162,15 +188,20 @@ fn one_of_many_that_initialise_at_once_is_served_and_has_the_right_keys() {
     let server = uninitialised();
     let asked = json!({ "secret_shares": 3, "secret_threshold": 2 });
     let answers = std::thread::scope(|scope| {
-        let askers: Vec<_> = (0..8).map(|_| scope.spawn(|| server.client(None).write("sys/init", &asked))).collect();
-        askers.into_iter().map(|asker| asker.join().expect("an asker does not panic")).collect::<Vec<_>>()
+        let askers: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| server.client(None).write("sys/init", &asked))).collect();
+        askers
+            .into_iter()
+            .map(|asker| asker.join().expect("an asker does not panic"))
+            .collect::<Vec<_>>()
     });
     let served: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
     assert_eq!(served.len(), 1, "{answers:?}");
     Operators::of(&served[0].body, 2).unseal(&server);
 }
 
-/// A kill at the moment of each millisecond after the request has left, until one comes too late to matter.
+/// A kill at the moment of each millisecond after the request has left, until one comes too late to
+/// matter.
 #[test]
 fn a_server_killed_while_it_is_initialised_has_nothing_or_everything() {
     let mut late = 0;
@@ -190,7 +221,10 @@ fn a_server_killed_while_it_is_initialised_has_nothing_or_everything() {
             }
             Err(_) if is_initialised(&server) => {
                 let status = seal_status(&server);
-                assert_eq!((&status["sealed"], &status["t"], &status["n"]), (&json!(true), &json!(2), &json!(3)));
+                assert_eq!(
+                    (&status["sealed"], &status["t"], &status["n"]),
+                    (&json!(true), &json!(2), &json!(3))
+                );
             }
             Err(_) => Operators::initialise(&server, 3, 2).unseal(&server),
         }

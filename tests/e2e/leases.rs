@@ -1,4 +1,5 @@
-//! Many credentials at once, as the database sees them: ended below a path, whatever happens meanwhile.
+//! Many credentials at once, as the database sees them: ended below a path, whatever happens
+//! meanwhile.
 
 use crate::world::World;
 use bulkhead_tests::wait::until_true;
@@ -38,7 +39,10 @@ fn a_listing_gives_the_ids_by_which_leases_are_revoked() {
     let world = world();
     let credential = world.credential("reader");
     let listed = world.root.list("sys/leases/lookup/database/creds/reader").expect(200);
-    let id = format!("database/creds/reader/{}", listed.body["data"]["keys"][0].as_str().unwrap_or_default());
+    let id = format!(
+        "database/creds/reader/{}",
+        listed.body["data"]["keys"][0].as_str().unwrap_or_default()
+    );
     assert_eq!(id, credential.lease);
     world.root.write(&format!("sys/leases/revoke/{id}"), &json!({ "sync": false })).expect(202);
     until_true("the user goes", PATIENCE, || !world.postgres.has_user(&credential.username));
@@ -77,7 +81,12 @@ fn leases_of_a_database_that_is_gone_stay_until_they_are_forced() {
 fn hostile_prefixes_are_refused_and_end_nothing() {
     let world = world();
     let credential = world.credential("reader");
-    for base in ["sys/leases/revoke-prefix", "sys/leases/revoke-force", "sys/revoke-prefix", "sys/revoke-force"] {
+    for base in [
+        "sys/leases/revoke-prefix",
+        "sys/leases/revoke-force",
+        "sys/revoke-prefix",
+        "sys/revoke-force",
+    ] {
         for (below, status) in [
             ("", 404),
             ("/", 400),
@@ -113,7 +122,10 @@ fn a_token_without_sudo_learns_nothing_from_a_prefix() {
         let [there, nowhere] = ["database/creds/reader", "nowhere/at/all"]
             .map(|below| client.write(&format!("{path}/{below}"), &json!({})));
         assert_eq!((there.status, nowhere.status), (403, 403), "{path}");
-        assert_eq!(there.errors().replace("database/creds/reader", "nowhere/at/all"), nowhere.errors());
+        assert_eq!(
+            there.errors().replace("database/creds/reader", "nowhere/at/all"),
+            nowhere.errors()
+        );
     }
     for below in ["", "/database", "/nowhere"] {
         client.list(&format!("sys/leases/lookup{below}")).expect(403);

@@ -1,7 +1,7 @@
 //! End to end: the built server, a real PostgreSQL, and what each of them shows to the outside.
 //!
-//! One binary, one module an area. Every test has servers of its own, so that "no user is left" can be
-//! asked of the whole database.
+//! One binary, one module an area. Every test has servers of its own, so that "no user is left" can
+//! be asked of the whole database.
 
 mod audit;
 mod bad_components;

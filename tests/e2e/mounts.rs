@@ -1,4 +1,5 @@
-//! Mounts from outside: with the bodies that clients send, with a database behind them, and with nonsense.
+//! Mounts from outside: with the bodies that clients send, with a database behind them, and with
+//! nonsense.
 
 use crate::world::World;
 use bulkhead_tests::wait::until;
@@ -32,12 +33,19 @@ fn the_bodies_that_clients_send_are_understood_nulls_and_all() {
         },
     });
     let plugin = json!({ "type": "plugin", "plugin_name": "database", "config": { "max_lease_ttl": "system" } });
-    for (path, body, status) in
-        [("python", python, 204), ("go", go, 204), ("rust", rust, 204), ("teams/plugin", plugin, 204)]
-    {
+    for (path, body, status) in [
+        ("python", python, 204),
+        ("go", go, 204),
+        ("rust", rust, 204),
+        ("teams/plugin", plugin, 204),
+    ] {
         world.root.write(&format!("sys/mounts/{path}"), &body).expect(status);
         let info = world.root.read(&format!("sys/mounts/{path}")).expect(200).body["data"].clone();
-        assert_eq!((&info["type"], &info["config"]["max_lease_ttl"]), (&json!("database"), &json!(0)), "{path}");
+        assert_eq!(
+            (&info["type"], &info["config"]["max_lease_ttl"]),
+            (&json!("database"), &json!(0)),
+            "{path}"
+        );
     }
     let before = known(&world);
     let tune = json!({
@@ -60,10 +68,14 @@ fn what_is_set_is_read_back_in_every_member() {
         "identity_token_key": "k", "delegated_auth_accessors": ["auth_x_00000000"], "plugin_version": "v0.1.0",
         "grants": ["database:postgresql-database-plugin", "limit:memory=65536KiB"], "telepathy": true,
     });
-    let body =
-        json!({ "type": "database", "description": "d", "options": { "a": "b" }, "config": config, "local": true });
+    let body = json!({ "type": "database", "description": "d", "options": { "a": "b" }, "config": config, "local": true });
     let warnings = world.root.write("sys/mounts/all", &body).expect(200).warnings();
-    for part in ["config.telepathy", "local is stored", "passthrough_request_headers is stored", "force_no_cache is"] {
+    for part in [
+        "config.telepathy",
+        "local is stored",
+        "passthrough_request_headers is stored",
+        "force_no_cache is",
+    ] {
         assert!(warnings.contains(part), "{part}: {warnings}");
     }
     let info = world.root.read("sys/mounts/all").expect(200).body["data"].clone();
@@ -78,7 +90,8 @@ fn what_is_set_is_read_back_in_every_member() {
     assert_eq!((&info["options"], &info["local"]), (&json!({ "a": "b" }), &json!(true)));
 }
 
-/// A mount `warehouse` with a connection and a role, and a credential of it that is in the database.
+/// A mount `warehouse` with a connection and a role, and a credential of it that is in the
+/// database.
 fn warehouse(world: &World) -> String {
     world.root.write("sys/mounts/warehouse", &json!({ "type": "database" })).expect(204);
     assert!(world.root.write("warehouse/config/demo", &world.connection()).status < 300);
@@ -89,7 +102,8 @@ fn warehouse(world: &World) -> String {
 
 #[track_caller]
 fn credential(world: &World, mount: &str) -> String {
-    let username = world.root.read(&format!("{mount}/creds/reader")).expect(200).text("username").to_owned();
+    let username =
+        world.root.read(&format!("{mount}/creds/reader")).expect(200).text("username").to_owned();
     assert!(world.postgres.has_user(&username));
     username
 }
@@ -122,10 +136,14 @@ fn a_mount_whose_database_is_away_stays_with_its_credentials() {
 fn a_moved_mount_goes_on_elsewhere() {
     let world = World::empty();
     let username = warehouse(&world);
-    let begun = world.root.write("sys/remount", &json!({ "from": "warehouse", "to": "teams/orders" })).expect(200);
+    let begun = world
+        .root
+        .write("sys/remount", &json!({ "from": "warehouse", "to": "teams/orders" }))
+        .expect(200);
     let status = format!("sys/remount/status/{}", begun.text("migration_id"));
     let ended = || {
-        let status = world.root.read(&status).expect(200).body["data"]["migration_info"]["status"].clone();
+        let status =
+            world.root.read(&status).expect(200).body["data"]["migration_info"]["status"].clone();
         (status != "in-progress").then_some(status)
     };
     assert_eq!(until("the end of the move", Duration::from_secs(30), ended).0, "success");
@@ -144,48 +162,108 @@ pub(super) fn a_mount_with_nonsense_is_refused_and_nothing_changes() {
         ("sys/mounts/x", json!({ "type": "plugin" }), "plugin_name is required"),
         ("sys/mounts/x", json!({ "type": "plugin", "plugin_name": "telepathy" }), "telepathy"),
         ("sys/mounts/x", json!({ "type": "database", "plugin_name": "kv" }), "kv"),
-        ("sys/mounts/x", json!({ "type": "database", "plugin_version": "v9.9.9" }), "there is 0.1.0"),
+        (
+            "sys/mounts/x",
+            json!({ "type": "database", "plugin_version": "v9.9.9" }),
+            "there is 0.1.0",
+        ),
         ("sys/mounts/x", mount(json!({ "plugin_version": "v9.9.9" })), "v9.9.9"),
         ("sys/mounts/x", mount(json!([])), "config must be an object"),
         ("sys/mounts/x", mount(json!({ "max_lease_ttl": -1 })), "-1"),
-        ("sys/mounts/x", mount(json!({ "max_lease_ttl": "9999999999999999999999h" })), "max_lease_ttl"),
-        ("sys/mounts/x", mount(json!({ "default_lease_ttl": "2h", "max_lease_ttl": "1h" })), "is longer than"),
+        (
+            "sys/mounts/x",
+            mount(json!({ "max_lease_ttl": "9999999999999999999999h" })),
+            "max_lease_ttl",
+        ),
+        (
+            "sys/mounts/x",
+            mount(json!({ "default_lease_ttl": "2h", "max_lease_ttl": "1h" })),
+            "is longer than",
+        ),
         ("sys/mounts/x", mount(json!({ "default_lease_ttl": "769h" })), "the system's maximum"),
         ("sys/mounts/x", mount(json!({ "listing_visibility": "everyone" })), "everyone"),
         ("sys/mounts/x", mount(json!({ "token_type": "batch" })), "token_type"),
-        ("sys/mounts/x", mount(json!({ "passthrough_request_headers": ["X-Vault-Token"] })), "X-Vault-Token"),
-        ("sys/mounts/x", mount(json!({ "user_lockout_config": { "lockout_threshold": 1 } })), "user_lockout_config"),
+        (
+            "sys/mounts/x",
+            mount(json!({ "passthrough_request_headers": ["X-Vault-Token"] })),
+            "X-Vault-Token",
+        ),
+        (
+            "sys/mounts/x",
+            mount(json!({ "user_lockout_config": { "lockout_threshold": 1 } })),
+            "user_lockout_config",
+        ),
         ("sys/mounts/x", json!({ "type": "database", "local": "perhaps" }), "perhaps"),
         ("sys/mounts/x", json!({ "type": "database", "options": [1] }), "options"),
-        ("sys/mounts/database", json!({ "type": "database" }), "path is already in use at database/"),
-        ("sys/mounts/database/below", json!({ "type": "database" }), "path is already in use at database/"),
+        (
+            "sys/mounts/database",
+            json!({ "type": "database" }),
+            "path is already in use at database/",
+        ),
+        (
+            "sys/mounts/database/below",
+            json!({ "type": "database" }),
+            "path is already in use at database/",
+        ),
         ("sys/mounts/sys", json!({ "type": "database" }), "path is already in use at sys/"),
         ("sys/mounts/auth/x", json!({ "type": "database" }), "path is already in use at auth/"),
-        ("sys/mounts/identity", json!({ "type": "database" }), "path is already in use at identity/"),
-        ("sys/mounts/cubbyhole/x", json!({ "type": "database" }), "path is already in use at cubbyhole/"),
+        (
+            "sys/mounts/identity",
+            json!({ "type": "database" }),
+            "path is already in use at identity/",
+        ),
+        (
+            "sys/mounts/cubbyhole/x",
+            json!({ "type": "database" }),
+            "path is already in use at cubbyhole/",
+        ),
         ("sys/mounts/a%20b", json!({ "type": "database" }), "white space"),
         ("sys/auth/token", json!({ "type": "database" }), "path is already in use at auth/token/"),
         ("sys/auth/x", json!({ "type": "database" }), "plugin not found in the catalog"),
         ("sys/mounts/nowhere/tune", json!({}), "No secret engine mount at nowhere/"),
         ("sys/auth/nowhere/tune", json!({}), "No auth engine at nowhere/"),
-        ("sys/mounts/database/tune", json!({ "default_lease_ttl": "800h" }), "the system's maximum"),
+        (
+            "sys/mounts/database/tune",
+            json!({ "default_lease_ttl": "800h" }),
+            "the system's maximum",
+        ),
         ("sys/mounts/database/tune", json!({ "max_lease_ttl": true }), "true"),
         ("sys/mounts/database/tune", json!({ "plugin_version": "v2.0.0" }), "v2.0.0"),
         ("sys/mounts/sys/tune", json!({ "force_no_cache": true }), "part of the server"),
         ("sys/auth/token/tune", json!({ "token_type": "batch" }), "part of the server"),
         ("sys/remount", json!({ "from": "database" }), "to is required"),
         ("sys/remount", json!({ "from": "nowhere", "to": "x" }), "nothing is mounted at nowhere/"),
-        ("sys/remount", json!({ "from": "database", "to": "database" }), "path is already in use at database/"),
-        ("sys/remount", json!({ "from": "database", "to": "database/x" }), "path is already in use at database/"),
-        ("sys/remount", json!({ "from": "database", "to": "auth/x" }), "cannot be moved to auth/x/"),
-        ("sys/remount", json!({ "from": "database", "to": "sys/x" }), "path is already in use at sys/"),
+        (
+            "sys/remount",
+            json!({ "from": "database", "to": "database" }),
+            "path is already in use at database/",
+        ),
+        (
+            "sys/remount",
+            json!({ "from": "database", "to": "database/x" }),
+            "path is already in use at database/",
+        ),
+        (
+            "sys/remount",
+            json!({ "from": "database", "to": "auth/x" }),
+            "cannot be moved to auth/x/",
+        ),
+        (
+            "sys/remount",
+            json!({ "from": "database", "to": "sys/x" }),
+            "path is already in use at sys/",
+        ),
         ("sys/remount", json!({ "from": "database", "to": "a/../b" }), "a/../b"),
         ("sys/remount", json!({ "from": "sys", "to": "x" }), "part of the server"),
         ("sys/remount", json!({ "from": "auth/token", "to": "auth/x" }), "part of the server"),
     ];
     for (path, body, says) in cases {
         let refused = world.root.write(path, &body).expect(400);
-        assert!(refused.errors().contains(says), "{path} {body}: {} does not speak of {says}", refused.errors());
+        assert!(
+            refused.errors().contains(says),
+            "{path} {body}: {} does not speak of {says}",
+            refused.errors()
+        );
         assert_eq!(known(&world), before, "{path} {body} changed something");
     }
     for path in ["sys/mounts/sys", "sys/mounts/identity", "sys/auth/token"] {
@@ -207,7 +285,8 @@ fn who_may_not_learns_nothing_of_mounts() {
         weak.read(path).expect(403);
     }
     for path in ["database", "nowhere", "sys", "auth/token", "identity"] {
-        let refused = |answer: bulkhead_tests::Answer| answer.expect(403).errors().replace(path, "<path>");
+        let refused =
+            |answer: bulkhead_tests::Answer| answer.expect(403).errors().replace(path, "<path>");
         let read = refused(weak.read(&format!("sys/mounts/{path}")));
         assert_eq!(read, refused(weak.read("sys/mounts/nothing")).replace("nothing", "<path>"));
         refused(weak.delete(&format!("sys/mounts/{path}")));

@@ -14,14 +14,24 @@ use std::time::Duration;
 fn a_second_process_on_the_same_data_is_refused() {
     let first = Bulkhead::start();
     let second = Command::new(binary())
-        .args(["server", "--dev", "--dev-listen-address", "127.0.0.1:0", "--dev-root-token-id", ROOT])
+        .args([
+            "server",
+            "--dev",
+            "--dev-listen-address",
+            "127.0.0.1:0",
+            "--dev-root-token-id",
+            ROOT,
+        ])
         .arg("--data-dir")
         .arg(first.data())
         .output()
         .expect("the server can be started");
     assert!(!second.status.success());
     let why = String::from_utf8_lossy(&second.stderr);
-    assert!(why.contains(&first.data().display().to_string()), "the refusal names the folder: {why}");
+    assert!(
+        why.contains(&first.data().display().to_string()),
+        "the refusal names the folder: {why}"
+    );
     first.root().read("sys/health").expect(200);
 }
 
@@ -66,7 +76,11 @@ fn an_option_of_the_other_mode_is_wrong_usage_and_names_the_right_one() {
 fn a_dev_server_prints_the_key_that_opens_it_again() {
     let mut bulkhead = Bulkhead::start();
     let root = bulkhead.root();
-    root.write("sys/policies/acl/kept", &json!({ "policy": r#"path "a" { capabilities = ["read"] }"# })).expect(204);
+    root.write(
+        "sys/policies/acl/kept",
+        &json!({ "policy": r#"path "a" { capabilities = ["read"] }"# }),
+    )
+    .expect(204);
     let key = unseal_key(&bulkhead, 0);
     let before = bulkhead.printed().len();
     root.send("PUT", "sys/seal", b"").expect(204);
@@ -79,9 +93,11 @@ fn a_dev_server_prints_the_key_that_opens_it_again() {
     bulkhead.root().read("sys/policies/acl/kept").expect(200);
 }
 
-/// The key that a dev server printed behind the first `seen` bytes of its output, once the whole line is there.
+/// The key that a dev server printed behind the first `seen` bytes of its output, once the whole
+/// line is there.
 fn unseal_key(bulkhead: &Bulkhead, seen: usize) -> String {
-    let line = |text: &str| Some(text.split_once("\nunseal key: ")?.1.split_once('\n')?.0.to_owned());
+    let line =
+        |text: &str| Some(text.split_once("\nunseal key: ")?.1.split_once('\n')?.0.to_owned());
     until("the key is printed", Duration::from_secs(10), || line(&bulkhead.printed()[seen..])).0
 }
 

@@ -1,5 +1,6 @@
-//! The README's first three minutes, typed as printed: the commands that `make demo-postgres` prints, in a
-//! shell, against a dev server. What the README says one sees is what the test expects.
+//! The README's first three minutes, typed as printed: the commands that `make demo-postgres`
+//! prints, in a shell, against a dev server. What the README says one sees is what the test
+//! expects.
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
@@ -31,7 +32,9 @@ impl Demo {
         std::thread::spawn(move || {
             let mut chunk = [0; 4096];
             while let Ok(length @ 1..) = output.read(&mut chunk) {
-                sink.lock().expect("the output").push_str(&String::from_utf8_lossy(&chunk[..length]));
+                sink.lock()
+                    .expect("the output")
+                    .push_str(&String::from_utf8_lossy(&chunk[..length]));
             }
         });
         let (commands, _) = until("the demo prints its commands", Duration::from_secs(60), || {
@@ -54,7 +57,8 @@ impl Drop for Demo {
 /// What stands in the README between two marks, without the fence.
 fn block(name: &str) -> String {
     let readme = fs::read_to_string(repository().join("README.md")).expect("there is a README");
-    let (_, after) = readme.split_once(&format!("<!-- {name}:begin -->\n")).expect("the block begins");
+    let (_, after) =
+        readme.split_once(&format!("<!-- {name}:begin -->\n")).expect("the block begins");
     let (inside, _) = after.split_once(&format!("<!-- {name}:end -->")).expect("the block ends");
     inside.lines().filter(|line| !line.starts_with("```")).collect::<Vec<_>>().join("\n")
 }
@@ -87,7 +91,8 @@ fn the_first_three_minutes_are_as_printed() {
         .env("HOME", bulkhead.data())
         .output()
         .expect("bash can be started");
-    let (output, error) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    let (output, error) =
+        (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
     assert!(run.status.success(), "{typed}\n{output}\n{error}");
     let (seen, promised) = (steady(&output), steady(&block("output")));
     assert!(seen.ends_with(&promised), "promised: {promised:#?}\nseen: {seen:#?}");
@@ -112,13 +117,16 @@ fn what_the_server_prints_to_try_works() {
     let (_, after) = printed.0.split_once("Try, in another terminal:\n").expect("commands to try");
     let typed: Vec<&str> = after.lines().take_while(|line| line.starts_with("  ")).collect();
     assert!(typed.len() >= 3, "{typed:?}");
-    let typed = typed.into_iter().filter(|line| !line.contains("make ")).collect::<Vec<_>>().join("\n");
-    let run = Command::new("bash").args(["-eu", "-c", &typed]).env("HOME", bulkhead.data()).output();
+    let typed =
+        typed.into_iter().filter(|line| !line.contains("make ")).collect::<Vec<_>>().join("\n");
+    let run =
+        Command::new("bash").args(["-eu", "-c", &typed]).env("HOME", bulkhead.data()).output();
     let run = run.expect("bash can be started");
     assert!(run.status.success(), "{typed}\n{}", String::from_utf8_lossy(&run.stderr));
 }
 
-/// The README's production server, started as printed in a folder of its own; only its port is another one.
+/// The README's production server, started as printed in a folder of its own; only its port is
+/// another one.
 struct Printed {
     process: Child,
     folder: Folder,
@@ -141,20 +149,29 @@ impl Printed {
     fn start(line: &str) -> Self {
         let folder = Folder::new("readme");
         let mut server = shell(&format!("exec {line}"), &folder);
-        let server = server.env("BULKHEAD_LISTEN_ADDRESS", "127.0.0.1:0").stdout(Stdio::piped()).stderr(Stdio::null());
+        let server = server
+            .env("BULKHEAD_LISTEN_ADDRESS", "127.0.0.1:0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let mut process = server.spawn().expect("bash can be started");
         let output = BufReader::new(process.stdout.take().expect("its output was asked for"));
-        let lines: Vec<String> = output.lines().map_while(Result::ok).take_while(|line| line != "ready").collect();
+        let lines: Vec<String> =
+            output.lines().map_while(Result::ok).take_while(|line| line != "ready").collect();
         let address = lines.iter().find_map(|line| line.strip_prefix("listening on "));
-        let url = format!("http://{}", address.unwrap_or_else(|| panic!("no address in {lines:?}")));
-        assert!(lines.iter().any(|line| line.contains("operator init")), "the next command is printed: {lines:?}");
+        let url =
+            format!("http://{}", address.unwrap_or_else(|| panic!("no address in {lines:?}")));
+        assert!(
+            lines.iter().any(|line| line.contains("operator init")),
+            "the next command is printed: {lines:?}"
+        );
         Self { process, folder, url }
     }
 
     /// Types one line, with that on its standard input; returns what it printed.
     fn types(&self, line: &str, input: &str) -> String {
         let mut command = shell(line, &self.folder);
-        let command = command.env("BULKHEAD_ADDR", &self.url).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let command =
+            command.env("BULKHEAD_ADDR", &self.url).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("bash can be started");
         let mut pipe = child.stdin.take().expect("its input was asked for");
         pipe.write_all(input.as_bytes()).expect("it takes its input");
@@ -177,7 +194,9 @@ impl Drop for Printed {
 fn the_production_start_is_as_printed() {
     let printed = block("production");
     let lines: Vec<&str> = printed.lines().filter(|line| !line.is_empty()).collect();
-    let [server, init, unseal, login, mount] = lines[..] else { panic!("five commands: {lines:#?}") };
+    let [server, init, unseal, login, mount] = lines[..] else {
+        panic!("five commands: {lines:#?}")
+    };
     let server = Printed::start(server);
     let table = server.types(init, "");
     let value = |name: &str| {
@@ -192,17 +211,25 @@ fn the_production_start_is_as_printed() {
     assert_eq!(server.types("bulkhead status -field=sealed", ""), "false");
     let login = login.replace("ROOT-TOKEN", &value("root_token "));
     server.types(&format!("{login}\n{mount}"), "");
-    let enabled = server.types(&format!("{login}\nbulkhead read -field=type sys/mounts/database"), "");
+    let enabled =
+        server.types(&format!("{login}\nbulkhead read -field=type sys/mounts/database"), "");
     assert_eq!(enabled, "database");
-    assert!(server.folder.path().join("bulkhead-data/bulkhead.db").is_file(), "the data are where the README says");
+    assert!(
+        server.folder.path().join("bulkhead-data/bulkhead.db").is_file(),
+        "the data are where the README says"
+    );
 }
 
 #[test]
 fn the_configuration_is_valid_as_printed() {
     let folder = Folder::new("readme");
-    fs::write(folder.path().join("bulkhead.hcl"), block("configuration")).expect("a file can be written");
-    let run = shell("bulkhead server --check --config bulkhead.hcl", &folder).output().expect("bash can be started");
-    let (output, error) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    fs::write(folder.path().join("bulkhead.hcl"), block("configuration"))
+        .expect("a file can be written");
+    let run = shell("bulkhead server --check --config bulkhead.hcl", &folder)
+        .output()
+        .expect("bash can be started");
+    let (output, error) =
+        (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
     assert!(run.status.success(), "{error}");
     assert!(output.contains("audits to main: /var/log/bulkhead/audit.log"), "{output}");
 }

@@ -1,4 +1,5 @@
-//! Who may not: no token, a wrong token, a token of another policy. A refusal tells nothing but itself.
+//! Who may not: no token, a wrong token, a token of another policy. A refusal tells nothing but
+//! itself.
 
 use crate::world::World;
 use bulkhead_tests::Client;
@@ -28,7 +29,11 @@ fn a_refusal_does_not_tell_what_exists() {
         let (seen, unseen) = (learned(&weak, method, there), learned(&weak, method, absent));
         assert_eq!(seen.0, 403, "{method} {there}: {seen:?}");
         let generic = |(status, text): (u16, String)| (status, text.replace("create", "update"));
-        assert_eq!(generic(seen), generic(unseen), "{method} {there} and {absent} must look the same");
+        assert_eq!(
+            generic(seen),
+            generic(unseen),
+            "{method} {there} and {absent} must look the same"
+        );
     }
 }
 
@@ -37,7 +42,9 @@ fn a_lease_id_is_no_right_to_the_lease() {
     let world = World::new();
     let credential = world.credential("reader");
     let weak = world.weak();
-    for path in ["sys/leases/lookup", "sys/leases/renew", "sys/leases/revoke", "sys/renew", "sys/revoke"] {
+    for path in
+        ["sys/leases/lookup", "sys/leases/renew", "sys/leases/revoke", "sys/renew", "sys/revoke"]
+    {
         weak.write(path, &json!({ "lease_id": credential.lease })).expect(403);
     }
     assert!(world.postgres.has_user(&credential.username));
@@ -50,7 +57,10 @@ fn a_token_that_is_none_of_ours_is_refused() {
         let stranger = world.bulkhead.client(Some(token));
         let refused = stranger.read("database/creds/reader");
         assert!([400, 403].contains(&refused.status), "{refused:?}");
-        assert!(!refused.errors().contains(token) || token == "x", "a refusal does not repeat a token: {refused:?}");
+        assert!(
+            !refused.errors().contains(token) || token == "x",
+            "a refusal does not repeat a token: {refused:?}"
+        );
     }
     assert_eq!(world.postgres.users(), Vec::<String>::new());
 }
@@ -59,9 +69,12 @@ fn a_token_that_is_none_of_ours_is_refused() {
 fn a_policy_gives_what_it_names_and_nothing_beside_it() {
     let world = World::new();
     world.role("writer", json!({ "default_ttl": "1h" }));
-    let client = world.client_with("one-role", r#"path "database/creds/reader" { capabilities = ["read"] }"#);
+    let client = world
+        .client_with("one-role", r#"path "database/creds/reader" { capabilities = ["read"] }"#);
     world.credential_for(&client, "reader");
-    for path in ["database/creds/writer", "database/roles/reader", "database/config/demo", "sys/mounts"] {
+    for path in
+        ["database/creds/writer", "database/roles/reader", "database/config/demo", "sys/mounts"]
+    {
         client.read(path).expect(403);
     }
     client.list("database/roles").expect(403);
@@ -71,8 +84,10 @@ fn a_policy_gives_what_it_names_and_nothing_beside_it() {
 #[test]
 fn creating_and_updating_are_two_rights() {
     let world = World::new();
-    let creator = world.client_with("creator", r#"path "database/roles/*" { capabilities = ["create"] }"#);
-    let updater = world.client_with("updater", r#"path "database/roles/*" { capabilities = ["update"] }"#);
+    let creator =
+        world.client_with("creator", r#"path "database/roles/*" { capabilities = ["create"] }"#);
+    let updater =
+        world.client_with("updater", r#"path "database/roles/*" { capabilities = ["update"] }"#);
     let role = json!({ "db_name": "demo", "creation_statements": "CREATE ROLE \"{{name}}\"" });
     updater.write("database/roles/fresh", &role).expect(403);
     creator.write("database/roles/fresh", &role).expect(204);
@@ -94,14 +109,16 @@ fn a_denial_in_one_policy_outweighs_a_grant_in_another() {
 fn a_role_that_the_connection_does_not_allow_gets_nothing() {
     let world = World::new();
     for allowed in [json!([]), json!(["writer", "read"]), json!("READER"), json!("reader?")] {
-        let written = world.root.write("database/config/demo", &json!({ "allowed_roles": allowed }));
+        let written =
+            world.root.write("database/config/demo", &json!({ "allowed_roles": allowed }));
         assert!(written.status < 300, "{written:?}");
         let refused = world.root.read("database/creds/reader").expect(403);
         assert!(refused.errors().contains("permission denied"), "{}", refused.errors());
         assert!(refused.errors().contains("reader"), "{}", refused.errors());
     }
     for allowed in [json!(["reader"]), json!("write*,rea*er"), json!(["*"])] {
-        let written = world.root.write("database/config/demo", &json!({ "allowed_roles": allowed }));
+        let written =
+            world.root.write("database/config/demo", &json!({ "allowed_roles": allowed }));
         assert!(written.status < 300, "{written:?}");
         world.credential("reader");
     }

@@ -1,4 +1,5 @@
-//! What sealing does to a server at work: data, leases, requests in flight, and a new key under load.
+//! What sealing does to a server at work: data, leases, requests in flight, and a new key under
+//! load.
 
 use crate::initialise::assert_closed;
 use crate::world::World;
@@ -12,7 +13,8 @@ use std::time::Duration;
 /// How long a lease whose time is over may still stand, on a busy machine.
 const SOON: Duration = Duration::from_secs(15);
 
-/// A server without dev mode, open, with the database engine, the connection `demo` and the role `reader`.
+/// A server without dev mode, open, with the database engine, the connection `demo` and the role
+/// `reader`.
 fn world() -> (World, Operators) {
     let (bulkhead, operators) = operators::open();
     let root = operators.root(&bulkhead);
@@ -51,7 +53,8 @@ fn a_killed_server_comes_back_sealed_and_has_everything_once_it_is_open() {
 fn who_may_seal_and_rotate_is_a_matter_of_policy() {
     let (world, operators) = world();
     let update = r#"path "sys/*" { capabilities = ["create", "read", "update"] }"#;
-    for client in [world.bulkhead.client(None), world.weak(), world.client_with("no-sudo", update)] {
+    for client in [world.bulkhead.client(None), world.weak(), world.client_with("no-sudo", update)]
+    {
         for path in ["sys/seal", "sys/rotate", "sys/rotate/keyring"] {
             let refused = client.send("PUT", path, b"").expect(403);
             assert!(refused.errors().contains("permission denied"), "{refused:?}");
@@ -64,8 +67,8 @@ fn who_may_seal_and_rotate_is_a_matter_of_policy() {
     operators.unseal(&world.bulkhead);
 }
 
-/// The notes of the clients of a server that is sealed, rotated or killed while they work: policies, because writing
-/// one is one record, and its name says which.
+/// The notes of the clients of a server that is sealed, rotated or killed while they work:
+/// policies, because writing one is one record, and its name says which.
 fn note(client: &Client, name: &str) -> Answer {
     let rules = format!("path \"note/{name}\" {{ capabilities = [\"read\"] }}");
     client.write(&format!("sys/policies/acl/{name}"), &json!({ "policy": rules }))
@@ -78,8 +81,8 @@ fn assert_noted(client: &Client, name: &str) {
     assert!(read.text("policy").contains(&format!("\"note/{name}\"")), "{read:?}");
 }
 
-/// Eight clients write note after note, and read each back, until `during` returns; they hand over what was
-/// acknowledged. Every answer must be one of `allowed`.
+/// Eight clients write note after note, and read each back, until `during` returns; they hand over
+/// what was acknowledged. Every answer must be one of `allowed`.
 fn under_load(root: &Client, allowed: &[u16], during: impl FnOnce(&AtomicU32)) -> Vec<String> {
     let (over, written) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
@@ -107,13 +110,18 @@ fn under_load(root: &Client, allowed: &[u16], during: impl FnOnce(&AtomicU32)) -
         let clients: Vec<_> = (0..8).map(|client| scope.spawn(work(client))).collect();
         during(&written);
         over.store(true, Ordering::Relaxed);
-        clients.into_iter().flat_map(|client| client.join().expect("a client does not panic")).collect()
+        clients
+            .into_iter()
+            .flat_map(|client| client.join().expect("a client does not panic"))
+            .collect()
     })
 }
 
 fn after(written: &AtomicU32, more: u32) {
     let goal = written.load(Ordering::Relaxed) + more;
-    until_true("the clients write", Duration::from_secs(30), || written.load(Ordering::Relaxed) >= goal);
+    until_true("the clients write", Duration::from_secs(30), || {
+        written.load(Ordering::Relaxed) >= goal
+    });
 }
 
 #[test]
@@ -142,19 +150,27 @@ fn sealing_closes_at_once_and_loses_nothing_that_was_answered() {
 fn a_credential_that_was_under_way_when_the_seal_closed_is_given_whole_or_taken_back() {
     let (world, operators) = world();
     let given = std::thread::scope(|scope| {
-        let askers: Vec<_> = (0..8).map(|_| scope.spawn(|| world.root.read("database/creds/reader"))).collect();
+        let askers: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| world.root.read("database/creds/reader"))).collect();
         until_true("a user is being made", SOON, || !world.postgres.users().is_empty());
         world.root.send("PUT", "sys/seal", b"").expect(204);
-        askers.into_iter().map(|asker| asker.join().expect("an asker does not panic")).collect::<Vec<_>>()
+        askers
+            .into_iter()
+            .map(|asker| asker.join().expect("an asker does not panic"))
+            .collect::<Vec<_>>()
     });
     assert!(given.iter().all(|answer| [200, 502, 503].contains(&answer.status)), "{given:?}");
     operators.unseal(&world.bulkhead);
-    let mut promised: Vec<String> =
-        given.iter().filter(|answer| answer.status == 200).map(|answer| answer.text("username").to_owned()).collect();
+    let mut promised: Vec<String> = given
+        .iter()
+        .filter(|answer| answer.status == 200)
+        .map(|answer| answer.text("username").to_owned())
+        .collect();
     promised.sort();
     until_true("users that nobody was given are gone", SOON, || world.postgres.users() == promised);
     for answer in given.iter().filter(|answer| answer.status == 200) {
-        let session = world.postgres.login(answer.text("username"), answer.text("password"), "SELECT 1");
+        let session =
+            world.postgres.login(answer.text("username"), answer.text("password"), "SELECT 1");
         assert_eq!(session.as_deref(), Ok("1"));
         world.revoke(answer.lease());
     }
@@ -172,7 +188,10 @@ fn a_lease_that_ran_out_while_sealed_ends_after_the_unsealing() {
         if restarts {
             restart(&mut world, &operators);
         }
-        let over = format!("SELECT now() > rolvaliduntil FROM pg_roles WHERE rolname = '{}'", brief.username);
+        let over = format!(
+            "SELECT now() > rolvaliduntil FROM pg_roles WHERE rolname = '{}'",
+            brief.username
+        );
         until_true("the lease's time is over", SOON, || world.postgres.query(&over) == "t");
         assert!(world.postgres.has_user(&brief.username), "a sealed server ends nothing");
         operators.unseal(&world.bulkhead);
@@ -215,7 +234,9 @@ fn a_kill_while_the_key_changes_leaves_every_record_readable() {
         let name = format!("round-{round}");
         note(&world.root, &name).expect(204);
         let client = world.root.clone();
-        let rotation = std::thread::spawn(move || client.attempt("PUT", "sys/rotate", b"").map(|answer| answer.status));
+        let rotation = std::thread::spawn(move || {
+            client.attempt("PUT", "sys/rotate", b"").map(|answer| answer.status)
+        });
         std::thread::sleep(Duration::from_millis(round));
         restart(&mut world, &operators);
         let rotated = rotation.join().expect("the asker does not panic");

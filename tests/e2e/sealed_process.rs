@@ -1,4 +1,5 @@
-//! The process and the files of a server that keeps its data sealed: who may look at them, and what they show.
+//! The process and the files of a server that keeps its data sealed: who may look at them, and what
+//! they show.
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::leaks::assert_sealed;
@@ -22,11 +23,17 @@ fn start_beside(server: &Bulkhead, mode: &[&str]) -> Output {
 fn a_second_process_on_the_data_is_refused_sealed_or_open() {
     let server = uninitialised();
     let refused = |server: &Bulkhead| {
-        for mode in [&["--listen-address", "127.0.0.1:0"][..], &["--dev", "--dev-listen-address", "127.0.0.1:0"]] {
+        for mode in [
+            &["--listen-address", "127.0.0.1:0"][..],
+            &["--dev", "--dev-listen-address", "127.0.0.1:0"],
+        ] {
             let second = start_beside(server, mode);
             let why = String::from_utf8_lossy(&second.stderr);
             assert_eq!(second.status.code(), Some(1), "{why}");
-            assert!(why.contains(&server.data().display().to_string()) && why.contains("in use"), "{why}");
+            assert!(
+                why.contains(&server.data().display().to_string()) && why.contains("in use"),
+                "{why}"
+            );
             assert!(!String::from_utf8_lossy(&second.stdout).contains("ready"));
         }
     };
@@ -96,8 +103,8 @@ fn a_data_folder_that_the_server_makes_is_its_owners_alone() {
     server.wait().expect("a killed server ends");
 }
 
-/// The server as another, ordinary user, when the tests run as root; else as theirs. The owner of a process's files
-/// below `/proc` says whether its memory can be had: root, once it cannot.
+/// The server as another, ordinary user, when the tests run as root; else as theirs. The owner of a
+/// process's files below `/proc` says whether its memory can be had: root, once it cannot.
 fn ordinary(outer: &Folder) -> Bulkhead {
     let data = Folder::at(outer.path().join("data"));
     if fs::metadata("/proc/self").expect("this process").uid() != 0 {
@@ -106,13 +113,16 @@ fn ordinary(outer: &Folder) -> Bulkhead {
     let program = outer.path().join("bulkhead");
     let wrapper = outer.path().join("as-nobody");
     fs::copy(binary(), &program).expect("the binary can be copied");
-    let line =
-        format!("#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups {} \"$@\"\n", program.display());
+    let line = format!(
+        "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups {} \"$@\"\n",
+        program.display()
+    );
     fs::write(&wrapper, line).expect("a script can be written");
     for path in [&program, &wrapper, outer.path()] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode can be set");
     }
-    std::os::unix::fs::chown(data.path(), Some(65534), Some(65534)).expect("root may give a folder away");
+    std::os::unix::fs::chown(data.path(), Some(65534), Some(65534))
+        .expect("root may give a folder away");
     Bulkhead::prepared(wrapper, data).in_production()
 }
 
@@ -130,7 +140,10 @@ fn the_memory_of_the_process_is_not_for_its_own_user() {
         assert_eq!(owner, 0, "{process}/{file} belongs to the server's own user");
     }
     let limits = fs::read_to_string(format!("{process}/limits")).expect("limits can be read");
-    let core = limits.lines().find(|line| line.starts_with("Max core file size")).expect("there is such a limit");
+    let core = limits
+        .lines()
+        .find(|line| line.starts_with("Max core file size"))
+        .expect("there is such a limit");
     assert_eq!(core.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"], "{core}");
 }
 
@@ -140,7 +153,10 @@ fn base64_of(answer: &Value) -> Vec<String> {
 }
 
 fn raw(key: &str) -> Vec<u8> {
-    let pairs = key.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("hexadecimal is ASCII"));
+    let pairs = key
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| std::str::from_utf8(pair).expect("hexadecimal is ASCII"));
     pairs.map(|pair| u8::from_str_radix(pair, 16).expect("hexadecimal")).collect()
 }
 
@@ -169,7 +185,8 @@ fn no_key_and_no_root_token_is_in_a_file_or_in_the_log() {
         let mut server = uninitialised();
         let asked = json!({ "secret_shares": shares, "secret_threshold": threshold });
         let given = server.client(None).write("sys/init", &asked).expect(200);
-        let (operators, in_base64) = (Operators::of(&given.body, threshold), base64_of(&given.body));
+        let (operators, in_base64) =
+            (Operators::of(&given.body, threshold), base64_of(&given.body));
         assert_nowhere(&server, &operators, &in_base64);
         operators.unseal(&server);
         assert_nowhere(&server, &operators, &in_base64);

@@ -1,5 +1,5 @@
-//! No secret in an answer, a log, or a file: not the root password, however hard it is to quote, and not a
-//! credential after its one answer.
+//! No secret in an answer, a log, or a file: not the root password, however hard it is to quote,
+//! and not a credential after its one answer.
 
 use crate::world::{World, with};
 use bulkhead_tests::leaks::{self, CANARY};
@@ -34,9 +34,15 @@ fn every_shape_of_connection_url_hides_the_password_it_holds() {
     for url in [
         format!("postgresql://bulkhead:{encoded}@127.0.0.1:{port}/demo?sslmode=disable"),
         format!("postgres://bulkhead:{encoded}@localhost:{port}/demo?sslmode=disable"),
-        format!("postgresql://127.0.0.1:{port}/demo?user=bulkhead&password={encoded}&sslmode=disable"),
-        format!("host=127.0.0.1 port={port} dbname=demo user=bulkhead password='{quoted}' sslmode=disable"),
-        format!("user = bulkhead password = '{quoted}' host=127.0.0.1 port={port} dbname=demo sslmode=disable"),
+        format!(
+            "postgresql://127.0.0.1:{port}/demo?user=bulkhead&password={encoded}&sslmode=disable"
+        ),
+        format!(
+            "host=127.0.0.1 port={port} dbname=demo user=bulkhead password='{quoted}' sslmode=disable"
+        ),
+        format!(
+            "user = bulkhead password = '{quoted}' host=127.0.0.1 port={port} dbname=demo sslmode=disable"
+        ),
     ] {
         let connection = json!({
             "plugin_name": "postgresql-database-plugin",
@@ -44,7 +50,11 @@ fn every_shape_of_connection_url_hides_the_password_it_holds() {
             "allowed_roles": "*",
         });
         let written = world.root.write("database/config/inline", &connection);
-        assert!(written.status < 300, "{}: {written:?}", url.split("password").next().unwrap_or_default());
+        assert!(
+            written.status < 300,
+            "{}: {written:?}",
+            url.split("password").next().unwrap_or_default()
+        );
         let shown = world.root.read("database/config/inline").expect(200).body.to_string();
         assert!(!shown.to_lowercase().contains(&encoded.to_lowercase()), "{shown}");
         leaks::assert_silent("the connection as read", &shown, CANARY);
@@ -68,7 +78,10 @@ pub(super) fn a_refusal_never_shows_what_it_was_given_to_keep() {
         let refused = world.root.write("database/config/bad", &with(world.connection(), shape));
         assert_eq!(refused.status, 400, "{refused:?}");
     }
-    world.root.send("POST", "database/config/bad", format!("{{\"password\": \"{CANARY}").as_bytes()).expect(400);
+    world
+        .root
+        .send("POST", "database/config/bad", format!("{{\"password\": \"{CANARY}").as_bytes())
+        .expect(400);
     world.bulkhead.assert_silent(CANARY);
 }
 
@@ -85,9 +98,10 @@ fn a_statement_that_fails_beside_a_password_tells_its_code_only() {
         world.role(name, json!({ "creation_statements": [statement] }));
         let refused = world.root.read(&format!("database/creds/{name}")).expect(400);
         let errors = refused.errors();
-        let shows_password = errors
-            .split(|c: char| c != '-' && !c.is_ascii_alphanumeric())
-            .any(|word| word.len() == 20 && word.contains('-') && word.chars().any(char::is_uppercase));
+        let shows_password =
+            errors.split(|c: char| c != '-' && !c.is_ascii_alphanumeric()).any(|word| {
+                word.len() == 20 && word.contains('-') && word.chars().any(char::is_uppercase)
+            });
         assert!(!shows_password, "{name}: {errors}");
         assert!(!errors.contains("it is "), "{name} repeats the database's own text: {errors}");
         assert_eq!(world.postgres.users(), Vec::<String>::new());
@@ -111,13 +125,20 @@ fn a_credential_is_shown_once_and_kept_nowhere() {
 
 #[test]
 fn with_scram_the_database_never_sees_the_password() {
-    let world =
-        World::of(Postgres::start_with(CANARY, &["-c", "log_statement=all", "-c", "log_min_duration_statement=0"]));
-    let connection = with(world.connection(), json!({ "password_authentication": "scram-sha-256" }));
+    let world = World::of(Postgres::start_with(
+        CANARY,
+        &["-c", "log_statement=all", "-c", "log_min_duration_statement=0"],
+    ));
+    let connection =
+        with(world.connection(), json!({ "password_authentication": "scram-sha-256" }));
     assert!(world.root.write("database/config/demo", &connection).status < 300);
     world.role("reader", json!({ "default_ttl": "1h" }));
     let credential = world.credential("reader");
-    let read = world.postgres.login(&credential.username, &credential.password, "SELECT count(*) FROM orders");
+    let read = world.postgres.login(
+        &credential.username,
+        &credential.password,
+        "SELECT count(*) FROM orders",
+    );
     assert_eq!(read.as_deref(), Ok("2"));
     wait::until_true("the server has logged the statement", Duration::from_secs(5), || {
         world.postgres.log().contains(&credential.username)
@@ -130,7 +151,9 @@ fn with_scram_the_database_never_sees_the_password() {
 fn the_data_folder_is_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let world = world();
-    let mode = |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o077;
+    let mode = |path: &std::path::Path| {
+        std::fs::metadata(path).expect("it is there").permissions().mode() & 0o077
+    };
     for file in bulkhead_tests::paths::files_below(world.bulkhead.data()) {
         assert_eq!(mode(&file), 0, "{} is open to others", file.display());
     }

@@ -14,15 +14,21 @@ pub(super) fn a_connection_to_a_database_that_is_down_is_502_and_not_stored() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let closed = listener.local_addr().expect("its address").port();
     drop(listener);
-    let url = format!("postgresql://{{{{username}}}}:{{{{password}}}}@127.0.0.1:{closed}/demo?sslmode=disable");
-    let connection = with(world.connection(), json!({ "connection_url": url, "connect_timeout": "2s" }));
+    let url = format!(
+        "postgresql://{{{{username}}}}:{{{{password}}}}@127.0.0.1:{closed}/demo?sslmode=disable"
+    );
+    let connection =
+        with(world.connection(), json!({ "connection_url": url, "connect_timeout": "2s" }));
     let start = Instant::now();
     let refused = world.root.write("database/config/demo", &connection).expect(502);
     assert!(start.elapsed() < Duration::from_secs(2) + SLACK, "{:?}", start.elapsed());
     assert!(refused.errors().contains("demo"), "{}", refused.errors());
     world.root.read("database/config/demo").expect(404);
     let unverified = with(connection, json!({ "verify_connection": false }));
-    assert!(world.root.write("database/config/demo", &unverified).status < 300, "unverified, it may be written");
+    assert!(
+        world.root.write("database/config/demo", &unverified).status < 300,
+        "unverified, it may be written"
+    );
     world.role("reader", json!({}));
     world.root.read("database/creds/reader").expect(502);
 }
@@ -36,12 +42,16 @@ pub(super) fn a_database_that_went_down_is_502_for_every_use_of_it() {
     world.root.write("sys/leases/renew", &json!({ "lease_id": lease })).expect(502);
     world.root.write("sys/leases/revoke", &json!({ "lease_id": lease })).expect(502);
     let kept = world.root.write("sys/leases/lookup", &json!({ "lease_id": lease })).expect(200);
-    assert_eq!(kept.body["data"]["irrevocable"], false, "a database that is down is tried again, for ever");
+    assert_eq!(
+        kept.body["data"]["irrevocable"], false,
+        "a database that is down is tried again, for ever"
+    );
 }
 
 pub(super) fn a_database_that_does_not_answer_is_502_within_the_connections_timeout() {
     let world = World::empty();
-    let connection = with(world.connection(), json!({ "connect_timeout": "1s", "verify_connection": false }));
+    let connection =
+        with(world.connection(), json!({ "connect_timeout": "1s", "verify_connection": false }));
     assert!(world.root.write("database/config/demo", &connection).status < 300);
     world.role("reader", json!({}));
     let paused = world.postgres.pause();
@@ -49,7 +59,10 @@ pub(super) fn a_database_that_does_not_answer_is_502_within_the_connections_time
     world.root.read("database/creds/reader").expect(502);
     assert!(start.elapsed() < Duration::from_secs(1) + SLACK, "{:?}", start.elapsed());
     let start = Instant::now();
-    world.root.write("database/config/other", &with(connection, json!({ "verify_connection": true }))).expect(502);
+    world
+        .root
+        .write("database/config/other", &with(connection, json!({ "verify_connection": true })))
+        .expect(502);
     assert!(start.elapsed() < Duration::from_secs(1) + SLACK, "{:?}", start.elapsed());
     world.root.read("database/config/other").expect(404);
     drop(paused);
@@ -69,7 +82,9 @@ fn a_database_that_stops_answering_in_mid_session_leaves_no_user_once_it_goes_on
     assert!(start.elapsed() < Duration::from_secs(60), "{:?}: {:?}", start.elapsed(), answer.body);
     drop(paused);
     let only = vec![before.username];
-    until_true("the user of the failed request is undone", Duration::from_secs(60), || world.postgres.users() == only);
+    until_true("the user of the failed request is undone", Duration::from_secs(60), || {
+        world.postgres.users() == only
+    });
     world.credential("reader");
 }
 
@@ -77,12 +92,14 @@ fn a_database_that_stops_answering_in_mid_session_leaves_no_user_once_it_goes_on
 fn one_database_that_hangs_holds_up_no_other() {
     let world = World::new();
     let other = World::empty();
-    let elsewhere = with(other.connection(), json!({ "connect_timeout": "5s", "verify_connection": false }));
+    let elsewhere =
+        with(other.connection(), json!({ "connect_timeout": "5s", "verify_connection": false }));
     assert!(world.root.write("database/config/slow", &elsewhere).status < 300);
     world.role("slow", json!({ "db_name": "slow" }));
     let _paused = other.postgres.pause();
     std::thread::scope(|scope| {
-        let waiting: Vec<_> = (0..8).map(|_| scope.spawn(|| world.root.read("database/creds/slow").status)).collect();
+        let waiting: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| world.root.read("database/creds/slow").status)).collect();
         let start = Instant::now();
         world.credential("reader");
         assert!(start.elapsed() < SLACK, "{:?} beside a database that hangs", start.elapsed());
@@ -107,10 +124,17 @@ pub(super) fn a_wrong_root_password_is_400_and_names_the_connection() {
 fn a_root_password_that_changed_behind_our_back_is_400_and_leaves_nothing() {
     let world = World::new();
     world.postgres.query("CREATE ROLE bystander SUPERUSER LOGIN PASSWORD 'p'; ALTER ROLE bulkhead PASSWORD 'changed'");
-    assert!(world.root.write("database/reset/demo", &json!({})).status == 400, "a reset logs in anew");
+    assert!(
+        world.root.write("database/reset/demo", &json!({})).status == 400,
+        "a reset logs in anew"
+    );
     let refused = world.root.read("database/creds/reader").expect(400);
     assert!(refused.errors().contains("demo"), "{}", refused.errors());
-    let users = world.postgres.login("bystander", "p", "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'v-%'");
+    let users = world.postgres.login(
+        "bystander",
+        "p",
+        "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'v-%'",
+    );
     assert_eq!(users.as_deref(), Ok("0"));
 }
 
@@ -136,7 +160,9 @@ fn sessions_stay_within_the_connections_limit() {
     });
     for _ in 0..5 {
         world.root.write("database/reset/demo", &json!({})).expect(204);
-        assert!(world.root.write("database/config/demo", &json!({ "allowed_roles": "*" })).status < 300);
+        assert!(
+            world.root.write("database/config/demo", &json!({ "allowed_roles": "*" })).status < 300
+        );
     }
     let open = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'bulkhead' AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
     until_true("retired pools close", Duration::from_secs(10), || {

@@ -14,7 +14,10 @@ fn a_child_cannot_be_given_more_than_its_parent_has() {
     let maker = world.client_with("maker", MAKER);
     world
         .root
-        .write("sys/policies/acl/more", &json!({ "policy": r#"path "*" { capabilities = ["read"] }"# }))
+        .write(
+            "sys/policies/acl/more",
+            &json!({ "policy": r#"path "*" { capabilities = ["read"] }"# }),
+        )
         .expect(204);
     for policies in [json!(["more"]), json!(["maker", "more"]), json!(["root"])] {
         maker.write("auth/token/create", &json!({ "policies": policies })).expect(400);
@@ -28,32 +31,44 @@ fn a_child_cannot_be_given_more_than_its_parent_has() {
 #[test]
 fn a_tokens_own_lookup_tells_its_policies_and_what_is_left_of_its_life() {
     let world = World::empty();
-    let asked =
-        json!({ "policies": ["none-yet"], "ttl": "30m", "display_name": "Łukasz; drop", "meta": { "team": "db" } });
+    let asked = json!({ "policies": ["none-yet"], "ttl": "30m", "display_name": "Łukasz; drop", "meta": { "team": "db" } });
     let made = world.root.write("auth/token/create", &asked).expect(200);
     let client = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
     let seen = client.read("auth/token/lookup-self").expect(200);
     assert_eq!(seen.body["data"]["policies"], json!(["default", "none-yet"]));
     assert_eq!(seen.body["data"]["meta"], json!({ "team": "db" }));
     let name = seen.text("display_name");
-    assert!(name.starts_with("token-") && name.chars().all(|c| c == '-' || c.is_ascii_alphanumeric()), "{name}");
+    assert!(
+        name.starts_with("token-") && name.chars().all(|c| c == '-' || c.is_ascii_alphanumeric()),
+        "{name}"
+    );
     let left = seen.body["data"]["ttl"].as_u64().expect("seconds");
     assert!((1700..=1800).contains(&left), "{left}");
-    assert!(made.warnings().contains("none-yet"), "a policy that does not exist is worth a warning");
+    assert!(
+        made.warnings().contains("none-yet"),
+        "a policy that does not exist is worth a warning"
+    );
 }
 
 #[test]
 fn an_expired_token_is_refused_and_its_children_with_it() {
     let world = World::empty();
     world.root.write("sys/policies/acl/maker", &json!({ "policy": MAKER })).expect(204);
-    let made = world.root.write("auth/token/create", &json!({ "policies": ["maker"], "ttl": "2s" })).expect(200);
+    let made = world
+        .root
+        .write("auth/token/create", &json!({ "policies": ["maker"], "ttl": "2s" }))
+        .expect(200);
     let parent = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
-    let made = parent.write("auth/token/create", &json!({ "policies": ["maker"], "ttl": "1h" })).expect(200);
+    let made = parent
+        .write("auth/token/create", &json!({ "policies": ["maker"], "ttl": "1h" }))
+        .expect(200);
     let child = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
     child.read("auth/token/lookup-self").expect(200);
     let limit = Duration::from_secs(4);
     until_true("the parent ends", limit, || parent.read("auth/token/lookup-self").status == 403);
-    until_true("the child ends with it", limit, || child.read("auth/token/lookup-self").status == 403);
+    until_true("the child ends with it", limit, || {
+        child.read("auth/token/lookup-self").status == 403
+    });
 }
 
 #[test]
@@ -65,14 +80,19 @@ fn a_revoked_token_takes_its_children_along() {
     let parent = maker.read("auth/token/lookup-self").expect(200).text("id").to_owned();
     world.root.write("auth/token/revoke", &json!({ "token": parent })).expect(204);
     maker.read("auth/token/lookup-self").expect(403);
-    until_true("the child ends with it", Duration::from_secs(2), || child.read("auth/token/lookup-self").status == 403);
+    until_true("the child ends with it", Duration::from_secs(2), || {
+        child.read("auth/token/lookup-self").status == 403
+    });
 }
 
 #[test]
 fn a_restriction_that_cannot_be_kept_is_refused_and_not_ignored() {
     let world = World::empty();
-    for restriction in [json!({ "entity_alias": "somebody" }), json!({ "bound_cidrs": ["10.0.0.0/8"] })] {
-        let name = restriction.as_object().and_then(|one| one.keys().next()).expect("one restriction");
+    for restriction in
+        [json!({ "entity_alias": "somebody" }), json!({ "bound_cidrs": ["10.0.0.0/8"] })]
+    {
+        let name =
+            restriction.as_object().and_then(|one| one.keys().next()).expect("one restriction");
         let answer = world.root.write("auth/token/create", &restriction);
         assert!(answer.status == 400 && answer.errors().contains(name), "{name}: {answer:?}");
     }
@@ -85,7 +105,10 @@ const READER: &str = r#"path "database/creds/*" { capabilities = ["read"] }
 fn a_token_of_three_uses_is_served_three_times_and_takes_its_credential_along() {
     let world = World::new();
     world.root.write("sys/policies/acl/reader", &json!({ "policy": READER })).expect(204);
-    let made = world.root.write("auth/token/create", &json!({ "policies": ["reader"], "num_uses": 3 })).expect(200);
+    let made = world
+        .root
+        .write("auth/token/create", &json!({ "policies": ["reader"], "num_uses": 3 }))
+        .expect(200);
     let client = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
     let credential = world.credential_for(&client, "reader");
     assert_eq!(client.read("auth/token/lookup-self").expect(200).body["data"]["num_uses"], 1);
@@ -109,20 +132,42 @@ fn a_batch_token_gets_credentials_that_end_with_it() {
     let client = world.bulkhead.client(Some(&token));
     let credential = world.credential_for(&client, "reader");
     assert!(credential.seconds <= 5, "{credential:?}");
-    until_true("the token ends", Duration::from_secs(8), || client.read("auth/token/lookup-self").status == 403);
-    until_true("its credential, too", Duration::from_secs(5), || !world.postgres.has_user(&credential.username));
+    until_true("the token ends", Duration::from_secs(8), || {
+        client.read("auth/token/lookup-self").status == 403
+    });
+    until_true("its credential, too", Duration::from_secs(5), || {
+        !world.postgres.has_user(&credential.username)
+    });
     bulkhead_tests::leaks::assert_sealed(world.bulkhead.data(), &token);
 }
 
 pub(super) fn a_forged_or_overlong_token_is_refused_as_any_unknown_one() {
     let world = World::empty();
-    let made = world.root.write("auth/token/create", &json!({ "policies": ["default"], "type": "batch" })).expect(200);
+    let made = world
+        .root
+        .write("auth/token/create", &json!({ "policies": ["default"], "type": "batch" }))
+        .expect(200);
     let batch = made.body["auth"]["client_token"].as_str().expect("a token is text");
-    let unknown = world.bulkhead.client(Some("bhs.nobody")).read("auth/token/lookup-self").expect(403).errors();
+    let unknown = world
+        .bulkhead
+        .client(Some("bhs.nobody"))
+        .read("auth/token/lookup-self")
+        .expect(403)
+        .errors();
     let cut = &batch[..batch.len() - 4];
-    let others = World::empty().root.write("auth/token/create", &json!({ "policies": ["root"] })).expect(200);
+    let others = World::empty()
+        .root
+        .write("auth/token/create", &json!({ "policies": ["root"] }))
+        .expect(200);
     let foreign = others.body["auth"]["client_token"].as_str().expect("a token is text");
-    for token in [cut, foreign, "bhb.AAAA", "x", &"x".repeat(8 << 10), &format!("bhb.{}", "A".repeat(8 << 10))] {
+    for token in [
+        cut,
+        foreign,
+        "bhb.AAAA",
+        "x",
+        &"x".repeat(8 << 10),
+        &format!("bhb.{}", "A".repeat(8 << 10)),
+    ] {
         let refused = world.bulkhead.client(Some(token)).read("auth/token/lookup-self").expect(403);
         assert_eq!(refused.errors(), unknown, "{} characters", token.len());
     }
@@ -133,11 +178,17 @@ pub(super) fn a_forged_or_overlong_token_is_refused_as_any_unknown_one() {
 fn a_token_is_made_by_put_as_by_post_and_roles_are_listed_by_query() {
     let world = World::empty();
     world.root.send("PUT", "auth/token/roles/worker", br#"{"orphan":true}"#).expect(204);
-    let made = world.root.send("PUT", "auth/token/create/worker", br#"{"policies":"default"}"#).expect(200);
+    let made = world
+        .root
+        .send("PUT", "auth/token/create/worker", br#"{"policies":"default"}"#)
+        .expect(200);
     assert_eq!(made.body["auth"]["orphan"], true);
     let listed = world.root.read("auth/token/roles?list=true").expect(200);
     assert_eq!(listed.body["data"], json!({ "keys": ["worker"] }));
-    assert_eq!(world.root.read("auth/token/roles/nobody").expect(404).body, json!({ "errors": [] }));
+    assert_eq!(
+        world.root.read("auth/token/roles/nobody").expect(404).body,
+        json!({ "errors": [] })
+    );
 }
 
 #[test]

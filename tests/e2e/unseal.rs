@@ -10,7 +10,10 @@ fn progress(server: &Bulkhead) -> u64 {
 
 /// The key as bytes.
 fn bytes(key: &str) -> Vec<u8> {
-    let pairs = key.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("hexadecimal is ASCII"));
+    let pairs = key
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| std::str::from_utf8(pair).expect("hexadecimal is ASCII"));
     pairs.map(|pair| u8::from_str_radix(pair, 16).expect("hexadecimal")).collect()
 }
 
@@ -33,8 +36,15 @@ fn any_threshold_of_the_shares_opens_it_in_any_order() {
             let answer = give(&server, &operators.keys[index]).expect(200);
             let is_open = given == 2;
             assert_eq!(answer.body["sealed"], json!(!is_open), "{choice:?} after {index}");
-            assert_eq!(answer.body["progress"], json!(if is_open { 0 } else { given + 1 }), "{choice:?}");
-            assert_eq!(answer.body["nonce"].as_str().is_some_and(|nonce| !nonce.is_empty()), !is_open);
+            assert_eq!(
+                answer.body["progress"],
+                json!(if is_open { 0 } else { given + 1 }),
+                "{choice:?}"
+            );
+            assert_eq!(
+                answer.body["nonce"].as_str().is_some_and(|nonce| !nonce.is_empty()),
+                !is_open
+            );
         }
         operators.root(&server).read("sys/mounts").expect(200);
         server.client(None).read("sys/health").expect(200);
@@ -76,7 +86,11 @@ fn refused_at_the_threshold(server: &Bulkhead, operators: &Operators, strange: &
     let refused = give(server, strange).expect(400);
     assert!(!refused.errors().is_empty() && !refused.errors().contains(strange), "{refused:?}");
     let status = seal_status(server);
-    assert_eq!((&status["progress"], &status["sealed"]), (&json!(0), &json!(true)), "the attempt is over");
+    assert_eq!(
+        (&status["progress"], &status["sealed"]),
+        (&json!(0), &json!(true)),
+        "the attempt is over"
+    );
     operators.unseal(server);
 }
 

@@ -102,7 +102,10 @@ fn a_mount_is_granted_nothing_above_the_ceiling_of_its_plugin_until_that_is_rais
     let probe = guest("probe");
     let ceiling = |lines: &str| format!("{PROBE}?{lines}");
     world.root.upload(&ceiling("grants=limit:memory=96MiB&grants=http"), &probe).expect(204);
-    assert_eq!(world.root.read(PROBE).expect(200).body["data"]["grants"], json!(["limit:memory=96MiB", "http"]));
+    assert_eq!(
+        world.root.read(PROBE).expect(200).body["data"]["grants"],
+        json!(["limit:memory=96MiB", "http"])
+    );
     let large = json!({ "type": "probe", "grants": ["limit:memory=128MiB"] });
     let refused = world.root.write("sys/mounts/third", &large).expect(400);
     assert!(refused.errors().contains("limit:memory=128MiB is above"), "{refused:?}");
@@ -113,10 +116,15 @@ fn a_mount_is_granted_nothing_above_the_ceiling_of_its_plugin_until_that_is_rais
     world.root.upload(PROBE, &probe).expect(204);
     world.root.write("sys/mounts/third/tune", &more).expect(400);
     let told = world.root.upload(&ceiling("grants=limit:memory=128MiB"), &probe).expect(200);
-    assert!(told.warnings().contains("asks for http, which its ceiling does not allow"), "{told:?}");
+    assert!(
+        told.warnings().contains("asks for http, which its ceiling does not allow"),
+        "{told:?}"
+    );
     world.root.write("sys/mounts/third/tune", &more).expect(204);
     world.root.write("third/count/x", &json!({})).expect(204);
-    for (wrong, says) in [("databse", "database"), ("limit:memory=1MiB&grants=limit:memory=2MiB", "one limit")] {
+    for (wrong, says) in
+        [("databse", "database"), ("limit:memory=1MiB&grants=limit:memory=2MiB", "one limit")]
+    {
         let refused = world.root.upload(&ceiling(&format!("grants={wrong}")), &probe).expect(400);
         assert!(refused.errors().contains(says), "{refused:?}");
     }
@@ -132,10 +140,23 @@ fn a_database_plugin_that_is_not_ours_dials_what_its_ceiling_and_the_mount_both_
     let ours = "postgresql-database-pluginpostgresql";
     let brought = with_text(plugin("database-postgresql"), ours, &format!("{theirs}thirdparty"));
     let place = format!("sys/plugins/catalog/database/{theirs}");
-    let told = world.root.upload(&format!("{place}?grants=sql:postgres://db.example"), &brought).expect(200);
-    assert!(told.warnings().contains("asks for sql, which its ceiling does not allow in full"), "{told:?}");
+    let told = world
+        .root
+        .upload(&format!("{place}?grants=sql:postgres://db.example"), &brought)
+        .expect(200);
+    assert!(
+        told.warnings().contains("asks for sql, which its ceiling does not allow in full"),
+        "{told:?}"
+    );
 
-    let port = world.postgres.url().rsplit(':').next().and_then(|rest| rest.split('/').next()).unwrap_or("").to_owned();
+    let port = world
+        .postgres
+        .url()
+        .rsplit(':')
+        .next()
+        .and_then(|rest| rest.split('/').next())
+        .unwrap_or("")
+        .to_owned();
     let line = format!("sql:postgres://127.0.0.1:{port}");
     let settings = with(world.connection(), json!({ "plugin_name": theirs }));
     let refusal = || world.root.write("database/config/brought", &settings).expect(400).errors();
@@ -155,7 +176,9 @@ fn compiler_of(server: u32) -> Option<u32> {
     let is_child = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         // The name in brackets may have spaces in it; the state and the parent follow.
-        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        let parent = stat
+            .rsplit_once(')')
+            .and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
         parent == Some(server)
     };
     pids.into_iter().find(is_child)
@@ -167,7 +190,8 @@ fn a_compiler_that_is_killed_leaves_nothing_and_the_next_upload_is_served() {
     let server = world.bulkhead.pid();
     let answer = thread::scope(|scope| {
         let uploading = scope.spawn(|| world.root.upload(PROBE, &guest("probe")));
-        let (compiler, _) = until("the compiler starts", Duration::from_secs(30), || compiler_of(server));
+        let (compiler, _) =
+            until("the compiler starts", Duration::from_secs(30), || compiler_of(server));
         let killed = Command::new("kill").args(["-9", &compiler.to_string()]).status();
         assert!(killed.expect("kill is there").success());
         uploading.join().expect("an answer comes")
@@ -184,7 +208,8 @@ fn of_an_upload_the_audit_file_has_the_length_and_no_byte() {
     let world = World::empty();
     let probe = guest("probe");
     world.root.upload(PROBE, &probe).expect(204);
-    let audited = fs::read_to_string(world.bulkhead.data().join("audit.log")).expect("a dev server is audited");
+    let audited = fs::read_to_string(world.bulkhead.data().join("audit.log"))
+        .expect("a dev server is audited");
     let lines: Vec<&str> = audited.lines().filter(|line| line.contains(PROBE)).collect();
     assert_eq!(lines.len(), 2, "a request and its answer");
     let length = format!("\"body_bytes\":{}", probe.len());
@@ -200,14 +225,23 @@ fn the_command_line_registers_lists_shows_and_deregisters() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
-    let (code, out, why) =
-        run(&["plugin", "register", &file.display().to_string(), "-version=1.0.0", "-grant=database:*"]);
+    let (code, out, why) = run(&[
+        "plugin",
+        "register",
+        &file.display().to_string(),
+        "-version=1.0.0",
+        "-grant=database:*",
+    ]);
     assert_eq!((code, out.as_str()), (Some(0), "registered the secret plugin probe\n"), "{why}");
     let (code, out, _) = run(&["plugin", "list"]);
-    assert!(code == Some(0) && out.contains("postgresql-database-plugin") && out.contains("probe"), "{out}");
+    assert!(
+        code == Some(0) && out.contains("postgresql-database-plugin") && out.contains("probe"),
+        "{out}"
+    );
     let (code, out, _) = run(&["plugin", "info", "probe"]);
     assert!(code == Some(0) && out.contains("1.0.0") && out.contains("database:*"), "{out}");
-    let (code, _, why) = run(&["plugin", "register", &file.display().to_string(), "-version=2.0.0"]);
+    let (code, _, why) =
+        run(&["plugin", "register", &file.display().to_string(), "-version=2.0.0"]);
     assert!(code == Some(1) && why.contains("plugin version mismatch"), "{code:?} {why}");
     let (code, out, _) = run(&["plugin", "deregister", "probe"]);
     assert_eq!((code, out.as_str()), (Some(0), "deregistered the secret plugin probe\n"));

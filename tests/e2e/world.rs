@@ -4,8 +4,7 @@ use bulkhead_tests::{Answer, Bulkhead, Client, Postgres};
 use serde_json::{Value, json};
 
 /// Creates a user that may log in until the lease's end and reads what `readers` may read.
-pub const CREATION: &str =
-    r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}' IN ROLE readers"#;
+pub const CREATION: &str = r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}' IN ROLE readers"#;
 
 /// A server and a database. The server is declared first, because it is to end first.
 pub struct World {
@@ -88,14 +87,20 @@ impl World {
             lease: answer.lease().to_owned(),
             seconds: answer.body["lease_duration"].as_u64().expect("a lease has a duration"),
         };
-        assert!(self.postgres.has_user(&credential.username), "{} is not in the database", credential.username);
+        assert!(
+            self.postgres.has_user(&credential.username),
+            "{} is not in the database",
+            credential.username
+        );
         credential
     }
 
     /// A client whose token has the policy `rules`, and nothing else, not even the default policy.
     #[track_caller]
     pub fn client_with(&self, policy: &str, rules: &str) -> Client {
-        self.root.write(&format!("sys/policies/acl/{policy}"), &json!({ "policy": rules })).expect(204);
+        self.root
+            .write(&format!("sys/policies/acl/{policy}"), &json!({ "policy": rules }))
+            .expect(204);
         let asked = json!({ "policies": [policy], "no_default_policy": true, "ttl": "1h" });
         let answer = self.root.write("auth/token/create", &asked).expect(200);
         self.bulkhead.client(answer.body["auth"]["client_token"].as_str())
@@ -104,7 +109,10 @@ impl World {
     /// A client whose token may do something, and nothing of what the tests ask.
     #[track_caller]
     pub fn weak(&self) -> Client {
-        self.client_with("weak", r#"path "database/config/of-another-team" { capabilities = ["read"] }"#)
+        self.client_with(
+            "weak",
+            r#"path "database/config/of-another-team" { capabilities = ["read"] }"#,
+        )
     }
 
     /// Revokes the lease, which must work.

@@ -1,5 +1,6 @@
-//! A flush fails: what the disk holds is not known any more, and the next flush would say that all is well although
-//! the lost pages stay lost. From then on nothing is written, and the answers say so, until the server is restarted.
+//! A flush fails: what the disk holds is not known any more, and the next flush would say that all
+//! is well although the lost pages stay lost. From then on nothing is written, and the answers say
+//! so, until the server is restarted.
 
 use crate::life::{Life, Stopped};
 use crate::recovery;
@@ -32,7 +33,8 @@ fn flushes_of_a_life() -> (u64, u64) {
     let mut server = Bulkhead::prepared(binary(), Folder::new("flush"));
     let environment = disk.under(server.data());
     server.start_with(&environment).expect("nothing fails on this disk");
-    let flushes = || disk.entries().iter().filter(|entry| matches!(entry.act, Act::Flush)).count() as u64;
+    let flushes =
+        || disk.entries().iter().filter(|entry| matches!(entry.act, Act::Flush)).count() as u64;
     let at_start = flushes();
     Life::new("flush", &mut server).run().expect("nothing fails on this disk");
     (at_start, flushes())
@@ -52,7 +54,10 @@ fn live_with(flush: u64, name: &str) -> bool {
     let told = matches!(life.run(), Err(Stopped::Enough));
     let model = life.into_model();
     let entries = disk.entries();
-    assert!(entries.iter().any(|entry| matches!(entry.act, Act::FailedFlush)), "flush {flush} never came");
+    assert!(
+        entries.iter().any(|entry| matches!(entry.act, Act::FailedFlush)),
+        "flush {flush} never came"
+    );
     server.kill();
     let lost = folder_of(&after_power_cut(&entries, &mut Chance::new(flush)), server.data());
     let mut found = Bulkhead::prepared(binary(), lost);
@@ -69,7 +74,10 @@ fn refused_and_served(answer: &Answer, root: &Client) {
     let says_so = |answer: &Answer| {
         assert_eq!(answer.status, 503, "{answer:?}");
         let errors = answer.errors();
-        assert!(errors.contains("disk") && errors.contains("restart"), "not a word of the disk: {errors}");
+        assert!(
+            errors.contains("disk") && errors.contains("restart"),
+            "not a word of the disk: {errors}"
+        );
     };
     says_so(answer);
     for number in 0..3 {

@@ -1,5 +1,6 @@
-//! The process is killed while it makes its data: before its first act on the disk, before its second, and so on
-//! until it listens. It starts again on whatever that left, without anybody's help, because nothing was promised yet.
+//! The process is killed while it makes its data: before its first act on the disk, before its
+//! second, and so on until it listens. It starts again on whatever that left, without anybody's
+//! help, because nothing was promised yet.
 
 use crate::stage::{report, until_nothing_fires};
 use bulkhead_tests::Bulkhead;

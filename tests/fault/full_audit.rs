@@ -1,5 +1,6 @@
-//! The disk of the audit file is full, and that of the store is not: nothing is answered that was not recorded, nothing
-//! is done of which there is no request, and when there is space again everything works, without a restart.
+//! The disk of the audit file is full, and that of the store is not: nothing is answered that was
+//! not recorded, nothing is done of which there is no request, and when there is space again
+//! everything works, without a restart.
 
 use bulkhead_tests::disk::Disk;
 use bulkhead_tests::operators::Operators;
@@ -10,7 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Space that is left for lines, so that the end comes in a request, in an answer, and near the end of either.
+/// Space that is left for lines, so that the end comes in a request, in an answer, and near the end
+/// of either.
 const SIZES: [u64; 6] = [0, 500, 5_000, 5_700, 6_400, 7_100];
 
 /// Requests that are sent once the disk is full.
@@ -35,7 +37,8 @@ struct Audited {
 
 impl Audited {
     fn on(disk: Disk) -> Self {
-        let (audit, told, data) = (Folder::new("audit"), Folder::new("told"), Folder::new("audited"));
+        let (audit, told, data) =
+            (Folder::new("audit"), Folder::new("told"), Folder::new("audited"));
         let file = audit.path().join("trail.log");
         let settings = format!(
             "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\nstorage \"sqlite\" {{ path = {:?} }}\n\
@@ -76,7 +79,10 @@ fn live_with(size: u64) {
     while answered.iter().filter(|status| **status != 204).count() < REFUSED {
         let answer = audited.write(answered.len());
         if answer.status != 204 {
-            assert_eq!((answer.status, &answer.body), (500, &json!({ "errors": ["internal error"] })));
+            assert_eq!(
+                (answer.status, &answer.body),
+                (500, &json!({ "errors": ["internal error"] }))
+            );
         }
         answered.push(answer.status);
         assert!(answered.len() < 100, "the disk does not fill up");
@@ -89,8 +95,11 @@ fn live_with(size: u64) {
     let (recorded, torn) = lines(&audited.file);
     assert!(torn <= 1, "{torn} lines are torn");
     for (number, status) in answered.iter().enumerate() {
-        let of =
-            |kind: &str| recorded.iter().any(|line| line["type"] == kind && line["request"]["path"] == path(number));
+        let of = |kind: &str| {
+            recorded
+                .iter()
+                .any(|line| line["type"] == kind && line["request"]["path"] == path(number))
+        };
         let stored = audited.root.read(&path(number)).status == 200;
         assert!(of("response") || *status != 204, "{number} was answered without a trace");
         assert!(of("request") || !stored, "{number} was done without a trace");

@@ -1,5 +1,5 @@
-//! The disk is full: writes are refused and say why, reads go on, and when there is space again everything works,
-//! without a restart and without repair.
+//! The disk is full: writes are refused and say why, reads go on, and when there is space again
+//! everything works, without a restart and without repair.
 
 use crate::life::{Life, Stopped};
 use crate::recovery;
@@ -75,7 +75,10 @@ fn refused_and_served(answer: &Answer, root: &Client) {
     let names_it = |answer: &Answer| {
         assert_eq!(answer.status, 503, "{answer:?}");
         let errors = answer.errors();
-        assert!(errors.contains("disk") && errors.contains("full"), "not a word of a full disk: {errors}");
+        assert!(
+            errors.contains("disk") && errors.contains("full"),
+            "not a word of a full disk: {errors}"
+        );
     };
     names_it(answer);
     names_it(&root.write("sys/policies/acl/of-a-full-disk", &json!({ "policy": policy() })));

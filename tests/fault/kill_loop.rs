@@ -1,5 +1,6 @@
-//! The server dies at the first failpoint, at the second, and so on until none is left; then the same with an error
-//! injected there. After each fault it is started again, and nothing may be lost.
+//! The server dies at the first failpoint, at the second, and so on until none is left; then the
+//! same with an error injected there. After each fault it is started again, and nothing may be
+//! lost.
 
 use crate::life::{Life, Stopped};
 use crate::model::Model;
@@ -90,7 +91,8 @@ fn live(fault: Fault, number: u32) -> Lived {
     let notes = Folder::new("trace");
     let trace = notes.path().join("trace");
     let mut server = Bulkhead::prepared(fault_binary(), Folder::new("fault"));
-    let environment = [("BULKHEAD_FAULT", setting), ("BULKHEAD_FAULT_TRACE", trace.display().to_string())];
+    let environment =
+        [("BULKHEAD_FAULT", setting), ("BULKHEAD_FAULT_TRACE", trace.display().to_string())];
     let (model, death) = match server.start_with(&environment) {
         Ok(()) => run(fault, &name, &mut server),
         Err(status) => (Model::default(), Some(status)),
@@ -102,7 +104,11 @@ fn live(fault: Fault, number: u32) -> Lived {
     };
     if let Some(status) = death {
         let expected = if fault == Fault::Abort { Some(SIGABRT) } else { None };
-        assert!(fired && status.signal() == expected, "the server ended with {status}:\n{}", server.printed());
+        assert!(
+            fired && status.signal() == expected,
+            "the server ended with {status}:\n{}",
+            server.printed()
+        );
     }
     server.start_again();
     recovery::check(&name, &server, &model);
@@ -110,15 +116,20 @@ fn live(fault: Fault, number: u32) -> Lived {
     Lived { fired, names: passed.lines().map(str::to_owned).collect() }
 }
 
-/// Lives until the end of the life or of the server; then the server is asked to stop, which is part of it. Returns
-/// how it ended, unless all was well.
+/// Lives until the end of the life or of the server; then the server is asked to stop, which is
+/// part of it. Returns how it ended, unless all was well.
 fn run(fault: Fault, name: &str, server: &mut Bulkhead) -> (Model, Option<ExitStatus>) {
     let mut life = Life::new(name, server);
     let stopped = life.run();
     let model = life.into_model();
     if let Err(Stopped::Broken(why)) = stopped {
         let status = server.ended(DEATH);
-        assert_eq!(status.is_some(), fault == Fault::Abort, "{why}, and the server: {status:?}\n{}", server.printed());
+        assert_eq!(
+            status.is_some(),
+            fault == Fault::Abort,
+            "{why}, and the server: {status:?}\n{}",
+            server.printed()
+        );
         if status.is_some() {
             return (model, status);
         }
@@ -129,6 +140,7 @@ fn run(fault: Fault, name: &str, server: &mut Bulkhead) -> (Model, Option<ExitSt
 /// How many of the points that a life passed can fail.
 fn fallible(passed: &str) -> usize {
     let points = points::all();
-    let names: BTreeSet<&str> = points.iter().filter(|point| point.fallible).map(|point| point.name.as_str()).collect();
+    let names: BTreeSet<&str> =
+        points.iter().filter(|point| point.fallible).map(|point| point.name.as_str()).collect();
     passed.lines().filter(|name| names.contains(name)).count()
 }

@@ -1,7 +1,9 @@
-//! The life of an API: one connection, its roles, and credentials that are renewed, revoked and left to expire.
+//! The life of an API: one connection, its roles, and credentials that are renewed, revoked and
+//! left to expire.
 //!
-//! Each call is entered into the model twice: before it is sent, as something that may happen, and after its answer,
-//! as what the answer says. So the model is right at every moment at which the server may die.
+//! Each call is entered into the model twice: before it is sent, as something that may happen, and
+//! after its answer, as what the answer says. So the model is right at every moment at which the
+//! server may die.
 
 use crate::model::{Credential, Ended, Model};
 use crate::stage::{SOON, postgres, users};
@@ -11,8 +13,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-const CREATION: &str =
-    r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}' IN ROLE readers"#;
+const CREATION: &str = r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}' IN ROLE readers"#;
 
 /// How long a lease's end is waited for before the server is asked how it is.
 const A_WHILE: Duration = Duration::from_secs(4);
@@ -46,7 +47,8 @@ pub struct Life<'a> {
 }
 
 impl<'a> Life<'a> {
-    /// A life whose objects and users bear `name`: a few letters and digits, used once in this program.
+    /// A life whose objects and users bear `name`: a few letters and digits, used once in this
+    /// program.
     pub fn new(name: &str, server: &'a mut Bulkhead) -> Self {
         let root = server.root();
         Self {
@@ -123,7 +125,8 @@ impl<'a> Life<'a> {
         self.model
     }
 
-    /// What was to be expected when the disk's log had a length: models, each with the length from which on it holds.
+    /// What was to be expected when the disk's log had a length: models, each with the length from
+    /// which on it holds.
     pub fn history(mut self) -> Vec<(u64, Model)> {
         self.history.push((self.answered_at, self.model));
         self.history
@@ -136,7 +139,11 @@ impl<'a> Life<'a> {
         }
         let name = self.name.clone();
         let policy = format!("path \"database/creds/{name}*\" {{ capabilities = [\"read\"] }}");
-        self.write(&format!("sys/policies/acl/{name}"), &json!({ "policy": policy }), &json!({ "policy": policy }))
+        self.write(
+            &format!("sys/policies/acl/{name}"),
+            &json!({ "policy": policy }),
+            &json!({ "policy": policy }),
+        )
     }
 
     fn change_configuration(&mut self) -> Result<(), Stopped> {
@@ -166,21 +173,37 @@ impl<'a> Life<'a> {
         let bytes = body.to_string();
         let asked = Call { method: "POST", path, body: bytes.as_bytes(), token: None };
         let value = || Some(shown.clone());
-        self.call(&asked, |model| model.may_write(path, value()), |model, _, _| model.wrote(path, value()))?;
+        self.call(
+            &asked,
+            |model| model.may_write(path, value()),
+            |model, _, _| model.wrote(path, value()),
+        )?;
         Ok(())
     }
 
     fn delete(&mut self, path: &str) -> Result<(), Stopped> {
         let asked = Call { method: "DELETE", path, body: b"", token: None };
-        self.call(&asked, |model| model.may_write(path, None), |model, _, _| model.wrote(path, None))?;
+        self.call(
+            &asked,
+            |model| model.may_write(path, None),
+            |model, _, _| model.wrote(path, None),
+        )?;
         Ok(())
     }
 
     fn token(&mut self) -> Result<Option<String>, Stopped> {
-        let body = json!({ "policies": [self.name], "no_default_policy": true, "ttl": "1h" }).to_string();
-        let asked = Call { method: "POST", path: "auth/token/create", body: body.as_bytes(), token: None };
-        let token_in = |answer: &Answer| answer.body["auth"]["client_token"].as_str().unwrap_or_default().to_owned();
-        let answer = self.call(&asked, |_| (), |model, _, answer| model.token(&token_in(answer), Ended::No))?;
+        let body =
+            json!({ "policies": [self.name], "no_default_policy": true, "ttl": "1h" }).to_string();
+        let asked =
+            Call { method: "POST", path: "auth/token/create", body: body.as_bytes(), token: None };
+        let token_in = |answer: &Answer| {
+            answer.body["auth"]["client_token"].as_str().unwrap_or_default().to_owned()
+        };
+        let answer = self.call(
+            &asked,
+            |_| (),
+            |model, _, answer| model.token(&token_in(answer), Ended::No),
+        )?;
         Ok(answer.as_ref().map(token_in))
     }
 
@@ -188,7 +211,8 @@ impl<'a> Life<'a> {
         let path = format!("database/creds/{}{role}", self.name);
         let asked = Call { method: "GET", path: &path, body: b"", token: Some(token) };
         let credential_in = |answer: &Answer, asked: Instant| {
-            let left = Duration::from_secs(answer.body["lease_duration"].as_u64().unwrap_or_default());
+            let left =
+                Duration::from_secs(answer.body["lease_duration"].as_u64().unwrap_or_default());
             Credential {
                 username: answer.text("username").to_owned(),
                 password: answer.text("password").to_owned(),
@@ -200,17 +224,22 @@ impl<'a> Life<'a> {
         };
         let sent = Instant::now();
         let perhaps = |model: &mut Model| model.unanswered += 1;
-        let surely = |model: &mut Model, asked, answer: &Answer| model.granted(credential_in(answer, asked));
+        let surely =
+            |model: &mut Model, asked, answer: &Answer| model.granted(credential_in(answer, asked));
         Ok(self.call(&asked, perhaps, surely)?.map(|answer| credential_in(&answer, sent)))
     }
 
     fn renew(&mut self, credential: Option<&Credential>) -> Result<(), Stopped> {
-        let Some(lease) = credential.map(|credential| credential.lease.as_str()) else { return Ok(()) };
+        let Some(lease) = credential.map(|credential| credential.lease.as_str()) else {
+            return Ok(());
+        };
         let increment = Duration::from_secs(7200);
         let body = json!({ "lease_id": lease, "increment": increment.as_secs() }).to_string();
-        let asked = Call { method: "POST", path: "sys/leases/renew", body: body.as_bytes(), token: None };
+        let asked =
+            Call { method: "POST", path: "sys/leases/renew", body: body.as_bytes(), token: None };
         let surely = |model: &mut Model, asked, answer: &Answer| {
-            let left = Duration::from_secs(answer.body["lease_duration"].as_u64().unwrap_or_default());
+            let left =
+                Duration::from_secs(answer.body["lease_duration"].as_u64().unwrap_or_default());
             model.renewed(lease, asked, left);
         };
         self.call(&asked, |model| model.may_renew(lease, increment), surely)?;
@@ -218,9 +247,12 @@ impl<'a> Life<'a> {
     }
 
     fn revoke(&mut self, credential: Option<&Credential>) -> Result<(), Stopped> {
-        let Some(lease) = credential.map(|credential| credential.lease.as_str()) else { return Ok(()) };
+        let Some(lease) = credential.map(|credential| credential.lease.as_str()) else {
+            return Ok(());
+        };
         let body = json!({ "lease_id": lease }).to_string();
-        let asked = Call { method: "POST", path: "sys/leases/revoke", body: body.as_bytes(), token: None };
+        let asked =
+            Call { method: "POST", path: "sys/leases/revoke", body: body.as_bytes(), token: None };
         let ended = |ended| move |model: &mut Model| model.revoke(lease, ended);
         self.call(&asked, ended(Ended::Perhaps), |model, _, _| ended(Ended::Yes)(model))?;
         Ok(())
@@ -228,13 +260,15 @@ impl<'a> Life<'a> {
 
     fn end_token(&mut self, token: &str) -> Result<(), Stopped> {
         let body = json!({ "token": token }).to_string();
-        let asked = Call { method: "POST", path: "auth/token/revoke", body: body.as_bytes(), token: None };
+        let asked =
+            Call { method: "POST", path: "auth/token/revoke", body: body.as_bytes(), token: None };
         let ended = |ended| move |model: &mut Model| model.token(token, ended);
         self.call(&asked, ended(Ended::Perhaps), |model, _, _| ended(Ended::Yes)(model))?;
         Ok(())
     }
 
-    /// Reads every object: a server in trouble may refuse to, but must not answer anything that was never written.
+    /// Reads every object: a server in trouble may refuse to, but must not answer anything that was
+    /// never written.
     fn read_back(&mut self) -> Result<(), Stopped> {
         let paths: Vec<String> = self.model.registers().map(|(path, _)| path.clone()).collect();
         for path in &paths {
@@ -245,14 +279,20 @@ impl<'a> Life<'a> {
                 continue;
             }
             let seen = (answer.status != 404).then_some(&answer.body["data"]);
-            let (_, register) = self.model.registers().find(|(known, _)| *known == path).expect("it was listed");
-            assert!(register.admits(seen), "I1: {path} is {seen:?}, possible were {}", register.possible());
+            let (_, register) =
+                self.model.registers().find(|(known, _)| *known == path).expect("it was listed");
+            assert!(
+                register.admits(seen),
+                "I1: {path} is {seen:?}, possible were {}",
+                register.possible()
+            );
         }
         Ok(())
     }
 
-    /// Waits until the user is gone, because its lease ends by itself. The fault may have hit due work, of which no
-    /// answer tells, so that a write is made every now and then: it meets the same trouble.
+    /// Waits until the user is gone, because its lease ends by itself. The fault may have hit due
+    /// work, of which no answer tells, so that a write is made every now and then: it meets the
+    /// same trouble.
     fn see_out(&mut self, credential: Option<&Credential>) -> Result<(), Stopped> {
         let Some(Credential { username, .. }) = credential else { return Ok(()) };
         let mut asked = Instant::now();
@@ -270,21 +310,23 @@ impl<'a> Life<'a> {
         Ok(())
     }
 
-    /// Sends a call, until it is answered with something other than 5xx. `None` is that it was not done, or that
-    /// nobody knows.
+    /// Sends a call, until it is answered with something other than 5xx. `None` is that it was not
+    /// done, or that nobody knows.
     fn call(
         &mut self,
         asked: &Call<'_>,
         perhaps: impl Fn(&mut Model),
         surely: impl Fn(&mut Model, Instant, &Answer),
     ) -> Result<Option<Answer>, Stopped> {
-        let client = asked.token.map_or_else(|| self.root.clone(), |token| self.server.client(Some(token)));
+        let client =
+            asked.token.map_or_else(|| self.root.clone(), |token| self.server.client(Some(token)));
         for _ in 0..TRIES {
             let before = self.model.clone();
             perhaps(&mut self.model);
             self.history.push((self.answered_at, self.model.clone()));
             let sent = Instant::now();
-            let answer = client.attempt(asked.method, asked.path, asked.body).map_err(Stopped::Broken)?;
+            let answer =
+                client.attempt(asked.method, asked.path, asked.body).map_err(Stopped::Broken)?;
             self.answered_at = self.disk_log.as_ref().map_or(0, length);
             match answer.status {
                 200..300 => {

@@ -1,7 +1,7 @@
 //! What must be true after the server is back: told from its answers alone.
 //!
-//! The model knows no storage and no transaction. A thing that was written has one state after an answer that says
-//! so, and several possible ones after a call of which nobody knows how it ended.
+//! The model knows no storage and no transaction. A thing that was written has one state after an
+//! answer that says so, and several possible ones after a call of which nobody knows how it ended.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ pub struct Model {
     registers: BTreeMap<String, Register>,
     credentials: Vec<Credential>,
     tokens: BTreeMap<String, Ended>,
-    /// Calls for a credential without an answer that says how they ended: each may have left one lease and its
-    /// user, whose names nobody was told.
+    /// Calls for a credential without an answer that says how they ended: each may have left one
+    /// lease and its user, whose names nobody was told.
     pub unanswered: usize,
 }
 
@@ -30,7 +30,8 @@ pub struct Credential {
     pub lease: String,
     /// The token that asked for it, whose end is its end.
     pub token: String,
-    /// The lease's end lies between these two: the server's clock started somewhere between question and answer.
+    /// The lease's end lies between these two: the server's clock started somewhere between
+    /// question and answer.
     pub end: (Instant, Instant),
     pub revoked: Ended,
 }
@@ -57,7 +58,8 @@ pub enum Fate {
 }
 
 impl Register {
-    /// Whether `seen` is one of the possible states. What was written must be in it; the server may show more.
+    /// Whether `seen` is one of the possible states. What was written must be in it; the server may
+    /// show more.
     pub fn admits(&self, seen: Option<&Value>) -> bool {
         self.0.iter().any(|possible| match (possible, seen) {
             (None, None) => true,
@@ -83,7 +85,8 @@ fn shows(seen: &Value, written: &Value) -> bool {
 impl Model {
     /// The object at `path` is being written, or with `None` deleted.
     pub fn may_write(&mut self, path: &str, value: Option<Value>) {
-        let register = self.registers.entry(path.to_owned()).or_insert_with(|| Register(vec![None]));
+        let register =
+            self.registers.entry(path.to_owned()).or_insert_with(|| Register(vec![None]));
         register.0.push(value);
     }
 
@@ -184,7 +187,8 @@ mod tests {
         model.wrote("role", Some(json!({ "ttl": 1 })));
         model.may_write("role", Some(json!({ "ttl": 2 })));
         let register = &model.registers["role"];
-        for (seen, admitted) in [(Some(1), true), (Some(2), true), (Some(3), false), (None, false)] {
+        for (seen, admitted) in [(Some(1), true), (Some(2), true), (Some(3), false), (None, false)]
+        {
             let seen = seen.map(|ttl| json!({ "ttl": ttl, "max": 9 }));
             assert_eq!(register.admits(seen.as_ref()), admitted, "{seen:?}");
         }
@@ -197,7 +201,10 @@ mod tests {
     fn a_first_write_without_an_answer_may_be_absent() {
         let mut model = Model::default();
         model.may_write("role", Some(json!({})));
-        assert!(model.registers["role"].admits(None) && model.registers["role"].admits(Some(&json!({}))));
+        assert!(
+            model.registers["role"].admits(None)
+                && model.registers["role"].admits(Some(&json!({})))
+        );
     }
 
     #[test]
@@ -213,7 +220,10 @@ mod tests {
     fn a_lease_is_expected_until_its_end_comes_near() {
         assert_eq!(fate(1, |_| ()), Fate::Either);
         assert_eq!(fate(0, |_| std::thread::sleep(Duration::from_millis(1))), Fate::Soon);
-        assert_eq!(fate(1, |model| model.renewed("l", Instant::now(), Duration::from_secs(60))), Fate::There);
+        assert_eq!(
+            fate(1, |model| model.renewed("l", Instant::now(), Duration::from_secs(60))),
+            Fate::There
+        );
         let asked = |model: &mut Model| model.may_renew("l", Duration::from_secs(60));
         assert_eq!(fate(1, asked), Fate::Either, "nobody said that it was renewed");
         assert_eq!(fate(60, asked), Fate::There, "a renewal never shortens");

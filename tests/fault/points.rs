@@ -16,13 +16,18 @@ pub struct Point {
 /// Every point that the server's sources name.
 pub fn all() -> BTreeSet<Point> {
     let sources = files_below(&repository().join("host"));
-    let found: BTreeSet<_> = sources.iter().filter(|path| is_product(path)).flat_map(|path| points_of(path)).collect();
-    assert!(!found.is_empty(), "no failpoint was found in host/: this test reads calls of reach and reach_only");
+    let found: BTreeSet<_> =
+        sources.iter().filter(|path| is_product(path)).flat_map(|path| points_of(path)).collect();
+    assert!(
+        !found.is_empty(),
+        "no failpoint was found in host/: this test reads calls of reach and reach_only"
+    );
     found
 }
 
 fn is_product(path: &Path) -> bool {
-    let is_test = path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "benches");
+    let is_test =
+        path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "benches");
     path.extension().is_some_and(|end| end == "rs") && !is_test && !path.ends_with("tests.rs")
 }
 
@@ -44,11 +49,15 @@ fn points_in(line: &str) -> Vec<Point> {
 
 #[test]
 fn the_released_binary_has_no_failpoint_and_the_other_has_all() {
-    let (released, faulty) = (fs::read(binary()).expect("it is built"), fs::read(fault_binary()).expect("it is built"));
+    let (released, faulty) =
+        (fs::read(binary()).expect("it is built"), fs::read(fault_binary()).expect("it is built"));
     let words = all().into_iter().map(|point| point.name).chain(["BULKHEAD_FAULT".to_owned()]);
     for word in words {
         let has = |binary: &[u8]| binary.windows(word.len()).any(|bytes| bytes == word.as_bytes());
-        assert!(has(&faulty), "{word} is not in the build that is to have it: was it built from these sources?");
+        assert!(
+            has(&faulty),
+            "{word} is not in the build that is to have it: was it built from these sources?"
+        );
         assert!(!has(&released), "{word} is in the binary that people run");
     }
 }
@@ -60,8 +69,14 @@ mod tests {
     #[test]
     fn points_are_read_from_calls_and_not_from_words() {
         let point = |name: &str, fallible| Point { name: name.to_owned(), fallible };
-        assert_eq!(points_in(r#"    failpoint::reach("commit.begin")?;"#), [point("commit.begin", true)]);
-        assert_eq!(points_in(r#"    reach_only("answer.leaves");"#), [point("answer.leaves", false)]);
+        assert_eq!(
+            points_in(r#"    failpoint::reach("commit.begin")?;"#),
+            [point("commit.begin", true)]
+        );
+        assert_eq!(
+            points_in(r#"    reach_only("answer.leaves");"#),
+            [point("answer.leaves", false)]
+        );
         assert_eq!(points_in("    pub fn reach(name: &'static str) -> Result<(), Injected> {"), []);
     }
 }

@@ -1,5 +1,6 @@
-//! The power goes: of everything that was not flushed, any part may be on the disk and any part not, torn at its
-//! sectors. The server starts on every such disk, and everything that was answered before the cut is there.
+//! The power goes: of everything that was not flushed, any part may be on the disk and any part
+//! not, torn at its sectors. The server starts on every such disk, and everything that was answered
+//! before the cut is there.
 
 use crate::life::Life;
 use crate::model::Model;
@@ -29,16 +30,17 @@ fn what_was_answered_before_the_power_went_is_there() {
     let seed = std::env::var("FAULT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(SEED);
     println!("FAULT_SEED={seed}: {} entries in the disk's log", entries.len());
     let mut chance = Chance::new(seed);
-    let later: Vec<usize> =
-        (0..CUTS[usize::from(thorough())]).map(|_| BIRTH + chance.below(entries.len() + 1 - BIRTH)).collect();
+    let later: Vec<usize> = (0..CUTS[usize::from(thorough())])
+        .map(|_| BIRTH + chance.below(entries.len() + 1 - BIRTH))
+        .collect();
     for cut in (0..BIRTH).chain(later) {
         let (before, _) = entries.split_at(cut);
         check(before, &history, server.data(), &mut chance);
     }
 }
 
-/// A life, an orderly end, a second start, and some writes more: the log is written back in between, and both kinds
-/// of removal happen. Returns what was to be expected when.
+/// A life, an orderly end, a second start, and some writes more: the log is written back in
+/// between, and both kinds of removal happen. Returns what was to be expected when.
 fn two_days(disk: &Disk, server: &mut Bulkhead) -> Vec<(u64, Model)> {
     let environment = disk.under(server.data());
     server.start_with(&environment).expect("nothing fails on this disk");
@@ -54,7 +56,10 @@ fn two_days(disk: &Disk, server: &mut Bulkhead) -> Vec<(u64, Model)> {
 
 fn check(before: &[Entry], history: &[(u64, Model)], data: &Path, chance: &mut Chance) {
     let length = before.last().map_or(0, |entry| entry.end);
-    let (_, model) = history.iter().rfind(|(from, _)| *from <= length).expect("something holds from the beginning");
+    let (_, model) = history
+        .iter()
+        .rfind(|(from, _)| *from <= length)
+        .expect("something holds from the beginning");
     let folder = folder_of(&after_power_cut(before, chance), data);
     let at = format!("a cut after entry {}", before.len());
     let mut found = Bulkhead::prepared(binary(), folder);

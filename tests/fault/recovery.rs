@@ -17,26 +17,39 @@ pub fn check(name: &str, server: &Bulkhead, model: &Model) {
     nothing_leaks(server, model);
 }
 
-/// I1, I11: what was answered is readable with its value; what was not has one of its possible values.
+/// I1, I11: what was answered is readable with its value; what was not has one of its possible
+/// values.
 pub fn store_holds(root: &Client, model: &Model) {
     for (path, register) in model.registers() {
         let answer = root.read(path);
         assert!([200, 404].contains(&answer.status), "{answer:?}");
         let seen = (answer.status == 200).then_some(&answer.body["data"]);
-        assert!(register.admits(seen), "I1: {path} is {seen:?}, possible were {}", register.possible());
+        assert!(
+            register.admits(seen),
+            "I1: {path} is {seen:?}, possible were {}",
+            register.possible()
+        );
     }
     for (token, ended) in model.tokens() {
         let status = root.write("auth/token/lookup", &json!({ "token": token })).status;
         match ended {
             Ended::No => assert_eq!(status, 200, "I1: a token that was given is unknown"),
             Ended::Yes => assert_eq!(status, 403, "I1: a token that was ended is there"),
-            Ended::Perhaps => assert!([200, 403].contains(&status), "a token's lookup answers {status}"),
+            Ended::Perhaps => {
+                assert!([200, 403].contains(&status), "a token's lookup answers {status}")
+            }
         }
     }
     for (credential, fate) in model.credentials(Instant::now()) {
         match fate {
-            Fate::There => assert!(has_lease(root, &credential.lease), "I1: {} is not there", credential.lease),
-            Fate::Gone => assert!(!has_lease(root, &credential.lease), "I1: {} is still there", credential.lease),
+            Fate::There => {
+                assert!(has_lease(root, &credential.lease), "I1: {} is not there", credential.lease)
+            }
+            Fate::Gone => assert!(
+                !has_lease(root, &credential.lease),
+                "I1: {} is still there",
+                credential.lease
+            ),
             Fate::Either | Fate::Soon => (),
         }
     }
@@ -48,21 +61,28 @@ fn database_holds(name: &str, root: &Client, model: &Model) {
     for (credential, fate) in &all {
         let login = || postgres().login(&credential.username, &credential.password, "SELECT 1");
         match fate {
-            Fate::There => assert_eq!(login().as_deref(), Ok("1"), "I2: {} cannot log in", credential.username),
-            Fate::Gone => assert!(login().is_err(), "I2: {} was revoked and logs in", credential.username),
+            Fate::There => {
+                assert_eq!(login().as_deref(), Ok("1"), "I2: {} cannot log in", credential.username)
+            }
+            Fate::Gone => {
+                assert!(login().is_err(), "I2: {} was revoked and logs in", credential.username)
+            }
             Fate::Soon => {
                 wait::until_true("a lease whose time is over ends", SOON, || {
-                    !users(name).contains(&credential.username) && !has_lease(root, &credential.lease)
+                    !users(name).contains(&credential.username)
+                        && !has_lease(root, &credential.lease)
                 });
             }
             Fate::Either => (),
         }
     }
-    wait::until_true("I2: every user has a lease", SOON, || every_user_has_a_lease(name, root, model));
+    wait::until_true("I2: every user has a lease", SOON, || {
+        every_user_has_a_lease(name, root, model)
+    });
 }
 
-/// Users of calls without an answer cannot be asked about; there are not more of them than such calls, and those
-/// without a lease are found by [`end`], after which no lease is left.
+/// Users of calls without an answer cannot be asked about; there are not more of them than such
+/// calls, and those without a lease are found by [`end`], after which no lease is left.
 fn every_user_has_a_lease(name: &str, root: &Client, model: &Model) -> bool {
     let mut unknown: BTreeSet<String> = users(name).into_iter().collect();
     let mut without = 0;
@@ -74,7 +94,8 @@ fn every_user_has_a_lease(name: &str, root: &Client, model: &Model) -> bool {
     without == 0 && unknown.len() <= model.unanswered
 }
 
-/// Ends the life's tokens, and all leases with them: a user that is left had none, nor a reservation that was undone.
+/// Ends the life's tokens, and all leases with them: a user that is left had none, nor a
+/// reservation that was undone.
 fn end(name: &str, root: &Client, model: &Model) {
     for (token, _) in model.tokens().filter(|(_, ended)| *ended != Ended::Yes) {
         let status = root.write("auth/token/revoke", &json!({ "token": token })).status;
@@ -92,7 +113,8 @@ pub fn nothing_leaks(server: &Bulkhead, model: &Model) {
     let printed = server.printed();
     leaks::assert_silent("the server's log", &printed, CANARY);
     leaks::assert_sealed(server.data(), CANARY);
-    let passwords = model.credentials(Instant::now()).map(|(credential, _)| credential.password.as_str());
+    let passwords =
+        model.credentials(Instant::now()).map(|(credential, _)| credential.password.as_str());
     for secret in passwords.chain(model.tokens().map(|(token, _)| token.as_str())) {
         assert!(!printed.contains(secret), "I6: the server printed a secret");
         leaks::assert_sealed(server.data(), secret);

@@ -28,8 +28,8 @@ enum Mode {
     Configured(PathBuf),
 }
 
-/// A server on a port of its own: in dev mode, unless [`Bulkhead::in_production`] or [`Bulkhead::configured`] said
-/// otherwise.
+/// A server on a port of its own: in dev mode, unless [`Bulkhead::in_production`] or
+/// [`Bulkhead::configured`] said otherwise.
 pub struct Bulkhead {
     binary: PathBuf,
     mode: Mode,
@@ -77,8 +77,8 @@ impl Bulkhead {
         self
     }
 
-    /// The same server without dev mode and without options but for that configuration file, which has to take a
-    /// free port and [`Bulkhead::data`].
+    /// The same server without dev mode and without options but for that configuration file, which
+    /// has to take a free port and [`Bulkhead::data`].
     #[must_use]
     pub fn configured(mut self, file: PathBuf) -> Self {
         self.mode = Mode::Configured(file);
@@ -95,7 +95,8 @@ impl Bulkhead {
     /// # Panics
     /// When it does not run.
     pub fn memory(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a running server");
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))
+            .expect("a running server");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
     }
@@ -112,10 +113,12 @@ impl Bulkhead {
     /// # Panics
     /// When it does not say in time that it listens.
     pub fn start_again(&mut self) {
-        self.start_with(&[]).unwrap_or_else(|status| panic!("the server ended with {status}:\n{}", self.printed()));
+        self.start_with(&[])
+            .unwrap_or_else(|status| panic!("the server ended with {status}:\n{}", self.printed()));
     }
 
-    /// Starts it with additions to its environment, in its data folder, where a core file would be found.
+    /// Starts it with additions to its environment, in its data folder, where a core file would be
+    /// found.
     ///
     /// # Errors
     /// How it ended, when it did before it listened; [`Bulkhead::printed`] says what it said.
@@ -156,8 +159,12 @@ impl Bulkhead {
     /// # Panics
     /// When it has ended.
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
-        assert!(sent.expect("kill can be started").success(), "the server was gone before it got {name}");
+        let sent =
+            Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
+        assert!(
+            sent.expect("kill can be started").success(),
+            "the server was gone before it got {name}"
+        );
     }
 
     /// Asks it to stop, and returns how it ended.
@@ -230,9 +237,19 @@ fn spawn(binary: &Path, mode: &Mode, data: &Path, environment: &[(&str, String)]
     let mut command = Command::new(binary);
     match mode {
         Mode::Dev => command
-            .args(["server", "--dev", "--dev-listen-address", FREE_PORT, "--dev-root-token-id", ROOT, "--data-dir"])
+            .args([
+                "server",
+                "--dev",
+                "--dev-listen-address",
+                FREE_PORT,
+                "--dev-root-token-id",
+                ROOT,
+                "--data-dir",
+            ])
             .arg(data),
-        Mode::Production => command.args(["server", "--listen-address", FREE_PORT, "--data-dir"]).arg(data),
+        Mode::Production => {
+            command.args(["server", "--listen-address", FREE_PORT, "--data-dir"]).arg(data)
+        }
         Mode::Configured(file) => command.args(["server", "--config"]).arg(file),
     };
     command
@@ -247,7 +264,8 @@ fn spawn(binary: &Path, mode: &Mode, data: &Path, environment: &[(&str, String)]
     command.spawn().expect("the server can be started")
 }
 
-/// What a PostgreSQL client library would take from its environment. None of it may reach a connection.
+/// What a PostgreSQL client library would take from its environment. None of it may reach a
+/// connection.
 const HOSTILE_ENVIRONMENT: [(&str, &str); 6] = [
     ("PGHOST", "192.0.2.1"),
     ("PGPORT", "1"),

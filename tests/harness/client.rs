@@ -1,7 +1,8 @@
 //! An HTTP client that checks of every answer what must hold of every answer.
 //!
-//! Status, headers, and the keys of the envelope are part of the contract (`spec/core.md` §1.4): an answer
-//! with a key that nobody agreed on, or with one missing, fails the test that asked, whatever it asked for.
+//! Status, headers, and the keys of the envelope are part of the contract (`spec/core.md` §1.4): an
+//! answer with a key that nobody agreed on, or with one missing, fails the test that asked,
+//! whatever it asked for.
 
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
@@ -9,20 +10,43 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::http::{HeaderMap, Request};
 
-/// Longer than the server's own deadline for a call, so that a hanging server is the server's failure.
+/// Longer than the server's own deadline for a call, so that a hanging server is the server's
+/// failure.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The keys of every success, all of them always there.
-const ENVELOPE: [&str; 9] =
-    ["request_id", "lease_id", "renewable", "lease_duration", "data", "wrap_info", "warnings", "auth", "mount_type"];
+const ENVELOPE: [&str; 9] = [
+    "request_id",
+    "lease_id",
+    "renewable",
+    "lease_duration",
+    "data",
+    "wrap_info",
+    "warnings",
+    "auth",
+    "mount_type",
+];
 
 /// Paths that answer without an envelope.
-const BARE: [&str; 6] =
-    ["sys/health", "sys/init", "sys/internal/specs/openapi", "sys/leader", "sys/seal-status", "sys/unseal"];
+const BARE: [&str; 6] = [
+    "sys/health",
+    "sys/init",
+    "sys/internal/specs/openapi",
+    "sys/leader",
+    "sys/seal-status",
+    "sys/unseal",
+];
 
 /// Beginnings of paths whose `data` is written a second time beside the envelope's keys.
-const COPIED: [&str; 7] =
-    ["sys/audit", "sys/mounts", "sys/auth", "sys/remount", "sys/policy", "sys/capabilities", "sys/key-status"];
+const COPIED: [&str; 7] = [
+    "sys/audit",
+    "sys/mounts",
+    "sys/auth",
+    "sys/remount",
+    "sys/policy",
+    "sys/capabilities",
+    "sys/key-status",
+];
 
 /// Statuses that a client of this contract can handle. Never 500: that is always a fault of ours.
 const STATUSES: [u16; 14] = [200, 202, 204, 400, 403, 404, 405, 412, 413, 415, 429, 431, 502, 503];
@@ -74,10 +98,16 @@ impl Client {
             .max_redirects(0)
             .proxy(None)
             .timeout_global(Some(PATIENCE));
-        Self { agent: config.build().into(), url: url.to_owned(), token: token.map(str::to_owned), answers }
+        Self {
+            agent: config.build().into(),
+            url: url.to_owned(),
+            token: token.map(str::to_owned),
+            answers,
+        }
     }
 
-    /// GET. The answer may show a secret, so that it is kept out of the collected answers on success.
+    /// GET. The answer may show a secret, so that it is kept out of the collected answers on
+    /// success.
     #[track_caller]
     pub fn read(&self, path: &str) -> Answer {
         self.send("GET", path, b"")
@@ -119,13 +149,17 @@ impl Client {
     /// When no answer comes, or when the answer is not like one of ours.
     #[track_caller]
     pub fn send(&self, method: &str, path: &str, body: &[u8]) -> Answer {
-        let answer = self.attempt(method, path, body).unwrap_or_else(|why| panic!("{method} {path}: no answer: {why}"));
-        // Never 500. Health says in its status how the server is, in the numbers that the asker chose.
+        let answer = self
+            .attempt(method, path, body)
+            .unwrap_or_else(|why| panic!("{method} {path}: no answer: {why}"));
+        // Never 500. Health says in its status how the server is, in the numbers that the asker
+        // chose.
         assert!(STATUSES.contains(&answer.status) || is_about_health(path), "{answer:?}");
         answer
     }
 
-    /// As [`Client::send`], to a server that may die while it is asked, or be broken enough to answer 500.
+    /// As [`Client::send`], to a server that may die while it is asked, or be broken enough to
+    /// answer 500.
     ///
     /// # Errors
     /// Why no whole answer came.
@@ -138,7 +172,13 @@ impl Client {
     }
 
     #[track_caller]
-    fn exchange(&self, method: &str, path: &str, body: &[u8], content: Option<&str>) -> Result<Answer, String> {
+    fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        body: &[u8],
+        content: Option<&str>,
+    ) -> Result<Answer, String> {
         let mut request = Request::builder().method(method).uri(format!("{}/v1/{path}", self.url));
         if let Some(token) = &self.token {
             request = request.header("X-Vault-Token", token);
@@ -153,7 +193,12 @@ impl Client {
         };
         let mut answered = answered.map_err(|error| error.to_string())?;
         let text = answered.body_mut().read_to_string().map_err(|error| error.to_string())?;
-        let answer = checked(format!("{method} {path}"), answered.status().as_u16(), answered.headers(), &text);
+        let answer = checked(
+            format!("{method} {path}"),
+            answered.status().as_u16(),
+            answered.headers(),
+            &text,
+        );
         let asked_for_a_secret = path.contains("/creds/") || path == "sys/init";
         if !asked_for_a_secret || answer.status != 200 {
             self.answers.add(&text);
@@ -206,15 +251,21 @@ fn checked(asked: String, status: u16, headers: &HeaderMap, text: &str) -> Answe
     let path = asked.split_once(' ').map_or("", |(_, path)| path);
     let possible = status == 500 || STATUSES.contains(&status) || is_about_health(path);
     assert!(possible, "{asked}: status {status}: {text}");
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let header =
+        |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     assert_eq!(header("cache-control"), "no-store", "{asked}: answers must not be kept by anyone");
     let retry_after = header("retry-after").parse().ok();
     if status == 204 || asked.starts_with("HEAD ") {
         assert_eq!(text, "", "{asked}: an answer that has no body");
         return Answer { asked, status, body: Value::Null, retry_after };
     }
-    assert_eq!(header("content-type"), "application/json", "{asked}: clients compare the content type for equality");
-    let body: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{asked}: not JSON ({error}): {text}"));
+    assert_eq!(
+        header("content-type"),
+        "application/json",
+        "{asked}: clients compare the content type for equality"
+    );
+    let body: Value = serde_json::from_str(text)
+        .unwrap_or_else(|error| panic!("{asked}: not JSON ({error}): {text}"));
     let object = body.as_object().unwrap_or_else(|| panic!("{asked}: not an object: {text}"));
     match status {
         _ if is_about_health(path) && object.contains_key("sealed") => {}
@@ -237,7 +288,8 @@ fn check_envelope(asked: &str, path: &str, object: &Map<String, Value>) {
         assert!(object.contains_key(key), "{asked}: the envelope lacks {key}: {object:?}");
     }
     for (key, value) in object.iter().filter(|(key, _)| !ENVELOPE.contains(&key.as_str())) {
-        let copied = COPIED.iter().any(|known| path.starts_with(known)) && object["data"][key] == *value;
+        let copied =
+            COPIED.iter().any(|known| path.starts_with(known)) && object["data"][key] == *value;
         assert!(copied, "{asked}: the envelope has a key that nobody agreed on: {key}");
     }
     let no_warnings = object["warnings"] == json!([]);

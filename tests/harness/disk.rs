@@ -1,4 +1,5 @@
-//! The disk under a server: watched, made to fail, and thought through as it would be found after a power cut.
+//! The disk under a server: watched, made to fail, and thought through as it would be found after a
+//! power cut.
 
 use crate::paths::{Folder, files_below, repository, target};
 use std::collections::BTreeMap;
@@ -20,8 +21,8 @@ pub struct Disk {
     fault: Option<(&'static str, String)>,
 }
 
-/// A file that holds data: SQLite's three, the key of a dev server before and after it has its name, an audit file,
-/// and the folder.
+/// A file that holds data: SQLite's three, the key of a dev server before and after it has its
+/// name, an audit file, and the folder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum File {
     Database,
@@ -120,7 +121,8 @@ impl Disk {
 fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let (source, library) = (repository().join("tests/harness/disk.c"), target().join("disk.so"));
+        let (source, library) =
+            (repository().join("tests/harness/disk.c"), target().join("disk.so"));
         let compiled = Command::new("gcc")
             .args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o"])
             .args([&library, &source])
@@ -141,7 +143,9 @@ fn entry(log: &[u8], at: usize) -> Option<Entry> {
     let (length, offset) = (number(8..16), number(16..24));
     let body = at + HEAD;
     let (act, end) = match head[0] {
-        b'W' => (Act::Write { offset, bytes: log.get(body..body + length)?.to_vec() }, body + length),
+        b'W' => {
+            (Act::Write { offset, bytes: log.get(body..body + length)?.to_vec() }, body + length)
+        }
         b'T' => (Act::Cut { length: offset }, body),
         b'U' => (Act::Remove, body),
         b'R' => (Act::Finish, body),
@@ -176,8 +180,8 @@ impl File {
     }
 }
 
-/// The files after a power cut behind the last of `entries`: what was flushed is there; of everything else, the
-/// disk's cache had written some sectors and not others.
+/// The files after a power cut behind the last of `entries`: what was flushed is there; of
+/// everything else, the disk's cache had written some sectors and not others.
 pub fn after_power_cut(entries: &[Entry], chance: &mut Chance) -> Image {
     let mut image = Image::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -192,9 +196,9 @@ pub fn after_power_cut(entries: &[Entry], chance: &mut Chance) -> Image {
     image
 }
 
-/// Whether the next flush of its file went well: a failed one loses for good what it was to write, however well later
-/// ones go. Any file's flush is the end of a removal or a new name, because it makes a journaling file system write its
-/// journal.
+/// Whether the next flush of its file went well: a failed one loses for good what it was to write,
+/// however well later ones go. Any file's flush is the end of a removal or a new name, because it
+/// makes a journaling file system write its journal.
 fn is_flushed(entry: &Entry, later: &[Entry]) -> bool {
     let is_of_names = matches!(entry.act, Act::Remove | Act::Finish);
     let mut flushes = later.iter().filter(|next| is_of_names || next.file == entry.file);
@@ -236,7 +240,8 @@ pub fn folder_of(image: &Image, like: &Path) -> Folder {
     for file in files_below(like) {
         let name = file.file_name().expect("a file has a name");
         let name_of_ours = name.to_string_lossy();
-        let is_watched = name_of_ours.starts_with("bulkhead.db") || name_of_ours.starts_with("dev-seal.");
+        let is_watched =
+            name_of_ours.starts_with("bulkhead.db") || name_of_ours.starts_with("dev-seal.");
         if !is_watched {
             fs::copy(&file, folder.path().join(name)).expect("a file can be copied");
         }
@@ -298,18 +303,30 @@ mod tests {
         ];
         let images = images(&entries);
         assert!(images.iter().all(|image| image[&File::Log][..2 * SECTOR] == [1; 2 * SECTOR]));
-        let tails: Vec<&[u8]> = images.iter().map(|image| &image[&File::Log][2 * SECTOR..]).collect();
+        let tails: Vec<&[u8]> =
+            images.iter().map(|image| &image[&File::Log][2 * SECTOR..]).collect();
         let whole = [2; 2 * SECTOR];
         assert!(tails.iter().any(|tail| tail.is_empty()) && tails.contains(&&whole[..]));
-        assert!(tails.iter().any(|tail| tail.len() == SECTOR || tail.starts_with(&[0; SECTOR])), "none is torn");
-        assert!(images.iter().any(|image| !image.contains_key(&File::Database)), "one file's flush is not another's");
+        assert!(
+            tails.iter().any(|tail| tail.len() == SECTOR || tail.starts_with(&[0; SECTOR])),
+            "none is torn"
+        );
+        assert!(
+            images.iter().any(|image| !image.contains_key(&File::Database)),
+            "one file's flush is not another's"
+        );
     }
 
     #[test]
     fn a_removal_is_certain_after_the_next_flush_of_any_file() {
-        let mut entries =
-            vec![write(File::Journal, 0, 1), entry(File::Journal, Act::Flush), entry(File::Journal, Act::Remove)];
-        let there = |images: &[Image]| images.iter().filter(|image| image.contains_key(&File::Journal)).count();
+        let mut entries = vec![
+            write(File::Journal, 0, 1),
+            entry(File::Journal, Act::Flush),
+            entry(File::Journal, Act::Remove),
+        ];
+        let there = |images: &[Image]| {
+            images.iter().filter(|image| image.contains_key(&File::Journal)).count()
+        };
         assert!((1..64).contains(&there(&images(&entries))));
         entries.push(entry(File::Log, Act::Flush));
         assert_eq!(there(&images(&entries)), 0);
@@ -317,7 +334,11 @@ mod tests {
 
     #[test]
     fn what_a_failed_flush_lost_is_not_brought_back_by_the_next() {
-        let entries = [write(File::Log, 0, 1), entry(File::Log, Act::FailedFlush), entry(File::Log, Act::Flush)];
+        let entries = [
+            write(File::Log, 0, 1),
+            entry(File::Log, Act::FailedFlush),
+            entry(File::Log, Act::Flush),
+        ];
         assert!(images(&entries).iter().any(|image| !image.contains_key(&File::Log)));
     }
 }

@@ -1,39 +1,51 @@
-//! Golden answers: one file an answer, with everything that differs from run to run replaced by its shape.
+//! Golden answers: one file an answer, with everything that differs from run to run replaced by its
+//! shape.
 //!
-//! A value is replaced only when it has the shape it must have; a request id that is no UUID stays as it is
-//! and fails the comparison. `make golden` rewrites the files, and their difference is the API's change.
+//! A value is replaced only when it has the shape it must have; a request id that is no UUID stays
+//! as it is and fails the comparison. `make golden` rewrites the files, and their difference is the
+//! API's change.
 
 use crate::client::Answer;
 use crate::paths::repository;
 use serde_json::{Value, json};
 use std::fs;
 
-/// Compares `answer` with `tests/golden/<name>.json`, or writes the file when `UPDATE_GOLDEN` is set.
+/// Compares `answer` with `tests/golden/<name>.json`, or writes the file when `UPDATE_GOLDEN` is
+/// set.
 ///
 /// # Panics
 /// When they differ, or when there is no such file.
 #[track_caller]
 pub fn assert_golden(name: &str, answer: &Answer) {
-    let seen =
-        json!({ "asked": steady_text(&answer.asked), "status": answer.status, "body": steady("", &answer.body) });
+    let seen = json!({ "asked": steady_text(&answer.asked), "status": answer.status, "body": steady("", &answer.body) });
     let seen = format!("{seen:#}\n");
     let path = repository().join("tests/golden").join(format!("{name}.json"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&path, seen).expect("a golden file can be written");
         return;
     }
-    let agreed = fs::read_to_string(&path)
-        .unwrap_or_else(|_| panic!("{} is missing: run `make golden` and read what it wrote", path.display()));
-    assert!(agreed == seen, "{name} changed; if that is meant, run `make golden`.\nagreed: {agreed}\nseen: {seen}");
+    let agreed = fs::read_to_string(&path).unwrap_or_else(|_| {
+        panic!("{} is missing: run `make golden` and read what it wrote", path.display())
+    });
+    assert!(
+        agreed == seen,
+        "{name} changed; if that is meant, run `make golden`.\nagreed: {agreed}\nseen: {seen}"
+    );
 }
 
 /// `value` under `key` with what varies replaced.
 fn steady(key: &str, value: &Value) -> Value {
     match value {
-        Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), steady(key, value))).collect(),
+        Value::Object(map) => {
+            map.iter().map(|(key, value)| (key.clone(), steady(key, value))).collect()
+        }
         Value::Array(list) => list.iter().map(|value| steady(key, value)).collect(),
-        Value::String(text) => Value::String(shape_of(key, text).unwrap_or_else(|| steady_text(text))),
-        Value::Number(number) => number.as_u64().and_then(|number| clock(key, number)).unwrap_or_else(|| value.clone()),
+        Value::String(text) => {
+            Value::String(shape_of(key, text).unwrap_or_else(|| steady_text(text)))
+        }
+        Value::Number(number) => {
+            number.as_u64().and_then(|number| clock(key, number)).unwrap_or_else(|| value.clone())
+        }
         other => other.clone(),
     }
 }
@@ -41,17 +53,25 @@ fn steady(key: &str, value: &Value) -> Value {
 /// The shape that stands for the text, when its key varies and it is well formed.
 fn shape_of(key: &str, text: &str) -> Option<String> {
     let shape = match key {
-        "request_id" | "uuid" | "cluster_id" | "nonce" | "migration_id" if is_uuid(text) => "<uuid>",
+        "request_id" | "uuid" | "cluster_id" | "nonce" | "migration_id" if is_uuid(text) => {
+            "<uuid>"
+        }
         "client_token" | "id" | "root_token" if is_token(text) => "<token>",
         "keys" if is_share(text) => "<share>",
         "keys_base64" if is_share_in_base64(text) => "<share in base64>",
         "accessor" if is_word(text, 24) => "<accessor>",
         "password" if is_generated_password(text) => "<password>",
         "username" if is_generated_username(text) => "<username>",
-        "issue_time" | "expire_time" | "last_renewal" | "last_renewal_time" | "install_time" if is_time(text) => {
+        "issue_time" | "expire_time" | "last_renewal" | "last_renewal_time" | "install_time"
+            if is_time(text) =>
+        {
             "<time>"
         }
-        "sha256" | "running_sha256" if text.len() == 64 && text.chars().all(|c| c.is_ascii_hexdigit()) => "<sha256>",
+        "sha256" | "running_sha256"
+            if text.len() == 64 && text.chars().all(|c| c.is_ascii_hexdigit()) =>
+        {
+            "<sha256>"
+        }
         "cluster_name" => "<cluster name>",
         "file_path" if text.ends_with("/audit.log") => "<data>/audit.log",
         "hash" if is_hash(text) => "<hmac-sha256>",
@@ -60,7 +80,8 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
     Some(shape.to_owned())
 }
 
-/// Text in which lease ids, UUIDs, mount accessors and ports, which stand inside other text, are replaced.
+/// Text in which lease ids, UUIDs, mount accessors and ports, which stand inside other text, are
+/// replaced.
 fn steady_text(text: &str) -> String {
     let steady = |piece| match piece {
         piece if is_word(piece, 24) => "<id>",
@@ -85,7 +106,9 @@ fn clock(key: &str, number: u64) -> Option<Value> {
     let shape = match key {
         "creation_time" | "server_time_utc" | "last_renewal" if is_now => "<seconds since 1970>",
         "encryptions" if number > 0 => "<count>",
-        "ttl" | "lease_duration" | "creation_ttl" if number > 0 => return Some(json!(rounded(number))),
+        "ttl" | "lease_duration" | "creation_ttl" if number > 0 => {
+            return Some(json!(rounded(number)));
+        }
         _ => return None,
     };
     Some(json!(shape))
@@ -138,13 +161,20 @@ fn is_generated_username(text: &str) -> bool {
     let mut parts = text.rsplit('-');
     let time = parts.next().unwrap_or_default();
     let random = parts.next().unwrap_or_default();
-    text.starts_with("v-") && is_word(random, 20) && time.len() == 10 && time.chars().all(|c| c.is_ascii_digit())
+    text.starts_with("v-")
+        && is_word(random, 20)
+        && time.len() == 10
+        && time.chars().all(|c| c.is_ascii_digit())
 }
 
 /// `2026-11-01T12:00:00Z`, with or without a fraction.
 fn is_time(text: &str) -> bool {
     let bytes = text.as_bytes();
-    bytes.len() >= 20 && bytes[4] == b'-' && bytes[10] == b'T' && bytes[13] == b':' && text.ends_with('Z')
+    bytes.len() >= 20
+        && bytes[4] == b'-'
+        && bytes[10] == b'T'
+        && bytes[13] == b':'
+        && text.ends_with('Z')
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Looking for secrets where none may be: answers, logs, files.
 //!
-//! A database echoes a password lower-cased and cut, so that looking for the whole is not enough: any four
-//! characters in a row, whatever their case, count as a leak. A canary is a password in which every such
-//! run holds a character that ids, names and ordinary texts do not have side by side.
+//! A database echoes a password lower-cased and cut, so that looking for the whole is not enough:
+//! any four characters in a row, whatever their case, count as a leak. A canary is a password in
+//! which every such run holds a character that ids, names and ordinary texts do not have side by
+//! side.
 
 use crate::paths::files_below;
 use std::path::Path;
@@ -14,7 +15,11 @@ pub const CANARY: &str = r#"~Zq'9#xW"7^kJ\4$vB%2}nR"#;
 pub fn runs_shown(text: &str, secret: &str) -> Vec<String> {
     let text = text.to_lowercase();
     let secret: Vec<char> = secret.to_lowercase().chars().collect();
-    secret.windows(4).map(|run| run.iter().collect::<String>()).filter(|run| text.contains(run.as_str())).collect()
+    secret
+        .windows(4)
+        .map(|run| run.iter().collect::<String>())
+        .filter(|run| text.contains(run.as_str()))
+        .collect()
 }
 
 /// Fails when `text` shows a run of `secret`; `place` says where the text is from.
@@ -46,7 +51,8 @@ mod tests {
 
     #[test]
     fn ordinary_text_is_silent() {
-        let text = "request 018f2c6e-77ab-4c11 of v-root-reader-Zq9xW7kJ4vB2nR-1790000000 was denied";
+        let text =
+            "request 018f2c6e-77ab-4c11 of v-root-reader-Zq9xW7kJ4vB2nR-1790000000 was denied";
         assert_silent("a log line", text, CANARY);
     }
 

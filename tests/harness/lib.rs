@@ -1,7 +1,9 @@
-//! The test harness: starts the built server and real databases, and speaks to them as an operator would.
+//! The test harness: starts the built server and real databases, and speaks to them as an operator
+//! would.
 //!
-//! It never knows the product's code: only HTTP, files that `make build` left, `psql`, and processes. What
-//! every answer must be like, whatever was asked, is checked in one place, [`client`].
+//! It never knows the product's code: only HTTP, files that `make build` left, `psql`, and
+//! processes. What every answer must be like, whatever was asked, is checked in one place,
+//! [`client`].
 
 pub mod bulkhead;
 pub mod client;

@@ -1,4 +1,5 @@
-//! A server as its operators run it: sealed at each start, opened with the keys that its initialisation gave.
+//! A server as its operators run it: sealed at each start, opened with the keys that its
+//! initialisation gave.
 
 use crate::bulkhead::Bulkhead;
 use crate::client::{Answer, Client};
@@ -73,7 +74,12 @@ impl Operators {
         for key in &self.keys[..self.threshold] {
             give(server, key).expect(200);
         }
-        assert_eq!(seal_status(server)["sealed"], false, "{} right shares did not open the server", self.threshold);
+        assert_eq!(
+            seal_status(server)["sealed"],
+            false,
+            "{} right shares did not open the server",
+            self.threshold
+        );
     }
 
     /// A client with the root token.

@@ -6,11 +6,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The repository's root.
 pub fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the repository").to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the repository")
+        .to_path_buf()
 }
 
-/// The build's folder, found from the running test so that `CARGO_TARGET_DIR` needs no second reading:
-/// `<target>/release/deps/e2e-…`.
+/// The build's folder, found from the running test so that `CARGO_TARGET_DIR` needs no second
+/// reading: `<target>/release/deps/e2e-…`.
 pub fn target() -> PathBuf {
     let this = std::env::current_exe().expect("a running program has a path");
     this.ancestors().nth(3).expect("cargo puts tests three folders deep").to_path_buf()
@@ -22,7 +25,8 @@ pub fn target() -> PathBuf {
 /// When it is not built.
 pub fn guest(name: &str) -> Vec<u8> {
     let path = target().join(format!("guests/{name}.wasm"));
-    std::fs::read(&path).unwrap_or_else(|_| panic!("{} is missing: run `make guests`", path.display()))
+    std::fs::read(&path)
+        .unwrap_or_else(|_| panic!("{} is missing: run `make guests`", path.display()))
 }
 
 /// A component of the product.
@@ -31,7 +35,8 @@ pub fn guest(name: &str) -> Vec<u8> {
 /// When it is not built.
 pub fn plugin(name: &str) -> Vec<u8> {
     let path = target().join(format!("plugins/{name}.wasm"));
-    std::fs::read(&path).unwrap_or_else(|_| panic!("{} is missing: run `make plugins`", path.display()))
+    std::fs::read(&path)
+        .unwrap_or_else(|_| panic!("{} is missing: run `make plugins`", path.display()))
 }
 
 /// A component with one of its texts replaced by another as long.
@@ -83,7 +88,10 @@ impl Folder {
     pub fn new(purpose: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        Self::at(std::env::temp_dir().join(format!("bulkhead-{purpose}-{}-{number}", std::process::id())))
+        Self::at(
+            std::env::temp_dir()
+                .join(format!("bulkhead-{purpose}-{}-{number}", std::process::id())),
+        )
     }
 
     /// Makes `path` anew.

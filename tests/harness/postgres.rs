@@ -1,7 +1,7 @@
 //! A private PostgreSQL, and what it knows of its users.
 //!
-//! `tests/servers/postgres.sh` is the one home of how a server is started and stopped. It watches its
-//! standard input, so that a test program that dies, however it dies, leaves no server behind.
+//! `tests/servers/postgres.sh` is the one home of how a server is started and stopped. It watches
+//! its standard input, so that a test program that dies, however it dies, leaves no server behind.
 
 use crate::paths::repository;
 use std::fs;
@@ -9,7 +9,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// A password without a word in it: texts about a call are cleaned of four characters in a row of its secrets.
+/// A password without a word in it: texts about a call are cleaned of four characters in a row of
+/// its secrets.
 const ORDINARY: &str = "Xk7-Qz2-Wv9-Jt4";
 
 /// A running server with the database `demo`, its table `orders` and the group `readers`.
@@ -29,8 +30,8 @@ impl Postgres {
         Self::start_with(ORDINARY, &[])
     }
 
-    /// Starts one with that superuser's password and server options (`-c log_statement=all`). It does not
-    /// flush to the disk unless told to (`-c fsync=on`).
+    /// Starts one with that superuser's password and server options (`-c log_statement=all`). It
+    /// does not flush to the disk unless told to (`-c fsync=on`).
     ///
     /// # Panics
     /// When PostgreSQL is not installed or does not start; `make test` installs it.
@@ -48,7 +49,8 @@ impl Postgres {
         let output = script.stdout.take().expect("its output was asked for");
         BufReader::new(output).read_line(&mut line).expect("its output can be read");
         let word = |name: &str| {
-            let found = line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+            let found =
+                line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
             found.unwrap_or_else(|| panic!("postgres.sh did not get ready: {line:?}")).to_owned()
         };
         let number = |name: &str| word(name).parse().expect("a number");
@@ -63,7 +65,10 @@ impl Postgres {
 
     /// The connection URL for Bulkhead, with placeholders for user and password.
     pub fn url(&self) -> String {
-        format!("postgresql://{{{{username}}}}:{{{{password}}}}@127.0.0.1:{}/demo?sslmode=disable", self.port)
+        format!(
+            "postgresql://{{{{username}}}}:{{{{password}}}}@127.0.0.1:{}/demo?sslmode=disable",
+            self.port
+        )
     }
 
     /// Asks as superuser; the answer is rows of `|`-separated columns.
@@ -72,7 +77,8 @@ impl Postgres {
     /// When the database refuses.
     #[track_caller]
     pub fn query(&self, sql: &str) -> String {
-        self.login("bulkhead", &self.password, sql).unwrap_or_else(|refusal| panic!("{sql}: {refusal}"))
+        self.login("bulkhead", &self.password, sql)
+            .unwrap_or_else(|refusal| panic!("{sql}: {refusal}"))
     }
 
     /// Logs in as anyone and asks. The real client, a new session.
@@ -80,7 +86,8 @@ impl Postgres {
     /// # Errors
     /// What `psql` printed, when the login or the statement is refused.
     pub fn login(&self, user: &str, password: &str, sql: &str) -> Result<String, String> {
-        let Output { status, stdout, stderr } = self.psql(user, password, sql).output().expect("psql can be started");
+        let Output { status, stdout, stderr } =
+            self.psql(user, password, sql).output().expect("psql can be started");
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
         if status.success() { Ok(text(stdout)) } else { Err(text(stderr)) }
     }
@@ -93,8 +100,12 @@ impl Postgres {
             .stderr(Stdio::null())
             .spawn()
             .expect("psql can be started");
-        let asleep = format!("SELECT count(*) FROM pg_stat_activity WHERE usename = '{user}' AND state = 'active'");
-        crate::wait::until_true("the session is open", Duration::from_secs(10), || self.query(&asleep) == "1");
+        let asleep = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE usename = '{user}' AND state = 'active'"
+        );
+        crate::wait::until_true("the session is open", Duration::from_secs(10), || {
+            self.query(&asleep) == "1"
+        });
         child
     }
 
@@ -114,10 +125,11 @@ impl Postgres {
         fs::read_to_string(&self.log).expect("the server's log can be read")
     }
 
-    /// Stops all its processes where they stand until the answer is dropped: a database that is there
-    /// and does not answer.
+    /// Stops all its processes where they stand until the answer is dropped: a database that is
+    /// there and does not answer.
     pub fn pause(&self) -> Paused {
-        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid)).unwrap_or_default();
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid))
+            .unwrap_or_default();
         let mut processes = vec![self.pid.to_string()];
         processes.extend(children.split_whitespace().map(str::to_owned));
         signal("-STOP", &processes);
@@ -133,7 +145,18 @@ impl Postgres {
     fn psql(&self, user: &str, password: &str, sql: &str) -> Command {
         let mut command = Command::new("psql");
         command
-            .args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-d", "demo"])
+            .args([
+                "-X",
+                "-A",
+                "-t",
+                "-q",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-h",
+                "127.0.0.1",
+                "-d",
+                "demo",
+            ])
             .args(["-p", &self.port.to_string(), "-U", user, "-c", sql])
             .env("PGPASSWORD", password)
             .env("PGCONNECT_TIMEOUT", "5")

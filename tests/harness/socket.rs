@@ -14,7 +14,8 @@ impl Socket {
     /// # Panics
     /// When nobody listens.
     pub fn open(server: &Bulkhead) -> Self {
-        let stream = TcpStream::connect(server.url().trim_start_matches("http://")).expect("the server listens");
+        let stream = TcpStream::connect(server.url().trim_start_matches("http://"))
+            .expect("the server listens");
         stream.set_nodelay(true).expect("a socket takes the option");
         Self(stream)
     }
@@ -24,7 +25,8 @@ impl Socket {
         self.0.write_all(bytes.as_ref()).is_ok()
     }
 
-    /// Sends until the server takes nothing for a second, and how many times it took all of `bytes`.
+    /// Sends until the server takes nothing for a second, and how many times it took all of
+    /// `bytes`.
     pub fn flood(&mut self, bytes: &[u8], most: usize) -> usize {
         self.0.set_write_timeout(Some(Duration::from_secs(1))).expect("a socket takes the option");
         (0..most).take_while(|_| self.0.write_all(bytes).is_ok()).count()
@@ -36,7 +38,8 @@ impl Socket {
         let _ = self.0.shutdown(Shutdown::Write);
     }
 
-    /// All that arrives until the server closes the connection; `None` when it has not done so within `limit`.
+    /// All that arrives until the server closes the connection; `None` when it has not done so
+    /// within `limit`.
     pub fn until_closed(&mut self, limit: Duration) -> Option<String> {
         let (end, mut arrived) = (Instant::now() + limit, Vec::new());
         let mut buffer = [0; 16 * 1024];
@@ -61,7 +64,11 @@ impl Socket {
 /// When the system does not tell.
 pub fn connections(server: &Bulkhead) -> usize {
     let url = server.url();
-    let port = url.rsplit(':').next().and_then(|port| port.parse::<u16>().ok()).expect("the server has a port");
+    let port = url
+        .rsplit(':')
+        .next()
+        .and_then(|port| port.parse::<u16>().ok())
+        .expect("the server has a port");
     let end = format!(":{port:04X}");
     let table = std::fs::read_to_string("/proc/net/tcp").expect("Linux tells its connections");
     let of_the_server = |line: &&str| {

@@ -1,8 +1,10 @@
-//! Waiting for a condition, with an end: never a sleep in the hope that something has happened by then.
+//! Waiting for a condition, with an end: never a sleep in the hope that something has happened by
+//! then.
 
 use std::time::{Duration, Instant};
 
-/// Between two looks. Short against the two seconds that a lease's end may take, long against a look.
+/// Between two looks. Short against the two seconds that a lease's end may take, long against a
+/// look.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Asks `probe` until it answers, and returns the answer with the time it took.
@@ -10,7 +12,11 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// # Panics
 /// When `limit` has passed without one; `what` says what was waited for.
 #[track_caller]
-pub fn until<T>(what: &str, limit: Duration, mut probe: impl FnMut() -> Option<T>) -> (T, Duration) {
+pub fn until<T>(
+    what: &str,
+    limit: Duration,
+    mut probe: impl FnMut() -> Option<T>,
+) -> (T, Duration) {
     let start = Instant::now();
     loop {
         if let Some(found) = probe() {

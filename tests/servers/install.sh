@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Makes sure that the servers the tests talk to can be started: installs what is missing where it may.
+# Makes sure that the servers the tests talk to can be started: installs what is missing where it
+# may.
 #
-# Exit 0: everything is here. Exit 3: something is missing and may not be installed; one line says what.
-# It never starts, stops or configures a service: the tests run private instances (see postgres.sh).
+# Exit 0: everything is here. Exit 3: something is missing and may not be installed; one line says
+# what. It never starts, stops or configures a service: the tests run private instances (see
+# postgres.sh).
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

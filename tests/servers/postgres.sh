@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# A private PostgreSQL: a fresh cluster in a temporary folder, on a free port of 127.0.0.1, gone at the end.
+# A private PostgreSQL: a fresh cluster in a temporary folder, on a free port of 127.0.0.1, gone at
+# the end.
 #
-#   postgres.sh --where            prints the folder of initdb and postgres; fails when there is none
-#   postgres.sh --until-eof [OPT…] for the tests: runs until its standard input ends, OPT… go to the server
-#   postgres.sh --demo             for people: runs until Ctrl-C, and prints the README's commands to type
+#   postgres.sh --where            prints the folder of initdb and postgres; fails when there is
+#   none postgres.sh --until-eof [OPT…] for the tests: runs until its standard input ends, OPT… go
+#   to the server postgres.sh --demo             for people: runs until Ctrl-C, and prints the
+#   README's commands to type
 #
-# Nothing of a PostgreSQL that was there before is used or touched: own folder, own port, no socket file.
-# PostgreSQL refuses to run as root, so root hands over to `postgres` or `nobody`.
+# Nothing of a PostgreSQL that was there before is used or touched: own folder, own port, no socket
+# file. PostgreSQL refuses to run as root, so root hands over to `postgres` or `nobody`.
 #
-# BULKHEAD_PG_PASSWORD  password of the superuser `bulkhead`   (default: hull-8241)
-# BULKHEAD_PG_PORT      port to try first, then random ones    (default: 15432 with --demo, else random)
+# BULKHEAD_PG_PASSWORD  password of the superuser `bulkhead`   (default: hull-8241) BULKHEAD_PG_PORT
+#      port to try first, then random ones    (default: 15432 with --demo, else random)
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -37,7 +39,8 @@ initialise() {
         { cat initdb.log >&2; return 1; }
 }
 
-# Starts the server on port `$1`. Fails when it is taken: trying is the only test of a port without a race.
+# Starts the server on port `$1`. Fails when it is taken: trying is the only test of a port without
+# a race.
 start_on() {
     "${as_user[@]}" "$bin/postgres" -D "$folder/data" -p "$1" -c listen_addresses=127.0.0.1 \
         -c unix_socket_directories= -c max_connections=50 -c shared_buffers=16MB \
@@ -79,7 +82,8 @@ SQL
 stop() {
     trap - EXIT INT TERM HUP
     if [ -n "${server:-}" ] && kill -0 "$server" 2>/dev/null; then
-        # A paused server (SIGSTOP is how the tests make a database slow) could not hear anything else.
+        # A paused server (SIGSTOP is how the tests make a database slow) could not hear anything
+        # else.
         kill -CONT "$server" $(cat "/proc/$server/task/$server/children" 2>/dev/null) 2>/dev/null || true
         kill -QUIT "$server" 2>/dev/null || true
         wait "$server" || true

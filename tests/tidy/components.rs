@@ -1,7 +1,8 @@
 //! The built components: small to start with.
 //!
-//! A fresh instance is wiped memory, so that its initial memory is what every request pays. The linker's
-//! stack setting is ignored without a word when `RUSTFLAGS` is set; this is where that shows.
+//! A fresh instance is wiped memory, so that its initial memory is what every request pays. The
+//! linker's stack setting is ignored without a word when `RUSTFLAGS` is set; this is where that
+//! shows.
 
 use bulkhead_tests::paths::target;
 use std::fs;
@@ -91,11 +92,16 @@ fn memories(content: &[u8]) -> Option<u64> {
 fn official_components_begin_small() {
     for name in OFFICIAL {
         let path = target().join(format!("plugins/{name}.wasm"));
-        let binary = fs::read(&path).unwrap_or_else(|_| panic!("{} is missing: run `make build`", path.display()));
-        let bytes = initial_memory(&binary).unwrap_or_else(|| panic!("{} is no component", path.display()));
+        let binary = fs::read(&path)
+            .unwrap_or_else(|_| panic!("{} is missing: run `make build`", path.display()));
+        let bytes =
+            initial_memory(&binary).unwrap_or_else(|| panic!("{} is no component", path.display()));
         assert!(bytes > 0, "{name}: no memory was found in it");
         let kib = bytes / 1024;
-        assert!(bytes <= INITIAL_MEMORY, "{name} begins with {kib} KiB; was it built with RUSTFLAGS set?");
+        assert!(
+            bytes <= INITIAL_MEMORY,
+            "{name} begins with {kib} KiB; was it built with RUSTFLAGS set?"
+        );
     }
 }
 
@@ -103,7 +109,9 @@ fn official_components_begin_small() {
 fn every_official_component_is_looked_at() {
     let mut built: Vec<String> = fs::read_dir(target().join("plugins"))
         .expect("`make build` leaves target/plugins")
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.strip_suffix(".wasm").map(str::to_owned))
+        .filter_map(|entry| {
+            entry.ok()?.file_name().to_str()?.strip_suffix(".wasm").map(str::to_owned)
+        })
         .collect();
     built.sort();
     assert_eq!(built, OFFICIAL);

@@ -3,7 +3,8 @@
 use crate::sources::{all, assert_none, rust_below};
 use bulkhead_tests::paths::repository;
 
-/// A crate of ours, and the crates of ours that it may import: those to its right, never to its left.
+/// A crate of ours, and the crates of ours that it may import: those to its right, never to its
+/// left.
 const MAY_IMPORT: [(&str, &[&str]); 12] = [
     ("host/wire", &[]),
     ("host/store", &["wire"]),
@@ -68,7 +69,9 @@ fn a_crate_imports_only_what_is_to_its_right() {
             continue;
         };
         for dependency in dependencies(&manifest) {
-            if let Some(ours) = dependency.strip_prefix("bulkhead-").filter(|ours| !allowed.contains(ours)) {
+            if let Some(ours) =
+                dependency.strip_prefix("bulkhead-").filter(|ours| !allowed.contains(ours))
+            {
                 found.push(format!("{folder} imports {ours}"));
             }
         }
@@ -81,9 +84,11 @@ fn a_dependency_stays_with_the_crate_that_knows_it() {
     let mut found = Vec::new();
     for (folder, manifest) in manifests() {
         for dependency in dependencies(&manifest) {
-            let owners = BELONGS_TO.iter().find(|(name, _)| *name == dependency).map(|(_, owners)| *owners);
+            let owners =
+                BELONGS_TO.iter().find(|(name, _)| *name == dependency).map(|(_, owners)| *owners);
             if owners.is_some_and(|owners| !owners.contains(&folder.as_str())) {
-                found.push(format!("{folder} depends on {dependency}, which belongs to {owners:?}"));
+                found
+                    .push(format!("{folder} depends on {dependency}, which belongs to {owners:?}"));
             }
         }
     }
@@ -94,7 +99,10 @@ fn a_dependency_stays_with_the_crate_that_knows_it() {
 fn every_dependency_and_its_features_are_declared_once() {
     let mut found = Vec::new();
     for (folder, manifest) in manifests() {
-        for line in manifest.lines().filter(|line| line.contains("version = \"") || line.contains("path = \"..")) {
+        for line in manifest
+            .lines()
+            .filter(|line| line.contains("version = \"") || line.contains("path = \".."))
+        {
             found.push(format!("{folder}: {line}"));
         }
     }
@@ -103,9 +111,13 @@ fn every_dependency_and_its_features_are_declared_once() {
 
 #[test]
 fn every_member_is_in_the_picture() {
-    let workspace = std::fs::read_to_string(repository().join("Cargo.toml")).expect("the workspace has a manifest");
+    let workspace = std::fs::read_to_string(repository().join("Cargo.toml"))
+        .expect("the workspace has a manifest");
     for (folder, _) in MAY_IMPORT {
-        assert!(workspace.contains(&format!("\"{folder}\"")), "{folder} is in the picture and not in the workspace");
+        assert!(
+            workspace.contains(&format!("\"{folder}\"")),
+            "{folder} is in the picture and not in the workspace"
+        );
     }
     assert_eq!(manifests().len(), MAY_IMPORT.len());
 }
@@ -115,14 +127,19 @@ fn unsafe_code_is_in_one_place() {
     // the first loads compiled code; the second allows what the generator writes
     let homes = ["host/sandbox/src/component.rs", "plugins/sdk/src/bindings.rs"];
     let mut found = Vec::new();
-    for file in rust_below(&["host", "plugins"]).iter().filter(|file| !homes.contains(&file.path.as_str())) {
+    for file in
+        rust_below(&["host", "plugins"]).iter().filter(|file| !homes.contains(&file.path.as_str()))
+    {
         let uses = file.code().filter(|(_, line)| {
             let mut words = line.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());
             words.any(|word| word == "unsafe" || word == "unsafe_code")
         });
         found.extend(uses.map(|(number, line)| format!("{}:{number}: {}", file.path, line.trim())));
     }
-    assert_none(found, "only host/sandbox/src/component.rs loads compiled code, and explains why it may");
+    assert_none(
+        found,
+        "only host/sandbox/src/component.rs loads compiled code, and explains why it may",
+    );
 }
 
 #[test]
@@ -131,14 +148,19 @@ fn plugins_keep_nothing_between_calls() {
     let mut found = Vec::new();
     for file in rust_below(&["plugins"]) {
         for (number, line) in file.code() {
-            let item = line.trim_start().trim_start_matches("pub ").trim_start_matches("pub(crate) ");
-            let is_kept = item.starts_with("static ") && keeps.iter().any(|word| item.contains(word));
+            let item =
+                line.trim_start().trim_start_matches("pub ").trim_start_matches("pub(crate) ");
+            let is_kept =
+                item.starts_with("static ") && keeps.iter().any(|word| item.contains(word));
             if is_kept || item.contains("thread_local!") {
                 found.push(format!("{}:{number}: {item}", file.path));
             }
         }
     }
-    assert_none(found, "an instance may serve many calls or one: keep state in storage, never in a static");
+    assert_none(
+        found,
+        "an instance may serve many calls or one: keep state in storage, never in a static",
+    );
 }
 
 #[test]
@@ -153,7 +175,11 @@ fn bindings_are_generated_in_one_place() {
             let uses = file.code().filter(|(_, line)| {
                 line.contains(&format!("{maker}::generate!")) || line.contains(&format!("{maker}!"))
             });
-            found.extend(uses.map(|(number, _)| format!("{}:{number}: {maker} belongs to {home}", file.path)));
+            found.extend(
+                uses.map(|(number, _)| {
+                    format!("{}:{number}: {maker} belongs to {home}", file.path)
+                }),
+            );
         }
     }
     assert_none(found, "use the bindings that are there");

@@ -5,7 +5,8 @@ use bulkhead_tests::paths::repository;
 use std::collections::BTreeMap;
 
 fn read(path: &str) -> String {
-    std::fs::read_to_string(repository().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    std::fs::read_to_string(repository().join(path))
+        .unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// The locked versions of each crate.
@@ -15,8 +16,8 @@ fn locked() -> BTreeMap<String, Vec<String>> {
     let mut lines = lock.lines();
     while let Some(line) = lines.next() {
         if let Some(name) = quoted_after(line, "name = ") {
-            let version =
-                quoted_after(lines.next().unwrap_or_default(), "version = ").expect("a package has a version");
+            let version = quoted_after(lines.next().unwrap_or_default(), "version = ")
+                .expect("a package has a version");
             found.entry(name).or_default().push(version);
         }
     }
@@ -32,7 +33,9 @@ fn quoted_after(line: &str, key: &str) -> Option<String> {
 /// The entries of one list of `.deny.toml`: name, version, whether it says why.
 fn entries(list: &str) -> Vec<(String, Option<String>, bool)> {
     let text = read(".deny.toml");
-    let (_, rest) = text.split_once(&format!("\n{list} = [\n")).unwrap_or_else(|| panic!(".deny.toml has no {list}"));
+    let (_, rest) = text
+        .split_once(&format!("\n{list} = [\n"))
+        .unwrap_or_else(|| panic!(".deny.toml has no {list}"));
     let (inside, _) = rest.split_once("\n]").expect("a list ends");
     let entry = |line: &str| {
         let name = quoted_after(line, "name = ")?;
@@ -44,7 +47,9 @@ fn entries(list: &str) -> Vec<(String, Option<String>, bool)> {
 /// `48.0.8` as numbers that compare; what follows a `-` or `+` does not count.
 fn numbers(version: &str) -> Vec<u64> {
     let core = version.split(['-', '+']).next().unwrap_or_default();
-    core.split('.').map(|part| part.parse().unwrap_or_else(|_| panic!("{version} is no version"))).collect()
+    core.split('.')
+        .map(|part| part.parse().unwrap_or_else(|_| panic!("{version} is no version")))
+        .collect()
 }
 
 #[test]
@@ -52,7 +57,9 @@ fn no_crate_is_older_than_its_floor_or_banned() {
     let locked = locked();
     let mut found = Vec::new();
     for (name, bound, _) in entries("deny") {
-        let floor = bound.as_deref().map(|bound| bound.strip_prefix('<').expect("a floor is written as <version"));
+        let floor = bound
+            .as_deref()
+            .map(|bound| bound.strip_prefix('<').expect("a floor is written as <version"));
         for version in locked.get(&name).into_iter().flatten() {
             if floor.is_none_or(|floor| numbers(version) < numbers(floor)) {
                 found.push(format!("{name} {version}"));
@@ -60,7 +67,11 @@ fn no_crate_is_older_than_its_floor_or_banned() {
         }
     }
     assert_none(found, "these versions are not allowed, see .deny.toml");
-    assert!(entries("deny").iter().any(|(name, bound, _)| name == "wasmtime" && bound.as_deref() == Some("<48.0.8")));
+    assert!(
+        entries("deny")
+            .iter()
+            .any(|(name, bound, _)| name == "wasmtime" && bound.as_deref() == Some("<48.0.8"))
+    );
 }
 
 #[test]
@@ -69,20 +80,29 @@ fn every_duplicate_crate_has_its_reason() {
     // no target of ours builds them
     let built = |name: &str| !name.starts_with("windows");
     let mut found = Vec::new();
-    for (name, versions) in locked().into_iter().filter(|(name, versions)| versions.len() > 1 && built(name)) {
+    for (name, versions) in
+        locked().into_iter().filter(|(name, versions)| versions.len() > 1 && built(name))
+    {
         let reasons = skipped.iter().filter(|(skipped, _, why)| *skipped == name && *why).count();
         if reasons + 1 < versions.len() {
             found.push(format!("{name} {versions:?}"));
         }
     }
-    assert_none(found, "bring the versions together, or list the older one in .deny.toml with its reason");
+    assert_none(
+        found,
+        "bring the versions together, or list the older one in .deny.toml with its reason",
+    );
 }
 
 #[test]
 fn no_reason_outlives_its_duplicate() {
     let locked = locked();
-    let gone = entries("skip").into_iter().filter(|(name, _, _)| locked.get(name).map_or(0, Vec::len) < 2);
-    assert_none(gone.map(|(name, _, _)| name).collect(), "there is one version only: remove the line from .deny.toml");
+    let gone =
+        entries("skip").into_iter().filter(|(name, _, _)| locked.get(name).map_or(0, Vec::len) < 2);
+    assert_none(
+        gone.map(|(name, _, _)| name).collect(),
+        "there is one version only: remove the line from .deny.toml",
+    );
 }
 
 #[test]

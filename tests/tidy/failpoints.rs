@@ -6,7 +6,10 @@ use crate::sources::{Source, all, assert_none, rust_below};
 const HOME: &str = "host/store/src/failpoint";
 
 fn elsewhere() -> Vec<Source> {
-    rust_below(&["host", "plugins"]).into_iter().filter(|file| !file.path.starts_with(HOME)).collect()
+    rust_below(&["host", "plugins"])
+        .into_iter()
+        .filter(|file| !file.path.starts_with(HOME))
+        .collect()
 }
 
 /// What the calls of the line give as a name: with its quotes, and with the end of the line.
@@ -23,8 +26,10 @@ fn asked_for(line: &str) -> Vec<&str> {
 /// `"commit.written")`: an area, a dot, a moment.
 fn is_name(rest: &str) -> bool {
     let name = rest.strip_prefix('"').and_then(|rest| rest.split_once("\")")).map(|(name, _)| name);
-    let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c == '-' || c.is_ascii_lowercase());
-    name.and_then(|name| name.split_once('.')).is_some_and(|(area, moment)| is_word(area) && is_word(moment))
+    let is_word =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c == '-' || c.is_ascii_lowercase());
+    name.and_then(|name| name.split_once('.'))
+        .is_some_and(|(area, moment)| is_word(area) && is_word(moment))
 }
 
 #[test]
@@ -36,24 +41,36 @@ fn every_failpoint_has_a_literal_name_of_area_and_moment() {
             found.extend(nameless.then(|| format!("{}:{number}: {}", file.path, line.trim())));
         }
     }
-    assert_none(found, "write the name where the point is, as reach(\"area.moment\"): tests/fault reads it there");
+    assert_none(
+        found,
+        "write the name where the point is, as reach(\"area.moment\"): tests/fault reads it there",
+    );
 }
 
 #[test]
 fn only_the_failpoints_themselves_read_their_environment() {
     let uses = |file: &Source| file.text.contains(concat!("BULKHEAD", "_FAULT"));
     let found = elsewhere().into_iter().filter(uses).map(|file| file.path);
-    assert_none(found.collect(), "a second switch would have to be looked for in the released binary, too");
+    assert_none(
+        found.collect(),
+        "a second switch would have to be looked for in the released binary, too",
+    );
 }
 
 #[test]
 fn no_build_has_failpoints_unless_it_is_asked_for_them() {
-    let by_default = |line: &&str| line.trim_start().starts_with("default = [") && line.contains("fault");
+    let by_default =
+        |line: &&str| line.trim_start().starts_with("default = [") && line.contains("fault");
     let mut found = Vec::new();
     for file in all().into_iter().filter(|file| file.path.ends_with("Cargo.toml")) {
-        found.extend(file.text.lines().filter(by_default).map(|line| format!("{}: {line}", file.path)));
+        found.extend(
+            file.text.lines().filter(by_default).map(|line| format!("{}: {line}", file.path)),
+        );
     }
-    assert_none(found, "the feature is named on the command line of `make build-fault`, and nowhere else");
+    assert_none(
+        found,
+        "the feature is named on the command line of `make build-fault`, and nowhere else",
+    );
 }
 
 #[test]

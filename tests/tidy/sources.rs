@@ -32,14 +32,22 @@ pub fn all() -> Vec<Source> {
         Some(Source { path: path.to_owned(), text })
     };
     let found: Vec<Source> = listed.lines().filter_map(read).collect();
-    assert!(found.len() > 50, "only {} files were found; the rules would hold of nothing", found.len());
+    assert!(
+        found.len() > 50,
+        "only {} files were found; the rules would hold of nothing",
+        found.len()
+    );
     found
 }
 
 /// Every Rust file below one of the folders.
 pub fn rust_below(folders: &[&str]) -> Vec<Source> {
-    let is_below = |path: &str| folders.iter().any(|folder| path.starts_with(&format!("{folder}/")));
-    let found: Vec<_> = all().into_iter().filter(|file| file.path.ends_with(".rs") && is_below(&file.path)).collect();
+    let is_below =
+        |path: &str| folders.iter().any(|folder| path.starts_with(&format!("{folder}/")));
+    let found: Vec<_> = all()
+        .into_iter()
+        .filter(|file| file.path.ends_with(".rs") && is_below(&file.path))
+        .collect();
     assert!(!found.is_empty(), "no Rust file below {folders:?}");
     found
 }

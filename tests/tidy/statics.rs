@@ -1,4 +1,5 @@
-//! No state between calls: what a component keeps in memory may meet another caller where instances are reused.
+//! No state between calls: what a component keeps in memory may meet another caller where instances
+//! are reused.
 
 use crate::sources::{Source, assert_none, rust_below};
 
@@ -6,8 +7,16 @@ use crate::sources::{Source, assert_none, rust_below};
 const IN_COMPONENTS: [&str; 2] = ["plugins", "host/wire"];
 
 /// Ways to keep a value for as long as the instance lives.
-const KEEPERS: [&str; 8] =
-    ["thread_local!", "OnceLock", "OnceCell", "LazyLock", "LazyCell", "lazy_static!", ".leak()", "Box::leak"];
+const KEEPERS: [&str; 8] = [
+    "thread_local!",
+    "OnceLock",
+    "OnceCell",
+    "LazyLock",
+    "LazyCell",
+    "lazy_static!",
+    ".leak()",
+    "Box::leak",
+];
 
 /// Lines that keep something. A `const` is a value and no place, and does all that a table needs.
 fn keeping(file: &Source) -> Vec<String> {
@@ -27,7 +36,8 @@ fn components_keep_nothing_between_calls() {
 
 #[test]
 fn a_static_is_told_from_a_lifetime_and_a_word() {
-    let found = |text: &str| keeping(&Source { path: "x.rs".to_owned(), text: text.to_owned() }).len();
+    let found =
+        |text: &str| keeping(&Source { path: "x.rs".to_owned(), text: text.to_owned() }).len();
     for kept in [
         "static COUNT: AtomicU64 = AtomicU64::new(0);",
         "    pub(crate) static mut LAST: u8 = 0;",
@@ -37,7 +47,12 @@ fn a_static_is_told_from_a_lifetime_and_a_word() {
     ] {
         assert_eq!(found(kept), 1, "{kept}");
     }
-    for free in ["const NAME: &'static str = \"a\";", "// static X: u8", "call(\"static roles\")", "let statics = 1;"] {
+    for free in [
+        "const NAME: &'static str = \"a\";",
+        "// static X: u8",
+        "call(\"static roles\")",
+        "let statics = 1;",
+    ] {
         assert_eq!(found(free), 0, "{free}");
     }
 }

@@ -11,7 +11,10 @@ const LONGEST_FUNCTION: usize = 70;
 #[test]
 fn every_rust_file_opens_with_its_purpose() {
     let silent = rust_below(&EVERYWHERE).into_iter().filter(|file| !file.text.starts_with("//! "));
-    assert_none(silent.map(|file| file.path).collect(), "say in the first line, as `//!`, what the file is for");
+    assert_none(
+        silent.map(|file| file.path).collect(),
+        "say in the first line, as `//!`, what the file is for",
+    );
 }
 
 #[test]
@@ -34,11 +37,14 @@ fn functions_stay_short() {
     }
     assert_none(
         long,
-        &format!("give the parts names of their own, until each function is {LONGEST_FUNCTION} lines or less"),
+        &format!(
+            "give the parts names of their own, until each function is {LONGEST_FUNCTION} lines or less"
+        ),
     );
 }
 
-/// Functions over the limit. The text is formatted, so that a function ends at the brace below its `fn`.
+/// Functions over the limit. The text is formatted, so that a function ends at the brace below its
+/// `fn`.
 fn long_functions(file: &Source) -> Vec<String> {
     let lines: Vec<&str> = file.text.lines().collect();
     let mut found = Vec::new();
@@ -57,7 +63,8 @@ fn long_functions(file: &Source) -> Vec<String> {
     found
 }
 
-/// Whether the header that starts here is followed by a body below it, not by nothing or by one on its line.
+/// Whether the header that starts here is followed by a body below it, not by nothing or by one on
+/// its line.
 fn has_body<'a>(mut lines: impl Iterator<Item = &'a &'a str>) -> bool {
     lines.find(|line| line.ends_with(['{', ';', '}'])).is_some_and(|line| line.ends_with('{'))
 }
@@ -65,7 +72,8 @@ fn has_body<'a>(mut lines: impl Iterator<Item = &'a &'a str>) -> bool {
 fn is_function(line: &str) -> bool {
     let words = line.split_whitespace();
     let mut words = words.skip_while(|word| {
-        word.starts_with("pub") || ["const", "async", "unsafe", "extern", "\"C\"", "in"].contains(word)
+        word.starts_with("pub")
+            || ["const", "async", "unsafe", "extern", "\"C\"", "in"].contains(word)
     });
     words.next() == Some("fn")
 }
@@ -95,10 +103,13 @@ fn starts_a_path(line: &str, trace: &str) -> bool {
 #[test]
 fn no_registry_but_the_public_one_is_named() {
     let mut found = Vec::new();
-    for file in all().into_iter().filter(|file| file.path.ends_with(".toml") || file.path.ends_with(".lock")) {
+    for file in all()
+        .into_iter()
+        .filter(|file| file.path.ends_with(".toml") || file.path.ends_with(".lock"))
+    {
         for (number, line) in file.text.lines().enumerate() {
-            let other =
-                line.contains("registry+") && !line.contains("registry+https://github.com/rust-lang/crates.io-index");
+            let other = line.contains("registry+")
+                && !line.contains("registry+https://github.com/rust-lang/crates.io-index");
             if other || ["[source.", "[registr"].iter().any(|table| line.starts_with(table)) {
                 found.push(format!("{}:{}: {line}", file.path, number + 1));
             }
@@ -129,11 +140,17 @@ mod of_the_rules_themselves {
     #[test]
     fn a_long_function_is_found_and_a_short_one_is_not() {
         let of = |lines: usize| {
-            source(format!("pub(crate) async fn f() {{\n{}}}\n\nfn g() {{\n}}\n", "    x();\n".repeat(lines)))
+            source(format!(
+                "pub(crate) async fn f() {{\n{}}}\n\nfn g() {{\n}}\n",
+                "    x();\n".repeat(lines)
+            ))
         };
         assert_eq!(long_functions(&of(LONGEST_FUNCTION - 2)), Vec::<String>::new());
         assert_eq!(long_functions(&of(LONGEST_FUNCTION)), ["x.rs:1: 72 lines"]);
-        let bodiless = format!("    fn f(\n        x: u8,\n    );\n{}    }}\n", "    x();\n".repeat(LONGEST_FUNCTION));
+        let bodiless = format!(
+            "    fn f(\n        x: u8,\n    );\n{}    }}\n",
+            "    x();\n".repeat(LONGEST_FUNCTION)
+        );
         assert_eq!(long_functions(&source(bodiless)), Vec::<String>::new());
     }
 

@@ -41,18 +41,24 @@ impl Server {
     /// # Errors
     /// What is wrong with the address. `https` is refused rather than tried in the clear.
     pub fn parse(address: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("the address {address:?} {why}; write it like http://127.0.0.1:8200");
+        let wrong = |why: &str| {
+            format!("the address {address:?} {why}; write it like http://127.0.0.1:8200")
+        };
         let uri: Uri = address.parse().map_err(|_| wrong("is not a URL"))?;
         match uri.scheme_str() {
             Some("http") => {}
             Some("https") => return Err(wrong("is https, and this version has no TLS")),
             _ => return Err(wrong("does not begin with http://")),
         }
-        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| wrong("has no host"))?;
-        let authority = uri.authority().map(hyper::http::uri::Authority::as_str).unwrap_or_default();
+        let host =
+            uri.host().filter(|host| !host.is_empty()).ok_or_else(|| wrong("has no host"))?;
+        let authority =
+            uri.authority().map(hyper::http::uri::Authority::as_str).unwrap_or_default();
         if authority.contains('@') {
             // not repeated: what stands before the @ may be a password
-            return Err("the address has a user name in it; write it like http://127.0.0.1:8200".to_owned());
+            return Err(
+                "the address has a user name in it; write it like http://127.0.0.1:8200".to_owned()
+            );
         }
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
             return Err(wrong("has a path or query"));
@@ -109,7 +115,8 @@ impl Call {
     }
 
     fn target(&self) -> String {
-        let mut target = format!("/v1/{}", utf8_percent_encode(self.path.trim_matches('/'), PLAIN_PATH));
+        let mut target =
+            format!("/v1/{}", utf8_percent_encode(self.path.trim_matches('/'), PLAIN_PATH));
         for (index, (name, value)) in self.query.iter().enumerate() {
             target.push(if index == 0 { '?' } else { '&' });
             target.extend(utf8_percent_encode(name, PLAIN));
@@ -146,19 +153,28 @@ pub enum Silence {
     Nonsense(String),
 }
 
-/// Asks and waits for the answer, whatever its status. An answer that is not the `last` one is waited on: the same is
-/// asked again, after a pause that grows.
+/// Asks and waits for the answer, whatever its status. An answer that is not the `last` one is
+/// waited on: the same is asked again, after a pause that grows.
 ///
 /// # Errors
 /// [`Silence`], with words for a person.
-pub fn ask(server: &Server, caller: &Caller, call: &Call, last: &dyn Fn(&Answer) -> bool) -> Result<Answer, Silence> {
+pub fn ask(
+    server: &Server,
+    caller: &Caller,
+    call: &Call,
+    last: &dyn Fn(&Answer) -> bool,
+) -> Result<Answer, Silence> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Silence::Unreachable(format!("no sockets can be had: {error}")))?;
-    let late = || Silence::Unreachable(format!("{server} did not answer within {} s", TIME.as_secs()));
+    let runtime =
+        runtime.map_err(|error| Silence::Unreachable(format!("no sockets can be had: {error}")))?;
+    let late =
+        || Silence::Unreachable(format!("{server} did not answer within {} s", TIME.as_secs()));
     runtime.block_on(async {
         let mut pause = PAUSE_MIN;
         loop {
-            let answer = tokio::time::timeout(TIME, exchange(server, caller, call)).await.map_err(|_| late())??;
+            let answer = tokio::time::timeout(TIME, exchange(server, caller, call))
+                .await
+                .map_err(|_| late())??;
             if last(&answer) {
                 return Ok(answer);
             }
@@ -183,7 +199,9 @@ async fn exchange(server: &Server, caller: &Caller, call: &Call) -> Result<Answe
     let response = sender.send_request(request).await.map_err(broken)?;
     let status = response.status().as_u16();
     let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
-    let body = body.map_err(|error| Silence::Unreachable(format!("the answer of {server} broke off: {error}")))?;
+    let body = body.map_err(|error| {
+        Silence::Unreachable(format!("the answer of {server} broke off: {error}"))
+    })?;
     connection.abort();
     answer(status, &body.to_bytes(), server)
 }
@@ -194,18 +212,23 @@ fn request(server: &Server, caller: &Caller, call: &Call) -> Result<Request<Full
         Some(Body::Json(fields)) => (Some("application/json"), Bytes::from(fields.to_string())),
         Some(Body::Component(bytes)) => (Some("application/wasm"), Bytes::from(bytes.clone())),
     };
-    let builder = Request::builder().method(call.method.clone()).uri(call.target()).header(HOST, &server.authority);
+    let builder = Request::builder()
+        .method(call.method.clone())
+        .uri(call.target())
+        .header(HOST, &server.authority);
     let built = builder.header("x-vault-request", "true").body(Full::new(body));
     let mut request = built.map_err(|error| format!("the request cannot be written: {error}"))?;
     let headers = request.headers_mut();
     headers.extend(content.map(|content| (CONTENT_TYPE, HeaderValue::from_static(content))));
     if let Some(token) = &caller.token {
-        let mut value = HeaderValue::from_str(token.expose()).map_err(|_| "the token is no header value".to_owned())?;
+        let mut value = HeaderValue::from_str(token.expose())
+            .map_err(|_| "the token is no header value".to_owned())?;
         value.set_sensitive(true);
         headers.insert("x-vault-token", value);
     }
     if let Some(namespace) = &caller.namespace {
-        let value = HeaderValue::from_str(namespace).map_err(|_| "the namespace is no header value".to_owned())?;
+        let value = HeaderValue::from_str(namespace)
+            .map_err(|_| "the namespace is no header value".to_owned())?;
         headers.insert("x-vault-namespace", value);
     }
     Ok(request)
@@ -217,19 +240,14 @@ fn answer(status: u16, bytes: &[u8], server: &Server) -> Result<Answer, Silence>
     }
     let body = serde_json::from_slice(bytes);
     let body = body.map_err(|_| {
-        Silence::Nonsense(format!("{server} answered {status} with a body that is not JSON: is it a Bulkhead server?"))
+        Silence::Nonsense(format!(
+            "{server} answered {status} with a body that is not JSON: is it a Bulkhead server?"
+        ))
     })?;
     Ok(Answer { status, body })
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use serde_json::json;
@@ -248,10 +266,20 @@ mod tests {
 
     #[test]
     fn an_address_that_cannot_be_used_says_what_to_write() {
-        for address in
-            ["", "127.0.0.1:8200", "localhost", "ftp://a:1", "http://a:1/v1", "http://a:1?x", "http://", "a b"]
-        {
-            assert!(Server::parse(address).unwrap_err().contains("http://127.0.0.1:8200"), "{address}");
+        for address in [
+            "",
+            "127.0.0.1:8200",
+            "localhost",
+            "ftp://a:1",
+            "http://a:1/v1",
+            "http://a:1?x",
+            "http://",
+            "a b",
+        ] {
+            assert!(
+                Server::parse(address).unwrap_err().contains("http://127.0.0.1:8200"),
+                "{address}"
+            );
         }
         assert!(Server::parse("https://a:8200").unwrap_err().contains("no TLS"));
         let error = Server::parse("http://me:canary@a:1").unwrap_err();
@@ -261,17 +289,25 @@ mod tests {
     #[test]
     fn names_are_escaped_and_cannot_leave_their_place() {
         let call = Call {
-            query: vec![("list".to_owned(), "true".to_owned()), ("a&b".to_owned(), "x=y z#".to_owned())],
+            query: vec![
+                ("list".to_owned(), "true".to_owned()),
+                ("a&b".to_owned(), "x=y z#".to_owned()),
+            ],
             ..Call::new(Method::GET, "/database/roles/a?b#c %2f\r\nx: y/")
         };
-        assert_eq!(call.target(), "/v1/database/roles/a%3Fb%23c%20%252f%0D%0Ax%3A%20y?list=true&a%26b=x%3Dy%20z%23");
+        assert_eq!(
+            call.target(),
+            "/v1/database/roles/a%3Fb%23c%20%252f%0D%0Ax%3A%20y?list=true&a%26b=x%3Dy%20z%23"
+        );
     }
 
     #[test]
     fn a_request_carries_its_token_as_a_sensitive_header() {
         let server = Server::parse("http://a:1").unwrap();
-        let caller = Caller { token: Some(Secret::new("canary")), namespace: Some("root".to_owned()) };
-        let request = request(&server, &caller, &Call::new(Method::PUT, "x").with(json!({"a": 1}))).unwrap();
+        let caller =
+            Caller { token: Some(Secret::new("canary")), namespace: Some("root".to_owned()) };
+        let request =
+            request(&server, &caller, &Call::new(Method::PUT, "x").with(json!({"a": 1}))).unwrap();
         assert_eq!(request.headers()["x-vault-token"], "canary");
         assert_eq!(request.headers()["x-vault-namespace"], "root");
         assert_eq!(request.headers()["content-type"], "application/json");
@@ -281,7 +317,9 @@ mod tests {
     #[test]
     fn an_answer_that_is_not_json_is_not_taken_for_one() {
         let server = Server::parse("http://a:1").unwrap();
-        assert!(matches!(answer(200, b"<html>", &server), Err(Silence::Nonsense(why)) if why.contains("http://a:1")));
+        assert!(
+            matches!(answer(200, b"<html>", &server), Err(Silence::Nonsense(why)) if why.contains("http://a:1"))
+        );
         assert_eq!(answer(204, b"", &server), Ok(Answer { status: 204, body: Value::Null }));
     }
 
@@ -290,7 +328,10 @@ mod tests {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let server = Server::parse(&format!("http://{free}")).unwrap();
         let caller = Caller { token: None, namespace: None };
-        let silence = ask(&server, &caller, &Call::new(Method::GET, "sys/health"), &|_| true).unwrap_err();
-        assert!(matches!(silence, Silence::Unreachable(why) if why.contains("is the server running?")));
+        let silence =
+            ask(&server, &caller, &Call::new(Method::GET, "sys/health"), &|_| true).unwrap_err();
+        assert!(
+            matches!(silence, Silence::Unreachable(why) if why.contains("is the server running?"))
+        );
     }
 }

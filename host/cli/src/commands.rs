@@ -91,7 +91,11 @@ const ALL: [&Command; 41] = [
 
 /// Options that every command has.
 const COMMON: [Opt; 4] = [
-    Opt::text("address", "URL", "the server (else BULKHEAD_ADDR, VAULT_ADDR, http://127.0.0.1:8200)"),
+    Opt::text(
+        "address",
+        "URL",
+        "the server (else BULKHEAD_ADDR, VAULT_ADDR, http://127.0.0.1:8200)",
+    ),
     Opt::text("format", "table|json", "how the answer is shown"),
     Opt::text("field", "NAME", "only this value, as it is"),
     Opt::switch("help", "this text"),
@@ -108,11 +112,14 @@ pub fn find(args: &[OsString]) -> Option<(&'static Command, &[OsString])> {
     })
 }
 
-/// All commands, or those of the group that was begun (`lease`); with a word about what is no command.
+/// All commands, or those of the group that was begun (`lease`); with a word about what is no
+/// command.
 #[must_use]
 pub fn overview(begun: &str) -> String {
-    let group: Vec<&&Command> =
-        ALL.iter().filter(|command| command.words.split_once(' ').is_some_and(|(first, _)| first == begun)).collect();
+    let group: Vec<&&Command> = ALL
+        .iter()
+        .filter(|command| command.words.split_once(' ').is_some_and(|(first, _)| first == begun))
+        .collect();
     let mut text = String::new();
     if !begun.is_empty() && group.is_empty() {
         text.push_str(&format!("Error: there is no command {:?}\n\n", visible(begun)));
@@ -125,7 +132,10 @@ pub fn overview(begun: &str) -> String {
     for command in if group.is_empty() { ALL.iter().collect() } else { group } {
         row(command.words, command.about.lines().next().unwrap_or_default());
     }
-    row("plugin inspect", "every endpoint of the plugins inside this program (-all: of the server, too)");
+    row(
+        "plugin inspect",
+        "every endpoint of the plugins inside this program (-all: of the server, too)",
+    );
     row("server", "run a server: sealed, on data that stay (-dev to try things out)");
     row("version", "print the version");
     text.push_str("\n`bulkhead COMMAND -help` says more. The token comes from BULKHEAD_TOKEN, VAULT_TOKEN or ~/.bulkhead-token.\n");
@@ -137,8 +147,11 @@ pub fn overview(begun: &str) -> String {
 pub fn usage(command: &Command) -> String {
     let Command { words, takes, about, .. } = command;
     let mut text = format!("Usage: bulkhead {words} {takes}\n\n{about}\n\n");
-    let shown =
-        |opt: &Opt| opt.takes.word().map_or_else(|| format!("-{}", opt.name), |word| format!("-{}={word}", opt.name));
+    let shown = |opt: &Opt| {
+        opt.takes
+            .word()
+            .map_or_else(|| format!("-{}", opt.name), |word| format!("-{}={word}", opt.name))
+    };
     let width = command.options().map(|opt| shown(opt).len()).max().unwrap_or_default() + 3;
     for opt in command.options() {
         // writing to a String cannot fail

@@ -6,9 +6,9 @@ use std::io::Read;
 /// Most that is read from one file or from standard input, in bytes: what the server takes.
 const READ_MAX: u64 = 32 * 1024 * 1024;
 
-/// Reads words into fields: `k=v`; `k=@FILE` and `k=-` take the value from a file or standard input as
-/// it is, `k=\@v` is the text `@v`; `@FILE` and `-` are a whole JSON object. A key given again makes a
-/// list.
+/// Reads words into fields: `k=v`; `k=@FILE` and `k=-` take the value from a file or standard input
+/// as it is, `k=\@v` is the text `@v`; `@FILE` and `-` are a whole JSON object. A key given again
+/// makes a list.
 ///
 /// # Errors
 /// What is wrong with which word, by number: the word itself may be a secret.
@@ -17,7 +17,9 @@ pub fn fields(words: &[String], stdin: &mut dyn Read) -> Result<Map<String, Valu
     let mut stdin = Once(Some(stdin));
     for (index, word) in words.iter().enumerate() {
         let read = match word.split_once('=') {
-            Some((key, value)) => pair(key, value, &mut stdin).map(|value| vec![(key.to_owned(), value)]),
+            Some((key, value)) => {
+                pair(key, value, &mut stdin).map(|value| vec![(key.to_owned(), value)])
+            }
             None => object(word, &mut stdin).map(|object| object.into_iter().collect()),
         };
         let read = read.map_err(|why| format!("field argument {}: {why}", index + 1))?;
@@ -47,7 +49,8 @@ struct Once<'a>(Option<&'a mut dyn Read>);
 
 impl Once<'_> {
     fn text(&mut self) -> Result<String, String> {
-        let source = self.0.take().ok_or("standard input is already used by an earlier argument")?;
+        let source =
+            self.0.take().ok_or("standard input is already used by an earlier argument")?;
         read_text(source, "standard input")
     }
 }
@@ -59,7 +62,11 @@ fn pair(key: &str, value: &str, stdin: &mut Once<'_>) -> Result<Value, String> {
     let text = match value.strip_prefix('@') {
         Some(path) => file(path)?,
         None if value == "-" => stdin.text()?,
-        None => value.strip_prefix('\\').filter(|rest| rest.starts_with('@')).unwrap_or(value).to_owned(),
+        None => value
+            .strip_prefix('\\')
+            .filter(|rest| rest.starts_with('@'))
+            .unwrap_or(value)
+            .to_owned(),
     };
     Ok(Value::String(text))
 }
@@ -71,7 +78,8 @@ fn object(word: &str, stdin: &mut Once<'_>) -> Result<Map<String, Value>, String
         None => return Err("it has no equals sign; write name=value, @FILE or -".to_owned()),
     };
     // The parser's own words name a line and column, and never the text.
-    serde_json::from_str(&text).map_err(|error| format!("what it names is not a JSON object: {error}"))
+    serde_json::from_str(&text)
+        .map_err(|error| format!("what it names is not a JSON object: {error}"))
 }
 
 fn file(path: &str) -> Result<String, String> {
@@ -83,7 +91,8 @@ fn open(path: &str) -> Result<std::fs::File, String> {
 }
 
 fn read_text(source: impl Read, name: &str) -> Result<String, String> {
-    String::from_utf8(read_bytes(source, name)?).map_err(|_| format!("cannot read {name}: it is not UTF-8"))
+    String::from_utf8(read_bytes(source, name)?)
+        .map_err(|_| format!("cannot read {name}: it is not UTF-8"))
 }
 
 fn read_bytes(source: impl Read, name: &str) -> Result<Vec<u8>, String> {
@@ -107,13 +116,6 @@ fn add(fields: &mut Map<String, Value>, key: String, value: Value) {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use serde_json::json;
@@ -128,7 +130,8 @@ mod tests {
 
     impl Scratch {
         fn holding(name: &str, text: &[u8]) -> Self {
-            let path = std::env::temp_dir().join(format!("bulkhead-cli-{}-{name}", std::process::id()));
+            let path =
+                std::env::temp_dir().join(format!("bulkhead-cli-{}-{name}", std::process::id()));
             std::fs::write(&path, text).unwrap();
             Self(path)
         }
@@ -147,20 +150,23 @@ mod tests {
     #[test]
     fn pairs_are_text_and_only_the_first_equals_sign_parts_them() {
         let url = "connection_url=postgresql://{{username}}@h/db?sslmode=disable";
-        let expected =
-            json!({"connection_url": "postgresql://{{username}}@h/db?sslmode=disable", "ttl": "1h", "empty": ""});
+        let expected = json!({"connection_url": "postgresql://{{username}}@h/db?sslmode=disable", "ttl": "1h", "empty": ""});
         assert_eq!(read(&[url, "ttl=1h", "empty="], "").unwrap(), expected);
     }
 
     #[test]
     fn a_key_given_again_makes_a_list() {
-        assert_eq!(read(&["s=a", "t=x", "s=b", "s=c"], "").unwrap(), json!({"s": ["a", "b", "c"], "t": "x"}));
+        assert_eq!(
+            read(&["s=a", "t=x", "s=b", "s=c"], "").unwrap(),
+            json!({"s": ["a", "b", "c"], "t": "x"})
+        );
     }
 
     #[test]
     fn values_come_from_files_and_standard_input_as_they_are() {
         let statements = Scratch::holding("sql", b"CREATE ROLE;\n");
-        let words = [statements.named("s=@"), "p=-".to_owned(), "e=\\@home".to_owned(), "b=\\n".to_owned()];
+        let words =
+            [statements.named("s=@"), "p=-".to_owned(), "e=\\@home".to_owned(), "b=\\n".to_owned()];
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let expected = json!({"s": "CREATE ROLE;\n", "p": "pass word\n", "e": "@home", "b": "\\n"});
         assert_eq!(read(&words, "pass word\n").unwrap(), expected);
@@ -169,14 +175,24 @@ mod tests {
     #[test]
     fn a_whole_object_comes_from_standard_input_or_a_file() {
         let object = r#"{"db_name":"d","n":1,"s":["a"]}"#;
-        assert_eq!(read(&["-", "extra=1"], object).unwrap(), json!({"db_name": "d", "n": 1, "s": ["a"], "extra": "1"}));
+        assert_eq!(
+            read(&["-", "extra=1"], object).unwrap(),
+            json!({"db_name": "d", "n": 1, "s": ["a"], "extra": "1"})
+        );
         let file = Scratch::holding("json", object.as_bytes());
-        assert_eq!(read(&[&file.named("@")], "").unwrap(), json!({"db_name": "d", "n": 1, "s": ["a"]}));
+        assert_eq!(
+            read(&[&file.named("@")], "").unwrap(),
+            json!({"db_name": "d", "n": 1, "s": ["a"]})
+        );
     }
 
     #[test]
     fn standard_input_is_read_once() {
-        assert!(read(&["a=-", "b=-"], "x").unwrap_err().contains("argument 2: standard input is already used"));
+        assert!(
+            read(&["a=-", "b=-"], "x")
+                .unwrap_err()
+                .contains("argument 2: standard input is already used")
+        );
     }
 
     #[test]

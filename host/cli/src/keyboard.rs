@@ -1,7 +1,7 @@
 //! What a person types and nobody may see.
 //!
-//! The attack this file stops: an unseal key that stays on the screen, in its scroll-back, or in a recording of the
-//! session.
+//! The attack this file stops: an unseal key that stays on the screen, in its scroll-back, or in a
+//! recording of the session.
 
 use bulkhead_wire::secret::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -14,8 +14,8 @@ const LINE_MAX: u64 = 8 * 1024;
 /// Keeps what is typed from being shown, until what it returns is dropped.
 pub type Hide<'a> = &'a dyn Fn() -> io::Result<Box<dyn Any>>;
 
-/// A [`Hide`] for the terminal on standard input. What was typed before it was called is thrown away: it was meant
-/// for something else.
+/// A [`Hide`] for the terminal on standard input. What was typed before it was called is thrown
+/// away: it was meant for something else.
 ///
 /// # Errors
 /// Standard input is no terminal, or one that cannot be told.
@@ -42,9 +42,15 @@ impl Drop for Hidden {
 ///
 /// # Errors
 /// A terminal that would show what is typed; a line that is too long or is not UTF-8.
-pub fn ask(question: &str, hide: Hide<'_>, typed: &mut dyn BufRead, screen: &mut dyn Write) -> io::Result<Secret> {
+pub fn ask(
+    question: &str,
+    hide: Hide<'_>,
+    typed: &mut dyn BufRead,
+    screen: &mut dyn Write,
+) -> io::Result<Secret> {
     let hidden = hide()?;
-    let line = write!(screen, "{question}: ").and_then(|()| screen.flush()).and_then(|()| line(typed));
+    let line =
+        write!(screen, "{question}: ").and_then(|()| screen.flush()).and_then(|()| line(typed));
     drop(hidden);
     // The line break that was typed was not shown either.
     writeln!(screen)?;
@@ -63,13 +69,6 @@ fn line(typed: &mut dyn BufRead) -> io::Result<Secret> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use std::cell::Cell;
@@ -101,14 +100,18 @@ mod tests {
         let mut screen = Vec::new();
         let line = ask("Unseal key", &hide, &mut typed, &mut screen).unwrap();
         assert_eq!(line.expose(), "c0ffee");
-        assert_eq!((String::from_utf8(screen).unwrap().as_str(), typed.buffer()), ("Unseal key: \n", &b"next"[..]));
+        assert_eq!(
+            (String::from_utf8(screen).unwrap().as_str(), typed.buffer()),
+            ("Unseal key: \n", &b"next"[..])
+        );
         assert!(shown.get(), "the terminal is as it was");
     }
 
     #[test]
     fn nothing_is_asked_on_a_terminal_that_would_show_it() {
         let mut screen = Vec::new();
-        let refused = ask("Unseal key", &|| Err(io::Error::other("no")), &mut &b"c0ffee\n"[..], &mut screen);
+        let refused =
+            ask("Unseal key", &|| Err(io::Error::other("no")), &mut &b"c0ffee\n"[..], &mut screen);
         assert!(refused.is_err() && screen.is_empty());
     }
 
@@ -118,6 +121,9 @@ mod tests {
         let endless = vec![b'x'; 9000];
         assert!(ask("Key", &hide, &mut endless.as_slice(), &mut Vec::new()).is_err());
         assert!(ask("Key", &hide, &mut &b"\xff\xfe\n"[..], &mut Vec::new()).is_err());
-        assert_eq!(ask("Key", &hide, &mut &b"no break"[..], &mut Vec::new()).unwrap().expose(), "no break");
+        assert_eq!(
+            ask("Key", &hide, &mut &b"no break"[..], &mut Vec::new()).unwrap().expose(),
+            "no break"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The client side of the `bulkhead` program: words on the command line, one HTTP request, a table.
 //!
-//! It knows our HTTP API and nothing else: never the core, never a rule. Whatever the server says is
-//! shown as the server said it, with control characters made visible.
+//! It knows our HTTP API and nothing else: never the core, never a rule. Whatever the server says
+//! is shown as the server said it, with control characters made visible.
 
 pub mod client;
 pub mod commands;
@@ -58,7 +58,8 @@ fn execute(args: Vec<OsString>, io: &mut Io<'_>) -> Result<u8, Problem> {
         return tell(io, concat!("Bulkhead ", env!("CARGO_PKG_VERSION"), "\n"));
     }
     let Some((command, rest)) = commands::find(&args) else {
-        let first = args.first().map(OsString::as_os_str).and_then(OsStr::to_str).unwrap_or_default();
+        let first =
+            args.first().map(OsString::as_os_str).and_then(OsStr::to_str).unwrap_or_default();
         return Err(Problem { code: 2, message: commands::overview(first) });
     };
     let options = options::parse(command, rest.iter().cloned())?;

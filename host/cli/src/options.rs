@@ -46,10 +46,13 @@ impl Takes {
         }
     }
 
-    /// The value that was given, if it can be one. What is refused in a pair may be a secret, and is not repeated.
+    /// The value that was given, if it can be one. What is refused in a pair may be a secret, and
+    /// is not repeated.
     fn checked(self, name: &str, value: String) -> Result<String, String> {
         match self {
-            Self::Number(_) if value.parse::<u64>().is_err() => Err(format!("-{name} is a number, and not {value:?}")),
+            Self::Number(_) if value.parse::<u64>().is_err() => {
+                Err(format!("-{name} is a number, and not {value:?}"))
+            }
             Self::Pairs if pair(&value).is_none() => Err(format!("-{name} is name=value")),
             _ => Ok(value),
         }
@@ -135,8 +138,8 @@ impl Options {
         self.value(name)?.parse().ok()
     }
 
-    /// The fields that `opts` fill, as far as they were typed: the server's defaults are the server's. An empty value
-    /// is no member of a list, so that `-name=` alone empties it.
+    /// The fields that `opts` fill, as far as they were typed: the server's defaults are the
+    /// server's. An empty value is no member of a list, so that `-name=` alone empties it.
     #[must_use]
     pub fn fields(&self, opts: &[Opt]) -> Map<String, Value> {
         let filled = |opt: &Opt| Some((opt.field?.to_owned(), self.filled(opt)?));
@@ -151,9 +154,9 @@ impl Options {
             Takes::Text(_) => json!(last),
             Takes::Number(_) => json!(self.number(opt.name)?),
             Takes::List(_) => json!(all.collect::<Vec<_>>()),
-            Takes::Pairs => {
-                Value::Object(all.filter_map(pair).map(|(key, value)| (key.to_owned(), json!(value))).collect())
-            }
+            Takes::Pairs => Value::Object(
+                all.filter_map(pair).map(|(key, value)| (key.to_owned(), json!(value))).collect(),
+            ),
         })
     }
 
@@ -177,7 +180,8 @@ pub fn double_dashes(args: impl Iterator<Item = OsString>) -> impl Iterator<Item
         let text = arg.to_str().unwrap_or_default();
         let long = text.strip_prefix('-').filter(|name| {
             let mut letters = name.chars();
-            letters.next().is_some_and(|first| first.is_ascii_alphabetic()) && letters.next().is_some()
+            letters.next().is_some_and(|first| first.is_ascii_alphabetic())
+                && letters.next().is_some()
         });
         if over || long.is_none() { arg } else { OsString::from(format!("-{text}")) }
     })
@@ -188,13 +192,15 @@ pub fn double_dashes(args: impl Iterator<Item = OsString>) -> impl Iterator<Item
 /// # Errors
 /// An option that the command does not have, or without its value; what is not UTF-8.
 pub fn parse(command: &Command, args: impl Iterator<Item = OsString>) -> Result<Options, Problem> {
-    let wrong = |why: String| Problem::usage(format!("{why}; see `bulkhead {} -help`", command.words));
+    let wrong =
+        |why: String| Problem::usage(format!("{why}; see `bulkhead {} -help`", command.words));
     let mut parser = lexopt::Parser::from_args(double_dashes(args));
     let mut options = Options::default();
     while let Some(arg) = parser.next().map_err(|error| wrong(error.to_string()))? {
         let name = match arg {
             Arg::Value(word) => {
-                let word = word.into_string().map_err(|_| wrong("an argument is not UTF-8".to_owned()))?;
+                let word =
+                    word.into_string().map_err(|_| wrong("an argument is not UTF-8".to_owned()))?;
                 options.words.push(word);
                 continue;
             }
@@ -208,14 +214,20 @@ pub fn parse(command: &Command, args: impl Iterator<Item = OsString>) -> Result<
     Ok(options)
 }
 
-fn take(command: &Command, name: &str, parser: &mut lexopt::Parser, options: &mut Options) -> Result<(), String> {
+fn take(
+    command: &Command,
+    name: &str,
+    parser: &mut lexopt::Parser,
+    options: &mut Options,
+) -> Result<(), String> {
     let Some(opt) = command.options().find(|opt| opt.name == name) else {
         return Err(format!("there is no option -{name}"));
     };
     let value = if opt.takes == Takes::Nothing {
         switched(name, parser.optional_value())?.to_string()
     } else {
-        let given = parser.value().and_then(|value| value.string()).map_err(|error| error.to_string())?;
+        let given =
+            parser.value().and_then(|value| value.string()).map_err(|error| error.to_string())?;
         opt.takes.checked(name, given)?
     };
     match opt.name {
@@ -237,13 +249,6 @@ fn switched(name: &str, value: Option<OsString>) -> Result<bool, String> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use crate::commands;
@@ -298,13 +303,25 @@ mod tests {
             Opt::pairs("metadata", "").fills("meta"),
             Opt::text("role", "NAME", ""),
         ];
-        let fields = |args: &[&str]| Value::Object(parsed("token create", args).unwrap().fields(&OPTS));
+        let fields =
+            |args: &[&str]| Value::Object(parsed("token create", args).unwrap().fields(&OPTS));
         assert_eq!(fields(&[]), json!({}));
         assert_eq!(
-            fields(&["-ttl=1h", "-ttl=2h", "-use-limit=3", "-renewable=false", "-policy=a", "-policy=b", "-role=r"]),
+            fields(&[
+                "-ttl=1h",
+                "-ttl=2h",
+                "-use-limit=3",
+                "-renewable=false",
+                "-policy=a",
+                "-policy=b",
+                "-role=r"
+            ]),
             json!({"ttl": "2h", "num_uses": 3, "renewable": false, "policies": ["a", "b"]})
         );
-        assert_eq!(fields(&["-metadata=k=a=b", "-metadata=e="]), json!({"meta": {"k": "a=b", "e": ""}}));
+        assert_eq!(
+            fields(&["-metadata=k=a=b", "-metadata=e="]),
+            json!({"meta": {"k": "a=b", "e": ""}})
+        );
         assert_eq!(fields(&["-policy="]), json!({"policies": []}));
         let unset = parsed("token create", &["-policy=a", "-policy="]).unwrap();
         assert_eq!(unset.empty(&OPTS).map(|opt| opt.name), Some("policy"));
@@ -314,11 +331,17 @@ mod tests {
     fn a_value_that_cannot_be_one_is_refused_and_a_pair_is_not_repeated() {
         for bad in ["-1", "1.5", "x", "", "18446744073709551616"] {
             let problem = parsed("token create", &[&format!("-use-limit={bad}")]).unwrap_err();
-            assert!(problem.code == 2 && problem.message.contains("-use-limit is a number"), "{problem:?}");
+            assert!(
+                problem.code == 2 && problem.message.contains("-use-limit is a number"),
+                "{problem:?}"
+            );
         }
         for bad in ["canary", "=canary"] {
             let problem = parsed("token create", &["-metadata", bad]).unwrap_err();
-            assert!(problem.message.contains("name=value") && !problem.message.contains("canary"), "{problem:?}");
+            assert!(
+                problem.message.contains("name=value") && !problem.message.contains("canary"),
+                "{problem:?}"
+            );
         }
     }
 
@@ -333,8 +356,14 @@ mod tests {
         ] {
             let problem = parsed("read", args).unwrap_err();
             assert_eq!(problem.code, 2);
-            assert!(problem.message.contains(part) && problem.message.contains("bulkhead read -help"), "{problem:?}");
+            assert!(
+                problem.message.contains(part) && problem.message.contains("bulkhead read -help"),
+                "{problem:?}"
+            );
         }
-        assert!(parsed("read", &["-f"]).unwrap_err().message.contains("-force"), "only write has it");
+        assert!(
+            parsed("read", &["-f"]).unwrap_err().message.contains("-force"),
+            "only write has it"
+        );
     }
 }

@@ -84,9 +84,11 @@ pub fn rows(body: &Value) -> Rows {
         rows.extend(token_rows(auth));
     }
     if body.get("lease_id").and_then(Value::as_str).is_some_and(|id| !id.is_empty()) {
-        for (shown, name) in
-            [("lease_id", "lease_id"), ("lease_duration", "lease_duration"), ("lease_renewable", "renewable")]
-        {
+        for (shown, name) in [
+            ("lease_id", "lease_id"),
+            ("lease_duration", "lease_duration"),
+            ("lease_renewable", "renewable"),
+        ] {
             rows.push((shown.to_owned(), body.get(name).cloned().unwrap_or_default()));
         }
     }
@@ -109,17 +111,20 @@ fn token_rows(auth: &Map<String, Value>) -> Rows {
         ("identity_policies", "identity_policies"),
         ("policies", "policies"),
     ];
-    let present = parts.into_iter().filter_map(|(shown, name)| Some((shown.to_owned(), auth.get(name)?.clone())));
+    let present = parts
+        .into_iter()
+        .filter_map(|(shown, name)| Some((shown.to_owned(), auth.get(name)?.clone())));
     present.collect()
 }
 
-/// One value. Piped, it is the value itself without a line break, so that a shell gets exactly it; on
-/// a terminal it is made harmless.
+/// One value. Piped, it is the value itself without a line break, so that a shell gets exactly it;
+/// on a terminal it is made harmless.
 fn field(rows: &Rows, name: &str, body: &Value, terminal: bool) -> Result<String, Problem> {
     let row = rows.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let Some(value) = row.or_else(|| body.get(name)) else {
         let known: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
-        let message = format!("Error: the answer has no field {name:?}; it has: {}", known.join(", "));
+        let message =
+            format!("Error: the answer has no field {name:?}; it has: {}", known.join(", "));
         return Err(Problem { code: 1, message });
     };
     let text = text(value);
@@ -132,7 +137,8 @@ pub fn table(rows: &Rows) -> String {
     let shown = |name: &str, value: &Value| {
         if matches!(name, "lease_duration" | "token_duration") { span(value) } else { text(value) }
     };
-    let rows: Vec<_> = rows.iter().map(|(name, value)| vec![name.clone(), shown(name, value)]).collect();
+    let rows: Vec<_> =
+        rows.iter().map(|(name, value)| vec![name.clone(), shown(name, value)]).collect();
     columns(&["Key", "Value"], &rows)
 }
 
@@ -144,10 +150,13 @@ pub fn columns(heads: &[&str], rows: &[Vec<String>]) -> String {
         heads.iter().map(|head| "-".repeat(head.chars().count())).collect(),
     ];
     lines.extend(rows.iter().map(|row| row.iter().map(|cell| visible(cell)).collect()));
-    let width = |index: usize| lines.iter().filter_map(|line| line.get(index)).map(|cell| cell.chars().count()).max();
+    let width = |index: usize| {
+        lines.iter().filter_map(|line| line.get(index)).map(|cell| cell.chars().count()).max()
+    };
     // nothing follows the last column that would need it to be wide
-    let widths: Vec<usize> =
-        (0..heads.len().saturating_sub(1)).map(|index| width(index).unwrap_or_default() + 4).collect();
+    let widths: Vec<usize> = (0..heads.len().saturating_sub(1))
+        .map(|index| width(index).unwrap_or_default() + 4)
+        .collect();
     let mut text = String::new();
     for line in &lines {
         for (cell, width) in line.iter().zip(widths.iter().copied().chain([0])) {
@@ -172,13 +181,6 @@ pub fn span(value: &Value) -> String {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use serde_json::json;
@@ -225,25 +227,33 @@ username           v-x
 
     #[test]
     fn a_field_is_exact_in_a_pipe_and_harmless_on_a_terminal() {
-        let field = |name: &str, terminal| render(&credential(), &asked(Some(name), Format::Table), terminal);
+        let field = |name: &str, terminal| {
+            render(&credential(), &asked(Some(name), Format::Table), terminal)
+        };
         assert_eq!(field("password", false).unwrap(), "p\u{1b}[2J\nq");
         assert_eq!(field("password", true).unwrap(), "p\\u{1b}[2J\nq\n");
         assert_eq!(field("lease_duration", false).unwrap(), "3600");
         assert_eq!(field("renewable", false).unwrap(), "true");
         let problem = field("pasword", false).unwrap_err();
         assert_eq!(problem.code, 1);
-        assert!(problem.message.contains("password") && !problem.message.contains("[2J"), "{problem:?}");
+        assert!(
+            problem.message.contains("password") && !problem.message.contains("[2J"),
+            "{problem:?}"
+        );
     }
 
     #[test]
     fn a_token_has_the_names_that_people_know() {
         let auth = json!({"client_token": "bhs.t", "accessor": "a", "lease_duration": 86400, "renewable": true,
             "token_policies": ["default"], "policies": ["default"], "metadata": null, "orphan": false});
-        let answer =
-            Answer { status: 200, body: json!({"request_id": "r", "auth": auth, "data": null, "lease_id": ""}) };
+        let answer = Answer {
+            status: 200,
+            body: json!({"request_id": "r", "auth": auth, "data": null, "lease_id": ""}),
+        };
         let table = render(&answer, &asked(None, Format::Table), false).unwrap();
         assert!(
-            table.contains("\ntoken              bhs.t\n") && table.contains("\ntoken_duration     1d\n"),
+            table.contains("\ntoken              bhs.t\n")
+                && table.contains("\ntoken_duration     1d\n"),
             "{table}"
         );
         assert_eq!(render(&answer, &asked(Some("token"), Format::Table), false).unwrap(), "bhs.t");
@@ -259,8 +269,10 @@ username           v-x
     #[test]
     fn columns_are_as_wide_as_their_widest_cell_and_the_last_one_ends_its_line() {
         let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
-        let shown =
-            columns(&["Path", "Type", "Description"], &[row(["database/", "é", "x\ny "]), row(["a/", "file", ""])]);
+        let shown = columns(
+            &["Path", "Type", "Description"],
+            &[row(["database/", "é", "x\ny "]), row(["a/", "file", ""])],
+        );
         let expected = "\
 Path         Type    Description
 ----         ----    -----------

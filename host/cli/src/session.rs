@@ -26,7 +26,11 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// An address that cannot be used.
-    pub fn new(command: &'a Command, options: Options, io: &'a mut Io<'io>) -> Result<Self, Problem> {
+    pub fn new(
+        command: &'a Command,
+        options: Options,
+        io: &'a mut Io<'io>,
+    ) -> Result<Self, Problem> {
         let server = settings::server(options.address.as_deref(), io.env)?;
         Ok(Self { options, command, server, io })
     }
@@ -64,7 +68,9 @@ impl<'a, 'io> Session<'a, 'io> {
     #[must_use]
     pub fn usage(&self) -> Problem {
         let Command { words, takes, .. } = self.command;
-        Problem::usage(format!("type it like this: bulkhead {words} {takes}; see `bulkhead {words} -help`"))
+        Problem::usage(format!(
+            "type it like this: bulkhead {words} {takes}; see `bulkhead {words} -help`"
+        ))
     }
 
     /// Reads `k=v` words, with values from files and standard input.
@@ -91,8 +97,8 @@ impl<'a, 'io> Session<'a, 'io> {
         input::bytes(word, self.io.stdin).map_err(Problem::usage)
     }
 
-    /// A secret that is not on the command line: asked of the person at the terminal, without showing it, or all of
-    /// standard input where there is none.
+    /// A secret that is not on the command line: asked of the person at the terminal, without
+    /// showing it, or all of standard input where there is none.
     ///
     /// # Errors
     /// A terminal or standard input that cannot be read.
@@ -101,11 +107,13 @@ impl<'a, 'io> Session<'a, 'io> {
             return self.text("-").map(Secret::new);
         };
         let answered = keyboard::ask(question, hide, self.io.stdin, self.io.stderr);
-        answered.map_err(|error| Problem::usage(format!("the terminal cannot be asked: {error}; use standard input")))
+        answered.map_err(|error| {
+            Problem::usage(format!("the terminal cannot be asked: {error}; use standard input"))
+        })
     }
 
-    /// The word that was typed, or for `-` and for none at all what [`Self::secret`] gives: exactly one word. `noun` is
-    /// what it is, like `unseal key`.
+    /// The word that was typed, or for `-` and for none at all what [`Self::secret`] gives: exactly
+    /// one word. `noun` is what it is, like `unseal key`.
     ///
     /// # Errors
     /// No word, or several; see [`Self::secret`].
@@ -117,12 +125,12 @@ impl<'a, 'io> Session<'a, 'io> {
         let mut words = given.expose().split_whitespace();
         match (words.next(), words.next()) {
             (Some(word), None) => Ok(word.to_owned()),
-            (None, _) => {
-                Err(Problem::usage(format!("no {noun} was given; type it when asked, or give it on standard input")))
-            }
-            (Some(_), Some(_)) => {
-                Err(Problem::usage(format!("more than one word was given; give one {noun} at a time")))
-            }
+            (None, _) => Err(Problem::usage(format!(
+                "no {noun} was given; type it when asked, or give it on standard input"
+            ))),
+            (Some(_), Some(_)) => Err(Problem::usage(format!(
+                "more than one word was given; give one {noun} at a time"
+            ))),
         }
     }
 
@@ -138,10 +146,19 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// As [`Self::ask`]; at the first answer that is not a success.
-    pub fn ask_until(&self, doing: &str, call: &Call, last: impl Fn(&Answer) -> bool) -> Result<Answer, Problem> {
-        let caller = Caller { token: settings::token(self.io.env)?, namespace: settings::namespace(self.io.env)? };
+    pub fn ask_until(
+        &self,
+        doing: &str,
+        call: &Call,
+        last: impl Fn(&Answer) -> bool,
+    ) -> Result<Answer, Problem> {
+        let caller = Caller {
+            token: settings::token(self.io.env)?,
+            namespace: settings::namespace(self.io.env)?,
+        };
         let succeeded = |answer: &Answer| (200..300).contains(&answer.status);
-        let answer = client::ask(&self.server, &caller, call, &|answer| !succeeded(answer) || last(answer));
+        let answer =
+            client::ask(&self.server, &caller, call, &|answer| !succeeded(answer) || last(answer));
         let answer = answer.map_err(|silence| match silence {
             Silence::Unreachable(why) => Problem::unreachable(doing, why),
             Silence::Nonsense(why) => Problem::refused(doing, why),
@@ -162,11 +179,17 @@ impl<'a, 'io> Session<'a, 'io> {
         self.print(&text)
     }
 
-    /// Shows an answer in rows of the command's own, with a text `below` them; as JSON or one field, as it came.
+    /// Shows an answer in rows of the command's own, with a text `below` them; as JSON or one
+    /// field, as it came.
     ///
     /// # Errors
     /// As [`Self::show`].
-    pub fn show_rows(&mut self, answer: &Answer, rows: output::Rows, below: &str) -> Result<u8, Problem> {
+    pub fn show_rows(
+        &mut self,
+        answer: &Answer,
+        rows: output::Rows,
+        below: &str,
+    ) -> Result<u8, Problem> {
         if self.options.format == output::Format::Json || self.options.field.is_some() {
             return self.show(answer);
         }
@@ -174,7 +197,8 @@ impl<'a, 'io> Session<'a, 'io> {
         self.print(&format!("{}{below}", output::table(&rows)))
     }
 
-    /// Shows an answer of which only `part` matters: that as JSON, or as the `text` that it makes for people.
+    /// Shows an answer of which only `part` matters: that as JSON, or as the `text` that it makes
+    /// for people.
     ///
     /// # Errors
     /// As [`Self::show`].
@@ -197,7 +221,8 @@ impl<'a, 'io> Session<'a, 'io> {
         if answer.body.is_null() {
             return self.confirm(done);
         }
-        let is_for_people = self.options.format == output::Format::Table && self.options.field.is_none();
+        let is_for_people =
+            self.options.format == output::Format::Table && self.options.field.is_none();
         if is_for_people && output::rows(&answer.body).is_empty() {
             self.warn(answer);
             return self.confirm(done);
@@ -205,7 +230,8 @@ impl<'a, 'io> Session<'a, 'io> {
         self.show(answer)
     }
 
-    /// Says what the server warns of, where people read: in JSON the warnings are part of the answer.
+    /// Says what the server warns of, where people read: in JSON the warnings are part of the
+    /// answer.
     fn warn(&mut self, answer: &Answer) {
         if self.options.format == output::Format::Table {
             for warning in output::warnings(answer) {
@@ -226,7 +252,10 @@ impl<'a, 'io> Session<'a, 'io> {
     /// Standard output that cannot be written; a field of an answer that has none.
     pub fn confirm(&mut self, done: &str) -> Result<u8, Problem> {
         if let Some(field) = &self.options.field {
-            return Err(Problem { code: 1, message: format!("Error: the answer has no field {field:?}: it is empty") });
+            return Err(Problem {
+                code: 1,
+                message: format!("Error: the answer has no field {field:?}: it is empty"),
+            });
         }
         if self.options.format == output::Format::Json {
             return Ok(0);
@@ -240,7 +269,8 @@ impl<'a, 'io> Session<'a, 'io> {
     /// # Errors
     /// Standard output that cannot be written.
     pub fn print(&mut self, text: &str) -> Result<u8, Problem> {
-        let written = self.io.stdout.write_all(text.as_bytes()).and_then(|()| self.io.stdout.flush());
+        let written =
+            self.io.stdout.write_all(text.as_bytes()).and_then(|()| self.io.stdout.flush());
         written.map_err(Problem::unwritable)?;
         Ok(0)
     }

@@ -31,7 +31,8 @@ pub fn server(option: Option<&str>, env: Env<'_>) -> Result<Server, Problem> {
     Server::parse(&address).map_err(Problem::usage)
 }
 
-/// The namespace of `BULKHEAD_NAMESPACE` or `VAULT_NAMESPACE`; the server says what it thinks of it.
+/// The namespace of `BULKHEAD_NAMESPACE` or `VAULT_NAMESPACE`; the server says what it thinks of
+/// it.
 ///
 /// # Errors
 /// A value that is not text.
@@ -63,14 +64,17 @@ fn named(env: Env<'_>, name: &str) -> Result<Option<String>, Problem> {
         let variable = format!("{prefix}_{name}");
         if let Some(value) = env(&variable).filter(|value| !value.is_empty()) {
             let text = value.into_string();
-            return text.map(Some).map_err(|_| Problem::usage(format!("the value of {variable} is not UTF-8")));
+            return text
+                .map(Some)
+                .map_err(|_| Problem::usage(format!("the value of {variable} is not UTF-8")));
         }
     }
     Ok(None)
 }
 
 fn token_file(path: &Path) -> Result<Option<String>, Problem> {
-    let unreadable = |error: std::io::Error| Problem::usage(format!("cannot read {}: {error}", path.display()));
+    let unreadable =
+        |error: std::io::Error| Problem::usage(format!("cannot read {}: {error}", path.display()));
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -94,23 +98,19 @@ fn usable(text: String, origin: &str) -> Result<Secret, Problem> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(Secret::new(text));
     }
-    Err(Problem::usage(format!("{origin} holds no token: tokens are printable ASCII without spaces")))
+    Err(Problem::usage(format!(
+        "{origin} holds no token: tokens are printable ASCII without spaces"
+    )))
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use std::fs::{self, Permissions};
 
     fn environment(pairs: &[(&str, &str)]) -> impl Fn(&str) -> Option<OsString> {
-        let owned: Vec<(String, OsString)> = pairs.iter().map(|(k, v)| ((*k).to_owned(), OsString::from(v))).collect();
+        let owned: Vec<(String, OsString)> =
+            pairs.iter().map(|(k, v)| ((*k).to_owned(), OsString::from(v))).collect();
         move |name| owned.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
     }
 
@@ -119,7 +119,8 @@ mod tests {
 
     impl Home {
         fn with_token(name: &str, text: &str, mode: u32) -> Self {
-            let home = std::env::temp_dir().join(format!("bulkhead-cli-{}-{name}", std::process::id()));
+            let home =
+                std::env::temp_dir().join(format!("bulkhead-cli-{}-{name}", std::process::id()));
             fs::create_dir_all(&home).unwrap();
             fs::write(home.join(TOKEN_FILE), text).unwrap();
             fs::set_permissions(home.join(TOKEN_FILE), Permissions::from_mode(mode)).unwrap();
@@ -164,7 +165,10 @@ mod tests {
         for mode in [0o644, 0o640, 0o660, 0o604] {
             let problem = Home::with_token("mode", "canary", mode).token(&[]).unwrap_err();
             assert_eq!(problem.code, 2);
-            assert!(problem.message.contains("chmod 600") && !problem.message.contains("canary"), "{problem:?}");
+            assert!(
+                problem.message.contains("chmod 600") && !problem.message.contains("canary"),
+                "{problem:?}"
+            );
         }
     }
 
@@ -177,7 +181,8 @@ mod tests {
 
     #[test]
     fn the_address_comes_from_the_option_then_our_variable_then_theirs() {
-        let both = environment(&[("VAULT_ADDR", "http://theirs:1"), ("BULKHEAD_ADDR", "http://ours:2")]);
+        let both =
+            environment(&[("VAULT_ADDR", "http://theirs:1"), ("BULKHEAD_ADDR", "http://ours:2")]);
         assert_eq!(server(Some("http://typed:3"), &both).unwrap().to_string(), "http://typed:3");
         assert_eq!(server(None, &both).unwrap().to_string(), "http://ours:2");
         assert_eq!(

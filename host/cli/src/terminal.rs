@@ -15,8 +15,8 @@ pub fn visible_lines(text: &str) -> String {
     escaped(text, |c| matches!(c, '\n' | '\t'))
 }
 
-/// Escapes, in JSON that was already written, what JSON itself leaves bare: such characters can only
-/// stand inside its strings, where `\u` means the same.
+/// Escapes, in JSON that was already written, what JSON itself leaves bare: such characters can
+/// only stand inside its strings, where `\u` means the same.
 #[must_use]
 pub fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
@@ -46,17 +46,11 @@ fn escaped(text: &str, keep: impl Fn(char) -> bool) -> String {
 
 /// Control characters, and those that change the direction of writing. All are below U+10000.
 fn drives(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
 

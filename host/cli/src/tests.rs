@@ -1,13 +1,5 @@
 //! Whole commands against a server of canned answers: what is sent, what is shown, the exit code.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
-
 mod audit;
 mod lease;
 mod mount;
@@ -60,7 +52,8 @@ fn asked(stream: &TcpStream) -> Asked {
     let mut headers = String::new();
     while reader.read_line(&mut headers).unwrap() > 2 {}
     let headers = headers.to_lowercase();
-    let size = headers.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0");
+    let size =
+        headers.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0");
     let mut body = vec![0; size.parse().unwrap()];
     reader.read_exact(&mut body).unwrap();
     (line.trim_end().to_owned(), headers, String::from_utf8(body).unwrap())
@@ -74,9 +67,18 @@ struct Ran {
 
 fn run_with(args: &[&str], stdin: &str, env: &[(&str, &str)]) -> Ran {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let env = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
+    let env = |name: &str| {
+        env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+    };
     let (terminal, hide) = (false, None);
-    let mut io = Io { stdin: &mut stdin.as_bytes(), stdout: &mut out, stderr: &mut err, terminal, hide, env: &env };
+    let mut io = Io {
+        stdin: &mut stdin.as_bytes(),
+        stdout: &mut out,
+        stderr: &mut err,
+        terminal,
+        hide,
+        env: &env,
+    };
     let code = run(args.iter().map(OsString::from), &mut io);
     Ran { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
@@ -85,11 +87,13 @@ fn run_with(args: &[&str], stdin: &str, env: &[(&str, &str)]) -> Ran {
 fn against(status: u16, body: &Value, args: &[&str], stdin: &str) -> (Ran, Asked) {
     let text = if body.is_null() { String::new() } else { body.to_string() };
     let canned = Canned::answering(status, &text);
-    let ran = run_with(args, stdin, &[("BULKHEAD_ADDR", &canned.address), ("BULKHEAD_TOKEN", "bhs.t")]);
+    let ran =
+        run_with(args, stdin, &[("BULKHEAD_ADDR", &canned.address), ("BULKHEAD_TOKEN", "bhs.t")]);
     (ran, canned.asked_once())
 }
 
-/// What a command sends to a server that does what it is asked without a word: request line and body.
+/// What a command sends to a server that does what it is asked without a word: request line and
+/// body.
 fn sent(args: &[&str]) -> (String, Value) {
     let (ran, (line, _, body)) = against(204, &Value::Null, args, "");
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -113,7 +117,11 @@ fn read_shows_a_credential() {
     assert_eq!((line.as_str(), sent.as_str()), ("GET /v1/database/creds/x HTTP/1.1", ""));
     assert!(headers.contains("x-vault-token: bhs.t"), "{headers}");
     assert_eq!((ran.code, ran.err.as_str()), (0, "warning: soon over\n"));
-    assert!(ran.out.contains("lease_duration     1m\n") && ran.out.contains("password           p\n"), "{}", ran.out);
+    assert!(
+        ran.out.contains("lease_duration     1m\n") && ran.out.contains("password           p\n"),
+        "{}",
+        ran.out
+    );
     let (ran, _) = against(200, &body, &["read", "-field=password", "database/creds/x"], "");
     assert_eq!((ran.code, ran.out.as_str()), (0, "p"));
 }
@@ -123,9 +131,13 @@ fn write_sends_fields_and_confirms() {
     let args = ["write", "database/roles/r", "db_name=d", "s=a", "s=b", "p=-"];
     let (ran, (line, _, sent)) = against(204, &Value::Null, &args, "secret");
     assert_eq!(line, "PUT /v1/database/roles/r HTTP/1.1");
-    assert_eq!(serde_json::from_str::<Value>(&sent).unwrap(), json!({"db_name": "d", "s": ["a", "b"], "p": "secret"}));
+    assert_eq!(
+        serde_json::from_str::<Value>(&sent).unwrap(),
+        json!({"db_name": "d", "s": ["a", "b"], "p": "secret"})
+    );
     assert_eq!((ran.code, ran.out.as_str()), (0, "wrote database/roles/r\n"));
-    let (ran, (_, _, sent)) = against(204, &Value::Null, &["write", "-format=json", "-f", "database/reset/d"], "");
+    let (ran, (_, _, sent)) =
+        against(204, &Value::Null, &["write", "-format=json", "-f", "database/reset/d"], "");
     assert_eq!((ran.code, ran.out.as_str(), sent.as_str()), (0, "", "{}"));
 }
 
@@ -158,8 +170,12 @@ fn delete_names_what_is_gone() {
 fn an_answer_of_warnings_alone_is_done_and_says_them() {
     let body = json!({"request_id": "r", "lease_id": "", "data": null, "auth": null, "warnings": ["name lower-cased"]});
     let (ran, _) = against(200, &body, &["policy", "write", "P", "-"], "path \"a\" {}");
-    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "wrote policy P\n", "warning: name lower-cased\n"));
-    let (ran, _) = against(200, &body, &["policy", "write", "-format=json", "P", "-"], "path \"a\" {}");
+    assert_eq!(
+        (ran.code, ran.out.as_str(), ran.err.as_str()),
+        (0, "wrote policy P\n", "warning: name lower-cased\n")
+    );
+    let (ran, _) =
+        against(200, &body, &["policy", "write", "-format=json", "P", "-"], "path \"a\" {}");
     assert_eq!((serde_json::from_str::<Value>(&ran.out).unwrap(), ran.err.as_str()), (body, ""));
 }
 
@@ -175,10 +191,13 @@ fn status_tells_sealed_from_unsealed_from_unknown_by_its_exit_code() {
 
 #[test]
 fn status_shows_how_many_keys_are_still_needed() {
-    let body =
-        json!({"sealed": true, "initialized": true, "t": 3, "n": 5, "progress": 1, "nonce": "5e1c", "version": "1"});
+    let body = json!({"sealed": true, "initialized": true, "t": 3, "n": 5, "progress": 1, "nonce": "5e1c", "version": "1"});
     let (ran, _) = against(200, &body, &["status"], "");
-    assert!(ran.out.contains("\nprogress       1/3\n") && ran.out.contains("\nnonce          5e1c\n"), "{}", ran.out);
+    assert!(
+        ran.out.contains("\nprogress       1/3\n") && ran.out.contains("\nnonce          5e1c\n"),
+        "{}",
+        ran.out
+    );
     let (ran, _) = against(200, &body, &["status", "-format=json"], "");
     assert_eq!((ran.code, serde_json::from_str::<Value>(&ran.out).unwrap()), (2, body));
 }
@@ -190,7 +209,8 @@ fn init_shows_every_key_in_order_and_what_to_do_with_them() {
     let (ran, (line, _, sent)) = against(200, &body, &["operator", "init", "-key-shares=12"], "");
     assert_eq!(line, "PUT /v1/sys/init HTTP/1.1");
     assert_eq!(sent, r#"{"secret_shares":12,"secret_threshold":3}"#);
-    let table: Vec<&str> = ran.out.lines().skip(2).map_while(|line| line.split_whitespace().nth(1)).collect();
+    let table: Vec<&str> =
+        ran.out.lines().skip(2).map_while(|line| line.split_whitespace().nth(1)).collect();
     let expected: Vec<&str> = keys.iter().map(String::as_str).chain(["bhs.root"]).collect();
     assert_eq!((ran.code, &table), (0, &expected), "{}", ran.out);
     assert!(ran.out.contains("3 of 12") && ran.out.contains("operator unseal"), "{}", ran.out);
@@ -211,11 +231,19 @@ fn init_completes_the_number_that_was_not_typed_and_leaves_wrong_ones_to_the_ser
         (&["-key-shares=300", "-key-threshold=0"], 300, 0),
     ] {
         let (_, (_, _, sent)) = against(200, &body, &[&["operator", "init"], args].concat(), "");
-        assert_eq!(sent, format!(r#"{{"secret_shares":{shares},"secret_threshold":{threshold}}}"#), "{args:?}");
+        assert_eq!(
+            sent,
+            format!(r#"{{"secret_shares":{shares},"secret_threshold":{threshold}}}"#),
+            "{args:?}"
+        );
     }
     for bad in ["three", "-1", "1.5", ""] {
         let ran = run_with(&["operator", "init", &format!("-key-shares={bad}")], "", &[]);
-        assert!(ran.code == 2 && ran.err.contains("-key-shares") && ran.err.contains(bad), "{}", ran.err);
+        assert!(
+            ran.code == 2 && ran.err.contains("-key-shares") && ran.err.contains(bad),
+            "{}",
+            ran.err
+        );
     }
 }
 
@@ -230,23 +258,42 @@ fn keys_that_could_not_be_shown_are_reported_as_lost() {
             Ok(())
         }
     }
-    let canned = Canned::answering(200, r#"{"keys_base64": ["canary"], "root_token": "bhs.canary"}"#);
+    let canned =
+        Canned::answering(200, r#"{"keys_base64": ["canary"], "root_token": "bhs.canary"}"#);
     let (address, mut err) = (OsString::from(&canned.address), Vec::new());
     let env = |name: &str| (name == "BULKHEAD_ADDR").then(|| address.clone());
     let (terminal, hide) = (false, None);
-    let mut io = Io { stdin: &mut std::io::empty(), stdout: &mut Full, stderr: &mut err, terminal, hide, env: &env };
+    let mut io = Io {
+        stdin: &mut std::io::empty(),
+        stdout: &mut Full,
+        stderr: &mut err,
+        terminal,
+        hide,
+        env: &env,
+    };
     assert_eq!(run(["operator", "init"].map(OsString::from).into_iter(), &mut io), 1);
     let err = String::from_utf8(err).unwrap();
-    assert!(err.contains("disk full") && err.contains("initialise it again") && !err.contains("canary"), "{err}");
+    assert!(
+        err.contains("disk full") && err.contains("initialise it again") && !err.contains("canary"),
+        "{err}"
+    );
 }
 
 #[test]
 fn unseal_takes_a_key_from_the_command_line_or_from_standard_input() {
     let body = json!({"sealed": true, "t": 3, "n": 5, "progress": 2});
     for (args, stdin) in [(&["c0ffee"][..], ""), (&["-"], "c0ffee\n"), (&[], " c0ffee\r\n")] {
-        let (ran, (line, _, sent)) = against(200, &body, &[&["operator", "unseal"], args].concat(), stdin);
-        assert_eq!((line.as_str(), sent.as_str()), ("PUT /v1/sys/unseal HTTP/1.1", r#"{"key":"c0ffee"}"#));
-        assert!(ran.code == 0 && ran.out.contains("2/3") && !ran.out.contains("c0ffee"), "{}", ran.out);
+        let (ran, (line, _, sent)) =
+            against(200, &body, &[&["operator", "unseal"], args].concat(), stdin);
+        assert_eq!(
+            (line.as_str(), sent.as_str()),
+            ("PUT /v1/sys/unseal HTTP/1.1", r#"{"key":"c0ffee"}"#)
+        );
+        assert!(
+            ran.code == 0 && ran.out.contains("2/3") && !ran.out.contains("c0ffee"),
+            "{}",
+            ran.out
+        );
     }
     let (_, (_, _, sent)) = against(200, &body, &["operator", "unseal", "-reset"], "c0ffee");
     assert_eq!(sent, r#"{"reset":true}"#);
@@ -261,9 +308,16 @@ fn unseal_without_one_key_sends_nothing() {
         (&["canary", "canary"], ""),
         (&["-reset", "canary"], ""),
     ] {
-        let ran =
-            run_with(&[&["operator", "unseal"], args].concat(), stdin, &[("BULKHEAD_ADDR", "http://127.0.0.1:1")]);
-        assert!(ran.code == 2 && !ran.err.contains("cannot reach") && !ran.err.contains("canary"), "{}", ran.err);
+        let ran = run_with(
+            &[&["operator", "unseal"], args].concat(),
+            stdin,
+            &[("BULKHEAD_ADDR", "http://127.0.0.1:1")],
+        );
+        assert!(
+            ran.code == 2 && !ran.err.contains("cannot reach") && !ran.err.contains("canary"),
+            "{}",
+            ran.err
+        );
     }
 }
 
@@ -307,10 +361,14 @@ fn a_refusal_is_shown_with_what_was_tried_and_harms_no_terminal() {
     let body = json!({"errors": ["permission denied: \u{1b}]0;gotcha\u{7}"]});
     let (ran, _) = against(403, &body, &["read", "database/creds/x"], "");
     assert_eq!(ran.code, 1);
-    let expected = "Error reading database/creds/x: permission denied: \\u{1b}]0;gotcha\\u{7} (403)\n";
+    let expected =
+        "Error reading database/creds/x: permission denied: \\u{1b}]0;gotcha\\u{7} (403)\n";
     assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", expected));
     let (ran, _) = against(404, &json!({"errors": []}), &["list", "database/roles"], "");
-    assert_eq!((ran.code, ran.err.as_str()), (1, "Error listing database/roles: nothing exists at this path (404)\n"));
+    assert_eq!(
+        (ran.code, ran.err.as_str()),
+        (1, "Error listing database/roles: nothing exists at this path (404)\n")
+    );
     let (ran, _) = against(500, &json!({"errors": ["one", "two"]}), &["delete", "x"], "");
     assert!(ran.code == 1 && ran.err.ends_with("answered 500:\n  one\n  two\n"), "{}", ran.err);
     let (ran, _) = against(307, &Value::Null, &["read", "x"], "");
@@ -319,7 +377,8 @@ fn a_refusal_is_shown_with_what_was_tried_and_harms_no_terminal() {
 
 #[test]
 fn policies_are_texts() {
-    let (_, (line, _, sent)) = against(204, &Value::Null, &["policy", "write", "p", "-"], "path \"a\" {}\n");
+    let (_, (line, _, sent)) =
+        against(204, &Value::Null, &["policy", "write", "p", "-"], "path \"a\" {}\n");
     assert_eq!(line, "PUT /v1/sys/policies/acl/p HTTP/1.1");
     assert_eq!(serde_json::from_str::<Value>(&sent).unwrap(), json!({"policy": "path \"a\" {}\n"}));
     let body = json!({"request_id": "r", "data": {"name": "p", "policy": "path \"a\" {\n}\n"}});
@@ -332,21 +391,43 @@ fn policies_are_texts() {
 fn help_and_wrong_usage_say_what_there_is() {
     for args in [&["help"][..], &["-h"], &["--help"]] {
         let ran = run_with(args, "", &[]);
-        assert!(ran.code == 0 && ran.out.contains("lease revoke") && ran.out.contains("server"), "{}", ran.out);
+        assert!(
+            ran.code == 0 && ran.out.contains("lease revoke") && ran.out.contains("server"),
+            "{}",
+            ran.out
+        );
     }
     let ran = run_with(&["write", "-help"], "", &[]);
-    assert!(ran.code == 0 && ran.out.contains("-force") && ran.out.contains("-format"), "{}", ran.out);
+    assert!(
+        ran.code == 0 && ran.out.contains("-force") && ran.out.contains("-format"),
+        "{}",
+        ran.out
+    );
     let ran = run_with(&["frobnicate"], "", &[]);
     assert!(ran.code == 2 && ran.err.contains("frobnicate") && ran.out.is_empty(), "{}", ran.err);
     let ran = run_with(&["lease"], "", &[]);
-    assert!(ran.code == 2 && ran.err.contains("lease renew") && !ran.err.contains("policy read"), "{}", ran.err);
-    for args in [&[][..], &["read"], &["lease", "revoke"], &["lease", "revoke", "a", "b"], &["list", "a", "b"]] {
+    assert!(
+        ran.code == 2 && ran.err.contains("lease renew") && !ran.err.contains("policy read"),
+        "{}",
+        ran.err
+    );
+    for args in [
+        &[][..],
+        &["read"],
+        &["lease", "revoke"],
+        &["lease", "revoke", "a", "b"],
+        &["list", "a", "b"],
+    ] {
         assert_eq!(run_with(args, "", &[]).code, 2, "{args:?}");
     }
 }
 
 #[test]
 fn an_https_address_is_refused_and_nothing_is_sent_in_the_clear() {
-    let ran = run_with(&["read", "x"], "", &[("VAULT_ADDR", "https://127.0.0.1:1"), ("VAULT_TOKEN", "bhs.t")]);
+    let ran = run_with(
+        &["read", "x"],
+        "",
+        &[("VAULT_ADDR", "https://127.0.0.1:1"), ("VAULT_TOKEN", "bhs.t")],
+    );
     assert!(ran.code == 2 && ran.err.contains("no TLS"), "{}", ran.err);
 }

@@ -1,7 +1,7 @@
 //! THE TABLE of the endpoints that the host itself serves.
 //!
-//! Each file of this folder is named after the path that it serves, and holds the rows of its endpoints and what they
-//! do. This one joins the rows to the table and dispatches to the files.
+//! Each file of this folder is named after the path that it serves, and holds the rows of its
+//! endpoints and what they do. This one joins the rows to the table and dispatches to the files.
 
 mod auth_token;
 mod auth_token_create;
@@ -67,8 +67,8 @@ pub(crate) enum Handler {
     TokenRoles(auth_token_roles::Act),
 }
 
-/// An endpoint that asks for no token and answers while sealed too, so that it knows the service and not what is in
-/// the store.
+/// An endpoint that asks for no token and answers while sealed too, so that it knows the service
+/// and not what is in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenHandler {
     Health,
@@ -79,7 +79,8 @@ pub(crate) enum OpenHandler {
     Unseal,
 }
 
-/// An endpoint that asks for no token and knows what is in the store, so that sealed nobody answers it.
+/// An endpoint that asks for no token and knows what is in the store, so that sealed nobody answers
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PublicHandler {
     UiMounts(sys_internal_ui_mounts::Act),
@@ -96,8 +97,9 @@ pub(crate) struct HostTable {
     handlers: Vec<Handler>,
 }
 
-/// The request by the one path that its object has, where the caller wrote the object's name in another way: policy and
-/// audit must see the object that is meant. `None` for nearly every request.
+/// The request by the one path that its object has, where the caller wrote the object's name in
+/// another way: policy and audit must see the object that is meant. `None` for nearly every
+/// request.
 pub(crate) fn canonical(request: &Request) -> Option<Request> {
     let path = sys_policies::canonical_path(&request.path)?;
     Some(Request { path, ..request.clone() })
@@ -157,7 +159,9 @@ impl HostTable {
     /// The endpoint, if it needs no token and no open store.
     pub(crate) fn open(&self, endpoint: Endpoint) -> Option<OpenEndpoint<'_>> {
         match (self.handlers.get(endpoint.0), self.route(endpoint)) {
-            (Some(Handler::Open(handler)), Some(route)) => Some(OpenEndpoint { handler: *handler, route }),
+            (Some(Handler::Open(handler)), Some(route)) => {
+                Some(OpenEndpoint { handler: *handler, route })
+            }
             _ => None,
         }
     }
@@ -186,7 +190,10 @@ impl HostTable {
     }
 
     fn handler(&self, endpoint: Endpoint) -> Result<Handler, Failure> {
-        self.handlers.get(endpoint.0).copied().ok_or_else(|| Failure::internal("an endpoint has no handler"))
+        self.handlers
+            .get(endpoint.0)
+            .copied()
+            .ok_or_else(|| Failure::internal("an endpoint has no handler"))
     }
 }
 
@@ -361,17 +368,26 @@ pub(crate) async fn serve_public(
     let data = match handler {
         PublicHandler::UiMounts(act) => sys_internal_ui_mounts::serve(act, core, acl, &values)?,
         PublicHandler::OpenApi => {
-            return Ok(Response::bare(200, sys_internal_specs_openapi::document(core, acl, &values)));
+            return Ok(Response::bare(
+                200,
+                sys_internal_specs_openapi::document(core, acl, &values),
+            ));
         }
     };
     let (request_id, mount_type) = (request.id.clone(), "system".to_owned());
     let envelope = Envelope { request_id, mount_type, data: Some(data), ..Envelope::default() };
-    Ok(Response { status: 200, body: ResponseBody::Envelope(Box::new(envelope)), retry_after: None })
+    Ok(Response {
+        status: 200,
+        body: ResponseBody::Envelope(Box::new(envelope)),
+        retry_after: None,
+    })
 }
 
-/// A failure of ours as somebody without a token may read it: paths, addresses and codes are for the log.
+/// A failure of ours as somebody without a token may read it: paths, addresses and codes are for
+/// the log.
 fn for_strangers(service: &Service, failure: Failure) -> Failure {
-    let is_ours = matches!(failure.kind, Kind::Internal | Kind::Unavailable) && service.core().is_none();
+    let is_ours =
+        matches!(failure.kind, Kind::Internal | Kind::Unavailable) && service.core().is_none();
     if !is_ours || failure == sealed() {
         return failure;
     }
@@ -408,8 +424,10 @@ pub(crate) async fn after_commit(core: &Arc<Core>, then: Then) -> Result<(), Fai
 
 /// RFC 3339 in UTC, of seconds since 1970.
 pub(crate) fn timestamp(seconds: u64) -> Value {
-    let moment =
-        i64::try_from(seconds).ok().and_then(|seconds| time::OffsetDateTime::from_unix_timestamp(seconds).ok());
-    let text = moment.and_then(|moment| moment.format(&time::format_description::well_known::Rfc3339).ok());
+    let moment = i64::try_from(seconds)
+        .ok()
+        .and_then(|seconds| time::OffsetDateTime::from_unix_timestamp(seconds).ok());
+    let text = moment
+        .and_then(|moment| moment.format(&time::format_description::well_known::Rfc3339).ok());
     text.map_or(Value::Null, Value::String)
 }

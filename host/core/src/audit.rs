@@ -1,12 +1,14 @@
 //! Audit: who asked for what, and what came of it, on devices of the operator's.
 //!
-//! The attack this file stops: an act that nobody can find afterwards. While there is a device, a request is entered
-//! only after one recorded it, and an answer leaves only after one recorded it (`pipeline/trail.rs`). A device that was
-//! asked for and does not work counts as one that records nothing: it is never left out.
+//! The attack this file stops: an act that nobody can find afterwards. While there is a device, a
+//! request is entered only after one recorded it, and an answer leaves only after one recorded it
+//! (`pipeline/trail.rs`). A device that was asked for and does not work counts as one that records
+//! nothing: it is never left out.
 //!
-//! What is not recorded: the endpoints that answer while sealed (`spec/core.md` §8.3), which know no token, and what
-//! the listener refuses before it is a request: bytes that are not HTTP, unknown verbs, headers and bodies over the
-//! listener's own limits or that do not parse, two different tokens, paths that have no canonical form.
+//! What is not recorded: the endpoints that answer while sealed (`spec/core.md` §8.3), which know
+//! no token, and what the listener refuses before it is a request: bytes that are not HTTP, unknown
+//! verbs, headers and bodies over the listener's own limits or that do not parse, two different
+//! tokens, paths that have no canonical form.
 
 mod device;
 mod file;
@@ -53,7 +55,8 @@ pub(crate) struct Audit {
     log: Arc<dyn Log>,
 }
 
-/// Refuses a configuration that no audit could follow: names, permissions, files that cannot be opened.
+/// Refuses a configuration that no audit could follow: names, permissions, files that cannot be
+/// opened.
 ///
 /// # Errors
 /// Which device, what is wrong with it, and what to do, for the operator who starts the server.
@@ -63,13 +66,18 @@ pub(crate) async fn check(settings: &AuditSettings) -> Result<(), Failure> {
         let DeviceSettings { name, file, mode, .. } = device;
         let refused = |why: String| Failure::invalid(format!("audit device {name:?}: {why}"));
         if !is_name(name) {
-            return Err(refused("give it a name of letters, digits, \"-\", \".\" and \"_\"".to_owned()));
+            return Err(refused(
+                "give it a name of letters, digits, \"-\", \".\" and \"_\"".to_owned(),
+            ));
         }
         if !names.insert(name) {
             return Err(refused("another one has this name; give each its own".to_owned()));
         }
         if !files.insert(file) {
-            return Err(refused(format!("another one writes to {}; give each its own file", file.display())));
+            return Err(refused(format!(
+                "another one writes to {}; give each its own file",
+                file.display()
+            )));
         }
         options::check_mode(*mode).map_err(refused)?;
         let opened = LineFile::new(Place::File(file.clone()), *mode, false).reopen().await;
@@ -79,9 +87,9 @@ pub(crate) async fn check(settings: &AuditSettings) -> Result<(), Failure> {
 }
 
 impl Audit {
-    /// Opens the devices of the configuration and those that the API made. One that cannot be opened is told, and
-    /// counts as failing: where it is the only one nothing is served until its file can be opened, or another device
-    /// is configured.
+    /// Opens the devices of the configuration and those that the API made. One that cannot be
+    /// opened is told, and counts as failing: where it is the only one nothing is served until its
+    /// file can be opened, or another device is configured.
     ///
     /// # Errors
     /// 503 when the store cannot be read.
@@ -98,7 +106,12 @@ impl Audit {
         for device in &settings.devices {
             let place = Place::File(device.file.clone());
             let hashing = Hashing::of(store, &device.name);
-            audit.add(audit.device(Parts { settings: device.clone(), place, origin: Origin::Configuration, hashing }));
+            audit.add(audit.device(Parts {
+                settings: device.clone(),
+                place,
+                origin: Origin::Configuration,
+                hashing,
+            }));
         }
         for (name, stored) in stored::all(store).await? {
             if audit.find(&name).is_some() {
@@ -123,21 +136,26 @@ impl Audit {
         self.devices().iter().find(|device| device.settings.name == name).map(Arc::clone)
     }
 
-    /// Goes over to the files that are now at the places of the devices, after somebody moved the old ones away. A
-    /// device whose place cannot be opened keeps its file, and tells.
+    /// Goes over to the files that are now at the places of the devices, after somebody moved the
+    /// old ones away. A device whose place cannot be opened keeps its file, and tells.
     pub(crate) async fn reopen(&self) {
         for device in self.devices().iter() {
             if device.reopen().await {
-                self.log.line("info", "audit-reopened", &[("device", device.settings.name.clone())]);
+                self.log.line(
+                    "info",
+                    "audit-reopened",
+                    &[("device", device.settings.name.clone())],
+                );
             }
         }
     }
 
-    /// Opens a device that the API asks for, writes a first line, and its record into the unit. It is used once
-    /// [`Audit::change`] has it. `id` is the request's.
+    /// Opens a device that the API asks for, writes a first line, and its record into the unit. It
+    /// is used once [`Audit::change`] has it. `id` is the request's.
     ///
     /// # Errors
-    /// 400 where the API may make none, the name is taken, the options are refused, or the file takes no line.
+    /// 400 where the API may make none, the name is taken, the options are refused, or the file
+    /// takes no line.
     pub(crate) async fn enable(
         &self,
         store: &Arc<Store>,
@@ -153,19 +171,27 @@ impl Audit {
         };
         let name = asked.name.clone();
         if self.find(&name).is_some() || stored::is_stored(unit, &name).await? {
-            return Err(Failure::invalid(format!("path is already in use at {name}/; choose another path")));
+            return Err(Failure::invalid(format!(
+                "path is already in use at {name}/; choose another path"
+            )));
         }
         let (settings, place) = options::read(&name, &asked.options, directory)?;
-        if let Some(other) = self.devices().iter().find(|other| other.settings.file == settings.file) {
+        if let Some(other) =
+            self.devices().iter().find(|other| other.settings.file == settings.file)
+        {
             let (file, other) = (settings.file.display(), &other.settings.name);
-            return Err(Failure::invalid(format!("audit device {other} writes to {file}; choose another file_path")));
+            return Err(Failure::invalid(format!(
+                "audit device {other} writes to {file}; choose another file_path"
+            )));
         }
         asked.put(unit)?;
         let file = settings.file.display().to_string();
         let hashing = Hashing::of(store, &name);
         let device = self.device(Parts { settings, place, origin: Origin::Api(asked), hashing });
         if !device.reopen().await || !device.prove(&line::time(store.now()), id).await {
-            return Err(Failure::invalid(format!("{file} cannot be written to; the server's log says why")));
+            return Err(Failure::invalid(format!(
+                "{file} cannot be written to; the server's log says why"
+            )));
         }
         Ok(device)
     }
@@ -216,7 +242,8 @@ impl Audit {
         Device::new(parts, &self.log)
     }
 
-    /// A device that was made by the API. What keeps it from being used is left to its first line to tell.
+    /// A device that was made by the API. What keeps it from being used is left to its first line
+    /// to tell.
     fn of_stored(&self, store: &Store, name: &str, stored: Result<StoredDevice, Failure>) -> Parts {
         let blank = || StoredDevice {
             name: name.to_owned(),
@@ -226,9 +253,9 @@ impl Audit {
         };
         let read = match (&stored, &self.api_directory) {
             (Ok(stored), Some(directory)) => options::read(name, &stored.options, directory),
-            (Ok(_), None) => {
-                Err(Failure::invalid("the configuration does not let the API have audit devices any more"))
-            }
+            (Ok(_), None) => Err(Failure::invalid(
+                "the configuration does not let the API have audit devices any more",
+            )),
             (Err(unreadable), _) => Err(unreadable.clone()),
         };
         let (settings, place) = read.unwrap_or_else(|why| {

@@ -1,27 +1,32 @@
 //! When a failed attempt is made again: one rule for leases, reservations, timers and guards.
 //!
-//! The fault this file stops: a target that comes back after an outage and is knocked over by everybody who
-//! waited for it. Pauses grow, end somewhere, and differ from one waiter to the next.
+//! The fault this file stops: a target that comes back after an outage and is knocked over by
+//! everybody who waited for it. Pauses grow, end somewhere, and differ from one waiter to the next.
 
 use crate::random;
 use bulkhead_wire::failure::{Failure, Kind};
 
 /// First pause after what may pass by itself, in milliseconds; doubles.
 const FIRST: u64 = 1_000;
-/// First pause after a refusal; doubles. Six attempts span five minutes, in which somebody may mend what was wrong.
+/// First pause after a refusal; doubles. Six attempts span five minutes, in which somebody may mend
+/// what was wrong.
 const FIRST_REFUSED: u64 = 10_000;
 /// Longest pause that grows by itself, before it is spread.
 const LONGEST: u64 = 600_000;
 /// Shortest pause, whatever was asked: below it, waiting is spinning.
 const SHORTEST_ASKED: u64 = 10;
-/// Longest pause that a failure may ask for: what is due must not be put off for ever by whoever answers.
+/// Longest pause that a failure may ask for: what is due must not be put off for ever by whoever
+/// answers.
 const LONGEST_ASKED: u64 = 86_400_000;
 /// A pause is spread over two fifths of itself: 20 % less to 20 % more.
 const SPREAD: (u64, u64) = (2, 5);
 
 /// May the same attempt succeed later, without anybody changing anything?
 pub(crate) fn may_pass(kind: Kind) -> bool {
-    matches!(kind, Kind::Unreachable | Kind::TimedOut | Kind::Conflict | Kind::Unavailable | Kind::RateLimited)
+    matches!(
+        kind,
+        Kind::Unreachable | Kind::TimedOut | Kind::Conflict | Kind::Unavailable | Kind::RateLimited
+    )
 }
 
 /// Milliseconds until the next attempt, after `attempts` that failed, the last one with `failure`.
@@ -64,7 +69,13 @@ mod tests {
 
     #[test]
     fn what_may_pass_is_tried_after_a_second_and_a_refusal_after_ten() {
-        for kind in [Kind::Unreachable, Kind::TimedOut, Kind::Conflict, Kind::Unavailable, Kind::RateLimited] {
+        for kind in [
+            Kind::Unreachable,
+            Kind::TimedOut,
+            Kind::Conflict,
+            Kind::Unavailable,
+            Kind::RateLimited,
+        ] {
             assert_eq!(range(kind, 1), (800, 1_200), "{kind:?}");
         }
         for kind in [Kind::InvalidRequest, Kind::PermissionDenied, Kind::NotFound, Kind::Internal] {
@@ -84,7 +95,8 @@ mod tests {
 
     #[test]
     fn what_was_asked_is_waited_for_and_never_cut_short() {
-        let asked = |retry_after| Failure { retry_after: Some(retry_after), ..failure(Kind::RateLimited) };
+        let asked =
+            |retry_after| Failure { retry_after: Some(retry_after), ..failure(Kind::RateLimited) };
         assert_eq!(spread_pause(&asked(30_000), 9, 0), 30_000);
         assert_eq!(spread_pause(&asked(30_000), 9, u8::MAX), 42_000);
         assert_eq!(spread_pause(&asked(0), 1, 0), SHORTEST_ASKED);
@@ -93,14 +105,21 @@ mod tests {
 
     #[test]
     fn thousands_that_failed_together_do_not_come_back_together() {
-        let ends: std::collections::BTreeSet<u64> = (0..1_000).map(|_| pause(&failure(Kind::Unreachable), 1)).collect();
+        let ends: std::collections::BTreeSet<u64> =
+            (0..1_000).map(|_| pause(&failure(Kind::Unreachable), 1)).collect();
         assert!(ends.len() > 100, "{} different pauses", ends.len());
         assert!(ends.iter().all(|end| (800..=1_200).contains(end)), "{ends:?}");
     }
 
     #[test]
     fn only_what_may_pass_by_itself_is_tried_for_ever() {
-        assert!(may_pass(Kind::Unreachable) && may_pass(Kind::Conflict) && may_pass(Kind::TimedOut));
-        assert!(!may_pass(Kind::InvalidRequest) && !may_pass(Kind::NotFound) && !may_pass(Kind::Internal));
+        assert!(
+            may_pass(Kind::Unreachable) && may_pass(Kind::Conflict) && may_pass(Kind::TimedOut)
+        );
+        assert!(
+            !may_pass(Kind::InvalidRequest)
+                && !may_pass(Kind::NotFound)
+                && !may_pass(Kind::Internal)
+        );
     }
 }

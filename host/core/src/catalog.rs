@@ -1,8 +1,9 @@
 //! The catalog: which plugins there are, by type and name.
 //!
-//! Those of this binary, and those that somebody uploaded. A component's description is asked once, when its digest is
-//! first seen, and stored; later starts read it and run no plugin code. An uploaded plugin that cannot be loaded is
-//! known with the reason, and keeps nobody else from starting.
+//! Those of this binary, and those that somebody uploaded. A component's description is asked once,
+//! when its digest is first seen, and stored; later starts read it and run no plugin code. An
+//! uploaded plugin that cannot be loaded is known with the reason, and keeps nobody else from
+//! starting.
 
 mod bytes;
 mod entry;
@@ -60,7 +61,7 @@ pub(crate) enum Change {
 
 /// What the store and the sandbox make of bytes: what loading a plugin takes.
 #[derive(Clone, Copy)]
-pub(crate) struct Workshop<'a> {
+pub(crate) struct PluginLoader<'a> {
     pub(crate) store: &'a Arc<Store>,
     pub(crate) sandbox: &'a Arc<Sandbox>,
     pub(crate) compiler: &'a Compiler,
@@ -85,28 +86,33 @@ impl Catalog {
     ///
     /// # Errors
     /// When a component of this binary does not load, or the store cannot be read.
-    pub(crate) async fn load(workshop: Workshop<'_>, settings: &Settings) -> Result<Self, Failure> {
+    pub(crate) async fn load(
+        loader: PluginLoader<'_>,
+        settings: &Settings,
+    ) -> Result<Self, Failure> {
         let catalog = Self::default();
         for official in &settings.officials {
-            catalog.add(workshop, *official).await?;
+            catalog.add(loader, *official).await?;
         }
-        uploaded::load_all(&catalog, workshop, &settings.log).await?;
+        uploaded::load_all(&catalog, loader, &settings.log).await?;
         Ok(catalog)
     }
 
-    async fn add(&self, workshop: Workshop<'_>, official: Official) -> Result<(), Failure> {
-        let Workshop { store, sandbox, .. } = workshop;
-        let artefact = Artefact::Official { wasm: official.wasm, compiled: Some(official.compiled) };
+    async fn add(&self, loader: PluginLoader<'_>, official: Official) -> Result<(), Failure> {
+        let PluginLoader { store, sandbox, .. } = loader;
+        let artefact =
+            Artefact::Official { wasm: official.wasm, compiled: Some(official.compiled) };
         let digest = bulkhead_sandbox::component::digest(official.wasm);
-        let not_an_engine = match Engine::load(sandbox, artefact, known(store, &digest).await?).await {
-            Ok(engine) => {
-                let plugin = EnginePlugin::new(engine).map_err(Failure::internal)?;
-                remember(store, &digest, plugin.engine.description()).await?;
-                self.insert(Plugin::Engine(Arc::new(plugin)));
-                return Ok(());
-            }
-            Err(why) => why,
-        };
+        let not_an_engine =
+            match Engine::load(sandbox, artefact, known(store, &digest).await?).await {
+                Ok(engine) => {
+                    let plugin = EnginePlugin::new(engine).map_err(Failure::internal)?;
+                    remember(store, &digest, plugin.engine.description()).await?;
+                    self.insert(Plugin::Engine(Arc::new(plugin)));
+                    return Ok(());
+                }
+                Err(why) => why,
+            };
         match DatabasePlugin::load(sandbox, artefact, known(store, &digest).await?).await {
             Ok(plugin) => {
                 remember(store, &digest, plugin.description()).await?;
@@ -147,7 +153,9 @@ impl Catalog {
             PluginType::Secret => {
                 plugins.engines.remove(name);
             }
-            PluginType::Database => plugins.database_plugins.retain(|_, plugin| plugin.identity().name != name),
+            PluginType::Database => {
+                plugins.database_plugins.retain(|_, plugin| plugin.identity().name != name)
+            }
         }
     }
 
@@ -159,7 +167,10 @@ impl Catalog {
     /// Types of this binary that can be mounted.
     pub(crate) fn official_engines(&self) -> Vec<String> {
         let engines = self.all_engines();
-        let officials = engines.iter().map(|one| one.engine.identity()).filter(|one| one.maker == Maker::Official);
+        let officials = engines
+            .iter()
+            .map(|one| one.engine.identity())
+            .filter(|one| one.maker == Maker::Official);
         officials.map(|identity| identity.name.clone()).collect()
     }
 
@@ -171,7 +182,10 @@ impl Catalog {
     /// Every database plugin, once, whatever other names it has.
     pub(crate) fn all_database_plugins(&self) -> Vec<Arc<DatabasePlugin>> {
         let plugins = self.read();
-        let named = plugins.database_plugins.iter().filter(|(name, plugin)| plugin.identity().name == **name);
+        let named = plugins
+            .database_plugins
+            .iter()
+            .filter(|(name, plugin)| plugin.identity().name == **name);
         named.map(|(_, plugin)| Arc::clone(plugin)).collect()
     }
 
@@ -182,7 +196,10 @@ impl Catalog {
             return Ok(Arc::clone(plugin));
         }
         if let Some((_, why)) = plugins.left_out.get(&(PluginType::Secret, kind.to_owned())) {
-            return Err(Failure::new(Kind::Unavailable, format!("plugin {kind} is not available: {why}")));
+            return Err(Failure::new(
+                Kind::Unavailable,
+                format!("plugin {kind} is not available: {why}"),
+            ));
         }
         let names: Vec<&str> = plugins.engines.keys().map(String::as_str).collect();
         let (kind, names) = (quoted(kind), names.join(", "));
@@ -191,32 +208,48 @@ impl Catalog {
         )))
     }
 
-    /// As [`Catalog::engine`], for a mount that `unit` makes: an engine that is removed meanwhile is a conflict.
-    pub(crate) async fn engine_to_mount(&self, unit: &mut Unit, kind: &str) -> Result<Arc<EnginePlugin>, Failure> {
+    /// As [`Catalog::engine`], for a mount that `unit` makes: an engine that is removed meanwhile
+    /// is a conflict.
+    pub(crate) async fn engine_to_mount(
+        &self,
+        unit: &mut Unit,
+        kind: &str,
+    ) -> Result<Arc<EnginePlugin>, Failure> {
         let plugin = self.engine(kind)?;
         let is_uploaded = plugin.engine.identity().maker == Maker::Uploaded;
         if is_uploaded && unit.get(&entry::address(PluginType::Secret, kind)).await?.is_none() {
-            return Err(Failure::invalid(format!("plugin not found in the catalog: {kind} is being removed")));
+            return Err(Failure::invalid(format!(
+                "plugin not found in the catalog: {kind} is being removed"
+            )));
         }
         Ok(plugin)
     }
 
     /// The database plugin `name`, in `version` or, where that is empty, in the one there is.
-    pub(crate) fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
+    pub(crate) fn database_plugin(
+        &self,
+        name: &str,
+        version: &str,
+    ) -> Result<Arc<DatabasePlugin>, Failure> {
         let plugins = self.read();
         let Some(plugin) = plugins.database_plugins.get(name) else {
             if let Some((_, why)) = plugins.left_out.get(&(PluginType::Database, name.to_owned())) {
-                return Err(Failure::new(Kind::Unavailable, format!("plugin {name} is not available: {why}")));
+                return Err(Failure::new(
+                    Kind::Unavailable,
+                    format!("plugin {name} is not available: {why}"),
+                ));
             }
             let names: Vec<&str> = plugins.database_plugins.keys().map(String::as_str).collect();
-            let message = format!("there is no database plugin {name:?}; there are: {}", names.join(", "));
+            let message =
+                format!("there is no database plugin {name:?}; there are: {}", names.join(", "));
             return Err(Failure::new(Kind::NotFound, message));
         };
         let running = &plugin.identity().version;
         if version.is_empty() || version.trim_start_matches('v') == running {
             return Ok(Arc::clone(plugin));
         }
-        let message = format!("database plugin {name:?} has no version {version:?}; there is {running}");
+        let message =
+            format!("database plugin {name:?} has no version {version:?}; there is {running}");
         Err(Failure::new(Kind::NotFound, message))
     }
 
@@ -224,8 +257,12 @@ impl Catalog {
     fn is_official(&self, kind: PluginType, name: &str) -> bool {
         let plugins = self.read();
         let maker = match kind {
-            PluginType::Secret => plugins.engines.get(name).map(|plugin| plugin.engine.identity().maker),
-            PluginType::Database => plugins.database_plugins.get(name).map(|plugin| plugin.identity().maker),
+            PluginType::Secret => {
+                plugins.engines.get(name).map(|plugin| plugin.engine.identity().maker)
+            }
+            PluginType::Database => {
+                plugins.database_plugins.get(name).map(|plugin| plugin.identity().maker)
+            }
         };
         maker == Some(Maker::Official)
     }
@@ -234,8 +271,12 @@ impl Catalog {
     fn owner_of(&self, kind: PluginType, name: &str) -> Option<String> {
         let plugins = self.read();
         match kind {
-            PluginType::Secret => plugins.engines.get(name).map(|plugin| plugin.engine.identity().name.clone()),
-            PluginType::Database => plugins.database_plugins.get(name).map(|plugin| plugin.identity().name.clone()),
+            PluginType::Secret => {
+                plugins.engines.get(name).map(|plugin| plugin.engine.identity().name.clone())
+            }
+            PluginType::Database => {
+                plugins.database_plugins.get(name).map(|plugin| plugin.identity().name.clone())
+            }
         }
     }
 
@@ -255,7 +296,8 @@ impl Catalog {
 impl EnginePlugin {
     fn new(engine: Engine) -> Result<Self, String> {
         let routes = engine.description().routes.clone();
-        let table = Table::new(routes).map_err(|why| format!("{}: {why}", engine.identity().title()))?;
+        let table =
+            Table::new(routes).map_err(|why| format!("{}: {why}", engine.identity().title()))?;
         Ok(Self { engine, table })
     }
 }
@@ -284,8 +326,8 @@ impl Plugin {
     }
 }
 
-/// Lets a committed change take effect. Mounts that waited for the plugin serve again, and those that have it go by its
-/// ceiling.
+/// Lets a committed change take effect. Mounts that waited for the plugin serve again, and those
+/// that have it go by its ceiling.
 ///
 /// # Errors
 /// When a mount cannot be made anew.
@@ -308,9 +350,12 @@ fn address(digest: &str) -> Address {
     Address::new(Space::Core, format!("description/{digest}"))
 }
 
-/// The stored description, where this digest was described before and the document is of that kind. One that does not
-/// open is as good as none: the component is asked again.
-async fn known<T: DeserializeOwned>(store: &Arc<Store>, digest: &str) -> Result<Option<T>, Failure> {
+/// The stored description, where this digest was described before and the document is of that kind.
+/// One that does not open is as good as none: the component is asked again.
+async fn known<T: DeserializeOwned>(
+    store: &Arc<Store>,
+    digest: &str,
+) -> Result<Option<T>, Failure> {
     let record = match store.begin().get(&address(digest)).await {
         Err(StoreFault::Damaged(_)) => None,
         found => found?,
@@ -318,14 +363,19 @@ async fn known<T: DeserializeOwned>(store: &Arc<Store>, digest: &str) -> Result<
     Ok(record.and_then(|record| serde_json::from_slice(&record.body).ok()))
 }
 
-async fn remember<T: serde::Serialize>(store: &Arc<Store>, digest: &str, description: &T) -> Result<(), Failure> {
+async fn remember<T: serde::Serialize>(
+    store: &Arc<Store>,
+    digest: &str,
+    description: &T,
+) -> Result<(), Failure> {
     let mut unit = store.begin();
     match unit.get(&address(digest)).await {
         Ok(Some(_)) => return Ok(()),
         Ok(None) | Err(StoreFault::Damaged(_)) => {}
         Err(fault) => return Err(fault.into()),
     }
-    let body = serde_json::to_vec(description).map_err(|error| Failure::internal(error.to_string()))?;
+    let body =
+        serde_json::to_vec(description).map_err(|error| Failure::internal(error.to_string()))?;
     unit.put(address(digest), body, Index::default());
     unit.commit().await?;
     Ok(())

@@ -1,10 +1,11 @@
 //! Claims: who is working on a lease, token or timer right now.
 //!
 //! The attack this file stops: a lease that expires while it is being renewed, so that its user is
-//! dropped and the caller holds a lease of nothing. Whoever renews, revokes or expires holds the claim.
-//! On an embedded store one process owns the data, so claims live in memory and die with it: there is no
-//! other process that could wait for one to expire. Where several nodes share a store, a claim is a row that
-//! expires; what holds there too is the fence ([`Claim::fence`]), so that work is written for both.
+//! dropped and the caller holds a lease of nothing. Whoever renews, revokes or expires holds the
+//! claim. On an embedded store one process owns the data, so claims live in memory and die with it:
+//! there is no other process that could wait for one to expire. Where several nodes share a store,
+//! a claim is a row that expires; what holds there too is the fence ([`Claim::fence`]), so that
+//! work is written for both.
 
 use bulkhead_store::{Address, Record, Space, StoreFault, Unit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +17,8 @@ use tokio::sync::futures::Notified;
 const PER_LANE: usize = 4;
 /// Claims in lanes at once.
 const IN_LANES: usize = 64;
-/// Claims without a lane at once: tokens, which reach nothing outside that could hang, and do not wait for
-/// what does.
+/// Claims without a lane at once: tokens, which reach nothing outside that could hang, and do not
+/// wait for what does.
 const WITHOUT_LANE: usize = 16;
 
 #[derive(Default)]
@@ -114,7 +115,8 @@ impl Claims {
         self.lock().room(false)
     }
 
-    /// Resolves when a claim is given back. Enable it before looking, or a claim freed in between is missed.
+    /// Resolves when a claim is given back. Enable it before looking, or a claim freed in between
+    /// is missed.
     pub(crate) fn freed(&self) -> Notified<'_> {
         self.freed.notified()
     }
@@ -137,9 +139,10 @@ impl Claim {
         self
     }
 
-    /// The claimed record as it stands, for the commit that ends the work: whoever changes it after this look makes
-    /// that commit a conflict. To be asked in the last segment, after the plugin's call, because a checkpoint of the
-    /// plugin forgets what was read when the work began. Work whose record is gone or another stores nothing.
+    /// The claimed record as it stands, for the commit that ends the work: whoever changes it after
+    /// this look makes that commit a conflict. To be asked in the last segment, after the plugin's
+    /// call, because a checkpoint of the plugin forgets what was read when the work began. Work
+    /// whose record is gone or another stores nothing.
     ///
     /// # Errors
     /// As [`Unit::get`].
@@ -159,7 +162,6 @@ impl Drop for Claim {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -179,7 +181,9 @@ mod tests {
     #[test]
     fn a_full_lane_stalls_no_other() {
         let claims = Arc::new(Claims::default());
-        let held: Vec<_> = (0..PER_LANE).map(|n| claims.claim_due(&lease(&n.to_string()), "slow").unwrap()).collect();
+        let held: Vec<_> = (0..PER_LANE)
+            .map(|n| claims.claim_due(&lease(&n.to_string()), "slow").unwrap())
+            .collect();
         assert!(claims.claim_due(&lease("x"), "slow").is_none());
         assert!(claims.claim_due(&lease("x"), "quick").is_some());
         assert_eq!(claims.busy().0, vec![(Space::Lease, "slow".to_owned())]);
@@ -190,7 +194,8 @@ mod tests {
     #[test]
     fn full_lanes_leave_room_for_what_has_none() {
         let claims = Arc::new(Claims::default());
-        let claim = |n: usize| claims.claim_due(&lease(&n.to_string()), &format!("lane {}", n / PER_LANE));
+        let claim =
+            |n: usize| claims.claim_due(&lease(&n.to_string()), &format!("lane {}", n / PER_LANE));
         let held: Vec<_> = (0..IN_LANES).map(|n| claim(n).unwrap()).collect();
         assert_eq!((claims.room_in_lanes(), claims.room_without_lane()), (0, WITHOUT_LANE));
         assert!(claims.claim_due(&lease("x"), "another").is_none());

@@ -1,7 +1,7 @@
 //! The unsealed service as one value: the nouns it is made of, its start and its end.
 
 use crate::audit::Audit;
-use crate::catalog::{Catalog, Workshop};
+use crate::catalog::{Catalog, PluginLoader};
 use crate::claims::Claims;
 use crate::due;
 use crate::guards;
@@ -45,16 +45,20 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Loads the catalog and the mount table from the open store, and makes due what an earlier process left
-    /// half-done. Neither leases nor roles are read.
+    /// Loads the catalog and the mount table from the open store, and makes due what an earlier
+    /// process left half-done. Neither leases nor roles are read.
     ///
     /// # Errors
     /// What keeps the service from starting, in words for the operator.
-    pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc<Self>, Failure> {
+    pub(crate) async fn open(
+        store: Arc<Store>,
+        process: Arc<Process>,
+    ) -> Result<Arc<Self>, Failure> {
         let settings = &process.settings;
-        let sandbox = Sandbox::new(Arc::clone(&process.runtime), Arc::clone(&store), &settings.own_addresses);
-        let workshop = Workshop { store: &store, sandbox: &sandbox, compiler: &process.compiler };
-        let catalog = Catalog::load(workshop, settings).await?;
+        let sandbox =
+            Sandbox::new(Arc::clone(&process.runtime), Arc::clone(&store), &settings.own_addresses);
+        let loader = PluginLoader { store: &store, sandbox: &sandbox, compiler: &process.compiler };
+        let catalog = Catalog::load(loader, settings).await?;
         let mounts = Mounts::load(&store, &catalog, &settings.log).await?;
         let audit = Audit::open(&store, &settings.audit, &settings.log).await?;
         let core = Arc::new(Self {
@@ -66,7 +70,10 @@ impl Core {
             audit,
             claims: Arc::default(),
             tokens: tokens::Ongoing::default(),
-            lifetimes: Lifetimes { default: settings.default_lease_ttl, max: settings.max_lease_ttl },
+            lifetimes: Lifetimes {
+                default: settings.default_lease_ttl,
+                max: settings.max_lease_ttl,
+            },
             log: Arc::clone(&settings.log),
             seal_asked: AtomicBool::new(false),
             stopped_writes_told: AtomicBool::new(false),
@@ -93,7 +100,7 @@ impl Core {
     }
 
     /// What dev mode promises: a root token, and every engine of this binary at its default path.
-    pub(crate) async fn furnish(&self, root_token: &Secret) -> Result<(), Failure> {
+    pub(crate) async fn provision_dev(&self, root_token: &Secret) -> Result<(), Failure> {
         tokens::ensure_root(&self.store, root_token).await?;
         for kind in self.catalog.official_engines() {
             self.mount_default(&kind).await?;
@@ -107,7 +114,8 @@ impl Core {
             return Ok(());
         }
         let path = MountPath::new(kind).map_err(Failure::internal)?;
-        let settings = Settings { description: "default mount of dev mode".to_owned(), ..Settings::default() };
+        let settings =
+            Settings { description: "default mount of dev mode".to_owned(), ..Settings::default() };
         let mut unit = self.store.begin();
         let new = NewMount { path, kind: kind.to_owned(), marks: Marks::default(), settings };
         let record = match self.mounts.enable(&mut unit, &self.catalog, new).await {
@@ -122,13 +130,16 @@ impl Core {
         self.mounts.serve(record, &self.catalog)
     }
 
-    /// Brings the stored data of every mount to the schema of its component. A mount of an uploaded one that fails in
-    /// it is left out.
+    /// Brings the stored data of every mount to the schema of its component. A mount of an uploaded
+    /// one that fails in it is left out.
     async fn migrate(self: &Arc<Self>) -> Result<(), Failure> {
         for mount in self.mounts.all() {
             match crate::migrate::run(self, &mount).await {
                 Err(failure) if mount.plugin.engine.identity().maker == Maker::Uploaded => {
-                    let pairs = [("mount", mount.record.path.to_string()), ("cause", failure.message.clone())];
+                    let pairs = [
+                        ("mount", mount.record.path.to_string()),
+                        ("cause", failure.message.clone()),
+                    ];
                     self.log.line("error", "mount-without-plugin", &pairs);
                     self.mounts.strand(mount.record.clone(), failure.message);
                 }
@@ -139,8 +150,12 @@ impl Core {
     }
 
     /// What loading a plugin takes.
-    pub(crate) fn workshop(&self) -> Workshop<'_> {
-        Workshop { store: &self.store, sandbox: &self.sandbox, compiler: &self.process.compiler }
+    pub(crate) fn loader(&self) -> PluginLoader<'_> {
+        PluginLoader {
+            store: &self.store,
+            sandbox: &self.sandbox,
+            compiler: &self.process.compiler,
+        }
     }
 
     /// Asks for the service to be sealed once the request that asks is answered.
@@ -165,8 +180,9 @@ impl Core {
         self.seal_asked.load(Ordering::SeqCst)
     }
 
-    /// Stops due work, waits a little for what is in flight, closes outbound sessions and the store. What is still under
-    /// way then cannot commit; what it reserved is undone at the next unsealing, which waits for its end.
+    /// Stops due work, waits a little for what is in flight, closes outbound sessions and the
+    /// store. What is still under way then cannot commit; what it reserved is undone at the next
+    /// unsealing, which waits for its end.
     pub(crate) async fn stop(&self) {
         self.stop.send_replace(true);
         let worker = self.due.lock().unwrap_or_else(PoisonError::into_inner).take();

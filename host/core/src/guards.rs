@@ -1,10 +1,10 @@
 //! Guards: timers that ring because the call that set them ended without cancelling them.
 //!
-//! The fault this file stops: a change outside that was begun and that nobody finishes, because the call that
-//! began it failed or its process died. A guard is a row of the timers, marked by its owner. The call that set
-//! it remembers it and lets it go when it ends; start-up lets go of all, since no call outlived the process;
-//! and the row's own time, a minute after the call's deadline, holds where both were lost. What was let go is
-//! an ordinary timer that is due.
+//! The fault this file stops: a change outside that was begun and that nobody finishes, because the
+//! call that began it failed or its process died. A guard is a row of the timers, marked by its
+//! owner. The call that set it remembers it and lets it go when it ends; start-up lets go of all,
+//! since no call outlived the process; and the row's own time, a minute after the call's deadline,
+//! holds where both were lost. What was let go is an ordinary timer that is due.
 
 use crate::claims::{Claim, Claims};
 use crate::core::Core;
@@ -21,7 +21,8 @@ const OWNER: &str = "guard";
 /// Most keys that one call guards.
 const MOST: usize = 64;
 
-/// The guards that one call set: for each timer, the mark that tells the row from any later one of its key.
+/// The guards that one call set: for each timer, the mark that tells the row from any later one of
+/// its key.
 #[derive(Default)]
 pub(crate) struct Guards {
     set: Mutex<BTreeMap<Address, Set>>,
@@ -30,8 +31,8 @@ pub(crate) struct Guards {
 /// A guard that was set.
 struct Set {
     mark: String,
-    /// So that due work leaves it alone while the call runs, also when clocks jump. A wake has the claim on its own key
-    /// already.
+    /// So that due work leaves it alone while the call runs, also when clocks jump. A wake has the
+    /// claim on its own key already.
     claim: Option<Claim>,
 }
 
@@ -40,7 +41,12 @@ impl Guards {
     ///
     /// # Errors
     /// 400 when the call guards too many keys already.
-    pub(crate) fn set(&self, claims: &Arc<Claims>, unit: &mut Unit, asked: Guard) -> Result<(), Failure> {
+    pub(crate) fn set(
+        &self,
+        claims: &Arc<Claims>,
+        unit: &mut Unit,
+        asked: Guard,
+    ) -> Result<(), Failure> {
         let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
         if set.len() >= MOST && !set.contains_key(&asked.timer) {
             return Err(Failure::invalid(format!(
@@ -51,7 +57,11 @@ impl Guards {
         // No attempt has failed yet; behind the count stands the mark.
         let body = format!("0 {mark}").into_bytes();
         let due = Some(asked.deadline.saturating_add(GRACE));
-        unit.put(asked.timer.clone(), body, Index { due, lane: asked.lane, owner: OWNER.to_owned() });
+        unit.put(
+            asked.timer.clone(),
+            body,
+            Index { due, lane: asked.lane, owner: OWNER.to_owned() },
+        );
         let before = set.remove(&asked.timer).and_then(|before| before.claim);
         let claim = before.or_else(|| claims.claim(&asked.timer));
         set.insert(asked.timer, Set { mark, claim });
@@ -86,13 +96,18 @@ pub(crate) fn put_timer(unit: &mut Unit, address: &Address, lane: &str, attempts
     unit.put(address.clone(), attempts.to_string().into_bytes(), index);
 }
 
-/// Lets go of what a call guarded, whatever became of the call: its last act, after the commit or the failure.
+/// Lets go of what a call guarded, whatever became of the call: its last act, after the commit or
+/// the failure.
 pub(crate) async fn release(core: &Core, guards: &Guards) {
     for (timer, set) in guards.take() {
         if let Err(failure) = release_one(&core.store, &timer, &set.mark).await {
-            // Nothing is lost: the guard is due by itself, a minute after its call's deadline, and at the next
-            // unsealing.
-            core.log.line("warn", "guard-delayed", &[("timer", timer.key), ("cause", failure.message)]);
+            // Nothing is lost: the guard is due by itself, a minute after its call's deadline, and
+            // at the next unsealing.
+            core.log.line(
+                "warn",
+                "guard-delayed",
+                &[("timer", timer.key), ("cause", failure.message)],
+            );
         }
     }
 }
@@ -100,7 +115,9 @@ pub(crate) async fn release(core: &Core, guards: &Guards) {
 /// Makes one guard due, if it was committed and is still the call's.
 async fn release_one(store: &Arc<Store>, timer: &Address, mark: &str) -> Result<(), Failure> {
     let mut unit = store.begin();
-    let Some(guard) = unit.get(timer).await?.filter(|record| is_guard(record, mark)) else { return Ok(()) };
+    let Some(guard) = unit.get(timer).await?.filter(|record| is_guard(record, mark)) else {
+        return Ok(());
+    };
     put_timer(&mut unit, timer, &guard.index.lane, attempts(&guard), store.now());
     match unit.commit().await {
         // Whoever cancelled it, scheduled its key or took it over meanwhile knows better.
@@ -109,15 +126,16 @@ async fn release_one(store: &Arc<Store>, timer: &Address, mark: &str) -> Result<
     }
 }
 
-/// Makes every guard due now: when the service is unsealed, and whoever set them is known to be gone. The directory is
-/// locked, so no other process can be at work behind one, and what began before a seal has ended.
+/// Makes every guard due now: when the service is unsealed, and whoever set them is known to be
+/// gone. The directory is locked, so no other process can be at work behind one, and what began
+/// before a seal has ended.
 ///
 /// # Errors
 /// 503 when the store cannot be read or written. A guard that does not open is told and left.
 pub(crate) async fn release_all(core: &Core) -> Result<(), Failure> {
     let store = &core.store;
-    let mut walk = store.walk_owned(Space::Timer, OWNER);
-    while let Some(page) = walk.page().await? {
+    let mut scan = store.scan_owned(Space::Timer, OWNER);
+    while let Some(page) = scan.page().await? {
         let mut unit = store.begin();
         for timer in page {
             match unit.get(&timer).await {
@@ -137,13 +155,6 @@ pub(crate) async fn release_all(core: &Core) -> Result<(), Failure> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use bulkhead_store::{Body, Options, SealKey};
@@ -153,7 +164,8 @@ mod tests {
 
     impl Scratch {
         async fn open(name: &str) -> (Self, Arc<Store>) {
-            let directory = std::env::temp_dir().join(format!("bulkhead-guards-{name}-{}", std::process::id()));
+            let directory =
+                std::env::temp_dir().join(format!("bulkhead-guards-{name}-{}", std::process::id()));
             let key = SealKey::generate().unwrap();
             let store = Store::open(Options::at(&directory), key).await.unwrap();
             (Self(directory), store)
@@ -193,7 +205,8 @@ mod tests {
         guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
         unit.commit().await.unwrap();
         let lane = "mount/lane".to_owned();
-        let while_it_runs = Index { due: Some(deadline + GRACE), lane: lane.clone(), owner: OWNER.to_owned() };
+        let while_it_runs =
+            Index { due: Some(deadline + GRACE), lane: lane.clone(), owner: OWNER.to_owned() };
         assert_eq!(index(&store, "m/a").await, Some(while_it_runs));
         let_go(&store, &guards).await;
         let after = index(&store, "m/a").await.unwrap();
@@ -233,10 +246,18 @@ mod tests {
         unit.commit().await.unwrap();
         // Both rows of the guard have the same columns; only the mark tells whose it is.
         let_go(&store, &first).await;
-        assert_eq!(index(&store, "m/a").await.unwrap().due, Some(deadline + GRACE), "the second call still runs");
+        assert_eq!(
+            index(&store, "m/a").await.unwrap().due,
+            Some(deadline + GRACE),
+            "the second call still runs"
+        );
         let_go(&store, &second).await;
         assert!(index(&store, "m/a").await.unwrap().due.unwrap() < deadline);
-        assert_eq!(index(&store, "m/b").await.unwrap().due, Some(deadline), "a schedule is no guard");
+        assert_eq!(
+            index(&store, "m/b").await.unwrap().due,
+            Some(deadline),
+            "a schedule is no guard"
+        );
     }
 
     #[tokio::test]
@@ -263,7 +284,8 @@ mod tests {
             created: 0,
             modified: 0,
         };
-        let counted = ["0", "7", "7 mark", "", " ", "x", "-1", "99999999999"].map(|text| attempts(&body(text)));
+        let counted = ["0", "7", "7 mark", "", " ", "x", "-1", "99999999999"]
+            .map(|text| attempts(&body(text)));
         assert_eq!(counted, [0, 7, 7, 0, 0, 0, 0, 0]);
     }
 }

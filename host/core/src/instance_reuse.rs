@@ -1,8 +1,9 @@
-//! The mount option `instance_reuse`: whether one instance may serve several calls of the mount (decision T4).
+//! The mount option `instance_reuse`: whether one instance may serve several calls of the mount
+//! (decision T4).
 //!
-//! `fresh`, the default, is the safest: nothing that a component does can outlive its call but through storage.
-//! `bounded` is quicker, and trusts the component not to keep in memory what it was told; see `ReuseBounds` for the
-//! bounds. It is the operator's choice, mount by mount.
+//! `fresh`, the default, is the safest: nothing that a component does can outlive its call but
+//! through storage. `bounded` is quicker, and trusts the component not to keep in memory what it
+//! was told; see `ReuseBounds` for the bounds. It is the operator's choice, mount by mount.
 
 use crate::mounts::MountRecord;
 use bulkhead_sandbox::{Engine, Reuse, ReuseBounds};
@@ -27,7 +28,8 @@ pub(crate) fn check(options: &BTreeMap<String, String>) -> Result<(), Failure> {
     }
 }
 
-/// How the calls of the mount get their instances. A value that only another version can have stored means the safest.
+/// How the calls of the mount get their instances. A value that only another version can have
+/// stored means the safest.
 pub(crate) fn of(record: &MountRecord, engine: &Engine) -> Reuse {
     match record.settings.options.get(OPTION).map(String::as_str) {
         Some("bounded") => engine.reuse(&record.uuid, ReuseBounds::default()),

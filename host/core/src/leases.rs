@@ -1,8 +1,9 @@
 //! The lease book: reserve, confirm, renew, revoke.
 //!
 //! The attack this file stops: a credential that outlives its lease. A lease is written down, as a
-//! reservation, before the thing it ends exists; a reservation that its call does not confirm, or whose
-//! process dies, is undone by the engine's own revocation, so that there is one code path to trust.
+//! reservation, before the thing it ends exists; a reservation that its call does not confirm, or
+//! whose process dies, is undone by the engine's own revocation, so that there is one code path to
+//! trust.
 
 mod below;
 mod due_now;
@@ -15,7 +16,7 @@ pub(crate) mod tidy;
 mod unanswered;
 
 pub(crate) use below::{Below, end_below, queue_below};
-pub(crate) use due_now::{Stubborn, queue};
+pub(crate) use due_now::{OnFailure, queue};
 pub(crate) use end::{End, end, end_owned};
 pub(crate) use names::names;
 pub(crate) use reach::Reach;
@@ -39,8 +40,9 @@ pub(crate) const GRACE: u64 = 60_000;
 const SUFFIX: usize = 24;
 /// Reservations that are made due in one commit at start.
 const UNDONE: u32 = 500;
-/// Where the things are written down that may exist outside: in this order, because what is reserved becomes a lease.
-pub(crate) const BOOK: [Space; 2] = [Space::Reservation, Space::Lease];
+/// Where the things are written down that may exist outside: in this order, because what is
+/// reserved becomes a lease.
+pub(crate) const LEASE_SPACES: [Space; 2] = [Space::Reservation, Space::Lease];
 
 /// A lease or reservation as it is stored. Times are milliseconds of store time.
 #[derive(Clone, Serialize, Deserialize)]
@@ -51,7 +53,8 @@ pub(crate) struct LeaseRecord {
     pub(crate) mount: String,
     /// Key of the token that owns it; empty when it stands alone.
     pub(crate) token: String,
-    /// When it ends at the latest although its owner lives on: with the batch token that asked for it.
+    /// When it ends at the latest although its owner lives on: with the batch token that asked for
+    /// it.
     pub(crate) longest: Option<u64>,
     pub(crate) tag: String,
     pub(crate) lane: String,
@@ -76,7 +79,8 @@ pub(crate) struct LeaseRecord {
 
 impl LeaseRecord {
     fn parse(record: &Record) -> Result<Self, Failure> {
-        serde_json::from_slice(&record.body).map_err(|_| Failure::internal("the record of a lease does not parse"))
+        serde_json::from_slice(&record.body)
+            .map_err(|_| Failure::internal("the record of a lease does not parse"))
     }
 
     /// As its plugin sees it.
@@ -89,14 +93,15 @@ impl LeaseRecord {
         }
     }
 
-    /// Index columns: found when due, by lane, by the token that owns it. An irrevocable lease is ending whatever
-    /// becomes of its token, so that its owner's column is free to say what it is.
+    /// Index columns: found when due, by lane, by the token that owns it. An irrevocable lease is
+    /// ending whatever becomes of its token, so that its owner's column is free to say what it is.
     fn index(&self, due: Option<u64>) -> Index {
         let owner = if self.is_irrevocable() { irrevocable::OWNER } else { &self.token };
         Index { due, lane: format!("{}/{}", self.mount, self.lane), owner: owner.to_owned() }
     }
 
-    /// Its plugin refused to end it so often that only somebody's help will: it is tried once a day.
+    /// Its plugin refused to end it so often that only somebody's help will: it is tried once a
+    /// day.
     pub(crate) fn is_irrevocable(&self) -> bool {
         self.refusals >= end::MOST_REFUSALS
     }
@@ -108,7 +113,7 @@ impl LeaseRecord {
 }
 
 /// Where leases of a request are written: who asks, on which mount and path, until when.
-pub(crate) struct Page<'a> {
+pub(crate) struct LeaseContext<'a> {
     pub(crate) store: &'a Store,
     pub(crate) mount: &'a Mount,
     /// The request's path, which the lease id begins with.
@@ -119,10 +124,11 @@ pub(crate) struct Page<'a> {
     pub(crate) deadline: u64,
 }
 
-impl Page<'_> {
+impl LeaseContext<'_> {
     fn address(&self, space: Space, id: &str) -> Address {
         let mount = &self.mount.record;
-        let below = self.path.strip_prefix(mount.path.as_str().trim_end_matches('/')).unwrap_or(self.path);
+        let below =
+            self.path.strip_prefix(mount.path.as_str().trim_end_matches('/')).unwrap_or(self.path);
         address(self.store, space, &mount.uuid, below.trim_start_matches('/'), id)
     }
 }
@@ -138,8 +144,8 @@ pub(crate) struct Reserved {
     _claim: Option<Claim>,
 }
 
-/// The row of a lease id; `None` when no lease can have it. The path stays readable for listing by prefix; the part
-/// that must not be guessed is hashed.
+/// The row of a lease id; `None` when no lease can have it. The path stays readable for listing by
+/// prefix; the part that must not be guessed is hashed.
 pub(crate) fn locate(store: &Store, mounts: &Mounts, id: &str) -> Option<Address> {
     let (path, _) = id.rsplit_once('/')?;
     let (holder, below) = mounts.holder(path)?;
@@ -148,14 +154,22 @@ pub(crate) fn locate(store: &Store, mounts: &Mounts, id: &str) -> Option<Address
 
 fn address(store: &Store, space: Space, mount: &str, below: &str, id: &str) -> Address {
     let hash = store.keyed_hash("lease", id.as_bytes());
-    let key = if below.is_empty() { format!("{mount}/{hash}") } else { format!("{mount}/{below}/{hash}") };
+    let key = if below.is_empty() {
+        format!("{mount}/{hash}")
+    } else {
+        format!("{mount}/{below}/{hash}")
+    };
     Address::new(space, key)
 }
 
 /// What bears the id: a lease, or a reservation whose end is still owed.
-pub(crate) async fn find(core: &Core, unit: &mut Unit, id: &str) -> Result<Option<(Address, LeaseRecord)>, Failure> {
+pub(crate) async fn find(
+    core: &Core,
+    unit: &mut Unit,
+    id: &str,
+) -> Result<Option<(Address, LeaseRecord)>, Failure> {
     let Some(Address { key, .. }) = locate(&core.store, &core.mounts, id) else { return Ok(None) };
-    for space in BOOK {
+    for space in LEASE_SPACES {
         let address = Address::new(space, key.as_str());
         if let Some(lease) = read(unit, &address).await? {
             return Ok(Some((address, lease)));
@@ -165,11 +179,19 @@ pub(crate) async fn find(core: &Core, unit: &mut Unit, id: &str) -> Result<Optio
 }
 
 /// Reads a lease.
-pub(crate) async fn read(unit: &mut Unit, address: &Address) -> Result<Option<LeaseRecord>, Failure> {
+pub(crate) async fn read(
+    unit: &mut Unit,
+    address: &Address,
+) -> Result<Option<LeaseRecord>, Failure> {
     unit.get(address).await?.as_ref().map(LeaseRecord::parse).transpose()
 }
 
-fn put(unit: &mut Unit, address: &Address, record: &LeaseRecord, due: Option<u64>) -> Result<(), Failure> {
+fn put(
+    unit: &mut Unit,
+    address: &Address,
+    record: &LeaseRecord,
+    due: Option<u64>,
+) -> Result<(), Failure> {
     let body = serde_json::to_vec(record).map_err(|error| Failure::internal(error.to_string()))?;
     unit.put(address.clone(), body, record.index(due));
     Ok(())
@@ -177,7 +199,7 @@ fn put(unit: &mut Unit, address: &Address, record: &LeaseRecord, due: Option<u64
 
 /// Writes a reservation into the call's unit of work.
 pub(crate) fn reserve(
-    page: &Page<'_>,
+    page: &LeaseContext<'_>,
     claims: &Arc<Claims>,
     unit: &mut Unit,
     asked: bulkhead_sandbox::Reservation,
@@ -189,7 +211,12 @@ pub(crate) fn reserve(
     Ok(Reserved { tag: record.tag.clone(), address, withdrawn: false, record, _claim: claim })
 }
 
-fn blank(page: &Page<'_>, tag: String, lane: String, internal: String) -> Result<LeaseRecord, Failure> {
+fn blank(
+    page: &LeaseContext<'_>,
+    tag: String,
+    lane: String,
+    internal: String,
+) -> Result<LeaseRecord, Failure> {
     Ok(LeaseRecord {
         id: format!("{}/{}", page.path, random::base62(SUFFIX)?),
         mount: page.mount.record.uuid.clone(),
@@ -211,14 +238,15 @@ fn blank(page: &Page<'_>, tag: String, lane: String, internal: String) -> Result
     })
 }
 
-/// May the call still hand out what it reserved? Not when due work was quicker, because clocks jumped, and not when
-/// somebody revoked everything below its path meanwhile.
+/// May the call still hand out what it reserved? Not when due work was quicker, because clocks
+/// jumped, and not when somebody revoked everything below its path meanwhile.
 pub(crate) async fn is_reserved(unit: &mut Unit, reserved: &Reserved) -> Result<bool, Failure> {
     Ok(read(unit, &reserved.address).await?.is_some_and(|record| record.reason.is_none()))
 }
 
-/// Ends reservations whose call did not confirm them: due now, or gone where there is nothing to undo. What
-/// is due is written from memory, also where it is gone from the store: ending twice does no harm.
+/// Ends reservations whose call did not confirm them: due now, or gone where there is nothing to
+/// undo. What is due is written from memory, also where it is gone from the store: ending twice
+/// does no harm.
 pub(crate) async fn undo(store: &Arc<Store>, reserved: &[Reserved]) -> Result<(), Failure> {
     let mut unit = store.begin();
     for one in reserved {
@@ -234,24 +262,25 @@ pub(crate) async fn undo(store: &Arc<Store>, reserved: &[Reserved]) -> Result<()
     Ok(())
 }
 
-/// Makes every reservation due now: when the service is unsealed, and whoever made them is known to be gone. The
-/// directory is locked, so no other process can be at work on one, and what began before a seal has ended.
+/// Makes every reservation due now: when the service is unsealed, and whoever made them is known to
+/// be gone. The directory is locked, so no other process can be at work on one, and what began
+/// before a seal has ended.
 ///
 /// # Errors
 /// 503 when the store cannot be read or written. A reservation that does not open is told and left.
 pub(crate) async fn undo_all(core: &Core) -> Result<(), Failure> {
-    let mut walk = core.store.walk(Space::Reservation, "").by(UNDONE);
-    while let Some(page) = walk.page().await? {
+    let mut scan = core.store.scan(Space::Reservation, "").by(UNDONE);
+    while let Some(page) = scan.page().await? {
         // One row that does not open must not keep everything else sealed.
-        due_now::make_due(core, &page, Stubborn::Stays, |reservation| reservation).await?;
+        due_now::make_due(core, &page, OnFailure::Stays, |reservation| reservation).await?;
     }
     Ok(())
 }
 
-/// Turns the answered secret into a lease, in the call's unit of work: the reservation it names goes, the
-/// lease comes. `ttl` is in seconds and already capped.
+/// Turns the answered secret into a lease, in the call's unit of work: the reservation it names
+/// goes, the lease comes. `ttl` is in seconds and already capped.
 pub(crate) fn confirm(
-    page: &Page<'_>,
+    page: &LeaseContext<'_>,
     unit: &mut Unit,
     secret: &contract::Secret,
     reserved: Option<&Reserved>,
@@ -264,8 +293,8 @@ pub(crate) fn confirm(
         }
         None => blank(page, String::new(), String::new(), secret.internal.clone())?,
     };
-    // Counted from the reservation, as the plugin told its target: a slow call shortens the lease, and never
-    // leaves a lease without its thing.
+    // Counted from the reservation, as the plugin told its target: a slow call shortens the lease,
+    // and never leaves a lease without its thing.
     record.expires = record.issued.saturating_add(ttl.saturating_mul(1000));
     record.renewable = secret.renewable;
     let address = page.address(Space::Lease, &record.id);

@@ -1,7 +1,7 @@
 //! The rules, and the order in which they are applied.
 //!
-//! Knows mounts, tokens, policies, leases, the catalog and the order of the steps. Never knows hyper,
-//! SQL or wasmtime's types.
+//! Knows mounts, tokens, policies, leases, the catalog and the order of the steps. Never knows
+//! hyper, SQL or wasmtime's types.
 //!
 //! Start reading at `pipeline.rs`: the life of a request as one function.
 
@@ -13,12 +13,12 @@ mod claims;
 mod core;
 mod due;
 mod guards;
+mod host_services;
 mod instance_reuse;
 mod leases;
 pub mod log;
 mod migrate;
 mod mounts;
-mod neighbours;
 mod openapi;
 mod paging;
 mod passwords;

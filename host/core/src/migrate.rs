@@ -2,15 +2,16 @@
 
 use crate::core::Core;
 use crate::guards;
+use crate::host_services::BackgroundServices;
 use crate::mounts::{Mount, MountRecord, Phase};
-use crate::neighbours::ForWork;
 use crate::permit::Permit;
-use bulkhead_sandbox::Line;
+use bulkhead_sandbox::Priority;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// Runs the component's `migrate` where the mount's data is older, and stores the new schema with it.
+/// Runs the component's `migrate` where the mount's data is older, and stores the new schema with
+/// it.
 ///
 /// # Errors
 /// The component's failure, or data written by a newer component.
@@ -30,9 +31,10 @@ pub(crate) async fn run(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), Fail
     let claim = core.claims.claim_in_turn(&mount.record.address()).await;
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(mount, &permit);
-    let work = ForWork::new(core, mount);
-    let let_in = work.enter(Line::Work).await?;
-    let done = opened.plugin.engine.migrate(work.scope(&opened), mount.begin(&core.store), stored).await;
+    let work = BackgroundServices::new(core, mount);
+    let let_in = work.enter(Priority::Background).await?;
+    let done =
+        opened.plugin.engine.migrate(work.scope(&opened), mount.begin(&core.store), stored).await;
     work.left(let_in, done.ended);
     let mut record = MountRecord { schema: wanted, ..mount.record.clone() };
     let stored = match done.result {

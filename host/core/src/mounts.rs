@@ -11,7 +11,7 @@ mod record;
 pub(crate) mod remount;
 mod rights;
 mod settings;
-mod stranded;
+mod unavailable;
 
 pub(crate) use breaker::Pass;
 pub(crate) use builtin::Builtin;
@@ -22,7 +22,7 @@ pub(crate) use gate::Inside;
 pub(crate) use record::{Marks, MountRecord, Phase, stored_of_kind, stored_uuids};
 pub(crate) use rights::usual;
 pub(crate) use settings::{Lifetimes, Settings, TokenType, Visibility};
-pub(crate) use stranded::{Holder, revive};
+pub(crate) use unavailable::{Holder, revive};
 
 use crate::catalog::{Catalog, EnginePlugin};
 use crate::core::Core;
@@ -38,7 +38,7 @@ use bulkhead_wire::name::MountPath;
 use gate::Gate;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use stranded::Stranded;
+use unavailable::UnavailableMount;
 
 /// The two kinds of mount, which are listed apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,16 +120,20 @@ struct Table {
     by_path: BTreeMap<String, Arc<Mount>>,
     by_uuid: HashMap<String, Arc<Mount>>,
     /// Those whose plugin is not available, by their paths.
-    stranded: BTreeMap<String, Stranded>,
+    stranded: BTreeMap<String, UnavailableMount>,
 }
 
 impl Mounts {
     /// Reads the mount table.
-    pub(crate) async fn load(store: &Arc<Store>, catalog: &Catalog, log: &Arc<dyn Log>) -> Result<Self, Failure> {
+    pub(crate) async fn load(
+        store: &Arc<Store>,
+        catalog: &Catalog,
+        log: &Arc<dyn Log>,
+    ) -> Result<Self, Failure> {
         let builtins = RwLock::new(Builtin::load(store).await?);
         let mounts = Self { table: RwLock::default(), builtins };
-        let mut walk = store.walk(Space::Core, record::PREFIX);
-        while let Some(page) = walk.page().await? {
+        let mut scan = store.scan(Space::Core, record::PREFIX);
+        while let Some(page) = scan.page().await? {
             for address in page {
                 let path = address.key.strip_prefix(record::PREFIX).unwrap_or_default().to_owned();
                 let found = match store.begin().get(&address).await {
@@ -140,10 +144,12 @@ impl Mounts {
                     }
                     found => found?,
                 };
-                let vanished = || Failure::internal(format!("mount {path} vanished while it was read"));
+                let vanished =
+                    || Failure::internal(format!("mount {path} vanished while it was read"));
                 let record = MountRecord::parse(&found.ok_or_else(vanished)?, &path)?;
                 if let Err(failure) = mounts.serve(record.clone(), catalog) {
-                    // It is no engine of this binary: those are all there, or nothing would be loaded.
+                    // It is no engine of this binary: those are all there, or nothing would be
+                    // loaded.
                     let pairs = [("mount", path), ("cause", failure.message.clone())];
                     log.line("error", "mount-without-plugin", &pairs);
                     mounts.strand(record, failure.message);
@@ -158,8 +164,8 @@ impl Mounts {
         self.owner(path).filter(|(mount, _)| mount.record.phase == Phase::Serving)
     }
 
-    /// As [`Mounts::route`], also where the mount answers no requests because it is on its way out: it has its leases
-    /// still.
+    /// As [`Mounts::route`], also where the mount answers no requests because it is on its way out:
+    /// it has its leases still.
     pub(crate) fn owner<'p>(&self, path: &'p str) -> Option<(Arc<Mount>, &'p str)> {
         let table = self.read();
         let mut end = path.len();
@@ -202,8 +208,8 @@ impl Mounts {
         Opened { plugin: &mount.plugin, grants, compartment, reuse: mount.reuse.clone() }
     }
 
-    /// The right to do due work on the row `key`, whose first segment is its mount's uuid. Of a row without a mount it
-    /// says nothing.
+    /// The right to do due work on the row `key`, whose first segment is its mount's uuid. Of a row
+    /// without a mount it says nothing.
     ///
     /// # Errors
     /// When the row is being deleted with its mount, which was waited for.
@@ -220,7 +226,8 @@ impl Mounts {
         Ok(())
     }
 
-    /// Lets a newer record take the place of the one that it was made from. Of a mount that is gone nothing comes back.
+    /// Lets a newer record take the place of the one that it was made from. Of a mount that is gone
+    /// nothing comes back.
     pub(crate) fn update(&self, record: MountRecord, catalog: &Catalog) -> Result<(), Failure> {
         let mut table = self.write();
         let Some(before) = table.by_uuid.get(&record.uuid).map(Arc::clone) else { return Ok(()) };
@@ -289,7 +296,8 @@ pub(crate) fn after_commit(core: &Arc<Core>, change: Change) -> Result<(), Failu
         Change::Enabled(record) => core.mounts.serve(*record, &core.catalog),
         Change::Tuned(record) => {
             let uuid = record.uuid.clone();
-            let before = core.mounts.by_uuid(&uuid).map(|mount| mount.record.settings.grants.clone());
+            let before =
+                core.mounts.by_uuid(&uuid).map(|mount| mount.record.settings.grants.clone());
             let regranted = before.is_some_and(|before| before != record.settings.grants);
             core.mounts.update(*record, &core.catalog)?;
             if regranted {
@@ -315,14 +323,23 @@ impl<'a> Running<'a> {
     /// That engine behind a mount; `usual` is what it is granted unsaid.
     pub(crate) fn of(engine: &'a Engine, usual: &'a [Grant]) -> Self {
         let identity = engine.identity();
-        Self { version: &identity.version, digest: &identity.digest, usual, ceiling: engine.ceiling() }
+        Self {
+            version: &identity.version,
+            digest: &identity.digest,
+            usual,
+            ceiling: engine.ceiling(),
+        }
     }
 }
 
 impl Mount {
-    /// The mount of `record`, with the gates of the one before. Requests that came to a gate before it was closed do
-    /// not get in when the mount serves again: it may serve elsewhere.
-    fn new(record: MountRecord, catalog: &Catalog, before: Option<&Arc<Self>>) -> Result<Arc<Self>, Failure> {
+    /// The mount of `record`, with the gates of the one before. Requests that came to a gate before
+    /// it was closed do not get in when the mount serves again: it may serve elsewhere.
+    fn new(
+        record: MountRecord,
+        catalog: &Catalog,
+        before: Option<&Arc<Self>>,
+    ) -> Result<Arc<Self>, Failure> {
         let plugin = catalog.engine(&record.kind)?;
         let (grants, limits) = rights::rights(&record, &plugin);
         let usual = usual(&plugin.engine);
@@ -343,7 +360,17 @@ impl Mount {
             _ => Arc::new(Gate::closed()),
         };
         let work = before.map(|before| Arc::clone(&before.work)).unwrap_or_default();
-        Ok(Arc::new(Self { record, plugin, grants, compartment, breaker, usual, reuse, requests, work }))
+        Ok(Arc::new(Self {
+            record,
+            plugin,
+            grants,
+            compartment,
+            breaker,
+            usual,
+            reuse,
+            requests,
+            work,
+        }))
     }
 
     /// The right to serve a request, until it is dropped. `None` when the mount is on its way out.
@@ -356,8 +383,8 @@ impl Mount {
         Running::of(&self.plugin.engine, &self.usual)
     }
 
-    /// Begins the unit of work of a call into the mount's component. Its commits are numbered where the component asks
-    /// for that.
+    /// Begins the unit of work of a call into the mount's component. Its commits are numbered where
+    /// the component asks for that.
     pub(crate) fn begin(&self, store: &Arc<Store>) -> Unit {
         if self.plugin.engine.description().indexed {
             return store.begin_indexed(&self.record.uuid);

@@ -1,13 +1,16 @@
-//! The OpenAPI document of the tables: what tools that write clients and manuals read (`spec/core.md` §8.8).
+//! The OpenAPI document of the tables: what tools that write clients and manuals read
+//! (`spec/core.md` §8.8).
 //!
-//! OpenAPI 3.0 knows no LIST, so a row of that verb is a GET of its path with a slash at the end and `list=true`.
+//! OpenAPI 3.0 knows no LIST, so a row of that verb is a GET of its path with a slash at the end
+//! and `list=true`.
 
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use serde_json::{Map, Value, json};
 
 /// Rows that are served below a path.
 pub(crate) struct Served<'a> {
-    /// Where: empty for the host's own, `database/`, or `{database_mount_path}/` for any mount of an engine.
+    /// Where: empty for the host's own, `database/`, or `{database_mount_path}/` for any mount of
+    /// an engine.
     pub(crate) below: &'a str,
     /// The rows, with paths below it.
     pub(crate) routes: &'a [Route],
@@ -17,9 +20,13 @@ pub(crate) struct Served<'a> {
 pub(crate) fn document(served: &[Served<'_>]) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     let mut schemas = shared_schemas();
-    for (below, route) in served.iter().flat_map(|served| served.routes.iter().map(|route| (served.below, route))) {
+    for (below, route) in
+        served.iter().flat_map(|served| served.routes.iter().map(|route| (served.below, route)))
+    {
         let operation = Operation { below, route };
-        let item = paths.entry(operation.path()).or_insert_with(|| json!({ "parameters": operation.captures() }));
+        let item = paths
+            .entry(operation.path())
+            .or_insert_with(|| json!({ "parameters": operation.captures() }));
         if let Some(item) = item.as_object_mut() {
             item.insert(operation.method().to_owned(), operation.shown());
         }
@@ -106,12 +113,15 @@ impl Operation<'_> {
         if !self.takes_body() || fields.peek().is_none() {
             return None;
         }
-        let properties: Map<String, Value> = fields.map(|field| (field.name.clone(), property(field))).collect();
+        let properties: Map<String, Value> =
+            fields.map(|field| (field.name.clone(), property(field))).collect();
         let mut schema = json!({ "type": "object", "properties": properties });
         // On a row with existence an update may leave them out.
         let required: Vec<&str> =
             self.fields().filter(|field| field.required).map(|field| field.name.as_str()).collect();
-        if let (true, Some(schema)) = (self.route.existence.is_none() && !required.is_empty(), schema.as_object_mut()) {
+        if let (true, Some(schema)) =
+            (self.route.existence.is_none() && !required.is_empty(), schema.as_object_mut())
+        {
             schema.insert("required".to_owned(), json!(required));
         }
         Some((self.schema_name(), schema))
@@ -148,7 +158,12 @@ impl Operation<'_> {
             ("x-vault-createSupported", self.route.existence.is_some()),
             ("x-bulkhead-leases", self.route.leases),
         ];
-        members.extend(marks.into_iter().filter(|(_, set)| *set).map(|(name, _)| (name.to_owned(), json!(true))));
+        members.extend(
+            marks
+                .into_iter()
+                .filter(|(_, set)| *set)
+                .map(|(name, _)| (name.to_owned(), json!(true))),
+        );
         shown
     }
 
@@ -198,8 +213,12 @@ fn schema(kind: FieldKind) -> Value {
         FieldKind::Name | FieldKind::String => json!({ "type": "string" }),
         FieldKind::Bool => json!({ "type": "boolean" }),
         FieldKind::Int => json!({ "type": "integer" }),
-        FieldKind::Duration => json!({ "type": "string", "format": "duration", "example": "1h30m" }),
-        FieldKind::CommaList | FieldKind::TextList => json!({ "type": "array", "items": { "type": "string" } }),
+        FieldKind::Duration => {
+            json!({ "type": "string", "format": "duration", "example": "1h30m" })
+        }
+        FieldKind::CommaList | FieldKind::TextList => {
+            json!({ "type": "array", "items": { "type": "string" } })
+        }
         FieldKind::Map => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
         FieldKind::Any => json!({}),
     }
@@ -241,6 +260,7 @@ fn shared_schemas() -> Map<String, Value> {
         "auth": { "type": "object", "nullable": true },
         "mount_type": text(),
     }});
-    let errors = json!({ "type": "object", "properties": { "errors": texts() }, "required": ["errors"] });
+    let errors =
+        json!({ "type": "object", "properties": { "errors": texts() }, "required": ["errors"] });
     [("envelope".to_owned(), envelope), ("errors".to_owned(), errors)].into_iter().collect()
 }

@@ -13,7 +13,8 @@ pub(crate) struct Paging {
 }
 
 impl Paging {
-    /// The part that the fields `after` and `limit` name. A limit that is missing, `max`, 0 or less is none.
+    /// The part that the fields `after` and `limit` name. A limit that is missing, `max`, 0 or less
+    /// is none.
     ///
     /// # Errors
     /// 400 for a limit that is no number.
@@ -21,9 +22,9 @@ impl Paging {
         let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
         let limit = match text("limit") {
             "" | "max" => 0,
-            number => number
-                .parse::<i64>()
-                .map_err(|_| Failure::invalid(format!("limit {} is not a whole number", quoted(number))))?,
+            number => number.parse::<i64>().map_err(|_| {
+                Failure::invalid(format!("limit {} is not a whole number", quoted(number)))
+            })?,
         };
         let limit = usize::try_from(limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
         Ok(Self { after: text("after").to_owned(), limit })
@@ -31,14 +32,15 @@ impl Paging {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use serde_json::json;
 
     #[test]
     fn a_limit_is_a_number_or_none() {
-        let limit = |limit: &str| Paging::of(json!({"limit": limit}).as_object().unwrap()).map(|paging| paging.limit);
+        let limit = |limit: &str| {
+            Paging::of(json!({"limit": limit}).as_object().unwrap()).map(|paging| paging.limit)
+        };
         for none in ["", "max", "0", "-1"] {
             assert_eq!(limit(none), Ok(usize::MAX), "{none:?}");
         }

@@ -1,8 +1,8 @@
 //! Generated passwords.
 //!
 //! The default policy of the contract: 20 characters with at least one upper-case letter, one
-//! lower-case letter, one digit and one dash. Whole candidates are drawn and rejected, so that every
-//! password that satisfies the policy is equally likely.
+//! lower-case letter, one digit and one dash. Whole candidates are drawn and rejected, so that
+//! every password that satisfies the policy is equally likely.
 
 use crate::random;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -17,7 +17,9 @@ const CANDIDATES: u32 = 10_000;
 /// A password by the named policy; empty means the default one.
 pub(crate) fn generate(policy: &str) -> Result<String, Failure> {
     if !policy.is_empty() {
-        let message = format!("there is no password policy {policy:?}: this version has the default policy only");
+        let message = format!(
+            "there is no password policy {policy:?}: this version has the default policy only"
+        );
         return Err(Failure::new(Kind::NotFound, message));
     }
     for _ in 0..CANDIDATES {
@@ -49,7 +51,6 @@ fn satisfies(candidate: &str) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 

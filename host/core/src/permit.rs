@@ -25,7 +25,8 @@ impl Permit {
         }
     }
 
-    /// For the end or renewal of a lease, and for timers: whoever holds the claim acts for the host.
+    /// For the end or renewal of a lease, and for timers: whoever holds the claim acts for the
+    /// host.
     pub(crate) fn for_due_work(_claim: &Claim) -> Self {
         Self { granted: Granted::default() }
     }
@@ -35,7 +36,8 @@ impl Permit {
         &self.granted.capabilities
     }
 
-    /// Names of the policies that grant it, for the audit line; none for due work, which no token asked for.
+    /// Names of the policies that grant it, for the audit line; none for due work, which no token
+    /// asked for.
     pub(crate) fn granting(&self) -> &Arc<[Arc<str>]> {
         &self.granted.policies
     }
@@ -43,13 +45,6 @@ impl Permit {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "tests fail by panicking"
-    )]
 
     use super::*;
     use crate::policies::parse::Policy;
@@ -60,16 +55,21 @@ mod tests {
     #[test]
     fn a_permit_says_what_was_granted_and_by_which_policies() {
         let read = Policy::parse("readers", r#"path "x" { capabilities = ["read"] }"#).unwrap();
-        let both = Policy::parse("both", r#"path "x" { capabilities = ["read", "update"] }"#).unwrap();
+        let both =
+            Policy::parse("both", r#"path "x" { capabilities = ["read", "update"] }"#).unwrap();
         let acl = Acl::new([&read, &both]);
         let ask = |operation| {
-            let question = Question { path: "x", operation, sudo: false, fields: &Map::new(), schema: &[] };
+            let question =
+                Question { path: "x", operation, sudo: false, fields: &Map::new(), schema: &[] };
             Permit::ask(&acl, &question)
         };
         let permit = ask(Operation::Update).unwrap();
         assert_eq!(permit.capabilities(), ["read", "update"]);
         assert_eq!(permit.granting()[..], [Arc::from("both")]);
-        assert_eq!(ask(Operation::Read).unwrap().granting()[..], [Arc::from("readers"), Arc::from("both")]);
+        assert_eq!(
+            ask(Operation::Read).unwrap().granting()[..],
+            [Arc::from("readers"), Arc::from("both")]
+        );
         let refused = ask(Operation::Delete).err().unwrap();
         assert_eq!(refused.kind, Kind::PermissionDenied);
         assert_eq!(refused.message, "permission denied: this token may not delete x");

@@ -1,19 +1,20 @@
 //! THE LIFE OF A REQUEST.
 //!
-//! [`once`] is the whole of it, step by step; each step is a call that returns here. On a conflict it
-//! runs again from the start, unless something outside may have been changed. Whatever goes wrong, a
-//! response leaves and nothing half-done stays.
+//! [`once`] is the whole of it, step by step; each step is a call that returns here. On a conflict
+//! it runs again from the start, unless something outside may have been changed. Whatever goes
+//! wrong, a response leaves and nothing half-done stays.
 
 mod answer;
+mod audit_trail;
 mod destination;
-mod trail;
-mod visit;
+mod permitted_request;
 
 use crate::api::{self, PublicEndpoint};
 use crate::core::Core;
 use crate::permit::Permit;
 use crate::policies::acl::{Acl, Question};
 use crate::tokens::{self, Caller};
+use audit_trail::{AuditTrail, Met};
 use bulkhead_sandbox::Effect;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::description::{Operation, Route, Verb};
@@ -27,7 +28,6 @@ use destination::{Destination, Place};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
-use trail::{Met, Trail};
 
 /// Runs of a request that meets conflicts.
 const RUNS: u32 = 8;
@@ -35,20 +35,26 @@ const RUNS: u32 = 8;
 const BODY_LIMIT: u64 = 1 << 20;
 
 /// Serves one request, of which the table of the `host` says whether it is the host's.
-pub(crate) async fn handle(core: &Arc<Core>, request: &Request, host: Result<Option<api::Found>, Failure>) -> Response {
+pub(crate) async fn handle(
+    core: &Arc<Core>,
+    request: &Request,
+    host: Result<Option<api::Found>, Failure>,
+) -> Response {
     // 1. Where does it go? Kept to ourselves until policy has spoken (decision P11).
     let destination = destination::find(core, request, host);
     let renamed = api::canonical(request);
     let request = renamed.as_ref().unwrap_or(request);
 
-    // 2. Who calls? Asked once, however often the request runs, and before its unit of work begins: a token that is
-    //    renewed meanwhile is no reason to run again. Whatever writes asks once more, in its commit.
+    // 2. Who calls? Asked once, however often the request runs, and before its unit of work begins:
+    //    a token that is renewed meanwhile is no reason to run again. Whatever writes asks once
+    //    more, in its commit.
     let caller = tokens::authenticate(core, request.token.as_ref(), request.remote).await;
 
     // 3. to 6. What is served and what is refused leave the same trail.
     let (found, known) = (destination.as_ref(), caller.as_ref());
     let public = found.ok().and_then(|destination| destination.public(core));
-    let mut trail = Trail::of(Met { core, request, destination: found.ok(), caller: known.ok() });
+    let mut trail =
+        AuditTrail::of(Met { core, request, destination: found.ok(), caller: known.ok() });
     let served = match (public, known) {
         (Some(public), Ok(_)) => open(core, request, public, known.ok(), &mut trail).await,
         // It asks for no token: one that does not hold is as good as none.
@@ -59,7 +65,8 @@ pub(crate) async fn handle(core: &Arc<Core>, request: &Request, host: Result<Opt
         (_, Err(failure)) => Err(failure.clone()),
     };
 
-    // 7. The answer, as far as it is recorded. A token without uses left ends with its last request.
+    // 7. The answer, as far as it is recorded. A token without uses left ends with its last
+    //    request.
     let response = trail.leave(served).await;
     if let Ok(caller) = &caller {
         tokens::leave(core, caller).await;
@@ -73,7 +80,7 @@ async fn open(
     request: &Request,
     endpoint: PublicEndpoint<'_>,
     caller: Option<&Caller>,
-    trail: &mut Trail<'_>,
+    trail: &mut AuditTrail<'_>,
 ) -> Result<Response, Failure> {
     trail.enter(operation(request.verb, false)).await?;
     api::serve_public(core, endpoint, request, caller).await
@@ -85,14 +92,16 @@ async fn served(
     request: &Request,
     destination: Result<&Destination, &Failure>,
     caller: &Caller,
-    trail: &mut Trail<'_>,
+    trail: &mut AuditTrail<'_>,
 ) -> Result<Response, Failure> {
     let mut run = 1;
     loop {
         let mut effect = Effect::Pure;
         let mut this = Run { trail: &mut *trail, effect: &mut effect, is_first: run == 1 };
         match once(core, request, destination, caller, &mut this).await {
-            Err(failure) if failure.kind == Kind::Conflict && effect < Effect::Effect && run < RUNS => {
+            Err(failure)
+                if failure.kind == Kind::Conflict && effect < Effect::Effect && run < RUNS =>
+            {
                 tokio::time::sleep(Duration::from_millis(u64::from(run * run))).await;
                 run += 1;
             }
@@ -103,7 +112,7 @@ async fn served(
 
 /// What a run tells of itself.
 struct Run<'a, 'b> {
-    trail: &'a mut Trail<'b>,
+    trail: &'a mut AuditTrail<'b>,
     /// What it did to the world.
     effect: &'a mut Effect,
     is_first: bool,
@@ -128,12 +137,14 @@ async fn once(
         Place::Host(_) => core.store.begin(),
         Place::Mount(_, mount) => mount.begin(&core.store),
     };
-    let route = destination.route(core).ok_or_else(|| Failure::internal("the route table changed under a request"))?;
+    let route = destination
+        .route(core)
+        .ok_or_else(|| Failure::internal("the route table changed under a request"))?;
     let folded = fields::fold(route, &request.fields, &destination.captures);
     let creates = creates(&mut unit, destination, route).await;
 
-    // 4. Policy, which yields the permit. It sees the raw fields only where they do not fold, which is
-    //    told to nobody who may not call.
+    // 4. Policy, which yields the permit. It sees the raw fields only where they do not fold, which
+    //    is told to nobody who may not call.
     let sent = sent(destination, folded.as_ref().ok(), &request.fields);
     let question = Question {
         path: &request.path,
@@ -155,17 +166,30 @@ async fn once(
 
     // 6. The endpoint itself, then one commit, then the answer.
     let is_first = run.is_first;
-    let visit = Visit { core, request, destination, route, caller, permit, folded, creates, is_first };
-    //    Each on the heap: a request's future is moved several times, and would be as large as its largest endpoint.
+    let permitted = PermittedRequest {
+        core,
+        request,
+        destination,
+        route,
+        caller,
+        permit,
+        folded,
+        creates,
+        is_first,
+    };
+    //    Each on the heap: a request's future is moved several times, and would be as large as its
+    //    largest endpoint.
     match &destination.place {
-        Place::Host(endpoint) => Box::pin(visit.host(*endpoint, unit, run.effect)).await,
-        Place::Mount(_, mount) if route.list.is_some() => Box::pin(visit.list(mount, unit)).await,
-        Place::Mount(_, mount) => Box::pin(visit.component(mount, unit, run.effect)).await,
+        Place::Host(endpoint) => Box::pin(permitted.host(*endpoint, unit, run.effect)).await,
+        Place::Mount(_, mount) if route.list.is_some() => {
+            Box::pin(permitted.list(mount, unit)).await
+        }
+        Place::Mount(_, mount) => Box::pin(permitted.component(mount, unit, run.effect)).await,
     }
 }
 
 /// Everything that is known of a permitted request.
-struct Visit<'a> {
+struct PermittedRequest<'a> {
     core: &'a Arc<Core>,
     request: &'a Request,
     destination: &'a Destination,
@@ -178,8 +202,13 @@ struct Visit<'a> {
     is_first: bool,
 }
 
-/// Does this write make an object that does not exist? Read in the unit, so that it is checked again.
-async fn creates(unit: &mut Unit, destination: &Destination, route: &Route) -> Result<bool, Failure> {
+/// Does this write make an object that does not exist? Read in the unit, so that it is checked
+/// again.
+async fn creates(
+    unit: &mut Unit,
+    destination: &Destination,
+    route: &Route,
+) -> Result<bool, Failure> {
     let Some(pattern) = &route.existence else { return Ok(false) };
     let key = route::fill(pattern, &destination.captures);
     let address = match &destination.place {
@@ -189,12 +218,19 @@ async fn creates(unit: &mut Unit, destination: &Destination, route: &Route) -> R
     Ok(unit.get(&address).await?.is_none())
 }
 
-/// What the caller sent, also what no endpoint reads, without what the path carried: policies name parameters, not
-/// paths, twice.
-fn sent(destination: &Destination, folded: Option<&fields::Folded>, raw: &Map<String, Value>) -> Map<String, Value> {
+/// What the caller sent, also what no endpoint reads, without what the path carried: policies name
+/// parameters, not paths, twice.
+fn sent(
+    destination: &Destination,
+    folded: Option<&fields::Folded>,
+    raw: &Map<String, Value>,
+) -> Map<String, Value> {
     let captured = |name: &String| destination.captures.iter().any(|(capture, _)| capture == name);
     let values = folded.map_or(raw, |folded| &folded.values);
-    let unknown = folded.into_iter().flat_map(|folded| &folded.unknown).filter_map(|name| raw.get_key_value(name));
+    let unknown = folded
+        .into_iter()
+        .flat_map(|folded| &folded.unknown)
+        .filter_map(|name| raw.get_key_value(name));
     let sent = values.iter().filter(|(name, _)| !captured(name)).chain(unknown);
     sent.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
@@ -213,15 +249,23 @@ fn operation(verb: Verb, creates: bool) -> Operation {
 /// That nothing is there is told only to those who might have been served.
 fn refuse_unknown(acl: &Acl, request: &Request, nothing: Failure) -> Failure {
     let ask = |operation| {
-        let question = Question { path: &request.path, operation, sudo: false, fields: &request.fields, schema: &[] };
+        let question = Question {
+            path: &request.path,
+            operation,
+            sudo: false,
+            fields: &request.fields,
+            schema: &[],
+        };
         Permit::ask(acl, &question)
     };
     let asked = ask(operation(request.verb, false));
-    let asked = if request.verb == Verb::Write { asked.or_else(|_| ask(Operation::Create)) } else { asked };
+    let asked =
+        if request.verb == Verb::Write { asked.or_else(|_| ask(Operation::Create)) } else { asked };
     asked.err().unwrap_or(nothing)
 }
 
-/// Refuses a body that is longer than the route takes, or bytes where it takes fields, or the other way round.
+/// Refuses a body that is longer than the route takes, or bytes where it takes fields, or the other
+/// way round.
 pub(crate) fn check_body(route: &Route, request: &Request) -> Result<(), Failure> {
     match (route.raw, &request.raw) {
         (false, Some(_)) => {

@@ -1,8 +1,9 @@
 //! Policies: what a token may do on which path.
 //!
-//! A policy is a text ([`parse`]); a token's policies together are one list of rules ([`acl`]) that every request
-//! is held against. A rule that this build cannot enforce is refused when the policy is written, never ignored:
-//! an ignored restriction would widen access. The language and the decision know neither tokens, mounts nor storage.
+//! A policy is a text ([`parse`]); a token's policies together are one list of rules ([`acl`]) that
+//! every request is held against. A rule that this build cannot enforce is refused when the policy
+//! is written, never ignored: an ignored restriction would widen access. The language and the
+//! decision know neither tokens, mounts nor storage.
 
 pub mod acl;
 pub mod capability;
@@ -24,7 +25,8 @@ pub const DEFAULT: &str = "default";
 /// The policy of wrapping tokens. It cannot be written, deleted or given to a token.
 pub const RESPONSE_WRAPPING: &str = "response-wrapping";
 
-/// What [`DEFAULT`] holds until somebody edits it: a token may look after itself and after its own leases.
+/// What [`DEFAULT`] holds until somebody edits it: a token may look after itself and after its own
+/// leases.
 pub const DEFAULT_POLICY: &str = include_str!("policies/default.hcl");
 
 /// What [`RESPONSE_WRAPPING`] holds.
@@ -33,12 +35,12 @@ pub const RESPONSE_WRAPPING_POLICY: &str = include_str!("policies/response-wrapp
 /// Longest policy name, in bytes.
 const MAX_NAME: usize = 256;
 
-/// `raw` as policies are stored and looked up: trimmed, in lower case, and with one spelling for each letter (NFC), so
-/// that two names which look the same are one.
+/// `raw` as policies are stored and looked up: trimmed, in lower case, and with one spelling for
+/// each letter (NFC), so that two names which look the same are one.
 ///
 /// # Errors
-/// A message for a name that is empty, too long, or holds a comma or control character. A comma would make the
-/// name two names wherever policies are listed in one text.
+/// A message for a name that is empty, too long, or holds a comma or control character. A comma
+/// would make the name two names wherever policies are listed in one text.
 pub fn canonical_name(raw: &str) -> Result<String, String> {
     let name: String = raw.trim().to_lowercase().nfc().collect();
     if name.is_empty() {
@@ -48,7 +50,9 @@ pub fn canonical_name(raw: &str) -> Result<String, String> {
         return Err(format!("this policy name has {} bytes; use at most {MAX_NAME}", name.len()));
     }
     if name.contains(|c: char| c == ',' || c.is_control()) {
-        return Err(format!("policy name {name:?} holds a comma or control character; leave it out"));
+        return Err(format!(
+            "policy name {name:?} holds a comma or control character; leave it out"
+        ));
     }
     Ok(name)
 }
@@ -60,7 +64,9 @@ pub fn canonical_name(raw: &str) -> Result<String, String> {
 pub fn writable_name(raw: &str) -> Result<String, String> {
     let name = canonical_name(raw)?;
     if name == ROOT || name == RESPONSE_WRAPPING {
-        return Err(format!("policy {name} is built in and cannot be changed; choose another name"));
+        return Err(format!(
+            "policy {name} is built in and cannot be changed; choose another name"
+        ));
     }
     Ok(name)
 }
@@ -79,13 +85,6 @@ pub fn deletable_name(raw: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "tests fail by panicking"
-    )]
 
     use super::*;
 
@@ -142,11 +141,26 @@ mod tests {
             assert_eq!(acl.capabilities(path), ["read"], "{path}");
         }
         for path in ["cubbyhole/x", "cubbyhole/x/"] {
-            assert_eq!(acl.capabilities(path), ["create", "delete", "list", "read", "update"], "{path}");
+            assert_eq!(
+                acl.capabilities(path),
+                ["create", "delete", "list", "read", "update"],
+                "{path}"
+            );
         }
         assert_eq!(acl.capabilities("identity/oidc/provider/x/authorize"), ["read", "update"]);
-        let denied = ["auth/token/lookup", "sys/leases/revoke", "sys/policy/default", "database/creds/x", ""];
-        let others = ["identity/entity/id/", "identity/entity/id/x", "identity/entity/name/x", "sys/tools/random"];
+        let denied = [
+            "auth/token/lookup",
+            "sys/leases/revoke",
+            "sys/policy/default",
+            "database/creds/x",
+            "",
+        ];
+        let others = [
+            "identity/entity/id/",
+            "identity/entity/id/x",
+            "identity/entity/name/x",
+            "sys/tools/random",
+        ];
         for path in denied.into_iter().chain(others) {
             assert_eq!(acl.capabilities(path), ["deny"], "{path}");
         }
@@ -154,14 +168,19 @@ mod tests {
 
     #[test]
     fn the_default_policy_lets_a_caller_read_the_own_entity_only() {
-        let entity = identity::Entity { id: "1-2".to_owned(), name: "ann".to_owned(), ..identity::Entity::default() };
+        let entity = identity::Entity {
+            id: "1-2".to_owned(),
+            name: "ann".to_owned(),
+            ..identity::Entity::default()
+        };
         let ann = identity::Identity { entity: Some(entity), groups: Vec::new() };
         let (acl, skipped) = acl::Acl::of_caller([&built_in(DEFAULT, DEFAULT_POLICY)], &ann);
         assert_eq!(skipped, []);
         for path in ["identity/entity/id/1-2", "identity/entity/name/ann"] {
             assert_eq!(acl.capabilities(path), ["read"], "{path}");
         }
-        for path in ["identity/entity/id/1-3", "identity/entity/name/bob", "identity/entity/name/"] {
+        for path in ["identity/entity/id/1-3", "identity/entity/name/bob", "identity/entity/name/"]
+        {
             assert_eq!(acl.capabilities(path), ["deny"], "{path}");
         }
     }
@@ -171,7 +190,8 @@ mod tests {
         let acl = acl::Acl::new([&built_in(RESPONSE_WRAPPING, RESPONSE_WRAPPING_POLICY)]);
         assert_eq!(acl.capabilities("cubbyhole/response"), ["create", "read"]);
         assert_eq!(acl.capabilities("sys/wrapping/unwrap"), ["update"]);
-        for path in ["cubbyhole/other", "cubbyhole/", "sys/wrapping/wrap", "auth/token/lookup-self"] {
+        for path in ["cubbyhole/other", "cubbyhole/", "sys/wrapping/wrap", "auth/token/lookup-self"]
+        {
             assert_eq!(acl.capabilities(path), ["deny"], "{path}");
         }
     }

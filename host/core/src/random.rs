@@ -27,7 +27,8 @@ pub fn base62(length: usize) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The `length` lowest letters and digits of `number`: how what is drawn elsewhere is written like the others.
+/// The `length` lowest letters and digits of `number`: how what is drawn elsewhere is written like
+/// the others.
 #[must_use]
 pub fn letters(mut number: u128, length: usize) -> String {
     let mut text = String::with_capacity(length);
@@ -54,7 +55,8 @@ pub fn uuid() -> Result<String, Failure> {
     Ok(uuid_of(u128::from_be_bytes(bytes::<16>()?), 4))
 }
 
-/// A UUID made from the first 32 digits of a keyed hash: version 8, which says that its maker chose the bits.
+/// A UUID made from the first 32 digits of a keyed hash: version 8, which says that its maker chose
+/// the bits.
 #[must_use]
 pub fn uuid_from(hash: &str) -> String {
     let digits = hash.get(..32).unwrap_or(hash);
@@ -76,12 +78,12 @@ fn uuid_of(number: u128, version: u128) -> String {
 /// `N` random bytes.
 pub fn bytes<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
-    rand::fill(&mut bytes).map_err(|_| Failure::internal("the random generator of this machine failed"))?;
+    rand::fill(&mut bytes)
+        .map_err(|_| Failure::internal("the random generator of this machine failed"))?;
     Ok(bytes)
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -106,7 +108,9 @@ mod tests {
             }
             text
         };
-        for (number, length) in [(u128::MAX, 25), (u128::MAX / 7, 12), (TEN_LETTERS, 12), (TEN_LETTERS - 1, 10)] {
+        for (number, length) in
+            [(u128::MAX, 25), (u128::MAX / 7, 12), (TEN_LETTERS, 12), (TEN_LETTERS - 1, 10)]
+        {
             assert_eq!(letters(number, length), slowly(number, length));
         }
     }

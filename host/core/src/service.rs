@@ -1,9 +1,9 @@
 //! The service over its data directory: sealed, or open.
 //!
-//! Sealed, it answers what its state is, how to initialise it and how to unseal it, and nothing else: the keys are not
-//! in memory, so nothing else could be answered. Sealing drops every key, session and claim, with the last request that
-//! is still under way; what such a request can no longer store is undone at the next unsealing, which waits for its
-//! end.
+//! Sealed, it answers what its state is, how to initialise it and how to unseal it, and nothing
+//! else: the keys are not in memory, so nothing else could be answered. Sealing drops every key,
+//! session and claim, with the last request that is still under way; what such a request can no
+//! longer store is undone at the next unsealing, which waits for its end.
 
 use crate::api::{self, HostTable};
 use crate::audit::{self, AuditSettings};
@@ -18,7 +18,8 @@ use bulkhead_sandbox::Runtime;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_store::failpoint;
 use bulkhead_store::{
-    DataDirectory, Gathering, Hashes, Options, Progress, SealConfig, SealKey, Share, Store, StoreFault,
+    DataDirectory, Hashes, Options, Progress, SealConfig, SealKey, Share, ShareCollector, Store,
+    StoreFault,
 };
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::request::Request;
@@ -62,8 +63,8 @@ pub(crate) struct Process {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) compiler: Compiler,
     pub(crate) table: HostTable,
-    /// Every request and every piece of due work holds it for reading until it has ended. Whoever opens the store waits
-    /// for it: what began before a seal must not go on beside what undoes it.
+    /// Every request and every piece of due work holds it for reading until it has ended. Whoever
+    /// opens the store waits for it: what began before a seal must not go on beside what undoes it.
     pub(crate) in_flight: Arc<tokio::sync::RwLock<()>>,
 }
 
@@ -75,7 +76,8 @@ pub struct Service {
     open: RwLock<Option<Arc<Core>>>,
     /// Held by whoever initialises, unseals or seals.
     turn: Mutex<()>,
-    /// Shares that came in so far. Held for moments only, because whoever asks for the status reads it.
+    /// Shares that came in so far. Held for moments only, because whoever asks for the status reads
+    /// it.
     unsealing: std::sync::Mutex<Option<Unsealing>>,
 }
 
@@ -83,7 +85,7 @@ pub struct Service {
 struct Unsealing {
     /// Names the attempt, so that its shares are not mistaken for those of another.
     nonce: String,
-    gathering: Gathering,
+    collector: ShareCollector,
 }
 
 /// Where the service stands between uninitialised and open.
@@ -106,19 +108,22 @@ pub(crate) struct Initialised {
 }
 
 impl Service {
-    /// Holds the data directory, and serves sealed until [`Service::handle`] or [`Service::open_dev`] opens it.
+    /// Holds the data directory, and serves sealed until [`Service::handle`] or
+    /// [`Service::open_dev`] opens it.
     ///
     /// # Errors
-    /// What keeps the service from starting, in words for the operator: a directory in use or not ours, an audit device
-    /// that cannot be had.
+    /// What keeps the service from starting, in words for the operator: a directory in use or not
+    /// ours, an audit device that cannot be had.
     pub async fn start(settings: Settings) -> Result<Arc<Self>, Failure> {
         let directory = DataDirectory::hold(Options::at(&settings.directory)).await?;
         audit::check(&settings.audit).await?;
         let runtime = Runtime::new().map_err(Failure::internal)?;
         let table = HostTable::new().map_err(Failure::internal)?;
         let compiler = Compiler::new(settings.compiler.clone());
-        let process = Arc::new(Process { settings, runtime, compiler, table, in_flight: Arc::default() });
-        let (open, turn, unsealing) = (RwLock::default(), Mutex::default(), std::sync::Mutex::default());
+        let process =
+            Arc::new(Process { settings, runtime, compiler, table, in_flight: Arc::default() });
+        let (open, turn, unsealing) =
+            (RwLock::default(), Mutex::default(), std::sync::Mutex::default());
         Ok(Arc::new(Self { process, directory, open, turn, unsealing }))
     }
 
@@ -130,13 +135,15 @@ impl Service {
         Ok(self.directory.seal_config().await?.is_some())
     }
 
-    /// The file with the key of a dev seal, if one lies beside the data: whoever has the directory can open it.
+    /// The file with the key of a dev seal, if one lies beside the data: whoever has the directory
+    /// can open it.
     pub fn dev_key_file(&self) -> Option<PathBuf> {
         bulkhead_store::dev_key_file(&self.directory)
     }
 
-    /// Opens the directory with the key that lies beside its data, after initialising an empty one with it, and makes
-    /// what dev mode promises: `root_token`, and every engine at its default path.
+    /// Opens the directory with the key that lies beside its data, after initialising an empty one
+    /// with it, and makes what dev mode promises: `root_token`, and every engine at its default
+    /// path.
     ///
     /// # Errors
     /// What keeps it sealed, in words for the operator.
@@ -148,7 +155,7 @@ impl Service {
         }
         let store = self.directory.open(key).await.map_err(|fault| self.wrong_dev_key(fault))?;
         let core = self.unlock(store).await?;
-        core.furnish(root_token).await
+        core.provision_dev(root_token).await
     }
 
     /// The one share of the dev seal, in base64.
@@ -181,7 +188,9 @@ impl Service {
             let answered = api::serve_open(self, open, request).await;
             return answered.unwrap_or_else(|failure| Response::failed(&failure));
         }
-        let Some((core, in_flight)) = self.enter().await else { return Response::failed(&sealed()) };
+        let Some((core, in_flight)) = self.enter().await else {
+            return Response::failed(&sealed());
+        };
         let response = pipeline::handle(&core, request, found).await;
         drop(in_flight);
         if core.seal_is_asked() {
@@ -190,34 +199,38 @@ impl Service {
         response
     }
 
-    /// The open core, and the right to work with it. Looked up twice: nobody waits for a seal that is under way, and
-    /// nobody gets in behind it.
+    /// The open core, and the right to work with it. Looked up twice: nobody waits for a seal that
+    /// is under way, and nobody gets in behind it.
     async fn enter(&self) -> Option<(Arc<Core>, OwnedRwLockReadGuard<()>)> {
         self.core()?;
         let in_flight = Arc::clone(&self.process.in_flight).read_owned().await;
         Some((self.core()?, in_flight))
     }
 
-    /// Goes over to the audit files that are now at the places of the devices, after somebody moved the old ones away:
-    /// for SIGHUP. What cannot be opened is told in the log, and its old file is kept. While sealed there is nothing to
-    /// do: unsealing opens the files.
+    /// Goes over to the audit files that are now at the places of the devices, after somebody moved
+    /// the old ones away: for SIGHUP. What cannot be opened is told in the log, and its old file is
+    /// kept. While sealed there is nothing to do: unsealing opens the files.
     pub async fn reopen_audit(&self) {
         if let Some(core) = self.core() {
             core.audit.reopen().await;
         }
     }
 
-    /// Seals the service: for the end of the process, and for `sys/seal`. Answers nothing more at once; requests in
-    /// flight get a few seconds to end.
+    /// Seals the service: for the end of the process, and for `sys/seal`. Answers nothing more at
+    /// once; requests in flight get a few seconds to end.
     pub async fn stop(&self) {
         self.seal(|_| true).await;
     }
 
-    /// Seals, if what is open is what was meant: a request that asked for it may have been overtaken by another seal
-    /// and by those who unsealed again.
+    /// Seals, if what is open is what was meant: a request that asked for it may have been
+    /// overtaken by another seal and by those who unsealed again.
     async fn seal(&self, is_meant: impl Fn(&Arc<Core>) -> bool) {
         let _turn = self.turn.lock().await;
-        let core = self.open.write().unwrap_or_else(PoisonError::into_inner).take_if(|open| is_meant(open));
+        let core = self
+            .open
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take_if(|open| is_meant(open));
         if let Some(core) = core {
             core.stop().await;
             core.log.line("info", "sealed", &[]);
@@ -232,7 +245,9 @@ impl Service {
         let _turn = self.turn.lock().await;
         if self.directory.seal_config().await?.is_some() {
             // The text that clients of this API look for.
-            return Err(Failure::invalid("Vault is already initialized: unseal it with the shares of its key"));
+            return Err(Failure::invalid(
+                "Vault is already initialized: unseal it with the shares of its key",
+            ));
         }
         let key = SealKey::generate()?;
         let shares = bulkhead_store::split(&key, config)?;
@@ -243,19 +258,26 @@ impl Service {
             Err(failure) => Err(StoreFault::Unavailable(failure.message)),
         };
         self.directory.initialise(config, &key, first).await?;
-        self.process.settings.log.line("info", "initialised", &[("shares", config.shares.to_string())]);
+        self.process.settings.log.line(
+            "info",
+            "initialised",
+            &[("shares", config.shares.to_string())],
+        );
         Ok(Initialised { shares, root_token })
     }
 
     /// Takes one share. With enough of them the service is open when this returns.
     ///
     /// # Errors
-    /// 400 for what is no share of this seal, and when shares do not open the data: all of them are then forgotten.
+    /// 400 for what is no share of this seal, and when shares do not open the data: all of them are
+    /// then forgotten.
     pub(crate) async fn unseal(&self, share: &str) -> Result<(), Failure> {
         let _turn = self.turn.lock().await;
         let share = Share::parse(share).map_err(Failure::invalid)?;
         let Some(config) = self.directory.seal_config().await? else {
-            return Err(Failure::invalid("Vault is not initialized: there is nothing to unseal; see sys/init"));
+            return Err(Failure::invalid(
+                "Vault is not initialized: there is nothing to unseal; see sys/init",
+            ));
         };
         if self.core().is_some() {
             return Ok(());
@@ -269,16 +291,16 @@ impl Service {
         }
     }
 
-    /// Adds a share to those that came in, or begins an attempt with it. The attempt ends with the last share that it
-    /// needs, whatever comes of them.
+    /// Adds a share to those that came in, or begins an attempt with it. The attempt ends with the
+    /// last share that it needs, whatever comes of them.
     fn gather(&self, config: SealConfig, share: Share) -> Result<Progress, Failure> {
         let mut unsealing = self.unsealing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut attempt = match unsealing.take() {
             Some(attempt) => attempt,
-            None => Unsealing { nonce: random::uuid()?, gathering: Gathering::new(config) },
+            None => Unsealing { nonce: random::uuid()?, collector: ShareCollector::new(config) },
         };
-        let progress = attempt.gathering.add(share);
-        if !matches!(progress, Ok(Progress::Enough(_))) && attempt.gathering.have() > 0 {
+        let progress = attempt.collector.add(share);
+        if !matches!(progress, Ok(Progress::Enough(_))) && attempt.collector.have() > 0 {
             *unsealing = Some(attempt);
         }
         progress.map_err(Failure::invalid)
@@ -303,7 +325,10 @@ impl Service {
     /// Shares that came in, and the name of the attempt.
     fn progress(&self) -> (u8, String) {
         let unsealing = self.unsealing.lock().unwrap_or_else(PoisonError::into_inner);
-        unsealing.as_ref().map(|attempt| (attempt.gathering.have(), attempt.nonce.clone())).unwrap_or_default()
+        unsealing
+            .as_ref()
+            .map(|attempt| (attempt.collector.have(), attempt.nonce.clone()))
+            .unwrap_or_default()
     }
 
     /// Store time, in milliseconds.
@@ -332,8 +357,8 @@ impl Service {
         self.open.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Begins to serve from the open store, once all that began before the last seal has ended. The caller has the
-    /// turn.
+    /// Begins to serve from the open store, once all that began before the last seal has ended. The
+    /// caller has the turn.
     async fn unlock(&self, store: Arc<Store>) -> Result<Arc<Core>, Failure> {
         let nothing_in_flight = self.process.in_flight.write().await;
         let core = match Core::open(Arc::clone(&store), Arc::clone(&self.process)).await {

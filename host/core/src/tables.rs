@@ -1,5 +1,5 @@
-//! The tables of everything that is served, as one document: what `bulkhead plugin inspect` prints, and what the suite
-//! demands tests for.
+//! The tables of everything that is served, as one document: what `bulkhead plugin inspect` prints,
+//! and what the suite demands tests for.
 //!
 //! Nothing is written twice: these are the very rows that requests are dispatched by.
 
@@ -57,14 +57,16 @@ impl Tables {
 }
 
 fn plugins(catalog: &Catalog) -> Vec<Plugin> {
-    let plugin = |identity: &Identity, described| Plugin { sha256: identity.digest.clone(), described };
+    let plugin =
+        |identity: &Identity, described| Plugin { sha256: identity.digest.clone(), described };
     let engines = catalog.all_engines();
-    let engines = engines
-        .iter()
-        .map(|found| plugin(found.engine.identity(), Described::Mountable(found.engine.description().clone())));
+    let engines = engines.iter().map(|found| {
+        plugin(found.engine.identity(), Described::Mountable(found.engine.description().clone()))
+    });
     let databases = catalog.all_database_plugins();
-    let databases =
-        databases.iter().map(|found| plugin(found.identity(), Described::Database(found.description().clone())));
+    let databases = databases
+        .iter()
+        .map(|found| plugin(found.identity(), Described::Database(found.description().clone())));
     let mut plugins: Vec<Plugin> = engines.chain(databases).collect();
     plugins.sort_by(|one, other| one.described.name().cmp(other.described.name()));
     plugins

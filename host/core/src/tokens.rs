@@ -1,11 +1,12 @@
 //! Tokens: who calls, with which policies, until when.
 //!
-//! A service token is its own lease: one row, found by the token and by its accessor ([`keys`]). Its children and leases
-//! name that row as their owner, so that they end with it ([`end`]). A batch token has no row at all: it is a sealed
-//! record that its holder keeps ([`batch`]).
+//! A service token is its own lease: one row, found by the token and by its accessor ([`keys`]).
+//! Its children and leases name that row as their owner, so that they end with it ([`end`]). A
+//! batch token has no row at all: it is a sealed record that its holder keeps ([`batch`]).
 //!
-//! The attack these files stop: a token that goes on working. Whoever calls is looked up once, at the beginning
-//! ([`authenticate`]); whatever is then stored asserts in its commit that the token still holds ([`still`]).
+//! The attack these files stop: a token that goes on working. Whoever calls is looked up once, at
+//! the beginning ([`authenticate`]); whatever is then stored asserts in its commit that the token
+//! still holds ([`assert_valid`]).
 
 mod authenticate;
 mod batch;
@@ -19,7 +20,7 @@ pub(crate) mod selection;
 pub(crate) mod tidy;
 mod uses;
 
-pub(crate) use authenticate::{authenticate, leave, still};
+pub(crate) use authenticate::{assert_valid, authenticate, leave};
 pub(crate) use create::{NewToken, create, ensure_root, first_root};
 pub(crate) use end::{Ending, begin_end, end_made_below, finish, spread};
 pub(crate) use lifetime::{bounds, renew};
@@ -90,8 +91,8 @@ pub(crate) struct TokenRecord {
     pub(crate) ended: Option<Ending>,
 }
 
-/// After its last use a token that nobody ended is ended so late, in milliseconds: the deadline of an ordinary request
-/// and a minute. Work that takes longer keeps its token ([`finish`]).
+/// After its last use a token that nobody ended is ended so late, in milliseconds: the deadline of
+/// an ordinary request and a minute. Work that takes longer keeps its token ([`finish`]).
 const LAST_REQUEST: u64 = 150_000;
 
 impl TokenRecord {
@@ -105,9 +106,11 @@ impl TokenRecord {
         self.policies.iter().any(|policy| policy == crate::policies::ROOT)
     }
 
-    /// Is it neither ended nor past its end at `now_ms`? A token without uses is alive until its last request ended.
+    /// Is it neither ended nor past its end at `now_ms`? A token without uses is alive until its
+    /// last request ended.
     pub(crate) fn is_alive(&self, now_ms: u64) -> bool {
-        self.ended.is_none() && self.expires.is_none_or(|expires| expires.saturating_mul(1000) > now_ms)
+        self.ended.is_none()
+            && self.expires.is_none_or(|expires| expires.saturating_mul(1000) > now_ms)
     }
 
     /// May a request begin with it at `now_ms`?
@@ -124,7 +127,8 @@ impl TokenRecord {
 
     /// Its row under `key`, due at `due`.
     fn row(&self, key: &str, due: Option<u64>) -> Result<(Address, Vec<u8>, Index), Failure> {
-        let body = serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
+        let body =
+            serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
         let owner = self.parent.clone().unwrap_or_default();
         Ok((address(key), body, Index { due, lane: String::new(), owner }))
     }
@@ -133,8 +137,8 @@ impl TokenRecord {
 /// A token that was presented and holds.
 #[derive(Clone)]
 pub(crate) struct Caller {
-    /// Keyed hash that stands for the token wherever it must be told from others. Of a service token it is the key of
-    /// its row, too.
+    /// Keyed hash that stands for the token wherever it must be told from others. Of a service
+    /// token it is the key of its row, too.
     pub(crate) hash: String,
     pub(crate) record: Arc<TokenRecord>,
     pub(crate) kind: TokenType,
@@ -152,11 +156,17 @@ impl Caller {
 
     fn batch(store: &Store, token: &Secret, record: TokenRecord) -> Self {
         let hash = keys::of_batch(store.hashes(), token);
-        Self { hash, record: Arc::new(record), kind: TokenType::Batch, counted: None, has_last_use: false }
+        Self {
+            hash,
+            record: Arc::new(record),
+            kind: TokenType::Batch,
+            counted: None,
+            has_last_use: false,
+        }
     }
 
-    /// Key of the token row that owns the leases of this caller: its own, or its parent's where it has none. Empty for
-    /// a batch token without a parent, whose leases stand alone.
+    /// Key of the token row that owns the leases of this caller: its own, or its parent's where it
+    /// has none. Empty for a batch token without a parent, whose leases stand alone.
     pub(crate) fn owner(&self) -> &str {
         match self.kind {
             TokenType::Service => &self.hash,
@@ -164,8 +174,8 @@ impl Caller {
         }
     }
 
-    /// When leases of this caller end at the latest although their owner lives on, in milliseconds: with the batch
-    /// token that asked for them.
+    /// When leases of this caller end at the latest although their owner lives on, in milliseconds:
+    /// with the batch token that asked for them.
     pub(crate) fn longest_lease(&self) -> Option<u64> {
         match self.kind {
             TokenType::Service => None,
@@ -173,7 +183,8 @@ impl Caller {
         }
     }
 
-    /// Refuses a secret that would end with the very request that asks for it (`spec/core.md` §2.6).
+    /// Refuses a secret that would end with the very request that asks for it (`spec/core.md`
+    /// §2.6).
     ///
     /// # Errors
     /// 400 when the request has the token's last use.
@@ -211,14 +222,23 @@ fn put(unit: &mut Unit, key: &str, record: &TokenRecord) -> Result<(), Failure> 
     put_due(unit, key, record, record.due())
 }
 
-fn put_due(unit: &mut Unit, key: &str, record: &TokenRecord, due: Option<u64>) -> Result<(), Failure> {
+fn put_due(
+    unit: &mut Unit,
+    key: &str,
+    record: &TokenRecord,
+    due: Option<u64>,
+) -> Result<(), Failure> {
     let (address, body, index) = record.row(key, due)?;
     unit.put(address, body, index);
     Ok(())
 }
 
 /// What is known of a token, also when it has ended, as long as it is not cleared away.
-pub(crate) async fn find(store: &Store, unit: &mut Unit, token: &Secret) -> Result<Option<Caller>, Failure> {
+pub(crate) async fn find(
+    store: &Store,
+    unit: &mut Unit,
+    token: &Secret,
+) -> Result<Option<Caller>, Failure> {
     if !keys::may_be_token(token) {
         return Ok(None);
     }
@@ -229,8 +249,13 @@ pub(crate) async fn find(store: &Store, unit: &mut Unit, token: &Secret) -> Resu
     Ok(read(unit, &key).await?.map(|record| Caller::service(key, record)))
 }
 
-/// The token as the unit sees it, if a request might begin with it: `None` for everything else, whatever it is.
-pub(crate) async fn by_token(store: &Store, unit: &mut Unit, token: &Secret) -> Result<Option<Caller>, Failure> {
+/// The token as the unit sees it, if a request might begin with it: `None` for everything else,
+/// whatever it is.
+pub(crate) async fn by_token(
+    store: &Store,
+    unit: &mut Unit,
+    token: &Secret,
+) -> Result<Option<Caller>, Failure> {
     let Some(caller) = find(store, unit, token).await? else { return Ok(None) };
     let holds = match caller.kind {
         TokenType::Service => caller.record.holds(store.now()),
@@ -253,15 +278,19 @@ pub(crate) async fn find_by_accessor(
 }
 
 /// The token with that accessor as the unit sees it, if a request might begin with it.
-pub(crate) async fn by_accessor(store: &Store, unit: &mut Unit, accessor: &str) -> Result<Option<Caller>, Failure> {
+pub(crate) async fn by_accessor(
+    store: &Store,
+    unit: &mut Unit,
+    accessor: &str,
+) -> Result<Option<Caller>, Failure> {
     let found = find_by_accessor(store, unit, accessor).await?;
     Ok(found.filter(|caller| caller.record.holds(store.now())))
 }
 
-/// Commits a change of tokens that the host makes by itself; `false` when somebody else got in between, and the change is
-/// to be made again from its first read. Whoever tries until it is committed comes to an end: of those who are in each
-/// other's way, one is always committed.
-async fn is_committed(unit: Unit) -> Result<bool, Failure> {
+/// Commits a change of tokens that the host makes by itself; `false` when somebody else got in
+/// between, and the change is to be made again from its first read. Whoever tries until it is
+/// committed comes to an end: of those who are in each other's way, one is always committed.
+async fn try_commit(unit: Unit) -> Result<bool, Failure> {
     match unit.commit().await {
         Ok(_) => Ok(true),
         Err(StoreFault::Conflict) => Ok(false),

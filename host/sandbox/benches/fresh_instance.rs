@@ -1,8 +1,9 @@
-//! What a plugin call costs: one read of a role by the official database engine, in a fresh instance, and in one that
-//! served other calls (decision T4).
+//! What a plugin call costs: one read of a role by the official database engine, in a fresh
+//! instance, and in one that served other calls (decision T4).
 //!
-//! Counted: store, instance, the call with its host calls, drop. The role stands in the unit of work's own
-//! buffer, so that no disk is measured. Results go to the terminal and, as JSON, to `target/bench.json`.
+//! Counted: store, instance, the call with its host calls, drop. The role stands in the unit of
+//! work's own buffer, so that no disk is measured. Results go to the terminal and, as JSON, to
+//! `target/bench.json`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,8 +19,8 @@ mod figures;
 use async_trait::async_trait;
 use bulkhead_sandbox::contract::{Call, Caller, Mount, Outcome};
 use bulkhead_sandbox::{
-    Artefact, Compartment, DatabasePlugin, Engine, Grants, Guard, Level, Limits, Maker, Neighbours, Reservation, Reuse,
-    ReuseBounds, Rights, Root, Runtime, Sandbox, Scope,
+    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Grants, Guard, HostServices, Level,
+    Limits, Maker, Reservation, Reuse, ReuseBounds, Rights, Runtime, Sandbox, Scope,
 };
 use bulkhead_store::{Address, Index, Options, SealKey, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
@@ -31,7 +32,8 @@ const WARM_UP: usize = 5_000;
 const CALLS: usize = 50_000;
 
 fn main() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let target = figures::target();
     let directory = target.join(format!("bench-store-{}", std::process::id()));
     let bench = runtime.block_on(Bench::prepare(&target, &directory));
@@ -67,8 +69,9 @@ fn main() {
 fn throughput(runtime: &tokio::runtime::Runtime, bench: &Arc<Bench>, tasks: usize) -> f64 {
     let began = Instant::now();
     runtime.block_on(async {
-        let running: Vec<_> =
-            (0..tasks).map(|_| tokio::spawn(calls(Arc::clone(bench), Reuse::Fresh, CALLS / 2))).collect();
+        let running: Vec<_> = (0..tasks)
+            .map(|_| tokio::spawn(calls(Arc::clone(bench), Reuse::Fresh, CALLS / 2)))
+            .collect();
         for task in running {
             task.await.unwrap();
         }
@@ -92,19 +95,21 @@ struct Bench {
     store: Arc<Store>,
     engine: Engine,
     call: Call,
-    nobody: Arc<Nobody>,
+    services: Arc<NoServices>,
     compartment: Arc<Compartment>,
 }
 
 impl Bench {
     async fn prepare(target: &Path, directory: &Path) -> Self {
-        let store = Store::open(Options::at(directory), SealKey::generate().unwrap()).await.unwrap();
+        let store =
+            Store::open(Options::at(directory), SealKey::generate().unwrap()).await.unwrap();
         let sandbox = Sandbox::new(Runtime::new().unwrap(), Arc::clone(&store), &[]);
-        let wasm = std::fs::read(target.join("plugins/database.wasm")).expect("run `make build` first");
+        let wasm =
+            std::fs::read(target.join("plugins/database.wasm")).expect("run `make build` first");
         let artefact = Artefact::Official { wasm: wasm.leak(), compiled: None };
         let engine = Engine::load(&sandbox, artefact, None).await.unwrap();
         let compartment = Compartment::new("mount", Limits::default());
-        Self { store, engine, call: call(), nobody: Arc::new(Nobody), compartment }
+        Self { store, engine, call: call(), services: Arc::new(NoServices), compartment }
     }
 
     fn unit(&self) -> Unit {
@@ -115,20 +120,30 @@ impl Bench {
             "default_ttl": 3600, "max_ttl": 86400, "credential_type": "password", "credential_config": {},
         });
         let mut unit = self.store.begin();
-        unit.put(Address::new(Space::Data, "mount/role/reader"), role.to_string().into_bytes(), Index::default());
+        unit.put(
+            Address::new(Space::Data, "mount/role/reader"),
+            role.to_string().into_bytes(),
+            Index::default(),
+        );
         unit
     }
 
     fn scope(&self, reuse: &Reuse) -> Scope {
-        let rights = Rights { mount: "database/", maker: Maker::Official, asked: &[], ceiling: None, granted: None };
+        let rights = Rights {
+            mount: "database/",
+            maker: Maker::Official,
+            asked: &[],
+            ceiling: None,
+            granted: None,
+        };
         Scope {
             compartment: Arc::clone(&self.compartment),
             grants: Arc::new(Grants::of(&rights)),
             reuse: reuse.clone(),
             deadline: tokio::time::Instant::now() + Duration::from_secs(90),
             places: 1,
-            neighbours: Arc::clone(&self.nobody) as Arc<dyn Neighbours>,
-            root: Arc::new(Root::default()),
+            services: Arc::clone(&self.services) as Arc<dyn HostServices>,
+            tree: Arc::new(CallTree::default()),
         }
     }
 }
@@ -162,10 +177,10 @@ fn call() -> Call {
     }
 }
 
-struct Nobody;
+struct NoServices;
 
 #[async_trait]
-impl Neighbours for Nobody {
+impl HostServices for NoServices {
     async fn password(&self, _policy: &str) -> Result<String, Failure> {
         Err(Failure::internal("not measured"))
     }

@@ -1,8 +1,9 @@
 //! The second check of every outbound connection: the resolved address.
 //!
-//! The attack: a name that an operator trusts, or a connection URL that a user wrote, resolves to the cloud's metadata
-//! service, to a neighbour inside the network, or to this very server, and hands out what only the host may have. A name
-//! is resolved once, every address is checked, and the connection goes to an address that was.
+//! The attack: a name that an operator trusts, or a connection URL that a user wrote, resolves to
+//! the cloud's metadata service, to a neighbour inside the network, or to this very server, and
+//! hands out what only the host may have. A name is resolved once, every address is checked, and
+//! the connection goes to an address that was.
 
 use crate::grants::{Host, Part};
 use ipnet::IpNet;
@@ -30,8 +31,8 @@ const LOOPBACK: Class = NeedsGrant("a loopback address");
 const PRIVATE: Class = NeedsGrant("a private address");
 const SPECIAL: Class = NeedsGrant("an address of a range for special uses");
 
-/// IPv4, as prefix, its bits and what it is; the metadata services of Azure, Alibaba and Oracle stand outside of the
-/// link-local range. The rest is IANA's registry of special-purpose addresses.
+/// IPv4, as prefix, its bits and what it is; the metadata services of Azure, Alibaba and Oracle
+/// stand outside of the link-local range. The rest is IANA's registry of special-purpose addresses.
 const RANGES_V4: [([u8; 4], u8, Class); 19] = [
     ([168, 63, 129, 16], 32, METADATA),
     ([100, 100, 100, 200], 32, METADATA),
@@ -70,9 +71,12 @@ const RANGES_V6: [([u16; 8], u8, Class); 11] = [
 ];
 
 fn ranges() -> impl Iterator<Item = (IpNet, Class)> {
-    let four = RANGES_V4.into_iter().map(|(address, bits, class)| (IpAddr::from(address), bits, class));
-    let six = RANGES_V6.into_iter().map(|(address, bits, class)| (IpAddr::from(address), bits, class));
-    four.chain(six).filter_map(|(address, bits, class)| Some((IpNet::new(address, bits).ok()?, class)))
+    let four =
+        RANGES_V4.into_iter().map(|(address, bits, class)| (IpAddr::from(address), bits, class));
+    let six =
+        RANGES_V6.into_iter().map(|(address, bits, class)| (IpAddr::from(address), bits, class));
+    four.chain(six)
+        .filter_map(|(address, bits, class)| Some((IpNet::new(address, bits).ok()?, class)))
 }
 
 /// The strictest class of the ranges that hold the address.
@@ -89,7 +93,8 @@ pub(crate) fn forbidden_range(range: &IpNet) -> Option<&'static str> {
     })
 }
 
-/// The address, and those that a translator or tunnel makes of it: all of them are reached by dialling it.
+/// The address, and those that a translator or tunnel makes of it: all of them are reached by
+/// dialling it.
 fn reached(address: IpAddr) -> Vec<IpAddr> {
     let address = address.to_canonical();
     let mut reached = vec![address];
@@ -99,9 +104,9 @@ fn reached(address: IpAddr) -> Vec<IpAddr> {
     reached
 }
 
-/// IPv4 addresses inside of an IPv6 one: `::a.b.c.d`, `::ffff:0:a.b.c.d` (RFC 2765), `64:ff9b::a.b.c.d` (RFC 6052),
-/// `64:ff9b:1::/48` (RFC 8215; at its end, or behind the prefix and around the byte that is left out there) and `2002:…`
-/// (RFC 3056).
+/// IPv4 addresses inside of an IPv6 one: `::a.b.c.d`, `::ffff:0:a.b.c.d` (RFC 2765),
+/// `64:ff9b::a.b.c.d` (RFC 6052), `64:ff9b:1::/48` (RFC 8215; at its end, or behind the prefix and
+/// around the byte that is left out there) and `2002:…` (RFC 3056).
 fn embedded(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let of = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
@@ -110,7 +115,9 @@ fn embedded(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
         (0, 0, 0, 0, 0, 0) if (g, h) != (0, 0) && (g, h) != (0, 1) => [of(g, h), None],
         (0, 0, 0, 0, 0xffff, 0) | (0x64, 0xff9b, 0, 0, 0, 0) => [of(g, h), None],
         // Of the two readings the second is one only where it is no address of 0.0.0.0/8.
-        (0x64, 0xff9b, 1, ..) => [of(g, h), (d > 0xff).then(|| of(d, (e << 8) | (f >> 8))).flatten()],
+        (0x64, 0xff9b, 1, ..) => {
+            [of(g, h), (d > 0xff).then(|| of(d, (e << 8) | (f >> 8))).flatten()]
+        }
         (0x2002, high, low, ..) => [of(high, low), None],
         _ => [None, None],
     }
@@ -125,7 +132,8 @@ pub(crate) struct Reach {
     pub(crate) part: Part,
     /// Ranges that the mount was granted.
     pub(crate) networks: Vec<IpNet>,
-    /// Ranges that the plugin's entry in the catalog allows at most, for refusals; `None`: it has no ceiling.
+    /// Ranges that the plugin's entry in the catalog allows at most, for refusals; `None`: it has
+    /// no ceiling.
     pub(crate) ceiling: Option<Vec<IpNet>>,
     /// Private ones too: an official component dials what the mount's own configuration names.
     pub(crate) everything: bool,
@@ -147,7 +155,8 @@ impl Reach {
         if reached.iter().any(|ip| self.is_own(SocketAddr::new(*ip, to.port()))) {
             return Err(Refused::Forbidden("this very server"));
         }
-        let is_granted = self.networks.iter().any(|range| reached.iter().any(|ip| range.contains(ip)));
+        let is_granted =
+            self.networks.iter().any(|range| reached.iter().any(|ip| range.contains(ip)));
         match strictest {
             NeedsGrant(what) if !self.everything && !is_granted => {
                 Err(Refused::Ungranted(to.ip().to_canonical(), what))
@@ -160,15 +169,17 @@ impl Reach {
     fn is_own(&self, to: SocketAddr) -> bool {
         self.own.iter().filter(|own| own.port() == to.port()).any(|own| {
             let own = own.ip().to_canonical();
-            own == to.ip() || own.is_unspecified() && (to.ip().is_loopback() || is_of_this_machine(to))
+            own == to.ip()
+                || own.is_unspecified() && (to.ip().is_loopback() || is_of_this_machine(to))
         })
     }
 }
 
-/// Whether an address is one of this machine's: the two ends of a socket that is connected to it are then the same.
-/// Connecting a datagram socket sends nothing.
+/// Whether an address is one of this machine's: the two ends of a socket that is connected to it
+/// are then the same. Connecting a datagram socket sends nothing.
 fn is_of_this_machine(to: SocketAddr) -> bool {
-    let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let any: IpAddr =
+        if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let near = UdpSocket::bind((any, 0)).and_then(|socket| {
         socket.connect(to)?;
         socket.local_addr()
@@ -177,14 +188,19 @@ fn is_of_this_machine(to: SocketAddr) -> bool {
     near.is_ok_and(|near| near.ip() == to.ip())
 }
 
-/// Resolves `host` and returns its addresses, or why it may not or cannot be dialled. One address that may not is
-/// enough.
-pub(crate) async fn resolve(host: &str, port: u16, reach: &Reach) -> Result<Vec<SocketAddr>, Refused> {
+/// Resolves `host` and returns its addresses, or why it may not or cannot be dialled. One address
+/// that may not is enough.
+pub(crate) async fn resolve(
+    host: &str,
+    port: u16,
+    reach: &Reach,
+) -> Result<Vec<SocketAddr>, Refused> {
     let addresses: Vec<SocketAddr> = match Host::parse(host).ok_or(Refused::Unknown)? {
         Host::Address(address) => vec![SocketAddr::new(address, port)],
-        Host::Name(name) => {
-            tokio::net::lookup_host((name.as_str(), port)).await.map_err(|_| Refused::Unknown)?.collect()
-        }
+        Host::Name(name) => tokio::net::lookup_host((name.as_str(), port))
+            .await
+            .map_err(|_| Refused::Unknown)?
+            .collect(),
     };
     addresses.iter().try_for_each(|address| reach.admit(*address))?;
     if addresses.is_empty() { Err(Refused::Unknown) } else { Ok(addresses) }
@@ -202,7 +218,6 @@ pub(crate) enum Refused {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -250,7 +265,14 @@ mod tests {
 
     fn within(networks: &[&str]) -> Reach {
         let networks = networks.iter().map(|range| range.parse().unwrap()).collect();
-        Reach { mount: "m/".into(), part: Part::Engine, networks, ceiling: None, everything: false, own: Arc::new([]) }
+        Reach {
+            mount: "m/".into(),
+            part: Part::Engine,
+            networks,
+            ceiling: None,
+            everything: false,
+            own: Arc::new([]),
+        }
     }
 
     fn everything() -> Reach {
@@ -278,12 +300,17 @@ mod tests {
             assert_eq!(within(&[&own]).admit(at(text, 5432)), Ok(()), "{text}");
             assert_eq!(everything().admit(at(text, 5432)), Ok(()), "{text}");
         }
-        assert_eq!(within(&["10.0.0.0/8"]).admit(at("64:ff9b::10.1.2.3", 1)), Ok(()), "it leads there");
+        assert_eq!(
+            within(&["10.0.0.0/8"]).admit(at("64:ff9b::10.1.2.3", 1)),
+            Ok(()),
+            "it leads there"
+        );
     }
 
     #[test]
     fn public_addresses_need_no_grant_of_their_own() {
-        for text in ["8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::8.8.8.8"] {
+        for text in ["8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::8.8.8.8"]
+        {
             assert_eq!(within(&[]).admit(at(text, 5432)), Ok(()), "{text}");
         }
     }
@@ -303,10 +330,18 @@ mod tests {
             ("[::]:8200", "::1"),
         ] {
             assert_eq!(listening(own).admit(at(to, 8200)), ourselves, "{own} {to}");
-            assert_eq!(listening(own).admit(at(to, 5432)), Ok(()), "another port of {to} is somebody else");
+            assert_eq!(
+                listening(own).admit(at(to, 5432)),
+                Ok(()),
+                "another port of {to} is somebody else"
+            );
         }
         assert_eq!(listening("127.0.0.1:8200").admit(at("127.0.0.2", 8200)), Ok(()));
-        assert_eq!(listening("0.0.0.0:8200").admit(at("192.0.2.77", 8200)), Ok(()), "no address of this machine");
+        assert_eq!(
+            listening("0.0.0.0:8200").admit(at("192.0.2.77", 8200)),
+            Ok(()),
+            "no address of this machine"
+        );
     }
 
     #[test]
@@ -318,10 +353,16 @@ mod tests {
     #[tokio::test]
     async fn a_host_is_resolved_in_its_one_spelling_and_each_address_is_checked() {
         for host in ["169.254.169.254", "0xa9fea9fe", "2852039166", "[fe80::1]", "169.254.43518"] {
-            assert!(matches!(resolve(host, 5432, &everything()).await, Err(Refused::Forbidden(_))), "{host}");
+            assert!(
+                matches!(resolve(host, 5432, &everything()).await, Err(Refused::Forbidden(_))),
+                "{host}"
+            );
         }
         assert_eq!(resolve("fe80::1%lo", 5432, &everything()).await, Err(Refused::Unknown));
-        assert!(matches!(resolve("localhost", 5432, &within(&[])).await, Err(Refused::Ungranted(..))));
+        assert!(matches!(
+            resolve("localhost", 5432, &within(&[])).await,
+            Err(Refused::Ungranted(..))
+        ));
         assert!(resolve("localhost", 5432, &within(&["127.0.0.0/8", "::1/128"])).await.is_ok());
     }
 }

@@ -1,5 +1,9 @@
 //! The WIT contract as Rust: generated, once a world, with the shared interfaces generated once.
-#![allow(missing_docs, unreachable_pub, reason = "generated from wit/, which holds the documentation")]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    reason = "generated from wit/, which holds the documentation"
+)]
 
 pub(crate) mod secrets_engine {
     wasmtime::component::bindgen!({

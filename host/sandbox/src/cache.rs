@@ -1,8 +1,9 @@
 //! What the calls of one mount keep for each other in memory.
 //!
-//! The attack this file stops: one mount's calls reading or crowding out what another's keep. Each mount has a cache of
-//! its own, bounded by its own limit, and a component sees only what its very bytes have put there. The fault that it
-//! stops is a stampede: of many calls that miss the same value, one makes it while the others wait for a while.
+//! The attack this file stops: one mount's calls reading or crowding out what another's keep. Each
+//! mount has a cache of its own, bounded by its own limit, and a component sees only what its very
+//! bytes have put there. The fault that it stops is a stampede: of many calls that miss the same
+//! value, one makes it while the others wait for a while.
 
 use crate::limits;
 use std::collections::BTreeMap;
@@ -110,7 +111,8 @@ impl Cache {
         self.lock().get(key, now)
     }
 
-    /// The value, or the right to make it. Waits while another call makes it, but no longer than until `until`.
+    /// The value, or the right to make it. Waits while another call makes it, but no longer than
+    /// until `until`.
     pub(crate) async fn get_or_lead(self: &Arc<Self>, key: &str, until: Instant) -> Had {
         loop {
             let ended = {
@@ -130,7 +132,8 @@ impl Cache {
         }
     }
 
-    /// Keeps a value until then, in a cache of at most `room` bytes. Ends the wait of others for it.
+    /// Keeps a value until then, in a cache of at most `room` bytes. Ends the wait of others for
+    /// it.
     pub(crate) fn put(&self, key: &str, value: Zeroizing<Vec<u8>>, until: Instant, room: usize) {
         let mut kept = self.lock();
         kept.remove(key);
@@ -215,7 +218,6 @@ fn weight(key: &str, value: &[u8]) -> usize {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use std::time::Duration;
@@ -266,7 +268,9 @@ mod tests {
                 && cache.get("c", Instant::now()).is_some()
         );
         cache.put("e", vec![0; room].into(), long(), room);
-        assert!(cache.get("e", Instant::now()).is_none() && cache.get("d", Instant::now()).is_some());
+        assert!(
+            cache.get("e", Instant::now()).is_none() && cache.get("d", Instant::now()).is_some()
+        );
         cache.put("d", b"12345".to_vec().into(), long(), room);
         assert_eq!(cache.lock().entries.len(), 2, "the larger value took another's room");
         for key in ["a", "b", "c", "d"] {
@@ -305,7 +309,9 @@ mod tests {
         cache.put("k", b"made".to_vec().into(), long(), ROOM);
         drop(lead);
         for other in others {
-            assert!(matches!(other.await.unwrap(), Had::Value(value) if value.as_slice() == b"made"));
+            assert!(
+                matches!(other.await.unwrap(), Had::Value(value) if value.as_slice() == b"made")
+            );
         }
         assert!(cache.lock().leads.is_empty());
     }

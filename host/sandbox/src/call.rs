@@ -1,20 +1,21 @@
 //! One call: an instance with its scope, limits and deadline, entered once, then dropped.
 //!
-//! Whatever the guest does ends here as a [`Done`]: an answer, or a failure that names the plugin, its
-//! version and the cause. A trap fails one call; the mount lives on. A mount that asked for it keeps the instance of a
-//! call that answered; one that failed in any other way, or whose call was dropped half-way, is dropped with it.
+//! Whatever the guest does ends here as a [`Done`]: an answer, or a failure that names the plugin,
+//! its version and the cause. A trap fails one call; the mount lives on. A mount that asked for it
+//! keeps the instance of a call that answered; one that failed in any other way, or whose call was
+//! dropped half-way, is dropped with it.
 
 use crate::bindings::contract::{self, Answer, Call, Lease, Mount, Outcome, Renewal};
 use crate::compartment::Compartment;
 use crate::component::{Engine, Identity};
+use crate::cpu_permits::Turn;
 use crate::grants::Grants;
+use crate::host_services::{HostServices, Level};
 use crate::instance::Live;
+use crate::instance_cache::{InstanceShelf, Reuse};
 use crate::limits::{self, Exceeded, Limits};
-use crate::neighbours::{Level, Neighbours};
 use crate::secrets::SecretSet;
-use crate::shelf::{Reuse, Shelf};
 use crate::state::{CallState, Ungranted};
-use crate::turns::Turn;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
@@ -22,7 +23,9 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 use wasmtime::Trap;
-use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower, ResourceTableError};
+use wasmtime::component::{
+    ComponentExportIndex, ComponentNamedList, Lift, Lower, ResourceTableError,
+};
 
 /// What one call may use, and until when. Cheap to clone: a nested call gets one of its own.
 #[derive(Clone)]
@@ -38,9 +41,9 @@ pub struct Scope {
     /// Places that admission gave: a database plugin may be entered from two on.
     pub places: u32,
     /// Core, as this call sees it.
-    pub neighbours: Arc<dyn Neighbours>,
+    pub services: Arc<dyn HostServices>,
     /// Shared with nested calls.
-    pub root: Arc<Root>,
+    pub tree: Arc<CallTree>,
 }
 
 impl Scope {
@@ -52,7 +55,7 @@ impl Scope {
 
 /// What a root call and its nested calls share.
 #[derive(Default)]
-pub struct Root {
+pub struct CallTree {
     /// Never in a text that leaves.
     pub secrets: SecretSet,
     effect: AtomicU8,
@@ -64,7 +67,7 @@ pub struct Root {
     pub(crate) turn: Turn,
 }
 
-impl Root {
+impl CallTree {
     /// Counts a host call. Returns how many there were.
     pub(crate) fn count_host_call(&self) -> u32 {
         self.host_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1)
@@ -117,7 +120,8 @@ pub enum Effect {
     Effect = 2,
 }
 
-/// How a call ended. The unit of work comes back in either case; after a failure it is to be dropped.
+/// How a call ended. The unit of work comes back in either case; after a failure it is to be
+/// dropped.
 pub struct Done<T> {
     /// With what the plugin buffered.
     pub unit: Unit,
@@ -134,7 +138,8 @@ pub enum Ended {
     Answered,
     /// It refused, in its own words.
     Refused,
-    /// It crashed: it trapped, went over a limit, never ended by itself, or answered what cannot be read.
+    /// It crashed: it trapped, went over a limit, never ended by itself, or answered what cannot be
+    /// read.
     Trapped,
     /// The call ended while the host was at work for it, or for want of what all components share.
     Late,
@@ -143,12 +148,12 @@ pub enum Ended {
 impl Engine {
     /// Serves one request.
     pub async fn handle(&self, scope: Scope, unit: Unit, call: &Call) -> Done<Answer> {
-        let (root, compartment) = (Arc::clone(&scope.root), Arc::clone(&scope.compartment));
+        let (tree, compartment) = (Arc::clone(&scope.tree), Arc::clone(&scope.compartment));
         let grants = Arc::clone(&scope.grants);
         let done = self.enter(scope, unit, self.exports.handle, (call,)).await;
         done.map(|answer| {
             let limits = compartment.limits();
-            fit_to_leave(answer, &root.secrets, limits)
+            fit_to_leave(answer, &tree.secrets, limits)
                 .map_err(|exceeded| stopped(&self.identity, &Cause::of(&exceeded), &grants, limits))
         })
     }
@@ -164,7 +169,14 @@ impl Engine {
     }
 
     /// Prolongs the thing behind a lease.
-    pub async fn renew(&self, scope: Scope, unit: Unit, lease: &Lease, increment: u64, mount: &Mount) -> Done<Renewal> {
+    pub async fn renew(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        lease: &Lease,
+        increment: u64,
+        mount: &Mount,
+    ) -> Done<Renewal> {
         self.enter(scope, unit, self.exports.renew, (lease, increment, mount)).await
     }
 
@@ -175,33 +187,49 @@ impl Engine {
 
     /// Enters an instance through one export. Only that export's types are checked: checking all of
     /// them, as generated bindings do, costs as much as the call.
-    async fn enter<P, T>(&self, scope: Scope, unit: Unit, export: ComponentExportIndex, parameters: P) -> Done<T>
+    async fn enter<P, T>(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        export: ComponentExportIndex,
+        parameters: P,
+    ) -> Done<T>
     where
         P: ComponentNamedList + Lower + Send + Sync,
         T: Lift + Send + Sync + 'static,
     {
-        let root = Arc::clone(&scope.root);
-        // With what follows the guest's last instruction: to give back much memory takes time as well.
-        root.turn.counted(self.call(scope, unit, export, parameters)).await
+        let tree = Arc::clone(&scope.tree);
+        // With what follows the guest's last instruction: to give back much memory takes time as
+        // well.
+        tree.turn.counted(self.call(scope, unit, export, parameters)).await
     }
 
-    async fn call<P, T>(&self, scope: Scope, unit: Unit, export: ComponentExportIndex, parameters: P) -> Done<T>
+    async fn call<P, T>(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        export: ComponentExportIndex,
+        parameters: P,
+    ) -> Done<T>
     where
         P: ComponentNamedList + Lower + Send + Sync,
         T: Lift + Send + Sync + 'static,
     {
-        let (until, root, compartment) = (scope.deadline, Arc::clone(&scope.root), Arc::clone(&scope.compartment));
+        let (until, tree, compartment) =
+            (scope.deadline, Arc::clone(&scope.tree), Arc::clone(&scope.compartment));
         let shelf = scope.reuse.shelf(&self.identity, scope.compartment.mount());
         let state = CallState::new(&self.sandbox, scope, Arc::clone(&self.identity), Some(unit));
         let mut live = match shelf.as_ref().and_then(|shelf| shelf.take()) {
             Some(live) => live.entered_by(state),
             None => Live::new(state),
         };
-        // On the heap, where the call's state is too: what holds this future is moved several times before it runs.
+        // On the heap, where the call's state is too: what holds this future is moved several times
+        // before it runs.
         let work = Box::pin(async {
-            root.turn.begin(&self.sandbox.runtime.turns, &compartment).await;
+            tree.turn.begin(&self.sandbox.runtime.cpu_permits, &compartment).await;
             let instance = live.instance(&self.pre).await?;
-            let function = instance.get_typed_func::<P, (Result<T, contract::Failure>,)>(&mut live.store, export)?;
+            let function = instance
+                .get_typed_func::<P, (Result<T, contract::Failure>,)>(&mut live.store, export)?;
             let (result,) = function.call_async(&mut live.store, parameters).await?;
             Ok(result)
         });
@@ -216,10 +244,11 @@ impl<T> Done<T> {
     }
 }
 
-type Entered<T> = Result<wasmtime::Result<Result<T, contract::Failure>>, tokio::time::error::Elapsed>;
+type Entered<T> =
+    Result<wasmtime::Result<Result<T, contract::Failure>>, tokio::time::error::Elapsed>;
 
 /// Takes the unit of work back and turns whatever happened into a result.
-fn finish<T>(live: Live, shelf: Option<Arc<Shelf>>, outcome: Entered<T>) -> Done<T> {
+fn finish<T>(live: Live, shelf: Option<Arc<InstanceShelf>>, outcome: Entered<T>) -> Done<T> {
     let answered = matches!(outcome, Ok(Ok(_)));
     let mut state = match shelf {
         Some(shelf) if answered => shelf.keep(live),
@@ -232,7 +261,8 @@ fn finish<T>(live: Live, shelf: Option<Arc<Shelf>>, outcome: Entered<T>) -> Done
 }
 
 fn ended<T>(state: &CallState, outcome: &Entered<T>) -> Ended {
-    let is_interrupted = |trap: &wasmtime::Error| matches!(trap.downcast_ref::<Trap>(), Some(Trap::Interrupt));
+    let is_interrupted =
+        |trap: &wasmtime::Error| matches!(trap.downcast_ref::<Trap>(), Some(Trap::Interrupt));
     match outcome {
         Ok(Ok(Ok(_))) => Ended::Answered,
         Ok(Ok(Err(_))) => Ended::Refused,
@@ -253,7 +283,10 @@ pub(crate) fn settle<T>(state: &CallState, outcome: Entered<T>) -> Result<T, Fai
         Err(_) => Err(ran_late(state)),
     };
     if state.conflict {
-        return Err(Failure::new(Kind::Conflict, "another request changed the same data; try again"));
+        return Err(Failure::new(
+            Kind::Conflict,
+            "another request changed the same data; try again",
+        ));
     }
     result
 }
@@ -271,9 +304,10 @@ fn of_trap(state: &CallState, trap: &wasmtime::Error) -> Failure {
     let title = state.plugin.title();
     let frames = state.scrub(&format!("{trap:#}"));
     let pairs = [("trap".to_owned(), frames)];
-    state.scope.neighbours.log(Level::Error, &title, "plugin-trapped", &pairs);
+    state.scope.services.log(Level::Error, &title, "plugin-trapped", &pairs);
     if state.memory.starved {
-        let message = format!("{title} was stopped: the memory for plugins is used up; try again later");
+        let message =
+            format!("{title} was stopped: the memory for plugins is used up; try again later");
         return Failure::new(Kind::Unavailable, message);
     }
     if matches!(trap.downcast_ref::<Trap>(), Some(Trap::Interrupt)) {
@@ -322,7 +356,9 @@ fn own_fault(trap: &wasmtime::Error) -> String {
         Some(Trap::StackOverflow) => "overflowed its stack".to_owned(),
         Some(Trap::UnreachableCodeReached) => "panicked, or ended itself in another way".to_owned(),
         // A stack that the guest keeps in its memory ends where its memory begins.
-        Some(Trap::MemoryOutOfBounds) => "reached outside its memory, as where its stack overflows".to_owned(),
+        Some(Trap::MemoryOutOfBounds) => {
+            "reached outside its memory, as where its stack overflows".to_owned()
+        }
         Some(trap) => format!("failed with {:?}", trap.to_string()),
         // Its type is not public.
         None if format!("{trap:#}").contains("fuel allocated for hostcalls") => {
@@ -334,10 +370,13 @@ fn own_fault(trap: &wasmtime::Error) -> String {
 
 /// A call that was stopped for that cause, with the line that raises the limit where there is one.
 fn stopped(plugin: &Identity, cause: &Cause, grants: &Grants, limits: &Limits) -> Failure {
-    let raised = cause.limit.and_then(|limit| limits.raised(limit)).and_then(|line| grants.command(&line));
+    let raised =
+        cause.limit.and_then(|limit| limits.raised(limit)).and_then(|line| grants.command(&line));
     let more = raised.map(|command| format!("; to allow more: {command}")).unwrap_or_default();
     let (title, words) = (plugin.title(), &cause.words);
-    Failure::internal(format!("{title} {words}; the request was stopped and its writes dropped{more}"))
+    Failure::internal(format!(
+        "{title} {words}; the request was stopped and its writes dropped{more}"
+    ))
 }
 
 fn ran_late(state: &CallState) -> Failure {
@@ -346,14 +385,19 @@ fn ran_late(state: &CallState) -> Failure {
 }
 
 /// The answer within its limits, its warnings scrubbed.
-fn fit_to_leave(mut answer: Answer, secrets: &SecretSet, limits: &Limits) -> Result<Answer, Exceeded> {
+fn fit_to_leave(
+    mut answer: Answer,
+    secrets: &SecretSet,
+    limits: &Limits,
+) -> Result<Answer, Exceeded> {
     let size = match &answer.outcome {
         Outcome::Data(data) => data.len(),
         Outcome::Secret(secret) => secret.data.len().saturating_add(secret.internal.len()),
         Outcome::Raw(raw) => raw.body.len().saturating_add(raw.content_type.len()),
         Outcome::Nothing => 0,
     };
-    let size = answer.warnings.iter().fold(size, |size, warning| size.saturating_add(warning.len()));
+    let size =
+        answer.warnings.iter().fold(size, |size, warning| size.saturating_add(warning.len()));
     if size > limits.answer_bytes {
         return Err(Exceeded::size("answer", limits.answer_bytes));
     }

@@ -1,7 +1,7 @@
 //! A compartment: what the calls of one mount share, and no call of another mount touches.
 //!
-//! The attack this file stops: one mount's requests taking what all mounts need. What a mount has taken is counted
-//! here, over all its calls and over its tunes.
+//! The attack this file stops: one mount's requests taking what all mounts need. What a mount has
+//! taken is counted here, over all its calls and over its tunes.
 
 use crate::limits::{self, Limits};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -89,7 +89,8 @@ impl Compartment {
         bucket.take(f64::from(rate), now)
     }
 
-    /// Waits for one of the mount's outbound HTTP connections, and for one of `all`. `None` only where there are none.
+    /// Waits for one of the mount's outbound HTTP connections, and for one of `all`. `None` only
+    /// where there are none.
     pub(crate) async fn connection(&self, all: Arc<Semaphore>) -> Option<Connection> {
         let of_mount = loop {
             // Asked for before looking, so that none is missed that closes in between.
@@ -141,12 +142,15 @@ impl Taken {
 }
 
 impl Bucket {
-    /// `rate` is in requests a second, and at least 1 of them may always come after a second of silence.
+    /// `rate` is in requests a second, and at least 1 of them may always come after a second of
+    /// silence.
     fn take(&mut self, rate: f64, now: Instant) -> Result<(), Duration> {
         let most = rate.max(1.0);
         let left = match self.left {
             None => most,
-            Some((left, at)) => (left + now.saturating_duration_since(at).as_secs_f64() * rate).min(most),
+            Some((left, at)) => {
+                (left + now.saturating_duration_since(at).as_secs_f64() * rate).min(most)
+            }
         };
         if left < 1.0 {
             self.left = Some((left, now));
@@ -159,7 +163,6 @@ impl Bucket {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -179,7 +182,10 @@ mod tests {
         let wait = compartment.count_request(now).unwrap_err();
         assert!(wait <= Duration::from_millis(5), "{wait:?}");
         let later = now + Duration::from_millis(100);
-        assert!((19..=20).contains(&passing(&compartment, later)), "a tenth of a second is worth twenty requests");
+        assert!(
+            (19..=20).contains(&passing(&compartment, later)),
+            "a tenth of a second is worth twenty requests"
+        );
         let much_later = now + Duration::from_secs(3_600);
         assert_eq!(passing(&compartment, much_later), 200, "an hour of silence saves nothing up");
     }
@@ -190,6 +196,9 @@ mod tests {
         compartment.count_request(now).unwrap();
         let tuned = compartment.under(*compartment.limits());
         assert!(tuned.count_request(now).is_err());
-        assert!(tuned.under(Limits::default()).count_request(now).is_ok(), "without a rate nothing is counted");
+        assert!(
+            tuned.under(Limits::default()).count_request(now).is_ok(),
+            "without a rate nothing is counted"
+        );
     }
 }

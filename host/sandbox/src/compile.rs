@@ -1,9 +1,9 @@
 //! Compiling components that somebody brought: in a child process with limits of its own.
 //!
-//! The attack this file stops: a component made so that compiling it takes hours, or all memory. The child is killed
-//! when its time is over, and the system stops it at its memory (see the server's `compile_worker.rs`). It bounds time
-//! and memory and is no wall against a fault of the compiler: what it answers is loaded. Only callers with `sudo` on the
-//! catalog get so far.
+//! The attack this file stops: a component made so that compiling it takes hours, or all memory.
+//! The child is killed when its time is over, and the system stops it at its memory (see the
+//! server's `compile_worker.rs`). It bounds time and memory and is no wall against a fault of the
+//! compiler: what it answers is loaded. Only callers with `sudo` on the catalog get so far.
 
 use crate::compiled::AuthenticCode;
 use crate::component::precompile;
@@ -52,7 +52,8 @@ enum Said {
 }
 
 impl Compiler {
-    /// Compiles by starting `program`, which is this very one: code of another build would not be loaded.
+    /// Compiles by starting `program`, which is this very one: code of another build would not be
+    /// loaded.
     #[must_use]
     pub fn new(program: PathBuf) -> Self {
         Self { program, turn: Semaphore::new(1) }
@@ -61,10 +62,12 @@ impl Compiler {
     /// Compiles `wasm`.
     ///
     /// # Errors
-    /// 400 with what is wrong with the component, also where it takes too long or too much memory; 503 while others
-    /// are compiled; 500 when the child cannot be started.
+    /// 400 with what is wrong with the component, also where it takes too long or too much memory;
+    /// 503 while others are compiled; 500 when the child cannot be started.
     pub async fn compile(&self, wasm: Arc<Vec<u8>>) -> Result<Compiled, Failure> {
-        let Ok(Ok(_turn)) = tokio::time::timeout(TIME, self.turn.acquire()).await else { return Err(busy()) };
+        let Ok(Ok(_turn)) = tokio::time::timeout(TIME, self.turn.acquire()).await else {
+            return Err(busy());
+        };
         let mut child = Running::start(&self.program)?;
         let (input, output) = child.pipes()?;
         // A thread for each direction, or the two would wait for each other.
@@ -76,7 +79,9 @@ impl Compiler {
             Err(_) => return Err(takes_too_long()),
         };
         if answered.len() > CODE_BYTES {
-            return Err(Failure::invalid("the component compiles to more than 64MiB of code; make it smaller"));
+            return Err(Failure::invalid(
+                "the component compiles to more than 64MiB of code; make it smaller",
+            ));
         }
         understood(&answered).unwrap_or_else(|| Err(child.end()))
     }
@@ -96,7 +101,9 @@ impl Running {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
-        started.map(Self).map_err(|error| Failure::internal(format!("the compiler cannot be started: {error}")))
+        started
+            .map(Self)
+            .map_err(|error| Failure::internal(format!("the compiler cannot be started: {error}")))
     }
 
     fn pipes(&mut self) -> Result<(ChildStdin, ChildStdout), Failure> {
@@ -106,7 +113,8 @@ impl Running {
 
     /// Why it ended without an answer, as whoever sent the component learns it.
     fn end(mut self) -> Failure {
-        let status = self.0.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        let status =
+            self.0.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         Failure::invalid(format!(
             "the component cannot be compiled within the compiler's limits of time and memory ({status}); make it smaller"
         ))
@@ -121,7 +129,8 @@ impl Drop for Running {
     }
 }
 
-/// Gives the child the component. One that ends before it has read everything says why on its other pipe.
+/// Gives the child the component. One that ends before it has read everything says why on its other
+/// pipe.
 fn feed(mut input: ChildStdin, wasm: &[u8]) {
     let _ = input.write_all(wasm);
 }
@@ -155,7 +164,9 @@ fn busy() -> Failure {
 
 fn takes_too_long() -> Failure {
     let seconds = TIME.as_secs();
-    Failure::invalid(format!("the component takes more than {seconds} s to compile; make it smaller"))
+    Failure::invalid(format!(
+        "the component takes more than {seconds} s to compile; make it smaller"
+    ))
 }
 
 /// The child's part: reads a component, and answers what it is and its code.
@@ -165,7 +176,8 @@ fn takes_too_long() -> Failure {
 pub fn worker(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut wasm = Vec::new();
     input.read_to_end(&mut wasm)?;
-    let (said, code) = match structure::check(&wasm).and_then(|world| Ok((world, compiled(&wasm)?))) {
+    let (said, code) = match structure::check(&wasm).and_then(|world| Ok((world, compiled(&wasm)?)))
+    {
         Ok((world, code)) => (Said::Compiled { world, bytes: code.len() }, code),
         Err(why) => (Said::Refused(why.chars().take(SAID_BYTES / 16).collect()), Vec::new()),
     };
@@ -181,13 +193,6 @@ fn compiled(wasm: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
 
@@ -204,18 +209,28 @@ mod tests {
     fn an_answer_that_is_not_whole_is_none() {
         let line = b"{\"compiled\":{\"world\":\"secrets-engine\",\"bytes\":4}}\n";
         assert!(understood(&[&line[..], b"code"].concat()).unwrap().is_ok());
-        for cut in
-            [&b""[..], b"{}", b"{}\n", &line[..20], &[&line[..], b"cod"].concat(), &[&line[..], b"codes"].concat()]
-        {
+        for cut in [
+            &b""[..],
+            b"{}",
+            b"{}\n",
+            &line[..20],
+            &[&line[..], b"cod"].concat(),
+            &[&line[..], b"codes"].concat(),
+        ] {
             assert!(understood(cut).is_none(), "{}", String::from_utf8_lossy(cut));
         }
     }
 
     #[tokio::test]
     async fn a_program_that_answers_nothing_is_no_compiler() {
-        let failed = Compiler::new("/bin/false".into()).compile(Arc::default()).await.err().unwrap();
+        let failed =
+            Compiler::new("/bin/false".into()).compile(Arc::default()).await.err().unwrap();
         assert!(failed.message.contains("cannot be compiled"), "{failed:?}");
-        let failed = Compiler::new("/nonexistent/bulkhead".into()).compile(Arc::default()).await.err().unwrap();
+        let failed = Compiler::new("/nonexistent/bulkhead".into())
+            .compile(Arc::default())
+            .await
+            .err()
+            .unwrap();
         assert_eq!(failed.kind, Kind::Internal);
     }
 }

@@ -1,9 +1,9 @@
 //! Compiled code of components that somebody brought, while it lies in the store.
 //!
-//! The attack this file stops: machine code that somebody else put there. Compiled code is native code, so that of what
-//! comes back from the store only that is loaded which bears the tag that this cluster gave it. The seal of the rows
-//! says that each of its pieces is where it was put; the tag says that they are one code, of this component, by this
-//! build of the compiler.
+//! The attack this file stops: machine code that somebody else put there. Compiled code is native
+//! code, so that of what comes back from the store only that is loaded which bears the tag that
+//! this cluster gave it. The seal of the rows says that each of its pieces is where it was put; the
+//! tag says that they are one code, of this component, by this build of the compiler.
 
 use crate::component::digest as sha256;
 use bulkhead_store::Store;
@@ -17,12 +17,14 @@ const PURPOSE: &str = "compiled-code";
 pub struct AuthenticCode(Vec<u8>);
 
 impl AuthenticCode {
-    /// Code that came from the store with `tag`; `None` where the tag is not that of this code for the component
-    /// `digest` by this build.
+    /// Code that came from the store with `tag`; `None` where the tag is not that of this code for
+    /// the component `digest` by this build.
     #[must_use]
     pub fn open(store: &Store, digest: &str, code: Vec<u8>, tag: &str) -> Option<Self> {
         let right = tag_of(store, digest, &code);
-        let is_right = aws_lc_rs::constant_time::verify_slices_are_equal(right.as_bytes(), tag.as_bytes()).is_ok();
+        let is_right =
+            aws_lc_rs::constant_time::verify_slices_are_equal(right.as_bytes(), tag.as_bytes())
+                .is_ok();
         is_right.then_some(Self(code))
     }
 

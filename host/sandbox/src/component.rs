@@ -1,8 +1,9 @@
-//! From bytes to something that can be called: digest, compiled code, description, pre-instantiation.
+//! From bytes to something that can be called: digest, compiled code, description,
+//! pre-instantiation.
 //!
-//! The attack this file stops: compiled code is native code, so whoever can swap it owns the process.
-//! It is loaded from the place that the binary itself came from, or from the store with this cluster's tag (see
-//! `compiled.rs`), and never from a path.
+//! The attack this file stops: compiled code is native code, so whoever can swap it owns the
+//! process. It is loaded from the place that the binary itself came from, or from the store with
+//! this cluster's tag (see `compiled.rs`), and never from a path.
 
 use crate::bindings::{database_plugin, secrets_engine};
 use crate::compiled::AuthenticCode;
@@ -22,8 +23,8 @@ pub enum Artefact<'a> {
     Official {
         /// The component. Its SHA-256 is its identity.
         wasm: &'static [u8],
-        /// Code compiled from `wasm` by [`precompile`] at build time, where that was done; part of this very binary,
-        /// because anything else would be somebody else's machine code.
+        /// Code compiled from `wasm` by [`precompile`] at build time, where that was done; part of
+        /// this very binary, because anything else would be somebody else's machine code.
         compiled: Option<&'static [u8]>,
     },
     /// Somebody brought it.
@@ -63,8 +64,8 @@ impl Artefact<'_> {
 /// Longest description, in bytes.
 const DESCRIPTION_BYTES: usize = 1 << 20;
 
-/// Who made a component. Rights follow from it, and so from bytes: a component that bears an official's name has none of
-/// its rights.
+/// Who made a component. Rights follow from it, and so from bytes: a component that bears an
+/// official's name has none of its rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Maker {
     /// It is part of this binary.
@@ -118,7 +119,8 @@ impl Exports {
     fn of(component: &Component) -> Result<Self, String> {
         let find = |interface: &str, function: &str| {
             let instance = component.get_export_index(None, interface);
-            let found = instance.and_then(|instance| component.get_export_index(Some(&instance), function));
+            let found =
+                instance.and_then(|instance| component.get_export_index(Some(&instance), function));
             found.ok_or_else(|| format!("the component does not export {function} of {interface}"))
         };
         let engine = |function: &str| find("bulkhead:plugin/engine@0.1.0", function);
@@ -129,8 +131,8 @@ impl Exports {
 }
 
 impl Engine {
-    /// Loads a component. `known` is the description stored at registration; without it the component
-    /// is asked, in an instance without a single grant.
+    /// Loads a component. `known` is the description stored at registration; without it the
+    /// component is asked, in an instance without a single grant.
     ///
     /// # Errors
     /// What is wrong with the component, for its author: not a component, another world, unknown
@@ -150,10 +152,20 @@ impl Engine {
             None => described(&describe::engine(sandbox, &typed, &digest).await?)?,
         };
         if description.kind != "secrets-engine" {
-            return Err(format!("the description's kind is {:?}, not \"secrets-engine\"", description.kind));
+            return Err(format!(
+                "the description's kind is {:?}, not \"secrets-engine\"",
+                description.kind
+            ));
         }
         let identity = identity(&description.name, &description.version, digest, artefact.maker());
-        Ok(Self { sandbox: Arc::clone(sandbox), pre, exports, identity, description, ceiling: artefact.ceiling() })
+        Ok(Self {
+            sandbox: Arc::clone(sandbox),
+            pre,
+            exports,
+            identity,
+            description,
+            ceiling: artefact.ceiling(),
+        })
     }
 
     /// What it said of itself.
@@ -204,10 +216,14 @@ impl DatabasePlugin {
             None => described(&describe::database_plugin(sandbox, &pre, &digest).await?)?,
         };
         if description.kind != "database-plugin" {
-            return Err(format!("the description's kind is {:?}, not \"database-plugin\"", description.kind));
+            return Err(format!(
+                "the description's kind is {:?}, not \"database-plugin\"",
+                description.kind
+            ));
         }
         let identity = identity(&description.name, &description.version, digest, artefact.maker());
-        let description_text = serde_json::to_string(&description).map_err(|error| error.to_string())?;
+        let description_text =
+            serde_json::to_string(&description).map_err(|error| error.to_string())?;
         let (sandbox, ceiling) = (Arc::clone(sandbox), artefact.ceiling());
         Ok(Self { sandbox, pre, identity, description, description_text, ceiling })
     }
@@ -252,10 +268,14 @@ fn identity(name: &str, version: &str, digest: String, maker: Maker) -> Arc<Iden
 
 fn described<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     if text.len() > DESCRIPTION_BYTES {
-        return Err(format!("its description has {} bytes; there may be at most {DESCRIPTION_BYTES}", text.len()));
+        return Err(format!(
+            "its description has {} bytes; there may be at most {DESCRIPTION_BYTES}",
+            text.len()
+        ));
     }
     let wrong = |why: String| format!("its description does not parse: {why}");
-    serde_json::from_value(json::value(text.as_bytes()).map_err(wrong)?).map_err(|error| wrong(error.to_string()))
+    serde_json::from_value(json::value(text.as_bytes()).map_err(wrong)?)
+        .map_err(|error| wrong(error.to_string()))
 }
 
 fn compile(
@@ -275,7 +295,9 @@ fn compile(
         Artefact::Uploaded { code, .. } => load_compiled(sandbox, Trusted::Stored(code))
             .ok_or("its compiled code is for another processor or another build")?,
     };
-    linker.instantiate_pre(&component).map_err(|error| format!("the component does not fit the contract: {error:#}"))
+    linker
+        .instantiate_pre(&component)
+        .map_err(|error| format!("the component does not fit the contract: {error:#}"))
 }
 
 /// Compiled code that may be loaded.
@@ -293,9 +315,10 @@ fn load_compiled(sandbox: &Sandbox, code: Trusted<'_>) -> Option<Component> {
         Trusted::BuiltIn(code) => code,
         Trusted::Stored(code) => code.bytes(),
     };
-    // SAFETY: `deserialize` trusts its input as native code. What is built in is `&'static`, made by `precompile` during
-    // the build and embedded in this binary, so whoever could change it could change the binary itself. Stored code was
-    // made by a child of this program and bears the tag of this cluster's key for just this code, component and build:
-    // `AuthenticCode` cannot be had otherwise. wasmtime checks version, build, flags and processor features.
+    // SAFETY: `deserialize` trusts its input as native code. What is built in is `&'static`, made
+    // by `precompile` during the build and embedded in this binary, so whoever could change it
+    // could change the binary itself. Stored code was made by a child of this program and bears the
+    // tag of this cluster's key for just this code, component and build: `AuthenticCode` cannot be
+    // had otherwise. wasmtime checks version, build, flags and processor features.
     unsafe { Component::deserialize(&sandbox.runtime.engine, code) }.ok()
 }

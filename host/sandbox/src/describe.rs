@@ -1,14 +1,14 @@
 //! Asking a component what it is: once, at registration, in an instance without a single grant.
 
-use crate::admission::{Admission, Line, Wanted};
+use crate::admission::{Admission, Priority, Wanted};
 use crate::bindings::{database_plugin, secrets_engine};
 use crate::call::settle;
 use crate::compartment::Compartment;
 use crate::component::{Identity, Maker};
+use crate::detached;
 use crate::engine::Sandbox;
 use crate::instance::new_store;
 use crate::limits::Limits;
-use crate::nobody;
 use crate::state::CallState;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
@@ -20,14 +20,15 @@ use wasmtime::Store;
 const TIME: Duration = Duration::from_secs(5);
 
 impl Sandbox {
-    /// Waits for the place of a component that is asked what it is, while calls are served beside it.
+    /// Waits for the place of a component that is asked what it is, while calls are served beside
+    /// it.
     ///
     /// # Errors
     /// As [`Sandbox::admit`].
     pub async fn admit_description(&self) -> Result<Admission, Failure> {
         let compartment = Compartment::new("", Limits::default());
-        let (line, deadline) = (Line::Requests, Instant::now() + TIME);
-        self.admit(Wanted { compartment: &compartment, places: 1, line, deadline }).await
+        let (priority, deadline) = (Priority::Foreground, Instant::now() + TIME);
+        self.admit(Wanted { compartment: &compartment, places: 1, priority, deadline }).await
     }
 }
 
@@ -38,12 +39,12 @@ pub(crate) async fn engine(
     digest: &str,
 ) -> Result<String, String> {
     let mut store = ungranted(sandbox, digest);
-    let root = Arc::clone(&store.data().scope.root);
+    let tree = Arc::clone(&store.data().scope.tree);
     let work = async {
         let instance = pre.instantiate_async(&mut store).await?;
         instance.bulkhead_plugin_engine().call_describe(&mut store).await.map(Ok)
     };
-    let outcome = root.turn.counted(tokio::time::timeout(TIME, work)).await;
+    let outcome = tree.turn.counted(tokio::time::timeout(TIME, work)).await;
     settle(store.data(), outcome).map_err(|failure| failure.message)
 }
 
@@ -54,18 +55,23 @@ pub(crate) async fn database_plugin(
     digest: &str,
 ) -> Result<String, String> {
     let mut store = ungranted(sandbox, digest);
-    let root = Arc::clone(&store.data().scope.root);
+    let tree = Arc::clone(&store.data().scope.tree);
     let work = async {
         let instance = pre.instantiate_async(&mut store).await?;
         instance.bulkhead_plugin_database_users().call_describe(&mut store).await.map(Ok)
     };
-    let outcome = root.turn.counted(tokio::time::timeout(TIME, work)).await;
+    let outcome = tree.turn.counted(tokio::time::timeout(TIME, work)).await;
     settle(store.data(), outcome).map_err(|failure| failure.message)
 }
 
 fn ungranted(sandbox: &Arc<Sandbox>, digest: &str) -> Store<CallState> {
     let name = "being described".to_owned();
-    let scope = nobody::scope(&name, Instant::now() + TIME);
-    let identity = Identity { name, version: String::new(), digest: digest.to_owned(), maker: Maker::Uploaded };
+    let scope = detached::scope(&name, Instant::now() + TIME);
+    let identity = Identity {
+        name,
+        version: String::new(),
+        digest: digest.to_owned(),
+        maker: Maker::Uploaded,
+    };
     new_store(CallState::new(sandbox, scope, Arc::new(identity), None))
 }

@@ -1,7 +1,7 @@
 //! Effects: the one place through which everything passes that may change something outside.
 //!
-//! The faults this file stops: a change that begins with no time left, and so outlives its call and the undo that
-//! follows it; and a change that is cut half-way because its client went away.
+//! The faults this file stops: a change that begins with no time left, and so outlives its call and
+//! the undo that follows it; and a change that is cut half-way because its client went away.
 
 use crate::call::{Effect, Scope};
 use crate::limits;
@@ -21,7 +21,8 @@ pub(crate) enum Unheard {
     TimedOut,
 }
 
-/// Runs `change` in a task of its own, with a time of its own, and marks the root call: it is not run again by itself.
+/// Runs `change` in a task of its own, with a time of its own, and marks the root call: it is not
+/// run again by itself.
 pub(crate) async fn run<T: Send + 'static>(
     scope: &Scope,
     change: impl Future<Output = T> + Send + 'static,
@@ -30,7 +31,7 @@ pub(crate) async fn run<T: Send + 'static>(
         return Err(Unheard::NoTime);
     }
     failpoint::reach("effect.begins").map_err(|_| Unheard::NotBegun)?;
-    scope.root.mark(Effect::Effect);
+    scope.tree.mark(Effect::Effect);
     let ended = tokio::spawn(tokio::time::timeout(limits::EFFECT_TIME, change)).await;
     failpoint::reach("effect.ended").map_err(|_| Unheard::NoAnswer)?;
     match ended {

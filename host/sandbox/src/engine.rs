@@ -3,14 +3,14 @@
 //! Settings follow two rules: nothing is on that a component of ours does not need, and a fresh
 //! instance costs no system call (pooling allocator, memory wiped in place, small guest stack).
 
-use crate::admission::Places;
+use crate::admission::InstanceSlots;
 use crate::bindings::{database_plugin, secrets_engine};
 use crate::cache::Caches;
+use crate::cpu_permits::CpuPermits;
+use crate::instance_cache::InstanceCache;
 use crate::limits;
-use crate::shelf::Shelves;
 use crate::sql::Pools;
 use crate::state::{CallState, Granted, GuestMemory};
-use crate::turns::Turns;
 use crate::wasi;
 use bulkhead_store::Store;
 use std::net::SocketAddr;
@@ -19,63 +19,86 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
 use wasmtime::{
-    Config, Engine, InstanceAllocationStrategy, ModuleVersionStrategy, OptLevel, PoolingAllocationConfig,
-    WasmBacktraceDetails,
+    Config, Engine, InstanceAllocationStrategy, ModuleVersionStrategy, OptLevel,
+    PoolingAllocationConfig, WasmBacktraceDetails,
 };
 
-/// What a process has of WebAssembly, whether its store is sealed or open: engine, linkers, and what all calls share:
-/// the places of the engine's pool, turns to compute, memory, outbound HTTP connections.
+/// What a process has of WebAssembly, whether its store is sealed or open: engine, linkers, and
+/// what all calls share: the places of the engine's pool, turns to compute, memory, outbound HTTP
+/// connections.
 pub struct Runtime {
     pub(crate) engine: Engine,
     pub(crate) secrets_engines: Linker<CallState>,
     pub(crate) database_plugins: Linker<CallState>,
-    pub(crate) places: Arc<Places>,
-    pub(crate) turns: Turns,
+    pub(crate) places: Arc<InstanceSlots>,
+    pub(crate) cpu_permits: CpuPermits,
     pub(crate) guest_memory: Arc<GuestMemory>,
     pub(crate) connections: Arc<Semaphore>,
 }
 
 impl Runtime {
-    /// Makes the engine and starts its epoch. Once a process: mixing types of two engines is a fault
-    /// class of its own.
+    /// Makes the engine and starts its epoch. Once a process: mixing types of two engines is a
+    /// fault class of its own.
     ///
     /// # Errors
     /// What wasmtime refuses, e.g. an address space too small for the pool.
     pub fn new() -> Result<Arc<Self>, String> {
-        let engine = engine().map_err(|error| format!("the WebAssembly engine does not start: {error:#}"))?;
-        let linkers = linkers(&engine).map_err(|error| format!("the component linker: {error:#}"))?;
+        let engine = engine()
+            .map_err(|error| format!("the WebAssembly engine does not start: {error:#}"))?;
+        let linkers =
+            linkers(&engine).map_err(|error| format!("the component linker: {error:#}"))?;
         start_epoch(&engine)?;
         let (secrets_engines, database_plugins) = linkers;
-        let (places, turns, guest_memory) = (Places::new(limits::INSTANCES), Turns::new(), Arc::default());
+        let (places, cpu_permits, guest_memory) =
+            (InstanceSlots::new(limits::INSTANCES), CpuPermits::new(), Arc::default());
         let connections = Arc::new(Semaphore::new(limits::CONNECTIONS));
-        Ok(Arc::new(Self { engine, secrets_engines, database_plugins, places, turns, guest_memory, connections }))
+        Ok(Arc::new(Self {
+            engine,
+            secrets_engines,
+            database_plugins,
+            places,
+            cpu_permits,
+            guest_memory,
+            connections,
+        }))
     }
 }
 
-/// The sandbox over one open store: the process's runtime, the pools of outbound sessions, the caches of
-/// mounts, and the idle instances.
-/// Ends when the store is sealed.
+/// The sandbox over one open store: the process's runtime, the pools of outbound sessions, the
+/// caches of mounts, and the idle instances. Ends when the store is sealed.
 pub struct Sandbox {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) store: Arc<Store>,
     pub(crate) pools: Arc<Pools>,
-    pub(crate) shelves: Shelves,
+    pub(crate) shelves: InstanceCache,
     pub(crate) caches: Caches,
     /// Where the server listens: nothing of it is ever dialled by a component.
     pub(crate) own_addresses: Arc<[SocketAddr]>,
 }
 
 impl Sandbox {
-    /// A sandbox whose calls get store time and units of work from `store`, and never dial `own_addresses`, on which
-    /// the server listens.
+    /// A sandbox whose calls get store time and units of work from `store`, and never dial
+    /// `own_addresses`, on which the server listens.
     #[must_use]
-    pub fn new(runtime: Arc<Runtime>, store: Arc<Store>, own_addresses: &[SocketAddr]) -> Arc<Self> {
-        let (pools, shelves, caches) = (Arc::default(), Shelves::default(), Caches::default());
-        Arc::new(Self { runtime, store, pools, shelves, caches, own_addresses: own_addresses.into() })
+    pub fn new(
+        runtime: Arc<Runtime>,
+        store: Arc<Store>,
+        own_addresses: &[SocketAddr],
+    ) -> Arc<Self> {
+        let (pools, shelves, caches) =
+            (Arc::default(), InstanceCache::default(), Caches::default());
+        Arc::new(Self {
+            runtime,
+            store,
+            pools,
+            shelves,
+            caches,
+            own_addresses: own_addresses.into(),
+        })
     }
 
-    /// Closes the outbound sessions of a mount that is gone, or is granted other things now, and forgets what it kept in
-    /// memory.
+    /// Closes the outbound sessions of a mount that is gone, or is granted other things now, and
+    /// forgets what it kept in memory.
     pub fn close_mount(&self, mount: &str) {
         self.pools.close_mount(mount);
         self.caches.forget(mount);
@@ -89,10 +112,11 @@ impl Sandbox {
     }
 }
 
-/// What compiled code must have been compiled by. wasmtime's own check compares its major version only, so
-/// that code of a patch release with a known miscompilation would still load; `build.rs` reads the exact
-/// version from the lock file.
-pub const BUILD: &str = concat!("bulkhead-", env!("CARGO_PKG_VERSION"), "-wasmtime-", env!("WASMTIME_VERSION"));
+/// What compiled code must have been compiled by. wasmtime's own check compares its major version
+/// only, so that code of a patch release with a known miscompilation would still load; `build.rs`
+/// reads the exact version from the lock file.
+pub const BUILD: &str =
+    concat!("bulkhead-", env!("CARGO_PKG_VERSION"), "-wasmtime-", env!("WASMTIME_VERSION"));
 
 /// The engine that instances live in.
 fn engine() -> wasmtime::Result<Engine> {
@@ -101,8 +125,8 @@ fn engine() -> wasmtime::Result<Engine> {
     Engine::new(&config)
 }
 
-/// An engine that only compiles, for the one above: without a pool, whose address space a process that compiles need
-/// not have.
+/// An engine that only compiles, for the one above: without a pool, whose address space a process
+/// that compiles need not have.
 pub(crate) fn compiler() -> wasmtime::Result<Engine> {
     let mut config = settings()?;
     config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
@@ -150,14 +174,19 @@ fn pool() -> PoolingAllocationConfig {
 fn linkers(engine: &Engine) -> wasmtime::Result<(Linker<CallState>, Linker<CallState>)> {
     let mut secrets_engines = Linker::new(engine);
     wasi::add_to_linker(&mut secrets_engines)?;
-    secrets_engine::SecretsEngine::add_to_linker::<_, Granted>(&mut secrets_engines, |state| state)?;
+    secrets_engine::SecretsEngine::add_to_linker::<_, Granted>(&mut secrets_engines, |state| {
+        state
+    })?;
     let mut database_plugins = Linker::new(engine);
     wasi::add_to_linker(&mut database_plugins)?;
-    database_plugin::DatabasePlugin::add_to_linker::<_, Granted>(&mut database_plugins, |state| state)?;
+    database_plugin::DatabasePlugin::add_to_linker::<_, Granted>(&mut database_plugins, |state| {
+        state
+    })?;
     Ok((secrets_engines, database_plugins))
 }
 
-/// An ordinary thread, so that it moves on also when every worker of the runtime is busy in a guest.
+/// An ordinary thread, so that it moves on also when every worker of the runtime is busy in a
+/// guest.
 #[allow(clippy::disallowed_methods, reason = "it blocks this thread only, which does nothing else")]
 fn start_epoch(engine: &Engine) -> Result<(), String> {
     let weak = engine.weak();

@@ -1,8 +1,9 @@
 //! Grants: one act that a mount's plugin may do, asked in the first line of every import.
 //!
-//! What is allowed is what the component asks for, its entry in the catalog allows and its mount is granted: all three.
-//! A refusal says which of them refused, and prints the line that would allow the act. What a component is for (its own
-//! storage, time, randomness) follows from its world and needs no line; a component that is being described has nothing.
+//! What is allowed is what the component asks for, its entry in the catalog allows and its mount is
+//! granted: all three. A refusal says which of them refused, and prints the line that would allow
+//! the act. What a component is for (its own storage, time, randomness) follows from its world and
+//! needs no line; a component that is being described has nothing.
 
 pub mod ceiling;
 mod host;
@@ -73,8 +74,8 @@ pub struct Rights<'a> {
     pub asked: &'a [Ask],
     /// What its entry in the catalog allows; `None`: whatever it asks for.
     pub ceiling: Option<&'a [Ask]>,
-    /// What the mount is granted; `None` where nobody said: what an official component asks for, and of another's
-    /// nothing.
+    /// What the mount is granted; `None` where nobody said: what an official component asks for,
+    /// and of another's nothing.
     pub granted: Option<&'a [Grant]>,
 }
 
@@ -94,7 +95,7 @@ pub(crate) struct Dials<'a> {
 pub(crate) enum Part {
     Engine,
     DatabasePlugin,
-    Nobody,
+    Described,
 }
 
 /// What the calls of one mount may do. Cheap to clone: a nested call has grants of its own.
@@ -127,12 +128,19 @@ impl Grants {
 
     /// Nothing at all, for an instance that is `doing` something for no mount.
     pub(crate) fn nobody(doing: &str) -> Self {
-        let rights = Rights { mount: doing, maker: Maker::Uploaded, asked: &[], ceiling: None, granted: None };
-        Self { part: Part::Nobody, ..Self::of(&rights) }
+        let rights = Rights {
+            mount: doing,
+            maker: Maker::Uploaded,
+            asked: &[],
+            ceiling: None,
+            granted: None,
+        };
+        Self { part: Part::Described, ..Self::of(&rights) }
     }
 
-    /// For a nested call about a connection whose settings name `targets`: the mount's grants, and what the database
-    /// plugin asks for. The targets need no line of their own only where both components are part of this binary.
+    /// For a nested call about a connection whose settings name `targets`: the mount's grants, and
+    /// what the database plugin asks for. The targets need no line of their own only where both
+    /// components are part of this binary.
     pub(crate) fn for_connection(&self, dials: &Dials<'_>, targets: &[String]) -> Self {
         let both_official = self.maker == Maker::Official && dials.maker == Maker::Official;
         let targets = if both_official { targets } else { &[] };
@@ -142,7 +150,10 @@ impl Grants {
             // What is not understood was refused at registration, and gives nothing here.
             asked: dials.asks.iter().filter_map(|line| line.parse().ok()).collect(),
             ceiling: dials.ceiling.map(Arc::from),
-            configured: targets.iter().filter_map(|target| format!("sql:{target}").parse().ok()).collect(),
+            configured: targets
+                .iter()
+                .filter_map(|target| format!("sql:{target}").parse().ok())
+                .collect(),
             ..self.clone()
         }
     }
@@ -153,7 +164,7 @@ impl Grants {
     /// `permission-denied`, with who refused and what to do.
     pub fn ask(&self, act: &Act<'_>) -> Result<(), Failure> {
         let is_of_its_part = match act {
-            Act::Time | Act::Random | Act::Derive | Act::Log => self.part != Part::Nobody,
+            Act::Time | Act::Random | Act::Derive | Act::Log => self.part != Part::Described,
             Act::Sql(_) => self.part == Part::DatabasePlugin,
             Act::Storage
             | Act::Leases
@@ -168,18 +179,25 @@ impl Grants {
             return Err(self.outside_of_its_part());
         }
         match act {
-            Act::Database(name) => self.allow(&Grant::Database(DatabasePlugins::Named((*name).to_owned()))),
+            Act::Database(name) => {
+                self.allow(&Grant::Database(DatabasePlugins::Named((*name).to_owned())))
+            }
             Act::Sql(target) => self.allow(&target.grant()?),
             Act::Http(origin) => self.allow(&origin.grant()),
             _ => Ok(()),
         }
     }
 
-    /// Asks for a session, and says to which addresses the target's name may lead. `own` is where this server listens.
+    /// Asks for a session, and says to which addresses the target's name may lead. `own` is where
+    /// this server listens.
     ///
     /// # Errors
     /// As [`Grants::ask`].
-    pub(crate) fn reach_of(&self, target: SqlTarget<'_>, own: &Arc<[SocketAddr]>) -> Result<Reach, Failure> {
+    pub(crate) fn reach_of(
+        &self,
+        target: SqlTarget<'_>,
+        own: &Arc<[SocketAddr]>,
+    ) -> Result<Reach, Failure> {
         self.ask(&Act::Sql(target))?;
         Ok(self.addresses_of(&target.grant()?, own))
     }
@@ -188,7 +206,11 @@ impl Grants {
     ///
     /// # Errors
     /// As [`Grants::ask`].
-    pub(crate) fn reach_of_origin(&self, origin: &Origin, own: &Arc<[SocketAddr]>) -> Result<Reach, Failure> {
+    pub(crate) fn reach_of_origin(
+        &self,
+        origin: &Origin,
+        own: &Arc<[SocketAddr]>,
+    ) -> Result<Reach, Failure> {
         self.ask(&Act::Http(origin))?;
         Ok(self.addresses_of(&origin.grant(), own))
     }
@@ -218,7 +240,9 @@ impl Grants {
             && !self.is_granted(wanted)
         {
             let name = quoted(name);
-            return Err(Failure::denied(format!("{name} is no name of a database plugin, so that no grant is for it")));
+            return Err(Failure::denied(format!(
+                "{name} is no name of a database plugin, so that no grant is for it"
+            )));
         }
         let mount = &self.mount;
         if !self.asked.iter().any(|ask| ask.covers(wanted)) {
@@ -227,7 +251,11 @@ impl Grants {
                  plugin that asks for it"
             )));
         }
-        if self.ceiling.as_ref().is_some_and(|ceiling| !ceiling.iter().any(|ask| ask.covers(wanted))) {
+        if self
+            .ceiling
+            .as_ref()
+            .is_some_and(|ceiling| !ceiling.iter().any(|ask| ask.covers(wanted)))
+        {
             return Err(Failure::denied(above_ceiling(self.part, mount, wanted)));
         }
         if self.is_granted(wanted) || self.is_configured(wanted) {
@@ -248,24 +276,30 @@ impl Grants {
         }
     }
 
-    /// Whether the mount's own configuration names the target, and no line of the mount narrows that.
+    /// Whether the mount's own configuration names the target, and no line of the mount narrows
+    /// that.
     fn is_configured(&self, wanted: &Grant) -> bool {
-        let narrows = |granted: &Arc<[Grant]>| granted.iter().any(|grant| matches!(grant, Grant::Sql { .. }));
+        let narrows =
+            |granted: &Arc<[Grant]>| granted.iter().any(|grant| matches!(grant, Grant::Sql { .. }));
         !self.granted.as_ref().is_some_and(narrows) && self.configured.contains(wanted)
     }
 
     /// The command that grants the mount this line; `None` where there is no mount.
     pub(crate) fn command(&self, line: &Grant) -> Option<String> {
-        (self.part != Part::Nobody).then(|| command(&self.mount, line))
+        (self.part != Part::Described).then(|| command(&self.mount, line))
     }
 
     fn outside_of_its_part(&self) -> Failure {
         Failure::denied(match self.part {
-            Part::Nobody => "describe must be pure: a component that is being described may call no import",
+            Part::Described => {
+                "describe must be pure: a component that is being described may call no import"
+            }
             Part::DatabasePlugin => {
                 "a database plugin has no storage, leases, timers, passwords, cache or http, and reaches no other"
             }
-            Part::Engine => "an engine speaks to no database itself: it reaches them through a database plugin",
+            Part::Engine => {
+                "an engine speaks to no database itself: it reaches them through a database plugin"
+            }
         })
     }
 }
@@ -291,7 +325,8 @@ impl SqlTarget<'_> {
     }
 }
 
-/// The refusal of an address that a granted name led to. The printed line is for this address alone.
+/// The refusal of an address that a granted name led to. The printed line is for this address
+/// alone.
 pub(crate) fn ungranted_address(reach: &Reach, address: IpAddr, what: &str) -> Failure {
     let line = Grant::Address(IpNet::from(address));
     let is_ruled_out = |ranges: &Vec<IpNet>| !ranges.iter().any(|range| range.contains(&address));
@@ -302,11 +337,12 @@ pub(crate) fn ungranted_address(reach: &Reach, address: IpAddr, what: &str) -> F
     Failure::denied(format!("{address} is {what}, and {why}"))
 }
 
-/// The end of a refusal by the plugin's entry in the catalog, with the option that would allow the act.
+/// The end of a refusal by the plugin's entry in the catalog, with the option that would allow the
+/// act.
 fn above_ceiling(part: Part, mount: &str, line: &Grant) -> String {
     let whose = match part {
         Part::DatabasePlugin => "the database plugin that",
-        Part::Engine | Part::Nobody => "the plugin of",
+        Part::Engine | Part::Described => "the plugin of",
     };
     let reaches = if part == Part::DatabasePlugin { " reaches" } else { "" };
     format!(
@@ -327,11 +363,14 @@ fn command(mount: &str, line: &Grant) -> String {
 /// A word as a shell reads it.
 fn in_a_shell(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
-    if word.bytes().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if word.bytes().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -349,7 +388,13 @@ mod tests {
     /// The grants of a mount of the database engine.
     fn mount(maker: Maker, granted: Option<&[&str]>) -> Grants {
         let (asked, granted) = (asks(&["database"]), granted.map(lines));
-        Grants::of(&Rights { mount: "m/", maker, asked: &asked, ceiling: None, granted: granted.as_deref() })
+        Grants::of(&Rights {
+            mount: "m/",
+            maker,
+            asked: &asked,
+            ceiling: None,
+            granted: granted.as_deref(),
+        })
     }
 
     /// Those of a nested call of the mount, about a connection to that database.
@@ -373,7 +418,8 @@ mod tests {
         for layers in 0..8 {
             let has = |bit: u32| layers & (1 << bit) != 0;
             let line = |is: bool| if is { vec!["database:orders"] } else { vec!["database:other"] };
-            let (asked, ceiling, granted) = (asks(&line(has(0))), asks(&line(has(1))), lines(&line(has(2))));
+            let (asked, ceiling, granted) =
+                (asks(&line(has(0))), asks(&line(has(1))), lines(&line(has(2))));
             let rights = Rights {
                 mount: "m/",
                 maker: Maker::Uploaded,
@@ -397,7 +443,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_database_plugin_dials_is_asked_for_and_below_its_own_ceiling_and_granted_to_the_mount() {
+    fn what_a_database_plugin_dials_is_asked_for_and_below_its_own_ceiling_and_granted_to_the_mount()
+     {
         for layers in 0..8 {
             let has = |bit: u32| layers & (1 << bit) != 0;
             let line = |is: bool| if is { LINE } else { "sql:postgres://other.example:5432" };
@@ -410,8 +457,12 @@ mod tests {
                     continue;
                 }
                 (false, ..) => "does not ask for sql:postgres://db.example:5432",
-                (_, false, _) => "bulkhead plugin register --grant 'sql:postgres://db.example:5432'",
-                (_, _, false) => "to allow it: bulkhead secrets tune --grant 'sql:postgres://db.example:5432' m/",
+                (_, false, _) => {
+                    "bulkhead plugin register --grant 'sql:postgres://db.example:5432'"
+                }
+                (_, _, false) => {
+                    "to allow it: bulkhead secrets tune --grant 'sql:postgres://db.example:5432' m/"
+                }
             };
             let message = self::dials(&granted, "db.example").unwrap_err();
             assert!(message.contains(refusal), "{layers}: {message}");
@@ -421,26 +472,45 @@ mod tests {
     #[test]
     fn an_address_is_granted_to_the_mount_and_below_the_ceiling_or_refused_by_who_rules_it_out() {
         let ceiling = asks(&["sql", "address:10.0.0.0/16"]);
-        let grants = below(Maker::Uploaded, Some(&ceiling), Some(&[LINE, "address:10.0.0.0/8", "address:10.9.0.0/16"]));
+        let grants = below(
+            Maker::Uploaded,
+            Some(&ceiling),
+            Some(&[LINE, "address:10.0.0.0/8", "address:10.9.0.0/16"]),
+        );
         let reach = dials(&grants, "db.example").unwrap();
         assert!(reach.admit("10.0.1.2:5432".parse().unwrap()).is_ok());
         assert!(reach.admit("10.9.1.2:5432".parse().unwrap()).is_err());
-        let told = |address: &str| ungranted_address(&reach, address.parse().unwrap(), "a private address").message;
-        assert!(told("10.9.1.2").ends_with("bulkhead plugin register --grant 'address:10.9.1.2/32'"));
+        let told = |address: &str| {
+            ungranted_address(&reach, address.parse().unwrap(), "a private address").message
+        };
+        assert!(
+            told("10.9.1.2").ends_with("bulkhead plugin register --grant 'address:10.9.1.2/32'")
+        );
         let bare = below(Maker::Uploaded, Some(&ceiling), Some(&[LINE]));
         let reach = dials(&bare, "db.example").unwrap();
-        let refused = ungranted_address(&reach, "10.0.1.2".parse().unwrap(), "a private address").message;
+        let refused =
+            ungranted_address(&reach, "10.0.1.2".parse().unwrap(), "a private address").message;
         assert!(refused.ends_with("tune --grant 'address:10.0.1.2/32' m/"), "{refused}");
     }
 
     #[test]
     fn a_third_partys_mount_reaches_nothing_until_it_is_granted_line_by_line() {
         let none = mount(Maker::Uploaded, None).ask(&Act::Database("postgresql"));
-        assert!(none.unwrap_err().message.ends_with("bulkhead secrets tune --grant 'database:postgresql' m/"));
+        assert!(
+            none.unwrap_err()
+                .message
+                .ends_with("bulkhead secrets tune --grant 'database:postgresql' m/")
+        );
         let refused = dials(&nested(Maker::Uploaded, None), "db.example").unwrap_err();
-        assert!(refused.ends_with(&format!("to allow it: bulkhead secrets tune --grant '{LINE}' m/")), "{refused}");
+        assert!(
+            refused.ends_with(&format!("to allow it: bulkhead secrets tune --grant '{LINE}' m/")),
+            "{refused}"
+        );
         let granted = nested(Maker::Uploaded, Some(&[LINE]));
-        assert!(!dials(&granted, "DB.example.").unwrap().everything, "private addresses need a line of their own");
+        assert!(
+            !dials(&granted, "DB.example.").unwrap().everything,
+            "private addresses need a line of their own"
+        );
         assert!(dials(&granted, "other.example").is_err());
     }
 
@@ -448,21 +518,33 @@ mod tests {
     fn an_officials_mount_dials_what_its_configuration_names_and_nothing_else() {
         let grants = nested(Maker::Official, None);
         assert!(dials(&grants, "db.example").unwrap().everything);
-        assert!(dials(&grants, "other.example").unwrap_err().contains("'sql:postgres://other.example:5432' m/"));
+        assert!(
+            dials(&grants, "other.example")
+                .unwrap_err()
+                .contains("'sql:postgres://other.example:5432' m/")
+        );
         assert!(grants.ask(&Act::Sql(SqlTarget { port: 5433, ..DB })).is_err());
         let brought = Dials { maker: Maker::Uploaded, asks: &["sql".to_owned()], ceiling: None };
-        let brought = mount(Maker::Official, None).for_connection(&brought, &["postgres://db.example:5432".into()]);
-        assert!(dials(&brought, "db.example").is_err(), "a plugin that somebody brought names its own targets");
+        let brought = mount(Maker::Official, None)
+            .for_connection(&brought, &["postgres://db.example:5432".into()]);
+        assert!(
+            dials(&brought, "db.example").is_err(),
+            "a plugin that somebody brought names its own targets"
+        );
     }
 
     #[test]
     fn lines_of_a_mount_narrow_what_its_configuration_may_name() {
-        let elsewhere = nested(Maker::Official, Some(&["database:*", "sql:postgres://10.0.0.0/8:5432"]));
+        let elsewhere =
+            nested(Maker::Official, Some(&["database:*", "sql:postgres://10.0.0.0/8:5432"]));
         assert!(dials(&elsewhere, "db.example").is_err());
         let reach = dials(&elsewhere, "10.1.2.3").unwrap();
         assert!(!reach.everything && reach.admit("10.9.9.9:5432".parse().unwrap()).is_ok());
         assert!(dials(&elsewhere, "11.1.2.3").is_err());
-        assert!(mount(Maker::Official, Some(&[])).ask(&Act::Database("x")).is_err(), "an empty list grants nothing");
+        assert!(
+            mount(Maker::Official, Some(&[])).ask(&Act::Database("x")).is_err(),
+            "an empty list grants nothing"
+        );
     }
 
     fn origin(text: &str) -> Origin {
@@ -472,12 +554,22 @@ mod tests {
     /// The grants of a mount of an engine that asks for those lines.
     fn asking(maker: Maker, asked: &[&str], granted: Option<&[&str]>) -> Grants {
         let (asked, granted) = (asks(asked), granted.map(lines));
-        Grants::of(&Rights { mount: "m/", maker, asked: &asked, ceiling: None, granted: granted.as_deref() })
+        Grants::of(&Rights {
+            mount: "m/",
+            maker,
+            asked: &asked,
+            ceiling: None,
+            granted: granted.as_deref(),
+        })
     }
 
     #[test]
     fn an_origin_is_scheme_host_and_port_and_a_grant_is_for_it_or_for_those_below_a_domain() {
-        let granted = ["http:https://login.example.com", "http:https://*.corp.example:8443", "http:http://10.0.0.0/8"];
+        let granted = [
+            "http:https://login.example.com",
+            "http:https://*.corp.example:8443",
+            "http:http://10.0.0.0/8",
+        ];
         let grants = asking(Maker::Uploaded, &["http"], Some(&granted));
         for (text, allowed) in [
             ("https://LOGIN.example.com./a", true),
@@ -495,9 +587,15 @@ mod tests {
         let reach = grants.reach_of_origin(&origin("http://10.9.8.7"), &own).unwrap();
         assert!(reach.admit("10.9.8.7:80".parse().unwrap()).is_ok(), "its grant names the address");
         let reach = grants.reach_of_origin(&origin("https://login.example.com"), &own).unwrap();
-        assert!(reach.admit("10.9.8.7:443".parse().unwrap()).is_err(), "a name leads to no private address by itself");
+        assert!(
+            reach.admit("10.9.8.7:443".parse().unwrap()).is_err(),
+            "a name leads to no private address by itself"
+        );
         let refused = grants.ask(&Act::Http(&origin("https://other.example"))).unwrap_err().message;
-        assert!(refused.ends_with("bulkhead secrets tune --grant 'http:https://other.example:443' m/"), "{refused}");
+        assert!(
+            refused.ends_with("bulkhead secrets tune --grant 'http:https://other.example:443' m/"),
+            "{refused}"
+        );
     }
 
     #[test]
@@ -522,7 +620,8 @@ mod tests {
         let reach = dials(&grants, "db.example").unwrap();
         assert!(reach.admit("10.1.2.3:5432".parse().unwrap()).is_ok());
         assert!(reach.admit("192.168.0.1:5432".parse().unwrap()).is_err());
-        let refused = ungranted_address(&reach, "192.168.0.1".parse().unwrap(), "a private address").message;
+        let refused =
+            ungranted_address(&reach, "192.168.0.1".parse().unwrap(), "a private address").message;
         assert!(refused.ends_with("tune --grant 'address:192.168.0.1/32' m/"), "{refused}");
     }
 
@@ -548,16 +647,26 @@ mod tests {
         ] {
             assert_eq!(engine.ask(&act).is_ok(), of_an_engine, "{act:?}");
             assert_eq!(plugin.ask(&act).is_ok(), of_a_plugin, "{act:?}");
-            assert!(nobody.ask(&act).unwrap_err().message.contains("describe must be pure"), "{act:?}");
+            assert!(
+                nobody.ask(&act).unwrap_err().message.contains("describe must be pure"),
+                "{act:?}"
+            );
         }
-        assert!(mount(Maker::Official, None).ask(&Act::Sql(DB)).is_err(), "an engine dials nothing itself");
-        assert!(nested(Maker::Official, None).ask(&Act::Database("x")).is_err(), "nor reaches a plugin another one");
+        assert!(
+            mount(Maker::Official, None).ask(&Act::Sql(DB)).is_err(),
+            "an engine dials nothing itself"
+        );
+        assert!(
+            nested(Maker::Official, None).ask(&Act::Database("x")).is_err(),
+            "nor reaches a plugin another one"
+        );
     }
 
     #[test]
     fn a_hostile_name_never_stands_in_a_command() {
         for name in ["x'; rm -rf ~; '", "$(id)", "", "*", "a b"] {
-            let refused = mount(Maker::Uploaded, Some(&[])).ask(&Act::Database(name)).unwrap_err().message;
+            let refused =
+                mount(Maker::Uploaded, Some(&[])).ask(&Act::Database(name)).unwrap_err().message;
             assert!(!refused.contains("--grant"), "{refused}");
             let host = dials(&nested(Maker::Uploaded, None), name).unwrap_err();
             assert!(!host.contains("--grant"), "{host}");

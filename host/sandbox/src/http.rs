@@ -1,8 +1,9 @@
-//! HTTP to other servers: one request, one answer, on a connection of its own that is closed after it.
+//! HTTP to other servers: one request, one answer, on a connection of its own that is closed after
+//! it.
 //!
-//! Knows sockets, TLS and hyper, and nothing of wasmtime: what a component asked for, and whether it may, is told by
-//! `imports/http.rs`. The attacks this folder stops: an answer without end, a server that drips, a redirect to where
-//! nobody was granted to go, a header that becomes two.
+//! Knows sockets, TLS and hyper, and nothing of wasmtime: what a component asked for, and whether
+//! it may, is told by `imports/http.rs`. The attacks this folder stops: an answer without end, a
+//! server that drips, a redirect to where nobody was granted to go, a header that becomes two.
 
 mod exchange;
 mod fault;
@@ -19,5 +20,4 @@ pub(crate) use tls::secured;
 pub(crate) use url::parsed;
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 mod tests;

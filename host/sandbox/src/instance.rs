@@ -1,22 +1,22 @@
 //! One instance: its store, its limits, and how a call moves in and out.
 //!
-//! The fault this file stops: something of one call that a later call of the same instance can reach. All that a call
-//! has is its [`CallState`], and that is replaced as a whole, at its beginning and at its end; between two calls a
-//! store holds the state of nobody.
+//! The fault this file stops: something of one call that a later call of the same instance can
+//! reach. All that a call has is its [`CallState`], and that is replaced as a whole, at its
+//! beginning and at its end; between two calls a store holds the state of nobody.
 
 use crate::component::Identity;
+use crate::cpu_permits;
+use crate::detached;
 use crate::engine::Sandbox;
 use crate::limits;
-use crate::nobody;
 use crate::state::CallState;
-use crate::turns;
 use std::sync::Arc;
 use tokio::time::Instant;
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Store, UpdateDeadline};
 
-/// A store with every limit set. Epochs do not interrupt a host call that waits, so callers bound the
-/// whole call by its deadline as well.
+/// A store with every limit set. Epochs do not interrupt a host call that waits, so callers bound
+/// the whole call by its deadline as well.
 pub(crate) fn new_store(state: CallState) -> Store<CallState> {
     let sandbox = Arc::clone(&state.sandbox);
     let handles = state.limits().handles;
@@ -31,7 +31,7 @@ pub(crate) fn new_store(state: CallState) -> Store<CallState> {
             return Ok(UpdateDeadline::Interrupt);
         }
         *is_computing = true;
-        Ok(turns::tick(&scope.root, &scope.compartment, &sandbox.runtime.turns))
+        Ok(cpu_permits::tick(&scope.tree, &scope.compartment, &sandbox.runtime.cpu_permits))
     });
     store
 }
@@ -61,7 +61,10 @@ impl Live {
     }
 
     /// The instance, made by the first call that asks. Counts the call.
-    pub(crate) async fn instance(&mut self, component: &InstancePre<CallState>) -> wasmtime::Result<Instance> {
+    pub(crate) async fn instance(
+        &mut self,
+        component: &InstancePre<CallState>,
+    ) -> wasmtime::Result<Instance> {
         self.calls += 1;
         match self.instance {
             Some(instance) => Ok(instance),
@@ -69,7 +72,8 @@ impl Live {
         }
     }
 
-    /// Moves the next call in. Only what belongs to the instance stays: the memory that it has grown to.
+    /// Moves the next call in. Only what belongs to the instance stays: the memory that it has
+    /// grown to.
     pub(crate) fn entered_by(mut self, mut state: CallState) -> Self {
         state.memory.carry(&mut self.store.data_mut().memory);
         self.store.set_max_component_handles(state.limits().handles);
@@ -90,15 +94,8 @@ impl Live {
 
 /// The state of an instance that no call is in.
 fn vacant(sandbox: &Arc<Sandbox>, plugin: &Arc<Identity>) -> CallState {
-    CallState::new(sandbox, nobody::between_calls(), Arc::clone(plugin), None)
+    CallState::new(sandbox, detached::between_calls(), Arc::clone(plugin), None)
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests;

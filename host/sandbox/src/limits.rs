@@ -10,9 +10,11 @@ use std::time::Duration;
 /// How often the epoch moves. A runaway loop is noticed within one tick of its deadline.
 pub(crate) const EPOCH_TICK: Duration = Duration::from_millis(5);
 
-/// What a call may compute before it needs a turn at each further tick: a hundred times what a call of ours does.
+/// What a call may compute before it needs a turn at each further tick: a hundred times what a call
+/// of ours does.
 pub(crate) const COMPUTED_FREELY: Duration = Duration::from_millis(2);
-/// How long the calls of a mount need a turn from their start after one of them computed for longer than that.
+/// How long the calls of a mount need a turn from their start after one of them computed for longer
+/// than that.
 pub(crate) const COMPUTED_LONG_AGO: Duration = Duration::from_secs(1);
 
 /// Instances that may live at once: the pool's size. Admission is taken below it.
@@ -29,11 +31,11 @@ pub(crate) const CORE_INSTANCES_PER_INSTANCE: u32 = 4;
 pub(crate) const TABLES_PER_INSTANCE: u32 = 3;
 /// Entries of one table.
 pub(crate) const TABLE_ELEMENTS: usize = 20_000;
-/// No linear memory grows above this, whatever a mount is granted. One instruction that fills or copies so much is not
-/// interrupted, and takes some forty milliseconds.
+/// No linear memory grows above this, whatever a mount is granted. One instruction that fills or
+/// copies so much is not interrupted, and takes some forty milliseconds.
 pub(crate) const MEMORY_CEILING_BYTES: usize = 256 << 20;
-/// Bytes of a dropped instance's memory that are wiped in place instead of given back to the kernel:
-/// at least the initial memory of the official components, or every call pays page faults.
+/// Bytes of a dropped instance's memory that are wiped in place instead of given back to the
+/// kernel: at least the initial memory of the official components, or every call pays page faults.
 pub(crate) const MEMORY_KEPT_RESIDENT_BYTES: usize = 512 << 10;
 /// The same for tables.
 pub(crate) const TABLE_KEPT_RESIDENT_BYTES: usize = 64 << 10;
@@ -43,8 +45,8 @@ pub(crate) const HOST_STACK_BYTES: usize = 1 << 20;
 pub(crate) const GUEST_STACK_BYTES: usize = 512 << 10;
 /// Bytes that one crossing from guest to host may make the host allocate.
 pub(crate) const HOST_CALL_FUEL_BYTES: usize = 8 << 20;
-/// Bytes of memory up to which an instance may serve another call: some times the initial memory of the official
-/// components, so that idle instances stay small.
+/// Bytes of memory up to which an instance may serve another call: some times the initial memory of
+/// the official components, so that idle instances stay small.
 pub(crate) const REUSED_MEMORY_BYTES: usize = 2 << 20;
 
 /// Most bytes of one storage key.
@@ -63,15 +65,18 @@ pub(crate) const LOG_PAIRS: usize = 32;
 pub(crate) const LOG_NAME_BYTES: usize = 64;
 /// Bytes of a lane's name.
 pub(crate) const LANE_BYTES: usize = 256;
-/// Characters of one secret that are told from other text; the rest of a longer one is not looked for.
+/// Characters of one secret that are told from other text; the rest of a longer one is not looked
+/// for.
 pub(crate) const SECRET_CHARACTERS: usize = 64 << 10;
 /// Runs of characters that the secrets of a call may have together: some thousands of passwords.
 pub(crate) const SECRET_RUNS: usize = 262_144;
-/// Characters of secrets in a row that are no coincidence: a role may be called like a piece of a password.
+/// Characters of secrets in a row that are no coincidence: a role may be called like a piece of a
+/// password.
 pub(crate) const SECRET_STRETCH: usize = 12;
 /// Most rounds of one key derivation: some thirty milliseconds.
 pub(crate) const DERIVATION_ROUNDS: u32 = 100_000;
-/// Rounds that are derived at once: some millisecond. More are derived beside the runtime's workers.
+/// Rounds that are derived at once: some millisecond. More are derived beside the runtime's
+/// workers.
 pub(crate) const DERIVATION_ROUNDS_AT_ONCE: u32 = 4_096;
 /// Log lines of one call; more is counted and dropped.
 pub(crate) const LOG_LINES: u32 = 64;
@@ -87,8 +92,9 @@ pub(crate) const QUERY_BYTES: usize = 4 << 20;
 pub(crate) const EFFECT_TIME: Duration = Duration::from_secs(30);
 /// What a call must have left besides the time of an effect that it begins.
 pub(crate) const EFFECT_MARGIN: Duration = Duration::from_secs(1);
-/// Longest time that the database itself spends on one statement, and waits for a lock, in milliseconds:
-/// shorter than an effect, so that the database gives up before we do and its session stays usable.
+/// Longest time that the database itself spends on one statement, and waits for a lock, in
+/// milliseconds: shorter than an effect, so that the database gives up before we do and its session
+/// stays usable.
 pub(crate) const STATEMENT_TIME_MS: u32 = 20_000;
 /// See [`STATEMENT_TIME_MS`].
 pub(crate) const LOCK_TIME_MS: u32 = 15_000;
@@ -161,11 +167,12 @@ impl fmt::Display for Exceeded {
 
 impl std::error::Error for Exceeded {}
 
-/// The limits of a mount and of its calls that grants may set. The defaults are the same for everybody; the ceilings
-/// beside them are those that nobody is granted more than.
+/// The limits of a mount and of its calls that grants may set. The defaults are the same for
+/// everybody; the ceilings beside them are those that nobody is granted more than.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How long a call may take where that is shorter than its route or the server says; `None` leaves it to them.
+    /// How long a call may take where that is shorter than its route or the server says; `None`
+    /// leaves it to them.
     pub deadline: Option<Duration>,
     /// Sum of all linear memories of a call's instance.
     pub memory_bytes: usize,
@@ -261,4 +268,6 @@ const _: () = assert!(Limits::CEILING.concurrency + WORK_PLACES <= INSTANCES);
 const _: () = assert!(QUERY_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(HTTP_ANSWER_BYTES + HTTP_ANSWER_HEAD_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(Limits::CEILING.connections as usize <= CONNECTIONS);
-const _: () = assert!((STATEMENT_TIME_MS as u64) < EFFECT_TIME.as_secs() * 1000 && LOCK_TIME_MS < STATEMENT_TIME_MS);
+const _: () = assert!(
+    (STATEMENT_TIME_MS as u64) < EFFECT_TIME.as_secs() * 1000 && LOCK_TIME_MS < STATEMENT_TIME_MS
+);

@@ -1,12 +1,13 @@
 //! The secret set of a root call: what no text that leaves a plugin may show.
 //!
-//! The attack: a database echoes the statement it could not parse, lower-cased and cut, and the piece
-//! of password in it travels through an error into a log. So not whole values are looked for but every
-//! run of four characters of any of them, ignoring case; and of the spellings in which URLs and SQL write them. What is
-//! encoded in another way passes: a component that means to tell a secret to its caller can.
+//! The attack: a database echoes the statement it could not parse, lower-cased and cut, and the
+//! piece of password in it travels through an error into a log. So not whole values are looked for
+//! but every run of four characters of any of them, ignoring case; and of the spellings in which
+//! URLs and SQL write them. What is encoded in another way passes: a component that means to tell a
+//! secret to its caller can.
 //!
-//! The other attack is on memory: a component that hands in secrets for ever. When the set is full, no text leaves at
-//! all.
+//! The other attack is on memory: a component that hands in secrets for ever. When the set is full,
+//! no text leaves at all.
 
 use crate::limits;
 use std::collections::BTreeSet;
@@ -31,7 +32,8 @@ struct Runs {
 }
 
 impl SecretSet {
-    /// Adds a value. Shorter than four characters it cannot be told from ordinary text and is left out.
+    /// Adds a value. Shorter than four characters it cannot be told from ordinary text and is left
+    /// out.
     pub fn add(&self, value: &str) {
         let mut runs = self.lock();
         runs.add(value);
@@ -56,7 +58,8 @@ impl SecretSet {
         hidden.split(|hidden| !hidden).any(|stretch| stretch.len() >= limits::SECRET_STRETCH)
     }
 
-    /// `text` with every run that may come from a secret replaced by `[secret]`, and cut at `limit` bytes.
+    /// `text` with every run that may come from a secret replaced by `[secret]`, and cut at `limit`
+    /// bytes.
     #[must_use]
     pub fn scrub(&self, text: &str, limit: usize) -> String {
         let mut end = limit.min(text.len());
@@ -157,7 +160,10 @@ mod tests {
 
     #[test]
     fn text_without_a_run_of_a_secret_stays_as_it_is() {
-        assert_eq!(set(&["hunter2-hunter2"]).scrub("role \"app\" does not exist", 4096), "role \"app\" does not exist");
+        assert_eq!(
+            set(&["hunter2-hunter2"]).scrub("role \"app\" does not exist", 4096),
+            "role \"app\" does not exist"
+        );
     }
 
     #[test]
@@ -168,7 +174,8 @@ mod tests {
     #[test]
     fn what_urls_and_sql_make_of_a_secret_is_hidden_too() {
         let set = set(&["it's 100% säcret"]);
-        for spelling in ["it's 100% säcret", "it''s 100% säcret", "it%27s%20100%25%20s%C3%A4cret"] {
+        for spelling in ["it's 100% säcret", "it''s 100% säcret", "it%27s%20100%25%20s%C3%A4cret"]
+        {
             assert_eq!(set.scrub(spelling, 4096), "[secret]", "{spelling}");
         }
     }
@@ -181,7 +188,8 @@ mod tests {
         // Four letters out of a thousand each: no two of these runs are the same.
         let letters: Vec<char> = (0..1_000).filter_map(|n| char::from_u32(0x4e00 + n)).collect();
         for pair in letters.chunks(2).take(100) {
-            let value: String = letters.iter().flat_map(|letter| pair.iter().chain([letter])).collect();
+            let value: String =
+                letters.iter().flat_map(|letter| pair.iter().chain([letter])).collect();
             set.add(&value);
         }
         assert_eq!(set.scrub("an ordinary word", 4096), "[secret]");

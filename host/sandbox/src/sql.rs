@@ -1,8 +1,8 @@
 //! Pools of database sessions that outlive the instances which use them.
 //!
-//! A pool belongs to one mount, connection, generation and target, so that no plugin can reach another
-//! one's sessions by naming them. Every field of a session is set here: nothing comes from the
-//! process's environment, a password file or the host's certificates.
+//! A pool belongs to one mount, connection, generation and target, so that no plugin can reach
+//! another one's sessions by naming them. Every field of a session is set here: nothing comes from
+//! the process's environment, a password file or the host's certificates.
 
 mod failure;
 mod session;
@@ -56,8 +56,8 @@ pub(crate) struct Pools {
 const REMEMBERED_TARGETS: usize = 10_000;
 
 impl Pools {
-    /// The sessions of `key`, opened by the first that asks while others wait for it. `reaches` says, endpoint by
-    /// endpoint, which addresses it may be.
+    /// The sessions of `key`, opened by the first that asks while others wait for it. `reaches`
+    /// says, endpoint by endpoint, which addresses it may be.
     pub(crate) async fn sessions(
         &self,
         key: PoolKey,
@@ -81,8 +81,8 @@ impl Pools {
         }
     }
 
-    /// Gives up a pool whose server went away or was demoted: the next use resolves the name and tries the
-    /// endpoints anew.
+    /// Gives up a pool whose server went away or was demoted: the next use resolves the name and
+    /// tries the endpoints anew.
     pub(crate) fn give_up(&self, key: &PoolKey) {
         self.retire(|other, _| other == key);
     }
@@ -139,11 +139,13 @@ impl Pools {
         cell
     }
 
-    /// Only once the newer one is open: a refused change must not close what others use. Idle ones go as well.
+    /// Only once the newer one is open: a refused change must not close what others use. Idle ones
+    /// go as well.
     fn retire_older(&self, key: &PoolKey) {
         let now = Instant::now();
         self.retire(|other, entry| {
-            let older = other.is_of(&key.mount, &key.connection) && other.generation < key.generation;
+            let older =
+                other.is_of(&key.mount, &key.connection) && other.generation < key.generation;
             older || now.duration_since(entry.used) > limits::POOL_IDLE
         });
     }
@@ -158,8 +160,11 @@ impl Pools {
     /// Takes pools out of use; sessions that are lent finish what they do.
     fn retire(&self, unwanted: impl Fn(&PoolKey, &Entry) -> bool) {
         let mut entries = self.lock();
-        let retired: Vec<PoolKey> =
-            entries.iter().filter(|(key, entry)| unwanted(key, entry)).map(|(key, _)| key.clone()).collect();
+        let retired: Vec<PoolKey> = entries
+            .iter()
+            .filter(|(key, entry)| unwanted(key, entry))
+            .map(|(key, _)| key.clone())
+            .collect();
         for key in retired {
             let sessions = entries.remove(&key).and_then(|entry| entry.sessions.get().cloned());
             if let Some(sessions) = sessions {
@@ -178,7 +183,8 @@ fn fingerprint(target: &Target) -> String {
     let mut text = String::new();
     let pool = &target.pool;
     let sizes = format!("{} {} {}", pool.max_connections, pool.connect_timeout, pool.max_lifetime);
-    let endpoints: Vec<String> = target.endpoints.iter().map(|end| format!("{} {}", end.host, end.port)).collect();
+    let endpoints: Vec<String> =
+        target.endpoints.iter().map(|end| format!("{} {}", end.host, end.port)).collect();
     let tls = &target.tls;
     let parts = [
         Some(&target.driver),

@@ -54,7 +54,12 @@ pub(crate) struct CallState {
 }
 
 impl CallState {
-    pub(crate) fn new(sandbox: &Arc<Sandbox>, scope: Scope, plugin: Arc<Identity>, unit: Option<Unit>) -> Self {
+    pub(crate) fn new(
+        sandbox: &Arc<Sandbox>,
+        scope: Scope,
+        plugin: Arc<Identity>,
+        unit: Option<Unit>,
+    ) -> Self {
         let limits = scope.compartment.limits();
         let memory = Memory::new(limits.memory_bytes, &sandbox.runtime.guest_memory);
         let mut table = ResourceTable::new();
@@ -94,7 +99,7 @@ impl CallState {
     pub(crate) fn enter(&mut self) -> wasmtime::Result<()> {
         self.is_computing = false;
         let most = self.limits().host_calls;
-        if self.scope.root.count_host_call() > most {
+        if self.scope.tree.count_host_call() > most {
             bail!(Exceeded::count("host-calls", most));
         }
         Ok(())
@@ -109,10 +114,11 @@ impl CallState {
         self.scope.compartment.mount()
     }
 
-    /// Counts bytes that the host holds for the call until it ends, and rounds of key derivation as bytes too.
+    /// Counts bytes that the host holds for the call until it ends, and rounds of key derivation as
+    /// bytes too.
     pub(crate) fn charge(&mut self, bytes: usize) -> wasmtime::Result<()> {
         let most = self.limits().host_bytes;
-        if self.scope.root.hold(bytes) > most {
+        if self.scope.tree.hold(bytes) > most {
             bail!(Exceeded::size("host-bytes", most));
         }
         Ok(())
@@ -121,18 +127,21 @@ impl CallState {
     /// Counts bytes that the call writes.
     pub(crate) fn charge_write(&mut self, bytes: usize) -> wasmtime::Result<()> {
         let most = self.limits().storage_bytes;
-        if self.scope.root.write(bytes) > most {
+        if self.scope.tree.write(bytes) > most {
             bail!(Exceeded::size("storage", most));
         }
         self.charge(bytes)
     }
 
-    /// Refuses a name that stands readable in the database, and in logs, and shows a secret of the call.
+    /// Refuses a name that stands readable in the database, and in logs, and shows a secret of the
+    /// call.
     pub(crate) fn check_name(&self, what: &str, name: &str) -> Result<(), contract::Failure> {
-        if !self.scope.root.secrets.shows(name) {
+        if !self.scope.tree.secrets.shows(name) {
             return Ok(());
         }
-        Err(refusal(&Failure::invalid(format!("the {what} holds a piece of a secret; name it after something else"))))
+        Err(refusal(&Failure::invalid(format!(
+            "the {what} holds a piece of a secret; name it after something else"
+        ))))
     }
 
     /// Refuses a lane that is no name of a target but a place to keep bytes.
@@ -147,7 +156,9 @@ impl CallState {
     pub(crate) fn unit(&mut self) -> Result<&mut Unit, contract::Failure> {
         let name = &self.plugin.name;
         self.unit.as_mut().ok_or_else(|| {
-            refusal(&Failure::denied(format!("{name} is a nested plugin and has no storage, leases or timers")))
+            refusal(&Failure::denied(format!(
+                "{name} is a nested plugin and has no storage, leases or timers"
+            )))
         })
     }
 
@@ -157,8 +168,9 @@ impl CallState {
         refusal(&Failure::from(fault))
     }
 
-    /// Whether the instance of an answered call is as good as a fresh one: it holds no handle of the host's, was not
-    /// refused memory, and has not grown so much that keeping it would be keeping that.
+    /// Whether the instance of an answered call is as good as a fresh one: it holds no handle of
+    /// the host's, was not refused memory, and has not grown so much that keeping it would be
+    /// keeping that.
     pub(crate) fn left_nothing(&self) -> bool {
         let is_small = !self.memory.exhausted && self.memory.used <= limits::REUSED_MEMORY_BYTES;
         is_small && self.table.is_empty()
@@ -166,7 +178,7 @@ impl CallState {
 
     /// `text` without any run of the call's secrets, and cut.
     pub(crate) fn scrub(&self, text: &str) -> String {
-        self.scope.root.secrets.scrub(text, limits::TEXT_BYTES)
+        self.scope.tree.secrets.scrub(text, limits::TEXT_BYTES)
     }
 }
 
@@ -246,7 +258,12 @@ impl Drop for Memory {
 }
 
 impl ResourceLimiter for Memory {
-    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         let more = desired.saturating_sub(current);
         let used = self.used.saturating_add(more);
         self.exhausted |= used > self.limit;
@@ -261,13 +278,17 @@ impl ResourceLimiter for Memory {
         Ok(true)
     }
 
-    fn table_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         Ok(desired <= limits::TABLE_ELEMENTS)
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -278,7 +299,10 @@ mod tests {
         let all = Arc::new(GuestMemory::default());
         let mut memory = Memory::new(3 * MEBIBYTE, &all);
         assert!(memory.memory_growing(0, MEBIBYTE, None).unwrap());
-        assert!(memory.memory_growing(0, 2 * MEBIBYTE, None).unwrap(), "another memory of the same instance");
+        assert!(
+            memory.memory_growing(0, 2 * MEBIBYTE, None).unwrap(),
+            "another memory of the same instance"
+        );
         assert!(!memory.memory_growing(MEBIBYTE, 2 * MEBIBYTE, None).unwrap());
         assert!(memory.exhausted && all.used() == 3 * MEBIBYTE);
         let mut next = Memory::new(3 * MEBIBYTE, &all);

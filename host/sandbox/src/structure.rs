@@ -1,7 +1,8 @@
-//! The structure of a component that somebody brought, read before anything is compiled: its author learns what is
-//! wrong with it, and no compiler sees what is built to exhaust it.
+//! The structure of a component that somebody brought, read before anything is compiled: its author
+//! learns what is wrong with it, and no compiler sees what is built to exhaust it.
 //!
-//! It reads sections and counts, in time of the bytes; that the code in them is valid is the compiler's to check.
+//! It reads sections and counts, in time of the bytes; that the code in them is valid is the
+//! compiler's to check.
 
 use crate::limits::{CORE_INSTANCES_PER_INSTANCE, Limits, TABLE_ELEMENTS, TABLES_PER_INSTANCE};
 use bulkhead_wire::failure::quoted;
@@ -108,7 +109,9 @@ pub fn check(bytes: &[u8]) -> Result<World, String> {
         return Err("the body is empty; send the component's bytes".to_owned());
     }
     if !bytes.starts_with(b"\0asm") {
-        return Err("the body is not WebAssembly: it does not begin with its four bytes \\0asm".to_owned());
+        return Err(
+            "the body is not WebAssembly: it does not begin with its four bytes \\0asm".to_owned()
+        );
     }
     let mut seen = Seen::default();
     for payload in Parser::new(0).parse_all(bytes) {
@@ -120,7 +123,11 @@ pub fn check(bytes: &[u8]) -> Result<World, String> {
 }
 
 fn damaged(error: BinaryReaderError) -> String {
-    format!("the component is incomplete or damaged at byte {}: {}", error.offset(), error.message())
+    format!(
+        "the component is incomplete or damaged at byte {}: {}",
+        error.offset(),
+        error.message()
+    )
 }
 
 impl Seen {
@@ -137,7 +144,9 @@ impl Seen {
             }
             Payload::ComponentSection { .. } => self.enter()?,
             Payload::End(_) => self.depth = self.depth.saturating_sub(1),
-            Payload::FunctionSection(section) => add(&mut self.functions, section.count(), FUNCTIONS, "functions")?,
+            Payload::FunctionSection(section) => {
+                add(&mut self.functions, section.count(), FUNCTIONS, "functions")?
+            }
             Payload::TableSection(section) => {
                 add(&mut self.tables, section.count(), TABLES_PER_INSTANCE, "tables")?;
                 for table in section.clone() {
@@ -182,7 +191,8 @@ impl Seen {
     }
 
     fn world(&self) -> Result<World, String> {
-        let exports = |world: &World| self.exports.iter().any(|export| *export == ours(world.export()));
+        let exports =
+            |world: &World| self.exports.iter().any(|export| *export == ours(world.export()));
         let mut worlds = [World::SecretsEngine, World::DatabasePlugin].into_iter().filter(exports);
         match (worlds.next(), worlds.next()) {
             (Some(world), None) => Ok(world),
@@ -201,11 +211,15 @@ impl Seen {
     }
 
     fn check_imports(&self, world: World) -> Result<(), String> {
-        let unknown: Vec<String> = self.imports.iter().filter(|import| !is_served(world, import)).cloned().collect();
+        let unknown: Vec<String> =
+            self.imports.iter().filter(|import| !is_served(world, import)).cloned().collect();
         if unknown.is_empty() {
             return Ok(());
         }
-        Err(format!("it imports what this server does not have for a component of its world: {}", listed(&unknown)))
+        Err(format!(
+            "it imports what this server does not have for a component of its world: {}",
+            listed(&unknown)
+        ))
     }
 }
 
@@ -222,14 +236,18 @@ fn check_memory(pages: u64) -> Result<(), String> {
     let (bytes, most) = (pages.saturating_mul(PAGE), Limits::default().memory_bytes as u64);
     if bytes > most {
         let most = bulkhead_wire::size::show(most);
-        return Err(format!("its memory begins with {pages} pages of 64KiB; it may begin with at most {most}"));
+        return Err(format!(
+            "its memory begins with {pages} pages of 64KiB; it may begin with at most {most}"
+        ));
     }
     Ok(())
 }
 
 fn check_table(elements: u64) -> Result<(), String> {
     if elements > TABLE_ELEMENTS as u64 {
-        return Err(format!("its table begins with {elements} elements; it may begin with at most {TABLE_ELEMENTS}"));
+        return Err(format!(
+            "its table begins with {elements} elements; it may begin with at most {TABLE_ELEMENTS}"
+        ));
     }
     Ok(())
 }
@@ -253,7 +271,9 @@ fn is_served(world: World, import: &str) -> bool {
     if import.starts_with(PLUGIN) {
         return world.imports().iter().any(|interface| ours(interface) == import);
     }
-    let served = |interface: &&str| import.strip_prefix(*interface).is_some_and(|rest| rest.starts_with("@0.2."));
+    let served = |interface: &&str| {
+        import.strip_prefix(*interface).is_some_and(|rest| rest.starts_with("@0.2."))
+    };
     WASI.iter().any(served)
 }
 
@@ -265,26 +285,23 @@ fn listed(names: &[String]) -> String {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use crate::encoding::{MODULE, component, module, number, section};
 
     /// An import section of instances (of the type 0) with these names.
     fn imports(names: &[&str]) -> Vec<u8> {
-        let one = |name: &&str| [vec![0], number(name.len()), name.as_bytes().to_vec(), vec![5, 0]].concat();
+        let one = |name: &&str| {
+            [vec![0], number(name.len()), name.as_bytes().to_vec(), vec![5, 0]].concat()
+        };
         section(10, &[number(names.len()), names.iter().flat_map(one).collect()].concat())
     }
 
     /// An export section of instances with these names.
     fn exports(names: &[&str]) -> Vec<u8> {
-        let one = |name: &&str| [vec![0], number(name.len()), name.as_bytes().to_vec(), vec![5, 0, 0]].concat();
+        let one = |name: &&str| {
+            [vec![0], number(name.len()), name.as_bytes().to_vec(), vec![5, 0, 0]].concat()
+        };
         section(11, &[number(names.len()), names.iter().flat_map(one).collect()].concat())
     }
 
@@ -310,7 +327,10 @@ mod tests {
         assert!(why(b"").contains("empty"));
         assert!(why(b"#!/bin/sh").contains("not WebAssembly"));
         assert!(why(b"\0asm").contains("incomplete or damaged"));
-        assert!(why(&MODULE).contains("core module") && why(&MODULE).contains("wasm-tools component new"));
+        assert!(
+            why(&MODULE).contains("core module")
+                && why(&MODULE).contains("wasm-tools component new")
+        );
     }
 
     #[test]
@@ -385,6 +405,9 @@ mod tests {
         let many: Vec<String> = (0..65).map(|one| format!("x{one}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(why(&component(&[imports(&many)])).contains("more than 64 imports"));
-        assert!(why(&component(&[exports(&["x".repeat(513).as_str()])])).contains("more than 512 bytes"));
+        assert!(
+            why(&component(&[exports(&["x".repeat(513).as_str()])]))
+                .contains("more than 512 bytes")
+        );
     }
 }

@@ -26,7 +26,8 @@ const REFUSAL: usize = 64 << 10;
 fn guest(name: &str) -> Vec<u8> {
     let this = std::env::current_exe().unwrap();
     let path = this.ancestors().nth(3).unwrap().join(format!("guests/{name}.wasm"));
-    std::fs::read(&path).unwrap_or_else(|_| panic!("{} is missing: run `make guests`", path.display()))
+    std::fs::read(&path)
+        .unwrap_or_else(|_| panic!("{} is missing: run `make guests`", path.display()))
 }
 
 /// An export of an instance, as a section.
@@ -47,7 +48,11 @@ fn component_bytes() {
         [&COMPONENT[..], &[4, 8], &COMPONENT, &engine].concat(),
     ];
     for component in &components {
-        assert!(structure::check(component).is_ok(), "a seed is refused: {:?}", structure::check(component));
+        assert!(
+            structure::check(component).is_ok(),
+            "a seed is refused: {:?}",
+            structure::check(component)
+        );
     }
     let seeds: Vec<&[u8]> = components.iter().map(Vec::as_slice).collect();
     let words = [
@@ -63,7 +68,8 @@ fn component_bytes() {
         if let Err(why) = structure::check(bytes) {
             assert!(why.len() < REFUSAL, "a refusal of {} bytes", why.len());
         }
-        // The compiler's first step. What it says is told to the author; here it has to say something, and soon.
+        // The compiler's first step. What it says is told to the author; here it has to say
+        // something, and soon.
         let _ = Validator::new_with_features(WasmFeatures::default()).validate_all(bytes).is_ok();
     });
 }

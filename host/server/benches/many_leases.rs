@@ -1,8 +1,10 @@
-//! What a million leases cost a start: the time until the first authenticated answer, and the memory that is resident
-//! then. Leases are found by index when they are due, so neither may grow with their number.
+//! What a million leases cost a start: the time until the first authenticated answer, and the
+//! memory that is resident then. Leases are found by index when they are due, so neither may grow
+//! with their number.
 //!
-//! The leases are written through the store, because a million real credentials would take hours; their bodies have
-//! the size that real ones have. The server is the release binary, in dev mode, on that directory.
+//! The leases are written through the store, because a million real credentials would take hours;
+//! their bodies have the size that real ones have. The server is the release binary, in dev mode,
+//! on that directory.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -59,7 +61,8 @@ fn main() {
         word(time <= START_GOAL),
         word(memory <= MEMORY_GOAL_MB),
     );
-    let figures = serde_json::json!({ "first_answer_ms": time.as_secs_f64() * 1e3, "resident_mb": memory });
+    let figures =
+        serde_json::json!({ "first_answer_ms": time.as_secs_f64() * 1e3, "resident_mb": memory });
     figures::write("many_leases", figures);
 }
 
@@ -95,7 +98,15 @@ struct Server {
 fn start(target: &Path, directory: &Path) -> Server {
     let began = Instant::now();
     let mut process = Command::new(target.join("release/bulkhead"))
-        .args(["server", "--dev", "--dev-root-token-id", TOKEN, "--dev-listen-address", "127.0.0.1:0", "--data-dir"])
+        .args([
+            "server",
+            "--dev",
+            "--dev-root-token-id",
+            TOKEN,
+            "--dev-listen-address",
+            "127.0.0.1:0",
+            "--data-dir",
+        ])
         .arg(directory)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -127,7 +138,8 @@ fn ask(address: &str) -> String {
 
 impl Server {
     fn resident_mb(&self) -> f64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
         let kilobytes: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
         kilobytes / 1e3

@@ -1,7 +1,8 @@
 //! How much the bodies of all requests may take together, before anybody knows who sends them.
 //!
-//! The attack this file stops: as many of the largest bodies as there are connections, each without a token, until the
-//! memory is full. Small bodies are not counted: they are bounded by the number of connections.
+//! The attack this file stops: as many of the largest bodies as there are connections, each without
+//! a token, until the memory is full. Small bodies are not counted: they are bounded by the number
+//! of connections.
 
 use crate::households::{Household, Shares};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -63,7 +64,8 @@ impl Held {
     /// Takes room for a body that is `size` bytes long, or will be.
     ///
     /// # Errors
-    /// 429 when the address would hold too much, 503 when all together would; both say when to try again.
+    /// 429 when the address would hold too much, 503 when all together would; both say when to try
+    /// again.
     pub(crate) fn grow_to(&mut self, size: u64) -> Result<(), Failure> {
         let more = size.saturating_sub(self.bytes);
         if size <= UNCOUNTED || more == 0 {
@@ -86,7 +88,9 @@ impl Held {
 
 fn full(kind: Kind, whose: &str, most: u64) -> Failure {
     let most = size::show(most);
-    let message = format!("the bodies that {whose} at this moment would take over {most}; send this one again later");
+    let message = format!(
+        "the bodies that {whose} at this moment would take over {most}; send this one again later"
+    );
     Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(kind, message) }
 }
 
@@ -102,7 +106,6 @@ impl Drop for Held {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -124,9 +127,14 @@ mod tests {
         first.grow_to(64 * MIB).unwrap();
         let failure = holding(&bodies, 1, MIB).err().unwrap();
         assert_eq!((failure.kind, failure.retry_after), (Kind::RateLimited, Some(1_000)));
-        assert!(failure.message.contains("your address") && failure.message.contains("64MiB"), "{}", failure.message);
+        assert!(
+            failure.message.contains("your address") && failure.message.contains("64MiB"),
+            "{}",
+            failure.message
+        );
         assert!(first.grow_to(65 * MIB).is_err());
-        let _others: Vec<Held> = (2..5).map(|last| holding(&bodies, last, 64 * MIB).unwrap()).collect();
+        let _others: Vec<Held> =
+            (2..5).map(|last| holding(&bodies, last, 64 * MIB).unwrap()).collect();
         let failure = holding(&bodies, 5, MIB).err().unwrap();
         assert_eq!((failure.kind, failure.retry_after), (Kind::Unavailable, Some(1_000)));
         assert!(failure.message.contains("256MiB"), "{}", failure.message);

@@ -1,7 +1,8 @@
-//! `bulkhead compile-component`: the child of a server that compiles one component, and then ends. No word for people.
+//! `bulkhead compile-component`: the child of a server that compiles one component, and then ends.
+//! No word for people.
 //!
-//! The attack this file stops: a component made so that compiling it takes the machine with it. The limits are set here,
-//! before the first byte is read, and hold whatever the compiler does.
+//! The attack this file stops: a component made so that compiling it takes the machine with it. The
+//! limits are set here, before the first byte is read, and hold whatever the compiler does.
 
 use bulkhead_sandbox::compile;
 use rustix::process::{Resource, Rlimit, nice, setrlimit};
@@ -10,15 +11,16 @@ use std::process::ExitCode;
 
 /// Processor time, in seconds. The parent's clock, which is shorter, stops those that wait.
 const CPU_SECONDS: u64 = 60;
-/// Memory that is written to. Address space is not limited: the compiler and the allocator reserve much that they never
-/// use.
+/// Memory that is written to. Address space is not limited: the compiler and the allocator reserve
+/// much that they never use.
 const MEMORY_BYTES: u64 = 3 << 30;
 /// Open files: its three pipes, and what the allocator asks of the system.
 const FILES: u64 = 16;
 /// How far it steps behind the server, which has requests to serve.
 const NICE: i32 = 10;
 
-/// Compiles what comes on standard input. Nobody reads standard error: the exit code says that it failed.
+/// Compiles what comes on standard input. Nobody reads standard error: the exit code says that it
+/// failed.
 #[must_use]
 pub fn run() -> ExitCode {
     let done = limit().and_then(|()| compile::worker(io::stdin().lock(), io::stdout().lock()));

@@ -1,8 +1,9 @@
-//! The configuration file of `bulkhead server --config FILE`: HCL (decision T9), and what a server does with it.
+//! The configuration file of `bulkhead server --config FILE`: HCL (decision T9), and what a server
+//! does with it.
 //!
-//! The mistake this file stops: a server that is not as its operator wrote. Nothing is ignored: an unknown word, a
-//! value of another type, a setting that this version cannot honour refuses the file, by line. No setting is a secret,
-//! so that a refusal may repeat what is written.
+//! The mistake this file stops: a server that is not as its operator wrote. Nothing is ignored: an
+//! unknown word, a value of another type, a setting that this version cannot honour refuses the
+//! file, by line. No setting is a secret, so that a refusal may repeat what is written.
 
 mod audit;
 mod listener;
@@ -24,7 +25,8 @@ use std::path::{Path, PathBuf};
 /// Where a server listens unless told (decision P1).
 pub const LISTEN: &str = "127.0.0.1:8200";
 
-/// Longest and default life of a lease or token unless told, in seconds: 768 h, as clients of this API expect.
+/// Longest and default life of a lease or token unless told, in seconds: 768 h, as clients of this
+/// API expect.
 const LEASE_TTL: u64 = 768 * 3600;
 
 /// What clients are told unless the file says something else (decision P5).
@@ -59,14 +61,18 @@ const STORAGE_WORDS: Words = Words { keys: &["path"], blocks: &[], unserved: &[]
 const STORAGE_EXAMPLE: &str = "storage \"sqlite\" { path = \"/var/lib/bulkhead\" }";
 
 /// Storages to come.
-const STORAGE_UNSERVED: [(&str, &str); 1] =
-    [("postgres", "this version stores in SQLite only; write storage \"sqlite\" { path = \"/var/lib/bulkhead\" }")];
+const STORAGE_UNSERVED: [(&str, &str); 1] = [(
+    "postgres",
+    "this version stores in SQLite only; write storage \"sqlite\" { path = \"/var/lib/bulkhead\" }",
+)];
 
 const SEAL_WORDS: Words = Words { keys: &[], blocks: &[], unserved: &[] };
 
 /// Seals to come.
-const SEAL_UNSERVED: [(&str, &str); 1] =
-    [("static", "this version is opened by Shamir's shares only; write seal \"shamir\" {}, or no seal at all")];
+const SEAL_UNSERVED: [(&str, &str); 1] = [(
+    "static",
+    "this version is opened by Shamir's shares only; write seal \"shamir\" {}, or no seal at all",
+)];
 
 /// Everything that a server is told.
 #[derive(Clone, Debug)]
@@ -107,7 +113,8 @@ impl Config {
     /// # Errors
     /// Why it cannot be read, or what in it is wrong, by line and with what to write.
     pub fn read(file: &Path) -> Result<Self, String> {
-        let text = content(file).map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+        let text =
+            content(file).map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
         Self::of(&text).map_err(|wrong| format!("{}, {wrong}", file.display()))
     }
 
@@ -173,10 +180,13 @@ fn check_log_format(file: &Section<'_>) -> Result<(), Wrong> {
     }
 }
 
-/// The default and the longest life, in seconds. A maximum alone is the default too where it is shorter.
+/// The default and the longest life, in seconds. A maximum alone is the default too where it is
+/// shorter.
 fn lifetimes(file: &Section<'_>) -> Result<(u64, u64), Wrong> {
-    let seconds = |key| file.value(key).map(|value| value.seconds(1, duration::LONGEST)).transpose();
-    let (default, max) = (seconds("default_lease_ttl")?, seconds("max_lease_ttl")?.unwrap_or(LEASE_TTL));
+    let seconds =
+        |key| file.value(key).map(|value| value.seconds(1, duration::LONGEST)).transpose();
+    let (default, max) =
+        (seconds("default_lease_ttl")?, seconds("max_lease_ttl")?.unwrap_or(LEASE_TTL));
     match (default, file.value("default_lease_ttl")) {
         (Some(default), Some(value)) if default > max => Err(value.wrong(format!(
             "{} is longer than max_lease_ttl, which is {}; shorten the one or write the other longer",
@@ -192,8 +202,10 @@ fn version(value: &Value<'_>) -> Result<String, Wrong> {
     let text = value.text()?;
     match semver::Version::parse(text) {
         Ok(_) => Ok(text.to_owned()),
-        Err(why) => Err(value
-            .wrong(format!("{} is no semantic version ({why}); write such as \"{REPORTED_VERSION}\"", quoted(text)))),
+        Err(why) => Err(value.wrong(format!(
+            "{} is no semantic version ({why}); write such as \"{REPORTED_VERSION}\"",
+            quoted(text)
+        ))),
     }
 }
 

@@ -1,9 +1,10 @@
 //! How many requests one client behind a proxy makes at a time.
 //!
-//! The attack this file stops: a client that asks a thousand things at once through a proxy, whose connections are not
-//! counted by address (see [`crate::places`]), until nobody else behind that proxy is served. It may make as many
-//! requests at a time as it could have connections if it came by itself; on one connection there is one request at a
-//! time, so that clients without a proxy are not counted here again.
+//! The attack this file stops: a client that asks a thousand things at once through a proxy, whose
+//! connections are not counted by address (see [`crate::places`]), until nobody else behind that
+//! proxy is served. It may make as many requests at a time as it could have connections if it came
+//! by itself; on one connection there is one request at a time, so that clients without a proxy are
+//! not counted here again.
 
 use crate::households::{Household, Shares};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -60,7 +61,6 @@ impl Drop for Served {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 

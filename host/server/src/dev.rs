@@ -1,5 +1,5 @@
-//! `bulkhead server --dev`: an open server for trying things out, from the command line to a served socket and back
-//! to nothing.
+//! `bulkhead server --dev`: an open server for trying things out, from the command line to a served
+//! socket and back to nothing.
 
 use crate::config::Config;
 use crate::options::DevOptions;
@@ -18,12 +18,16 @@ use std::sync::Arc;
 /// Letters and digits of a random root token behind its prefix: 190 bits.
 const TOKEN_LENGTH: usize = 32;
 
-/// Serves until SIGTERM or SIGINT. `out` gets the address, the root token, the unseal key and commands to try, and at
-/// last a line `ready`: from then on every request is answered.
+/// Serves until SIGTERM or SIGINT. `out` gets the address, the root token, the unseal key and
+/// commands to try, and at last a line `ready`: from then on every request is answered.
 ///
 /// # Errors
 /// Why the server did not start, for standard error.
-pub async fn run(mut options: DevOptions, process: Process, out: &mut dyn Write) -> Result<(), String> {
+pub async fn run(
+    mut options: DevOptions,
+    process: Process,
+    out: &mut dyn Write,
+) -> Result<(), String> {
     let data = Data::prepare(options.data.take())?;
     let log = Arc::clone(&process.log);
     let served = serve(&data, options, process, out).await;
@@ -31,16 +35,31 @@ pub async fn run(mut options: DevOptions, process: Process, out: &mut dyn Write)
     served
 }
 
-async fn serve(data: &Data, options: DevOptions, process: Process, out: &mut dyn Write) -> Result<(), String> {
+async fn serve(
+    data: &Data,
+    options: DevOptions,
+    process: Process,
+    out: &mut dyn Write,
+) -> Result<(), String> {
     let token = options.root_token.map_or_else(random_token, Ok)?;
     let program = process.program.clone();
-    let config = Config { audit: AuditSettings::within(data.path()), ..Config::at(&options.listen, data.path()) };
+    let config = Config {
+        audit: AuditSettings::within(data.path()),
+        ..Config::at(&options.listen, data.path())
+    };
     let server = Server::start(process, config, "with --dev-listen-address HOST:PORT").await?;
     let prepared = match open(server.service(), &token).await {
         Ok(unseal_key) => {
             let address = server.address().to_string();
             let config = server.config();
-            let opened = Opened { program: &program, address, token: &token, unseal_key: &unseal_key, data, config };
+            let opened = Opened {
+                program: &program,
+                address,
+                token: &token,
+                unseal_key: &unseal_key,
+                data,
+                config,
+            };
             opened.tell(out).map_err(|error| format!("standard output cannot be written: {error}"))
         }
         Err(why) => Err(why),
@@ -77,7 +96,9 @@ impl Data {
         let path = std::env::temp_dir().join(format!("bulkhead-dev-{name}"));
         // fails if the name is taken, by a link too
         let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| format!("cannot make the directory {}: {error}; set TMPDIR", path.display()))?;
+        made.map_err(|error| {
+            format!("cannot make the directory {}: {error}; set TMPDIR", path.display())
+        })?;
         Ok(Self::Temporary(path))
     }
 
@@ -115,7 +136,11 @@ impl Opened<'_> {
             Data::Temporary(_) => "removed when this server ends",
             Data::Kept(_) => "kept",
         };
-        writeln!(out, "Bulkhead {}, dev mode: plain HTTP, not for real secrets.\n", env!("CARGO_PKG_VERSION"))?;
+        writeln!(
+            out,
+            "Bulkhead {}, dev mode: plain HTTP, not for real secrets.\n",
+            env!("CARGO_PKG_VERSION")
+        )?;
         writeln!(out, "listening on {address}")?;
         writeln!(out, "root token: {token}")?;
         writeln!(out, "unseal key: {}", unseal_key.expose())?;
@@ -127,20 +152,16 @@ impl Opened<'_> {
         writeln!(out, "  export BULKHEAD_ADDR=http://{address} BULKHEAD_TOKEN={token}")?;
         writeln!(out, "  {program} status")?;
         writeln!(out, "  {program} token lookup")?;
-        writeln!(out, "  make demo-postgres      # a private PostgreSQL, and the commands to get a user of it\n")?;
+        writeln!(
+            out,
+            "  make demo-postgres      # a private PostgreSQL, and the commands to get a user of it\n"
+        )?;
         writeln!(out, "ready")?;
         out.flush()
     }
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use crate::log::testing::Lines;
@@ -180,15 +201,26 @@ mod tests {
         let (token, unseal_key) = (Secret::new("bhs.abc"), Secret::new("c0ffee"));
         let address = "127.0.0.1:4321".to_owned();
         let path = data.path();
-        let config = Config { audit: AuditSettings::within(path), ..Config::at("127.0.0.1:0", path) };
+        let config =
+            Config { audit: AuditSettings::within(path), ..Config::at("127.0.0.1:0", path) };
         let (token, unseal_key) = (&token, &unseal_key);
-        let opened = Opened { program: "bulkhead", address, token, unseal_key, data: &data, config: &config };
+        let opened = Opened {
+            program: "bulkhead",
+            address,
+            token,
+            unseal_key,
+            data: &data,
+            config: &config,
+        };
         let mut out = Vec::new();
         opened.tell(&mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let told = "\nlistening on 127.0.0.1:4321\nroot token: bhs.abc\nunseal key: c0ffee\ndata: ./d (kept)\n";
         assert!(text.contains(&format!("{told}audit log: ./d/audit.log\n\nTry")), "{text}");
-        assert!(text.contains("export BULKHEAD_ADDR=http://127.0.0.1:4321 BULKHEAD_TOKEN=bhs.abc\n"), "{text}");
+        assert!(
+            text.contains("export BULKHEAD_ADDR=http://127.0.0.1:4321 BULKHEAD_TOKEN=bhs.abc\n"),
+            "{text}"
+        );
         assert!(text.ends_with("\nready\n"), "{text}");
     }
 

@@ -5,7 +5,9 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use rustix::fs::Mode;
-use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit, umask};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit, umask,
+};
 
 /// Hardens this process, in dev mode as in any other.
 ///
@@ -14,43 +16,53 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpabl
 pub fn harden() -> Result<(), String> {
     umask(Mode::from_raw_mode(0o077));
     let none = Rlimit { current: Some(0), maximum: Some(0) };
-    setrlimit(Resource::Core, none).map_err(|error| format!("core dumps cannot be switched off: {error}"))?;
+    setrlimit(Resource::Core, none)
+        .map_err(|error| format!("core dumps cannot be switched off: {error}"))?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| format!("tracing by other processes cannot be switched off: {error}"))
 }
 
-/// Takes as many file descriptors as the system gives without asking anybody, and says how many that are: each
-/// connection is one.
+/// Takes as many file descriptors as the system gives without asking anybody, and says how many
+/// that are: each connection is one.
 #[must_use]
 pub fn descriptors() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let most = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let taken = if setrlimit(Resource::Nofile, most).is_ok() { limit.maximum } else { limit.current };
+    let taken =
+        if setrlimit(Resource::Nofile, most).is_ok() { limit.maximum } else { limit.current };
     taken.unwrap_or(u64::MAX)
 }
 
-/// Starts this program anew without the environment's PostgreSQL settings, where it has any. Returns
-/// when there is nothing to leave out.
+/// Starts this program anew without the environment's PostgreSQL settings, where it has any.
+/// Returns when there is nothing to leave out.
 ///
 /// The attack: the database driver takes what is missing from a connection (certificates, session
-/// options) out of `PGSSLROOTCERT`, `PGOPTIONS` and their like, so that whoever starts the server decides how
-/// every connection is made. They cannot be removed from a running process safely, only left out of a new one.
+/// options) out of `PGSSLROOTCERT`, `PGOPTIONS` and their like, so that whoever starts the server
+/// decides how every connection is made. They cannot be removed from a running process safely, only
+/// left out of a new one.
 ///
 /// # Errors
 /// When the program cannot be started again.
 pub fn leave_database_settings() -> Result<(), String> {
-    let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).filter(|name| is_database_setting(name)).collect();
+    let names: Vec<_> = std::env::vars_os()
+        .map(|(name, _)| name)
+        .filter(|name| is_database_setting(name))
+        .collect();
     if names.is_empty() {
         return Ok(());
     }
-    let program = std::env::current_exe().map_err(|error| format!("this program cannot find itself: {error}"))?;
+    let program = std::env::current_exe()
+        .map_err(|error| format!("this program cannot find itself: {error}"))?;
     let mut anew = Command::new(program);
     anew.args(std::env::args_os().skip(1));
     names.iter().for_each(|name| {
         anew.env_remove(name);
     });
     // Returns only when it fails.
-    Err(format!("this program cannot be started without the environment's PG* settings: {}", anew.exec()))
+    Err(format!(
+        "this program cannot be started without the environment's PG* settings: {}",
+        anew.exec()
+    ))
 }
 
 fn is_database_setting(name: &std::ffi::OsStr) -> bool {
@@ -58,13 +70,6 @@ fn is_database_setting(name: &std::ffi::OsStr) -> bool {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use rustix::process::dumpable_behavior;
@@ -81,6 +86,8 @@ mod tests {
     fn all_descriptors_that_may_be_had_are_taken() {
         let had = descriptors();
         let limit = getrlimit(Resource::Nofile);
-        assert!(had > 0 && limit.current == limit.maximum && limit.current.unwrap_or(u64::MAX) == had);
+        assert!(
+            had > 0 && limit.current == limit.maximum && limit.current.unwrap_or(u64::MAX) == had
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! What the headers say: who asks, for which namespace, and how the body is to be read.
 //!
-//! The attacks this file stops: a proxy that checks one token header while we act on another, and one that sees another
-//! request than we do. Two headers with different tokens are refused, whichever would win, and so is a request whose
-//! line and headers name two servers, or none.
+//! The attacks this file stops: a proxy that checks one token header while we act on another, and
+//! one that sees another request than we do. Two headers with different tokens are refused,
+//! whichever would win, and so is a request whose line and headers name two servers, or none.
 
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -14,7 +14,8 @@ use hyper::{HeaderMap, Version};
 /// Headers that carry a token and nothing else. `Authorization: Bearer` is the third (decision P2).
 const TOKEN_HEADERS: [&str; 2] = ["x-vault-token", "x-secrets-token"];
 
-/// Longest list of headers, in bytes of names and values. hyper cuts off at twice that, and at 100 headers.
+/// Longest list of headers, in bytes of names and values. hyper cuts off at twice that, and at 100
+/// headers.
 pub const LIST_MAX: usize = 32 * 1024;
 
 /// Refuses an oversized list of headers.
@@ -80,7 +81,8 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 /// would answer for another tenant, ignoring a wish for wrapping would put a secret in the clear.
 ///
 /// # Errors
-/// 400 for a namespace other than the root (decision P6), and for a wrapping time above 0 or unreadable.
+/// 400 for a namespace other than the root (decision P6), and for a wrapping time above 0 or
+/// unreadable.
 pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
     for value in headers.get_all("x-vault-namespace") {
         let name = String::from_utf8_lossy(value.as_bytes());
@@ -94,7 +96,8 @@ pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
     }
     for value in headers.get_all("x-vault-wrap-ttl") {
         let text = String::from_utf8_lossy(value.as_bytes());
-        let seconds = duration::parse(&text).map_err(|why| Failure::invalid(format!("X-Vault-Wrap-TTL: {why}")))?;
+        let seconds = duration::parse(&text)
+            .map_err(|why| Failure::invalid(format!("X-Vault-Wrap-TTL: {why}")))?;
         if seconds > 0 {
             return Err(Failure::invalid(
                 "response wrapping is not served by this version; leave X-Vault-Wrap-TTL out to get the answer itself",
@@ -130,20 +133,15 @@ fn media_type(headers: &HeaderMap) -> &str {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs
             .iter()
-            .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap()))
+            .map(|(name, value)| {
+                (name.parse().unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap())
+            })
             .collect()
     }
 
@@ -198,7 +196,10 @@ mod tests {
 
     #[test]
     fn the_same_token_twice_is_one_and_two_tokens_are_refused() {
-        assert_eq!(found(&[("x-vault-token", "t"), ("authorization", "Bearer t")]).as_deref(), Some("t"));
+        assert_eq!(
+            found(&[("x-vault-token", "t"), ("authorization", "Bearer t")]).as_deref(),
+            Some("t")
+        );
         for map in [
             headers(&[("x-vault-token", "canary-one"), ("x-secrets-token", "canary-two")]),
             headers(&[("x-vault-token", "canary-one"), ("authorization", "Bearer canary-two")]),
@@ -224,7 +225,11 @@ mod tests {
         }
         for name in ["team-a", "root/team-a", "Root"] {
             let failure = refuse_unserved(&headers(&[("x-vault-namespace", name)])).unwrap_err();
-            assert!(failure.kind == Kind::InvalidRequest && failure.message.contains(name), "{}", failure.message);
+            assert!(
+                failure.kind == Kind::InvalidRequest && failure.message.contains(name),
+                "{}",
+                failure.message
+            );
         }
         assert!(refuse_unserved(&repeated("x-vault-namespace", &["root", "team-a"])).is_err());
     }
@@ -239,7 +244,13 @@ mod tests {
 
     #[test]
     fn a_patch_needs_its_content_type() {
-        assert_eq!(check_patch(&headers(&[("content-type", "application/merge-patch+json; charset=utf-8")])), Ok(()));
+        assert_eq!(
+            check_patch(&headers(&[(
+                "content-type",
+                "application/merge-patch+json; charset=utf-8"
+            )])),
+            Ok(())
+        );
         for map in [headers(&[]), headers(&[("content-type", "application/json")])] {
             assert_eq!(check_patch(&map).unwrap_err().kind, Kind::UnsupportedMediaType);
         }

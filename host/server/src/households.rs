@@ -1,10 +1,11 @@
-//! Whom an address stands for, and how much of something each takes. Nothing is kept of who takes nothing.
+//! Whom an address stands for, and how much of something each takes. Nothing is kept of who takes
+//! nothing.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Whom an address stands for when places, memory and requests are shared out: the address itself, or the network of 64
-/// bits that one customer of an IPv6 provider chooses addresses from.
+/// Whom an address stands for when places, memory and requests are shared out: the address itself,
+/// or the network of 64 bits that one customer of an IPv6 provider chooses addresses from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Household(IpAddr);
 
@@ -13,7 +14,9 @@ impl Household {
     pub(crate) fn of(address: IpAddr) -> Self {
         Self(match address {
             IpAddr::V4(_) => address,
-            IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))),
+            IpAddr::V6(address) => {
+                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))
+            }
         })
     }
 }
@@ -55,7 +58,6 @@ impl Shares {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -73,7 +75,10 @@ mod tests {
     #[test]
     fn a_share_ends_at_the_most_and_comes_back() {
         let (mut shares, one) = (Shares::default(), household("192.0.2.1"));
-        assert!(shares.take(one, 2, 3) && !shares.take(one, 2, 3), "what is refused is not counted");
+        assert!(
+            shares.take(one, 2, 3) && !shares.take(one, 2, 3),
+            "what is refused is not counted"
+        );
         assert!(shares.take(household("192.0.2.2"), 3, 3), "others have shares of their own");
         assert!(!shares.take(one, u64::MAX, 3));
         assert_eq!(shares.of(one), 2);

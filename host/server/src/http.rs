@@ -1,7 +1,9 @@
-//! From an HTTP request to a [`Request`] and from a [`Response`] back: sizes, times, headers, token.
+//! From an HTTP request to a [`Request`] and from a [`Response`] back: sizes, times, headers,
+//! token.
 //!
-//! The attacks this file stops: bodies without end or in drops, more of them than there is memory (see [`Bodies`]), and
-//! a client that hangs up halfway: what began for it goes on without it, see [`Unbroken`].
+//! The attacks this file stops: bodies without end or in drops, more of them than there is memory
+//! (see [`Bodies`]), and a client that hangs up halfway: what began for it goes on without it, see
+//! [`Unbroken`].
 
 use crate::bodies::{Bodies, Held};
 use crate::config::Listener;
@@ -20,8 +22,8 @@ use http_body_util::{BodyExt, Full};
 use hyper::StatusCode;
 use hyper::body::{Body, Bytes};
 use hyper::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue, RETRY_AFTER,
-    TRANSFER_ENCODING,
+    CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue,
+    RETRY_AFTER, TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
 use serde_json::{Map, Value};
@@ -31,8 +33,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Of a body that is too large so many times the limit is read all the same: a client that is still sending does not
-/// see the answer.
+/// Of a body that is too large so many times the limit is read all the same: a client that is still
+/// sending does not see the answer.
 const DRAIN: u64 = 2;
 
 /// How long a body may take to arrive, unless `request_timeout` is shorter.
@@ -63,7 +65,8 @@ pub struct Front<A> {
 /// What goes out.
 pub type Reply = hyper::Response<Full<Bytes>>;
 
-/// A request, the room that its body takes while it is worked on, and its count where it came through a proxy.
+/// A request, the room that its body takes while it is worked on, and its count where it came
+/// through a proxy.
 struct Understood {
     request: Request,
     held: Option<Held>,
@@ -71,10 +74,11 @@ struct Understood {
 }
 
 impl<A: Answerer> Front<A> {
-    /// A front before `answerer` that lets in what it is `told` to. The receiver of `work` ends when this and every
-    /// request is gone.
+    /// A front before `answerer` that lets in what it is `told` to. The receiver of `work` ends
+    /// when this and every request is gone.
     pub fn new(answerer: Arc<A>, told: Listener, work: mpsc::Sender<()>) -> Self {
-        let (bodies, crowd) = (Bodies::new(told.body_max), Crowd::new(told.connections_per_address));
+        let (bodies, crowd) =
+            (Bodies::new(told.body_max), Crowd::new(told.connections_per_address));
         Self { answerer, told, bodies, crowd, work }
     }
 
@@ -86,8 +90,11 @@ impl<A: Answerer> Front<A> {
         let (head, body) = request.into_parts();
         let (mut reply, is_last) = match self.understand(&head, body, peer).await {
             // A proxy in front may have seen the end of such a body somewhere else.
-            Ok(understood) => (reply(self.answer(understood).await), head.headers.contains_key(TRANSFER_ENCODING)),
-            // Its body may be unread: whatever follows on this connection could be taken for a request.
+            Ok(understood) => {
+                (reply(self.answer(understood).await), head.headers.contains_key(TRANSFER_ENCODING))
+            }
+            // Its body may be unread: whatever follows on this connection could be taken for a
+            // request.
             Err(failure) => (reply(Response::failed(&failure)), true),
         };
         if is_last {
@@ -96,14 +103,20 @@ impl<A: Answerer> Front<A> {
         reply
     }
 
-    async fn understand<B>(&self, head: &Parts, body: B, peer: SocketAddr) -> Result<Understood, Failure>
+    async fn understand<B>(
+        &self,
+        head: &Parts,
+        body: B,
+        peer: SocketAddr,
+    ) -> Result<Understood, Failure>
     where
         B: Body<Data = Bytes>,
     {
         headers::check_size(&head.headers)?;
         headers::check_server(head)?;
         let remote = self.told.proxies.client(peer, &head.headers)?;
-        let served = (remote.ip() != peer.ip()).then(|| self.crowd.enter(remote.ip())).transpose()?;
+        let served =
+            (remote.ip() != peer.ip()).then(|| self.crowd.enter(remote.ip())).transpose()?;
         let target = target::read(&head.method, head.uri.path(), head.uri.query())?;
         headers::refuse_unserved(&head.headers)?;
         let token = headers::token(&head.headers)?;
@@ -118,13 +131,16 @@ impl<A: Answerer> Front<A> {
                 (content_of(head, target.verb, bytes)?, size, Some(held))
             }
             // clients send bodies with reads and deletes, and mean nothing by it
-            Verb::Read | Verb::List | Verb::Delete => (Content { fields: target.fields, raw: None }, 0, None),
+            Verb::Read | Verb::List | Verb::Delete => {
+                (Content { fields: target.fields, raw: None }, 0, None)
+            }
         };
         let Content { fields, raw } = content;
         let id = random::uuid()?;
         let (remote, remote_port) = (remote.ip(), remote.port());
         let (verb, path) = (target.verb, target.path);
-        let request = Request { id, verb, path, token, fields, raw, body_bytes, remote, remote_port };
+        let request =
+            Request { id, verb, path, token, fields, raw, body_bytes, remote, remote_port };
         Ok(Understood { request, held, served })
     }
 
@@ -137,7 +153,9 @@ impl<A: Answerer> Front<A> {
             response
         }));
         // The panic itself is in the log already, without its text (see log.rs).
-        answered.await.unwrap_or_else(|Panicked| Response::failed(&Failure::internal("internal error")))
+        answered
+            .await
+            .unwrap_or_else(|Panicked| Response::failed(&Failure::internal("internal error")))
     }
 }
 
@@ -148,15 +166,17 @@ struct Content {
     raw: Option<RawBody>,
 }
 
-/// Reads a body: JSON, a form, or a component's bytes. Of the last alone the query is read too, because nothing else
-/// can carry its fields; any other write would get fields from where its policies were never asked about them.
+/// Reads a body: JSON, a form, or a component's bytes. Of the last alone the query is read too,
+/// because nothing else can carry its fields; any other write would get fields from where its
+/// policies were never asked about them.
 fn content_of(head: &Parts, verb: Verb, bytes: Vec<u8>) -> Result<Content, Failure> {
     if verb == Verb::Write && is_component(&head.headers, &bytes) {
         let fields = target::parameters(head.uri.query().unwrap_or_default())?;
         return Ok(Content { fields, raw: Some(RawBody::new(bytes)) });
     }
     let fields = if headers::is_form(&head.headers, &bytes) {
-        let form = std::str::from_utf8(&bytes).map_err(|_| Failure::invalid("the form in the body is not UTF-8"))?;
+        let form = std::str::from_utf8(&bytes)
+            .map_err(|_| Failure::invalid("the form in the body is not UTF-8"))?;
         target::parameters(form)?
     } else {
         json::object(&bytes).map_err(Failure::invalid)?
@@ -171,19 +191,26 @@ fn is_component(headers: &HeaderMap, bytes: &[u8]) -> bool {
     said.eq_ignore_ascii_case("application/wasm") || bytes.starts_with(b"\0asm")
 }
 
-async fn read_body<B>(headers: &HeaderMap, body: B, told: &Listener, held: &mut Held) -> Result<Vec<u8>, Failure>
+async fn read_body<B>(
+    headers: &HeaderMap,
+    body: B,
+    told: &Listener,
+    held: &mut Held,
+) -> Result<Vec<u8>, Failure>
 where
     B: Body<Data = Bytes>,
 {
     let within = BODY_TIME.min(told.request_time);
-    let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let declared =
+        headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     // A client that asks first is told before it sends.
     if headers.contains_key(EXPECT) && declared.is_some_and(|size| size > told.body_max) {
         return Err(too_large(told.body_max));
     }
     // What is too large is read to be answered, not kept.
     held.grow_to(declared.filter(|size| *size <= told.body_max).unwrap_or_default())?;
-    let late = || Failure::invalid(format!("the body did not arrive within {} s", within.as_secs()));
+    let late =
+        || Failure::invalid(format!("the body did not arrive within {} s", within.as_secs()));
     tokio::time::timeout(within, collect(body, told.body_max, held)).await.map_err(|_| late())?
 }
 
@@ -213,7 +240,10 @@ where
 }
 
 fn too_large(most: u64) -> Failure {
-    Failure::new(Kind::TooLarge, format!("request body too large: the most is {}", size::show(most)))
+    Failure::new(
+        Kind::TooLarge,
+        format!("request body too large: the most is {}", size::show(most)),
+    )
 }
 
 /// Puts an answer into HTTP. hyper leaves the body out where the request was a HEAD.
@@ -221,8 +251,12 @@ fn reply(response: Response) -> Reply {
     let retry_after = response.retry_after;
     let (status, content_type, bytes) = response.into_bytes();
     // Both come from a component at times, whose nonsense is a fault of ours towards the client.
-    let (Ok(status), Ok(content_type)) = (StatusCode::from_u16(status), HeaderValue::from_str(&content_type)) else {
-        return reply(Response::failed(&Failure::internal("the answer has an impossible status or content type")));
+    let (Ok(status), Ok(content_type)) =
+        (StatusCode::from_u16(status), HeaderValue::from_str(&content_type))
+    else {
+        return reply(Response::failed(&Failure::internal(
+            "the answer has an impossible status or content type",
+        )));
     };
     let mut reply = hyper::Response::new(Full::new(Bytes::from(bytes)));
     *reply.status_mut() = status;
@@ -236,13 +270,6 @@ fn reply(response: Response) -> Reply {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use crate::proxies::TrustedProxies;
@@ -276,7 +303,10 @@ mod tests {
         type Data = Bytes;
         type Error = Infallible;
 
-        fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
             match self.left.checked_sub(1) {
                 Some(left) => {
                     self.left = left;
@@ -350,7 +380,10 @@ mod tests {
         assert_eq!(headers[CONTENT_TYPE], "application/json");
         assert_eq!(headers[CACHE_CONTROL], "no-store");
         assert_eq!(body["fields"], json!({"db_name": "d", "ttl": null}));
-        assert_eq!((&body["bytes"], &body["token"], &body["verb"]), (&json!(26), &json!("bhs.t"), &json!("Write")));
+        assert_eq!(
+            (&body["bytes"], &body["token"], &body["verb"]),
+            (&json!(26), &json!("bhs.t"), &json!("Write"))
+        );
         assert_eq!(body["id"].as_str().unwrap().len(), 36);
     }
 
@@ -358,7 +391,11 @@ mod tests {
     async fn the_body_of_a_read_or_delete_is_ignored_however_it_looks() {
         for method in ["GET", "DELETE", "LIST"] {
             let (status, _, body) = served(request(method, "/v1/a?x=1", "{not json")).await;
-            assert_eq!((status, &body["fields"], &body["bytes"]), (200, &json!({"x": "1"}), &json!(0)), "{method}");
+            assert_eq!(
+                (status, &body["fields"], &body["bytes"]),
+                (200, &json!({"x": "1"}), &json!(0)),
+                "{method}"
+            );
         }
     }
 
@@ -385,12 +422,19 @@ mod tests {
     async fn a_component_arrives_as_bytes_with_the_fields_of_the_query() {
         let fields = json!({"version": "1.0.0"});
         let (_, _, body) = served(request("PUT", "/v1/a?version=1.0.0", "\0asm{")).await;
-        assert_eq!((&body["raw"], &body["fields"], &body["bytes"]), (&json!(5), &fields, &json!(5)));
+        assert_eq!(
+            (&body["raw"], &body["fields"], &body["bytes"]),
+            (&json!(5), &fields, &json!(5))
+        );
         for (said, content) in [("application/wasm", ""), ("Application/WASM; x=y", "{not json")] {
             let mut asked = request("POST", "/v1/a?version=1.0.0", content);
             asked.headers_mut().insert(CONTENT_TYPE, said.parse().unwrap());
             let (status, _, body) = served(asked).await;
-            assert_eq!((status, &body["raw"], &body["fields"]), (200, &json!(content.len()), &fields), "{said}");
+            assert_eq!(
+                (status, &body["raw"], &body["fields"]),
+                (200, &json!(content.len()), &fields),
+                "{said}"
+            );
         }
     }
 
@@ -406,13 +450,16 @@ mod tests {
     #[tokio::test]
     async fn a_form_is_read_as_fields() {
         let mut asked = request("PUT", "/v1/a", "a=1&b=x+y&a=2");
-        asked.headers_mut().insert(CONTENT_TYPE, "application/x-www-form-urlencoded".parse().unwrap());
+        asked
+            .headers_mut()
+            .insert(CONTENT_TYPE, "application/x-www-form-urlencoded".parse().unwrap());
         assert_eq!(served(asked).await.2["fields"], json!({"a": ["1", "2"], "b": "x y"}));
     }
 
     #[tokio::test]
     async fn a_body_over_the_limit_is_413_declared_or_not() {
-        let sent = async |frames| collect(Frames { left: frames, silent: false }, MOST, &mut held()).await;
+        let sent =
+            async |frames| collect(Frames { left: frames, silent: false }, MOST, &mut held()).await;
         assert_eq!(sent(4).await.unwrap().len(), 4 * MIB);
         for frames in [5, usize::MAX] {
             let failure = sent(frames).await.unwrap_err();
@@ -452,13 +499,21 @@ mod tests {
         let (front, echo, mut ended) = front();
         let serving = Arc::clone(&front);
         let connection = tokio::spawn(async move {
-            serving.serve(request("GET", "/v1/wait", ""), SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112))).await
+            serving
+                .serve(
+                    request("GET", "/v1/wait", ""),
+                    SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112)),
+                )
+                .await
         });
         echo.entered.notified().await;
         connection.abort();
         assert!(connection.await.unwrap_err().is_cancelled());
         drop(front);
-        assert!(ended.try_recv().is_err_and(|error| error == mpsc::error::TryRecvError::Empty), "still at work");
+        assert!(
+            ended.try_recv().is_err_and(|error| error == mpsc::error::TryRecvError::Empty),
+            "still at work"
+        );
         echo.leave.notify_one();
         echo.left.notified().await;
         assert_eq!(ended.recv().await, None);
@@ -466,7 +521,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_behind_a_proxy_has_so_many_requests_at_a_time_and_others_are_served() {
-        let (echo, proxy) = (Arc::new(Echo::default()), SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112)));
+        let (echo, proxy) =
+            (Arc::new(Echo::default()), SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112)));
         let proxies = TrustedProxies::new(["127.0.0.1"]).unwrap();
         let told = Listener { proxies, connections_per_address: 1, ..told() };
         let front = Arc::new(Front::new(Arc::clone(&echo), told, mpsc::channel(1).0));
@@ -479,9 +535,16 @@ mod tests {
         let waiting = tokio::spawn(async move { serving.serve(first, proxy).await.status() });
         echo.entered.notified().await;
         let refused = front.serve(through("192.0.2.1", "/v1/x"), proxy).await;
-        assert_eq!((refused.status().as_u16(), refused.headers()[RETRY_AFTER].to_str().unwrap()), (429, "1"));
+        assert_eq!(
+            (refused.status().as_u16(), refused.headers()[RETRY_AFTER].to_str().unwrap()),
+            (429, "1")
+        );
         assert_eq!(front.serve(through("192.0.2.2", "/v1/x"), proxy).await.status(), 200);
-        assert_eq!(front.serve(request("GET", "/v1/x", ""), proxy).await.status(), 200, "the proxy itself");
+        assert_eq!(
+            front.serve(request("GET", "/v1/x", ""), proxy).await.status(),
+            200,
+            "the proxy itself"
+        );
         echo.leave.notify_one();
         assert_eq!(waiting.await.unwrap(), 200);
         assert_eq!(front.serve(through("192.0.2.1", "/v1/x"), proxy).await.status(), 200);
@@ -489,7 +552,10 @@ mod tests {
 
     #[test]
     fn an_impossible_content_type_is_a_500() {
-        let body = bulkhead_wire::response::Body::Raw { content_type: "a\nb".to_owned(), bytes: Vec::new() };
+        let body = bulkhead_wire::response::Body::Raw {
+            content_type: "a\nb".to_owned(),
+            bytes: Vec::new(),
+        };
         assert_eq!(reply(Response { status: 200, body, retry_after: None }).status(), 500);
     }
 }

@@ -1,7 +1,7 @@
 //! `bulkhead plugin inspect`: the tables of what this program serves, without a server.
 //!
-//! The components inside the binary are asked what they are, over a store that is thrown away. It is also where the
-//! suite learns which endpoints there are, so that none can be forgotten.
+//! The components inside the binary are asked what they are, over a store that is thrown away. It
+//! is also where the suite learns which endpoints there are, so that none can be forgotten.
 
 use crate::config::{Config, LISTEN};
 use crate::dev::Data;
@@ -55,19 +55,33 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Ask, String> {
             Long("help") | Short('h') => return Ok(Ask::Help),
             Long("all") => all = true,
             Long("format") => json = is_json(&mut parser)?,
-            Value(value) if name.is_none() => name = Some(value.string().map_err(|error| error.to_string())?),
-            other => return Err(format!("{}; see `bulkhead plugin inspect --help`", other.unexpected())),
+            Value(value) if name.is_none() => {
+                name = Some(value.string().map_err(|error| error.to_string())?)
+            }
+            other => {
+                return Err(format!(
+                    "{}; see `bulkhead plugin inspect --help`",
+                    other.unexpected()
+                ));
+            }
         }
     }
     match (&name, all) {
         (None, false) => Err("which plugin? give its name, or --all".to_owned()),
-        (Some(name), true) => Err(format!("--all already includes {name:?}; leave one of the two out")),
+        (Some(name), true) => {
+            Err(format!("--all already includes {name:?}; leave one of the two out"))
+        }
         _ => Ok(Ask::Inspect(Inspection { name, json })),
     }
 }
 
 fn is_json(parser: &mut lexopt::Parser) -> Result<bool, String> {
-    match parser.value().and_then(|value| value.string()).map_err(|error| error.to_string())?.as_str() {
+    match parser
+        .value()
+        .and_then(|value| value.string())
+        .map_err(|error| error.to_string())?
+        .as_str()
+    {
         "json" => Ok(true),
         "table" => Ok(false),
         other => Err(format!("-format={other} is not known; use json or table")),
@@ -81,14 +95,22 @@ fn is_json(parser: &mut lexopt::Parser) -> Result<bool, String> {
 pub async fn run(asked: &Inspection, process: Process, out: &mut dyn Write) -> Result<(), String> {
     let mut tables = tables(process).await?;
     if let Some(name) = &asked.name {
-        let known: Vec<String> = tables.plugins.iter().map(|plugin| plugin.described.name().to_owned()).collect();
+        let known: Vec<String> =
+            tables.plugins.iter().map(|plugin| plugin.described.name().to_owned()).collect();
         tables.plugins.retain(|plugin| plugin.described.name() == name);
         tables.host.clear();
         if tables.plugins.is_empty() {
-            return Err(format!("there is no plugin {name:?} in this program; there are: {}", known.join(", ")));
+            return Err(format!(
+                "there is no plugin {name:?} in this program; there are: {}",
+                known.join(", ")
+            ));
         }
     }
-    let printed = if asked.json { print_json(&tables, asked.name.is_none(), out) } else { print_table(&tables, out) };
+    let printed = if asked.json {
+        print_json(&tables, asked.name.is_none(), out)
+    } else {
+        print_table(&tables, out)
+    };
     printed.map_err(|error| format!("standard output cannot be written: {error}"))
 }
 
@@ -108,7 +130,9 @@ async fn ask(process: Process, data: &Data) -> Result<Tables, String> {
     let opened = service.open_dev(&Secret::new(token)).await.map_err(|failure| failure.message);
     let tables = service.tables();
     service.stop().await;
-    opened.and_then(|()| tables.ok_or_else(|| "the store closed before the plugins were asked".to_owned()))
+    opened.and_then(|()| {
+        tables.ok_or_else(|| "the store closed before the plugins were asked".to_owned())
+    })
 }
 
 fn print_json(tables: &Tables, all: bool, out: &mut dyn Write) -> io::Result<()> {
@@ -134,11 +158,19 @@ fn print_table(tables: &Tables, out: &mut dyn Write) -> io::Result<()> {
 fn print_plugin(plugin: &Plugin, out: &mut dyn Write) -> io::Result<()> {
     match &plugin.described {
         Described::Mountable(it) => {
-            writeln!(out, "\n{} {} ({}): {}\nsha256 {}", it.name, it.version, it.kind, it.about, plugin.sha256)?;
+            writeln!(
+                out,
+                "\n{} {} ({}): {}\nsha256 {}",
+                it.name, it.version, it.kind, it.about, plugin.sha256
+            )?;
             print_routes(&it.routes, out)
         }
         Described::Database(it) => {
-            writeln!(out, "\n{} {} ({}): {}\nsha256 {}", it.name, it.version, it.kind, it.about, plugin.sha256)?;
+            writeln!(
+                out,
+                "\n{} {} ({}): {}\nsha256 {}",
+                it.name, it.version, it.kind, it.about, plugin.sha256
+            )?;
             for field in &it.settings {
                 writeln!(out, "  {:<34}{}", field.name, field.about)?;
             }
@@ -150,21 +182,19 @@ fn print_plugin(plugin: &Plugin, out: &mut dyn Write) -> io::Result<()> {
 fn print_routes(routes: &[Route], out: &mut dyn Write) -> io::Result<()> {
     for route in routes {
         let verb = format!("{:?}", route.verb).to_lowercase();
-        let marks = [(route.sudo, " (sudo)"), (route.unauthenticated, " (no token)"), (route.leases, " (lease)")];
-        let marks: String = marks.into_iter().filter(|(set, _)| *set).map(|(_, mark)| mark).collect();
+        let marks = [
+            (route.sudo, " (sudo)"),
+            (route.unauthenticated, " (no token)"),
+            (route.leases, " (lease)"),
+        ];
+        let marks: String =
+            marks.into_iter().filter(|(set, _)| *set).map(|(_, mark)| mark).collect();
         writeln!(out, "  {verb:<7}{:<42}{}{marks}", route.path, route.about)?;
     }
     Ok(())
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
 
@@ -174,10 +204,15 @@ mod tests {
 
     #[test]
     fn one_plugin_or_all_are_asked_for_as_table_or_json() {
-        let inspection = |name: Option<&str>, json| Ask::Inspect(Inspection { name: name.map(str::to_owned), json });
+        let inspection = |name: Option<&str>, json| {
+            Ask::Inspect(Inspection { name: name.map(str::to_owned), json })
+        };
         assert_eq!(asked(&["--all", "-format=json"]).unwrap(), inspection(None, true));
         assert_eq!(asked(&["-all"]).unwrap(), inspection(None, false));
-        assert_eq!(asked(&["database", "--format", "table"]).unwrap(), inspection(Some("database"), false));
+        assert_eq!(
+            asked(&["database", "--format", "table"]).unwrap(),
+            inspection(Some("database"), false)
+        );
         assert_eq!(asked(&["-h"]).unwrap(), Ask::Help);
     }
 

@@ -1,7 +1,7 @@
 //! The process around the core: command line, listener, HTTP, signals, log.
 //!
-//! It turns bytes into a [`bulkhead_wire::request::Request`] and back, and decides nothing: it never
-//! knows a rule about tokens, policies, mounts or leases.
+//! It turns bytes into a [`bulkhead_wire::request::Request`] and back, and decides nothing: it
+//! never knows a rule about tokens, policies, mounts or leases.
 
 mod bodies;
 pub mod compile_worker;

@@ -1,8 +1,8 @@
 //! Connections: how many, how slow they may be, and how they end.
 //!
-//! The attacks this file stops: connections that send their headers a byte at a time, and more connections than there
-//! are file descriptors. Who has to go when there are too many is in `places.rs`, those that never read in
-//! `patience.rs`.
+//! The attacks this file stops: connections that send their headers a byte at a time, and more
+//! connections than there are file descriptors. Who has to go when there are too many is in
+//! `places.rs`, those that never read in `patience.rs`.
 
 use crate::config::Listener;
 use crate::headers;
@@ -36,16 +36,23 @@ const READ_TIME: Duration = Duration::from_secs(30);
 /// How long a stopping server waits for requests in flight.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// How long to leave a failing `accept` alone: out of file descriptors, there is no event to wait for.
+/// How long to leave a failing `accept` alone: out of file descriptors, there is no event to wait
+/// for.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Listens on `address` (`host:port`; port 0 takes a free one) and says where. `elsewhere` says how another address is
-/// chosen, for the advice.
+/// Listens on `address` (`host:port`; port 0 takes a free one) and says where. `elsewhere` says how
+/// another address is chosen, for the advice.
 ///
 /// # Errors
 /// An address that cannot be had, and what to do.
-pub async fn bind(address: &str, elsewhere: &str, log: &Arc<dyn Log>) -> Result<(TcpListener, SocketAddr), String> {
-    let cannot = |error: io::Error| format!("cannot listen on {address}: {error}; choose another address {elsewhere}");
+pub async fn bind(
+    address: &str,
+    elsewhere: &str,
+    log: &Arc<dyn Log>,
+) -> Result<(TcpListener, SocketAddr), String> {
+    let cannot = |error: io::Error| {
+        format!("cannot listen on {address}: {error}; choose another address {elsewhere}")
+    };
     let socket = TcpListener::bind(address).await.map_err(cannot)?;
     let address = socket.local_addr().map_err(cannot)?;
     if !address.ip().is_loopback() {
@@ -55,7 +62,8 @@ pub async fn bind(address: &str, elsewhere: &str, log: &Arc<dyn Log>) -> Result<
     Ok((socket, address))
 }
 
-/// How many connections there may be when the process may have so many `descriptors`; says so where that is few.
+/// How many connections there may be when the process may have so many `descriptors`; says so where
+/// that is few.
 pub fn connections(descriptors: u64, log: &Arc<dyn Log>) -> usize {
     let most = places::most(descriptors);
     if descriptors < DESCRIPTORS {
@@ -65,8 +73,9 @@ pub fn connections(descriptors: u64, log: &Arc<dyn Log>) -> usize {
     most
 }
 
-/// Serves `socket` as `told`, up to so many `connections` at a time, until `stop` ends, then accepts nothing more and
-/// waits for requests in flight. Returns whether all of them ended in time (30 s).
+/// Serves `socket` as `told`, up to so many `connections` at a time, until `stop` ends, then
+/// accepts nothing more and waits for requests in flight. Returns whether all of them ended in time
+/// (30 s).
 pub async fn serve<A: Answerer>(
     socket: TcpListener,
     answerer: Arc<A>,
@@ -163,7 +172,8 @@ async fn connection<A: Answerer>(arrival: Arrival, front: Arc<Front<A>>) {
     });
     let stream = TokioIo::new(Worded::new(Patient::new(stream, READ_TIME)));
     let mut connection = pin!(protocol().serve_connection(stream, service));
-    // A connection that fails concerns its client alone, and hyper has closed it: nothing to report.
+    // A connection that fails concerns its client alone, and hyper has closed it: nothing to
+    // report.
     tokio::select! {
         _ = connection.as_mut() => return,
         leave = place.told_to_go() => match leave {
@@ -185,13 +195,6 @@ fn protocol() -> http1::Builder {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use crate::log::testing::Lines;
@@ -223,7 +226,10 @@ mod tests {
                 self.leave.notified().await;
             }
             let remote = format!("{} {}", request.remote, request.remote_port);
-            Response::bare(200, json!({"path": request.path, "fields": request.fields, "remote": remote}))
+            Response::bare(
+                200,
+                json!({"path": request.path, "fields": request.fields, "remote": remote}),
+            )
         }
     }
 
@@ -267,30 +273,48 @@ mod tests {
         let running = start().await;
         let answer = exchange(running.address, &get("/v1/sys/health?a=b")).await;
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-        assert!(answer.contains("\r\n\r\n{\"fields\":{\"a\":\"b\"},\"path\":\"sys/health\","), "{answer}");
+        assert!(
+            answer.contains("\r\n\r\n{\"fields\":{\"a\":\"b\"},\"path\":\"sys/health\","),
+            "{answer}"
+        );
     }
 
     #[tokio::test]
     async fn who_asks_is_the_peer_unless_a_trusted_proxy_says_who() {
-        let forwarded = |hops: &str| get("/v1/a").replace("\r\n\r\n", &format!("\r\nX-Forwarded-For: {hops}\r\n\r\n"));
+        let forwarded = |hops: &str| {
+            get("/v1/a").replace("\r\n\r\n", &format!("\r\nX-Forwarded-For: {hops}\r\n\r\n"))
+        };
         let here = start().await;
         let answer = exchange(here.address, &forwarded("198.51.100.1")).await;
-        assert!(answer.contains("\"remote\":\"127.0.0.1 ") && !answer.contains("127.0.0.1 0\""), "{answer}");
+        assert!(
+            answer.contains("\"remote\":\"127.0.0.1 ") && !answer.contains("127.0.0.1 0\""),
+            "{answer}"
+        );
         let proxies = TrustedProxies::new(["127.0.0.0/8"]).unwrap();
         let behind = start_as(Listener { proxies, ..Listener::at("127.0.0.1:0") }).await;
-        let answer = exchange(behind.address, &forwarded("127.0.0.9, 2001:db8::1, 127.0.0.2")).await;
+        let answer =
+            exchange(behind.address, &forwarded("127.0.0.9, 2001:db8::1, 127.0.0.2")).await;
         assert!(answer.contains("\"remote\":\"2001:db8::1 0\""), "{answer}");
         let answer = exchange(behind.address, &get("/v1/a")).await;
-        assert!(answer.contains("\"remote\":\"127.0.0.1 ") && !answer.contains("127.0.0.1 0\""), "{answer}");
+        assert!(
+            answer.contains("\"remote\":\"127.0.0.1 ") && !answer.contains("127.0.0.1 0\""),
+            "{answer}"
+        );
         let answer = exchange(behind.address, &forwarded("unknown")).await;
-        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("X-Forwarded-For"), "{answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 400 ") && answer.contains("X-Forwarded-For"),
+            "{answer}"
+        );
     }
 
     #[tokio::test]
     async fn head_has_the_headers_of_get_and_no_body() {
         let running = start().await;
         let answer = exchange(running.address, &get("/v1/sys/health").replace("GET", "HEAD")).await;
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\n"), "{answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\n"),
+            "{answer}"
+        );
     }
 
     #[tokio::test]
@@ -301,22 +325,32 @@ mod tests {
             "x-a: a\r\n".repeat(101),
             format!("x-a: {}\r\n", "a".repeat(90_000)),
         ] {
-            let request = format!("GET /v1/a HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n");
+            let request =
+                format!("GET /v1/a HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n");
             let answer = exchange(running.address, &request).await;
             assert!(answer.starts_with("HTTP/1.1 431 "), "{} bytes: {answer}", request.len());
-            assert!(answer.contains("{\"errors\":[\"the head"), "{} bytes: {answer}", request.len());
+            assert!(
+                answer.contains("{\"errors\":[\"the head"),
+                "{} bytes: {answer}",
+                request.len()
+            );
         }
     }
 
     #[tokio::test]
     async fn what_is_not_http_is_refused_and_the_server_lives_on() {
         let running = start().await;
-        assert!(exchange(running.address, "\u{16}\u{3}\u{1} hello\r\n\r\n").await.starts_with("HTTP/1.1 400 "));
+        assert!(
+            exchange(running.address, "\u{16}\u{3}\u{1} hello\r\n\r\n")
+                .await
+                .starts_with("HTTP/1.1 400 ")
+        );
         assert!(exchange(running.address, &get("/v1/a")).await.starts_with("HTTP/1.1 200 "));
     }
 
     #[tokio::test]
-    async fn stopping_finishes_what_is_in_flight_closes_idle_connections_and_accepts_nothing_more() {
+    async fn stopping_finishes_what_is_in_flight_closes_idle_connections_and_accepts_nothing_more()
+    {
         let Running { address, gate, stop, mut ended } = start().await;
         let idle = TcpStream::connect(address).await.unwrap();
         let waiting = tokio::spawn(async move { exchange(address, &get("/v1/wait")).await });
@@ -337,8 +371,16 @@ mod tests {
         let (_socket, taken) = bind("127.0.0.1:0", "with -x", &log).await.unwrap();
         let error = bind(&taken.to_string(), "with -x", &log).await.unwrap_err();
         let expected = format!("cannot listen on {taken}: ");
-        assert!(error.starts_with(&expected) && error.ends_with("; choose another address with -x"), "{error}");
-        assert!(bind("nowhere", "with -x", &log).await.unwrap_err().contains("cannot listen on nowhere: "));
+        assert!(
+            error.starts_with(&expected) && error.ends_with("; choose another address with -x"),
+            "{error}"
+        );
+        assert!(
+            bind("nowhere", "with -x", &log)
+                .await
+                .unwrap_err()
+                .contains("cannot listen on nowhere: ")
+        );
     }
 
     #[tokio::test]

@@ -78,7 +78,6 @@ fn push_value(line: &mut String, value: &str) {
 
 /// A log that tests can read.
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 pub(crate) mod testing {
     use super::Log;
     use std::sync::Mutex;
@@ -102,18 +101,12 @@ pub(crate) mod testing {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
 
     fn line(pairs: &[(&str, &str)]) -> String {
-        let owned: Vec<(&str, String)> = pairs.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let owned: Vec<(&str, String)> =
+            pairs.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         logfmt("warn", "rotation-delayed", &owned)
     }
 
@@ -138,7 +131,8 @@ mod tests {
 
     #[test]
     fn a_value_can_neither_forge_a_line_nor_drive_a_terminal() {
-        let forged = line(&[("name", "x\nlevel=error event=forged"), ("title", "\u{1b}[31mred\u{9b}0m\r")]);
+        let forged =
+            line(&[("name", "x\nlevel=error event=forged"), ("title", "\u{1b}[31mred\u{9b}0m\r")]);
         assert_eq!(forged.matches('\n').count(), 1, "{forged}");
         assert!(!forged.trim_end().chars().any(char::is_control), "{forged:?}");
     }

@@ -43,19 +43,31 @@ pub(crate) fn main() -> ExitCode {
     let program = args.next().unwrap_or_else(|| "bulkhead".into());
     let args: Vec<OsString> = args.collect();
     match args.as_slice() {
-        [first, rest @ ..] if first == "server" => server(&program.to_string_lossy(), rest.iter().cloned()),
+        [first, rest @ ..] if first == "server" => {
+            server(&program.to_string_lossy(), rest.iter().cloned())
+        }
         [only] if only == compile::WORD => compile_worker::run(),
-        [first, second, rest @ ..] if first == "plugin" && second == "inspect" => inspect(rest.iter().cloned()),
+        [first, second, rest @ ..] if first == "plugin" && second == "inspect" => {
+            inspect(rest.iter().cloned())
+        }
         _ => client(args.into_iter()),
     }
 }
 
 fn inspect(args: impl Iterator<Item = OsString>) -> ExitCode {
     let done = match inspect::parse(args) {
-        Ok(inspect::Ask::Help) => io::stdout().write_all(inspect::USAGE.as_bytes()).map_err(|error| error.to_string()),
+        Ok(inspect::Ask::Help) => {
+            io::stdout().write_all(inspect::USAGE.as_bytes()).map_err(|error| error.to_string())
+        }
         Ok(inspect::Ask::Inspect(asked)) => {
-            let process = Process { program: String::new(), officials: OFFICIALS.into(), log: Arc::new(Quiet) };
-            runtime().and_then(|runtime| runtime.block_on(inspect::run(&asked, process, &mut io::stdout())))
+            let process = Process {
+                program: String::new(),
+                officials: OFFICIALS.into(),
+                log: Arc::new(Quiet),
+            };
+            runtime().and_then(|runtime| {
+                runtime.block_on(inspect::run(&asked, process, &mut io::stdout()))
+            })
         }
         Err(message) => Err(message),
     };
@@ -79,7 +91,11 @@ fn server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
     match options::parse(args, &|name| std::env::var_os(name)) {
         Ok(Ask::Help) => match io::stdout().write_all(USAGE.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => complain(1, "showing the usage", &format!("standard output cannot be written: {error}")),
+            Err(error) => complain(
+                1,
+                "showing the usage",
+                &format!("standard output cannot be written: {error}"),
+            ),
         },
         Ok(Ask::Check(file)) => match production::check(&file, &mut io::stdout()) {
             Ok(()) => ExitCode::SUCCESS,

@@ -1,7 +1,7 @@
 //! The command line of `bulkhead server`.
 //!
-//! The mistake this file stops: an option of one mode that the other would ignore, so that a server is not
-//! where, or not as safe as, its operator believes.
+//! The mistake this file stops: an option of one mode that the other would ignore, so that a server
+//! is not where, or not as safe as, its operator believes.
 
 use crate::config::LISTEN;
 use bulkhead_cli::options::double_dashes;
@@ -71,8 +71,8 @@ pub enum Mode {
     Production(Source),
 }
 
-/// Where a server that is not in dev mode is told what to do: in one of two places, never in both, because then
-/// neither would show it.
+/// Where a server that is not in dev mode is told what to do: in one of two places, never in both,
+/// because then neither would show it.
 #[derive(Debug)]
 pub enum Source {
     /// Options, and what they leave open in the environment.
@@ -119,9 +119,17 @@ pub fn parse(args: impl Iterator<Item = OsString>, env: Env<'_>) -> Result<Ask, 
             Long("dev-root-token-id") => asked.token = Some(text(&mut parser)?),
             Long("dev-listen-address") => asked.dev_listen = Some(text(&mut parser)?),
             Long("listen-address") => asked.listen = Some(text(&mut parser)?),
-            Long("data-dir") => asked.data = Some(path(&mut parser, "--data-dir", "the folder that keeps the data")?),
-            Long("config") if asked.config.is_some() => return Err("--config is given twice: name one file".to_owned()),
-            Long("config") => asked.config = Some(path(&mut parser, "--config", "the file with the configuration")?),
+            Long("data-dir") => {
+                asked.data =
+                    Some(path(&mut parser, "--data-dir", "the folder that keeps the data")?)
+            }
+            Long("config") if asked.config.is_some() => {
+                return Err("--config is given twice: name one file".to_owned());
+            }
+            Long("config") => {
+                asked.config =
+                    Some(path(&mut parser, "--config", "the file with the configuration")?)
+            }
             Long("check") => asked.check = true,
             other => return Err(format!("{}; see `bulkhead server --help`", other.unexpected())),
         }
@@ -160,11 +168,17 @@ impl Asked {
         }
         self.refuse_dev_options()?;
         match (&self.config, self.check) {
-            (None, true) => Err("--check is about a configuration file: add --config FILE".to_owned()),
+            (None, true) => {
+                Err("--check is about a configuration file: add --config FILE".to_owned())
+            }
             // The environment of this shell need not be that of the server that the file is for.
             (Some(_), true) => self.file(&|_| None).map(Ask::Check),
-            (Some(_), false) => self.file(env).map(|file| Ask::Serve(Mode::Production(Source::File(file)))),
-            (None, false) => self.options(env).map(|options| Ask::Serve(Mode::Production(Source::Options(options)))),
+            (Some(_), false) => {
+                self.file(env).map(|file| Ask::Serve(Mode::Production(Source::File(file))))
+            }
+            (None, false) => self
+                .options(env)
+                .map(|options| Ask::Serve(Mode::Production(Source::Options(options)))),
         }
     }
 
@@ -176,7 +190,9 @@ impl Asked {
             );
         }
         if self.config.is_some() || self.check {
-            return Err("--config and --check are for a server without --dev; leave --dev out".to_owned());
+            return Err(
+                "--config and --check are for a server without --dev; leave --dev out".to_owned()
+            );
         }
         let either = |name: &str| [format!("BULKHEAD_DEV_{name}"), format!("VAULT_DEV_{name}")];
         let token = typed_or_set(self.token, env, &either("ROOT_TOKEN_ID"))?;
@@ -188,7 +204,8 @@ impl Asked {
         })
     }
 
-    /// The environment's dev settings are left alone: they are there for another server of the same user.
+    /// The environment's dev settings are left alone: they are there for another server of the same
+    /// user.
     fn refuse_dev_options(&self) -> Result<(), String> {
         if self.token.is_some() {
             return Err("--dev-root-token-id is for dev mode: add --dev, or leave it out and get the root token from \
@@ -196,7 +213,10 @@ impl Asked {
                 .to_owned());
         }
         if self.dev_listen.is_some() {
-            return Err("--dev-listen-address is for dev mode: add --dev, or write --listen-address".to_owned());
+            return Err(
+                "--dev-listen-address is for dev mode: add --dev, or write --listen-address"
+                    .to_owned(),
+            );
         }
         Ok(())
     }
@@ -205,7 +225,12 @@ impl Asked {
     fn file(self, env: Env<'_>) -> Result<PathBuf, String> {
         let is_set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
         for (typed, option, name, place) in [
-            (self.listen.is_some(), "--listen-address", LISTEN_VARIABLE, "listener \"tcp\" { address = … }"),
+            (
+                self.listen.is_some(),
+                "--listen-address",
+                LISTEN_VARIABLE,
+                "listener \"tcp\" { address = … }",
+            ),
             (self.data.is_some(), "--data-dir", DATA_VARIABLE, "storage \"sqlite\" { path = … }"),
         ] {
             if typed || is_set(name) {
@@ -228,13 +253,18 @@ impl Asked {
     }
 }
 
-/// What was typed, else the first of the variables that is set to something. One that is not text is refused: passed
-/// over, it would look as if it had worked.
-fn typed_or_set(typed: Option<String>, env: Env<'_>, names: &[String]) -> Result<Option<String>, String> {
+/// What was typed, else the first of the variables that is set to something. One that is not text
+/// is refused: passed over, it would look as if it had worked.
+fn typed_or_set(
+    typed: Option<String>,
+    env: Env<'_>,
+    names: &[String],
+) -> Result<Option<String>, String> {
     if typed.is_some() {
         return Ok(typed);
     }
-    let set = names.iter().find_map(|name| Some((name, env(name).filter(|value| !value.is_empty())?)));
+    let set =
+        names.iter().find_map(|name| Some((name, env(name).filter(|value| !value.is_empty())?)));
     let Some((name, value)) = set else { return Ok(None) };
     value.into_string().map(Some).map_err(|_| format!("the value of {name} is not UTF-8"))
 }
@@ -244,25 +274,22 @@ fn typed_or_set(typed: Option<String>, env: Env<'_>, names: &[String]) -> Result
 fn usable_token(text: String) -> Result<Secret, String> {
     let usable = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     if text.is_empty() || text.len() > TOKEN_MAX || !text.chars().all(usable) {
-        return Err(format!("the root token id must be 1 to {TOKEN_MAX} of the characters A-Z a-z 0-9 . - _"));
+        return Err(format!(
+            "the root token id must be 1 to {TOKEN_MAX} of the characters A-Z a-z 0-9 . - _"
+        ));
     }
     Ok(Secret::new(text))
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use std::path::Path;
 
     fn mode(args: &[&str], env: &[(&str, &str)]) -> Result<Mode, String> {
-        let look = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
+        let look = |name: &str| {
+            env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+        };
         match parse(args.iter().map(OsString::from), &look)? {
             Ask::Serve(mode) => Ok(mode),
             Ask::Help | Ask::Check(_) => Err("no server".to_owned()),
@@ -297,8 +324,21 @@ mod tests {
     #[test]
     fn one_dash_or_two_and_a_space_or_an_equals_sign() {
         for args in [
-            vec!["--dev", "--dev-root-token-id", "root", "--dev-listen-address=127.0.0.1:0", "--data-dir", "d"],
-            vec!["-dev", "-dev-root-token-id=root", "-dev-listen-address", "127.0.0.1:0", "-data-dir=d"],
+            vec![
+                "--dev",
+                "--dev-root-token-id",
+                "root",
+                "--dev-listen-address=127.0.0.1:0",
+                "--data-dir",
+                "d",
+            ],
+            vec![
+                "-dev",
+                "-dev-root-token-id=root",
+                "-dev-listen-address",
+                "127.0.0.1:0",
+                "-data-dir=d",
+            ],
         ] {
             let options = parsed(&args, &[]).unwrap();
             assert_eq!((token(&options), options.listen.as_str()), (Some("root"), "127.0.0.1:0"));
@@ -308,13 +348,22 @@ mod tests {
 
     #[test]
     fn without_dev_a_server_is_sealed_and_keeps_its_data() {
-        assert_eq!(production(&[], &[]).unwrap(), ("127.0.0.1:8200".to_owned(), PathBuf::from("./bulkhead-data")));
+        assert_eq!(
+            production(&[], &[]).unwrap(),
+            ("127.0.0.1:8200".to_owned(), PathBuf::from("./bulkhead-data"))
+        );
         let typed = production(&["-data-dir=d", "--listen-address", "127.0.0.1:0"], &[]).unwrap();
         assert_eq!(typed, ("127.0.0.1:0".to_owned(), PathBuf::from("d")));
         let env = [("BULKHEAD_DATA_DIR", "/var/lib/b"), ("BULKHEAD_LISTEN_ADDRESS", "127.0.0.1:1")];
-        assert_eq!(production(&[], &env).unwrap(), ("127.0.0.1:1".to_owned(), PathBuf::from("/var/lib/b")));
+        assert_eq!(
+            production(&[], &env).unwrap(),
+            ("127.0.0.1:1".to_owned(), PathBuf::from("/var/lib/b"))
+        );
         assert_eq!(production(&["--data-dir=d"], &env).unwrap().1, PathBuf::from("d"));
-        assert_eq!(production(&[], &[("BULKHEAD_DATA_DIR", "")]).unwrap().1, PathBuf::from("./bulkhead-data"));
+        assert_eq!(
+            production(&[], &[("BULKHEAD_DATA_DIR", "")]).unwrap().1,
+            PathBuf::from("./bulkhead-data")
+        );
     }
 
     #[test]
@@ -325,16 +374,23 @@ mod tests {
             (&["--dev", "--listen-address=127.0.0.1:0"], "--dev-listen-address"),
         ] {
             let error = mode(args, &[]).unwrap_err();
-            assert!(error.contains("--dev") && error.contains(right) && !error.contains("canary"), "{error}");
+            assert!(
+                error.contains("--dev") && error.contains(right) && !error.contains("canary"),
+                "{error}"
+            );
         }
         assert!(mode(&["--data-dir="], &[]).unwrap_err().contains("--data-dir"));
     }
 
     #[test]
     fn the_environment_of_one_mode_means_nothing_to_the_other() {
-        let dev = [("BULKHEAD_DEV_LISTEN_ADDRESS", "127.0.0.1:1"), ("BULKHEAD_DEV_ROOT_TOKEN_ID", "root")];
+        let dev = [
+            ("BULKHEAD_DEV_LISTEN_ADDRESS", "127.0.0.1:1"),
+            ("BULKHEAD_DEV_ROOT_TOKEN_ID", "root"),
+        ];
         assert_eq!(production(&[], &dev).unwrap().0, "127.0.0.1:8200");
-        let lasting = [("BULKHEAD_LISTEN_ADDRESS", "127.0.0.1:1"), ("BULKHEAD_DATA_DIR", "/var/lib/b")];
+        let lasting =
+            [("BULKHEAD_LISTEN_ADDRESS", "127.0.0.1:1"), ("BULKHEAD_DATA_DIR", "/var/lib/b")];
         let options = parsed(&["--dev"], &lasting).unwrap();
         assert!(options.listen == "127.0.0.1:8200" && options.data.is_none(), "{options:?}");
     }
@@ -342,7 +398,9 @@ mod tests {
     #[test]
     fn a_configuration_file_is_served_or_checked() {
         for args in [&["--config", "f"][..], &["-config=f"]] {
-            let Mode::Production(Source::File(file)) = mode(args, &[]).unwrap() else { panic!("{args:?}") };
+            let Mode::Production(Source::File(file)) = mode(args, &[]).unwrap() else {
+                panic!("{args:?}")
+            };
             assert_eq!(file, PathBuf::from("f"));
         }
         for args in [["--config=f", "--check"], ["-check", "-config=f"]] {
@@ -359,7 +417,11 @@ mod tests {
             (&["--listen-address=127.0.0.1:0", "--config=f"], &[], "--listen-address"),
             (&["--check", "--config=f", "--data-dir=d"], &[], "--data-dir"),
             (&["--config=f"], &[("BULKHEAD_DATA_DIR", "d")], "BULKHEAD_DATA_DIR"),
-            (&["--config=f"], &[("BULKHEAD_LISTEN_ADDRESS", "127.0.0.1:0")], "BULKHEAD_LISTEN_ADDRESS"),
+            (
+                &["--config=f"],
+                &[("BULKHEAD_LISTEN_ADDRESS", "127.0.0.1:0")],
+                "BULKHEAD_LISTEN_ADDRESS",
+            ),
             (&["--config=f", "--config=g"], &[], "twice"),
             (&["--config="], &[], "empty"),
             (&["--check"], &[], "--config FILE"),
@@ -370,13 +432,18 @@ mod tests {
             let error = mode(args, env).expect_err(says);
             assert!(error.contains(says), "{args:?} {env:?}: {error}");
         }
-        assert!(mode(&["--config=f"], &[("BULKHEAD_DATA_DIR", "")]).is_ok(), "an empty variable says nothing");
+        assert!(
+            mode(&["--config=f"], &[("BULKHEAD_DATA_DIR", "")]).is_ok(),
+            "an empty variable says nothing"
+        );
     }
 
     #[test]
     fn a_variable_that_is_not_text_is_named() {
         use std::os::unix::ffi::OsStringExt;
-        let look = |name: &str| (name == "BULKHEAD_LISTEN_ADDRESS").then(|| OsString::from_vec(vec![0xff]));
+        let look = |name: &str| {
+            (name == "BULKHEAD_LISTEN_ADDRESS").then(|| OsString::from_vec(vec![0xff]))
+        };
         assert!(parse(std::iter::empty(), &look).unwrap_err().contains("BULKHEAD_LISTEN_ADDRESS"));
     }
 
@@ -385,7 +452,10 @@ mod tests {
         let both = [("VAULT_DEV_ROOT_TOKEN_ID", "theirs"), ("BULKHEAD_DEV_ROOT_TOKEN_ID", "ours")];
         assert_eq!(token(&parsed(&["--dev"], &both).unwrap()), Some("ours"));
         assert_eq!(token(&parsed(&["--dev"], &both[..1]).unwrap()), Some("theirs"));
-        assert_eq!(token(&parsed(&["--dev", "--dev-root-token-id=typed"], &both).unwrap()), Some("typed"));
+        assert_eq!(
+            token(&parsed(&["--dev", "--dev-root-token-id=typed"], &both).unwrap()),
+            Some("typed")
+        );
         let address = [("VAULT_DEV_LISTEN_ADDRESS", "127.0.0.1:1234")];
         assert_eq!(parsed(&["--dev"], &address).unwrap().listen, "127.0.0.1:1234");
     }

@@ -1,7 +1,7 @@
 //! A connection whose other end has to read what is sent to it.
 //!
-//! The attack this file stops: a client that asks and never reads, so that its answers, its connection and its place
-//! are held for ever.
+//! The attack this file stops: a client that asks and never reads, so that its answers, its
+//! connection and its place are held for ever.
 
 use std::io;
 use std::pin::Pin;
@@ -10,7 +10,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream whose writes fail when none of them gets anything across for as long as the patience lasts.
+/// A stream whose writes fail when none of them gets anything across for as long as the patience
+/// lasts.
 pub(crate) struct Patient<S> {
     stream: S,
     patience: Duration,
@@ -24,7 +25,11 @@ impl<S> Patient<S> {
     }
 
     /// What to make of what the stream said of a write.
-    fn judged<T>(&mut self, said: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+    fn judged<T>(
+        &mut self,
+        said: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
         if said.is_ready() {
             self.gives_up = None;
             return said;
@@ -35,13 +40,21 @@ impl<S> Patient<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, into)
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let said = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.judged(said, context)
     }
@@ -69,7 +82,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};

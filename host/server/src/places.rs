@@ -1,8 +1,9 @@
 //! Places for connections, and who has to go where there are none left.
 //!
-//! The attack this file stops: thousands of connections that do nothing, so that nobody else gets one. A connection is
-//! idle unless a request of it is being served, also while it drips its headers; where the places are taken, the one
-//! that has been idle longest goes. One address holds a part of them only.
+//! The attack this file stops: thousands of connections that do nothing, so that nobody else gets
+//! one. A connection is idle unless a request of it is being served, also while it drips its
+//! headers; where the places are taken, the one that has been idle longest goes. One address holds
+//! a part of them only.
 
 use crate::households::{Household, Shares};
 use std::net::IpAddr;
@@ -26,14 +27,15 @@ const LEAVING: u64 = u64::MAX;
 
 /// How many connections there may be at a time in a process that may have so many `descriptors`.
 pub(crate) fn most(descriptors: u64) -> usize {
-    usize::try_from(descriptors.saturating_sub(OWN_DESCRIPTORS).clamp(LEAST, MOST)).unwrap_or(usize::MAX)
+    usize::try_from(descriptors.saturating_sub(OWN_DESCRIPTORS).clamp(LEAST, MOST))
+        .unwrap_or(usize::MAX)
 }
 
 /// The places of a listener.
 pub(crate) struct Places {
     per_household: u64,
-    /// Of each place: [`BUSY`], [`LEAVING`], or when its connection became idle, as a number that only grows. Beside
-    /// the rest, so that a request changes it without a lock.
+    /// Of each place: [`BUSY`], [`LEAVING`], or when its connection became idle, as a number that
+    /// only grows. Beside the rest, so that a request changes it without a lock.
     idle: Box<[AtomicU64]>,
     clock: AtomicU64,
     seats: Mutex<Seats>,
@@ -91,8 +93,9 @@ impl Places {
         })
     }
 
-    /// A place for a connection of `peer`, as soon as there is one. A proxy stands for many clients and is not counted.
-    /// `None` when the address has its part already and is busy on all of it: close the connection.
+    /// A place for a connection of `peer`, as soon as there is one. A proxy stands for many clients
+    /// and is not counted. `None` when the address has its part already and is busy on all of it:
+    /// close the connection.
     pub(crate) async fn enter(self: &Arc<Self>, peer: IpAddr, is_proxy: bool) -> Option<Place> {
         let household = (!is_proxy).then(|| Household::of(peer));
         loop {
@@ -128,7 +131,11 @@ impl Places {
         if let Some(one) = household
             && seats.shares.of(one) >= self.per_household
         {
-            return if self.tell_longest_idle(&seats, household) { Wish::Later } else { Wish::Refused };
+            return if self.tell_longest_idle(&seats, household) {
+                Wish::Later
+            } else {
+                Wish::Refused
+            };
         }
         let Some(slot) = seats.free.pop() else {
             self.tell_longest_idle(&seats, None);
@@ -145,12 +152,15 @@ impl Places {
         Wish::Granted(Place { places: Arc::clone(self), slot, household, leave })
     }
 
-    /// Tells the connection to go that has been idle longest, of that household or of all. Whether one is leaving.
+    /// Tells the connection to go that has been idle longest, of that household or of all. Whether
+    /// one is leaving.
     fn tell_longest_idle(&self, seats: &Seats, household: Option<Household>) -> bool {
         loop {
             let mut longest: Option<(u64, &AtomicU64, &Seat)> = None;
             for (since, seat) in self.idle.iter().zip(&seats.taken) {
-                let Some(seat) = seat.as_ref().filter(|seat| household.is_none() || seat.household == household) else {
+                let Some(seat) =
+                    seat.as_ref().filter(|seat| household.is_none() || seat.household == household)
+                else {
                     continue;
                 };
                 match since.load(Ordering::SeqCst) {
@@ -197,7 +207,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Begins to serve a request, until what is returned is dropped. `None` when the connection was told to go at once.
+    /// Begins to serve a request, until what is returned is dropped. `None` when the connection was
+    /// told to go at once.
     pub(crate) fn busy(&self) -> Option<Busy<'_>> {
         let since = self.places.idle.get(self.slot)?;
         let begin = |state| (state != LEAVING).then_some(BUSY);
@@ -238,7 +249,6 @@ impl Drop for Busy<'_> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use std::pin::pin;
@@ -266,8 +276,11 @@ mod tests {
     #[tokio::test]
     async fn the_one_that_has_been_idle_longest_goes_and_the_newcomer_gets_its_place() {
         let places = Places::new(3, 3);
-        let all =
-            [entered(&places, address(1)).await, entered(&places, address(2)).await, entered(&places, HERE).await];
+        let all = [
+            entered(&places, address(1)).await,
+            entered(&places, address(2)).await,
+            entered(&places, HERE).await,
+        ];
         // the first has served a request since, so that the second has been idle longest
         drop(all[0].busy().unwrap());
         let [first, second, third] = all;
@@ -310,7 +323,10 @@ mod tests {
         let _all_busy = (young.busy().unwrap(), newest.busy().unwrap());
         assert!(matches!(at_once(places.enter(HERE, false)).await, Poll::Ready(None)));
         assert!(at_once(other.told_to_go()).await.is_pending());
-        assert!(matches!(at_once(places.enter(HERE, true)).await, Poll::Ready(Some(_))), "a proxy is not counted");
+        assert!(
+            matches!(at_once(places.enter(HERE, true)).await, Poll::Ready(Some(_))),
+            "a proxy is not counted"
+        );
     }
 
     #[tokio::test]
@@ -318,7 +334,8 @@ mod tests {
         let places = Places::new(10, 1);
         let first = entered(&places, "2001:db8::1".parse().unwrap()).await;
         let _busy = first.busy().unwrap();
-        let (same, next) = ("2001:db8::ffff:2".parse().unwrap(), "2001:db8:0:1::1".parse().unwrap());
+        let (same, next) =
+            ("2001:db8::ffff:2".parse().unwrap(), "2001:db8:0:1::1".parse().unwrap());
         assert!(matches!(at_once(places.enter(same, false)).await, Poll::Ready(None)));
         entered(&places, next).await;
     }
@@ -344,7 +361,9 @@ mod tests {
 
     #[test]
     fn there_are_as_many_places_as_descriptors_allow() {
-        for (descriptors, places) in [(0, 16), (64, 16), (1_024, 768), (20_000, 4_096), (u64::MAX, 4_096)] {
+        for (descriptors, places) in
+            [(0, 16), (64, 16), (1_024, 768), (20_000, 4_096), (u64::MAX, 4_096)]
+        {
             assert_eq!(most(descriptors), places);
         }
     }

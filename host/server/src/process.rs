@@ -1,4 +1,5 @@
-//! A server's process, whatever its mode: what it brings along, where it is, how it starts and how it ends.
+//! A server's process, whatever its mode: what it brings along, where it is, how it starts and how
+//! it ends.
 
 use crate::config::Config;
 use crate::hardening::descriptors;
@@ -22,7 +23,8 @@ pub struct Process {
     pub log: Arc<dyn Log>,
 }
 
-/// A service behind a socket that is not served yet: clients that come already wait in the system's queue.
+/// A service behind a socket that is not served yet: clients that come already wait in the system's
+/// queue.
 pub(crate) struct Server {
     service: Arc<Service>,
     config: Config,
@@ -33,16 +35,23 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Takes the signals, the address and the data directory, in this order: what fails first is what costs nothing
-    /// to take back. `elsewhere` says how another address is chosen, for the advice when this one cannot be had.
+    /// Takes the signals, the address and the data directory, in this order: what fails first is
+    /// what costs nothing to take back. `elsewhere` says how another address is chosen, for the
+    /// advice when this one cannot be had.
     ///
     /// # Errors
     /// What could not be had, and what to do.
-    pub(crate) async fn start(process: Process, config: Config, elsewhere: &str) -> Result<Self, String> {
+    pub(crate) async fn start(
+        process: Process,
+        config: Config,
+        elsewhere: &str,
+    ) -> Result<Self, String> {
         let Process { officials, log, .. } = process;
-        let signals = Signals::prepare().map_err(|error| format!("signals cannot be received: {error}"))?;
+        let signals =
+            Signals::prepare().map_err(|error| format!("signals cannot be received: {error}"))?;
         let (socket, address) = listener::bind(&config.listener.address, elsewhere, &log).await?;
-        let settings = Settings { own_addresses: vec![address], ..settings(&config, officials, &log) };
+        let settings =
+            Settings { own_addresses: vec![address], ..settings(&config, officials, &log) };
         let service = Service::start(settings).await.map_err(|failure| failure.message)?;
         Ok(Self { service, config, socket, address, signals, log })
     }
@@ -62,7 +71,8 @@ impl Server {
         self.address
     }
 
-    /// Serves until SIGTERM or SIGINT, if what the mode did before went well; ends the service in either case.
+    /// Serves until SIGTERM or SIGINT, if what the mode did before went well; ends the service in
+    /// either case.
     ///
     /// # Errors
     /// That of `prepared`.
@@ -73,8 +83,12 @@ impl Server {
             return prepared;
         }
         let stop = signals.until_stopped(&service, &log);
-        let told = Terms { told: config.listener, connections: listener::connections(descriptors(), &log) };
-        let complete = listener::serve(socket, Arc::clone(&service), told, Arc::clone(&log), stop).await;
+        let told = Terms {
+            told: config.listener,
+            connections: listener::connections(descriptors(), &log),
+        };
+        let complete =
+            listener::serve(socket, Arc::clone(&service), told, Arc::clone(&log), stop).await;
         service.stop().await;
         let level = if complete { "info" } else { "warn" };
         log.line(level, "stopped", &[("all-requests-answered", complete.to_string())]);
@@ -82,7 +96,8 @@ impl Server {
     }
 }
 
-/// What the service is told of the configuration. Where it listens is known once the address is bound.
+/// What the service is told of the configuration. Where it listens is known once the address is
+/// bound.
 pub(crate) fn settings(config: &Config, officials: Vec<Official>, log: &Arc<dyn Log>) -> Settings {
     Settings {
         directory: config.data.clone(),
@@ -100,8 +115,8 @@ pub(crate) fn settings(config: &Config, officials: Vec<Official>, log: &Arc<dyn 
     }
 }
 
-/// The signals that a server knows. They are caught from the start, so that one that comes early still lets the data
-/// be closed, and in dev mode removed.
+/// The signals that a server knows. They are caught from the start, so that one that comes early
+/// still lets the data be closed, and in dev mode removed.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -129,11 +144,14 @@ impl Signals {
     }
 }
 
-/// Opens the audit's files anew at each SIGHUP, as whoever rotates them asks for. The configuration is not read again:
-/// half of it could not change under a running server.
+/// Opens the audit's files anew at each SIGHUP, as whoever rotates them asks for. The configuration
+/// is not read again: half of it could not change under a running server.
 async fn reopen_at_each(mut hangup: Signal, service: &Service, log: &Arc<dyn Log>) -> Infallible {
     while hangup.recv().await.is_some() {
-        let pairs = [("signal", "SIGHUP".to_owned()), ("configuration", "unchanged until the next start".to_owned())];
+        let pairs = [
+            ("signal", "SIGHUP".to_owned()),
+            ("configuration", "unchanged until the next start".to_owned()),
+        ];
         log.line("info", "reopening-audit", &pairs);
         service.reopen_audit().await;
     }

@@ -1,7 +1,7 @@
 //! `bulkhead server`: sealed when it starts, on data that stay.
 //!
-//! It never holds a key: whoever opens it does so through the API, and what opens it is in no file, option or
-//! environment of this process.
+//! It never holds a key: whoever opens it does so through the API, and what opens it is in no file,
+//! option or environment of this process.
 
 use crate::config::Config;
 use crate::options::{ProductionOptions, Source};
@@ -10,8 +10,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Serves until SIGTERM or SIGINT. `out` gets the address, the data directory, whether it is initialised and the
-/// command to type next, and at last a line `ready`: from then on every request is answered.
+/// Serves until SIGTERM or SIGINT. `out` gets the address, the data directory, whether it is
+/// initialised and the command to type next, and at last a line `ready`: from then on every request
+/// is answered.
 ///
 /// # Errors
 /// Why the server did not start, for standard error.
@@ -26,7 +27,8 @@ pub async fn run(source: Source, process: Process, out: &mut dyn Write) -> Resul
     let prepared = match server.service().is_initialised().await {
         Ok(initialized) => {
             let address = server.address().to_string();
-            let sealed = Sealed { program: &program, address, config: server.config(), initialized };
+            let sealed =
+                Sealed { program: &program, address, config: server.config(), initialized };
             sealed.tell(out).map_err(|error| format!("standard output cannot be written: {error}"))
         }
         Err(failure) => Err(failure.message),
@@ -34,14 +36,17 @@ pub async fn run(source: Source, process: Process, out: &mut dyn Write) -> Resul
     server.serve(prepared).await
 }
 
-/// Reads `file` and tells `out` what a server started with it would do. Nothing is opened, made or listened on.
+/// Reads `file` and tells `out` what a server started with it would do. Nothing is opened, made or
+/// listened on.
 ///
 /// # Errors
 /// What is wrong with the file, or that `out` cannot be written.
 pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
     let config = Config::read(file)?;
-    let told = write!(out, "{} is valid. A server that is started with it:\n\n{config}", file.display());
-    told.and_then(|()| out.flush()).map_err(|error| format!("standard output cannot be written: {error}"))
+    let told =
+        write!(out, "{} is valid. A server that is started with it:\n\n{config}", file.display());
+    told.and_then(|()| out.flush())
+        .map_err(|error| format!("standard output cannot be written: {error}"))
 }
 
 /// The configuration, and how another address is chosen.
@@ -51,7 +56,8 @@ fn told(source: Source) -> Result<(Config, String), String> {
             Ok((Config::at(&listen, &data), "with --listen-address HOST:PORT".to_owned()))
         }
         Source::File(file) => {
-            let elsewhere = format!("in {}: listener \"tcp\" {{ address = \"HOST:PORT\" }}", file.display());
+            let elsewhere =
+                format!("in {}: listener \"tcp\" {{ address = \"HOST:PORT\" }}", file.display());
             Config::read(&file).map(|config| (config, elsewhere))
         }
     }
@@ -69,7 +75,10 @@ impl Sealed<'_> {
     fn tell(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { program, address, config, initialized } = self;
         let (state, next) = if *initialized {
-            ("initialised, sealed", "unseal     # once for each key, until the threshold is reached")
+            (
+                "initialised, sealed",
+                "unseal     # once for each key, until the threshold is reached",
+            )
         } else {
             ("not initialised", "init       # prints the unseal keys and the root token, this once")
         };
@@ -88,13 +97,6 @@ impl Sealed<'_> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use bulkhead_core::audit::AuditSettings;
@@ -114,16 +116,28 @@ mod tests {
     #[test]
     fn an_empty_server_tells_how_to_initialise_it() {
         let text = told(false);
-        assert!(text.contains("\nlistening on 127.0.0.1:4321\ndata: ./d (not initialised)\n\nNext"), "{text}");
+        assert!(
+            text.contains("\nlistening on 127.0.0.1:4321\ndata: ./d (not initialised)\n\nNext"),
+            "{text}"
+        );
         assert!(text.contains("\n  export BULKHEAD_ADDR=http://127.0.0.1:4321\n"), "{text}");
-        assert!(text.contains("\n  bulkhead operator init ") && !text.contains("operator unseal"), "{text}");
+        assert!(
+            text.contains("\n  bulkhead operator init ") && !text.contains("operator unseal"),
+            "{text}"
+        );
         assert!(text.ends_with("\nready\n"), "{text}");
     }
 
     #[test]
     fn a_server_with_data_tells_how_to_open_it_and_where_it_audits() {
         let text = told(true);
-        assert!(text.contains("data: ./d (initialised, sealed)\naudit log: /var/log/audit.log\n\nNext"), "{text}");
-        assert!(text.contains("\n  bulkhead operator unseal ") && !text.contains("operator init"), "{text}");
+        assert!(
+            text.contains("data: ./d (initialised, sealed)\naudit log: /var/log/audit.log\n\nNext"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\n  bulkhead operator unseal ") && !text.contains("operator init"),
+            "{text}"
+        );
     }
 }

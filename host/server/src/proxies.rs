@@ -1,9 +1,10 @@
 //! Who really asks, when proxies stand in between.
 //!
-//! The attack this file stops: a client that writes an `X-Forwarded-For` of its own, to pass for an address that a
-//! token is bound to or to stand in the audit log as somebody else. The header counts only when the peer of the
-//! connection is a trusted proxy, and is read from its end, where each proxy adds whom it saw: the first hop that is
-//! no trusted proxy is the client, and what stands before it is the client's word, which nobody reads.
+//! The attack this file stops: a client that writes an `X-Forwarded-For` of its own, to pass for an
+//! address that a token is bound to or to stand in the audit log as somebody else. The header
+//! counts only when the peer of the connection is a trusted proxy, and is read from its end, where
+//! each proxy adds whom it saw: the first hop that is no trusted proxy is the client, and what
+//! stands before it is the client's word, which nobody reads.
 
 use bulkhead_wire::failure::{Failure, quoted};
 use hyper::HeaderMap;
@@ -11,14 +12,15 @@ use ipnet::IpNet;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// The header, as every proxy writes it. `Forwarded` and `X-Real-IP` are not read: two headers that say different
-/// things would leave us the choice of whom to believe.
+/// The header, as every proxy writes it. `Forwarded` and `X-Real-IP` are not read: two headers that
+/// say different things would leave us the choice of whom to believe.
 const HEADER: &str = "x-forwarded-for";
 
 /// Most trusted proxies that a request may come through. A longer chain is a loop.
 const CHAIN_MAX: usize = 32;
 
-/// The networks of the proxies whose word counts. Without any, every client is the peer of its connection.
+/// The networks of the proxies whose word counts. Without any, every client is the peer of its
+/// connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies(Vec<IpNet>);
 
@@ -37,7 +39,8 @@ impl TrustedProxies {
         self.0.is_empty()
     }
 
-    /// Where a request that came from `peer` really comes from. The port is 0 when it is not the peer itself.
+    /// Where a request that came from `peer` really comes from. The port is 0 when it is not the
+    /// peer itself.
     ///
     /// # Errors
     /// 400 when a trusted proxy sends a header in which the client cannot be found.
@@ -57,7 +60,9 @@ impl TrustedProxies {
                     return Ok(farthest);
                 }
                 if seen > CHAIN_MAX {
-                    return Err(malformed(&format!("it ends with more than {CHAIN_MAX} trusted proxies")));
+                    return Err(malformed(&format!(
+                        "it ends with more than {CHAIN_MAX} trusted proxies"
+                    )));
                 }
             }
         }
@@ -81,12 +86,19 @@ impl fmt::Display for TrustedProxies {
 }
 
 fn network(text: &str) -> Result<IpNet, String> {
-    let network = text.parse().or_else(|_| text.parse().map(|address: IpAddr| IpNet::from(address)));
+    let network =
+        text.parse().or_else(|_| text.parse().map(|address: IpAddr| IpNet::from(address)));
     let network = network.map_err(|_| {
-        format!("{} is no address and no network; write such as \"10.0.0.0/8\" or \"192.0.2.7\"", quoted(text))
+        format!(
+            "{} is no address and no network; write such as \"10.0.0.0/8\" or \"192.0.2.7\"",
+            quoted(text)
+        )
     })?;
     if network.prefix_len() == 0 {
-        return Err(format!("{} would trust every client's word; name the networks of your proxies", quoted(text)));
+        return Err(format!(
+            "{} would trust every client's word; name the networks of your proxies",
+            quoted(text)
+        ));
     }
     if network.network() != network.addr() {
         let meant = network.trunc();
@@ -96,17 +108,22 @@ fn network(text: &str) -> Result<IpNet, String> {
         ));
     }
     if matches!(network.addr(), IpAddr::V6(address) if address.to_ipv4_mapped().is_some()) {
-        return Err(format!("{} is an IPv4 network in IPv6 clothes, which no peer wears; write IPv4", quoted(text)));
+        return Err(format!(
+            "{} is an IPv4 network in IPv6 clothes, which no peer wears; write IPv4",
+            quoted(text)
+        ));
     }
     Ok(network)
 }
 
-/// The address of one hop: `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:4711`.
+/// The address of one hop: `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or
+/// `[2001:db8::1]:4711`.
 fn hop(written: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(written).ok()?.trim_matches([' ', '\t']);
     let bare = || text.parse::<IpAddr>().ok();
     let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
-    let in_brackets = || Some(IpAddr::from(text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?));
+    let in_brackets =
+        || Some(IpAddr::from(text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?));
     // an IPv4 client that a proxy saw on an IPv6 socket is an IPv4 client
     bare().or_else(with_port).or_else(in_brackets).map(|address| address.to_canonical())
 }

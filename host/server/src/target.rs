@@ -1,8 +1,8 @@
 //! The request line: which verb on which path, with which query parameters.
 //!
 //! The attack this file stops: a path that policy reads one way and routing another. It is decoded
-//! once, a slash is never hidden in an escape, and `bulkhead_wire::name::canonical_path` refuses the
-//! rest (`..`, `//`, control characters).
+//! once, a slash is never hidden in an escape, and `bulkhead_wire::name::canonical_path` refuses
+//! the rest (`..`, `//`, control characters).
 
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -19,20 +19,24 @@ pub struct Target {
     pub verb: Verb,
     /// Canonical: decoded, without `/v1/`, without slashes at the ends.
     pub path: String,
-    /// Query parameters of reads, lists and deletes; empty for writes, whose fields are in the body.
+    /// Query parameters of reads, lists and deletes; empty for writes, whose fields are in the
+    /// body.
     pub fields: Map<String, Value>,
 }
 
 /// Reads the request line; `path` and `query` are as they came, still escaped.
 ///
 /// # Errors
-/// 404 outside `/v1/`; 400 for a path or query that cannot be read, or a write to a path that ends in
-/// `/`; 405 for a verb that does not exist here.
+/// 404 outside `/v1/`; 400 for a path or query that cannot be read, or a write to a path that ends
+/// in `/`; 405 for a verb that does not exist here.
 pub fn read(method: &Method, path: &str, query: Option<&str>) -> Result<Target, Failure> {
-    let raw = path.strip_prefix("/v1/").filter(|rest| !rest.is_empty()).ok_or_else(Failure::absent)?;
+    let raw =
+        path.strip_prefix("/v1/").filter(|rest| !rest.is_empty()).ok_or_else(Failure::absent)?;
     let verb = verb_of(method)?;
     if verb == Verb::Write && raw.ends_with('/') {
-        return Err(Failure::invalid("cannot write to a path ending in '/'; leave the last slash out"));
+        return Err(Failure::invalid(
+            "cannot write to a path ending in '/'; leave the last slash out",
+        ));
     }
     let path = canonical_path(&decode_path(raw)?).map_err(Failure::invalid)?;
     if matches!(verb, Verb::Write | Verb::Patch) {
@@ -51,7 +55,9 @@ fn verb_of(method: &Method) -> Result<Verb, Failure> {
         "DELETE" => Ok(Verb::Delete),
         "LIST" => Ok(Verb::List),
         // a method is up to 8 KiB of the caller's choice: not worth repeating
-        _ => Err(unsupported("this method is not known; use GET, POST, PUT, PATCH, DELETE or LIST")),
+        _ => {
+            Err(unsupported("this method is not known; use GET, POST, PUT, PATCH, DELETE or LIST"))
+        }
     }
 }
 
@@ -65,16 +71,22 @@ fn decode_path(raw: &str) -> Result<String, Failure> {
         let code = after.get(..2).filter(|code| code.bytes().all(|byte| byte.is_ascii_hexdigit()));
         match code {
             None => {
-                return Err(Failure::invalid("the path has a '%' that is not an escape; write it as %25"));
+                return Err(Failure::invalid(
+                    "the path has a '%' that is not an escape; write it as %25",
+                ));
             }
             Some(code) if code.eq_ignore_ascii_case("2f") => {
-                return Err(Failure::invalid("the path has an escaped slash (%2F); no name contains a slash"));
+                return Err(Failure::invalid(
+                    "the path has an escaped slash (%2F); no name contains a slash",
+                ));
             }
             Some(_) => rest = after,
         }
     }
     let decoded = percent_decode_str(raw).decode_utf8();
-    decoded.map(Cow::into_owned).map_err(|_| Failure::invalid("the path is not UTF-8 once its escapes are decoded"))
+    decoded
+        .map(Cow::into_owned)
+        .map_err(|_| Failure::invalid("the path is not UTF-8 once its escapes are decoded"))
 }
 
 /// Reads `a=1&b=2`, a query or a form: a name given once is a string, given again a list.
@@ -103,18 +115,22 @@ fn add(fields: &mut Map<String, Value>, name: String, value: Value) {
 fn decode_parameter(text: &str) -> Result<String, Failure> {
     let spaced = text.replace('+', " ");
     let decoded = percent_decode_str(&spaced).decode_utf8();
-    decoded
-        .map(Cow::into_owned)
-        .map_err(|_| Failure::invalid("a query parameter or form field is not UTF-8 once its escapes are decoded"))
+    decoded.map(Cow::into_owned).map_err(|_| {
+        Failure::invalid(
+            "a query parameter or form field is not UTF-8 once its escapes are decoded",
+        )
+    })
 }
 
-/// Takes `list`, `help` and `scan` out of the fields. Help and scan are refused rather than ignored:
-/// a read in their place may hand out a credential that nobody asked for.
+/// Takes `list`, `help` and `scan` out of the fields. Help and scan are refused rather than
+/// ignored: a read in their place may hand out a credential that nobody asked for.
 fn controlled(verb: Verb, fields: &mut Map<String, Value>) -> Result<Verb, Failure> {
     let list = take_flag(fields, "list")?;
     for name in ["help", "scan"] {
         if take_flag(fields, name)? {
-            return Err(unsupported(&format!("{name:?} is not served by this version; leave the parameter out")));
+            return Err(unsupported(&format!(
+                "{name:?} is not served by this version; leave the parameter out"
+            )));
         }
     }
     Ok(if verb == Verb::Read && list { Verb::List } else { verb })
@@ -126,20 +142,17 @@ fn take_flag(fields: &mut Map<String, Value>, name: &str) -> Result<bool, Failur
         Some(Value::String(text)) => match text.as_str() {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-            _ => Err(Failure::invalid(format!("query parameter {name:?} must be true or false, and is {text:?}"))),
+            _ => Err(Failure::invalid(format!(
+                "query parameter {name:?} must be true or false, and is {text:?}"
+            ))),
         },
-        Some(_) => Err(Failure::invalid(format!("query parameter {name:?} is given twice; send it once"))),
+        Some(_) => {
+            Err(Failure::invalid(format!("query parameter {name:?} is given twice; send it once")))
+        }
     }
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use serde_json::json;
@@ -154,7 +167,9 @@ mod tests {
 
     #[test]
     fn methods_become_verbs() {
-        let verb = |name: &str| read(&Method::from_bytes(name.as_bytes()).unwrap(), "/v1/a/b", None).map(|t| t.verb);
+        let verb = |name: &str| {
+            read(&Method::from_bytes(name.as_bytes()).unwrap(), "/v1/a/b", None).map(|t| t.verb)
+        };
         assert_eq!(verb("GET"), Ok(Verb::Read));
         assert_eq!(verb("HEAD"), Ok(Verb::Read));
         assert_eq!(verb("POST"), Ok(Verb::Write));
@@ -214,7 +229,11 @@ mod tests {
     fn list_is_a_parameter_of_get_in_every_spelling_of_the_clients() {
         for word in ["true", "True", "1", "t"] {
             let target = get("/v1/a", &format!("list={word}&after=x")).unwrap();
-            assert_eq!((target.verb, Value::Object(target.fields)), (Verb::List, json!({"after": "x"})), "{word}");
+            assert_eq!(
+                (target.verb, Value::Object(target.fields)),
+                (Verb::List, json!({"after": "x"})),
+                "{word}"
+            );
         }
         assert_eq!(get("/v1/a", "list=False").unwrap().verb, Verb::Read);
         assert_eq!(read(&Method::DELETE, "/v1/a", Some("list=true")).unwrap().verb, Verb::Delete);
@@ -234,7 +253,10 @@ mod tests {
     fn query_parameters_become_fields_of_reads_and_deletes_only() {
         let fields = Value::Object(get("/v1/a", "x=1&y=a+b%2F&x=2&x=3&flag").unwrap().fields);
         assert_eq!(fields, json!({"x": ["1", "2", "3"], "y": "a b/", "flag": ""}));
-        assert_eq!(read(&Method::DELETE, "/v1/a", Some("version=2")).unwrap().fields["version"], json!("2"));
+        assert_eq!(
+            read(&Method::DELETE, "/v1/a", Some("version=2")).unwrap().fields["version"],
+            json!("2")
+        );
         assert!(read(&Method::POST, "/v1/a", Some("version=2")).unwrap().fields.is_empty());
         assert_eq!(status(get("/v1/a", "x=%ff")), 400);
     }

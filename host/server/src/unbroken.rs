@@ -1,8 +1,9 @@
 //! Work that ends, whoever stops to wait for it.
 //!
-//! The attack this file stops: a client that hangs up at the right moment, so that what its request began is cut
-//! between two steps. A connection drops what it was waiting for when its client is gone; here that is then carried on
-//! in a task of its own. Nearly every request is waited for to the end, and costs no task.
+//! The attack this file stops: a client that hangs up at the right moment, so that what its request
+//! began is cut between two steps. A connection drops what it was waiting for when its client is
+//! gone; here that is then carried on in a task of its own. Nearly every request is waited for to
+//! the end, and costs no task.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -49,7 +50,6 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Drop for Unbroken<F> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use std::sync::Arc;
@@ -68,7 +68,8 @@ mod tests {
             waits.notified().await;
             done.send("done").unwrap();
         }));
-        let polled = std::future::poll_fn(|context| Poll::Ready(Pin::new(&mut work).poll(context))).await;
+        let polled =
+            std::future::poll_fn(|context| Poll::Ready(Pin::new(&mut work).poll(context))).await;
         assert!(polled.is_pending());
         drop(work);
         go_on.notify_one();

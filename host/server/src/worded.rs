@@ -1,6 +1,7 @@
 //! Words for the refusals that hyper sends by itself: of what is not HTTP, and of too many headers.
 //!
-//! hyper answers those with a bare status, before any code of ours sees the request. Its author would have to guess.
+//! hyper answers those with a bare status, before any code of ours sees the request. Its author
+//! would have to guess.
 
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::response::Response;
@@ -60,20 +61,30 @@ fn worded(head: &[u8]) -> Option<Vec<u8>> {
     };
     let (_, content_type, body) = Response::failed(&failure).into_bytes();
     let length = body.len();
-    let told = format!("content-type: {content_type}\r\ncache-control: no-store\r\ncontent-length: {length}\r\n");
+    let told = format!(
+        "content-type: {content_type}\r\ncache-control: no-store\r\ncontent-length: {length}\r\n"
+    );
     let mut whole = head.replacen(NO_BODY, &told, 1).into_bytes();
     whole.extend(body);
     Some(whole)
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Worded<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, into)
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         ready!(self.poll_words(context))?;
         if let Some(words) = worded(bytes) {
             self.words = words;
@@ -113,7 +124,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
@@ -135,12 +145,18 @@ mod tests {
     #[tokio::test]
     async fn a_bare_refusal_gets_a_body_that_says_why() {
         for (status, says) in [("400 Bad Request", "no HTTP/1.1"), ("431 X", "100")] {
-            let bare = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\ndate: now\r\n\r\n");
+            let bare = format!(
+                "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\ndate: now\r\n\r\n"
+            );
             let arrived = sent(bare.leak().as_bytes()).await;
             let (head, body) = arrived.split_once("\r\n\r\n").unwrap();
-            assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\nconnection: close\r\n")), "{head}");
             assert!(
-                head.contains(&format!("content-length: {}\r\n", body.len())) && head.contains("no-store"),
+                head.starts_with(&format!("HTTP/1.1 {status}\r\nconnection: close\r\n")),
+                "{head}"
+            );
+            assert!(
+                head.contains(&format!("content-length: {}\r\n", body.len()))
+                    && head.contains("no-store"),
                 "{head}"
             );
             assert!(body.starts_with("{\"errors\":[\"") && body.contains(says), "{body}");

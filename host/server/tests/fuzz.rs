@@ -1,4 +1,5 @@
-//! What comes over HTTP, given nearly good input at random: the request line, headers, forms and JSON.
+//! What comes over HTTP, given nearly good input at random: the request line, headers, forms and
+//! JSON.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -26,16 +27,28 @@ fn request_lines() {
         b"LIST /v1/sys/leases/lookup/a/b/?a=1&a=2&b=%C3%A9+x",
         b"DELETE /v1/auth/token/roles/%2e%2e",
     ];
-    cases::run("request lines", &seeds, &["%2F", "%00", "..", "//", "/./", "%", "&&", "=", "list=1", "?"], |bytes| {
-        let text = String::from_utf8_lossy(bytes);
-        let (method, uri) = text.split_once(' ').unwrap_or(("GET", &text));
-        let (Ok(method), Ok(uri)) = (Method::from_bytes(method.as_bytes()), uri.parse::<Uri>()) else { return };
-        if let Ok(target) = target::read(&method, uri.path(), uri.query()) {
-            let parts: Vec<&str> = target.path.split('/').collect();
-            let is_canonical = parts.iter().all(|part| !["", ".", ".."].contains(part));
-            assert!(is_canonical && !target.path.chars().any(char::is_control), "{:?}", target.path);
-        }
-    });
+    cases::run(
+        "request lines",
+        &seeds,
+        &["%2F", "%00", "..", "//", "/./", "%", "&&", "=", "list=1", "?"],
+        |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            let (method, uri) = text.split_once(' ').unwrap_or(("GET", &text));
+            let (Ok(method), Ok(uri)) = (Method::from_bytes(method.as_bytes()), uri.parse::<Uri>())
+            else {
+                return;
+            };
+            if let Ok(target) = target::read(&method, uri.path(), uri.query()) {
+                let parts: Vec<&str> = target.path.split('/').collect();
+                let is_canonical = parts.iter().all(|part| !["", ".", ".."].contains(part));
+                assert!(
+                    is_canonical && !target.path.chars().any(char::is_control),
+                    "{:?}",
+                    target.path
+                );
+            }
+        },
+    );
 }
 
 #[test]
@@ -46,13 +59,26 @@ fn header_lists() {
         b"x-vault-wrap-ttl: 60s\nx-forwarded-for: [2001:db8::1]:80",
     ];
     let proxies = TrustedProxies::new(["127.0.0.0/8"]).unwrap();
-    let words = ["\n", ": ", "x-vault-token", "x-forwarded-for: ", "Bearer ", ",", "[", "::ffff:127.0.0.1", "\u{ff}"];
+    let words = [
+        "\n",
+        ": ",
+        "x-vault-token",
+        "x-forwarded-for: ",
+        "Bearer ",
+        ",",
+        "[",
+        "::ffff:127.0.0.1",
+        "\u{ff}",
+    ];
     cases::run("headers", &seeds, &words, |bytes| {
         let mut map = HeaderMap::new();
         for line in bytes.split(|byte| *byte == b'\n') {
-            let (name, value) = line.split_at(line.iter().position(|byte| *byte == b':').unwrap_or(line.len()));
+            let (name, value) =
+                line.split_at(line.iter().position(|byte| *byte == b':').unwrap_or(line.len()));
             let value = value.strip_prefix(b":").unwrap_or(value);
-            if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+            if let (Ok(name), Ok(value)) =
+                (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
+            {
                 map.append(name, value);
             }
         }

@@ -1,9 +1,10 @@
 //! What a commit costs, over what it cannot do without: the flush.
 //!
-//! Three figures, measured in turns because the machine is shared: 64 clients that write 600-byte records, flushed
-//! and not flushed; how many of their commits share a flush; and one client alone against a bare `fdatasync`. Each
-//! client looks whether the record exists before it writes it, as every request does, and keys are as scattered as
-//! those of leases and tokens. Results go to the terminal and, as JSON, to `target/bench.json`.
+//! Three figures, measured in turns because the machine is shared: 64 clients that write 600-byte
+//! records, flushed and not flushed; how many of their commits share a flush; and one client alone
+//! against a bare `fdatasync`. Each client looks whether the record exists before it writes it, as
+//! every request does, and keys are as scattered as those of leases and tokens. Results go to the
+//! terminal and, as JSON, to `target/bench.json`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -47,7 +48,8 @@ struct Figures {
 }
 
 fn main() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let target = figures::target();
     let directory = target.join(format!("bench-commit-{}", std::process::id()));
     let figures = runtime.block_on(measure(&directory));
@@ -87,7 +89,9 @@ async fn measure(directory: &Path) -> Figures {
 }
 
 async fn open(directory: PathBuf, flushing: Flushing) -> Arc<Store> {
-    Store::open(Options { flushing, ..Options::at(directory) }, SealKey::generate().unwrap()).await.unwrap()
+    Store::open(Options { flushing, ..Options::at(directory) }, SealKey::generate().unwrap())
+        .await
+        .unwrap()
 }
 
 /// Commits a second of all clients together, each a new record.
@@ -115,8 +119,8 @@ async fn commit(store: &Arc<Store>, name: &str) {
     unit.commit().await.unwrap();
 }
 
-/// The median of one client's commits and that of as many bare flushes, in turns; and whether each commit was one
-/// flush.
+/// The median of one client's commits and that of as many bare flushes, in turns; and whether each
+/// commit was one flush.
 async fn alone(store: &Arc<Store>, directory: &Path) -> (Duration, Duration, bool) {
     let file = File::create(directory.join("bare")).unwrap();
     let (mut commits, mut bare) = (Vec::new(), Vec::new());

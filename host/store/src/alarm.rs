@@ -1,8 +1,8 @@
-//! The alarm of whoever works on due records: it rings when something is committed that is due earlier than
-//! the time for which the worker has set it.
+//! The alarm of whoever works on due records: it rings when something is committed that is due
+//! earlier than the time for which the worker has set it.
 //!
-//! Most leases are due in an hour: a worker that looked at every commit would ask the database four times for each
-//! credential, to find nothing.
+//! Most leases are due in an hour: a worker that looked at every commit would ask the database four
+//! times for each credential, to find nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
@@ -20,8 +20,8 @@ impl Default for Alarm {
 }
 
 impl Alarm {
-    /// Every commit of a due record rings, until [`Alarm::set`]. Call it before looking for what is due, so that
-    /// nothing is missed between the look and the sleep.
+    /// Every commit of a due record rings, until [`Alarm::set`]. Call it before looking for what is
+    /// due, so that nothing is missed between the look and the sleep.
     pub fn listen(&self) {
         self.set(u64::MAX);
     }

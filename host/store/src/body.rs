@@ -1,7 +1,9 @@
-//! What a record holds: bytes that are wiped when nobody needs them any more, and what they were parsed to.
+//! What a record holds: bytes that are wiped when nobody needs them any more, and what they were
+//! parsed to.
 //!
-//! A record that every request needs is kept by the cache, and would be parsed by every request; here the result stands
-//! beside the bytes and goes with them, so that nobody has to find out whether it is still theirs.
+//! A record that every request needs is kept by the cache, and would be parsed by every request;
+//! here the result stands beside the bytes and goes with them, so that nobody has to find out
+//! whether it is still theirs.
 
 use std::any::Any;
 use std::ops::Deref;
@@ -31,8 +33,8 @@ impl Body {
         &self.0.bytes
     }
 
-    /// What `parse` makes of the bytes. Where they are still in memory from the last time it is not asked again: it is
-    /// to be a function of the bytes alone.
+    /// What `parse` makes of the bytes. Where they are still in memory from the last time it is not
+    /// asked again: it is to be a function of the bytes alone.
     ///
     /// # Errors
     /// Those of `parse`, which is asked again the next time.
@@ -67,7 +69,6 @@ impl Deref for Body {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use std::num::ParseIntError;

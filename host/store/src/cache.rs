@@ -1,14 +1,15 @@
-//! Records that were read lately, opened, so that a token or role that every request needs is not fetched and
-//! decrypted every time.
+//! Records that were read lately, opened, so that a token or role that every request needs is not
+//! fetched and decrypted every time.
 //!
-//! The fault this file stops: an old record that stays after a commit. A commit throws out what it wrote before it is
-//! acknowledged, and a read that began before a commit leaves nothing behind. One process owns the directory, so
-//! nobody else can change a record. A unit of work that used an old record meanwhile is refused at its commit, by the
-//! stamp.
+//! The fault this file stops: an old record that stays after a commit. A commit throws out what it
+//! wrote before it is acknowledged, and a read that began before a commit leaves nothing behind.
+//! One process owns the directory, so nobody else can change a record. A unit of work that used an
+//! old record meanwhile is refused at its commit, by the stamp.
 //!
-//! What is kept is one state: that of the last commit whose records were thrown out. Between a commit and that moment
-//! a reader may find the newer state in the database; so nothing is kept of an address from before the commit begins
-//! until its old record is out, and no two records of different states stand beside each other.
+//! What is kept is one state: that of the last commit whose records were thrown out. Between a
+//! commit and that moment a reader may find the newer state in the database; so nothing is kept of
+//! an address from before the commit begins until its old record is out, and no two records of
+//! different states stand beside each other.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
@@ -41,14 +42,15 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// What is known of `address`, or the number of commits so far, to be given to [`Cache::keep`] with what is read.
+    /// What is known of `address`, or the number of commits so far, to be given to [`Cache::keep`]
+    /// with what is read.
     pub(crate) fn look(&self, address: &Address) -> Result<Found, u64> {
         let kept = self.lock();
         kept.records.get(address).cloned().ok_or(kept.commits)
     }
 
-    /// Whether all these records, or their absence, are kept with these stamps. They are then of one state: all
-    /// writes pass this process, and this cache.
+    /// Whether all these records, or their absence, are kept with these stamps. They are then of
+    /// one state: all writes pass this process, and this cache.
     pub(crate) fn holds(&self, stamps: &BTreeMap<Address, Option<Stamp>>) -> bool {
         let kept = self.lock();
         stamps.iter().all(|(address, stamp)| {
@@ -57,11 +59,14 @@ impl Cache {
         })
     }
 
-    /// Keeps what was read, unless something was committed since `commits` were counted, or this very record is being
-    /// written.
+    /// Keeps what was read, unless something was committed since `commits` were counted, or this
+    /// very record is being written.
     pub(crate) fn keep(&self, commits: u64, address: &Address, found: &Found) {
         let mut kept = self.lock();
-        if !is_worth_keeping(address, found) || kept.commits != commits || kept.being_written.contains(address) {
+        if !is_worth_keeping(address, found)
+            || kept.commits != commits
+            || kept.being_written.contains(address)
+        {
             return;
         }
         let bytes = size(address, found);
@@ -86,13 +91,15 @@ impl Cache {
         drop(mem::take(&mut kept.records));
     }
 
-    /// To be called before a commit writes: what is kept of these addresses stays, and nothing newer is kept.
+    /// To be called before a commit writes: what is kept of these addresses stays, and nothing
+    /// newer is kept.
     pub(crate) fn begin_writing<'a>(&self, written: impl Iterator<Item = &'a Address>) {
         let hot = written.filter(|address| is_hot(address.space)).cloned();
         self.lock().being_written.extend(hot);
     }
 
-    /// To be called after the commit, also when it failed or nobody knows: throws out all that it may have written.
+    /// To be called after the commit, also when it failed or nobody knows: throws out all that it
+    /// may have written.
     pub(crate) fn end_writing(&self) {
         let mut kept = self.lock();
         kept.commits += 1;
@@ -114,7 +121,8 @@ impl Cache {
     }
 }
 
-/// Leases, reservations and timers are many and read once or twice; the code of a component would push out all else.
+/// Leases, reservations and timers are many and read once or twice; the code of a component would
+/// push out all else.
 fn is_hot(space: Space) -> bool {
     matches!(space, Space::Core | Space::Data | Space::Token)
 }
@@ -129,7 +137,6 @@ fn size(address: &Address, found: &Found) -> usize {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use crate::Body;
@@ -142,7 +149,12 @@ mod tests {
     fn found(body: &[u8]) -> Found {
         Some((
             Stamp([1; 16]),
-            Record { body: Body::new(body.to_vec()), index: Index::default(), created: 0, modified: 0 },
+            Record {
+                body: Body::new(body.to_vec()),
+                index: Index::default(),
+                created: 0,
+                modified: 0,
+            },
         ))
     }
 
@@ -181,7 +193,12 @@ mod tests {
         cache.keep(0, &address(), &found(b"x"));
         cache.keep(0, &Address::new(Space::Data, "absent"), &None);
         let holds = |stamps: &[(&str, Option<Stamp>)]| {
-            cache.holds(&stamps.iter().map(|(key, stamp)| (Address::new(Space::Data, *key), *stamp)).collect())
+            cache.holds(
+                &stamps
+                    .iter()
+                    .map(|(key, stamp)| (Address::new(Space::Data, *key), *stamp))
+                    .collect(),
+            )
         };
         assert!(holds(&[("role", Some(Stamp([1; 16]))), ("absent", None)]));
         assert!(!holds(&[("role", Some(Stamp([2; 16]))), ("absent", None)]));

@@ -1,10 +1,11 @@
 //! Keys, labels and the one cipher: how bytes become sealed bytes and open again.
 //!
-//! The attacks this file stops: reading what is sealed, and moving, exchanging or editing it. A label (decision T7)
-//! says what is sealed and where it belongs; it is authenticated together with the body, so sealed bytes that were
-//! copied to another place no longer open.
+//! The attacks this file stops: reading what is sealed, and moving, exchanging or editing it. A
+//! label (decision T7) says what is sealed and where it belongs; it is authenticated together with
+//! the body, so sealed bytes that were copied to another place no longer open.
 //!
-//! Sealed bytes are: format (1 byte), term (4 bytes, big-endian), nonce (24 bytes, random), ciphertext with its tag.
+//! Sealed bytes are: format (1 byte), term (4 bytes, big-endian), nonce (24 bytes, random),
+//! ciphertext with its tag.
 
 use aws_lc_rs::{hkdf, rand};
 use chacha20poly1305::aead::{Aead, Payload};
@@ -30,8 +31,8 @@ const NAMESPACE: &str = "root";
 /// The term of what is sealed by a key that is in no keyring.
 const NO_TERM: u32 = 0;
 
-/// The 256-bit key that opens a data directory. Wiped from memory when dropped; it has no text form of its own, so it
-/// cannot reach a log.
+/// The 256-bit key that opens a data directory. Wiped from memory when dropped; it has no text form
+/// of its own, so it cannot reach a log.
 pub struct SealKey(KeyBytes);
 
 impl SealKey {
@@ -79,14 +80,19 @@ pub(crate) fn no_randomness() -> StoreFault {
     StoreFault::Unavailable("the operating system gives no random bytes; restart the host".into())
 }
 
-/// What sealed bytes are bound to: a list of fields, each preceded by its length, so that no two different lists give
-/// the same bytes.
+/// What sealed bytes are bound to: a list of fields, each preceded by its length, so that no two
+/// different lists give the same bytes.
 pub(crate) struct Label(Vec<u8>);
 
 impl Label {
-    /// A label that begins with what is sealed (`record`, `root`, `keyring`) and where: format, cluster and namespace.
+    /// A label that begins with what is sealed (`record`, `root`, `keyring`) and where: format,
+    /// cluster and namespace.
     pub(crate) fn of(cluster: &ClusterId, what: &str) -> Label {
-        Label(Vec::with_capacity(256)).field(&[SEALED_FORMAT]).text(what).field(cluster).text(NAMESPACE)
+        Label(Vec::with_capacity(256))
+            .field(&[SEALED_FORMAT])
+            .text(what)
+            .field(cluster)
+            .text(NAMESPACE)
     }
 
     /// The label with one more field.
@@ -114,8 +120,8 @@ impl Cipher {
         Cipher { term, key }
     }
 
-    /// The cipher of one `purpose` of one cluster. The key that is given encrypts nothing itself; every purpose has a
-    /// key of its own, derived from it.
+    /// The cipher of one `purpose` of one cluster. The key that is given encrypts nothing itself;
+    /// every purpose has a key of its own, derived from it.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when derivation fails, which no valid input causes.
@@ -130,7 +136,9 @@ impl Cipher {
             .expand(&[purpose.as_bytes()], hkdf::HKDF_SHA256)
             .and_then(|output| output.fill(key.as_mut_slice()))
             .map_err(|_| {
-                StoreFault::Unavailable(format!("deriving the key for {purpose:?} failed; restart the host"))
+                StoreFault::Unavailable(format!(
+                    "deriving the key for {purpose:?} failed; restart the host"
+                ))
             })?;
         Ok(Cipher { term: NO_TERM, key })
     }
@@ -148,13 +156,17 @@ impl Cipher {
     /// Encrypts `body` and binds it to `label` and the term.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when there is no randomness, or the body is longer than the cipher allows (256 GiB).
+    /// [`StoreFault::Unavailable`] when there is no randomness, or the body is longer than the
+    /// cipher allows (256 GiB).
     pub(crate) fn seal(&self, label: Label, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
         let nonce: [u8; NONCE_BYTES] = random()?;
         let term = self.term.to_be_bytes();
         let payload = Payload { msg: body, aad: &label.field(&term).0 };
         let encrypted = self.cipher().encrypt(&XNonce::from(nonce), payload).map_err(|_| {
-            StoreFault::Unavailable(format!("a record of {} bytes is longer than can be sealed", body.len()))
+            StoreFault::Unavailable(format!(
+                "a record of {} bytes is longer than can be sealed",
+                body.len()
+            ))
         })?;
         let mut sealed = Vec::with_capacity(1 + term.len() + NONCE_BYTES + encrypted.len());
         sealed.push(SEALED_FORMAT);
@@ -194,13 +206,6 @@ fn split_term(sealed: &[u8]) -> Option<(u32, &[u8])> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
 
@@ -224,7 +229,9 @@ mod tests {
     #[test]
     fn fields_that_join_to_the_same_text_are_different_labels() {
         let sealed = cipher(1).seal(label(&["ab", "c"]), b"body").unwrap();
-        for other in [label(&["a", "bc"]), label(&["abc"]), label(&["ab", "c", ""]), label(&["c", "ab"])] {
+        for other in
+            [label(&["a", "bc"]), label(&["abc"]), label(&["ab", "c", ""]), label(&["c", "ab"])]
+        {
             assert!(cipher(1).open(other, &sealed).is_none());
         }
     }
@@ -235,7 +242,8 @@ mod tests {
         assert!(cipher(2).open(label(&[]), &sealed).is_none());
         assert!(cipher(1).open(Label::of(&[8; 16], "record"), &sealed).is_none());
         assert!(cipher(1).open(Label::of(&HERE, "keyring"), &sealed).is_none());
-        let derived = |cluster, purpose| Cipher::derived(&[1; KEY_BYTES], cluster, purpose).unwrap();
+        let derived =
+            |cluster, purpose| Cipher::derived(&[1; KEY_BYTES], cluster, purpose).unwrap();
         let sealed = derived(&HERE, "one").seal(label(&[]), b"body").unwrap();
         assert!(derived(&HERE, "one").open(label(&[]), &sealed).is_some());
         assert!(derived(&HERE, "two").open(label(&[]), &sealed).is_none());
@@ -249,7 +257,10 @@ mod tests {
         assert!(Cipher::of_term(2, key()).open(label(&[]), &sealed).is_none());
         sealed[4] = 2;
         assert_eq!(term_of(&sealed), Some(2));
-        assert!(Cipher::of_term(2, key()).open(label(&[]), &sealed).is_none(), "the term is in the label");
+        assert!(
+            Cipher::of_term(2, key()).open(label(&[]), &sealed).is_none(),
+            "the term is in the label"
+        );
     }
 
     #[test]
@@ -259,13 +270,19 @@ mod tests {
             let mut changed = sealed.clone();
             changed[position] ^= 1;
             assert!(cipher(1).open(label(&["a"]), &changed).is_none(), "byte {position}");
-            assert!(cipher(1).open(label(&["a"]), &sealed[..position]).is_none(), "first {position} bytes");
+            assert!(
+                cipher(1).open(label(&["a"]), &sealed[..position]).is_none(),
+                "first {position} bytes"
+            );
         }
     }
 
     #[test]
     fn sealing_twice_gives_different_bytes() {
-        assert_ne!(cipher(1).seal(label(&[]), b"body").unwrap(), cipher(1).seal(label(&[]), b"body").unwrap());
+        assert_ne!(
+            cipher(1).seal(label(&[]), b"body").unwrap(),
+            cipher(1).seal(label(&[]), b"body").unwrap()
+        );
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Store time: the one clock by which records are due.
 //!
-//! The attack this file stops: two clocks. An expiry that is computed from one clock and compared with another lets a
-//! credential live too long or end too early, so nothing else in the host reads the system's clock for meaning.
+//! The attack this file stops: two clocks. An expiry that is computed from one clock and compared
+//! with another lets a credential live too long or end too early, so nothing else in the host reads
+//! the system's clock for meaning.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since 1970 that never run backwards while the process lives, even when the system's clock is set back.
+/// Milliseconds since 1970 that never run backwards while the process lives, even when the system's
+/// clock is set back.
 #[derive(Default)]
 pub(crate) struct Clock {
     latest: AtomicU64,
@@ -23,7 +25,8 @@ impl Clock {
     }
 }
 
-/// A system clock before 1970 reads as 1970: then what is due stays undone rather than ended too early.
+/// A system clock before 1970 reads as 1970: then what is due stays undone rather than ended too
+/// early.
 #[allow(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
 fn system_milliseconds() -> u64 {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,8 +1,10 @@
-//! What a commit checks and writes: the reads and writes of one unit of work, and how several units commit as one.
+//! What a commit checks and writes: the reads and writes of one unit of work, and how several units
+//! commit as one.
 //!
-//! The faults this file stops: an overwritten change that nobody saw (lost update), two requests that each keep a rule
-//! and break it together (write skew), and a record that appears in a list somebody relied on (phantom). Units that
-//! share a flush are judged one after another, in memory, exactly as if each had committed alone.
+//! The faults this file stops: an overwritten change that nobody saw (lost update), two requests
+//! that each keep a rule and break it together (write skew), and a record that appears in a list
+//! somebody relied on (phantom). Units that share a flush are plan one after another, in memory,
+//! exactly as if each had committed alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,10 +38,19 @@ impl Reads {
     /// Remembers that the record had this stamp, or was absent.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when it was read before and has changed since: such a unit can never commit.
-    pub(crate) fn remember(&mut self, address: &Address, stamp: Option<Stamp>) -> Result<(), StoreFault> {
+    /// [`StoreFault::Conflict`] when it was read before and has changed since: such a unit can
+    /// never commit.
+    pub(crate) fn remember(
+        &mut self,
+        address: &Address,
+        stamp: Option<Stamp>,
+    ) -> Result<(), StoreFault> {
         let before = self.keys.insert(address.clone(), stamp);
-        if before.is_some_and(|before| before != stamp) { Err(StoreFault::Conflict) } else { Ok(()) }
+        if before.is_some_and(|before| before != stamp) {
+            Err(StoreFault::Conflict)
+        } else {
+            Ok(())
+        }
     }
 
     /// Remembers that the first `limit` keys of `range` were these.
@@ -74,7 +85,8 @@ pub(crate) struct Writes {
     /// Sealed already, by the task that asks.
     pub(crate) puts: Vec<SealedRow>,
     pub(crate) deletes: Vec<Address>,
-    /// The change to the data of the mount for whose index the unit counts. Its deletes are among the others.
+    /// The change to the data of the mount for whose index the unit counts. Its deletes are among
+    /// the others.
     pub(crate) indexed: Option<IndexedWrites>,
 }
 
@@ -102,13 +114,23 @@ impl Work {
     pub(crate) fn written(&self) -> impl Iterator<Item = &Address> {
         let indexed = self.indexed_puts().map(|(address, _)| address);
         let counter = self.writes.indexed.iter().map(|indexed| &indexed.counter);
-        self.writes.puts.iter().map(|row| &row.address).chain(&self.writes.deletes).chain(indexed).chain(counter)
+        self.writes
+            .puts
+            .iter()
+            .map(|row| &row.address)
+            .chain(&self.writes.deletes)
+            .chain(indexed)
+            .chain(counter)
     }
 
     /// When the first of the records that it puts is due, in store time.
     pub(crate) fn earliest_due(&self) -> Option<u64> {
-        let sealed =
-            self.writes.puts.iter().filter_map(|row| row.due).map(|due| u64::try_from(due).unwrap_or_default());
+        let sealed = self
+            .writes
+            .puts
+            .iter()
+            .filter_map(|row| row.due)
+            .map(|due| u64::try_from(due).unwrap_or_default());
         sealed.chain(self.indexed_puts().filter_map(|(_, record)| record.index.due)).min()
     }
 
@@ -117,7 +139,8 @@ impl Work {
     }
 }
 
-/// How the commit of one unit ended: the index committed at, if it counts for one, or why nothing of it was written.
+/// How the commit of one unit ended: the index committed at, if it counts for one, or why nothing
+/// of it was written.
 pub(crate) type Outcome = Result<Option<u64>, StoreFault>;
 
 /// What a group leaves at one address.
@@ -143,7 +166,7 @@ impl Left<'_> {
 
 /// Units that commit as one: which of them may, and what they write together.
 #[derive(Default)]
-pub(crate) struct Judged<'a> {
+pub(crate) struct CommitPlan<'a> {
     /// What was there before, of all that was remembered.
     committed: BTreeMap<&'a Address, Present>,
     numbers: Numbers<'a>,
@@ -153,7 +176,7 @@ pub(crate) struct Judged<'a> {
     pub(crate) outcomes: Vec<Outcome>,
 }
 
-impl<'a> Judged<'a> {
+impl<'a> CommitPlan<'a> {
     /// Judges the units one after another, in the transaction open on `connection`.
     ///
     /// # Errors
@@ -163,27 +186,30 @@ impl<'a> Judged<'a> {
         seal: &Seal,
         works: &'a [Work],
     ) -> Result<Self, sqlx::Error> {
-        let mut judged = Judged::before(connection, works.iter().map(|work| &work.reads)).await?;
-        judged.numbers = Numbers::read(connection, seal, works).await?;
+        let mut plan = CommitPlan::before(connection, works.iter().map(|work| &work.reads)).await?;
+        plan.numbers = Numbers::read(connection, seal, works).await?;
         for work in works {
-            let outcome = if judged.hold(connection, &work.reads).await? {
-                judged.take_in(seal, &work.writes)
+            let outcome = if plan.hold(connection, &work.reads).await? {
+                plan.take_in(seal, &work.writes)
             } else {
                 Err(StoreFault::Conflict)
             };
-            judged.outcomes.push(outcome);
+            plan.outcomes.push(outcome);
         }
-        Ok(judged)
+        Ok(plan)
     }
 
-    /// What is committed of all that `reads` remember, and nothing judged yet.
+    /// What is committed of all that `reads` remember, and nothing plan yet.
     async fn before(
         connection: &mut SqliteConnection,
         reads: impl Iterator<Item = &'a Reads>,
     ) -> Result<Self, sqlx::Error> {
         let asked: BTreeSet<&Address> = reads.flat_map(|reads| reads.keys.keys()).collect();
         let asked: Vec<&Address> = asked.into_iter().collect();
-        Ok(Judged { committed: statements::stamps(connection, &asked).await?, ..Judged::default() })
+        Ok(CommitPlan {
+            committed: statements::stamps(connection, &asked).await?,
+            ..CommitPlan::default()
+        })
     }
 
     /// Whether any unit may commit.
@@ -203,16 +229,21 @@ impl<'a> Judged<'a> {
         statements::delete(connection, &deletes).await
     }
 
-    /// Whether the committed state is what [`Judged::write`] leaves behind. A stamp is new at each write, so a row
-    /// that carries it proves the commit; keys that were to be deleted and are absent are as the commit would have
-    /// left them. If nothing was judged, nothing was written.
+    /// Whether the committed state is what [`CommitPlan::write`] leaves behind. A stamp is new at
+    /// each write, so a row that carries it proves the commit; keys that were to be deleted and are
+    /// absent are as the commit would have left them. If nothing was plan, nothing was written.
     ///
     /// # Errors
     /// As SQLite reports them.
-    pub(crate) async fn is_stored(&self, connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    pub(crate) async fn is_stored(
+        &self,
+        connection: &mut SqliteConnection,
+    ) -> Result<bool, sqlx::Error> {
         let written: Vec<&Address> = self.written.keys().copied().collect();
         let present = statements::stamps(connection, &written).await?;
-        let as_left = |(address, left): (&&Address, &Left<'_>)| present.get(*address).copied() == left.present();
+        let as_left = |(address, left): (&&Address, &Left<'_>)| {
+            present.get(*address).copied() == left.present()
+        };
         Ok(!self.written.is_empty() && self.written.iter().all(as_left))
     }
 
@@ -231,14 +262,20 @@ impl<'a> Judged<'a> {
         }
         let Some((indexed, numbered)) = numbered else { return Ok(None) };
         self.numbers.counted(indexed, &numbered);
-        self.written.extend(numbered.rows.into_iter().map(|(address, row)| (address, Left::Numbered(row))));
+        self.written
+            .extend(numbered.rows.into_iter().map(|(address, row)| (address, Left::Numbered(row))));
         Ok(Some(numbered.index))
     }
 
     /// Whether all of `reads` still holds, after the units so far.
-    async fn hold(&self, connection: &mut SqliteConnection, reads: &Reads) -> Result<bool, sqlx::Error> {
-        let remembered =
-            |(address, stamp): (&Address, &Option<Stamp>)| self.present(address) == stamp.map(Present::Stamped);
+    async fn hold(
+        &self,
+        connection: &mut SqliteConnection,
+        reads: &Reads,
+    ) -> Result<bool, sqlx::Error> {
+        let remembered = |(address, stamp): (&Address, &Option<Stamp>)| {
+            self.present(address) == stamp.map(Present::Stamped)
+        };
         Ok(reads.keys.iter().all(remembered) && self.ranges_hold(connection, &reads.ranges).await?)
     }
 
@@ -249,7 +286,11 @@ impl<'a> Judged<'a> {
         }
     }
 
-    async fn ranges_hold(&self, connection: &mut SqliteConnection, ranges: &[Listing]) -> Result<bool, sqlx::Error> {
+    async fn ranges_hold(
+        &self,
+        connection: &mut SqliteConnection,
+        ranges: &[Listing],
+    ) -> Result<bool, sqlx::Error> {
         for listing in ranges {
             let committed = rows::list(&mut *connection, &listing.range, listing.limit).await?;
             if committed != listing.keys || !self.leaves(listing) {
@@ -263,11 +304,13 @@ impl<'a> Judged<'a> {
     fn leaves(&self, listing: &Listing) -> bool {
         let full = u32::try_from(listing.keys.len()).is_ok_and(|listed| listed >= listing.limit);
         let end = listing.keys.last().filter(|_| full);
-        self.written.iter().filter(|(address, _)| listing.range.contains(address)).all(|(address, left)| {
-            let listed = listing.keys.binary_search(&address.key).is_ok();
-            let beyond = end.is_some_and(|end| address.key > *end);
-            beyond || listed == left.row().is_some()
-        })
+        self.written.iter().filter(|(address, _)| listing.range.contains(address)).all(
+            |(address, left)| {
+                let listed = listing.keys.binary_search(&address.key).is_ok();
+                let beyond = end.is_some_and(|end| address.key > *end);
+                beyond || listed == left.row().is_some()
+            },
+        )
     }
 }
 
@@ -275,10 +318,12 @@ impl Database {
     /// Checks that all of `reads` were true at one moment. Takes no write lock.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when they were not; [`StoreFault::Unavailable`] when that cannot be read.
+    /// [`StoreFault::Conflict`] when they were not; [`StoreFault::Unavailable`] when that cannot be
+    /// read.
     pub(crate) async fn validate(&self, reads: &Reads) -> Result<(), StoreFault> {
         let mut snapshot = self.snapshot().await.map_err(sqlite::fault)?;
-        let before = Judged::before(&mut snapshot, [reads].into_iter()).await.map_err(sqlite::fault)?;
+        let before =
+            CommitPlan::before(&mut snapshot, [reads].into_iter()).await.map_err(sqlite::fault)?;
         let held = before.hold(&mut snapshot, reads).await.map_err(sqlite::fault)?;
         snapshot.rollback().await.map_err(sqlite::fault)?;
         if held { Ok(()) } else { Err(StoreFault::Conflict) }

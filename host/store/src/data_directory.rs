@@ -1,7 +1,9 @@
-//! The data directory as one process holds it: what can be known while its data are sealed, and how they are opened.
+//! The data directory as one process holds it: what can be known while its data are sealed, and how
+//! they are opened.
 //!
-//! The faults this file stops: a directory that is half initialised after a kill, two stores on one database, and a
-//! server that asks for a key before it knows that the data are its own. While sealed, no key is in memory.
+//! The faults this file stops: a directory that is half initialised after a kill, two stores on one
+//! database, and a server that asks for a key before it knows that the data are its own. While
+//! sealed, no key is in memory.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -22,8 +24,8 @@ use crate::shamir::SealConfig;
 use crate::sqlite::{Attempt, Database};
 use crate::store::{Options, Store};
 
-/// Kept by whoever works on the database; the directory itself stays locked as long as this or a [`DataDirectory`]
-/// lives.
+/// Kept by whoever works on the database; the directory itself stays locked as long as this or a
+/// [`DataDirectory`] lives.
 pub(crate) type Held = OwnedMutexGuard<DirectoryLock>;
 
 /// A data directory, held by this process alone; its data stay sealed until a key opens them.
@@ -41,11 +43,13 @@ struct Known {
 }
 
 impl DataDirectory {
-    /// Makes the directory (mode 0700) if it is missing, locks it, and looks at the database without writing to it.
+    /// Makes the directory (mode 0700) if it is missing, locks it, and looks at the database
+    /// without writing to it.
     ///
     /// # Errors
-    /// [`StoreFault::Refused`] when another process has the directory, or the database is not ours, of another format
-    /// or has lost a part of its identity; [`StoreFault::Unavailable`] when the directory cannot be used.
+    /// [`StoreFault::Refused`] when another process has the directory, or the database is not ours,
+    /// of another format or has lost a part of its identity; [`StoreFault::Unavailable`] when the
+    /// directory cannot be used.
     pub async fn hold(options: Options) -> Result<Arc<DataDirectory>, StoreFault> {
         directory::create(&options.directory)?;
         let lock = Arc::new(Mutex::new(directory::lock(&options.directory)?));
@@ -75,14 +79,15 @@ impl DataDirectory {
         Ok(self.known().await?.map(|known| known.cluster_name.clone()))
     }
 
-    /// Makes a new cluster: tables, identity, keys sealed by `key`, and the `first` records, in one transaction.
-    /// `first` is given the means to name records by keyed hashes. Killed at any moment, this leaves a directory in
-    /// which nothing is initialised, or everything. How `key` is split is the caller's work ([`crate::split`]).
+    /// Makes a new cluster: tables, identity, keys sealed by `key`, and the `first` records, in one
+    /// transaction. `first` is given the means to name records by keyed hashes. Killed at any
+    /// moment, this leaves a directory in which nothing is initialised, or everything. How `key` is
+    /// split is the caller's work ([`crate::split`]).
     ///
     /// # Errors
     /// [`StoreFault::Refused`] when the directory is initialised already, or `config` is none that
-    /// [`SealConfig::new`] makes; [`StoreFault::Unavailable`] when it cannot be written or is being opened; and the fault
-    /// of `first`.
+    /// [`SealConfig::new`] makes; [`StoreFault::Unavailable`] when it cannot be written or is being
+    /// opened; and the fault of `first`.
     pub async fn initialise(
         &self,
         config: SealConfig,
@@ -99,19 +104,28 @@ impl DataDirectory {
         }
         let (identity, seal) = Identity::generate(config, key, self.clock.now())?;
         let seal_row = |(address, body, index): (Address, Vec<u8>, Index)| {
-            SealedRow::of(&seal, &address, &Record { body: Body::new(body), index, created: 0, modified: 0 })
+            SealedRow::of(
+                &seal,
+                &address,
+                &Record { body: Body::new(body), index, created: 0, modified: 0 },
+            )
         };
-        let rows: Vec<SealedRow> = first(seal.hashes())?.into_iter().map(seal_row).collect::<Result<_, _>>()?;
+        let rows: Vec<SealedRow> =
+            first(seal.hashes())?.into_iter().map(seal_row).collect::<Result<_, _>>()?;
         directory::ensure_database(self.path())?;
-        let database = Database::open(&directory::database(self.path()), self.options.flushing).await?;
+        let database =
+            Database::open(&directory::database(self.path()), self.options.flushing).await?;
         let sealed_root = identity.sealed_root().to_vec();
         let known = Known { config, cluster_name: identity.cluster_name() };
-        let found = async move |connection: &mut SqliteConnection| found(connection, &identity, &rows).await;
+        let found = async move |connection: &mut SqliteConnection| {
+            found(connection, &identity, &rows).await
+        };
         let written = database.write(found).await;
         database.close().await;
         drop(held);
         if let Err(fault) = written {
-            // An answer that was lost is looked up: a cluster whose shares nobody was given would stay closed for ever.
+            // An answer that was lost is looked up: a cluster whose shares nobody was given would
+            // stay closed for ever.
             match identity::look(self.path()).await {
                 Ok(Some(stored)) if stored.sealed_root() == sealed_root => {}
                 _ => return Err(fault),
@@ -121,19 +135,24 @@ impl DataDirectory {
         Ok(())
     }
 
-    /// Opens the store. Loads no records and writes nothing. May be called again after [`Store::close`].
+    /// Opens the store. Loads no records and writes nothing. May be called again after
+    /// [`Store::close`].
     ///
     /// # Errors
-    /// [`StoreFault::WrongKey`] when `key` is not the one that sealed the data; [`StoreFault::Refused`] when nothing
-    /// is initialised or the data cannot be used; [`StoreFault::Unavailable`] when the database cannot be read, or is
-    /// open already.
+    /// [`StoreFault::WrongKey`] when `key` is not the one that sealed the data;
+    /// [`StoreFault::Refused`] when nothing is initialised or the data cannot be used;
+    /// [`StoreFault::Unavailable`] when the database cannot be read, or is open already.
     pub async fn open(self: &Arc<Self>, key: SealKey) -> Result<Arc<Store>, StoreFault> {
         let held = self.take()?;
         let identity = identity::look(self.path()).await?.ok_or_else(|| {
-            StoreFault::Refused(format!("{} is not initialised; initialise it first", self.path().display()))
+            StoreFault::Refused(format!(
+                "{} is not initialised; initialise it first",
+                self.path().display()
+            ))
         })?;
         let seal = identity.open(&key, self.path())?;
-        let database = Database::open(&directory::database(self.path()), self.options.flushing).await?;
+        let database =
+            Database::open(&directory::database(self.path()), self.options.flushing).await?;
         Ok(Store::new(database, seal, held))
     }
 
@@ -146,7 +165,8 @@ impl DataDirectory {
         self.known.get().is_some()
     }
 
-    /// Looked up again as long as there is nothing: an initialisation that failed may have been stored all the same.
+    /// Looked up again as long as there is nothing: an initialisation that failed may have been
+    /// stored all the same.
     async fn known(&self) -> Result<Option<&Known>, StoreFault> {
         match self.known.get() {
             Some(known) => Ok(Some(known)),
@@ -185,13 +205,6 @@ async fn found(
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use std::fs;
 
@@ -199,7 +212,7 @@ mod tests {
     use sqlx::sqlite::SqliteConnectOptions;
 
     use super::*;
-    use crate::shamir::{Gathering, Progress, split};
+    use crate::shamir::{Progress, ShareCollector, split};
     use crate::testing::{Scratch, body, data, edit, put};
     use crate::{Flushing, Space};
 
@@ -255,9 +268,9 @@ mod tests {
         let held = scratch.hold().await;
         assert_eq!(held.seal_config().await, Ok(Some(TWO_OF_THREE)));
         assert_eq!(held.cluster_id().await, Ok(Some(name)));
-        let mut gathering = Gathering::new(TWO_OF_THREE);
+        let mut collector = ShareCollector::new(TWO_OF_THREE);
         for share in split(&key, TWO_OF_THREE).unwrap().drain(1..) {
-            if let Progress::Enough(key) = gathering.add(share).unwrap() {
+            if let Progress::Enough(key) = collector.add(share).unwrap() {
                 let store = held.open(key).await.unwrap();
                 let token = Address::new(Space::Token, store.keyed_hash("token", b"root"));
                 assert_eq!(body(&store, &token).await.unwrap(), "root token");
@@ -277,12 +290,18 @@ mod tests {
                 .await
                 .unwrap();
             store.close().await;
-            (scratch.hold().await.cluster_id().await.unwrap().unwrap(), bulkhead_wire::hexadecimal::text(&id))
+            (
+                scratch.hold().await.cluster_id().await.unwrap().unwrap(),
+                bulkhead_wire::hexadecimal::text(&id),
+            )
         };
         let (name, id) = names().await;
         let lengths: Vec<usize> = name.split('-').map(str::len).collect();
         assert_eq!(lengths, [8, 4, 4, 4, 12], "{name}");
-        assert!(name[14..].starts_with('8') && matches!(&name[19..20], "8" | "9" | "a" | "b"), "{name}");
+        assert!(
+            name[14..].starts_with('8') && matches!(&name[19..20], "8" | "9" | "a" | "b"),
+            "{name}"
+        );
         assert_ne!(name.replace('-', ""), id);
         assert_ne!(names().await.0, name);
     }
@@ -293,7 +312,10 @@ mod tests {
         let held = scratch.hold().await;
         held.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
         let before = database_bytes(&scratch);
-        assert!(refusal(held.initialise(SealConfig::SINGLE, &key(2), nothing).await).contains("already"));
+        assert!(
+            refusal(held.initialise(SealConfig::SINGLE, &key(2), nothing).await)
+                .contains("already")
+        );
         assert_eq!(database_bytes(&scratch), before);
         assert_eq!(held.seal_config().await, Ok(Some(TWO_OF_THREE)));
     }
@@ -328,10 +350,18 @@ mod tests {
     async fn first_records_that_cannot_be_stored_leave_nothing_initialised() {
         let scratch = Scratch::new();
         let held = scratch.hold().await;
-        let twice = |_: &Hashes| -> First { Ok(vec![(data("a"), b"1".to_vec(), Index::default()); 2]) };
-        let unmade = |_: &Hashes| -> First { Err(StoreFault::Unavailable("no randomness".to_owned())) };
-        assert!(matches!(held.initialise(SealConfig::SINGLE, &key(1), twice).await, Err(StoreFault::Unavailable(_))));
-        assert!(matches!(held.initialise(SealConfig::SINGLE, &key(1), unmade).await, Err(StoreFault::Unavailable(_))));
+        let twice =
+            |_: &Hashes| -> First { Ok(vec![(data("a"), b"1".to_vec(), Index::default()); 2]) };
+        let unmade =
+            |_: &Hashes| -> First { Err(StoreFault::Unavailable("no randomness".to_owned())) };
+        assert!(matches!(
+            held.initialise(SealConfig::SINGLE, &key(1), twice).await,
+            Err(StoreFault::Unavailable(_))
+        ));
+        assert!(matches!(
+            held.initialise(SealConfig::SINGLE, &key(1), unmade).await,
+            Err(StoreFault::Unavailable(_))
+        ));
         assert_eq!(held.seal_config().await, Ok(None));
         held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
         held.open(key(1)).await.unwrap();
@@ -343,18 +373,32 @@ mod tests {
         let scratch = Scratch::new();
         directory::ensure_database(scratch.path()).unwrap();
         let (identity, seal) = Identity::generate(TWO_OF_THREE, &key(1), 1).unwrap();
-        let record = Record { body: Body::new(b"1".to_vec()), index: Index::default(), created: 0, modified: 0 };
+        let record = Record {
+            body: Body::new(b"1".to_vec()),
+            index: Index::default(),
+            created: 0,
+            modified: 0,
+        };
         let row = SealedRow::of(&seal, &data("first"), &record).unwrap();
-        let database = Database::open(&directory::database(scratch.path()), Flushing::EveryCommit).await.unwrap();
-        let found = async move |connection: &mut SqliteConnection| found(connection, &identity, &[row]).await;
+        let database = Database::open(&directory::database(scratch.path()), Flushing::EveryCommit)
+            .await
+            .unwrap();
+        let found = async move |connection: &mut SqliteConnection| {
+            found(connection, &identity, &[row]).await
+        };
         database.write(found).await.unwrap();
         let whole = scratch.files()["bulkhead.db-wal"].len();
-        let boundaries = (0..).map(|pages| LOG_HEADER + pages * LOG_PAGE).take_while(|length| *length <= whole);
-        let cuts: Vec<usize> = boundaries.flat_map(|length| [length, length + 1, length + LOG_PAGE / 2]).collect();
+        let boundaries =
+            (0..).map(|pages| LOG_HEADER + pages * LOG_PAGE).take_while(|length| *length <= whole);
+        let cuts: Vec<usize> =
+            boundaries.flat_map(|length| [length, length + 1, length + LOG_PAGE / 2]).collect();
         assert!(cuts.len() > 9, "{cuts:?}");
         for cut in cuts.into_iter().chain([0]) {
             let killed = scratch.crashed();
-            let log = fs::OpenOptions::new().write(true).open(killed.path().join("bulkhead.db-wal")).unwrap();
+            let log = fs::OpenOptions::new()
+                .write(true)
+                .open(killed.path().join("bulkhead.db-wal"))
+                .unwrap();
             log.set_len(u64::try_from(cut.min(whole)).unwrap()).unwrap();
             let held = killed.hold().await;
             if cut < whole {
@@ -363,7 +407,10 @@ mod tests {
                 held.open(key(2)).await.unwrap().close().await;
             } else {
                 assert_eq!(held.seal_config().await, Ok(Some(TWO_OF_THREE)));
-                assert_eq!(body(&held.open(key(1)).await.unwrap(), &data("first")).await.unwrap(), "1");
+                assert_eq!(
+                    body(&held.open(key(1)).await.unwrap(), &data("first")).await.unwrap(),
+                    "1"
+                );
             }
         }
         database.close().await;
@@ -373,7 +420,9 @@ mod tests {
     #[tokio::test]
     async fn a_kill_amid_the_first_write_of_all_is_undone_at_the_next_start() {
         let (scratch, killed) = (Scratch::new(), Scratch::new());
-        let options = SqliteConnectOptions::new().filename(directory::database(scratch.path())).create_if_missing(true);
+        let options = SqliteConnectOptions::new()
+            .filename(directory::database(scratch.path()))
+            .create_if_missing(true);
         let mut connection = options.pragma("cache_size", "1").connect().await.unwrap();
         let half = "BEGIN; CREATE TABLE half (body); INSERT INTO half VALUES (zeroblob(1000000))";
         sqlx::raw_sql(half).execute(&mut connection).await.unwrap();
@@ -392,11 +441,15 @@ mod tests {
     async fn a_directory_stays_locked_while_it_is_sealed_and_after_its_store_is_closed() {
         let scratch = Scratch::new();
         let held = scratch.hold().await;
-        assert!(refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another"));
+        assert!(
+            refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another")
+        );
         held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
         let store = held.open(key(1)).await.unwrap();
         store.close().await;
-        assert!(refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another"));
+        assert!(
+            refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another")
+        );
         drop(held);
         scratch.hold().await;
     }
@@ -405,7 +458,9 @@ mod tests {
     async fn a_store_keeps_the_directory_although_nobody_else_holds_it() {
         let scratch = Scratch::new();
         let store = scratch.open().await;
-        assert!(refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another"));
+        assert!(
+            refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another")
+        );
         drop(store);
         scratch.hold().await;
     }
@@ -424,7 +479,10 @@ mod tests {
             }
             put(&store, data("a"), &round.to_string()).await;
             store.close().await;
-            assert!(matches!(store.begin().keys(Space::Data, "", "", 1).await, Err(StoreFault::Unavailable(_))));
+            assert!(matches!(
+                store.begin().keys(Space::Data, "", "", 1).await,
+                Err(StoreFault::Unavailable(_))
+            ));
         }
     }
 
@@ -454,7 +512,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_identity_that_lost_a_part_or_is_of_another_format_is_refused_before_a_key_is_asked_for() {
+    async fn an_identity_that_lost_a_part_or_is_of_another_format_is_refused_before_a_key_is_asked_for()
+     {
         for (statement, said) in [
             ("UPDATE meta SET value = CAST('1' AS BLOB) WHERE name = 'format'", "format \"1\""),
             ("UPDATE meta SET value = CAST('20' AS BLOB) WHERE name = 'format'", "format \"20\""),

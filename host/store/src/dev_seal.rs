@@ -1,9 +1,11 @@
 //! The dev seal: a key in a file beside the data that it seals.
 //!
-//! **It protects nothing from somebody who has the directory.** It exists so that a dev server can open its data
-//! again without ceremony. What it still does: the database file alone, or its backup, says nothing.
+//! **It protects nothing from somebody who has the directory.** It exists so that a dev server can
+//! open its data again without ceremony. What it still does: the database file alone, or its
+//! backup, says nothing.
 //!
-//! It is a seal of one share like any other, whose share is kept here: who has it can unseal the data by hand too.
+//! It is a seal of one share like any other, whose share is kept here: who has it can unseal the
+//! data by hand too.
 
 use std::fs;
 use std::io;
@@ -19,12 +21,13 @@ use crate::fault::StoreFault;
 
 const KEY_FILE: &str = "dev-seal.key";
 
-/// The dev mode's key of `directory`, read from its file `dev-seal.key` (mode 0600), or made when there is neither a
-/// key nor data. **In dev mode the key lies beside the data.**
+/// The dev mode's key of `directory`, read from its file `dev-seal.key` (mode 0600), or made when
+/// there is neither a key nor data. **In dev mode the key lies beside the data.**
 ///
 /// # Errors
-/// [`StoreFault::Refused`] when the file is not 32 bytes, is readable by other users, or is missing although the
-/// directory holds data; [`StoreFault::Unavailable`] when it cannot be read or written.
+/// [`StoreFault::Refused`] when the file is not 32 bytes, is readable by other users, or is missing
+/// although the directory holds data; [`StoreFault::Unavailable`] when it cannot be read or
+/// written.
 pub fn dev_key(directory: &DataDirectory) -> Result<SealKey, StoreFault> {
     let path = directory.path().join(KEY_FILE);
     match fs::metadata(&path) {
@@ -68,19 +71,13 @@ fn make(directory: &DataDirectory, path: &Path) -> Result<SealKey, StoreFault> {
     }
     let key = SealKey::generate()?;
     // Flushed before the first record is sealed with it: data without its key would be lost.
-    directory::write_whole(path, key.bytes()).map_err(|error| cannot("write the key file", path, &error))?;
+    directory::write_whole(path, key.bytes())
+        .map_err(|error| cannot("write the key file", path, &error))?;
     directory::flush(directory.path())?;
     Ok(key)
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use crate::SealConfig;
@@ -143,9 +140,15 @@ mod tests {
         let scratch = Scratch::new();
         let directory = scratch.hold().await;
         let share = dev_key(&directory).unwrap().share();
-        directory.initialise(SealConfig::SINGLE, &dev_key(&directory).unwrap(), |_| Ok(Vec::new())).await.unwrap();
-        let mut gathering = crate::Gathering::new(directory.seal_config().await.unwrap().unwrap());
-        let Ok(crate::Progress::Enough(key)) = gathering.add(share) else { panic!("one share is enough") };
+        directory
+            .initialise(SealConfig::SINGLE, &dev_key(&directory).unwrap(), |_| Ok(Vec::new()))
+            .await
+            .unwrap();
+        let mut collector =
+            crate::ShareCollector::new(directory.seal_config().await.unwrap().unwrap());
+        let Ok(crate::Progress::Enough(key)) = collector.add(share) else {
+            panic!("one share is enough")
+        };
         directory.open(key).await.unwrap().close().await;
     }
 }

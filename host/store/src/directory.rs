@@ -1,7 +1,8 @@
-//! The data directory: made private, locked for one process, its files readable by their owner alone.
+//! The data directory: made private, locked for one process, its files readable by their owner
+//! alone.
 //!
-//! The attacks this file stops: two processes that write one database, each with its own idea of what is claimed; and
-//! other accounts of the machine that read the files.
+//! The attacks this file stops: two processes that write one database, each with its own idea of
+//! what is claimed; and other accounts of the machine that read the files.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -13,15 +14,16 @@ use crate::fault::StoreFault;
 const LOCK_FILE: &str = "lock";
 const DATABASE_FILE: &str = "bulkhead.db";
 
-/// Holds the directory for this process until dropped. The kernel releases it when the process dies.
+/// Holds the directory for this process until dropped. The kernel releases it when the process
+/// dies.
 pub(crate) struct DirectoryLock {
     file: File,
 }
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
-        // Closing it would not do: a child of this process has a copy until it runs its own program. What fails here is
-        // released by the kernel all the same.
+        // Closing it would not do: a child of this process has a copy until it runs its own
+        // program. What fails here is released by the kernel all the same.
         let _ = self.file.unlock();
     }
 }
@@ -84,8 +86,8 @@ pub(crate) fn holds_database(directory: &Path) -> Result<bool, StoreFault> {
     }
 }
 
-/// Makes sure that the database file exists with mode 0600 before SQLite opens it: SQLite would make it readable by
-/// others, and gives its side files the mode of this one.
+/// Makes sure that the database file exists with mode 0600 before SQLite opens it: SQLite would
+/// make it readable by others, and gives its side files the mode of this one.
 ///
 /// # Errors
 /// [`StoreFault::Unavailable`] when it cannot be made.
@@ -106,8 +108,9 @@ pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Makes the file at `path` with this content and mode 0600, whole or not at all: killed half-way, it leaves a file of
-/// another name, which the next attempt replaces. The directory is still to be flushed.
+/// Makes the file at `path` with this content and mode 0600, whole or not at all: killed half-way,
+/// it leaves a file of another name, which the next attempt replaces. The directory is still to be
+/// flushed.
 ///
 /// # Errors
 /// As the system reports them.

@@ -1,6 +1,8 @@
-//! Due work: finding the records whose time has come, by index and oldest first, without loading the others.
+//! Due work: finding the records whose time has come, by index and oldest first, without loading
+//! the others.
 //!
-//! It hands out nothing twice only as far as its caller says what is busy; claims belong to the caller.
+//! It hands out nothing twice only as far as its caller says what is busy; claims belong to the
+//! caller.
 
 use sqlx::sqlite::{Sqlite, SqliteRow};
 use sqlx::{QueryBuilder, Row as _};
@@ -15,8 +17,8 @@ pub struct DueAsk {
     pub spaces: Vec<Space>,
     /// Store time in milliseconds: records due then or earlier.
     pub until: u64,
-    /// Lanes of which nothing is wanted, because enough of them is being worked on. An empty lane is no lane and
-    /// leaves nothing out. As many as there are works in progress, not thousands.
+    /// Lanes of which nothing is wanted, because enough of them is being worked on. An empty lane
+    /// is no lane and leaves nothing out. As many as there are works in progress, not thousands.
     pub busy_lanes: Vec<(Space, String)>,
     /// Records that are being worked on.
     pub busy: Vec<Address>,
@@ -24,8 +26,8 @@ pub struct DueAsk {
     pub limit: u32,
 }
 
-/// One due record, as the index names it. The record itself is opened by a unit of work, which also proves that
-/// these columns were not edited.
+/// One due record, as the index names it. The record itself is opened by a unit of work, which also
+/// proves that these columns were not edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
     /// Where the record is.
@@ -47,10 +49,13 @@ impl Database {
         if ask.spaces.is_empty() || ask.limit == 0 {
             return Ok(Vec::new());
         }
-        // Busy records are left out below rather than by the query, so that any number of them fits; at most all of
-        // them are among the first.
+        // Busy records are left out below rather than by the query, so that any number of them
+        // fits; at most all of them are among the first.
         let busy = u32::try_from(ask.busy.len()).unwrap_or(u32::MAX);
-        let found = due_query(ask, ask.limit.saturating_add(busy)).build().fetch_all(self.readers()).await?;
+        let found = due_query(ask, ask.limit.saturating_add(busy))
+            .build()
+            .fetch_all(self.readers())
+            .await?;
         let mut wanted = Vec::new();
         for row in &found {
             match due_of(row)? {
@@ -75,10 +80,12 @@ impl Database {
     }
 }
 
-/// The planner would rather walk all records of a kind and sort them; the index is named so that it cannot.
+/// The planner would rather walk all records of a kind and sort them; the index is named so that it
+/// cannot.
 fn due_query(ask: &DueAsk, limit: u32) -> QueryBuilder<Sqlite> {
-    let mut query =
-        QueryBuilder::new("SELECT space, key, due, lane, owner FROM record INDEXED BY record_by_due WHERE due <= ");
+    let mut query = QueryBuilder::new(
+        "SELECT space, key, due, lane, owner FROM record INDEXED BY record_by_due WHERE due <= ",
+    );
     query.push_bind(as_column(ask.until)).push(" AND space IN (");
     let mut spaces = query.separated(", ");
     for space in &ask.spaces {
@@ -112,13 +119,6 @@ fn as_column(moment: u64) -> i64 {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use std::sync::Arc;
 
@@ -144,7 +144,12 @@ mod tests {
     }
 
     fn everything() -> DueAsk {
-        DueAsk { spaces: vec![Space::Lease, Space::Timer], until: u64::MAX, limit: 99, ..DueAsk::default() }
+        DueAsk {
+            spaces: vec![Space::Lease, Space::Timer],
+            until: u64::MAX,
+            limit: 99,
+            ..DueAsk::default()
+        }
     }
 
     async fn keys(store: &Store, ask: &DueAsk) -> Vec<String> {
@@ -157,7 +162,10 @@ mod tests {
         let store = sample(&scratch).await;
         assert_eq!(keys(&store, &everything()).await, ["early", "timer", "other", "late"]);
         assert_eq!(keys(&store, &DueAsk { until: 199, ..everything() }).await, ["early", "timer"]);
-        assert_eq!(keys(&store, &DueAsk { until: 200, ..everything() }).await, ["early", "timer", "other"]);
+        assert_eq!(
+            keys(&store, &DueAsk { until: 200, ..everything() }).await,
+            ["early", "timer", "other"]
+        );
         assert_eq!(keys(&store, &DueAsk { limit: 1, ..everything() }).await, ["early"]);
         assert!(keys(&store, &DueAsk { limit: 0, ..everything() }).await.is_empty());
         assert!(keys(&store, &DueAsk { spaces: Vec::new(), ..everything() }).await.is_empty());
@@ -167,7 +175,10 @@ mod tests {
     async fn a_busy_lane_holds_back_its_own_kind_and_no_other() {
         let scratch = Scratch::new();
         let store = sample(&scratch).await;
-        let busy = |space, lane: &str| DueAsk { busy_lanes: vec![(space, lane.to_owned())], ..everything() };
+        let busy = |space, lane: &str| DueAsk {
+            busy_lanes: vec![(space, lane.to_owned())],
+            ..everything()
+        };
         assert_eq!(keys(&store, &busy(Space::Lease, "orders")).await, ["timer", "other"]);
         assert_eq!(keys(&store, &busy(Space::Timer, "orders")).await.len(), 4);
         assert_eq!(keys(&store, &busy(Space::Timer, "")).await.len(), 4);

@@ -1,8 +1,8 @@
 //! Failpoints: places with a name, where the kill loop stops the process or lets a write fail.
 //!
-//! A panic inside a task does not kill a process, so the action that matters is to abort it. All of this exists only
-//! in a build with the feature `fault` (decision T12); in every other build passing a point compiles to nothing, and
-//! not even its name is left.
+//! A panic inside a task does not kill a process, so the action that matters is to abort it. All of
+//! this exists only in a build with the feature `fault` (decision T12); in every other build
+//! passing a point compiles to nothing, and not even its name is left.
 
 use std::{error, fmt};
 
@@ -55,8 +55,8 @@ pub fn reach(_name: &'static str) -> Result<(), Injected> {
     Ok(())
 }
 
-/// Passes the point `name`, a text that stands literally at the call, where nothing can fail: the process can only be
-/// aborted.
+/// Passes the point `name`, a text that stands literally at the call, where nothing can fail: the
+/// process can only be aborted.
 #[cfg(feature = "fault")]
 pub fn reach_only(name: &'static str) {
     registry::pass(name, false);

@@ -1,25 +1,28 @@
 //! Why the store could not do what it was asked, in words for the operator.
 //!
-//! No text here holds a body or a key of the seal: messages are made of addresses, paths and SQLite's own codes.
+//! No text here holds a body or a key of the seal: messages are made of addresses, paths and
+//! SQLite's own codes.
 
 use std::{error, fmt};
 
 use crate::record::Address;
 use bulkhead_wire::failure::{Failure, Kind};
 
-/// Why a read, a commit or opening the store failed. Whatever it is, nothing of the unit of work was acknowledged.
+/// Why a read, a commit or opening the store failed. Whatever it is, nothing of the unit of work
+/// was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreFault {
-    /// Something that the unit of work read was changed by another before the commit. Nothing was written; run the
-    /// work again from its first read.
+    /// Something that the unit of work read was changed by another before the commit. Nothing was
+    /// written; run the work again from its first read.
     Conflict,
-    /// The record at this address does not open: its bytes, its place or its index columns are not those that were
-    /// written. Nothing of it is returned.
+    /// The record at this address does not open: its bytes, its place or its index columns are not
+    /// those that were written. Nothing of it is returned.
     Damaged(Address),
-    /// The storage cannot serve at present (disk full, an I/O error, closed): what happened and what to do.
+    /// The storage cannot serve at present (disk full, an I/O error, closed): what happened and
+    /// what to do.
     Unavailable(String),
-    /// The directory or its database is not one that this process may open: locked by another process, written in
-    /// another format, damaged.
+    /// The directory or its database is not one that this process may open: locked by another
+    /// process, written in another format, damaged.
     Refused(String),
     /// The data do not open with the key that was given. Nothing was written.
     WrongKey,
@@ -28,9 +31,9 @@ pub enum StoreFault {
 impl fmt::Display for StoreFault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StoreFault::Conflict => {
-                out.write_str("another request changed what this one had read; nothing was stored, try again")
-            }
+            StoreFault::Conflict => out.write_str(
+                "another request changed what this one had read; nothing was stored, try again",
+            ),
             StoreFault::Damaged(address) => write!(
                 out,
                 "the record {address} does not open: it was changed or moved outside of Bulkhead; \
@@ -47,14 +50,16 @@ impl fmt::Display for StoreFault {
 
 impl error::Error for StoreFault {}
 
-/// What a fault means to the caller of a request: a conflict that outlived all retries and an unavailable storage can
-/// be tried again, damage cannot.
+/// What a fault means to the caller of a request: a conflict that outlived all retries and an
+/// unavailable storage can be tried again, damage cannot.
 impl From<StoreFault> for Failure {
     fn from(fault: StoreFault) -> Self {
         let kind = match fault {
             StoreFault::Conflict => Kind::Conflict,
             StoreFault::Unavailable(_) => Kind::Unavailable,
-            StoreFault::Damaged(_) | StoreFault::Refused(_) | StoreFault::WrongKey => Kind::Internal,
+            StoreFault::Damaged(_) | StoreFault::Refused(_) | StoreFault::WrongKey => {
+                Kind::Internal
+            }
         };
         Failure::new(kind, fault.to_string())
     }

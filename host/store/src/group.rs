@@ -1,10 +1,13 @@
-//! Group commit: while one group of units is being flushed the next one collects, and is committed as one.
+//! Group commit: while one group of units is being flushed the next one collects, and is committed
+//! as one.
 //!
-//! There is no timer. A client alone gets one flush for each of its writes and waits for nothing else; many clients
-//! share a flush, because a flush costs the same for one record and for a hundred.
+//! There is no timer. A client alone gets one flush for each of its writes and waits for nothing
+//! else; many clients share a flush, because a flush costs the same for one record and for a
+//! hundred.
 //!
-//! The fault this file stops: one unit's failure that becomes another's. A group that meets an error is given up whole
-//! and each of its units is tried once more, alone; nothing is reported as stored unless that was proven.
+//! The fault this file stops: one unit's failure that becomes another's. A group that meets an
+//! error is given up whole and each of its units is tried once more, alone; nothing is reported as
+//! stored unless that was proven.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +16,7 @@ use sqlx::sqlite::SqliteConnection;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 
-use crate::commit::{Judged, Outcome, Work};
+use crate::commit::{CommitPlan, Outcome, Work};
 use crate::fault::StoreFault;
 use crate::sqlite::{Attempt, Broken};
 use crate::store::Store;
@@ -43,19 +46,24 @@ impl Committer {
         Committer { queue, commits: AtomicU64::new(0) }
     }
 
-    /// Hands the unit to the committer of `store` and waits until its fate is known. The queue has no bound of its
-    /// own: it holds at most one unit of each request that is being served.
+    /// Hands the unit to the committer of `store` and waits until its fate is known. The queue has
+    /// no bound of its own: it holds at most one unit of each request that is being served.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] and nothing written; [`StoreFault::Unavailable`] and nothing acknowledged.
+    /// [`StoreFault::Conflict`] and nothing written; [`StoreFault::Unavailable`] and nothing
+    /// acknowledged.
     pub(crate) async fn commit(store: Arc<Store>, work: Work) -> Outcome {
         let (answer, outcome) = oneshot::channel();
         let waiting = Waiting { store: Arc::clone(&store), work, answer };
         if store.committer().queue.send(waiting).is_err() {
-            return Err(StoreFault::Unavailable("the store no longer commits; restart the server".into()));
+            return Err(StoreFault::Unavailable(
+                "the store no longer commits; restart the server".into(),
+            ));
         }
         outcome.await.unwrap_or_else(|_| {
-            Err(StoreFault::Unavailable("the commit was stopped half-way; whether it was stored is not known".into()))
+            Err(StoreFault::Unavailable(
+                "the commit was stopped half-way; whether it was stored is not known".into(),
+            ))
         })
     }
 
@@ -83,8 +91,9 @@ impl Queue {
         }
     }
 
-    /// Those who were answered together come back together: as long as each turn of the other tasks brings more of
-    /// them, the next flush is not spent on the first. Nothing sleeps here, and a client alone is never waited for.
+    /// Those who were answered together come back together: as long as each turn of the other tasks
+    /// brings more of them, the next flush is not spent on the first. Nothing sleeps here, and a
+    /// client alone is never waited for.
     async fn let_return(&self) {
         let mut waiting = self.waiting.len();
         loop {
@@ -97,8 +106,8 @@ impl Queue {
         }
     }
 
-    /// The next group, as soon as there is a unit: with all that wait already, as far as they fit. A unit that is
-    /// larger than a group may be is a group by itself.
+    /// The next group, as soon as there is a unit: with all that wait already, as far as they fit.
+    /// A unit that is larger than a group may be is a group by itself.
     async fn next(&mut self) -> Option<Group> {
         let first = match self.first.take() {
             Some(first) => first,
@@ -137,14 +146,21 @@ impl Group {
         self.answers.push(waiting.answer);
     }
 
-    /// Commits the group, and answers when the rest of the store knows of it: what was read before is forgotten, and
-    /// the worker for due records is told. Whether anybody still waits for the answer changes nothing.
+    /// Commits the group, and answers when the rest of the store knows of it: what was read before
+    /// is forgotten, and the worker for due records is told. Whether anybody still waits for the
+    /// answer changes nothing.
     async fn commit(self) {
         let cache = self.store.cache();
         cache.begin_writing(self.works.iter().flat_map(Work::written));
         let outcomes = self.outcomes().await;
         cache.end_writing();
-        let stored = || self.works.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_ok()).map(|(work, _)| work);
+        let stored = || {
+            self.works
+                .iter()
+                .zip(&outcomes)
+                .filter(|(_, outcome)| outcome.is_ok())
+                .map(|(work, _)| work)
+        };
         if let Some(due) = stored().filter_map(Work::earliest_due).min() {
             self.store.alarm().ring(due);
         }
@@ -162,7 +178,9 @@ impl Group {
             Ok(outcomes) => outcomes,
             Err(Broken::Full(full)) if alone => vec![Err(full)],
             Err(Broken::Full(_) | Broken::Undone(_)) => self.one_by_one().await,
-            Err(broken @ (Broken::Stopped(_) | Broken::Unknown(_))) => vec![Err(broken.into()); self.works.len()],
+            Err(broken @ (Broken::Stopped(_) | Broken::Unknown(_))) => {
+                vec![Err(broken.into()); self.works.len()]
+            }
         }
     }
 
@@ -180,25 +198,28 @@ impl Group {
 
 /// Commits `works` in one transaction, without those whose reads no longer hold.
 ///
-/// When the answer of the database is lost, the stamps tell: they are looked up before anything else is written.
+/// When the answer of the database is lost, the stamps tell: they are looked up before anything
+/// else is written.
 async fn attempt(store: &Store, works: &[Work]) -> Result<Vec<Outcome>, Broken> {
     let database = store.database();
-    let mut judged = Judged::default();
+    let mut plan = CommitPlan::default();
     let work = async |connection: &mut SqliteConnection| {
-        judged = Judged::judge(connection, store.seal(), works).await?;
-        if !judged.any_commits() {
+        plan = CommitPlan::judge(connection, store.seal(), works).await?;
+        if !plan.any_commits() {
             return Ok(Attempt::Conflict);
         }
-        judged.write(connection).await?;
+        plan.write(connection).await?;
         Ok(Attempt::Committed)
     };
     match database.transact(work).await {
         Ok(_) => {}
         Err(Broken::Unknown(said)) => {
-            match database.look(async |connection| judged.is_stored(connection).await).await {
+            match database.look(async |connection| plan.is_stored(connection).await).await {
                 Ok(true) => database.count(Attempt::Committed),
                 Ok(false) => {
-                    let text = format!("the database failed while committing ({said}); nothing was stored, try again");
+                    let text = format!(
+                        "the database failed while committing ({said}); nothing was stored, try again"
+                    );
                     return Err(Broken::Undone(StoreFault::Unavailable(text)));
                 }
                 Err(_) => return Err(Broken::Unknown(said)),
@@ -206,17 +227,10 @@ async fn attempt(store: &Store, works: &[Work]) -> Result<Vec<Outcome>, Broken> 
         }
         Err(broken) => return Err(broken),
     }
-    Ok(judged.outcomes)
+    Ok(plan.outcomes)
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use std::future::Future;
     use std::pin::Pin;
@@ -241,8 +255,8 @@ mod tests {
         commit
     }
 
-    /// Hands all units over while another write is under way, and says how each ended. The first is a group by
-    /// itself, because the committer takes it before the others are there.
+    /// Hands all units over while another write is under way, and says how each ended. The first is
+    /// a group by itself, because the committer takes it before the others are there.
     async fn together(store: &Arc<Store>, units: Vec<Unit>) -> Vec<Outcome> {
         let (begun, has_begun) = oneshot::channel();
         let (end, ended) = oneshot::channel::<()>();
@@ -298,11 +312,16 @@ mod tests {
         let scratch = Scratch::new();
         let store = scratch.open().await;
         let before = (store.commits(), store.flushes());
-        let units = (0..50).map(|number| writing(&store, &format!("k{number}"), number.to_string())).collect();
+        let units = (0..50)
+            .map(|number| writing(&store, &format!("k{number}"), number.to_string()))
+            .collect();
         assert_eq!(together(&store, units).await, vec![Ok(None); 50]);
         assert_eq!((store.commits() - before.0, store.flushes() - before.1), (51, 2));
         for number in 0..50 {
-            assert_eq!(body(&store, &data(&format!("k{number}"))).await.unwrap(), number.to_string());
+            assert_eq!(
+                body(&store, &data(&format!("k{number}"))).await.unwrap(),
+                number.to_string()
+            );
         }
     }
 
@@ -386,7 +405,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn indexed_units_of_a_group_are_numbered_in_their_order_and_a_dropped_one_counts_nothing() {
+    async fn indexed_units_of_a_group_are_numbered_in_their_order_and_a_dropped_one_counts_nothing()
+    {
         let scratch = Scratch::new();
         let store = scratch.open().await;
         let put = |key: &str| {
@@ -412,7 +432,10 @@ mod tests {
         ];
         let outcomes = together(&store, units).await;
         let conflict = Err(StoreFault::Conflict);
-        assert_eq!(outcomes, [Ok(Some(1)), Ok(Some(2)), conflict, Ok(Some(3)), Ok(Some(4)), Ok(None), Ok(Some(5))]);
+        assert_eq!(
+            outcomes,
+            [Ok(Some(1)), Ok(Some(2)), conflict, Ok(Some(3)), Ok(Some(4)), Ok(None), Ok(Some(5))]
+        );
         for (key, numbers) in [("m/a", (1, 3)), ("m/b", (5, 5)), ("m/c", (0, 0))] {
             let record = store.begin().get(&data(key)).await.unwrap().unwrap();
             assert_eq!((record.created, record.modified), numbers, "{key}");
@@ -437,7 +460,10 @@ mod tests {
         );
         assert_eq!((&outcomes[0], &outcomes[2]), (&Ok(None), &Ok(None)));
         assert_eq!((store.commits() - before.0, store.flushes() - before.1), (3, 3));
-        assert_eq!(bodies(&store, &["a", "poison", "b"]).await, [Some("x".into()), None, Some("x".into())]);
+        assert_eq!(
+            bodies(&store, &["a", "poison", "b"]).await,
+            [Some("x".into()), None, Some("x".into())]
+        );
     }
 
     #[tokio::test]
@@ -453,9 +479,14 @@ mod tests {
         .await;
         let units = ["a", "poison", "b"].map(|key| writing(&store, key, "x"));
         let outcomes = together(&store, units.into()).await;
-        assert!(matches!(&outcomes[1], Err(StoreFault::Unavailable(text)) if text.contains("nothing was stored")));
+        assert!(
+            matches!(&outcomes[1], Err(StoreFault::Unavailable(text)) if text.contains("nothing was stored"))
+        );
         assert_eq!((&outcomes[0], &outcomes[2]), (&Ok(None), &Ok(None)));
-        assert_eq!(bodies(&store, &["a", "poison", "b"]).await, [Some("x".into()), None, Some("x".into())]);
+        assert_eq!(
+            bodies(&store, &["a", "poison", "b"]).await,
+            [Some("x".into()), None, Some("x".into())]
+        );
     }
 
     #[tokio::test]
@@ -469,7 +500,9 @@ mod tests {
         let waiting = submit(writing(&store, "b", "x"));
         store.close().await;
         under_way.await.unwrap();
-        assert!(matches!(waiting.await, Err(StoreFault::Unavailable(text)) if text.contains("closed")));
+        assert!(
+            matches!(waiting.await, Err(StoreFault::Unavailable(text)) if text.contains("closed"))
+        );
         let store = scratch.open().await;
         assert_eq!(bodies(&store, &["a", "b"]).await, [Some("x".into()), None]);
     }
@@ -481,15 +514,20 @@ mod tests {
         use std::process::Command;
         let run = |plan: &str| {
             let mut child = Command::new(std::env::current_exe().unwrap());
-            child.args(["--exact", "group::tests::two_units_are_stored_whatever_fault_is_injected"]);
+            child
+                .args(["--exact", "group::tests::two_units_are_stored_whatever_fault_is_injected"]);
             child.env(crate::failpoint::VARIABLE, plan).output().unwrap()
         };
-        // The schema passes every point first, and the write that is under way meanwhile begins and gives up; then
-        // come a unit alone and a group of two.
+        // The schema passes every point first, and the write that is under way meanwhile begins and
+        // gives up; then come a unit alone and a group of two.
         for (point, alone) in [("commit.begin", 3), ("commit.written", 2), ("commit.flushed", 2)] {
             for nth in [alone, alone + 1] {
                 let output = run(&format!("fail@{point}:{nth}"));
-                assert!(output.status.success(), "{point}:{nth}: {}", String::from_utf8_lossy(&output.stdout));
+                assert!(
+                    output.status.success(),
+                    "{point}:{nth}: {}",
+                    String::from_utf8_lossy(&output.stdout)
+                );
             }
             let output = run(&format!("abort@{point}:{alone}"));
             assert!(!output.status.success(), "{point}");
@@ -504,6 +542,9 @@ mod tests {
         let units = ["a", "b"].map(|key| writing(&store, key, "x"));
         assert_eq!(together(&store, units.into()).await, [Ok(None), Ok(None)]);
         assert_eq!(store.commits(), 3);
-        assert_eq!(bodies(&store, &["first", "a", "b"]).await, ["x", "x", "x"].map(|body| Some(body.to_owned())));
+        assert_eq!(
+            bodies(&store, &["first", "a", "b"]).await,
+            ["x", "x", "x"].map(|body| Some(body.to_owned()))
+        );
     }
 }

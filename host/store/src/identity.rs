@@ -1,8 +1,9 @@
-//! What a database says of itself before it is used: its format, its cluster, how its key is split, and the sealed
-//! keys by which an unseal key is known to be the right one.
+//! What a database says of itself before it is used: its format, its cluster, how its key is split,
+//! and the sealed keys by which an unseal key is known to be the right one.
 //!
-//! The attack this file stops: a server started with the wrong key or on the wrong directory, which would add records
-//! that nobody can open beside those that it cannot. Nothing is written before format, cluster and key agree.
+//! The attack this file stops: a server started with the wrong key or on the wrong directory, which
+//! would add records that nobody can open beside those that it cannot. Nothing is written before
+//! format, cluster and key agree.
 
 use std::path::Path;
 
@@ -35,7 +36,8 @@ mod row {
     pub(super) const KEYRING: &str = "keyring";
 }
 
-/// The rows of `meta`, of the one format that this version knows. Only the keys are secret, and they are sealed.
+/// The rows of `meta`, of the one format that this version knows. Only the keys are secret, and
+/// they are sealed.
 pub(crate) struct Identity {
     cluster: ClusterId,
     config: SealConfig,
@@ -46,11 +48,16 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// A new cluster, whose first term begins at `installed` (store time, milliseconds), and its seal.
+    /// A new cluster, whose first term begins at `installed` (store time, milliseconds), and its
+    /// seal.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when there is no randomness.
-    pub(crate) fn generate(config: SealConfig, key: &SealKey, installed: u64) -> Result<(Identity, Seal), StoreFault> {
+    pub(crate) fn generate(
+        config: SealConfig,
+        key: &SealKey,
+        installed: u64,
+    ) -> Result<(Identity, Seal), StoreFault> {
         let cluster: ClusterId = cipher::random()?;
         let (root_key, keyring) = (RootKey::generate()?, Keyring::generate(installed)?);
         let root = root_key.seal(key, &cluster, config)?;
@@ -65,7 +72,8 @@ impl Identity {
     /// As SQLite reports them; for one when there are tables already.
     pub(crate) async fn write(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         sqlx::raw_sql(SCHEMA).execute(&mut *connection).await?;
-        let (shares, threshold) = (self.config.shares.to_string(), self.config.threshold.to_string());
+        let (shares, threshold) =
+            (self.config.shares.to_string(), self.config.threshold.to_string());
         for (name, value) in [
             (row::FORMAT, FORMAT.as_bytes()),
             (row::CLUSTER, &self.cluster),
@@ -82,10 +90,12 @@ impl Identity {
     /// The seal that `key` opens.
     ///
     /// # Errors
-    /// [`StoreFault::WrongKey`] when it does not open the root key: another key, another cluster's, or an edited
-    /// cluster or configuration. [`StoreFault::Refused`] when the key is right and the keyring is not what was stored.
+    /// [`StoreFault::WrongKey`] when it does not open the root key: another key, another cluster's,
+    /// or an edited cluster or configuration. [`StoreFault::Refused`] when the key is right and the
+    /// keyring is not what was stored.
     pub(crate) fn open(&self, key: &SealKey, place: &Path) -> Result<Seal, StoreFault> {
-        let root = RootKey::open(key, &self.cluster, self.config, &self.root)?.ok_or(StoreFault::WrongKey)?;
+        let root = RootKey::open(key, &self.cluster, self.config, &self.root)?
+            .ok_or(StoreFault::WrongKey)?;
         let keyring = root.open_keyring(&self.cluster, &self.keyring)?.ok_or_else(|| {
             StoreFault::Refused(format!(
                 "the key is the right one, but the keyring in {} was changed outside of Bulkhead; \
@@ -106,10 +116,13 @@ impl Identity {
         self.config
     }
 
-    /// The cluster's public name, a UUID: a hash of its id, so that what labels are made of is not spread.
+    /// The cluster's public name, a UUID: a hash of its id, so that what labels are made of is not
+    /// spread.
     pub(crate) fn cluster_name(&self) -> String {
-        let hash =
-            digest::digest(&digest::SHA256, &[b"bulkhead: name of the cluster".as_slice(), &self.cluster].concat());
+        let hash = digest::digest(
+            &digest::SHA256,
+            &[b"bulkhead: name of the cluster".as_slice(), &self.cluster].concat(),
+        );
         let mut bytes = [0; 16];
         bytes.iter_mut().zip(hash.as_ref()).for_each(|(byte, hashed)| *byte = *hashed);
         // Version 8 and the variant of RFC 9562: a UUID made in a way of one's own.
@@ -131,29 +144,37 @@ impl Identity {
 ///
 /// # Errors
 /// As SQLite reports them.
-pub(crate) async fn replace_keyring(connection: &mut SqliteConnection, sealed: &[u8]) -> Result<(), sqlx::Error> {
+pub(crate) async fn replace_keyring(
+    connection: &mut SqliteConnection,
+    sealed: &[u8],
+) -> Result<(), sqlx::Error> {
     set(connection, row::KEYRING, sealed).await
 }
 
-/// The identity of the database in `directory`, found without writing to it; `None` when nothing was initialised:
-/// there is no file, or it has no tables, as after a crash before the first commit.
+/// The identity of the database in `directory`, found without writing to it; `None` when nothing
+/// was initialised: there is no file, or it has no tables, as after a crash before the first
+/// commit.
 ///
 /// # Errors
-/// [`StoreFault::Refused`] when the file is not a database of this format and program, or lacks a part of its
-/// identity; [`StoreFault::Unavailable`] when it cannot be read.
+/// [`StoreFault::Refused`] when the file is not a database of this format and program, or lacks a
+/// part of its identity; [`StoreFault::Unavailable`] when it cannot be read.
 pub(crate) async fn look(directory: &Path) -> Result<Option<Identity>, StoreFault> {
     if !directory::holds_database(directory)? {
         return Ok(None);
     }
     let path = directory::database(directory);
     sqlite::finish_rollback(&path).await.map_err(|error| unreadable(error, &path))?;
-    let mut connection = sqlite::reading(&path).connect().await.map_err(|error| unreadable(error, &path))?;
+    let mut connection =
+        sqlite::reading(&path).connect().await.map_err(|error| unreadable(error, &path))?;
     let outcome = identity_in(&mut connection, &path).await;
     connection.close().await.map_err(sqlite::fault)?;
     outcome
 }
 
-async fn identity_in(connection: &mut SqliteConnection, path: &Path) -> Result<Option<Identity>, StoreFault> {
+async fn identity_in(
+    connection: &mut SqliteConnection,
+    path: &Path,
+) -> Result<Option<Identity>, StoreFault> {
     let names = tables(connection).await.map_err(|error| unreadable(error, path))?;
     if names.is_empty() {
         return Ok(None);
@@ -173,7 +194,8 @@ async fn identity_in(connection: &mut SqliteConnection, path: &Path) -> Result<O
 }
 
 async fn identity(connection: &mut SqliteConnection, path: &Path) -> Result<Identity, StoreFault> {
-    let lost = |name| refused(path, &format!("has lost or damaged the row {name:?} of its identity"));
+    let lost =
+        |name| refused(path, &format!("has lost or damaged the row {name:?} of its identity"));
     let cluster = value(connection, row::CLUSTER).await?.and_then(|id| id.try_into().ok());
     let shares = value(connection, row::SHARES).await?.and_then(|text| number(&text));
     let threshold = value(connection, row::THRESHOLD).await?.and_then(|text| number(&text));
@@ -192,25 +214,42 @@ fn number(text: &[u8]) -> Option<u64> {
 }
 
 async fn tables(connection: &mut SqliteConnection) -> Result<Vec<String>, sqlx::Error> {
-    sqlx::query_scalar("SELECT name FROM sqlite_schema WHERE type = 'table'").fetch_all(connection).await
+    sqlx::query_scalar("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        .fetch_all(connection)
+        .await
 }
 
-async fn value(connection: &mut SqliteConnection, name: &str) -> Result<Option<Vec<u8>>, StoreFault> {
+async fn value(
+    connection: &mut SqliteConnection,
+    name: &str,
+) -> Result<Option<Vec<u8>>, StoreFault> {
     let query = sqlx::query_scalar("SELECT value FROM meta WHERE name = ?").bind(name);
     query.fetch_optional(connection).await.map_err(sqlite::fault)
 }
 
-async fn set(connection: &mut SqliteConnection, name: &str, value: &[u8]) -> Result<(), sqlx::Error> {
-    let query =
-        sqlx::query("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value");
+async fn set(
+    connection: &mut SqliteConnection,
+    name: &str,
+    value: &[u8],
+) -> Result<(), sqlx::Error> {
+    let query = sqlx::query(
+        "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+    );
     query.bind(name).bind(value).execute(connection).await?;
     Ok(())
 }
 
 fn unreadable(error: sqlx::Error, path: &Path) -> StoreFault {
-    if sqlite::is_no_database(&error) { refused(path, "is not a database") } else { sqlite::fault(error) }
+    if sqlite::is_no_database(&error) {
+        refused(path, "is not a database")
+    } else {
+        sqlite::fault(error)
+    }
 }
 
 fn refused(path: &Path, what: &str) -> StoreFault {
-    StoreFault::Refused(format!("{} {what}; choose another data directory, or restore this one", path.display()))
+    StoreFault::Refused(format!(
+        "{} {what}; choose another data directory, or restore this one",
+        path.display()
+    ))
 }

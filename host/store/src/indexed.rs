@@ -1,9 +1,10 @@
-//! The index of a mount: a small number that grows by one with each commit to the mount's data, in commit order
-//! (decision F3). A record of such a mount says at which index it was made and at which it was changed last.
+//! The index of a mount: a small number that grows by one with each commit to the mount's data, in
+//! commit order (decision F3). A record of such a mount says at which index it was made and at
+//! which it was changed last.
 //!
-//! The committer assigns it, because only there the order is known: a unit that counted for itself would conflict with
-//! every other of its mount. So these records are sealed by the committer too; the numbers are under their seal, and a
-//! record that does not open hands no number on.
+//! The committer assigns it, because only there the order is known: a unit that counted for itself
+//! would conflict with every other of its mount. So these records are sealed by the committer too;
+//! the numbers are under their seal, and a record that does not open hands no number on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,11 +37,13 @@ pub(crate) fn counter(mount: &str) -> Address {
 /// [`StoreFault::Damaged`] when it holds something else.
 pub(crate) fn count(counter: &Address, record: Option<&Record>) -> Result<u64, StoreFault> {
     let Some(record) = record else { return Ok(0) };
-    let bytes = record.body.as_slice().try_into().map_err(|_| StoreFault::Damaged(counter.clone()))?;
+    let bytes =
+        record.body.as_slice().try_into().map_err(|_| StoreFault::Damaged(counter.clone()))?;
     Ok(u64::from_be_bytes(bytes))
 }
 
-/// What the units of one group find and leave of counters and of numbered records, as far as numbering needs it.
+/// What the units of one group find and leave of counters and of numbered records, as far as
+/// numbering needs it.
 #[derive(Default)]
 pub(crate) struct Numbers<'a> {
     counts: BTreeMap<&'a Address, Result<u64, StoreFault>>,
@@ -55,10 +58,12 @@ pub(crate) struct Numbered<'a> {
 }
 
 impl<'a> Numbers<'a> {
-    /// Reads what the indexed units among `works` are going to change; without such units it reads nothing.
+    /// Reads what the indexed units among `works` are going to change; without such units it reads
+    /// nothing.
     ///
     /// # Errors
-    /// As SQLite reports them. A row that does not open is an error only of the units that change it.
+    /// As SQLite reports them. A row that does not open is an error only of the units that change
+    /// it.
     pub(crate) async fn read(
         connection: &mut SqliteConnection,
         seal: &Seal,
@@ -71,10 +76,14 @@ impl<'a> Numbers<'a> {
             let opened = row.and_then(|row| row.open(seal));
             numbers.counts.insert(address, opened.and_then(|record| count(address, Some(&record))));
         }
-        let puts: BTreeSet<&Address> = indexed().flat_map(|writes| &writes.puts).map(|(address, _)| address).collect();
+        let puts: BTreeSet<&Address> =
+            indexed().flat_map(|writes| &writes.puts).map(|(address, _)| address).collect();
         for (address, row) in statements::rows(connection, &Vec::from_iter(puts)).await? {
             let opened = row.and_then(|row| row.open(seal));
-            numbers.created.insert(address, opened.map(|record| (record.created > 0).then_some(record.created)));
+            numbers.created.insert(
+                address,
+                opened.map(|record| (record.created > 0).then_some(record.created)),
+            );
         }
         Ok(numbers)
     }
@@ -84,7 +93,11 @@ impl<'a> Numbers<'a> {
     /// # Errors
     /// [`StoreFault::Damaged`] when the counter or a record that is replaced does not open;
     /// [`StoreFault::Unavailable`] when it cannot be sealed. Nothing is counted then.
-    pub(crate) fn number(&self, seal: &Seal, writes: &'a IndexedWrites) -> Result<Numbered<'a>, StoreFault> {
+    pub(crate) fn number(
+        &self,
+        seal: &Seal,
+        writes: &'a IndexedWrites,
+    ) -> Result<Numbered<'a>, StoreFault> {
         let index = self.counts.get(&writes.counter).cloned().unwrap_or(Ok(0))?.saturating_add(1);
         let body = Body::new(index.to_be_bytes().to_vec());
         let counted = Record { body, index: Index::default(), created: 0, modified: 0 };
@@ -97,7 +110,8 @@ impl<'a> Numbers<'a> {
         Ok(Numbered { index, rows })
     }
 
-    /// Takes note of what [`Numbers::number`] gave, for the units that come after in the same group.
+    /// Takes note of what [`Numbers::number`] gave, for the units that come after in the same
+    /// group.
     pub(crate) fn counted(&mut self, writes: &'a IndexedWrites, numbered: &Numbered<'a>) {
         self.counts.insert(&writes.counter, Ok(numbered.index));
         for (address, _) in &writes.puts {
@@ -108,20 +122,14 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    /// Takes note that nothing numbered is at `address` any more: it was deleted, or put by a unit without an index.
+    /// Takes note that nothing numbered is at `address` any more: it was deleted, or put by a unit
+    /// without an index.
     pub(crate) fn gone(&mut self, address: &'a Address) {
         self.created.insert(address, Ok(None));
     }
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use std::sync::Arc;
 
@@ -259,13 +267,20 @@ mod tests {
 
     #[test]
     fn a_counter_of_another_shape_is_damaged() {
-        let record =
-            |body: &[u8]| Record { body: Body::new(body.to_vec()), index: Index::default(), created: 0, modified: 0 };
+        let record = |body: &[u8]| Record {
+            body: Body::new(body.to_vec()),
+            index: Index::default(),
+            created: 0,
+            modified: 0,
+        };
         let counter = counter("m");
         assert_eq!(count(&counter, None), Ok(0));
         assert_eq!(count(&counter, Some(&record(&[0, 0, 0, 0, 0, 0, 1, 2]))), Ok(258));
         for wrong in [&b""[..], b"1", b"123456789"] {
-            assert_eq!(count(&counter, Some(&record(wrong))), Err(StoreFault::Damaged(counter.clone())));
+            assert_eq!(
+                count(&counter, Some(&record(wrong))),
+                Err(StoreFault::Damaged(counter.clone()))
+            );
         }
     }
 }

@@ -1,11 +1,13 @@
-//! The keys of a cluster, one sealed by the next: the unseal key opens the root key, the root key opens the keyring,
-//! and the keyring's newest term seals records.
+//! The keys of a cluster, one sealed by the next: the unseal key opens the root key, the root key
+//! opens the keyring, and the keyring's newest term seals records.
 //!
-//! The faults this file stops: a key that is used for ever because changing it would mean to seal everything anew,
-//! and an unseal key that has to be asked for to change it. A rotation adds a term; old terms stay, so that what they
-//! sealed still opens, and a row moves to the newest term when it is written again.
+//! The faults this file stops: a key that is used for ever because changing it would mean to seal
+//! everything anew, and an unseal key that has to be asked for to change it. A rotation adds a
+//! term; old terms stay, so that what they sealed still opens, and a row moves to the newest term
+//! when it is written again.
 //!
-//! The key of keyed hashes is the same over all terms: names of tokens and leases must be found again.
+//! The key of keyed hashes is the same over all terms: names of tokens and leases must be found
+//! again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,8 +33,8 @@ pub struct KeyStatus {
     pub sealed: u64,
 }
 
-/// The key that seals the keyring. It stays in memory while the store is open, so that a rotation asks nobody for the
-/// unseal key.
+/// The key that seals the keyring. It stays in memory while the store is open, so that a rotation
+/// asks nobody for the unseal key.
 pub(crate) struct RootKey(KeyBytes);
 
 impl RootKey {
@@ -44,12 +46,17 @@ impl RootKey {
         cipher::random_key().map(RootKey)
     }
 
-    /// The key, sealed by the unseal key. How that is split is in the label, so that an edited number of shares or
-    /// threshold does not open.
+    /// The key, sealed by the unseal key. How that is split is in the label, so that an edited
+    /// number of shares or threshold does not open.
     ///
     /// # Errors
     /// As [`Cipher::seal`].
-    pub(crate) fn seal(&self, key: &SealKey, cluster: &ClusterId, config: SealConfig) -> Result<Vec<u8>, StoreFault> {
+    pub(crate) fn seal(
+        &self,
+        key: &SealKey,
+        cluster: &ClusterId,
+        config: SealConfig,
+    ) -> Result<Vec<u8>, StoreFault> {
         sealing_root(key, cluster)?.seal(root_label(cluster, config), self.0.as_slice())
     }
 
@@ -71,7 +78,11 @@ impl RootKey {
     ///
     /// # Errors
     /// As [`Cipher::seal`].
-    pub(crate) fn seal_keyring(&self, cluster: &ClusterId, keyring: &Keyring) -> Result<Vec<u8>, StoreFault> {
+    pub(crate) fn seal_keyring(
+        &self,
+        cluster: &ClusterId,
+        keyring: &Keyring,
+    ) -> Result<Vec<u8>, StoreFault> {
         self.cipher(cluster)?.seal(Label::of(cluster, "keyring"), &keyring.encoded())
     }
 
@@ -79,7 +90,11 @@ impl RootKey {
     ///
     /// # Errors
     /// As [`Cipher::derived`].
-    pub(crate) fn open_keyring(&self, cluster: &ClusterId, sealed: &[u8]) -> Result<Option<Keyring>, StoreFault> {
+    pub(crate) fn open_keyring(
+        &self,
+        cluster: &ClusterId,
+        sealed: &[u8],
+    ) -> Result<Option<Keyring>, StoreFault> {
         let opened = self.cipher(cluster)?.open(Label::of(cluster, "keyring"), sealed);
         Ok(opened.and_then(|body| Keyring::decoded(&body)))
     }
@@ -111,7 +126,11 @@ pub(crate) struct Term {
 
 impl Term {
     fn new(number: u32, installed: u64, key: KeyBytes) -> Arc<Term> {
-        Arc::new(Term { cipher: Cipher::of_term(number, key), installed, sealed: AtomicU64::new(0) })
+        Arc::new(Term {
+            cipher: Cipher::of_term(number, key),
+            installed,
+            sealed: AtomicU64::new(0),
+        })
     }
 
     /// Seals a body and counts it.
@@ -159,10 +178,16 @@ impl Keyring {
     /// [`StoreFault::Unavailable`] when the system gives no randomness, or after 4 billion terms.
     pub(crate) fn rotated(&self, installed: u64) -> Result<Keyring, StoreFault> {
         let number = self.newest.cipher.term().checked_add(1).ok_or_else(|| {
-            StoreFault::Unavailable("the key was rotated 4294967295 times, which is as often as it can be".into())
+            StoreFault::Unavailable(
+                "the key was rotated 4294967295 times, which is as often as it can be".into(),
+            )
         })?;
         let newest = Term::new(number, installed, cipher::random_key()?);
-        Ok(Keyring { hash_key: self.hash_key.clone(), older: self.terms().map(Arc::clone).collect(), newest })
+        Ok(Keyring {
+            hash_key: self.hash_key.clone(),
+            older: self.terms().map(Arc::clone).collect(),
+            newest,
+        })
     }
 
     /// The term that seals new records.
@@ -195,7 +220,8 @@ impl Keyring {
 
     /// Exactly as long as reserved: a vector that grew would leave a copy of keys behind, unwiped.
     fn encoded(&self) -> Zeroizing<Vec<u8>> {
-        let mut body = Zeroizing::new(Vec::with_capacity(KEY_BYTES + (self.older.len() + 1) * TERM_BYTES));
+        let mut body =
+            Zeroizing::new(Vec::with_capacity(KEY_BYTES + (self.older.len() + 1) * TERM_BYTES));
         body.extend_from_slice(self.hash_key.as_slice());
         for term in self.terms() {
             body.extend_from_slice(&term.cipher.term().to_be_bytes());
@@ -211,12 +237,20 @@ impl Keyring {
         while let Some((number, after)) = rest.split_first_chunk() {
             let (installed, after) = after.split_first_chunk()?;
             let (key, after) = after.split_at_checked(KEY_BYTES)?;
-            older.push(Term::new(u32::from_be_bytes(*number), u64::from_be_bytes(*installed), key_of(key)?));
+            older.push(Term::new(
+                u32::from_be_bytes(*number),
+                u64::from_be_bytes(*installed),
+                key_of(key)?,
+            ));
             rest = after;
         }
         let ascending = older.is_sorted_by(|one, next| one.cipher.term() < next.cipher.term());
         let newest = older.pop()?;
-        (rest.is_empty() && ascending).then_some(Keyring { hash_key: key_of(hash_key)?, older, newest })
+        (rest.is_empty() && ascending).then_some(Keyring {
+            hash_key: key_of(hash_key)?,
+            older,
+            newest,
+        })
     }
 }
 
@@ -225,13 +259,6 @@ fn key_of(bytes: &[u8]) -> Option<KeyBytes> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
 
@@ -292,7 +319,11 @@ mod tests {
         assert!(Keyring::decoded(&whole).is_some());
         for length in 0..whole.len() {
             let is_whole = length == KEY_BYTES + TERM_BYTES;
-            assert_eq!(Keyring::decoded(&whole[..length]).is_some(), is_whole, "first {length} bytes");
+            assert_eq!(
+                Keyring::decoded(&whole[..length]).is_some(),
+                is_whole,
+                "first {length} bytes"
+            );
         }
         let (head, terms) = whole.split_at(KEY_BYTES);
         let (one, two) = terms.split_at(TERM_BYTES);
@@ -304,6 +335,8 @@ mod tests {
     fn the_last_term_of_all_cannot_be_rotated() {
         let mut ring = Keyring::generate(1).unwrap();
         ring.newest = Term::new(u32::MAX, 1, cipher::random_key().unwrap());
-        assert!(matches!(ring.rotated(2), Err(StoreFault::Unavailable(text)) if text.contains("4294967295")));
+        assert!(
+            matches!(ring.rotated(2), Err(StoreFault::Unavailable(text)) if text.contains("4294967295"))
+        );
     }
 }

@@ -1,17 +1,19 @@
 //! Sealed records and units of work, on SQLite.
 //!
-//! Every record is encrypted and bound to its place before it reaches the database; what can be read in the files is
-//! addresses, due times, lanes and owners. Reads of a unit of work are remembered and checked when it commits, so
-//! that two requests never overwrite each other unseen. Nothing is loaded when the store is opened: what is due, and
-//! what belongs to whom, is found by index.
+//! Every record is encrypted and bound to its place before it reaches the database; what can be
+//! read in the files is addresses, due times, lanes and owners. Reads of a unit of work are
+//! remembered and checked when it commits, so that two requests never overwrite each other unseen.
+//! Nothing is loaded when the store is opened: what is due, and what belongs to whom, is found by
+//! index.
 //!
-//! Data are sealed until a key opens them: what seals records is sealed by a root key, and that by the unseal key,
-//! which may be split into shares of which a few suffice. The key of records can be changed while the store serves.
+//! Data are sealed until a key opens them: what seals records is sealed by a root key, and that by
+//! the unseal key, which may be split into shares of which a few suffice. The key of records can be
+//! changed while the store serves.
 //!
 //! It never knows HTTP, plugins, tokens or policies; a token is a record like any other.
 //!
-//! What it cannot stop: somebody who puts back an older copy of the whole data directory, or removes rows from it.
-//! What is then in the file opens as before.
+//! What it cannot stop: somebody who puts back an older copy of the whole data directory, or
+//! removes rows from it. What is then in the file opens as before.
 
 mod alarm;
 mod body;
@@ -32,6 +34,7 @@ mod keyring;
 mod range;
 mod record;
 mod rows;
+mod scan;
 mod seal;
 mod shamir;
 mod sqlite;
@@ -40,7 +43,6 @@ mod store;
 #[cfg(test)]
 mod testing;
 mod unit;
-mod walk;
 
 pub use alarm::Alarm;
 pub use body::Body;
@@ -51,9 +53,9 @@ pub use due::{Due, DueAsk};
 pub use fault::StoreFault;
 pub use keyring::KeyStatus;
 pub use record::{Address, Index, Record, Space};
+pub use scan::Scan;
 pub use seal::Hashes;
-pub use shamir::{Gathering, Progress, SealConfig, Share, split};
+pub use shamir::{Progress, SealConfig, Share, ShareCollector, split};
 pub use sqlite::Flushing;
 pub use store::{Options, Store};
 pub use unit::{Finish, Unit};
-pub use walk::Walk;

@@ -1,6 +1,8 @@
-//! Ranges of keys: what a prefix and a place to continue after mean, in bounds that an index understands.
+//! Ranges of keys: what a prefix and a place to continue after mean, in bounds that an index
+//! understands.
 //!
-//! Bounds and never `LIKE`, whose wild cards a key could contain, and which no index of ours serves.
+//! Bounds and never `LIKE`, whose wild cards a key could contain, and which no index of ours
+//! serves.
 
 use std::ops::Bound;
 
@@ -18,7 +20,8 @@ pub(crate) struct KeyRange {
 }
 
 impl KeyRange {
-    /// The keys of `space` that begin with `prefix` and are greater than `after`; empty means from the first.
+    /// The keys of `space` that begin with `prefix` and are greater than `after`; empty means from
+    /// the first.
     pub(crate) fn new(space: Space, prefix: &str, after: &str) -> KeyRange {
         let start = if after.is_empty() || after < prefix {
             Bound::Included(prefix.to_owned())
@@ -35,12 +38,14 @@ impl KeyRange {
             Bound::Excluded(after) => address.key > *after,
             Bound::Unbounded => true,
         };
-        address.space == self.space && begun && self.end.as_ref().is_none_or(|end| address.key < *end)
+        address.space == self.space
+            && begun
+            && self.end.as_ref().is_none_or(|end| address.key < *end)
     }
 }
 
-/// The least text that is greater than every text beginning with `prefix`, in the order of UTF-8 bytes, which is the
-/// order of code points.
+/// The least text that is greater than every text beginning with `prefix`, in the order of UTF-8
+/// bytes, which is the order of code points.
 fn end_of(prefix: &str) -> Option<String> {
     let mut end = prefix.to_owned();
     while let Some(last) = end.pop() {

@@ -1,4 +1,5 @@
-//! What the store keeps: records, where they live, and the few columns that stay readable so that they can be found.
+//! What the store keeps: records, where they live, and the few columns that stay readable so that
+//! they can be found.
 //!
 //! It never knows what a body means; it is bytes that somebody else wrote.
 
@@ -6,8 +7,9 @@ use std::fmt;
 
 use crate::body::Body;
 
-/// The kinds of record. All share one physical table; the kind is part of a record's address and of what its
-/// seal covers, so that a row moved from one kind to another no longer opens (decision T7).
+/// The kinds of record. All share one physical table; the kind is part of a record's address and of
+/// what its seal covers, so that a row moved from one kind to another no longer opens (decision
+/// T7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Space {
     /// The host's own configuration: mounts, policies, catalog.
@@ -27,8 +29,15 @@ pub enum Space {
 }
 
 impl Space {
-    const ALL: [Space; 7] =
-        [Space::Core, Space::Data, Space::Token, Space::Lease, Space::Reservation, Space::Timer, Space::Blob];
+    const ALL: [Space; 7] = [
+        Space::Core,
+        Space::Data,
+        Space::Token,
+        Space::Lease,
+        Space::Reservation,
+        Space::Timer,
+        Space::Blob,
+    ];
 
     /// The number in the table. Part of the stored format: a number is never given to another kind.
     pub(crate) fn number(self) -> u8 {
@@ -43,7 +52,8 @@ impl Space {
         }
     }
 
-    /// The kind that has `number` in the table; `None` for a number that this version does not know.
+    /// The kind that has `number` in the table; `None` for a number that this version does not
+    /// know.
     pub(crate) fn of_number(number: i64) -> Option<Space> {
         Space::ALL.into_iter().find(|space| i64::from(space.number()) == number)
     }
@@ -67,7 +77,8 @@ impl Space {
 pub struct Address {
     /// The kind of record.
     pub space: Space,
-    /// The full key, for example `<mount uuid>/roles/readonly`. Readable in the database file: it holds no secret.
+    /// The full key, for example `<mount uuid>/roles/readonly`. Readable in the database file: it
+    /// holds no secret.
     pub key: String,
 }
 
@@ -84,14 +95,15 @@ impl fmt::Display for Address {
     }
 }
 
-/// The columns of a record that stay readable, because queries find records by them. Covered by the record's seal:
-/// changed in the file, the record no longer opens. They hold no secret.
+/// The columns of a record that stay readable, because queries find records by them. Covered by the
+/// record's seal: changed in the file, the record no longer opens. They hold no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Index {
     /// When the record is due, as store time in milliseconds since 1970; `None` is never.
     /// Later than `i64::MAX` milliseconds is stored as `i64::MAX`.
     pub due: Option<u64>,
-    /// Records of one lane are worked on one after another or not at all (a connection's name); empty is no lane.
+    /// Records of one lane are worked on one after another or not at all (a connection's name);
+    /// empty is no lane.
     pub lane: String,
     /// What the record belongs to (a token's or a mount's key); empty is nobody.
     pub owner: String,
@@ -104,8 +116,8 @@ pub struct Record {
     pub body: Body,
     /// The readable columns as they were put.
     pub index: Index,
-    /// The index of its mount at which the record was made; made again after a deletion, it is new. 0 where the mount
-    /// has no index, and in what a unit of work has buffered itself.
+    /// The index of its mount at which the record was made; made again after a deletion, it is new.
+    /// 0 where the mount has no index, and in what a unit of work has buffered itself.
     pub created: u64,
     /// The index of its mount at which the record was last put; 0 as `created` is.
     pub modified: u64,

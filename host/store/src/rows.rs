@@ -1,7 +1,9 @@
-//! Rows of the record table: how a record becomes a sealed row and opens again, and how rows are read.
+//! Rows of the record table: how a record becomes a sealed row and opens again, and how rows are
+//! read.
 //!
-//! The attack this file stops: an edited database. Every column of a row is in the label that its seal covers, so a
-//! row opens only with the address, stamp and index columns that it was written with.
+//! The attack this file stops: an edited database. Every column of a row is in the label that its
+//! seal covers, so a row opens only with the address, stamp and index columns that it was written
+//! with.
 
 use std::ops::Bound;
 
@@ -14,8 +16,8 @@ use crate::range::KeyRange;
 use crate::record::{Address, Index, Record, Space};
 use crate::seal::Seal;
 
-/// Names one write of one record: 128 random bits, so a record that was deleted and written again, or restored, is
-/// never taken for the one that was read.
+/// Names one write of one record: 128 random bits, so a record that was deleted and written again,
+/// or restored, is never taken for the one that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(pub(crate) [u8; 16]);
 
@@ -28,7 +30,8 @@ pub(crate) struct SealedRow {
     pub(crate) due: Option<i64>,
     pub(crate) lane: String,
     pub(crate) owner: String,
-    /// The indexes of the mount at which the record was made and last changed; `None` where there is no index.
+    /// The indexes of the mount at which the record was made and last changed; `None` where there
+    /// is no index.
     pub(crate) created: Option<i64>,
     pub(crate) modified: Option<i64>,
     pub(crate) sealed: Vec<u8>,
@@ -38,8 +41,13 @@ impl SealedRow {
     /// Seals a record under a new stamp.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when there is no randomness or the body is too long to be sealed.
-    pub(crate) fn of(seal: &Seal, address: &Address, record: &Record) -> Result<SealedRow, StoreFault> {
+    /// [`StoreFault::Unavailable`] when there is no randomness or the body is too long to be
+    /// sealed.
+    pub(crate) fn of(
+        seal: &Seal,
+        address: &Address,
+        record: &Record,
+    ) -> Result<SealedRow, StoreFault> {
         let mut row = SealedRow {
             address: address.clone(),
             stamp: Stamp(cipher::random()?),
@@ -65,12 +73,21 @@ impl SealedRow {
         let number = |column: Option<i64>| column.and_then(|number| u64::try_from(number).ok());
         let index = Index { due: number(self.due), lane: self.lane, owner: self.owner };
         let created = number(self.created).unwrap_or_default();
-        Ok(Record { body: body.into(), index, created, modified: number(self.modified).unwrap_or_default() })
+        Ok(Record {
+            body: body.into(),
+            index,
+            created,
+            modified: number(self.modified).unwrap_or_default(),
+        })
     }
 
     /// Everything that the seal covers besides the body. The order is part of the stored format.
     fn label(&self, seal: &Seal) -> Label {
-        let label = seal.label("record").text(self.address.space.name()).text(&self.address.key).field(&self.stamp.0);
+        let label = seal
+            .label("record")
+            .text(self.address.space.name())
+            .text(&self.address.key)
+            .field(&self.stamp.0);
         let number = |label: Label, column: Option<i64>| match column {
             Some(number) => label.field(&number.to_be_bytes()),
             None => label.field(&[]),
@@ -101,7 +118,10 @@ impl From<sqlx::Error> for Unread {
 ///
 /// # Errors
 /// As SQLite reports them; for one when there is a row at its address.
-pub(crate) async fn insert(connection: &mut SqliteConnection, row: &SealedRow) -> Result<(), sqlx::Error> {
+pub(crate) async fn insert(
+    connection: &mut SqliteConnection,
+    row: &SealedRow,
+) -> Result<(), sqlx::Error> {
     sqlx::query("INSERT INTO record (space, key, stamp, due, lane, owner, sealed) VALUES (?, ?, ?, ?, ?, ?, ?)")
         .bind(row.address.space.number())
         .bind(&row.address.key)
@@ -121,7 +141,11 @@ where
     E: Executor<'e, Database = Sqlite>,
 {
     let text = "SELECT stamp, due, lane, owner, created, modified, sealed FROM record WHERE space = ? AND key = ?";
-    let found = sqlx::query(text).bind(address.space.number()).bind(&address.key).fetch_optional(executor).await?;
+    let found = sqlx::query(text)
+        .bind(address.space.number())
+        .bind(&address.key)
+        .fetch_optional(executor)
+        .await?;
     found.map(|row| sealed(address, &row)).transpose()
 }
 
@@ -148,7 +172,11 @@ pub(crate) fn stamp(row: &SqliteRow, column: &str) -> Result<Option<Stamp>, sqlx
 }
 
 /// The first `limit` committed keys of `range`, in order.
-pub(crate) async fn list<'e, E>(executor: E, range: &KeyRange, limit: u32) -> Result<Vec<String>, sqlx::Error>
+pub(crate) async fn list<'e, E>(
+    executor: E,
+    range: &KeyRange,
+    limit: u32,
+) -> Result<Vec<String>, sqlx::Error>
 where
     E: Executor<'e, Database = Sqlite>,
 {
@@ -170,7 +198,13 @@ where
 {
     // `owner <> ''` lets SQLite use the index that leaves out rows of nobody.
     let text = "SELECT key FROM record WHERE space = ? AND owner = ? AND owner <> '' AND key > ? ORDER BY key LIMIT ?";
-    sqlx::query_scalar(text).bind(space.number()).bind(owner).bind(after).bind(limit).fetch_all(executor).await
+    sqlx::query_scalar(text)
+        .bind(space.number())
+        .bind(owner)
+        .bind(after)
+        .bind(limit)
+        .fetch_all(executor)
+        .await
 }
 
 /// How many records of `range` there are, in one lane or in all; counting stops at `at_most`.
@@ -208,13 +242,6 @@ fn within(query: &mut QueryBuilder<Sqlite>, range: &KeyRange) {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use std::sync::Arc;
 
@@ -253,7 +280,11 @@ mod tests {
             "UPDATE record SET sealed = x''",
             "UPDATE record SET sealed = zeroblob(4096)",
         ] {
-            assert_eq!(after_edit(statement).await.err(), Some(StoreFault::Damaged(data("a"))), "{statement}");
+            assert_eq!(
+                after_edit(statement).await.err(),
+                Some(StoreFault::Damaged(data("a"))),
+                "{statement}"
+            );
         }
     }
 
@@ -308,10 +339,15 @@ mod tests {
             let stamp = Stamp(stamp.try_into().unwrap());
             SealedRow { stamp, ..row.clone() }
         }));
-        edited.extend((0..63).map(|bit| SealedRow { due: row.due.map(|due| due ^ 1 << bit), ..row.clone() }));
+        edited.extend(
+            (0..63).map(|bit| SealedRow { due: row.due.map(|due| due ^ 1 << bit), ..row.clone() }),
+        );
         edited.extend(flipped_text(&row.lane).map(|lane| SealedRow { lane, ..row.clone() }));
         edited.extend(flipped_text(&row.owner).map(|owner| SealedRow { owner, ..row.clone() }));
-        edited.extend(flipped_text("a").map(|key| SealedRow { address: Address::new(LEASE, key), ..row.clone() }));
+        edited.extend(
+            flipped_text("a")
+                .map(|key| SealedRow { address: Address::new(LEASE, key), ..row.clone() }),
+        );
         for row in edited {
             let address = row.address.clone();
             assert_eq!(read_as(&store, row).await.err(), Some(StoreFault::Damaged(address)));
@@ -338,7 +374,11 @@ mod tests {
             let mut edited = row.clone();
             edited.sealed[4] = term;
             let address = row.address.clone();
-            assert_eq!(read_as(&store, edited).await.err(), Some(StoreFault::Damaged(address)), "term {term}");
+            assert_eq!(
+                read_as(&store, edited).await.err(),
+                Some(StoreFault::Damaged(address)),
+                "term {term}"
+            );
         }
         assert_eq!(read_as(&store, row).await.unwrap().unwrap().body.as_slice(), b"first");
     }
@@ -354,7 +394,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_earlier_write_that_is_put_back_with_its_stamp_is_a_change_to_whoever_read_the_later_one() {
+    async fn an_earlier_write_that_is_put_back_with_its_stamp_is_a_change_to_whoever_read_the_later_one()
+     {
         let scratch = Scratch::new();
         let store = scratch.open().await;
         put_indexed(&store, data("a"), "old", Index::default()).await;

@@ -1,7 +1,8 @@
-//! The open seal of one cluster: what seals and opens records while the store is open, and names by keyed hashes.
+//! The open seal of one cluster: what seals and opens records while the store is open, and names by
+//! keyed hashes.
 //!
-//! The fault this file stops: a record that is sealed under a key which the disk does not have yet. A new keyring is
-//! used only after it was stored.
+//! The fault this file stops: a record that is sealed under a key which the disk does not have yet.
+//! A new keyring is used only after it was stored.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,8 +20,8 @@ use crate::keyring::{KeyStatus, Keyring, RootKey};
 /// Names for secret texts that can be looked up but not turned back.
 pub struct Hashes {
     key: hmac::Key,
-    /// The keys of purposes that were asked for: every request hashes its token, and making the key anew would cost
-    /// twice as much as the hash. There are as many as the service has purposes.
+    /// The keys of purposes that were asked for: every request hashes its token, and making the key
+    /// anew would cost twice as much as the hash. There are as many as the service has purposes.
     purposes: RwLock<BTreeMap<String, hmac::Key>>,
 }
 
@@ -30,15 +31,21 @@ impl Hashes {
         Hashes { key: hmac::Key::new(hmac::HMAC_SHA256, key), purposes: RwLock::default() }
     }
 
-    /// HMAC-SHA256 of `text` under a key that only this cluster and this `purpose` have: 64 hexadecimal digits. A
-    /// purpose is one of a few words of the program or of its operator, never of a caller.
+    /// HMAC-SHA256 of `text` under a key that only this cluster and this `purpose` have: 64
+    /// hexadecimal digits. A purpose is one of a few words of the program or of its operator, never
+    /// of a caller.
     pub fn keyed_hash(&self, purpose: &str, text: &[u8]) -> String {
-        if let Some(key) = self.purposes.read().unwrap_or_else(PoisonError::into_inner).get(purpose) {
+        if let Some(key) = self.purposes.read().unwrap_or_else(PoisonError::into_inner).get(purpose)
+        {
             return hexadecimal::text(hmac::sign(key, text).as_ref());
         }
-        let key = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&self.key, purpose.as_bytes()).as_ref());
+        let key =
+            hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&self.key, purpose.as_bytes()).as_ref());
         let hash = hexadecimal::text(hmac::sign(&key, text).as_ref());
-        self.purposes.write().unwrap_or_else(PoisonError::into_inner).insert(purpose.to_owned(), key);
+        self.purposes
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(purpose.to_owned(), key);
         hash
     }
 }
@@ -66,18 +73,21 @@ impl Seal {
     /// Encrypts `body` under the newest term and binds it to `label`.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when there is no randomness, or the body is longer than the cipher allows (256 GiB).
+    /// [`StoreFault::Unavailable`] when there is no randomness, or the body is longer than the
+    /// cipher allows (256 GiB).
     pub(crate) fn seal(&self, label: Label, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
         self.keyring().newest().seal(label, body)
     }
 
-    /// The body that was sealed under exactly this label, by whichever term; `None` for anything else.
+    /// The body that was sealed under exactly this label, by whichever term; `None` for anything
+    /// else.
     pub(crate) fn open(&self, label: Label, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         self.keyring().term(cipher::term_of(sealed)?)?.open(label, sealed)
     }
 
-    /// `body` sealed for whoever holds the text, which is kept nowhere: base64 without padding, safe in URLs and headers.
-    /// Its label is no record's, so that neither can stand for the other, and names the `purpose`.
+    /// `body` sealed for whoever holds the text, which is kept nowhere: base64 without padding,
+    /// safe in URLs and headers. Its label is no record's, so that neither can stand for the other,
+    /// and names the `purpose`.
     ///
     /// # Errors
     /// As [`Seal::seal`].
@@ -85,8 +95,9 @@ impl Seal {
         Ok(URL_SAFE_NO_PAD.encode(self.seal(self.label("text").text(purpose), body)?))
     }
 
-    /// What [`Seal::seal_text`] sealed for this `purpose` in this cluster, under whichever term; `None` for anything
-    /// else. A body has many texts, but each text is the only spelling of itself.
+    /// What [`Seal::seal_text`] sealed for this `purpose` in this cluster, under whichever term;
+    /// `None` for anything else. A body has many texts, but each text is the only spelling of
+    /// itself.
     pub(crate) fn open_text(&self, purpose: &str, text: &str) -> Option<Zeroizing<Vec<u8>>> {
         self.open(self.label("text").text(purpose), &URL_SAFE_NO_PAD.decode(text).ok()?)
     }
@@ -101,8 +112,9 @@ impl Seal {
         self.keyring().newest().status()
     }
 
-    /// Makes a keyring with one more term, beginning at `installed` (store time, milliseconds), and that keyring
-    /// sealed, which must be stored before [`Seal::install`]. Rotations must not overlap.
+    /// Makes a keyring with one more term, beginning at `installed` (store time, milliseconds), and
+    /// that keyring sealed, which must be stored before [`Seal::install`]. Rotations must not
+    /// overlap.
     ///
     /// # Errors
     /// As [`Keyring::rotated`].
@@ -133,13 +145,6 @@ impl Seal {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
 
@@ -152,7 +157,11 @@ mod tests {
         let seal = seal();
         let before = seal.seal(seal.label("record"), b"body").unwrap();
         let (rotated, _) = seal.rotated(5).unwrap();
-        assert_eq!(seal.status(), KeyStatus { term: 1, installed: 1, sealed: 1 }, "not in use before it is installed");
+        assert_eq!(
+            seal.status(),
+            KeyStatus { term: 1, installed: 1, sealed: 1 },
+            "not in use before it is installed"
+        );
         assert_eq!(seal.install(rotated), KeyStatus { term: 2, installed: 5, sealed: 0 });
         let after = seal.seal(seal.label("record"), b"body").unwrap();
         assert_eq!((cipher::term_of(&before), cipher::term_of(&after)), (Some(1), Some(2)));
@@ -176,13 +185,17 @@ mod tests {
     fn a_sealed_text_opens_for_its_purpose_and_cluster_only_also_after_a_rotation() {
         let seal = seal();
         let text = seal.seal_text("batch", b"body").unwrap();
-        assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{text}");
+        assert!(
+            text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)),
+            "{text}"
+        );
         let (rotated, _) = seal.rotated(5).unwrap();
         seal.install(rotated);
         assert_eq!(seal.open_text("batch", &text).unwrap().as_slice(), b"body");
         assert_ne!(seal.seal_text("batch", b"body").unwrap(), text);
         assert!(seal.open_text("other", &text).is_none());
-        let elsewhere = Seal::new([8; 16], RootKey::generate().unwrap(), Keyring::generate(1).unwrap());
+        let elsewhere =
+            Seal::new([8; 16], RootKey::generate().unwrap(), Keyring::generate(1).unwrap());
         assert!(elsewhere.open_text("batch", &text).is_none());
     }
 
@@ -202,14 +215,18 @@ mod tests {
         for end in 0..text.len() {
             assert!(seal.open_text("batch", &text[..end]).is_none(), "first {end} characters");
         }
-        for hostile in ["=", "%", "\u{0}", "ü", &format!("{text}="), &format!("{text}A"), &format!(" {text}")] {
+        for hostile in
+            ["=", "%", "\u{0}", "ü", &format!("{text}="), &format!("{text}A"), &format!(" {text}")]
+        {
             assert!(seal.open_text("batch", hostile).is_none(), "{hostile:?}");
         }
     }
 
     #[test]
     fn a_keyed_hash_depends_on_key_purpose_and_text_and_on_nothing_else() {
-        let hash = |key, purpose, text: &str| Hashes::new(&[key; KEY_BYTES]).keyed_hash(purpose, text.as_bytes());
+        let hash = |key, purpose, text: &str| {
+            Hashes::new(&[key; KEY_BYTES]).keyed_hash(purpose, text.as_bytes())
+        };
         let first = hash(1, "token", "bhs.abc");
         assert_eq!(first.len(), 64);
         assert!(first.chars().all(|digit| matches!(digit, '0'..='9' | 'a'..='f')));

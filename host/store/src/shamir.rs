@@ -1,10 +1,12 @@
 //! Shares: the unseal key in the hands of several people, none of whom has it.
 //!
-//! The attacks this file stops: one keeper who opens the data alone, and shares that tell something of the key while
-//! they are too few (Shamir's sharing over GF(2^8); the arithmetic is `vsss-rs`). What it cannot know is whether
-//! enough shares give the right key; the root key's seal decides that.
+//! The attacks this file stops: one keeper who opens the data alone, and shares that tell something
+//! of the key while they are too few (Shamir's sharing over GF(2^8); the arithmetic is `vsss-rs`).
+//! What it cannot know is whether enough shares give the right key; the root key's seal decides
+//! that.
 //!
-//! A share's bytes are those of other tools for this kind of service: 32 values, then the share's number.
+//! A share's bytes are those of other tools for this kind of service: 32 values, then the share's
+//! number.
 
 use std::convert::Infallible;
 use std::{fmt, mem};
@@ -32,7 +34,8 @@ const BASE64_CHARACTERS: usize = 44;
 pub struct SealConfig {
     /// Shares that are given out: 1 to 255.
     pub shares: u8,
-    /// Shares that are needed: 1 to `shares`; 1 only where there is one share, which is then the key itself.
+    /// Shares that are needed: 1 to `shares`; 1 only where there is one share, which is then the
+    /// key itself.
     pub threshold: u8,
 }
 
@@ -46,10 +49,14 @@ impl SealConfig {
     /// Which number is wrong and what it may be.
     pub fn new(shares: u64, threshold: u64) -> Result<SealConfig, String> {
         let count = u8::try_from(shares).ok().filter(|count| *count > 0);
-        let count = count.ok_or_else(|| format!("{shares} shares cannot be made; ask for 1 to {MOST_SHARES}"))?;
+        let count = count
+            .ok_or_else(|| format!("{shares} shares cannot be made; ask for 1 to {MOST_SHARES}"))?;
         let needed = u8::try_from(threshold).ok().filter(|needed| (1..=count).contains(needed));
-        let needed = needed
-            .ok_or_else(|| format!("a threshold of {threshold} does not fit {shares} shares; ask for 1 to {shares}"))?;
+        let needed = needed.ok_or_else(|| {
+            format!(
+                "a threshold of {threshold} does not fit {shares} shares; ask for 1 to {shares}"
+            )
+        })?;
         if needed == 1 && count > 1 {
             return Err(format!(
                 "with a threshold of 1 each of the {shares} shares would be the whole key; \
@@ -84,14 +91,17 @@ impl Share {
     /// # Errors
     /// What is wrong with the text, without repeating it.
     pub fn parse(text: &str) -> Result<Share, String> {
-        let bytes = if text.len() == BASE64_CHARACTERS { of_base64(text) } else { of_hexadecimal(text) };
-        let bytes = bytes.filter(|bytes| matches!(bytes.len(), KEY_BYTES | NUMBERED_BYTES)).ok_or_else(|| {
-            format!(
-                "this text of {} bytes is no share; give it as it was printed: \
+        let bytes =
+            if text.len() == BASE64_CHARACTERS { of_base64(text) } else { of_hexadecimal(text) };
+        let bytes = bytes
+            .filter(|bytes| matches!(bytes.len(), KEY_BYTES | NUMBERED_BYTES))
+            .ok_or_else(|| {
+                format!(
+                    "this text of {} bytes is no share; give it as it was printed: \
                  64 or 66 hexadecimal digits, or {BASE64_CHARACTERS} characters of base64",
-                text.len()
-            )
-        })?;
+                    text.len()
+                )
+            })?;
         Ok(Share(bytes))
     }
 
@@ -136,11 +146,12 @@ fn of_hexadecimal(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     Some(bytes)
 }
 
-/// Splits `key` so that any `config.threshold` of the returned shares give it back, and fewer tell nothing of it.
+/// Splits `key` so that any `config.threshold` of the returned shares give it back, and fewer tell
+/// nothing of it.
 ///
 /// # Errors
-/// [`StoreFault::Refused`] for numbers that [`SealConfig::new`] refuses; [`StoreFault::Unavailable`] when the system
-/// gives no randomness.
+/// [`StoreFault::Refused`] for numbers that [`SealConfig::new`] refuses;
+/// [`StoreFault::Unavailable`] when the system gives no randomness.
 pub fn split(key: &SealKey, config: SealConfig) -> Result<Vec<Share>, StoreFault> {
     let config = config.checked()?;
     if config.threshold == 1 {
@@ -148,16 +159,30 @@ pub fn split(key: &SealKey, config: SealConfig) -> Result<Vec<Share>, StoreFault
     }
     let threshold = usize::from(config.threshold);
     let numbers = 1..=config.shares;
-    let mut shares: Vec<Share> =
-        numbers.clone().map(|_| Share(Zeroizing::new(Vec::with_capacity(NUMBERED_BYTES)))).collect();
+    let mut shares: Vec<Share> = numbers
+        .clone()
+        .map(|_| Share(Zeroizing::new(Vec::with_capacity(NUMBERED_BYTES))))
+        .collect();
     let mut randomness = Randomness::default();
     for byte in key.bytes() {
         let mut polynomial = Points::none();
-        let filled = Polynomial::<Point>::fill(&mut polynomial.0, &element(*byte), &mut randomness, threshold);
-        filled.map_err(|error| StoreFault::Unavailable(format!("the key could not be split: {error}; try again")))?;
+        let filled = Polynomial::<Point>::fill(
+            &mut polynomial.0,
+            &element(*byte),
+            &mut randomness,
+            threshold,
+        );
+        filled.map_err(|error| {
+            StoreFault::Unavailable(format!("the key could not be split: {error}; try again"))
+        })?;
         for (share, number) in shares.iter_mut().zip(numbers.clone()) {
             let mut value = element(0);
-            Polynomial::<Point>::evaluate_in_place(&polynomial.0, &element(number), threshold, &mut value);
+            Polynomial::<Point>::evaluate_in_place(
+                &polynomial.0,
+                &element(number),
+                threshold,
+                &mut value,
+            );
             share.0.push(value.0.0);
         }
     }
@@ -171,20 +196,21 @@ pub fn split(key: &SealKey, config: SealConfig) -> Result<Vec<Share>, StoreFault
 pub enum Progress {
     /// So many different shares are there, and more are needed.
     More(u8),
-    /// The key that the shares give, which need not be the right one. The gathering is empty again.
+    /// The key that the shares give, which need not be the right one. The collector is empty again.
     Enough(SealKey),
 }
 
-/// Shares as they come in, until there are enough; never more than the threshold. Dropped, it forgets them.
-pub struct Gathering {
+/// Shares as they come in, until there are enough; never more than the threshold. Dropped, it
+/// forgets them.
+pub struct ShareCollector {
     config: SealConfig,
     shares: Vec<Share>,
 }
 
-impl Gathering {
+impl ShareCollector {
     /// None yet.
-    pub fn new(config: SealConfig) -> Gathering {
-        Gathering { config, shares: Vec::new() }
+    pub fn new(config: SealConfig) -> ShareCollector {
+        ShareCollector { config, shares: Vec::new() }
     }
 
     /// How many different shares are there.
@@ -195,7 +221,8 @@ impl Gathering {
     /// Takes a share. One that is there already makes no progress.
     ///
     /// # Errors
-    /// Why the share cannot be one of this configuration, or contradicts another one. What was gathered stays.
+    /// Why the share cannot be one of this configuration, or contradicts another one. What was
+    /// gathered stays.
     pub fn add(&mut self, share: Share) -> Result<Progress, String> {
         if self.config.threshold == 1 {
             return self.whole_key(&share).map(Progress::Enough);
@@ -222,7 +249,8 @@ impl Gathering {
                 self.config.shares
             ));
         }
-        let same_number = self.shares.iter().filter_map(Share::numbered).find(|(_, theirs)| *theirs == number);
+        let same_number =
+            self.shares.iter().filter_map(Share::numbered).find(|(_, theirs)| *theirs == number);
         let Some((known, _)) = same_number else { return Ok(true) };
         constant_time::verify_slices_are_equal(known, values).map(|()| false).map_err(|_| {
             format!("share number {number} was given before with other content; start again with the right shares")
@@ -245,12 +273,19 @@ fn combine(shares: &[Share]) -> Result<SealKey, String> {
     let mut key = cipher::KeyBytes::default();
     for (position, byte) in key.iter_mut().enumerate() {
         let mut points = Points::none();
-        for (point, (values, number)) in points.0.iter_mut().zip(shares.iter().filter_map(Share::numbered)) {
-            *point = Point { identifier: element(number), value: element(*values.get(position).unwrap_or(&0)) };
+        for (point, (values, number)) in
+            points.0.iter_mut().zip(shares.iter().filter_map(Share::numbered))
+        {
+            *point = Point {
+                identifier: element(number),
+                value: element(*values.get(position).unwrap_or(&0)),
+            };
         }
         let given = points.0.get(..shares.len()).unwrap_or_default();
         let mut value = element(0);
-        given.combine_in_place(&mut value).map_err(|error| format!("the shares do not fit together: {error}"))?;
+        given
+            .combine_in_place(&mut value)
+            .map_err(|error| format!("the shares do not fit together: {error}"))?;
         *byte = value.0.0;
     }
     Ok(SealKey::from_bytes(*key))
@@ -281,8 +316,8 @@ impl Drop for Points {
     }
 }
 
-/// The operating system's generator, for an interface that cannot be told of a failure: whoever uses it must look at
-/// `failed` before using what was made.
+/// The operating system's generator, for an interface that cannot be told of a failure: whoever
+/// uses it must look at `failed` before using what was made.
 #[derive(Default)]
 struct Randomness {
     failed: bool,
@@ -312,13 +347,6 @@ impl TryRng for Randomness {
 impl TryCryptoRng for Randomness {}
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
 
@@ -331,10 +359,14 @@ mod tests {
     }
 
     /// What the shares at these positions give.
-    fn gathered(shares: &[Share], config: SealConfig, positions: impl IntoIterator<Item = usize>) -> Option<SealKey> {
-        let mut gathering = Gathering::new(config);
+    fn gathered(
+        shares: &[Share],
+        config: SealConfig,
+        positions: impl IntoIterator<Item = usize>,
+    ) -> Option<SealKey> {
+        let mut collector = ShareCollector::new(config);
         for position in positions {
-            match gathering.add(copy(&shares[position])).unwrap() {
+            match collector.add(copy(&shares[position])).unwrap() {
                 Progress::Enough(key) => return Some(key),
                 Progress::More(_) => {}
             }
@@ -342,7 +374,8 @@ mod tests {
         None
     }
 
-    /// Multiplication in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1, bit by bit, apart from the code that is tested.
+    /// Multiplication in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1, bit by bit, apart from the code
+    /// that is tested.
     fn times(mut one: u8, mut other: u8) -> u8 {
         let mut product = 0;
         while other != 0 {
@@ -375,7 +408,9 @@ mod tests {
     fn key_of(shares: &[&Share]) -> Vec<u8> {
         let point = |share: &&Share, position: usize| (share.0[KEY_BYTES], share.0[position]);
         (0..KEY_BYTES)
-            .map(|position| at_zero(&shares.iter().map(|share| point(share, position)).collect::<Vec<_>>()))
+            .map(|position| {
+                at_zero(&shares.iter().map(|share| point(share, position)).collect::<Vec<_>>())
+            })
             .collect()
     }
 
@@ -389,7 +424,10 @@ mod tests {
     fn any_three_of_five_shares_open_and_no_two_do() {
         let key = SealKey::generate().unwrap();
         let shares = split(&key, config(5, 3)).unwrap();
-        assert_eq!(shares.iter().map(|share| share.0[KEY_BYTES]).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+        assert_eq!(
+            shares.iter().map(|share| share.0[KEY_BYTES]).collect::<Vec<_>>(),
+            [1, 2, 3, 4, 5]
+        );
         for one in 0..5 {
             for two in (0..5).filter(|two| *two != one) {
                 assert_ne!(key_of(&[&shares[one], &shares[two]]), key.bytes());
@@ -425,7 +463,8 @@ mod tests {
                 }
             }
         }
-        // 32,000 values a share: 125 each on average with a deviation of 11. Eight deviations never happen.
+        // 32,000 values a share: 125 each on average with a deviation of 11. Eight deviations never
+        // happen.
         for counts in counts {
             assert!(counts.iter().all(|count| (35..=215).contains(count)), "{counts:?}");
         }
@@ -436,7 +475,10 @@ mod tests {
         let key = SealKey::from_bytes([9; KEY_BYTES]);
         // With two shares the polynomial is 9 + c x, and share 1 is 9 + c.
         let splits = (0..1_000).map(|_| split(&key, config(2, 2)).unwrap());
-        let zero = splits.flat_map(|shares| shares[0].0[..KEY_BYTES].to_vec()).filter(|value| *value == 9).count();
+        let zero = splits
+            .flat_map(|shares| shares[0].0[..KEY_BYTES].to_vec())
+            .filter(|value| *value == 9)
+            .count();
         assert!((35..=215).contains(&zero), "{zero} of 32,000");
     }
 
@@ -473,7 +515,16 @@ mod tests {
         let good = "ab".repeat(KEY_BYTES);
         let bad_digit = format!("{}zz", &good[2..]);
         let wide = "é".repeat(KEY_BYTES);
-        for text in ["", "hunter2", &good[2..], &good[1..], &bad_digit, &wide, &"!".repeat(44), &"A".repeat(43)] {
+        for text in [
+            "",
+            "hunter2",
+            &good[2..],
+            &good[1..],
+            &bad_digit,
+            &wide,
+            &"!".repeat(44),
+            &"A".repeat(43),
+        ] {
             let said = Share::parse(text).unwrap_err();
             assert!(text.is_empty() || !said.contains(text), "{said}");
             assert!(said.contains("base64"), "{said}");
@@ -490,31 +541,32 @@ mod tests {
     #[test]
     fn a_repeated_share_makes_no_progress_and_is_no_error() {
         let shares = split(&SealKey::generate().unwrap(), config(3, 2)).unwrap();
-        let mut gathering = Gathering::new(config(3, 2));
+        let mut collector = ShareCollector::new(config(3, 2));
         for _ in 0..3 {
-            assert!(matches!(gathering.add(copy(&shares[1])), Ok(Progress::More(1))));
+            assert!(matches!(collector.add(copy(&shares[1])), Ok(Progress::More(1))));
         }
-        assert!(matches!(gathering.add(copy(&shares[0])), Ok(Progress::Enough(_))));
-        assert_eq!(gathering.have(), 0, "it begins anew");
+        assert!(matches!(collector.add(copy(&shares[0])), Ok(Progress::Enough(_))));
+        assert_eq!(collector.have(), 0, "it begins anew");
     }
 
     #[test]
     fn a_share_that_cannot_be_of_this_configuration_is_refused_and_the_others_stay() {
         let shares = split(&SealKey::generate().unwrap(), config(3, 2)).unwrap();
-        let mut gathering = Gathering::new(config(3, 2));
-        gathering.add(copy(&shares[0])).map(drop).unwrap();
-        let numbered = |number: u8| Share::parse(&format!("{}{number:02x}", "ab".repeat(KEY_BYTES))).unwrap();
+        let mut collector = ShareCollector::new(config(3, 2));
+        collector.add(copy(&shares[0])).map(drop).unwrap();
+        let numbered =
+            |number: u8| Share::parse(&format!("{}{number:02x}", "ab".repeat(KEY_BYTES))).unwrap();
         for (share, said) in [
             (numbered(1), "other content"),
             (numbered(0), "number 0"),
             (numbered(4), "shares 1 to 3"),
             (SealKey::generate().unwrap().share(), "has 32 bytes"),
         ] {
-            let text = gathering.add(share).map(drop).unwrap_err();
+            let text = collector.add(share).map(drop).unwrap_err();
             assert!(text.contains(said), "{text}");
-            assert_eq!(gathering.have(), 1);
+            assert_eq!(collector.have(), 1);
         }
-        let long = Gathering::new(SealConfig::SINGLE).add(numbered(1)).map(drop).unwrap_err();
+        let long = ShareCollector::new(SealConfig::SINGLE).add(numbered(1)).map(drop).unwrap_err();
         assert!(long.contains("has 33 bytes"), "{long}");
     }
 
@@ -544,8 +596,14 @@ mod tests {
         }
         for (shares, threshold) in [(1, 1), (2, 2), (5, 3), (255, 255), (255, 2)] {
             let config = SealConfig::new(shares, threshold).unwrap();
-            assert_eq!((u64::from(config.shares), u64::from(config.threshold)), (shares, threshold));
+            assert_eq!(
+                (u64::from(config.shares), u64::from(config.threshold)),
+                (shares, threshold)
+            );
         }
-        assert!(matches!(split(&SealKey::from_bytes([1; 32]), config(3, 1)), Err(StoreFault::Refused(_))));
+        assert!(matches!(
+            split(&SealKey::from_bytes([1; 32]), config(3, 1)),
+            Err(StoreFault::Refused(_))
+        ));
     }
 }

@@ -1,7 +1,9 @@
-//! The connections to SQLite, and the isolation of everything that runs on them: chosen here and nowhere else.
+//! The connections to SQLite, and the isolation of everything that runs on them: chosen here and
+//! nowhere else.
 //!
-//! One connection writes, in transactions that take the write lock at once, so that a commit's check and its writes
-//! see one state. Readers see the newest committed state; a reader's transaction sees one snapshot.
+//! One connection writes, in transactions that take the write lock at once, so that a commit's
+//! check and its writes see one state. Readers see the newest committed state; a reader's
+//! transaction sees one snapshot.
 
 mod broken;
 
@@ -14,7 +16,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use sqlx::sqlite::{
-    Sqlite, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+    Sqlite, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
+    SqlitePoolOptions, SqliteSynchronous,
 };
 use sqlx::{ConnectOptions, Connection, Transaction};
 use tokio::sync::Mutex;
@@ -26,13 +29,15 @@ use broken::{Cut, injected};
 
 /// More would only wait for the same two or four processors; each costs a thread and a page cache.
 const READERS: u32 = 4;
-/// Statements with up to a few dozen rows each keep their own prepared form; those of a commit come in few sizes.
+/// Statements with up to a few dozen rows each keep their own prepared form; those of a commit come
+/// in few sizes.
 const CACHED_STATEMENTS: usize = 256;
-/// Pages in the log before SQLite moves them to the database file (16 MiB): seldom enough not to be felt by most
-/// commits, often enough that opening after a crash is quick.
+/// Pages in the log before SQLite moves them to the database file (16 MiB): seldom enough not to be
+/// felt by most commits, often enough that opening after a crash is quick.
 const PAGES_IN_LOG: &str = "4000";
-/// What the writing connection keeps of the database, in the pragma's negative kibibytes (8 MiB): the inner pages of
-/// the indexes of a million records, so that writing under a random key reads hardly anything.
+/// What the writing connection keeps of the database, in the pragma's negative kibibytes (8 MiB):
+/// the inner pages of the indexes of a million records, so that writing under a random key reads
+/// hardly anything.
 const WRITERS_CACHE: &str = "-8192";
 /// How long a statement waits for another connection of ours, which never holds a lock that long.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -43,8 +48,8 @@ pub enum Flushing {
     /// Before the commit is acknowledged.
     #[default]
     EveryCommit,
-    /// When the operating system likes. For benchmarks only, to tell the disk's part of the time: a power cut loses
-    /// writes that were acknowledged, and can damage the database.
+    /// When the operating system likes. For benchmarks only, to tell the disk's part of the time: a
+    /// power cut loses writes that were acknowledged, and can damage the database.
     Never,
 }
 
@@ -59,13 +64,15 @@ pub(crate) struct Database {
     flushes: AtomicU64,
 }
 
-/// The one connection that writes. Whoever holds the lock takes the connection out and puts it back only when no
-/// transaction is open on it; so a commit that dies half-way leaves [`Writer::Lost`], never a half transaction.
+/// The one connection that writes. Whoever holds the lock takes the connection out and puts it back
+/// only when no transaction is open on it; so a commit that dies half-way leaves [`Writer::Lost`],
+/// never a half transaction.
 enum Writer {
     Ready(SqliteConnection),
     /// To be opened again by the next commit.
     Lost,
-    /// An I/O error while writing: what the disk holds is not known, so nothing more is written. The reason.
+    /// An I/O error while writing: what the disk holds is not known, so nothing more is written.
+    /// The reason.
     Stopped(String),
     Closed,
 }
@@ -80,7 +87,8 @@ pub(crate) enum Attempt {
 }
 
 impl Database {
-    /// Opens the connections. The file must exist; a read-only look has shown that it is ours or empty.
+    /// Opens the connections. The file must exist; a read-only look has shown that it is ours or
+    /// empty.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when SQLite cannot open it.
@@ -94,7 +102,14 @@ impl Database {
             .max_lifetime(None)
             .connect_lazy_with(reading.clone());
         let writer = Mutex::new(Writer::Ready(writer));
-        Ok(Database { writing, reading, readers, writer, stopped: OnceLock::new(), flushes: AtomicU64::new(0) })
+        Ok(Database {
+            writing,
+            reading,
+            readers,
+            writer,
+            stopped: OnceLock::new(),
+            flushes: AtomicU64::new(0),
+        })
     }
 
     /// Why nothing is written any more: an I/O error, after which what the disk holds is not known.
@@ -115,7 +130,8 @@ impl Database {
         self.readers.begin_with("BEGIN DEFERRED").await
     }
 
-    /// Looks at what is committed now, over a connection opened only for it: one that nothing has happened to.
+    /// Looks at what is committed now, over a connection opened only for it: one that nothing has
+    /// happened to.
     ///
     /// # Errors
     /// As SQLite reports them.
@@ -129,11 +145,12 @@ impl Database {
         seen
     }
 
-    /// Writes something that is no unit of work: `work` runs in one serializable transaction, alone.
+    /// Writes something that is no unit of work: `work` runs in one serializable transaction,
+    /// alone.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when `work` gave up; [`StoreFault::Unavailable`] when SQLite failed, in which case
-    /// nothing is acknowledged.
+    /// [`StoreFault::Conflict`] when `work` gave up; [`StoreFault::Unavailable`] when SQLite
+    /// failed, in which case nothing is acknowledged.
     pub(crate) async fn write<W>(&self, work: W) -> Result<(), StoreFault>
     where
         W: AsyncFnOnce(&mut SqliteConnection) -> Result<Attempt, sqlx::Error>,
@@ -144,8 +161,9 @@ impl Database {
         }
     }
 
-    /// **All writes of the store go through here**, one after another. `work` runs in a transaction of its own; after
-    /// any error, and when it is dropped half-way, the connection is dropped with whatever is open on it.
+    /// **All writes of the store go through here**, one after another. `work` runs in a transaction
+    /// of its own; after any error, and when it is dropped half-way, the connection is dropped with
+    /// whatever is open on it.
     ///
     /// # Errors
     /// [`Broken`]. After an I/O error nothing is written any more until the store is opened again.
@@ -200,7 +218,9 @@ impl Database {
     async fn take(&self, writer: &mut Writer) -> Result<SqliteConnection, Broken> {
         match mem::replace(writer, Writer::Lost) {
             Writer::Ready(connection) => Ok(connection),
-            Writer::Lost => self.writing.connect().await.map_err(|error| Broken::Undone(fault(error))),
+            Writer::Lost => {
+                self.writing.connect().await.map_err(|error| Broken::Undone(fault(error)))
+            }
             Writer::Stopped(reason) => {
                 let broken = Broken::stopped(&reason);
                 *writer = Writer::Stopped(reason);
@@ -232,8 +252,8 @@ where
     Ok(attempt)
 }
 
-/// Closes a connection that is of no more use. An error while doing so changes nothing: the file's lock and any open
-/// transaction end with the connection's thread either way.
+/// Closes a connection that is of no more use. An error while doing so changes nothing: the file's
+/// lock and any open transaction end with the connection's thread either way.
 async fn discard(connection: SqliteConnection) {
     drop(connection.close().await);
 }
@@ -255,7 +275,8 @@ fn writing(path: &Path, flushing: Flushing) -> SqliteConnectOptions {
         .pragma("wal_autocheckpoint", PAGES_IN_LOG)
 }
 
-/// A hostile file must not run anything: its schema is not trusted, and its cells are checked before use.
+/// A hostile file must not run anything: its schema is not trusted, and its cells are checked
+/// before use.
 fn common(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
@@ -266,8 +287,9 @@ fn common(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// Lets SQLite undo what a kill interrupted while the new database was first switched to its log. Until that is done
-/// the file cannot be read without being written to; nothing else is ever written to a file that is only looked at.
+/// Lets SQLite undo what a kill interrupted while the new database was first switched to its log.
+/// Until that is done the file cannot be read without being written to; nothing else is ever
+/// written to a file that is only looked at.
 ///
 /// # Errors
 /// As SQLite reports them.
@@ -283,13 +305,6 @@ pub(crate) async fn finish_rollback(path: &Path) -> Result<(), sqlx::Error> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use crate::testing::{Scratch, body, data, put};
@@ -310,8 +325,10 @@ mod tests {
             Ok(Attempt::Conflict)
         };
         assert_eq!(store.database().write(checks).await, Err(StoreFault::Conflict));
-        let mode: String =
-            sqlx::query_scalar("PRAGMA journal_mode").fetch_one(store.database().readers()).await.unwrap();
+        let mode: String = sqlx::query_scalar("PRAGMA journal_mode")
+            .fetch_one(store.database().readers())
+            .await
+            .unwrap();
         assert_eq!(mode, "wal");
     }
 
@@ -328,7 +345,8 @@ mod tests {
         let scratch = Scratch::new();
         let store = scratch.open().await;
         put(&store, data("a"), "1").await;
-        *store.database().writer.lock().await = Writer::Stopped("SQLite: (code: 1034) disk I/O error".into());
+        *store.database().writer.lock().await =
+            Writer::Stopped("SQLite: (code: 1034) disk I/O error".into());
         for _ in 0..2 {
             let mut unit = store.begin();
             unit.put(data("a"), b"2".to_vec(), crate::Index::default());

@@ -1,7 +1,8 @@
 //! The statements of a commit: many rows in one, in few enough forms that each stays prepared.
 //!
-//! A statement has room for a power of two of rows; the room that is not used stays unbound, which SQLite reads as
-//! NULL: no address has a NULL in it, so such a place finds, writes and deletes nothing.
+//! A statement has room for a power of two of rows; the room that is not used stays unbound, which
+//! SQLite reads as NULL: no address has a NULL in it, so such a place finds, writes and deletes
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -44,8 +45,8 @@ pub(crate) async fn stamps<'a>(
     Ok(present)
 }
 
-/// The rows at `asked`, in order of their addresses; absent ones are left out, and a row of a shape that was never
-/// written is [`StoreFault::Damaged`].
+/// The rows at `asked`, in order of their addresses; absent ones are left out, and a row of a shape
+/// that was never written is [`StoreFault::Damaged`].
 ///
 /// # Errors
 /// As SQLite reports them.
@@ -55,12 +56,16 @@ pub(crate) async fn rows<'a>(
 ) -> Result<BTreeMap<&'a Address, Result<SealedRow, StoreFault>>, sqlx::Error> {
     let mut present = BTreeMap::new();
     for asked in asked.chunks(MOST_ROWS) {
-        for row in fetch(connection, asked, "stamp, due, lane, owner, created, modified, sealed").await? {
+        for row in
+            fetch(connection, asked, "stamp, due, lane, owner, created, modified, sealed").await?
+        {
             let place = usize::try_from(row.try_get::<i64, _>(0)?).unwrap_or(usize::MAX);
             let Some(address) = asked.get(place).copied() else { continue };
             match rows::sealed(address, &row) {
                 Ok(row) => present.insert(address, Ok(row)),
-                Err(Unread::Damaged(address_of)) => present.insert(address, Err(StoreFault::Damaged(address_of))),
+                Err(Unread::Damaged(address_of)) => {
+                    present.insert(address, Err(StoreFault::Damaged(address_of)))
+                }
                 Err(Unread::Sql(error)) => return Err(error),
             };
         }
@@ -85,11 +90,17 @@ async fn fetch(
 ///
 /// # Errors
 /// As SQLite reports them.
-pub(crate) async fn put(connection: &mut SqliteConnection, rows: &[&SealedRow]) -> Result<(), sqlx::Error> {
+pub(crate) async fn put(
+    connection: &mut SqliteConnection,
+    rows: &[&SealedRow],
+) -> Result<(), sqlx::Error> {
     for rows in rows.chunks(MOST_ROWS) {
         let mut query = sqlx::query(AssertSqlSafe(put_text(rows.len())));
         for row in rows {
-            query = query.bind(row.address.space.number()).bind(&row.address.key).bind(row.stamp.0.as_slice());
+            query = query
+                .bind(row.address.space.number())
+                .bind(&row.address.key)
+                .bind(row.stamp.0.as_slice());
             query = query.bind(row.due).bind(&row.lane).bind(&row.owner);
             query = query.bind(row.created).bind(row.modified).bind(row.sealed.as_slice());
         }
@@ -102,11 +113,15 @@ pub(crate) async fn put(connection: &mut SqliteConnection, rows: &[&SealedRow]) 
 ///
 /// # Errors
 /// As SQLite reports them.
-pub(crate) async fn delete(connection: &mut SqliteConnection, addresses: &[&Address]) -> Result<(), sqlx::Error> {
+pub(crate) async fn delete(
+    connection: &mut SqliteConnection,
+    addresses: &[&Address],
+) -> Result<(), sqlx::Error> {
     for run in addresses.chunk_by(|one, next| one.space == next.space) {
         for chunk in run.chunks(MOST_ROWS) {
             let Some(first) = chunk.first() else { continue };
-            let mut query = sqlx::query(AssertSqlSafe(delete_text(chunk.len()))).bind(first.space.number());
+            let mut query =
+                sqlx::query(AssertSqlSafe(delete_text(chunk.len()))).bind(first.space.number());
             for address in chunk {
                 query = query.bind(&address.key);
             }
@@ -130,8 +145,9 @@ fn asked_text(rows: usize, columns: &str) -> String {
 }
 
 fn put_text(rows: usize) -> String {
-    let mut text =
-        String::from("WITH given (space, key, stamp, due, lane, owner, created, modified, sealed) AS (VALUES ");
+    let mut text = String::from(
+        "WITH given (space, key, stamp, due, lane, owner, created, modified, sealed) AS (VALUES ",
+    );
     for place in 0..rows.next_power_of_two() {
         text.push_str(separator(place));
         text.push_str("(?, ?, ?, ?, ?, ?, ?, ?, ?)");
@@ -157,13 +173,6 @@ fn separator(place: usize) -> &'static str {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use std::collections::BTreeSet;
 
@@ -185,7 +194,9 @@ mod tests {
 
     #[test]
     fn any_number_of_rows_needs_few_forms() {
-        for text in [(|rows| asked_text(rows, "stamp")) as fn(usize) -> String, put_text, delete_text] {
+        for text in
+            [(|rows| asked_text(rows, "stamp")) as fn(usize) -> String, put_text, delete_text]
+        {
             let forms: BTreeSet<String> = (1..=MOST_ROWS).map(text).collect();
             assert_eq!(forms.len(), 8);
         }

@@ -42,8 +42,8 @@ impl Options {
     }
 }
 
-/// An open store. Reads and writes go through units of work ([`Store::begin`]); the other questions are about the
-/// committed state at that moment and are not remembered.
+/// An open store. Reads and writes go through units of work ([`Store::begin`]); the other questions
+/// are about the committed state at that moment and are not remembered.
 pub struct Store {
     database: Database,
     committer: Committer,
@@ -57,12 +57,13 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store, or makes a new one where there is none, with `key` as its only share. Loads no records.
+    /// Opens the store, or makes a new one where there is none, with `key` as its only share. Loads
+    /// no records.
     ///
     /// # Errors
-    /// [`StoreFault::Refused`] when another process has the directory or the data has another format, and
-    /// [`StoreFault::WrongKey`] when `key` is not the one that sealed it; in each case nothing was written.
-    /// [`StoreFault::Unavailable`] when the directory cannot be used.
+    /// [`StoreFault::Refused`] when another process has the directory or the data has another
+    /// format, and [`StoreFault::WrongKey`] when `key` is not the one that sealed it; in each case
+    /// nothing was written. [`StoreFault::Unavailable`] when the directory cannot be used.
     pub async fn open(options: Options, key: SealKey) -> Result<Arc<Store>, StoreFault> {
         let directory = DataDirectory::hold(options).await?;
         if directory.seal_config().await?.is_none() {
@@ -89,8 +90,8 @@ impl Store {
         Unit::new(Arc::clone(self))
     }
 
-    /// Begins a unit of work of a mount that has an index: each of its commits that changes data of the mount (records
-    /// of [`Space::Data`] below `<mount>/`) counts, and numbers what it puts.
+    /// Begins a unit of work of a mount that has an index: each of its commits that changes data of
+    /// the mount (records of [`Space::Data`] below `<mount>/`) counts, and numbers what it puts.
     pub fn begin_indexed(self: &Arc<Self>, mount: &str) -> Unit {
         Unit::indexed(Arc::clone(self), mount)
     }
@@ -98,21 +99,22 @@ impl Store {
     /// The index of `mount`: how many commits have changed its data.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when it cannot be read, [`StoreFault::Damaged`] when it does not open.
+    /// [`StoreFault::Unavailable`] when it cannot be read, [`StoreFault::Damaged`] when it does not
+    /// open.
     pub async fn index(&self, mount: &str) -> Result<u64, StoreFault> {
         let counter = indexed::counter(mount);
         let found = self.read(&counter).await?;
         indexed::count(&counter, found.as_ref().map(|(_, record)| record))
     }
 
-    /// Store time: milliseconds since 1970, never running backwards while the process lives. All due times and
-    /// expiries are computed from and compared with this clock only.
+    /// Store time: milliseconds since 1970, never running backwards while the process lives. All
+    /// due times and expiries are computed from and compared with this clock only.
     pub fn now(&self) -> u64 {
         self.clock.now()
     }
 
-    /// The records that are due and not busy, oldest first, found by index. Another call may return the same ones
-    /// until they are named as busy or changed.
+    /// The records that are due and not busy, oldest first, found by index. Another call may return
+    /// the same ones until they are named as busy or changed.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.
@@ -120,7 +122,8 @@ impl Store {
         self.database.due(ask).await.map_err(sqlite::fault)
     }
 
-    /// The earliest due time of all records of all kinds, past or to come; `None` when nothing will be due.
+    /// The earliest due time of all records of all kinds, past or to come; `None` when nothing will
+    /// be due.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.
@@ -128,8 +131,8 @@ impl Store {
         self.database.next_due(None).await.map_err(sqlite::fault)
     }
 
-    /// The earliest due time later than `moment`. A worker that has asked for what is due until `moment` sleeps until
-    /// then; records that are due already but busy do not keep it awake.
+    /// The earliest due time later than `moment`. A worker that has asked for what is due until
+    /// `moment` sleeps until then; records that are due already but busy do not keep it awake.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.
@@ -142,38 +145,54 @@ impl Store {
         &self.alarm
     }
 
-    /// The keys of `space` after `after` (empty: from the first) that belong to `owner`, in order, at most `limit`;
-    /// found by index. Nobody (an empty owner) owns nothing.
+    /// The keys of `space` after `after` (empty: from the first) that belong to `owner`, in order,
+    /// at most `limit`; found by index. Nobody (an empty owner) owns nothing.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.
-    pub async fn owned(&self, space: Space, owner: &str, after: &str, limit: u32) -> Result<Vec<String>, StoreFault> {
-        rows::owned(self.database.readers(), (space, owner), after, limit).await.map_err(sqlite::fault)
+    pub async fn owned(
+        &self,
+        space: Space,
+        owner: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<String>, StoreFault> {
+        rows::owned(self.database.readers(), (space, owner), after, limit)
+            .await
+            .map_err(sqlite::fault)
     }
 
-    /// How many records of `space` have keys that begin with `prefix`, in one lane or in all. Counting stops at
-    /// `at_most`, so that a limit can be checked without walking everything.
+    /// How many records of `space` have keys that begin with `prefix`, in one lane or in all.
+    /// Counting stops at `at_most`, so that a limit can be checked without walking everything.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.
-    pub async fn count(&self, space: Space, prefix: &str, lane: Option<&str>, at_most: u32) -> Result<u32, StoreFault> {
+    pub async fn count(
+        &self,
+        space: Space,
+        prefix: &str,
+        lane: Option<&str>,
+        at_most: u32,
+    ) -> Result<u32, StoreFault> {
         let range = KeyRange::new(space, prefix, "");
         rows::count(self.database.readers(), &range, lane, at_most).await.map_err(sqlite::fault)
     }
 
-    /// A name for a secret text that can be looked up but not turned back: 64 hexadecimal digits of HMAC-SHA256 under
-    /// a key that only this cluster and this `purpose` have. Tokens and lease ids become keys of records by it.
+    /// A name for a secret text that can be looked up but not turned back: 64 hexadecimal digits of
+    /// HMAC-SHA256 under a key that only this cluster and this `purpose` have. Tokens and lease ids
+    /// become keys of records by it.
     pub fn keyed_hash(&self, purpose: &str, text: &[u8]) -> String {
         self.seal.hashes().keyed_hash(purpose, text)
     }
 
-    /// The means by which [`Store::keyed_hash`] names, for those who name more than one thing by them.
+    /// The means by which [`Store::keyed_hash`] names, for those who name more than one thing by
+    /// them.
     pub fn hashes(&self) -> &Hashes {
         self.seal.hashes()
     }
 
-    /// `body` as a text that only this cluster opens, and only for this `purpose`: sealed like a record, and kept by
-    /// whoever gets it instead of in the store. Letters, digits, `-` and `_`.
+    /// `body` as a text that only this cluster opens, and only for this `purpose`: sealed like a
+    /// record, and kept by whoever gets it instead of in the store. Letters, digits, `-` and `_`.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when there is no randomness.
@@ -186,8 +205,8 @@ impl Store {
         self.seal.open_text(purpose, text)
     }
 
-    /// Why nothing is written any more, if that is so: an I/O error, after which what the disk holds is not known. Reads
-    /// go on until the server is restarted.
+    /// Why nothing is written any more, if that is so: an I/O error, after which what the disk
+    /// holds is not known. Reads go on until the server is restarted.
     pub fn stopped(&self) -> Option<&str> {
         self.database.stopped()
     }
@@ -197,14 +216,15 @@ impl Store {
         self.database.flushes()
     }
 
-    /// How many units of work were committed since the store was opened; those that are committed together share a
-    /// flush.
+    /// How many units of work were committed since the store was opened; those that are committed
+    /// together share a flush.
     pub fn commits(&self) -> u64 {
         self.committer.commits()
     }
 
-    /// Waits for the commit under way, closes the database and gives the directory back. What is called afterwards
-    /// fails as unavailable. The keys and the records in memory are wiped when the last handle of the store is dropped.
+    /// Waits for the commit under way, closes the database and gives the directory back. What is
+    /// called afterwards fails as unavailable. The keys and the records in memory are wiped when
+    /// the last handle of the store is dropped.
     pub async fn close(&self) {
         self.database.close().await;
         self.cache.clear();
@@ -238,14 +258,19 @@ impl Store {
     }
 
     async fn fetch(&self, address: &Address) -> Result<Found, StoreFault> {
-        let row = rows::find(self.database.readers(), address).await.map_err(|unread| match unread {
-            Unread::Sql(error) => sqlite::fault(error),
-            Unread::Damaged(address) => StoreFault::Damaged(address),
-        })?;
+        let row =
+            rows::find(self.database.readers(), address).await.map_err(|unread| match unread {
+                Unread::Sql(error) => sqlite::fault(error),
+                Unread::Damaged(address) => StoreFault::Damaged(address),
+            })?;
         row.map(|row| Ok((row.stamp, row.open(&self.seal)?))).transpose()
     }
 
-    pub(crate) async fn list(&self, range: &KeyRange, limit: u32) -> Result<Vec<String>, StoreFault> {
+    pub(crate) async fn list(
+        &self,
+        range: &KeyRange,
+        limit: u32,
+    ) -> Result<Vec<String>, StoreFault> {
         rows::list(self.database.readers(), range, limit).await.map_err(sqlite::fault)
     }
 
@@ -257,20 +282,14 @@ impl Store {
         }
     }
 
-    /// Commits one unit. From the first poll on it is the committer's, and goes on when the caller goes away.
+    /// Commits one unit. From the first poll on it is the committer's, and goes on when the caller
+    /// goes away.
     pub(crate) async fn commit(self: Arc<Self>, reads: Reads, writes: Writes) -> Outcome {
         Committer::commit(self, Work { reads, writes }).await
     }
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
@@ -299,7 +318,8 @@ mod tests {
 
     fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-        let mut files: Vec<_> = entries.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+        let mut files: Vec<_> =
+            entries.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
         files.sort();
         files
     }
@@ -390,10 +410,19 @@ mod tests {
         store.close().await;
         for (path, content) in while_open.into_iter().chain(files(&below.directory)) {
             assert!(!content.windows(6).any(|window| window == b"5up3r-"), "{}", path.display());
-            assert!(!content.windows(8).any(|window| window == [1; 8]), "the key is in {}", path.display());
+            assert!(
+                !content.windows(8).any(|window| window == [1; 8]),
+                "the key is in {}",
+                path.display()
+            );
         }
         for (path, _) in files(&below.directory) {
-            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
+            assert_eq!(
+                fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+                0o600,
+                "{}",
+                path.display()
+            );
         }
         assert_eq!(fs::metadata(&below.directory).unwrap().permissions().mode() & 0o777, 0o700);
     }
@@ -507,7 +536,11 @@ mod tests {
     async fn a_failing_statement_in_a_commit_acknowledges_nothing() {
         let scratch = Scratch::new();
         let store = scratch.open().await;
-        edit(&store, "CREATE TRIGGER no BEFORE INSERT ON record BEGIN SELECT RAISE(ABORT, 'no'); END").await;
+        edit(
+            &store,
+            "CREATE TRIGGER no BEFORE INSERT ON record BEGIN SELECT RAISE(ABORT, 'no'); END",
+        )
+        .await;
         let mut unit = store.begin();
         unit.put(data("a"), b"1".to_vec(), Index::default());
         assert!(unavailable(unit.commit().await).contains("nothing was acknowledged"));
@@ -536,7 +569,9 @@ mod tests {
             let mut rung = std::pin::pin!(store.alarm().rung());
             rung.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
         };
-        let timer = |key: &str, due| (Address::new(Space::Timer, key), Index { due: Some(due), ..Index::default() });
+        let timer = |key: &str, due| {
+            (Address::new(Space::Timer, key), Index { due: Some(due), ..Index::default() })
+        };
         put(&store, data("a"), "1").await;
         assert!(!has_rung(&store), "nothing is due");
         let (address, index) = timer("first", 50);
@@ -574,7 +609,9 @@ mod tests {
             let index = Index { lane: lane.into(), ..Index::default() };
             put_indexed(&store, Address::new(Space::Reservation, key), "x", index).await;
         }
-        let count = async |lane, at_most| store.count(Space::Reservation, "m/", lane, at_most).await.unwrap();
+        let count = async |lane, at_most| {
+            store.count(Space::Reservation, "m/", lane, at_most).await.unwrap()
+        };
         assert_eq!(count(None, 99).await, 4);
         assert_eq!(count(Some("x"), 99).await, 2);
         assert_eq!(count(Some(""), 99).await, 1);

@@ -1,7 +1,5 @@
 //! What several tests of this crate need: a directory of their own, and a store in it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,8 +51,8 @@ impl Scratch {
         paths.map(|path| (name(&path), fs::read(path).unwrap())).collect()
     }
 
-    /// The directory as a crash at this moment would leave it: what is shared through memory is lost. While others
-    /// write, the log must not be moved into the database file meanwhile.
+    /// The directory as a crash at this moment would leave it: what is shared through memory is
+    /// lost. While others write, the log must not be moved into the database file meanwhile.
     pub(crate) fn crashed(&self) -> Scratch {
         let copy = Scratch::new();
         for name in ["bulkhead.db", "bulkhead.db-wal"] {

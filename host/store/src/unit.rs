@@ -1,8 +1,9 @@
 //! The unit of work: everything one request reads and writes, committed at once.
 //!
-//! It holds no connection, no transaction and no lock between calls, so a request may wait for a network as long as it
-//! likes without keeping anybody else from committing. What it costs is that a commit can be refused
-//! ([`StoreFault::Conflict`]); the request is then run again from its first read.
+//! It holds no connection, no transaction and no lock between calls, so a request may wait for a
+//! network as long as it likes without keeping anybody else from committing. What it costs is that
+//! a commit can be refused ([`StoreFault::Conflict`]); the request is then run again from its first
+//! read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -40,45 +41,58 @@ pub struct Unit {
     mount: Option<String>,
     wrote: bool,
     checkpoints: u32,
-    /// Why this unit can no longer commit. A caller who goes on after a conflict must not store what was computed
-    /// from two different states.
+    /// Why this unit can no longer commit. A caller who goes on after a conflict must not store
+    /// what was computed from two different states.
     spoiled: Option<StoreFault>,
 }
 
 impl Unit {
     pub(crate) fn new(store: Arc<Store>) -> Unit {
-        Unit { store, work: Part::default(), host: None, mount: None, wrote: false, checkpoints: 0, spoiled: None }
+        Unit {
+            store,
+            work: Part::default(),
+            host: None,
+            mount: None,
+            wrote: false,
+            checkpoints: 0,
+            spoiled: None,
+        }
     }
 
     pub(crate) fn indexed(store: Arc<Store>, mount: &str) -> Unit {
         Unit { mount: Some(mount.to_owned()), ..Unit::new(store) }
     }
 
-    /// The record at `address`: what this unit wrote, or else the newest committed one, which is remembered together
-    /// with its absence.
+    /// The record at `address`: what this unit wrote, or else the newest committed one, which is
+    /// remembered together with its absence.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when this unit read it before and it has changed; [`StoreFault::Damaged`] when it does
-    /// not open; [`StoreFault::Unavailable`] when it cannot be read.
+    /// [`StoreFault::Conflict`] when this unit read it before and it has changed;
+    /// [`StoreFault::Damaged`] when it does not open; [`StoreFault::Unavailable`] when it cannot be
+    /// read.
     pub async fn get(&mut self, address: &Address) -> Result<Option<Record>, StoreFault> {
         if let Some(own) = self.written(address) {
             return Ok(own.clone());
         }
         self.sound()?;
         let found = self.store.read(address).await?;
-        if let Err(changed) = self.part().reads.remember(address, found.as_ref().map(|(stamp, _)| *stamp)) {
+        if let Err(changed) =
+            self.part().reads.remember(address, found.as_ref().map(|(stamp, _)| *stamp))
+        {
             self.spoiled = Some(changed.clone());
             return Err(changed);
         }
         Ok(found.map(|(_, record)| record))
     }
 
-    /// The full keys of `space` that begin with `prefix` and are greater than `after` (a full key; empty: from the
-    /// first), in the order of their bytes, at most `limit`. This unit's own writes are taken into account; what the
-    /// committed state held is remembered as a range, so a key that appears in it or vanishes from it is a conflict.
+    /// The full keys of `space` that begin with `prefix` and are greater than `after` (a full key;
+    /// empty: from the first), in the order of their bytes, at most `limit`. This unit's own writes
+    /// are taken into account; what the committed state held is remembered as a range, so a key
+    /// that appears in it or vanishes from it is a conflict.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the database cannot be read, or an earlier checkpoint failed.
+    /// [`StoreFault::Unavailable`] when the database cannot be read, or an earlier checkpoint
+    /// failed.
     pub async fn keys(
         &mut self,
         space: Space,
@@ -100,8 +114,9 @@ impl Unit {
         Ok(page)
     }
 
-    /// What follows `prefix` in the keys of `space` that begin with it, behind `after` (a name, too; empty: from the
-    /// first) and at most `limit`, however many that is. Read and remembered as [`Unit::keys`] does, page by page.
+    /// What follows `prefix` in the keys of `space` that begin with it, behind `after` (a name,
+    /// too; empty: from the first) and at most `limit`, however many that is. Read and remembered
+    /// as [`Unit::keys`] does, page by page.
     ///
     /// # Errors
     /// As [`Unit::keys`].
@@ -124,11 +139,14 @@ impl Unit {
         Ok(names)
     }
 
-    /// Buffers the record; nothing is stored before the next checkpoint or the commit. Writing without having read
-    /// overwrites whatever is there by then.
+    /// Buffers the record; nothing is stored before the next checkpoint or the commit. Writing
+    /// without having read overwrites whatever is there by then.
     pub fn put(&mut self, address: Address, body: Vec<u8>, index: Index) {
         self.wrote = true;
-        self.part().buffer.insert(address, Some(Record { body: Body::new(body), index, created: 0, modified: 0 }));
+        self.part().buffer.insert(
+            address,
+            Some(Record { body: Body::new(body), index, created: 0, modified: 0 }),
+        );
     }
 
     /// Buffers the removal of the record; that there is none is no error.
@@ -142,8 +160,9 @@ impl Unit {
         self.delete(indexed::counter(mount));
     }
 
-    /// Commits what is buffered, if what was read still holds, and begins a new segment: earlier reads are forgotten.
-    /// With nothing buffered, the reads are checked as [`Unit::commit`] does. Gives the index as [`Unit::commit`] does.
+    /// Commits what is buffered, if what was read still holds, and begins a new segment: earlier
+    /// reads are forgotten. With nothing buffered, the reads are checked as [`Unit::commit`] does.
+    /// Gives the index as [`Unit::commit`] does.
     ///
     /// # Errors
     /// As [`Unit::commit`]. The unit is then spoiled: all that it can do is fail in the same way.
@@ -156,14 +175,15 @@ impl Unit {
         Ok(index)
     }
 
-    /// Ends the unit. What it read is checked and what it buffered is stored, in one transaction and with one flush.
-    /// A unit that wrote nothing is checked too when it read more than once; otherwise no transaction is needed.
-    /// Gives the index of the mount that the commit got, if the mount has one and its data changed.
+    /// Ends the unit. What it read is checked and what it buffered is stored, in one transaction
+    /// and with one flush. A unit that wrote nothing is checked too when it read more than once;
+    /// otherwise no transaction is needed. Gives the index of the mount that the commit got, if the
+    /// mount has one and its data changed.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when something it read has changed: nothing of this segment was stored.
-    /// [`StoreFault::Unavailable`] when the storage failed: nothing was acknowledged. The fault of an earlier get or
-    /// checkpoint, when that has spoiled the unit.
+    /// [`StoreFault::Conflict`] when something it read has changed: nothing of this segment was
+    /// stored. [`StoreFault::Unavailable`] when the storage failed: nothing was acknowledged. The
+    /// fault of an earlier get or checkpoint, when that has spoiled the unit.
     pub async fn commit(mut self) -> Result<Option<u64>, StoreFault> {
         self.end_segment().await
     }
@@ -179,7 +199,8 @@ impl Unit {
         self.wrote
     }
 
-    /// How many checkpoints of this unit stored something: what they stored stays, whatever becomes of the unit.
+    /// How many checkpoints of this unit stored something: what they stored stays, whatever becomes
+    /// of the unit.
     pub fn checkpoints(&self) -> u32 {
         self.checkpoints
     }
@@ -191,8 +212,10 @@ impl Unit {
     async fn end_segment(&mut self) -> Outcome {
         self.sound()?;
         let (writes, reads) = (self.sealed()?, self.take_reads()?);
-        // Stands while the outcome is open, so that a unit whose checkpoint was dropped cannot commit unchecked.
-        self.spoiled = Some(StoreFault::Unavailable("a checkpoint of this request was not waited for".into()));
+        // Stands while the outcome is open, so that a unit whose checkpoint was dropped cannot
+        // commit unchecked.
+        self.spoiled =
+            Some(StoreFault::Unavailable("a checkpoint of this request was not waited for".into()));
         let outcome = if !writes.is_empty() {
             Arc::clone(&self.store).commit(reads, writes).await
         } else if reads.len() > 1 {
@@ -220,8 +243,8 @@ impl Unit {
         hosts.or_else(|| self.work.buffer.get(address))
     }
 
-    /// What both parts read. Without a host's part the segment ends whatever comes of it; with one, the work's reads
-    /// are kept, because that part may be done again.
+    /// What both parts read. Without a host's part the segment ends whatever comes of it; with one,
+    /// the work's reads are kept, because that part may be done again.
     fn take_reads(&mut self) -> Result<Reads, StoreFault> {
         match &self.host {
             None => Ok(mem::take(&mut self.work.reads)),
@@ -229,8 +252,8 @@ impl Unit {
         }
     }
 
-    /// What is buffered, sealed here rather than by the committer, which all others wait for. Only what an index
-    /// numbers has to be sealed there.
+    /// What is buffered, sealed here rather than by the committer, which all others wait for. Only
+    /// what an index numbers has to be sealed there.
     fn sealed(&self) -> Result<Writes, StoreFault> {
         let latest: BTreeMap<_, _> = self.parts().flat_map(|part| &part.buffer).collect();
         let mut writes = Writes { indexed: self.index_asked(), ..Writes::default() };
@@ -239,7 +262,9 @@ impl Unit {
                 (Some(record), Some(indexed)) if self.is_indexed(address) => {
                     indexed.puts.push((address.clone(), record.clone()));
                 }
-                (Some(record), _) => writes.puts.push(SealedRow::of(self.store.seal(), address, record)?),
+                (Some(record), _) => {
+                    writes.puts.push(SealedRow::of(self.store.seal(), address, record)?)
+                }
                 (None, _) => writes.deletes.push(address.clone()),
             }
         }
@@ -249,7 +274,10 @@ impl Unit {
     /// To be filled, if data of the unit's mount changed.
     fn index_asked(&self) -> Option<IndexedWrites> {
         let mount = self.mount.as_ref()?;
-        let changed = self.parts().flat_map(|part| part.buffer.keys()).any(|address| self.is_indexed(address));
+        let changed = self
+            .parts()
+            .flat_map(|part| part.buffer.keys())
+            .any(|address| self.is_indexed(address));
         changed.then(|| IndexedWrites { counter: indexed::counter(mount), puts: Vec::new() })
     }
 
@@ -258,7 +286,10 @@ impl Unit {
         address.space == Space::Data && below.is_some_and(|below| below.starts_with('/'))
     }
 
-    fn own<'a>(&'a self, range: &'a KeyRange) -> impl Iterator<Item = (&'a Address, &'a Option<Record>)> {
+    fn own<'a>(
+        &'a self,
+        range: &'a KeyRange,
+    ) -> impl Iterator<Item = (&'a Address, &'a Option<Record>)> {
         self.parts().flat_map(|part| &part.buffer).filter(|(address, _)| range.contains(address))
     }
 
@@ -271,19 +302,23 @@ impl Unit {
                 None => keys.remove(address.key.as_str()),
             };
         }
-        keys.into_iter().take(usize::try_from(limit).unwrap_or(usize::MAX)).map(str::to_owned).collect()
+        keys.into_iter()
+            .take(usize::try_from(limit).unwrap_or(usize::MAX))
+            .map(str::to_owned)
+            .collect()
     }
 }
 
-/// The end of a unit, to which the host adds what it knows best itself (a lease, the check of a token). Both are
-/// committed as one. When a conflict lies in the host's part alone, a token that was renewed meanwhile, only that part
-/// is done again; so an effect that the unit made needs not be undone for it:
+/// The end of a unit, to which the host adds what it knows best itself (a lease, the check of a
+/// token). Both are committed as one. When a conflict lies in the host's part alone, a token that
+/// was renewed meanwhile, only that part is done again; so an effect that the unit made needs not
+/// be undone for it:
 ///
 /// ```text
 /// let mut finish = unit.finish();
 /// loop {
-///     let lease = write_lease(finish.part()).await?;
-///     if finish.is_committed().await? {
+///     let lease = write_lease(finish.restart_host_part()).await?;
+///     if finish.try_commit().await? {
 ///         break Ok(lease);
 ///     }
 /// }
@@ -295,7 +330,7 @@ pub struct Finish {
 
 impl Finish {
     /// The unit, for the host's part, which begins anew.
-    pub fn part(&mut self) -> &mut Unit {
+    pub fn restart_host_part(&mut self) -> &mut Unit {
         self.unit.host = Some(Part::default());
         &mut self.unit
     }
@@ -304,7 +339,7 @@ impl Finish {
     ///
     /// # Errors
     /// As [`Unit::commit`]: nothing of the last segment was stored.
-    pub async fn is_committed(&mut self) -> Result<bool, StoreFault> {
+    pub async fn try_commit(&mut self) -> Result<bool, StoreFault> {
         self.turns += 1;
         match self.unit.end_segment().await {
             Ok(_) => Ok(true),
@@ -319,13 +354,6 @@ impl Finish {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use crate::testing::{Scratch, body, data, put};
@@ -497,7 +525,10 @@ mod tests {
         assert_eq!(listed(&mut unit, "roles/", "roles/c", 2).await, ["roles/d"]);
         assert_eq!(body(&store, &data("roles/c")).await, None);
         unit.commit().await.unwrap();
-        assert_eq!(listed(&mut store.begin(), "roles/", "", 9).await, ["roles/b", "roles/c", "roles/d"]);
+        assert_eq!(
+            listed(&mut store.begin(), "roles/", "", 9).await,
+            ["roles/b", "roles/c", "roles/d"]
+        );
     }
 
     #[tokio::test]
@@ -599,14 +630,17 @@ mod tests {
         write(&mut unit, "made", "outside");
         let mut finish = unit.finish();
         for (turn, seen) in ["1", "2"].into_iter().enumerate() {
-            let part = finish.part();
-            assert_eq!(part.get(&data("token")).await.unwrap().unwrap().body.as_slice(), seen.as_bytes());
+            let part = finish.restart_host_part();
+            assert_eq!(
+                part.get(&data("token")).await.unwrap().unwrap().body.as_slice(),
+                seen.as_bytes()
+            );
             write(part, "lease", seen);
             if turn == 0 {
                 write(part, "of the first turn", "x");
                 put(&store, data("token"), "2").await;
             }
-            assert_eq!(finish.is_committed().await.unwrap(), turn == 1);
+            assert_eq!(finish.try_commit().await.unwrap(), turn == 1);
         }
         assert_eq!(body(&store, &data("lease")).await.unwrap(), "2");
         assert_eq!(body(&store, &data("made")).await.unwrap(), "outside");
@@ -622,8 +656,8 @@ mod tests {
         unit.get(&data("role")).await.unwrap();
         put(&store, data("role"), "2").await;
         let mut finish = unit.finish();
-        write(finish.part(), "lease", "x");
-        assert_eq!(finish.is_committed().await, Err(StoreFault::Conflict));
+        write(finish.restart_host_part(), "lease", "x");
+        assert_eq!(finish.try_commit().await, Err(StoreFault::Conflict));
         assert_eq!(body(&store, &data("lease")).await, None);
     }
 
@@ -636,10 +670,10 @@ mod tests {
         unit.get(&data("role")).await.unwrap();
         put(&store, data("role"), "2").await;
         let mut finish = unit.finish();
-        let part = finish.part();
+        let part = finish.restart_host_part();
         assert_eq!(part.get(&data("role")).await.unwrap().unwrap().body.as_slice(), b"2");
         write(part, "lease", "from two states");
-        assert_eq!(finish.is_committed().await, Err(StoreFault::Conflict));
+        assert_eq!(finish.try_commit().await, Err(StoreFault::Conflict));
         assert_eq!(body(&store, &data("lease")).await, None);
     }
 
@@ -650,7 +684,7 @@ mod tests {
         let mut unit = store.begin();
         write(&mut unit, "made", "1");
         let mut finish = unit.finish();
-        let part = finish.part();
+        let part = finish.restart_host_part();
         assert_eq!(part.get(&data("made")).await.unwrap().unwrap().body.as_slice(), b"1");
         assert_eq!(listed(part, "", "", 9).await, ["made"]);
         part.delete(data("made"));
@@ -667,11 +701,11 @@ mod tests {
         let mut turns = 0;
         let outcome = loop {
             turns += 1;
-            let part = finish.part();
+            let part = finish.restart_host_part();
             part.get(&data("token")).await.unwrap();
             write(part, "lease", "x");
             put(&store, data("token"), &turns.to_string()).await;
-            match finish.is_committed().await {
+            match finish.try_commit().await {
                 Ok(false) => {}
                 ended => break ended,
             }
@@ -703,7 +737,10 @@ mod tests {
         assert_eq!(store.flushes(), flushes + 1);
         let (mut removal, mut late) = (store.begin(), store.begin());
         for key in &keys {
-            assert_eq!(removal.get(&data(key)).await.unwrap().unwrap().body.as_slice(), key.as_bytes());
+            assert_eq!(
+                removal.get(&data(key)).await.unwrap().unwrap().body.as_slice(),
+                key.as_bytes()
+            );
             late.get(&data(key)).await.unwrap();
             removal.delete(data(key));
         }
@@ -724,7 +761,11 @@ mod tests {
         }
         let mut unit = store.begin();
         for key in keys {
-            assert_eq!(unit.get(&data(key)).await.unwrap().unwrap().body.as_slice(), b"", "{key:?}");
+            assert_eq!(
+                unit.get(&data(key)).await.unwrap().unwrap().body.as_slice(),
+                b"",
+                "{key:?}"
+            );
         }
         assert_eq!(listed(&mut unit, "a\0", "", 9).await, ["a\0b", "a\0c"]);
         assert_eq!(listed(&mut unit, "", "", 99).await.len(), keys.len());
@@ -756,6 +797,9 @@ mod tests {
         }
         let never = Index { due: Some(u64::MAX), ..Index::default() };
         crate::testing::put_indexed(&store, data("a"), "x", never).await;
-        assert_eq!(store.begin().get(&data("a")).await.unwrap().unwrap().index.due, Some(i64::MAX as u64));
+        assert_eq!(
+            store.begin().get(&data("a")).await.unwrap().unwrap().index.due,
+            Some(i64::MAX as u64)
+        );
     }
 }

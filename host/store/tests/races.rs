@@ -1,13 +1,7 @@
 //! Many writers at once: what units of work promise to each other holds when 32 of them race.
 //!
-//! Commits are not flushed here, so that ten thousand of them take seconds; who wins does not depend on the disk.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
+//! Commits are not flushed here, so that ten thousand of them take seconds; who wins does not
+//! depend on the disk.
 
 use bulkhead_store::{Address, Flushing, Index, Options, SealKey, Space, Store, StoreFault, Unit};
 use std::path::PathBuf;
@@ -24,14 +18,20 @@ struct Bed {
 
 impl Bed {
     async fn open(name: &str) -> Bed {
-        let directory = std::env::temp_dir().join(format!("bulkhead-races-{name}-{}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("bulkhead-races-{name}-{}", std::process::id()));
         let options = Options { flushing: Flushing::Never, ..Options::at(&directory) };
         Bed { store: Store::open(options, SealKey::generate().unwrap()).await.unwrap(), directory }
     }
 
     /// Runs `work` in as many tasks as there are writers, each with its number, and waits for all.
-    async fn race<F: Future<Output = ()> + Send + 'static>(&self, work: impl Fn(Arc<Store>, usize) -> F) {
-        let tasks: Vec<_> = (0..WRITERS).map(|writer| tokio::spawn(work(Arc::clone(&self.store), writer))).collect();
+    async fn race<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        work: impl Fn(Arc<Store>, usize) -> F,
+    ) {
+        let tasks: Vec<_> = (0..WRITERS)
+            .map(|writer| tokio::spawn(work(Arc::clone(&self.store), writer)))
+            .collect();
         for task in tasks {
             task.await.unwrap();
         }
@@ -83,11 +83,17 @@ async fn writers_that_each_keep_a_rule_never_break_it_together() {
         bed.put("left", "on call").await;
         bed.put("right", "on call").await;
         bed.race(|store, writer| async move {
-            while !committed(go_off_call(&store, if writer % 2 == 0 { "left" } else { "right" }).await) {}
+            while !committed(
+                go_off_call(&store, if writer % 2 == 0 { "left" } else { "right" }).await,
+            ) {}
         })
         .await;
         let off = [bed.body("left").await, bed.body("right").await];
-        assert_eq!(off.iter().filter(|state| state.as_deref() == Some("on call")).count(), 1, "{off:?}");
+        assert_eq!(
+            off.iter().filter(|state| state.as_deref() == Some("on call")).count(),
+            1,
+            "{off:?}"
+        );
     }
 }
 
@@ -125,11 +131,18 @@ async fn a_list_that_was_counted_never_grows_beyond_its_limit() {
     const SEATS: usize = 5;
     let bed = Bed::open("range").await;
     for round in 0..ROUNDS {
-        bed.race(move |store, writer| async move { while !committed(take_seat(&store, round, writer).await) {} }).await;
+        bed.race(move |store, writer| async move {
+            while !committed(take_seat(&store, round, writer).await) {}
+        })
+        .await;
         assert_eq!(bed.keys(&format!("seat/{round}/")).await.len(), SEATS);
     }
 
-    async fn take_seat(store: &Arc<Store>, round: usize, writer: usize) -> Result<Option<u64>, StoreFault> {
+    async fn take_seat(
+        store: &Arc<Store>,
+        round: usize,
+        writer: usize,
+    ) -> Result<Option<u64>, StoreFault> {
         let mut unit = store.begin();
         let prefix = format!("seat/{round}/");
         if unit.keys(Space::Data, &prefix, "", 999).await?.len() < SEATS {

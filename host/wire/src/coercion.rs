@@ -1,6 +1,7 @@
 //! How a JSON value becomes a value of a field's kind: the table of `spec/core.md` §1.3.
 //!
-//! It never knows whether a field is secret: whoever words a refusal decides whether the value may be shown.
+//! It never knows whether a field is secret: whoever words a refusal decides whether the value may
+//! be shown.
 
 use crate::description::FieldKind;
 use crate::duration;
@@ -11,11 +12,14 @@ use serde_json::{Map, Number, Value};
 /// `value` as `kind` writes it.
 ///
 /// # Errors
-/// What was got instead, to stand before "is not …". It may show the value, so never use it for a secret field.
+/// What was got instead, to stand before "is not …". It may show the value, so never use it for a
+/// secret field.
 pub(crate) fn coerce(kind: FieldKind, value: &Value) -> Result<Value, String> {
     let coerced = match kind {
         FieldKind::Any => Some(value.clone()),
-        FieldKind::Name => written(value).filter(|text| text.is_empty() || is_name(text)).map(Value::from),
+        FieldKind::Name => {
+            written(value).filter(|text| text.is_empty() || is_name(text)).map(Value::from)
+        }
         FieldKind::String => written(value).map(Value::from),
         FieldKind::Bool => boolean(value).map(Value::from),
         FieldKind::Int => integer(value).map(Value::from),
@@ -31,19 +35,23 @@ pub(crate) fn coerce(kind: FieldKind, value: &Value) -> Result<Value, String> {
 pub(crate) fn accepted(kind: FieldKind) -> &'static str {
     match kind {
         FieldKind::Any => "a value",
-        FieldKind::Name => "a name: give letters, digits and \"_\", with \"-\" and \".\" only inside",
+        FieldKind::Name => {
+            "a name: give letters, digits and \"_\", with \"-\" and \".\" only inside"
+        }
         FieldKind::String => "a text: give a text, a number or a boolean",
         FieldKind::Bool => "a boolean: give true or false",
         FieldKind::Int => "a whole number: give digits, such as 5",
         FieldKind::Duration => duration::FORMS,
         FieldKind::CommaList => "a list: give a list of texts, or one text with commas",
         FieldKind::TextList => "a list of texts: give a list of texts, or one text",
-        FieldKind::Map => "a set of texts by key: give an object with texts, or a list of \"key=value\"",
+        FieldKind::Map => {
+            "a set of texts by key: give an object with texts, or a list of \"key=value\""
+        }
     }
 }
 
-/// A text, or a number or boolean written out. A number that already lost digits is refused, because as a password
-/// it would be another one.
+/// A text, or a number or boolean written out. A number that already lost digits is refused,
+/// because as a password it would be another one.
 fn written(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -79,7 +87,10 @@ fn integer(value: &Value) -> Option<i64> {
 /// A float without a fraction, within the range in which floats are exact.
 #[allow(clippy::cast_possible_truncation, reason = "the range is checked first")]
 fn whole(number: &Number) -> Option<i64> {
-    number.as_f64().filter(|float| float.fract() == 0.0 && is_exact(number)).map(|float| float as i64)
+    number
+        .as_f64()
+        .filter(|float| float.fract() == 0.0 && is_exact(number))
+        .map(|float| float as i64)
 }
 
 /// Within the range in which neighbouring whole numbers are still told apart as floats.
@@ -98,7 +109,9 @@ fn text_list(value: &Value) -> Result<Value, String> {
     let Value::Array(list) = value else {
         return written(value).map(|one| trimmed([one])).ok_or_else(|| shown(value));
     };
-    let texts = list.iter().map(|item| written(item).ok_or_else(|| format!("a list with {} inside", type_of(item))));
+    let texts = list
+        .iter()
+        .map(|item| written(item).ok_or_else(|| format!("a list with {} inside", type_of(item))));
     texts.collect::<Result<Vec<String>, String>>().map(trimmed)
 }
 
@@ -112,7 +125,8 @@ fn text_map(value: &Value) -> Result<Value, String> {
     match value {
         Value::Object(object) => {
             for (key, item) in object.iter().filter(|(_, item)| !item.is_null()) {
-                let text = written(item).ok_or_else(|| format!("an object with {} inside", type_of(item)))?;
+                let text = written(item)
+                    .ok_or_else(|| format!("an object with {} inside", type_of(item)))?;
                 map.insert(key.clone(), text.into());
             }
         }
@@ -124,7 +138,10 @@ fn text_map(value: &Value) -> Result<Value, String> {
 }
 
 fn add_pair(map: &mut Map<String, Value>, item: &Value) -> Result<(), String> {
-    let pair = item.as_str().and_then(|text| text.split_once('=')).map(|(key, text)| (key.trim(), text.trim()));
+    let pair = item
+        .as_str()
+        .and_then(|text| text.split_once('='))
+        .map(|(key, text)| (key.trim(), text.trim()));
     let Some((key, text)) = pair.filter(|(key, _)| !key.is_empty()) else {
         return Err(shown(item));
     };
@@ -156,13 +173,6 @@ pub(crate) fn type_of(value: &Value) -> &'static str {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use serde_json::json;
@@ -200,7 +210,10 @@ mod tests {
 
     #[test]
     fn text_takes_numbers_and_booleans_written_out() {
-        check(FieldKind::String, &[(json!(""), json!("")), (json!(5), json!("5")), (json!(-0.5), json!("-0.5"))]);
+        check(
+            FieldKind::String,
+            &[(json!(""), json!("")), (json!(5), json!("5")), (json!(-0.5), json!("-0.5"))],
+        );
         check(FieldKind::String, &[(json!(true), json!("true")), (json!(" a "), json!(" a "))]);
         check(FieldKind::String, &[(json!(u64::MAX), json!("18446744073709551615"))]);
         refuse(FieldKind::String, &[(json!([1]), "a list"), (json!({}), "an object")]);
@@ -216,52 +229,95 @@ mod tests {
 
     #[test]
     fn a_name_is_a_word_or_an_empty_reference() {
-        check(FieldKind::Name, &[(json!("a.b"), json!("a.b")), (json!(""), json!("")), (json!(7), json!("7"))]);
-        refuse(FieldKind::Name, &[(json!("a b"), r#""a b""#), (json!("../x"), r#""../x""#), (json!(["a"]), "a list")]);
+        check(
+            FieldKind::Name,
+            &[(json!("a.b"), json!("a.b")), (json!(""), json!("")), (json!(7), json!("7"))],
+        );
+        refuse(
+            FieldKind::Name,
+            &[(json!("a b"), r#""a b""#), (json!("../x"), r#""../x""#), (json!(["a"]), "a list")],
+        );
     }
 
     #[test]
     fn booleans_come_in_the_usual_spellings() {
-        for value in
-            [json!(true), json!("true"), json!("1"), json!("t"), json!("T"), json!("True"), json!(1), json!(1.0)]
-        {
+        for value in [
+            json!(true),
+            json!("true"),
+            json!("1"),
+            json!("t"),
+            json!("T"),
+            json!("True"),
+            json!(1),
+            json!(1.0),
+        ] {
             assert_eq!(coerce(FieldKind::Bool, &value), Ok(json!(true)), "{value}");
         }
         for value in [json!(false), json!("False"), json!("0"), json!("f"), json!(""), json!(0)] {
             assert_eq!(coerce(FieldKind::Bool, &value), Ok(json!(false)), "{value}");
         }
-        refuse(FieldKind::Bool, &[(json!("yes"), r#""yes""#), (json!(2), "2"), (json!("tRUE"), r#""tRUE""#)]);
+        refuse(
+            FieldKind::Bool,
+            &[(json!("yes"), r#""yes""#), (json!(2), "2"), (json!("tRUE"), r#""tRUE""#)],
+        );
     }
 
     #[test]
     fn whole_numbers_come_as_numbers_or_digits() {
-        check(FieldKind::Int, &[(json!(5), json!(5)), (json!("5"), json!(5)), (json!(5.0), json!(5))]);
+        check(
+            FieldKind::Int,
+            &[(json!(5), json!(5)), (json!("5"), json!(5)), (json!(5.0), json!(5))],
+        );
         check(FieldKind::Int, &[(json!(""), json!(0)), (json!(" -7 "), json!(-7))]);
         check(FieldKind::Int, &[(json!(i64::MIN), json!(i64::MIN))]);
-        refuse(FieldKind::Int, &[(json!(5.5), "5.5"), (json!("5.0"), r#""5.0""#), (json!(1e19), "1e+19")]);
-        refuse(FieldKind::Int, &[(json!(u64::MAX), "18446744073709551615"), (json!("0x10"), r#""0x10""#)]);
-        refuse(FieldKind::Int, &[(json!("9223372036854775808"), r#""9223372036854775808""#), (json!(true), "true")]);
+        refuse(
+            FieldKind::Int,
+            &[(json!(5.5), "5.5"), (json!("5.0"), r#""5.0""#), (json!(1e19), "1e+19")],
+        );
+        refuse(
+            FieldKind::Int,
+            &[(json!(u64::MAX), "18446744073709551615"), (json!("0x10"), r#""0x10""#)],
+        );
+        refuse(
+            FieldKind::Int,
+            &[(json!("9223372036854775808"), r#""9223372036854775808""#), (json!(true), "true")],
+        );
     }
 
     #[test]
     fn a_duration_is_whole_seconds() {
-        check(FieldKind::Duration, &[(json!("1h30m"), json!(5400)), (json!(300.0), json!(300)), (json!(""), json!(0))]);
+        check(
+            FieldKind::Duration,
+            &[(json!("1h30m"), json!(5400)), (json!(300.0), json!(300)), (json!(""), json!(0))],
+        );
         assert_eq!(coerce(FieldKind::Duration, &json!(300.0)).unwrap().to_string(), "300");
-        refuse(FieldKind::Duration, &[(json!(-5), "-5"), (json!("soon"), r#""soon""#), (json!([60]), "a list")]);
+        refuse(
+            FieldKind::Duration,
+            &[(json!(-5), "-5"), (json!("soon"), r#""soon""#), (json!([60]), "a list")],
+        );
     }
 
     #[test]
     fn only_a_comma_list_splits() {
-        check(FieldKind::CommaList, &[(json!(" a, b,,"), json!(["a", "b"])), (json!(""), json!([]))]);
+        check(
+            FieldKind::CommaList,
+            &[(json!(" a, b,,"), json!(["a", "b"])), (json!(""), json!([]))],
+        );
         check(
             FieldKind::CommaList,
             &[(json!(["a,b", " c ", "", 5]), json!(["a,b", "c", "5"])), (json!(5), json!(["5"]))],
         );
         let sql = "GRANT SELECT, INSERT ON t TO x";
-        check(FieldKind::TextList, &[(json!(sql), json!([sql])), (json!([sql, "  "]), json!([sql]))]);
+        check(
+            FieldKind::TextList,
+            &[(json!(sql), json!([sql])), (json!([sql, "  "]), json!([sql]))],
+        );
         check(FieldKind::TextList, &[(json!(""), json!([])), (json!(["  a\n"]), json!(["a"]))]);
         for kind in [FieldKind::CommaList, FieldKind::TextList] {
-            refuse(kind, &[(json!({}), "an object"), (json!(["a", ["b"]]), "a list with a list inside")]);
+            refuse(
+                kind,
+                &[(json!({}), "an object"), (json!(["a", ["b"]]), "a list with a list inside")],
+            );
             refuse(kind, &[(json!([null]), "a list with null inside")]);
         }
     }
@@ -271,12 +327,24 @@ mod tests {
         let expected = json!({ "a": "1", "b": "x=y" });
         check(FieldKind::Map, &[(json!({ "a": 1, "b": "x=y", "c": null }), expected.clone())]);
         check(FieldKind::Map, &[(json!(["a=1", " b = x=y "]), expected)]);
-        check(FieldKind::Map, &[(json!("a=1"), json!({ "a": "1" })), (json!(""), json!({})), (json!([]), json!({}))]);
-        refuse(FieldKind::Map, &[(json!({ "a": {} }), "an object with an object inside"), (json!("a"), r#""a""#)]);
+        check(
+            FieldKind::Map,
+            &[(json!("a=1"), json!({ "a": "1" })), (json!(""), json!({})), (json!([]), json!({}))],
+        );
         refuse(
             FieldKind::Map,
-            &[(json!(["=1"]), r#""=1""#), (json!(["a=1", "a=2"]), r#"a list that gives "a" twice"#)],
+            &[(json!({ "a": {} }), "an object with an object inside"), (json!("a"), r#""a""#)],
         );
-        refuse(FieldKind::Map, &[(json!([["a=1"]]), "a list"), (json!(5), "5"), (json!([null]), "null")]);
+        refuse(
+            FieldKind::Map,
+            &[
+                (json!(["=1"]), r#""=1""#),
+                (json!(["a=1", "a=2"]), r#"a list that gives "a" twice"#),
+            ],
+        );
+        refuse(
+            FieldKind::Map,
+            &[(json!([["a=1"]]), "a list"), (json!(5), "5"), (json!([null]), "null")],
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! What a component says of itself, once, at registration: who it is, and its route table.
 //!
-//! From a row of the table come dispatch, validation, alias folding, create-or-update, listing, help
-//! and redaction, in the host and in the SDK alike. Unknown keys refuse registration, so that a
-//! misspelt mark (`secert`) cannot silently expose a value.
+//! From a row of the table come dispatch, validation, alias folding, create-or-update, listing,
+//! help and redaction, in the host and in the SDK alike. Unknown keys refuse registration, so that
+//! a misspelt mark (`secert`) cannot silently expose a value.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,8 +23,9 @@ pub struct Description {
     /// Whether commits of a mount are numbered, and its records carry the numbers.
     #[serde(default)]
     pub indexed: bool,
-    /// What it wants to do beyond its own mount, as lines of grants (`http:https://login.example.com:443`). An act
-    /// without a target stands for whatever target an operator grants. It gets no more than it asks for.
+    /// What it wants to do beyond its own mount, as lines of grants
+    /// (`http:https://login.example.com:443`). An act without a target stands for whatever target
+    /// an operator grants. It gets no more than it asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<String>,
     /// One sentence for people.
@@ -88,8 +89,8 @@ pub enum Verb {
 pub struct Route {
     /// What it answers to.
     pub verb: Verb,
-    /// Below the mount, without slashes at the ends: `roles/{name}`. `{x}` takes one segment, `{x+}` all that is left but
-    /// for one literal that may stand behind it: `mounts/{path+}/tune`.
+    /// Below the mount, without slashes at the ends: `roles/{name}`. `{x}` takes one segment,
+    /// `{x+}` all that is left but for one literal that may stand behind it: `mounts/{path+}/tune`.
     pub path: String,
     /// One sentence for help and OpenAPI.
     pub about: String,
@@ -99,7 +100,8 @@ pub struct Route {
     /// Groups of which at most one field may be given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclusive: Vec<Vec<String>>,
-    /// Storage key whose presence makes a write an update: `role/{name}`. Absent: always `update` (decision P10).
+    /// Storage key whose presence makes a write an update: `role/{name}`. Absent: always `update`
+    /// (decision P10).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub existence: Option<String>,
     /// Storage prefix that LIST pages without entering the component: `role/`.
@@ -126,7 +128,8 @@ pub struct Route {
     /// Largest body in bytes; 0 means 1 MiB.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub body_limit: u64,
-    /// Seconds until the call is stopped; 0 means as many as the listener gives every request (90 unless set).
+    /// Seconds until the call is stopped; 0 means as many as the listener gives every request (90
+    /// unless set).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deadline: u64,
 }
@@ -209,7 +212,8 @@ impl Field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FieldKind {
-    /// A path segment or reference that starts and ends with a word character, with `.` and `-` inside.
+    /// A path segment or reference that starts and ends with a word character, with `.` and `-`
+    /// inside.
     Name,
     /// Text; numbers and booleans are written out.
     String,

@@ -1,6 +1,7 @@
 //! Durations as people and clients write them, read as whole seconds.
 //!
-//! Bounded by what clients can hold (nanoseconds in 63 bits), so that sums with a time never overflow.
+//! Bounded by what clients can hold (nanoseconds in 63 bits), so that sums with a time never
+//! overflow.
 
 use crate::failure::quoted;
 use serde_json::Value;
@@ -9,13 +10,12 @@ use serde_json::Value;
 pub const LONGEST: u64 = 9_223_372_036;
 
 /// What is accepted, as the end of a message.
-pub(crate) const FORMS: &str =
-    r#"a duration: give whole seconds, such as 3600, or a text such as "45s", "1h30m" or "2d"; at most 292 years"#;
+pub(crate) const FORMS: &str = r#"a duration: give whole seconds, such as 3600, or a text such as "45s", "1h30m" or "2d"; at most 292 years"#;
 
 const NANOS: u128 = 1_000_000_000;
 
-/// Seconds of `text`: `""` is 0, digits alone are seconds, otherwise numbers with a unit (`ns us ms s m h d`),
-/// one after the other: `1h30m`, `1.5h`, `2d`. What is left below a second is dropped.
+/// Seconds of `text`: `""` is 0, digits alone are seconds, otherwise numbers with a unit (`ns us ms
+/// s m h d`), one after the other: `1h30m`, `1.5h`, `2d`. What is left below a second is dropped.
 ///
 /// # Errors
 /// A message that names the text and the accepted forms.
@@ -23,7 +23,8 @@ pub fn parse(text: &str) -> Result<u64, String> {
     read(text.trim()).ok_or_else(|| format!("{} is not {FORMS}", quoted(text)))
 }
 
-/// Seconds of a JSON value: a whole number (also `300.0`) or a text for [`parse`]. `null` is not accepted here.
+/// Seconds of a JSON value: a whole number (also `300.0`) or a text for [`parse`]. `null` is not
+/// accepted here.
 ///
 /// # Errors
 /// A message that names the value, or its type, and the accepted forms.
@@ -31,7 +32,9 @@ pub fn seconds(value: &Value) -> Result<u64, String> {
     let got = match value {
         Value::String(text) => return parse(text),
         Value::Number(number) => {
-            if let Some(seconds) = number.as_u64().or_else(|| whole(number.as_f64()?)).filter(|s| *s <= LONGEST) {
+            if let Some(seconds) =
+                number.as_u64().or_else(|| whole(number.as_f64()?)).filter(|s| *s <= LONGEST)
+            {
                 return Ok(seconds);
             }
             number.to_string()
@@ -44,18 +47,31 @@ pub fn seconds(value: &Value) -> Result<u64, String> {
     Err(format!("{got} is not {FORMS}"))
 }
 
-/// `seconds` for people, in days, hours, minutes and seconds: `32d`, `1h30m`, `45s`, `0s`. [`parse`] reads it back.
+/// `seconds` for people, in days, hours, minutes and seconds: `32d`, `1h30m`, `45s`, `0s`.
+/// [`parse`] reads it back.
 #[must_use]
 pub fn show(seconds: u64) -> String {
-    let parts = [(seconds / 86_400, 'd'), (seconds / 3600 % 24, 'h'), (seconds / 60 % 60, 'm'), (seconds % 60, 's')];
-    let text: String =
-        parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}")).collect();
+    let parts = [
+        (seconds / 86_400, 'd'),
+        (seconds / 3600 % 24, 'h'),
+        (seconds / 60 % 60, 'm'),
+        (seconds % 60, 's'),
+    ];
+    let text: String = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, unit)| format!("{count}{unit}"))
+        .collect();
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
 fn read(text: &str) -> Option<u64> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return if text.is_empty() { Some(0) } else { text.parse().ok().filter(|seconds| *seconds <= LONGEST) };
+        return if text.is_empty() {
+            Some(0)
+        } else {
+            text.parse().ok().filter(|seconds| *seconds <= LONGEST)
+        };
     }
     let mut nanos: u128 = 0;
     let mut rest = text;
@@ -74,7 +90,8 @@ fn leading(text: &str) -> Option<(u128, &str)> {
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    let (unit, rest) = rest.split_at(rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len()));
+    let (unit, rest) =
+        rest.split_at(rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len()));
     let unit = nanos_of(unit)?;
     let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
     Some((whole.checked_mul(unit)?.checked_add(part_of(unit, fraction))?, rest))
@@ -99,27 +116,23 @@ fn nanos_of(unit: &str) -> Option<u128> {
 
 /// `0.<fraction>` of `unit`. Digits after the eighteenth are below a nanosecond for every unit.
 fn part_of(unit: u128, fraction: &str) -> u128 {
-    let (sum, scale) = fraction
-        .bytes()
-        .take(18)
-        .fold((0_u128, 1_u128), |(sum, scale), digit| (sum * 10 + u128::from(digit.saturating_sub(b'0')), scale * 10));
+    let (sum, scale) = fraction.bytes().take(18).fold((0_u128, 1_u128), |(sum, scale), digit| {
+        (sum * 10 + u128::from(digit.saturating_sub(b'0')), scale * 10)
+    });
     unit * sum / scale
 }
 
 /// A float without a fraction, small enough to be exact.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked first")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the range is checked first"
+)]
 fn whole(number: f64) -> Option<u64> {
     (number.fract() == 0.0 && (0.0..=9_223_372_036.0).contains(&number)).then_some(number as u64)
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use serde_json::json;
@@ -154,9 +167,12 @@ mod tests {
     #[test]
     fn what_is_no_duration_is_refused_with_its_value_and_the_accepted_forms() {
         let overflow = "9".repeat(60);
-        let hostile =
-            ["-5", "-5s", "+5s", "5x", "s", ".", ".s", "1.5", "1.2.3s", "1 h", "1h 30m", "1e3", "0x10", "٣s", "5S"];
-        for text in hostile.into_iter().chain(["9223372037", "292y", "107000d", overflow.as_str()]) {
+        let hostile = [
+            "-5", "-5s", "+5s", "5x", "s", ".", ".s", "1.5", "1.2.3s", "1 h", "1h 30m", "1e3",
+            "0x10", "٣s", "5S",
+        ];
+        for text in hostile.into_iter().chain(["9223372037", "292y", "107000d", overflow.as_str()])
+        {
             let why = parse(text).unwrap_err();
             assert!(why.starts_with(&quoted(text)), "{why}");
             assert!(why.contains("1h30m"), "{why}");
@@ -188,7 +204,9 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_read_back() {
-        for (seconds, text) in [(0, "0s"), (45, "45s"), (5400, "1h30m"), (2_764_800, "32d"), (90_061, "1d1h1m1s")] {
+        for (seconds, text) in
+            [(0, "0s"), (45, "45s"), (5400, "1h30m"), (2_764_800, "32d"), (90_061, "1d1h1m1s")]
+        {
             assert_eq!(show(seconds), text);
         }
         for seconds in [0, 1, 59, 60, 3599, 3600, 86_399, 86_400, 86_460, LONGEST] {

@@ -103,13 +103,6 @@ fn null_when_empty<S: Serializer>(list: &[String], serializer: S) -> Result<S::O
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use serde_json::json;
@@ -159,7 +152,10 @@ mod tests {
         let envelope = Envelope {
             data: json!({ "ttl": 300 }).as_object().cloned(),
             warnings: vec!["w".to_owned()],
-            auth: Some(Auth { metadata: Some(BTreeMap::from([("role".to_owned(), "a".to_owned())])), ..auth() }),
+            auth: Some(Auth {
+                metadata: Some(BTreeMap::from([("role".to_owned(), "a".to_owned())])),
+                ..auth()
+            }),
             ..Envelope::default()
         };
         let written = serde_json::to_value(&envelope).unwrap();

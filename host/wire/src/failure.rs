@@ -1,6 +1,7 @@
 //! Why something was not done: one kind for the machine, one message for the person.
 //!
-//! This is the only table from kind to HTTP status (decision P4) and to the codes of `wit/types.wit`.
+//! This is the only table from kind to HTTP status (decision P4) and to the codes of
+//! `wit/types.wit`.
 
 use std::fmt;
 
@@ -105,7 +106,8 @@ impl Kind {
 pub struct Failure {
     /// Decides the status and whether anything is tried again.
     pub kind: Kind,
-    /// What was wrong, which value, what to do. Empty for an object that does not exist (404, `errors: []`).
+    /// What was wrong, which value, what to do. Empty for an object that does not exist (404,
+    /// `errors: []`).
     pub message: String,
     /// Milliseconds after which another attempt makes sense.
     pub retry_after: Option<u64>,
@@ -147,7 +149,8 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// A text from outside as it stands in a message: quoted, control characters escaped, cut after 64 characters.
+/// A text from outside as it stands in a message: quoted, control characters escaped, cut after 64
+/// characters.
 ///
 /// Never for a secret.
 #[must_use]
@@ -160,13 +163,6 @@ pub fn quoted(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
 

@@ -1,7 +1,9 @@
-//! The fields of a call, made sense of by the field schema of its route: aliases, kinds, defaults, marks.
+//! The fields of a call, made sense of by the field schema of its route: aliases, kinds, defaults,
+//! marks.
 //!
-//! The attacks it stops: a second spelling of a field that policy does not know (everything is folded to the
-//! canonical name before policy looks), and a secret repeated by the message that refuses it.
+//! The attacks it stops: a second spelling of a field that policy does not know (everything is
+//! folded to the canonical name before policy looks), and a secret repeated by the message that
+//! refuses it.
 
 use crate::coercion::{accepted, coerce, type_of};
 use crate::description::{Field, FieldKind, Route};
@@ -35,9 +37,13 @@ impl fmt::Debug for Folded {
 /// Folds what came with a call. `null` is absent; what the path says wins over the body.
 ///
 /// # Errors
-/// 400 for a value that its kind does not accept, or two different values under two names of one field;
-/// 404 for a capture that should be a name and is none.
-pub fn fold(route: &Route, input: &Map<String, Value>, captures: &[(String, String)]) -> Result<Folded, Failure> {
+/// 400 for a value that its kind does not accept, or two different values under two names of one
+/// field; 404 for a capture that should be a name and is none.
+pub fn fold(
+    route: &Route,
+    input: &Map<String, Value>,
+    captures: &[(String, String)],
+) -> Result<Folded, Failure> {
     let (named, others) = assign(route, input);
     let mut folded = Folded::default();
     for (field, spellings) in named {
@@ -63,35 +69,46 @@ pub fn fold(route: &Route, input: &Map<String, Value>, captures: &[(String, Stri
     Ok(folded)
 }
 
-/// Completes a call once it is known whether it creates: exclusive groups, defaults, required fields.
+/// Completes a call once it is known whether it creates: exclusive groups, defaults, required
+/// fields.
 ///
-/// Defaults and required fields count only when something is created, or on a route without existence, because a
-/// partial update keeps what it does not mention (decision A6).
+/// Defaults and required fields count only when something is created, or on a route without
+/// existence, because a partial update keeps what it does not mention (decision A6).
 ///
 /// # Errors
 /// 400 that names the field or the fields; 500 for a default that does not fit its kind.
-pub fn complete(route: &Route, values: &mut Map<String, Value>, creating: bool) -> Result<(), Failure> {
+pub fn complete(
+    route: &Route,
+    values: &mut Map<String, Value>,
+    creating: bool,
+) -> Result<(), Failure> {
     check_exclusive(route, values)?;
     if !creating && route.existence.is_some() {
         return Ok(());
     }
-    let is_due = |field: &&Field| !values.contains_key(&field.name) && !has_rival(route, values, &field.name);
+    let is_due = |field: &&Field| {
+        !values.contains_key(&field.name) && !has_rival(route, values, &field.name)
+    };
     let due: Vec<&Field> = route.fields.iter().filter(is_due).collect();
     for field in due {
         let Some(default) = &field.default else { continue };
-        let value = coerce(field.kind, default)
-            .map_err(|_| Failure::internal(format!("the default of field {} does not fit its kind", field.name)))?;
+        let value = coerce(field.kind, default).map_err(|_| {
+            Failure::internal(format!("the default of field {} does not fit its kind", field.name))
+        })?;
         values.insert(field.name.clone(), value);
     }
-    let is_missing = |field: &&Field| field.required && values.get(&field.name).is_none_or(is_empty);
+    let is_missing =
+        |field: &&Field| field.required && values.get(&field.name).is_none_or(is_empty);
     match route.fields.iter().find(is_missing) {
-        Some(field) => Err(Failure::invalid(format!("{} is required: {}", field.name, field.about))),
+        Some(field) => {
+            Err(Failure::invalid(format!("{} is required: {}", field.name, field.about)))
+        }
         None => Ok(()),
     }
 }
 
-/// Every text inside the values of fields marked secret, whichever of their names they stand under. Empty ones are
-/// left out.
+/// Every text inside the values of fields marked secret, whichever of their names they stand under.
+/// Empty ones are left out.
 #[must_use]
 pub fn secrets<'a>(fields: &'a [Field], values: &'a Map<String, Value>) -> Vec<&'a str> {
     let mut found = Vec::new();
@@ -105,17 +122,20 @@ pub fn secrets<'a>(fields: &'a [Field], values: &'a Map<String, Value>) -> Vec<&
 
 type Spelling<'a> = (&'a String, &'a Value);
 
-/// Sorts the input into the route's fields, each with the spellings it came under, and the names nobody knows.
+/// Sorts the input into the route's fields, each with the spellings it came under, and the names
+/// nobody knows.
 fn assign<'a>(
     route: &'a Route,
     input: &'a Map<String, Value>,
 ) -> (Vec<(&'a Field, Vec<Spelling<'a>>)>, Vec<Spelling<'a>>) {
     let given = || input.iter().filter(|(_, value)| !value.is_null());
     let named = route.fields.iter().filter_map(|field| {
-        let spellings: Vec<Spelling<'_>> = given().filter(|(name, _)| answers_to(field, name)).collect();
+        let spellings: Vec<Spelling<'_>> =
+            given().filter(|(name, _)| answers_to(field, name)).collect();
         (!spellings.is_empty()).then_some((field, spellings))
     });
-    let unknown = given().filter(|(name, _)| !route.fields.iter().any(|field| answers_to(field, name)));
+    let unknown =
+        given().filter(|(name, _)| !route.fields.iter().any(|field| answers_to(field, name)));
     (named.collect(), unknown.collect())
 }
 
@@ -130,14 +150,18 @@ fn agreed(field: &Field, spellings: &[Spelling<'_>]) -> Result<Value, Failure> {
         let coerced = coerce(field.kind, value).map_err(|got| refused(field, name, value, got))?;
         match &first {
             Some((other, agreed)) if *agreed != coerced => {
-                let message = format!("{other} and {name} are two names of one field and differ: give one of them");
+                let message = format!(
+                    "{other} and {name} are two names of one field and differ: give one of them"
+                );
                 return Err(Failure::invalid(message));
             }
             Some(_) => {}
             None => first = Some((name, coerced)),
         }
     }
-    first.map(|(_, value)| value).ok_or_else(|| Failure::internal(format!("field {} came without a value", field.name)))
+    first
+        .map(|(_, value)| value)
+        .ok_or_else(|| Failure::internal(format!("field {} came without a value", field.name)))
 }
 
 /// `got` may show the value, so a secret field says only what type came.
@@ -148,17 +172,22 @@ fn refused(field: &Field, name: &str, value: &Value, got: String) -> Failure {
 
 fn captured(route: &Route, name: &str, text: &str) -> Result<Value, Failure> {
     let Some(field) = route.fields.iter().find(|field| field.name == name) else {
-        return Err(Failure::internal(format!("no field describes capture {name} of {}", route.path)));
+        return Err(Failure::internal(format!(
+            "no field describes capture {name} of {}",
+            route.path
+        )));
     };
     if field.kind == FieldKind::Name && !is_name(text) {
-        let message = format!("no such path: {} is not {}", quoted(text), accepted(FieldKind::Name));
+        let message =
+            format!("no such path: {} is not {}", quoted(text), accepted(FieldKind::Name));
         return Err(Failure::new(Kind::NotFound, message));
     }
     let value = Value::from(text);
     coerce(field.kind, &value).map_err(|got| refused(field, name, &value, got))
 }
 
-/// Whether the body says something else than the path. Such a value is not even checked: it never counts.
+/// Whether the body says something else than the path. Such a value is not even checked: it never
+/// counts.
 fn contradicted(route: &Route, name: &str, value: &Value, input: &Map<String, Value>) -> bool {
     let Some(field) = route.fields.iter().find(|field| field.name == name) else {
         return false;
@@ -171,7 +200,9 @@ fn check_exclusive(route: &Route, values: &Map<String, Value>) -> Result<(), Fai
     for group in &route.exclusive {
         let mut given = group.iter().filter(|name| values.get(*name).is_some_and(is_used));
         if let (Some(first), Some(second)) = (given.next(), given.next()) {
-            return Err(Failure::invalid(format!("{first} and {second} exclude each other: give one of them")));
+            return Err(Failure::invalid(format!(
+                "{first} and {second} exclude each other: give one of them"
+            )));
         }
     }
     Ok(())
@@ -193,7 +224,8 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// `0` and `false` are how numbers, durations and booleans write an empty text, and how a client switches one off.
+/// `0` and `false` are how numbers, durations and booleans write an empty text, and how a client
+/// switches one off.
 fn is_used(value: &Value) -> bool {
     let off = value.as_bool() == Some(false) || value.as_f64() == Some(0.0);
     !off && !is_empty(value)
@@ -209,13 +241,6 @@ fn collect_texts<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use crate::description::Verb;
@@ -236,7 +261,11 @@ mod tests {
             Field { required: true, ..field("statements", FieldKind::TextList) },
             Field { default: Some(json!("1h")), ..field("period", FieldKind::Duration) },
             field("schedule", FieldKind::String),
-            Field { secret: true, aliases: vec!["pass".into()], ..field("password", FieldKind::Name) },
+            Field {
+                secret: true,
+                aliases: vec!["pass".into()],
+                ..field("password", FieldKind::Name)
+            },
             Field { secret: true, ..field("keys", FieldKind::Any) },
         ];
         Route {
@@ -267,7 +296,8 @@ mod tests {
 
     #[test]
     fn null_is_absent_whatever_its_name() {
-        let folded = folded(json!({ "max_ttl": null, "kubernetes_host": null, "nobody": null })).unwrap();
+        let folded =
+            folded(json!({ "max_ttl": null, "kubernetes_host": null, "nobody": null })).unwrap();
         assert_eq!(folded, Folded { values: map(json!({ "name": "a" })), ..Folded::default() });
     }
 
@@ -281,18 +311,29 @@ mod tests {
 
     #[test]
     fn two_spellings_may_agree_after_coercion_and_must_not_differ() {
-        assert_eq!(folded(json!({ "max_ttl": "1h", "max": 3600 })).unwrap().values["max_ttl"], json!(3600));
+        assert_eq!(
+            folded(json!({ "max_ttl": "1h", "max": 3600 })).unwrap().values["max_ttl"],
+            json!(3600)
+        );
         let why = refusal(json!({ "max_ttl": "1h", "max": "2h" }));
         assert!(why.contains("max_ttl") && why.contains("max and"), "{why}");
         let why = refusal(json!({ "kubernetes_host": "h", "host": "other" }));
         assert!(why.contains("kubernetes_host") && why.contains("host and"), "{why}");
-        assert_eq!(folded(json!({ "max_ttl": "1h", "max": null })).unwrap().values["max_ttl"], json!(3600));
+        assert_eq!(
+            folded(json!({ "max_ttl": "1h", "max": null })).unwrap().values["max_ttl"],
+            json!(3600)
+        );
     }
 
     #[test]
     fn a_refusal_names_the_field_as_it_was_sent_the_value_and_what_is_accepted() {
-        assert!(refusal(json!({ "max": "soon" })).starts_with(r#"max: "soon" is not a duration: give whole seconds"#));
-        assert!(refusal(json!({ "max_ttl": [1] })).starts_with("max_ttl: a list is not a duration"));
+        assert!(
+            refusal(json!({ "max": "soon" }))
+                .starts_with(r#"max: "soon" is not a duration: give whole seconds"#)
+        );
+        assert!(
+            refusal(json!({ "max_ttl": [1] })).starts_with("max_ttl: a list is not a duration")
+        );
         assert!(refusal(json!({ "host": {} })).starts_with("host: an object is not a text: give"));
     }
 
@@ -310,7 +351,10 @@ mod tests {
         assert_eq!((same.values, same.overridden), (map(json!({ "name": "a" })), Vec::new()));
         for other in [json!("b"), json!("not a name"), json!([1])] {
             let folded = folded(json!({ "name": other })).unwrap();
-            assert_eq!((folded.values, folded.overridden), (map(json!({ "name": "a" })), vec!["name".to_owned()]));
+            assert_eq!(
+                (folded.values, folded.overridden),
+                (map(json!({ "name": "a" })), vec!["name".to_owned()])
+            );
         }
     }
 
@@ -333,7 +377,8 @@ mod tests {
 
     #[test]
     fn a_capture_that_no_field_describes_is_our_fault() {
-        let failure = fold(&route(), &Map::new(), &[("other".to_owned(), "a".to_owned())]).unwrap_err();
+        let failure =
+            fold(&route(), &Map::new(), &[("other".to_owned(), "a".to_owned())]).unwrap_err();
         assert_eq!(failure.kind, Kind::Internal);
     }
 
@@ -349,7 +394,10 @@ mod tests {
         let route = Route { open_fields: true, ..route() };
         let input = map(json!({ "tls": { "a": [1] }, "host": "h", "gone": null }));
         let folded = fold(&route, &input, &capture("a")).unwrap();
-        assert_eq!(folded.values, map(json!({ "name": "a", "cluster_host": "h", "tls": { "a": [1] } })));
+        assert_eq!(
+            folded.values,
+            map(json!({ "name": "a", "cluster_host": "h", "tls": { "a": [1] } }))
+        );
         assert!(folded.unknown.is_empty());
     }
 
@@ -357,7 +405,10 @@ mod tests {
     fn a_logged_call_shows_no_value() {
         let folded = folded(json!({ "password": "hunter2", "host": "h1" })).unwrap();
         let text = format!("{folded:?}");
-        assert!(text.contains("password") && !text.contains("hunter2") && !text.contains("h1"), "{text}");
+        assert!(
+            text.contains("password") && !text.contains("hunter2") && !text.contains("h1"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -381,7 +432,9 @@ mod tests {
     #[test]
     fn a_route_without_existence_is_always_complete() {
         let route = Route { existence: None, ..route() };
-        assert!(complete(&route, &mut Map::new(), false).unwrap_err().message.contains("statements"));
+        assert!(
+            complete(&route, &mut Map::new(), false).unwrap_err().message.contains("statements")
+        );
         let mut values = map(json!({ "statements": ["x"] }));
         complete(&route, &mut values, false).unwrap();
         assert_eq!(values["period"], json!(3600));
@@ -390,7 +443,8 @@ mod tests {
     #[test]
     fn exclusive_fields_exclude_each_other_only_when_both_are_used() {
         for creating in [true, false] {
-            let mut values = map(json!({ "statements": ["x"], "period": 60, "schedule": "0 0 * * *" }));
+            let mut values =
+                map(json!({ "statements": ["x"], "period": 60, "schedule": "0 0 * * *" }));
             let failure = complete(&route(), &mut values, creating).unwrap_err();
             assert!(failure.message.contains("period and schedule"), "{}", failure.message);
         }

@@ -1,9 +1,10 @@
 //! Patterns with `*`, as policies, allowed roles and parameter rules use them.
 //!
-//! The attack it stops: a pattern such as `*a*a*a*b` that keeps a matcher busy. Every text is walked once.
+//! The attack it stops: a pattern such as `*a*a*a*b` that keeps a matcher busy. Every text is
+//! walked once.
 
-/// Whether the whole of `text` fits `pattern`, in which each `*` stands for any run of characters, also none.
-/// Case matters. Takes time linear in both lengths.
+/// Whether the whole of `text` fits `pattern`, in which each `*` stands for any run of characters,
+/// also none. Case matters. Takes time linear in both lengths.
 #[must_use]
 pub fn matches(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
@@ -13,7 +14,8 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     let Some(text) = text.strip_prefix(head).and_then(|after| after.strip_suffix(tail)) else {
         return false;
     };
-    // The leftmost place of each piece leaves most room for the next, so no other place need ever be tried.
+    // The leftmost place of each piece leaves most room for the next, so no other place need ever
+    // be tried.
     let mut left = text;
     for piece in middle.split('*') {
         let Some((_, after)) = left.split_once(piece) else {
@@ -25,13 +27,6 @@ pub fn matches(pattern: &str, text: &str) -> bool {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
 

@@ -1,9 +1,11 @@
-//! The language of policies, password policies and scheduler rules: HCL1 or JSON, read into one tree.
+//! The language of policies, password policies and scheduler rules: HCL1 or JSON, read into one
+//! tree.
 //!
-//! The attacks this file stops: a text that is small to send and huge to hold (depth, size and number of
-//! nodes are bounded before anything is built), and a text that two readers understand differently. Nothing
-//! is dropped on the way: keys that are given twice stay twice in the tree, in JSON too, so that whoever reads
-//! it can refuse a second `capabilities` instead of losing the first. What the keys mean is not known here.
+//! The attacks this file stops: a text that is small to send and huge to hold (depth, size and
+//! number of nodes are bounded before anything is built), and a text that two readers understand
+//! differently. Nothing is dropped on the way: keys that are given twice stay twice in the tree, in
+//! JSON too, so that whoever reads it can refuse a second `capabilities` instead of losing the
+//! first. What the keys mean is not known here.
 //!
 //! `${` is plain text: HCL1's interpolation was never a part of these texts.
 
@@ -91,13 +93,13 @@ impl std::error::Error for SyntaxError {}
 
 /// Reads `text` as JSON when its first character is `{`, as HCL1 otherwise.
 ///
-/// In JSON, an object at the root whose values are all objects gives labelled items:
-/// `{"path": {"x": {…}}}` means `path "x" {…}`, and a list of objects means one item for each. Deeper
-/// objects are blocks without labels, because only their reader knows which of them carry names.
+/// In JSON, an object at the root whose values are all objects gives labelled items: `{"path":
+/// {"x": {…}}}` means `path "x" {…}`, and a list of objects means one item for each. Deeper objects
+/// are blocks without labels, because only their reader knows which of them carry names.
 ///
 /// # Errors
-/// The first place that does not read, or the bound that the text exceeds ([`MAX_TEXT`], [`MAX_DEPTH`],
-/// [`MAX_NODES`]).
+/// The first place that does not read, or the bound that the text exceeds ([`MAX_TEXT`],
+/// [`MAX_DEPTH`], [`MAX_NODES`]).
 pub fn parse(text: &str) -> Result<Body, SyntaxError> {
     if text.len() > MAX_TEXT {
         let message = format!("the text has {} bytes; at most {MAX_TEXT} are read", text.len());
@@ -113,7 +115,9 @@ fn check_depth(depth: usize) -> Result<(), String> {
     if depth <= MAX_DEPTH {
         return Ok(());
     }
-    Err(format!("blocks and lists stand more than {MAX_DEPTH} deep in each other; write it flatter"))
+    Err(format!(
+        "blocks and lists stand more than {MAX_DEPTH} deep in each other; write it flatter"
+    ))
 }
 
 /// The count of nodes read so far becomes one more, or the text is refused.

@@ -19,7 +19,8 @@ pub fn push(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 fn pair(byte: u8) -> [u8; 2] {
-    [byte >> 4, byte & 0x0f].map(|digit| DIGITS.get(usize::from(digit)).copied().unwrap_or_default())
+    [byte >> 4, byte & 0x0f]
+        .map(|digit| DIGITS.get(usize::from(digit)).copied().unwrap_or_default())
 }
 
 #[cfg(test)]

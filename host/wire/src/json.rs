@@ -1,4 +1,5 @@
-//! JSON from outside, read strictly: the bodies of requests, what components say of themselves, and their answers.
+//! JSON from outside, read strictly: the bodies of requests, what components say of themselves, and
+//! their answers.
 //!
 //! The attacks this file stops: two values for one key, of which a policy check reads one and the
 //! engine the other; nesting that exhausts the stack; and small texts that grow a hundredfold in
@@ -9,9 +10,9 @@ use serde_json::{Map, Number, Value};
 use std::cell::Cell;
 use std::fmt;
 
-/// How many values one text may hold, containers included. A value takes at least 32 bytes in memory
-/// where two suffice in the text, so the size limit alone bounds nothing. Nesting is bounded by
-/// `serde_json` itself, at 128.
+/// How many values one text may hold, containers included. A value takes at least 32 bytes in
+/// memory where two suffice in the text, so the size limit alone bounds nothing. Nesting is bounded
+/// by `serde_json` itself, at 128.
 pub const VALUES_MAX: u32 = 200_000;
 
 /// How much of a key an error repeats, in characters.
@@ -72,7 +73,8 @@ struct Strict<'a> {
 impl Strict<'_> {
     fn count<E: Error>(self) -> Result<(), E> {
         let left = self.left.get().checked_sub(1);
-        self.left.set(left.ok_or_else(|| E::custom(format!("it holds more than {VALUES_MAX} values")))?);
+        self.left
+            .set(left.ok_or_else(|| E::custom(format!("it holds more than {VALUES_MAX} values")))?);
         Ok(())
     }
 }
@@ -134,7 +136,9 @@ impl<'de> Visitor<'de> for Strict<'_> {
         while let Some(key) = entries.next_key::<String>()? {
             if object.contains_key(&key) {
                 let shown: String = key.chars().take(KEY_SHOWN).collect();
-                return Err(A::Error::custom(format!("key {shown:?} is given twice; send it once")));
+                return Err(A::Error::custom(format!(
+                    "key {shown:?} is given twice; send it once"
+                )));
             }
             let value = entries.next_value_seed(self)?;
             object.insert(key, value);
@@ -144,13 +148,6 @@ impl<'de> Visitor<'de> for Strict<'_> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
 
@@ -169,11 +166,18 @@ mod tests {
 
     #[test]
     fn what_is_not_an_object_is_refused_by_its_kind() {
-        for (body, kind) in
-            [("[]", "a list"), ("null", "null"), ("3", "a number"), ("\"x\"", "a string"), ("true", "a boolean")]
-        {
+        for (body, kind) in [
+            ("[]", "a list"),
+            ("null", "null"),
+            ("3", "a number"),
+            ("\"x\"", "a string"),
+            ("true", "a boolean"),
+        ] {
             let error = object(body.as_bytes()).unwrap_err();
-            assert!(error.starts_with("failed to parse JSON input: ") && error.contains(kind), "{body}: {error}");
+            assert!(
+                error.starts_with("failed to parse JSON input: ") && error.contains(kind),
+                "{body}: {error}"
+            );
         }
     }
 
@@ -181,14 +185,24 @@ mod tests {
     fn a_key_given_twice_is_named_at_any_depth() {
         assert!(object(br#"{"ttl":1,"ttl":2}"#).unwrap_err().contains("\"ttl\" is given twice"));
         assert!(object(br#"{"a":[{"b":1,"b":1}]}"#).unwrap_err().contains("\"b\" is given twice"));
-        assert!(object(br#"{"t\u0074l":1,"ttl":2}"#).unwrap_err().contains("\"ttl\""), "escapes hide no twin");
+        assert!(
+            object(br#"{"t\u0074l":1,"ttl":2}"#).unwrap_err().contains("\"ttl\""),
+            "escapes hide no twin"
+        );
     }
 
     #[test]
     fn malformed_text_is_refused_without_repeating_it() {
-        for body in
-            ["{", "{\"a\":}", "{'a':1}", "{\"a\":1,}", "{\"a\":1} x", "{\"a\":nan}", "hunter2", "{\"p\":\"hunter2"]
-        {
+        for body in [
+            "{",
+            "{\"a\":}",
+            "{'a':1}",
+            "{\"a\":1,}",
+            "{\"a\":1} x",
+            "{\"a\":nan}",
+            "hunter2",
+            "{\"p\":\"hunter2",
+        ] {
             let error = object(body.as_bytes()).unwrap_err();
             assert!(error.starts_with("failed to parse JSON input: "), "{body}: {error}");
             assert!(!error.contains("hunter2"), "{error}");

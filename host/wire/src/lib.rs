@@ -1,5 +1,5 @@
-//! The words that every layer speaks: request, response, envelope, failure, durations, sizes, names, and the
-//! description of a component with its route table and field schema.
+//! The words that every layer speaks: request, response, envelope, failure, durations, sizes,
+//! names, and the description of a component with its route table and field schema.
 //!
 //! Pure: it builds for the sandbox too, and never knows tokio, hyper, SQL or wasmtime.
 

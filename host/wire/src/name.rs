@@ -1,7 +1,7 @@
 //! Names and paths: which texts may name an object, a request's target or a mount.
 //!
-//! The attack it stops: two spellings of one path, of which policy sees one and the engine the other.
-//! Everything after [`canonical_path`] sees one spelling only.
+//! The attack it stops: two spellings of one path, of which policy sees one and the engine the
+//! other. Everything after [`canonical_path`] sees one spelling only.
 
 use crate::failure::quoted;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,8 @@ const AUTH: &str = "auth/";
 /// The first segment below it that belongs to the core.
 const TOKEN: &str = "token";
 
-/// Whether `text` may name an object (`spec/database.md` §1.1): ASCII letters, digits and `_`, with `-` and `.` inside.
+/// Whether `text` may name an object (`spec/database.md` §1.1): ASCII letters, digits and `_`, with
+/// `-` and `.` inside.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     let word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -28,15 +29,20 @@ pub fn is_name(text: &str) -> bool {
         && bytes.iter().all(|byte| word(byte) || matches!(byte, b'-' | b'.'))
 }
 
-/// The one spelling of a request's path: no slash at either end, no empty, `.` or `..` segment, printable throughout.
+/// The one spelling of a request's path: no slash at either end, no empty, `.` or `..` segment,
+/// printable throughout.
 ///
-/// `raw` was percent-decoded once and comes without `/v1/`. One leading slash and all trailing ones are dropped.
+/// `raw` was percent-decoded once and comes without `/v1/`. One leading slash and all trailing ones
+/// are dropped.
 ///
 /// # Errors
 /// A message that says which of these rules the path breaks.
 pub fn canonical_path(raw: &str) -> Result<String, String> {
     if raw.len() > LONGEST_PATH {
-        return Err(format!("a path has at most {LONGEST_PATH} bytes, this one has {}; shorten it", raw.len()));
+        return Err(format!(
+            "a path has at most {LONGEST_PATH} bytes, this one has {}; shorten it",
+            raw.len()
+        ));
     }
     let path = raw.strip_prefix('/').unwrap_or(raw).trim_end_matches('/');
     if path.is_empty() {
@@ -57,8 +63,8 @@ fn check_segment(segment: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Printable as the standard library's debug output sees it: besides control characters this refuses the
-/// invisible and direction-changing ones, by which two paths could look alike.
+/// Printable as the standard library's debug output sees it: besides control characters this
+/// refuses the invisible and direction-changing ones, by which two paths could look alike.
 fn is_printable(text: &str) -> bool {
     // Nearly every name.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
@@ -68,7 +74,8 @@ fn is_printable(text: &str) -> bool {
     text.split(escaped_though_printable).all(|part| part.escape_debug().eq(part.chars()))
 }
 
-/// Where an engine, an auth method or a part of the core is mounted: always ends in `/`, never starts with one.
+/// Where an engine, an auth method or a part of the core is mounted: always ends in `/`, never
+/// starts with one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MountPath(String);
@@ -91,7 +98,8 @@ impl MountPath {
         Ok(Self(path))
     }
 
-    /// Reads the path of an auth method as it stands below `auth/`: `cloud-a` is mounted at `auth/cloud-a/`.
+    /// Reads the path of an auth method as it stands below `auth/`: `cloud-a` is mounted at
+    /// `auth/cloud-a/`.
     ///
     /// # Errors
     /// A message when the path is no canonical path, holds white space, or is `token` or below it.
@@ -188,13 +196,6 @@ impl From<MountPath> for String {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
 
@@ -203,23 +204,37 @@ mod tests {
         for text in ["a", "_", "7", "readonly", "a-b", "a.b", "a..b", "a--b_", "A_1.x"] {
             assert!(is_name(text), "{text}");
         }
-        for text in
-            ["", "-", ".", "..", "-a", "a-", ".a", "a.", "a b", "a/b", "a{b}", "ä", "a\n", "a\0b", "a'b", "a%2fb"]
-        {
+        for text in [
+            "", "-", ".", "..", "-a", "a-", ".a", "a.", "a b", "a/b", "a{b}", "ä", "a\n", "a\0b",
+            "a'b", "a%2fb",
+        ] {
             assert!(!is_name(text), "{text:?}");
         }
     }
 
     #[test]
     fn slashes_at_the_ends_do_not_make_another_path() {
-        for raw in ["database/creds/a b", "/database/creds/a b", "database/creds/a b/", "database/creds/a b//"] {
+        for raw in [
+            "database/creds/a b",
+            "/database/creds/a b",
+            "database/creds/a b/",
+            "database/creds/a b//",
+        ] {
             assert_eq!(canonical_path(raw).unwrap(), "database/creds/a b");
         }
     }
 
     #[test]
     fn a_canonical_path_stays_as_it_is() {
-        for raw in ["a", "kv/täglich/x", "a/...", "a/.hidden", r#"a/it's "x" \y"#, "a/e\u{301}", "a/100%/{x}/*"] {
+        for raw in [
+            "a",
+            "kv/täglich/x",
+            "a/...",
+            "a/.hidden",
+            r#"a/it's "x" \y"#,
+            "a/e\u{301}",
+            "a/100%/{x}/*",
+        ] {
             assert_eq!(canonical_path(raw).unwrap(), raw);
         }
     }
@@ -276,7 +291,9 @@ mod tests {
 
     #[test]
     fn the_core_keeps_its_own_roots() {
-        for text in ["sys", "sys/", "/sys/", "sys/raw", "auth/x", "identity", "cubbyhole/a/b", "audit/"] {
+        for text in
+            ["sys", "sys/", "/sys/", "sys/raw", "auth/x", "identity", "cubbyhole/a/b", "audit/"]
+        {
             assert!(MountPath::new(text).unwrap_err().contains("reserved"), "{text}");
         }
         assert!(MountPath::new("system/").is_ok());
@@ -288,7 +305,10 @@ mod tests {
     #[test]
     fn an_auth_method_is_mounted_below_auth_and_never_over_tokens() {
         let path = MountPath::below_auth("/teams/cloud-a/").unwrap();
-        assert_eq!((path.as_str(), path.listed(), path.is_auth()), ("auth/teams/cloud-a/", "teams/cloud-a/", true));
+        assert_eq!(
+            (path.as_str(), path.listed(), path.is_auth()),
+            ("auth/teams/cloud-a/", "teams/cloud-a/", true)
+        );
         for text in ["token", "token/", "/token/x"] {
             let why = MountPath::below_auth(text).unwrap_err();
             assert!(why.starts_with("path is already in use at auth/token/"), "{why}");
@@ -303,9 +323,12 @@ mod tests {
 
     #[test]
     fn a_whole_path_is_of_an_engine_or_of_an_auth_method() {
-        for (text, path) in
-            [("database", "database/"), ("/auth/x/", "auth/x/"), ("auth/x/y", "auth/x/y/"), ("authors", "authors/")]
-        {
+        for (text, path) in [
+            ("database", "database/"),
+            ("/auth/x/", "auth/x/"),
+            ("auth/x/y", "auth/x/y/"),
+            ("authors", "authors/"),
+        ] {
             assert_eq!(MountPath::of_either(text).unwrap().as_str(), path);
         }
         for text in ["auth", "auth/", "auth/token", "sys", "", "//auth/x"] {
@@ -318,9 +341,13 @@ mod tests {
     #[test]
     fn paths_overlap_by_whole_segments_only() {
         let path = |text| MountPath::new(text).unwrap();
-        for (one, other, expected) in
-            [("a", "a", true), ("a", "a/b", true), ("a/b", "a", true), ("a", "ab", false), ("a/b", "a/c", false)]
-        {
+        for (one, other, expected) in [
+            ("a", "a", true),
+            ("a", "a/b", true),
+            ("a/b", "a", true),
+            ("a", "ab", false),
+            ("a/b", "a/c", false),
+        ] {
             assert_eq!(path(one).overlaps(&path(other)), expected, "{one} {other}");
         }
     }

@@ -1,7 +1,8 @@
 //! The route table of one component: which row answers a call.
 //!
-//! A mistake in a table is found at registration, with the row's name, never at a request. The attack it stops:
-//! a storage key built from a capture that holds more than one segment or another placeholder.
+//! A mistake in a table is found at registration, with the row's name, never at a request. The
+//! attack it stops: a storage key built from a capture that holds more than one segment or another
+//! placeholder.
 
 use crate::coercion::coerce;
 use crate::description::{Field, FieldKind, Route, Verb};
@@ -41,7 +42,8 @@ pub enum Match<'a> {
 struct Node {
     literals: BTreeMap<String, Node>,
     capture: Option<Box<Node>>,
-    /// Where a capture of all that is left leads; below it is at most one more literal, the end of such a path.
+    /// Where a capture of all that is left leads; below it is at most one more literal, the end of
+    /// such a path.
     rest: Option<Box<Node>>,
     rows: BTreeMap<Verb, usize>,
 }
@@ -50,21 +52,27 @@ impl Table {
     /// Checks `routes` and builds the table.
     ///
     /// # Errors
-    /// A message that names the row and what is wrong with it: its pattern, a capture without a field of kind name or
-    /// string, a name that two fields share, a storage key with an unknown capture, an exclusive group with an unknown
-    /// field, a default that does not fit its kind, or a second row for the same verb and path.
+    /// A message that names the row and what is wrong with it: its pattern, a capture without a
+    /// field of kind name or string, a name that two fields share, a storage key with an unknown
+    /// capture, an exclusive group with an unknown field, a default that does not fit its kind, or
+    /// a second row for the same verb and path.
     pub fn new(routes: Vec<Route>) -> Result<Self, String> {
         let mut root = Node::default();
         for (index, route) in routes.iter().enumerate() {
-            check(route).and_then(|()| root.add(route, index)).map_err(|why| format!("{}: {why}", title(route)))?;
+            check(route)
+                .and_then(|()| root.add(route, index))
+                .map_err(|why| format!("{}: {why}", title(route)))?;
         }
         let secret = routes.iter().flat_map(|route| &route.fields).filter(|field| field.secret);
-        let secrets = secret.flat_map(|field| std::iter::once(&field.name).chain(&field.aliases)).cloned().collect();
+        let secrets = secret
+            .flat_map(|field| std::iter::once(&field.name).chain(&field.aliases))
+            .cloned()
+            .collect();
         Ok(Self { routes, root, secrets })
     }
 
-    /// The row for `verb` on `path`, which has no slash at either end; `""` is the mount's root. A literal segment
-    /// wins over a capture, also where its row lacks the verb.
+    /// The row for `verb` on `path`, which has no slash at either end; `""` is the mount's root. A
+    /// literal segment wins over a capture, also where its row lacks the verb.
     #[must_use]
     pub fn find(&self, verb: Verb, path: &str) -> Match<'_> {
         let Some(node) = self.root.seek(Some(path).filter(|path| !path.is_empty())) else {
@@ -79,8 +87,8 @@ impl Table {
         Match::Row { index, route, captures: capture(&route.path, path) }
     }
 
-    /// Whether some row marks a field of this name, or with this alias, as secret. What one row takes another shows, so
-    /// that redaction asks the whole table.
+    /// Whether some row marks a field of this name, or with this alias, as secret. What one row
+    /// takes another shows, so that redaction asks the whole table.
     #[must_use]
     pub fn is_secret(&self, name: &str) -> bool {
         self.secrets.contains(name)
@@ -93,13 +101,17 @@ impl Table {
     }
 }
 
-/// `pattern` with each `{x}` segment replaced by its capture, once: braces inside a capture mean nothing. A segment
-/// without a capture stays as it is; [`Table::new`] refuses rows in which that could happen.
+/// `pattern` with each `{x}` segment replaced by its capture, once: braces inside a capture mean
+/// nothing. A segment without a capture stays as it is; [`Table::new`] refuses rows in which that
+/// could happen.
 #[must_use]
 pub fn fill(pattern: &str, captures: &[(String, String)]) -> String {
     let segment = |part| {
         let name = capture_of(part);
-        captures.iter().find(|(known, _)| name == Some(known.as_str())).map_or(part, |(_, text)| text.as_str())
+        captures
+            .iter()
+            .find(|(known, _)| name == Some(known.as_str()))
+            .map_or(part, |(_, text)| text.as_str())
     };
     pattern.split('/').map(segment).collect::<Vec<&str>>().join("/")
 }
@@ -115,24 +127,29 @@ impl Node {
             };
         }
         match node.rows.insert(route.verb, index) {
-            Some(_) => Err("another row answers the same verb on the same path; remove one".to_owned()),
+            Some(_) => {
+                Err("another row answers the same verb on the same path; remove one".to_owned())
+            }
             None => Ok(()),
         }
     }
 
-    /// Each node is reached by one way only, so going back to a capture stays within the size of the table.
+    /// Each node is reached by one way only, so going back to a capture stays within the size of
+    /// the table.
     fn seek(&self, path: Option<&str>) -> Option<&Self> {
         let Some(path) = path else {
             return Some(self).filter(|node| !node.rows.is_empty());
         };
-        let (head, rest) = path.split_once('/').map_or((path, None), |(head, rest)| (head, Some(rest)));
+        let (head, rest) =
+            path.split_once('/').map_or((path, None), |(head, rest)| (head, Some(rest)));
         let literal = self.literals.get(head).and_then(|node| node.seek(rest));
         let capture = || self.capture.as_ref().filter(|_| !head.is_empty())?.seek(rest);
         let all = || self.rest.as_ref().filter(|_| !path.is_empty())?.end(path);
         literal.or_else(capture).or_else(all)
     }
 
-    /// Where `path` ends below a capture of all that is left: at its last segment, where rows know that, or itself.
+    /// Where `path` ends below a capture of all that is left: at its last segment, where rows know
+    /// that, or itself.
     fn end(&self, path: &str) -> Option<&Self> {
         let last = path.rsplit_once('/').filter(|(before, _)| !before.is_empty());
         let ending = last.and_then(|(_, last)| self.literals.get(last));
@@ -167,7 +184,9 @@ fn capture(pattern: &str, path: &str) -> Vec<(String, String)> {
     while let Some(part) = parts.next() {
         let (head, rest) = left.split_once('/').unwrap_or((left, ""));
         let text = match takes_rest(part) {
-            true if parts.peek().is_some() => left.rsplit_once('/').map_or(left, |(before, _)| before),
+            true if parts.peek().is_some() => {
+                left.rsplit_once('/').map_or(left, |(before, _)| before)
+            }
             true => left,
             false => head,
         };
@@ -179,7 +198,8 @@ fn capture(pattern: &str, path: &str) -> Vec<(String, String)> {
 
 fn check(route: &Route) -> Result<(), String> {
     let captures = captures_of(&route.path).map_err(|why| format!("path: {why}"))?;
-    let behind: Vec<&str> = segments(&route.path).skip_while(|part| !takes_rest(part)).skip(1).collect();
+    let behind: Vec<&str> =
+        segments(&route.path).skip_while(|part| !takes_rest(part)).skip(1).collect();
     if behind.len() > 1 || behind.iter().any(|part| capture_of(part).is_some()) {
         return Err(
             "path: behind a capture of all that is left stands at most one literal, the last segment".to_owned()
@@ -196,8 +216,12 @@ fn captures_of(pattern: &str) -> Result<BTreeSet<&str>, String> {
     let mut captures = BTreeSet::new();
     for part in pattern.split('/').filter(|_| !pattern.is_empty()) {
         match capture_of(part) {
-            Some(name) if !is_name(name) => return Err(format!("{part:?} does not hold the name of a field")),
-            Some(name) if !captures.insert(name) => return Err(format!("{part:?} stands in it twice")),
+            Some(name) if !is_name(name) => {
+                return Err(format!("{part:?} does not hold the name of a field"));
+            }
+            Some(name) if !captures.insert(name) => {
+                return Err(format!("{part:?} stands in it twice"));
+            }
             Some(_) => {}
             None => check_literal(part)?,
         }
@@ -209,8 +233,12 @@ fn check_literal(part: &str) -> Result<(), String> {
     match part {
         "" => Err("it has an empty segment, or a slash at an end".to_owned()),
         "." | ".." => Err(format!("{part:?} is not a segment that a request can have")),
-        _ if part.contains(['{', '}']) => Err(format!("{part:?} mixes text and a capture; a capture is a segment")),
-        _ if !part.chars().all(|c| c.is_ascii_graphic()) => Err(format!("{part:?} is not printable ASCII")),
+        _ if part.contains(['{', '}']) => {
+            Err(format!("{part:?} mixes text and a capture; a capture is a segment"))
+        }
+        _ if !part.chars().all(|c| c.is_ascii_graphic()) => {
+            Err(format!("{part:?} is not printable ASCII"))
+        }
         _ => Ok(()),
     }
 }
@@ -238,7 +266,9 @@ fn check_captures(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String
     for capture in captures {
         let field = route.fields.iter().find(|field| field.name == *capture);
         if !field.is_some_and(|field| matches!(field.kind, FieldKind::Name | FieldKind::String)) {
-            return Err(format!("capture {capture:?} needs a field of that name, of kind name or string"));
+            return Err(format!(
+                "capture {capture:?} needs a field of that name, of kind name or string"
+            ));
         }
     }
     Ok(())
@@ -280,7 +310,9 @@ fn check_exclusive(route: &Route) -> Result<(), String> {
         if group.iter().collect::<BTreeSet<_>>().len() < 2 {
             return Err(format!("exclusive: {group:?} needs at least two fields"));
         }
-        if let Some(name) = group.iter().find(|name| !route.fields.iter().any(|field| field.name == **name)) {
+        if let Some(name) =
+            group.iter().find(|name| !route.fields.iter().any(|field| field.name == **name))
+        {
             return Err(format!("exclusive: there is no field {name:?}"));
         }
         let has_default = |field: &&Field| field.default.is_some() && group.contains(&field.name);
@@ -292,13 +324,6 @@ fn check_exclusive(route: &Route) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use serde_json::json;
@@ -316,7 +341,10 @@ mod tests {
 
     #[test]
     fn a_name_that_one_row_marks_secret_is_secret_in_the_whole_table() {
-        let password = Field { aliases: vec!["bindpass".to_owned()], ..field("password", FieldKind::String).secret() };
+        let password = Field {
+            aliases: vec!["bindpass".to_owned()],
+            ..field("password", FieldKind::String).secret()
+        };
         let write = Route { fields: vec![password], ..Route::new(Verb::Write, "config", "") };
         let table = Table::new(vec![write, row(Verb::Read, "creds/{name}")]).unwrap();
         assert!(table.is_secret("password") && table.is_secret("bindpass"));
@@ -339,9 +367,15 @@ mod tests {
 
     #[test]
     fn a_capture_of_all_that_is_left_takes_slashes_and_yields_to_every_other_row() {
-        let rows = vec![row(Verb::Write, "renew"), row(Verb::Write, "renew/{id+}"), row(Verb::Write, "renew/now")];
+        let rows = vec![
+            row(Verb::Write, "renew"),
+            row(Verb::Write, "renew/{id+}"),
+            row(Verb::Write, "renew/now"),
+        ];
         let table = Table::new(rows).unwrap();
-        let Match::Row { index, captures, .. } = table.find(Verb::Write, "renew/database/creds/x/abc") else {
+        let Match::Row { index, captures, .. } =
+            table.find(Verb::Write, "renew/database/creds/x/abc")
+        else {
             panic!()
         };
         assert_eq!((index, captures), (1, pairs(&[("id", "database/creds/x/abc")])));
@@ -354,7 +388,8 @@ mod tests {
 
     #[test]
     fn what_follows_a_capture_of_all_that_is_left_is_the_end_of_the_path() {
-        let rows = vec![row(Verb::Write, "mounts/{path+}"), row(Verb::Write, "mounts/{path+}/tune")];
+        let rows =
+            vec![row(Verb::Write, "mounts/{path+}"), row(Verb::Write, "mounts/{path+}/tune")];
         let table = Table::new(rows).unwrap();
         let found = |path: &str| match table.find(Verb::Write, path) {
             Match::Row { index, captures, .. } => (index, captures),
@@ -393,7 +428,10 @@ mod tests {
         assert_eq!(found(Verb::List, "roles"), (1, Vec::new()));
         assert_eq!(found(Verb::Read, "roles/a b"), (2, pairs(&[("name", "a b")])));
         assert_eq!(found(Verb::Write, "roles/a"), (3, pairs(&[("role", "a")])));
-        assert_eq!(found(Verb::Read, "x/y/z/status").1, pairs(&[("a", "x"), ("b", "y"), ("c", "z")]));
+        assert_eq!(
+            found(Verb::Read, "x/y/z/status").1,
+            pairs(&[("a", "x"), ("b", "y"), ("c", "z")])
+        );
     }
 
     #[test]
@@ -410,9 +448,18 @@ mod tests {
 
     #[test]
     fn an_unknown_path_and_an_unknown_verb_are_told_apart() {
-        for path in
-            ["role", "roles/a/b", "library", "library/x", "roles/", "/roles", "roles//", "//", "Roles/a", "x//z/status"]
-        {
+        for path in [
+            "role",
+            "roles/a/b",
+            "library",
+            "library/x",
+            "roles/",
+            "/roles",
+            "roles//",
+            "//",
+            "Roles/a",
+            "x//z/status",
+        ] {
             assert_eq!(table().find(Verb::Read, path), Match::NoPath, "{path}");
         }
         assert_eq!(table().find(Verb::Delete, "roles/a"), Match::NoVerb);
@@ -429,7 +476,8 @@ mod tests {
             };
             (0_u32..8).map(part).collect::<Vec<String>>().join("/")
         };
-        let table = Table::new((0..256).map(|mix| row(Verb::Read, &pattern(mix))).collect()).unwrap();
+        let table =
+            Table::new((0..256).map(|mix| row(Verb::Read, &pattern(mix))).collect()).unwrap();
         for mix in 0..256 {
             let path = pattern(mix).replace(['{', '}'], "");
             assert!(
@@ -444,9 +492,10 @@ mod tests {
 
     #[test]
     fn a_bad_pattern_is_refused_with_its_row() {
-        for path in
-            ["/roles", "roles/", "a//b", "a/../b", ".", "x{name}", "{a}-{b}", "{}", "{a b}", "a b", "ä", "{a}/{a}", "{"]
-        {
+        for path in [
+            "/roles", "roles/", "a//b", "a/../b", ".", "x{name}", "{a}-{b}", "{}", "{a b}", "a b",
+            "ä", "{a}/{a}", "{",
+        ] {
             let why = Table::new(vec![row(Verb::Read, path)]).unwrap_err();
             assert!(why.contains(&format!("row Read of {path:?}")), "{why}");
         }
@@ -454,7 +503,8 @@ mod tests {
 
     #[test]
     fn two_rows_for_one_verb_and_path_are_refused_whatever_they_call_their_captures() {
-        let table = Table::new(vec![row(Verb::Read, "roles/{name}"), row(Verb::Read, "roles/{role}")]);
+        let table =
+            Table::new(vec![row(Verb::Read, "roles/{name}"), row(Verb::Read, "roles/{role}")]);
         assert!(table.unwrap_err().contains("roles/{role}"));
         assert!(why(row(Verb::List, "roles")).contains("another row"));
     }
@@ -466,15 +516,17 @@ mod tests {
         assert!(why(bare.clone()).contains("\"name\""));
         bare.fields.push(field("name", FieldKind::Int));
         assert!(why(bare.clone()).contains("of kind name or string"));
-        bare.fields = vec![Field { aliases: vec!["name".to_owned()], ..field("role", FieldKind::Name) }];
+        bare.fields =
+            vec![Field { aliases: vec!["name".to_owned()], ..field("role", FieldKind::Name) }];
         assert!(why(bare).contains("\"name\""));
     }
 
     #[test]
     fn a_name_stands_for_one_field_only() {
-        for other in
-            [field("name", FieldKind::Int), Field { aliases: vec!["name".into()], ..field("x", FieldKind::Int) }]
-        {
+        for other in [
+            field("name", FieldKind::Int),
+            Field { aliases: vec!["name".into()], ..field("x", FieldKind::Int) },
+        ] {
             let mut route = row(Verb::Read, "creds/{name}");
             route.fields.push(other);
             assert!(why(route).contains("\"name\" names two fields"));
@@ -486,13 +538,22 @@ mod tests {
 
     #[test]
     fn storage_keys_use_the_captures_of_their_row() {
-        let keyed = |key: &str| Route { existence: Some(key.to_owned()), ..row(Verb::Write, "roles/{name}") };
+        let keyed = |key: &str| Route {
+            existence: Some(key.to_owned()),
+            ..row(Verb::Write, "roles/{name}")
+        };
         assert!(Table::new(vec![keyed("role/{name}")]).is_ok());
         for key in ["role/{role}", "", "role/", "/role", "role/x{name}", "role/../{name}"] {
             assert!(why(keyed(key)).contains("existence"), "{key}");
         }
-        assert!(why(Route { verb: Verb::Read, ..keyed("role/{name}") }).contains("existence: only a write"));
-        let listed = |prefix: &str| Route { list: Some(prefix.to_owned()), ..row(Verb::List, "sets/{name}") };
+        assert!(
+            why(Route { verb: Verb::Read, ..keyed("role/{name}") })
+                .contains("existence: only a write")
+        );
+        let listed = |prefix: &str| Route {
+            list: Some(prefix.to_owned()),
+            ..row(Verb::List, "sets/{name}")
+        };
         assert!(Table::new(vec![listed("set/{name}/")]).is_ok());
         for prefix in ["set/{set}/", "set", "/", "", "set//"] {
             assert!(why(listed(prefix)).contains("list"), "{prefix}");

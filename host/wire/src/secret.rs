@@ -1,7 +1,8 @@
 //! A text that must not be seen: a token, a password, a key.
 //!
-//! The attacks it stops: a secret printed by a stray `{:?}`, found in freed memory, or guessed from how
-//! long a comparison takes. It cannot be serialised; whoever sends it out says so with [`Secret::expose`].
+//! The attacks it stops: a secret printed by a stray `{:?}`, found in freed memory, or guessed from
+//! how long a comparison takes. It cannot be serialised; whoever sends it out says so with
+//! [`Secret::expose`].
 
 use std::fmt;
 use std::hint::black_box;
@@ -54,13 +55,6 @@ impl fmt::Display for Secret {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
 

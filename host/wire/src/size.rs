@@ -1,11 +1,13 @@
 //! Sizes as people write them, read as bytes.
 //!
-//! Only powers of two have names here: a `MB` that some read as 1,000,000 bytes and others as 1,048,576 is refused.
+//! Only powers of two have names here: a `MB` that some read as 1,000,000 bytes and others as
+//! 1,048,576 is refused.
 
 use crate::failure::quoted;
 
 /// What is accepted, as the end of a message.
-const FORMS: &str = r#"a size: give whole bytes, such as 65536, or a text such as "512KiB", "32MiB" or "1GiB""#;
+const FORMS: &str =
+    r#"a size: give whole bytes, such as 65536, or a text such as "512KiB", "32MiB" or "1GiB""#;
 
 /// The named units, the largest first.
 const UNITS: [(&str, u32); 3] = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
@@ -18,7 +20,8 @@ pub fn parse(text: &str) -> Result<u64, String> {
     read(text.trim()).ok_or_else(|| format!("{} is not {FORMS}", quoted(text)))
 }
 
-/// `bytes` for people, in the largest unit that leaves no rest: `32MiB`, `1000B`. [`parse`] reads it back.
+/// `bytes` for people, in the largest unit that leaves no rest: `32MiB`, `1000B`. [`parse`] reads
+/// it back.
 #[must_use]
 pub fn show(bytes: u64) -> String {
     let whole = |shift: &u32| bytes > 0 && bytes.trailing_zeros() >= *shift;
@@ -29,7 +32,8 @@ pub fn show(bytes: u64) -> String {
 }
 
 fn read(text: &str) -> Option<u64> {
-    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let (digits, unit) =
+        text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let shift = match unit {
         "" | "B" => 0,
         named => UNITS.iter().find(|(unit, _)| *unit == named)?.1,
@@ -38,7 +42,6 @@ fn read(text: &str) -> Option<u64> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -60,8 +63,13 @@ mod tests {
     #[test]
     fn what_is_no_size_is_refused_with_its_value_and_the_accepted_forms() {
         let long = "9".repeat(60);
-        let hostile = ["", "MiB", "-1", "+1", "1.5MiB", "32MB", "32mib", "32M", "1 MiB", "1MiB1KiB", "٣KiB", "0x10"];
-        for text in hostile.into_iter().chain(["18446744073709551616", "17179869184GiB", long.as_str()]) {
+        let hostile = [
+            "", "MiB", "-1", "+1", "1.5MiB", "32MB", "32mib", "32M", "1 MiB", "1MiB1KiB", "٣KiB",
+            "0x10",
+        ];
+        for text in
+            hostile.into_iter().chain(["18446744073709551616", "17179869184GiB", long.as_str()])
+        {
             let why = parse(text).unwrap_err();
             assert!(why.starts_with(&quoted(text)) && why.contains("32MiB"), "{why}");
         }
@@ -69,7 +77,9 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_read_back() {
-        for (bytes, text) in [(0, "0B"), (1000, "1000B"), (1024, "1KiB"), (33_554_432, "32MiB"), (3 << 30, "3GiB")] {
+        for (bytes, text) in
+            [(0, "0B"), (1000, "1000B"), (1024, "1KiB"), (33_554_432, "32MiB"), (3 << 30, "3GiB")]
+        {
             assert_eq!(show(bytes), text);
             assert_eq!(parse(text), Ok(bytes));
         }

@@ -1,7 +1,8 @@
-//! Which known word somebody probably meant: for whoever refuses a word of a policy or of a configuration.
+//! Which known word somebody probably meant: for whoever refuses a word of a policy or of a
+//! configuration.
 
-/// The end of a message about a word that is none of `known`: `; did you mean "capabilities"?`, or the whole list
-/// where no word is near.
+/// The end of a message about a word that is none of `known`: `; did you mean "capabilities"?`, or
+/// the whole list where no word is near.
 #[must_use]
 pub fn hint(word: &str, known: &[&str]) -> String {
     let near = known.iter().map(|candidate| (distance(word, candidate), candidate)).min();
@@ -13,8 +14,8 @@ pub fn hint(word: &str, known: &[&str]) -> String {
     }
 }
 
-/// How many characters must be added, removed or replaced, ignoring case. Long words are not compared:
-/// they are no misspelling, and the effort grows with the length.
+/// How many characters must be added, removed or replaced, ignoring case. Long words are not
+/// compared: they are no misspelling, and the effort grows with the length.
 fn distance(word: &str, candidate: &str) -> usize {
     if word.len() > 64 {
         return usize::MAX;
@@ -50,7 +51,12 @@ mod tests {
     fn far_and_overlong_words_get_the_list() {
         let long = "capabilities".repeat(10_000);
         for word in ["x", "unrelated_key", "", long.as_str()] {
-            assert_eq!(hint(word, KNOWN), "; known are capabilities, policy, comment", "{}", word.len());
+            assert_eq!(
+                hint(word, KNOWN),
+                "; known are capabilities, policy, comment",
+                "{}",
+                word.len()
+            );
         }
     }
 

@@ -14,7 +14,8 @@ pub struct Bounds {
     pub role_max: u64,
     /// The `explicit_max_ttl` of a token: the only maximum that ends a periodic one, too.
     pub explicit_max: u64,
-    /// The period of a token: each renewal gives it anew, and no maximum but the explicit one adds up over them.
+    /// The period of a token: each renewal gives it anew, and no maximum but the explicit one adds
+    /// up over them.
     pub period: u64,
     /// The mount's default, or the system's where the mount has none.
     pub mount_default: u64,
@@ -35,7 +36,8 @@ pub struct Granted {
 type Cap = (u64, &'static str);
 
 impl Bounds {
-    /// What is due before any maximum: the period of a periodic token, else the first that says something.
+    /// What is due before any maximum: the period of a periodic token, else the first that says
+    /// something.
     fn wanted(&self, increment: u64) -> Option<u64> {
         if self.period > 0 {
             return Some(self.period);
@@ -46,7 +48,8 @@ impl Bounds {
     /// The smallest maximum that adds up over renewals; `None` when there is none.
     fn total(&self) -> Option<Cap> {
         let explicit = (self.explicit_max, "the token's explicit_max_ttl");
-        let others = [(self.role_max, "the role's max_ttl"), (self.mount_max, "the mount's maximum")];
+        let others =
+            [(self.role_max, "the role's max_ttl"), (self.mount_max, "the mount's maximum")];
         let others = others.into_iter().filter(|_| self.period == 0);
         [explicit].into_iter().chain(others).filter(|(max, _)| *max > 0).min_by_key(|(max, _)| *max)
     }
@@ -57,9 +60,9 @@ impl Bounds {
     }
 }
 
-/// The ttl of a lease or token that is issued or renewed at `now`. `increment` is what the caller asked for, 0 for
-/// nothing; it counts from `now`, while the maximum counts from `issued`. A periodic token gets its period, whatever is
-/// asked. All in seconds.
+/// The ttl of a lease or token that is issued or renewed at `now`. `increment` is what the caller
+/// asked for, 0 for nothing; it counts from `now`, while the maximum counts from `issued`. A
+/// periodic token gets its period, whatever is asked. All in seconds.
 ///
 /// # Errors
 /// 400 when the maximum is used up; 500 when nothing says how long a lease lives.
@@ -70,7 +73,9 @@ pub fn grant(bounds: &Bounds, increment: u64, issued: u64, now: u64) -> Result<G
     }
     let Some((max, whose)) = bounds.total() else {
         return granted.ok_or_else(|| {
-            Failure::internal("neither the role nor the mount says how long a lease lives; tune the mount's ttl")
+            Failure::internal(
+                "neither the role nor the mount says how long a lease lives; tune the mount's ttl",
+            )
         });
     };
     let left = issued.saturating_add(max).saturating_sub(now).min(max);
@@ -100,18 +105,13 @@ fn lowered(wanted: u64, left: u64, max: u64, whose: &str) -> String {
     if left == max {
         format!("ttl {wanted} is longer than {whose} of {cap}; {granted} were granted")
     } else {
-        format!("ttl {wanted} is longer than what is left of {whose} of {cap}; {granted} were granted")
+        format!(
+            "ttl {wanted} is longer than what is left of {whose} of {cap}; {granted} were granted"
+        )
     }
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use crate::failure::Kind;
@@ -147,7 +147,10 @@ mod tests {
     fn the_smaller_maximum_caps_and_is_named() {
         let granted = grant(&BOUNDS, 90 * DAY, 1000, 1000).unwrap();
         assert_eq!(granted.ttl, DAY);
-        assert_eq!(granted.warning.unwrap(), "ttl 90d is longer than the role's max_ttl of 1d; 1d were granted");
+        assert_eq!(
+            granted.warning.unwrap(),
+            "ttl 90d is longer than the role's max_ttl of 1d; 1d were granted"
+        );
         let granted = grant(&Bounds { role_max: 0, ..BOUNDS }, 90 * DAY, 1000, 1000).unwrap();
         assert_eq!(granted.ttl, 32 * DAY);
         assert!(granted.warning.unwrap().contains("the mount's maximum of 32d"));
@@ -159,7 +162,10 @@ mod tests {
         let granted = grant(&BOUNDS, HOUR, 1000, 1000 + DAY - 60).unwrap();
         assert_eq!(granted.ttl, 60);
         let warning = granted.warning.unwrap();
-        assert!(warning.contains("what is left of the role's max_ttl of 1d; 1m were granted"), "{warning}");
+        assert!(
+            warning.contains("what is left of the role's max_ttl of 1d; 1m were granted"),
+            "{warning}"
+        );
         assert_eq!(ttl(BOUNDS, HOUR, 1000, 1000 + DAY - 1), 1);
     }
 
@@ -182,32 +188,51 @@ mod tests {
 
     #[test]
     fn an_explicit_maximum_counts_like_the_others_and_is_named() {
-        let granted = grant(&Bounds { explicit_max: 2 * HOUR, ..BOUNDS }, DAY, 1000, 1000 + HOUR).unwrap();
+        let granted =
+            grant(&Bounds { explicit_max: 2 * HOUR, ..BOUNDS }, DAY, 1000, 1000 + HOUR).unwrap();
         assert_eq!(granted.ttl, HOUR);
         let warning = granted.warning.unwrap();
-        assert!(warning.contains("what is left of the token's explicit_max_ttl of 2h"), "{warning}");
-        assert_eq!(ttl(Bounds { explicit_max: 64 * DAY, role_max: 0, ..BOUNDS }, 90 * DAY, 0, 0), 32 * DAY);
+        assert!(
+            warning.contains("what is left of the token's explicit_max_ttl of 2h"),
+            "{warning}"
+        );
+        assert_eq!(
+            ttl(Bounds { explicit_max: 64 * DAY, role_max: 0, ..BOUNDS }, 90 * DAY, 0, 0),
+            32 * DAY
+        );
     }
 
     #[test]
     fn a_period_is_given_anew_at_each_renewal_whatever_is_asked_and_however_old_the_token_is() {
         let periodic = Bounds { period: 3 * HOUR, ..BOUNDS };
         for (increment, now) in [(0, 1000), (60, 1000), (90 * DAY, 1000), (0, 1000 + 400 * DAY)] {
-            assert_eq!(grant(&periodic, increment, 1000, now).unwrap(), Granted { ttl: 3 * HOUR, warning: None });
+            assert_eq!(
+                grant(&periodic, increment, 1000, now).unwrap(),
+                Granted { ttl: 3 * HOUR, warning: None }
+            );
         }
     }
 
     #[test]
     fn a_period_is_capped_by_the_mount_and_ended_by_the_explicit_maximum_only() {
-        let granted = grant(&Bounds { period: 40 * DAY, ..BOUNDS }, 0, 1000, 1000 + 400 * DAY).unwrap();
+        let granted =
+            grant(&Bounds { period: 40 * DAY, ..BOUNDS }, 0, 1000, 1000 + 400 * DAY).unwrap();
         assert_eq!(granted.ttl, 32 * DAY);
-        assert!(granted.warning.unwrap().contains("40d is longer than the mount's maximum of 32d; 32d were granted"));
+        assert!(
+            granted
+                .warning
+                .unwrap()
+                .contains("40d is longer than the mount's maximum of 32d; 32d were granted")
+        );
 
         let bounds = Bounds { period: 40 * DAY, explicit_max: 33 * DAY, ..BOUNDS };
         let granted = grant(&bounds, 0, 1000, 1000 + 3 * DAY).unwrap();
         assert_eq!(granted.ttl, 30 * DAY);
         assert!(granted.warning.unwrap().contains("explicit_max_ttl of 33d"));
-        assert_eq!(grant(&bounds, 0, 1000, 1000 + 33 * DAY).unwrap_err().kind, Kind::InvalidRequest);
+        assert_eq!(
+            grant(&bounds, 0, 1000, 1000 + 33 * DAY).unwrap_err().kind,
+            Kind::InvalidRequest
+        );
         let endless = Bounds { period: u64::MAX, mount_max: 0, ..Bounds::default() };
         assert_eq!(ttl(endless, 0, u64::MAX, 0), u64::MAX);
     }
@@ -216,6 +241,10 @@ mod tests {
     fn extreme_numbers_neither_overflow_nor_lengthen() {
         let endless = Bounds { role_max: u64::MAX, mount_max: u64::MAX, ..BOUNDS };
         assert_eq!(ttl(endless, u64::MAX, u64::MAX - 10, u64::MAX - 5), 5);
-        assert_eq!(ttl(BOUNDS, 90 * DAY, 1_000_000, 10), DAY, "a clock that went back gives no more than the maximum");
+        assert_eq!(
+            ttl(BOUNDS, 90 * DAY, 1_000_000, 10),
+            DAY,
+            "a clock that went back gives no more than the maximum"
+        );
     }
 }

@@ -18,16 +18,21 @@ use serde_json::{Map, Value};
 #[test]
 fn durations() {
     let seeds: [&[u8]; 5] = [b"1h30m", b"-5s", b"1.5h", b"768h", b"250ms"];
-    cases::run("durations", &seeds, &["ns", "us", "ms", "99999999999999999999", ".", "-", "KiB", " "], |bytes| {
-        let text = String::from_utf8_lossy(bytes);
-        if let Ok(seconds) = duration::parse(&text) {
-            assert!(seconds <= duration::LONGEST);
-            assert_eq!(duration::parse(&duration::show(seconds)), Ok(seconds));
-        }
-        if let Ok(bytes) = size::parse(&text) {
-            assert_eq!(size::parse(&size::show(bytes)), Ok(bytes));
-        }
-    });
+    cases::run(
+        "durations",
+        &seeds,
+        &["ns", "us", "ms", "99999999999999999999", ".", "-", "KiB", " "],
+        |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            if let Ok(seconds) = duration::parse(&text) {
+                assert!(seconds <= duration::LONGEST);
+                assert_eq!(duration::parse(&duration::show(seconds)), Ok(seconds));
+            }
+            if let Ok(bytes) = size::parse(&text) {
+                assert_eq!(size::parse(&size::show(bytes)), Ok(bytes));
+            }
+        },
+    );
 }
 
 #[test]
@@ -37,7 +42,9 @@ fn hcl() {
         br#"{"path": {"a/+/b": {"capabilities": ["deny"], "required_parameters": ["x"]}}}"#,
         b"# words\nname = \"a\" // more\npath \"a\" { allowed_parameters = { \"k\" = [\"v\", 1, true, null] } }",
     ];
-    let words = ["{", "}", "[", "]", "\"", "<<EOT\n", "EOT\n", "${", "/*", "*/", "\\u", "\u{feff}", "=", ","];
+    let words = [
+        "{", "}", "[", "]", "\"", "<<EOT\n", "EOT\n", "${", "/*", "*/", "\\u", "\u{feff}", "=", ",",
+    ];
     cases::run("HCL", &seeds, &words, |bytes| {
         let text = String::from_utf8_lossy(bytes);
         if let Err(why) = hcl::parse(&text) {
@@ -51,10 +58,14 @@ fn envelopes() {
     let seeds: [&[u8]; 2] = [b"username\npassword\nwarning", b"{\"errors\":[]}\n\"\\"];
     cases::run("envelope", &seeds, &["\0", "\u{2028}", "\"}", "\\u0000", "\u{ffff}"], |bytes| {
         let text = String::from_utf8_lossy(bytes);
-        let data: Map<String, Value> = text.lines().map(|line| (line.to_owned(), Value::from(line))).collect();
+        let data: Map<String, Value> =
+            text.lines().map(|line| (line.to_owned(), Value::from(line))).collect();
         let (status, _, written) = Response::data(text.clone(), data.clone()).into_bytes();
         let read: Value = serde_json::from_slice(&written).unwrap();
         assert_eq!((status, read.as_object().unwrap().len()), (200, 9));
-        assert_eq!((read["request_id"].as_str(), &read["data"]), (Some(&*text), &Value::Object(data)));
+        assert_eq!(
+            (read["request_id"].as_str(), &read["data"]),
+            (Some(&*text), &Value::Object(data))
+        );
     });
 }

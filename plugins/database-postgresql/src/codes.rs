@@ -1,7 +1,7 @@
 //! Every code of this plugin's refusals, and the sentence that the description fixes for it.
 //!
-//! The sentences are complete before anything runs: no value of a running system can get into one but the
-//! names and numbers that its braces ask for.
+//! The sentences are complete before anything runs: no value of a running system can get into one
+//! but the names and numbers that its braces ask for.
 
 /// Why the plugin refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +57,8 @@ pub(crate) enum Code {
     AuthType,
 }
 
-/// Each code with its word and its sentence, in the order of [`Code`]. Braces are the host's to fill, so a
-/// placeholder of statements cannot be written in a sentence; it travels as a pair.
+/// Each code with its word and its sentence, in the order of [`Code`]. Braces are the host's to
+/// fill, so a placeholder of statements cannot be written in a sentence; it travels as a pair.
 pub(crate) const CODES: [(Code, &str, &str); 49] = [
     (
         Code::Unreachable,
@@ -107,7 +107,11 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
         "the database of connection {connection} refused {what} (SQLSTATE {vendor-code}); nothing of that transaction \
          was kept",
     ),
-    (Code::InvalidStatement, "invalid-statement", "statement {statement}, character {position}: the text {fault}"),
+    (
+        Code::InvalidStatement,
+        "invalid-statement",
+        "statement {statement}, character {position}: the text {fault}",
+    ),
     (
         Code::TooManyDirectGrants,
         "too-many-direct-grants",
@@ -120,7 +124,11 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
         "user {user} of connection {connection} may not do what {what} needs (SQLSTATE 42501); give it CREATEROLE, \
          and with grant option the privileges that it hands out",
     ),
-    (Code::Unsupported, "unsupported", "this plugin handles passwords only; set credential_type to password"),
+    (
+        Code::Unsupported,
+        "unsupported",
+        "this plugin handles passwords only; set credential_type to password",
+    ),
     (
         Code::UserNotFound,
         "user-not-found",
@@ -161,7 +169,11 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
         "{setting} leaves fewer than eight random characters in the name, so that two users could share one; put \
          (random 20) before anything that truncate may cut",
     ),
-    (Code::UsernameEmpty, "username-empty", "{setting} makes an empty name; let it make 1 to 63 characters"),
+    (
+        Code::UsernameEmpty,
+        "username-empty",
+        "{setting} makes an empty name; let it make 1 to 63 characters",
+    ),
     (
         Code::UsernameTooLong,
         "username-too-long",
@@ -192,7 +204,11 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
         "{setting} has a character that must be percent-encoded, such as # / ? @ or % in a user name or password; \
          better, leave both out and give them as the settings username and password",
     ),
-    (Code::UrlHost, "url-host", "{setting} has no usable host name; write postgresql://host:5432/database"),
+    (
+        Code::UrlHost,
+        "url-host",
+        "{setting} has no usable host name; write postgresql://host:5432/database",
+    ),
     (
         Code::UrlPort,
         "url-port",
@@ -242,7 +258,11 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
         "placeholder-misplaced",
         "{setting} has a placeholder outside user name, password and database name; move it there",
     ),
-    (Code::CredentialMissing, "credential-missing", "{setting} is required, because connection_url does not hold it"),
+    (
+        Code::CredentialMissing,
+        "credential-missing",
+        "{setting} is required, because connection_url does not hold it",
+    ),
     (
         Code::CredentialTemplate,
         "credential-template",
@@ -264,11 +284,19 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
         "certificate-without-key",
         "{setting} needs its partner: give tls_certificate and private_key together",
     ),
-    (Code::PasswordAuthentication, "password-authentication", "{setting} must be password or scram-sha-256"),
+    (
+        Code::PasswordAuthentication,
+        "password-authentication",
+        "{setting} must be password or scram-sha-256",
+    ),
     (
         Code::SelfManaged,
         "self-managed-unsupported",
         "{setting} is not available in this version; give the connection a user that may create roles",
     ),
-    (Code::AuthType, "auth-type-unsupported", "{setting} is not available in this version; use username and password"),
+    (
+        Code::AuthType,
+        "auth-type-unsupported",
+        "{setting} is not available in this version; use username and password",
+    ),
 ];

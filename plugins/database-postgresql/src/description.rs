@@ -14,7 +14,10 @@ const WARNINGS: [(&str, &str); 4] = [
         "password-not-templated",
         "password is given, but connection_url holds another one, which is used; write {{password}} there",
     ),
-    ("tls-off", "sslmode=disable sends credentials over the network in clear; use sslmode=verify-full"),
+    (
+        "tls-off",
+        "sslmode=disable sends credentials over the network in clear; use sslmode=verify-full",
+    ),
     (
         "scram-recommended",
         "new passwords are sent to the database in clear, which may log them; set password_authentication to \
@@ -22,8 +25,8 @@ const WARNINGS: [(&str, &str); 4] = [
     ),
 ];
 
-/// Settings that users of this field put secrets in, and that this plugin does not use: a value that lands
-/// there by mistake is still never shown.
+/// Settings that users of this field put secrets in, and that this plugin does not use: a value
+/// that lands there by mistake is still never shown.
 const FOREIGN_SECRETS: [&str; 7] = [
     "service_account_json",
     "sslkey",
@@ -43,7 +46,8 @@ pub(crate) fn description() -> DatabaseDescription {
         aliases: vec!["postgresql".to_owned()],
         version: env!("CARGO_PKG_VERSION").to_owned(),
         asks: vec!["sql".to_owned()],
-        about: "Users of a PostgreSQL database, or of one that speaks its protocol and SQL.".to_owned(),
+        about: "Users of a PostgreSQL database, or of one that speaks its protocol and SQL."
+            .to_owned(),
         credential_types: vec!["password".to_owned()],
         creation_statements_required: true,
         settings: settings(),
@@ -76,16 +80,13 @@ fn settings() -> Vec<Field> {
         field("self_managed", FieldKind::Bool, "Users change their own passwords; not available in this version."),
         field("auth_type", FieldKind::String, "Cloud logins; not available in this version."),
     ];
-    settings.extend(
-        FOREIGN_SECRETS
-            .iter()
-            .map(|name| field(name, FieldKind::Any, "Not used by this plugin; kept, and never shown.").secret()),
-    );
+    settings.extend(FOREIGN_SECRETS.iter().map(|name| {
+        field(name, FieldKind::Any, "Not used by this plugin; kept, and never shown.").secret()
+    }));
     settings
 }
 
 #[cfg(test)]
-#[allow(clippy::expect_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -93,8 +94,14 @@ mod tests {
     fn every_setting_that_may_hold_a_secret_is_marked() {
         let secrets: Vec<String> =
             settings().into_iter().filter(|field| field.secret).map(|field| field.name).collect();
-        for name in ["password", "private_key", "service_account_json", "tls_certificate_key", "pem_bundle", "pem_json"]
-        {
+        for name in [
+            "password",
+            "private_key",
+            "service_account_json",
+            "tls_certificate_key",
+            "pem_bundle",
+            "pem_json",
+        ] {
             assert!(secrets.iter().any(|secret| secret == name), "{name}");
         }
         assert!(!secrets.iter().any(|secret| secret == "connection_url"), "reads show it, masked");
@@ -103,6 +110,9 @@ mod tests {
     #[test]
     fn the_description_survives_its_way_through_json() {
         let text = serde_json::to_string(&description()).expect("serialises");
-        assert_eq!(serde_json::from_str::<DatabaseDescription>(&text).expect("parses"), description());
+        assert_eq!(
+            serde_json::from_str::<DatabaseDescription>(&text).expect("parses"),
+            description()
+        );
     }
 }

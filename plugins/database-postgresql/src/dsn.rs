@@ -4,7 +4,8 @@ use crate::parameters::{Parameters, Text, in_place};
 use crate::refusal::Code;
 use bulkhead_sdk::database_plugin::Refusal;
 
-/// Reads libpq's list of `keyword = value` pairs: values bare or in `'…'`, with `\` before `'` and `\`.
+/// Reads libpq's list of `keyword = value` pairs: values bare or in `'…'`, with `\` before `'` and
+/// `\`.
 pub(crate) fn read(text: &str) -> Result<Parameters, Refusal> {
     let mut parameters = Parameters::default();
     let mut rest = text.trim_start();

@@ -1,8 +1,9 @@
-//! The PostgreSQL plugin: users of one PostgreSQL database, made from an operator's statements and removed
-//! without a trace.
+//! The PostgreSQL plugin: users of one PostgreSQL database, made from an operator's statements and
+//! removed without a trace.
 //!
-//! It never dials and never reads a file or an environment variable: everything that a login needs comes
-//! from the connection's settings, and the host does the dialling. It keeps nothing between calls.
+//! It never dials and never reads a file or an environment variable: everything that a login needs
+//! comes from the connection's settings, and the host does the dialling. It keeps nothing between
+//! calls.
 
 mod codes;
 mod description;
@@ -45,7 +46,8 @@ impl DatabasePlugin for PostgreSql {
 
     fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<(), Refusal> {
         let connection = Connection::read(settings)?;
-        host.ping(&connection.target).map_err(|failure| refusal::of_sql(failure, &connection.target))
+        host.ping(&connection.target)
+            .map_err(|failure| refusal::of_sql(failure, &connection.target))
     }
 
     fn plan_username(
@@ -76,7 +78,13 @@ impl DatabasePlugin for PostgreSql {
         _: Option<&Credential>,
         statements: &[String],
     ) -> Result<(), Refusal> {
-        users::change_credential(host, &Connection::read(settings)?, username, credential, statements)
+        users::change_credential(
+            host,
+            &Connection::read(settings)?,
+            username,
+            credential,
+            statements,
+        )
     }
 
     fn set_expiration(

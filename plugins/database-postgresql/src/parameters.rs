@@ -39,10 +39,13 @@ impl Parameters {
         if text.is_empty() {
             return Err(Code::ConnectionUrlMissing.about(CONNECTION_URL));
         }
-        let url = ["postgresql://", "postgres://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+        let url =
+            ["postgresql://", "postgres://"].iter().find_map(|scheme| text.strip_prefix(scheme));
         match url {
             Some(url) => crate::url::read(url),
-            None if text.split('=').next().is_none_or(|keyword| keyword.contains("://")) || !text.contains('=') => {
+            None if text.split('=').next().is_none_or(|keyword| keyword.contains("://"))
+                || !text.contains('=') =>
+            {
                 Err(Code::UrlScheme.about(CONNECTION_URL))
             }
             None => crate::dsn::read(text),
@@ -70,13 +73,15 @@ impl Text {
         self.decoded(&self.written)
     }
 
-    /// The value with its placeholders filled, in one pass: a password that looks like a placeholder stays.
+    /// The value with its placeholders filled, in one pass: a password that looks like a
+    /// placeholder stays.
     pub(crate) fn filled(&self, credentials: &Credentials<'_>) -> Result<String, Refusal> {
         let mut filled = String::new();
         let mut rest = self.written.as_str();
         while let Some((fixed, braces)) = rest.split_once("{{") {
-            let (name, after) =
-                braces.split_once("}}").ok_or_else(|| Code::PlaceholderUnknown.about(CONNECTION_URL))?;
+            let (name, after) = braces
+                .split_once("}}")
+                .ok_or_else(|| Code::PlaceholderUnknown.about(CONNECTION_URL))?;
             let (value, setting) = match name {
                 "username" | "name" => (credentials.username, "username"),
                 "password" => (credentials.password, "password"),

@@ -1,7 +1,8 @@
 //! How refusals are made, and what a failure of the database becomes.
 //!
-//! The attack this file stops: a password that travels in an error. A refusal names settings, positions,
-//! SQLSTATEs and objects; it has no room for a setting's value or the database's own words.
+//! The attack this file stops: a password that travels in an error. A refusal names settings,
+//! positions, SQLSTATEs and objects; it has no room for a setting's value or the database's own
+//! words.
 
 use crate::codes::CODES;
 pub(crate) use crate::codes::Code;
@@ -32,8 +33,9 @@ pub(crate) fn with(mut refusal: Refusal, name: &str, value: impl Into<String>) -
 
 /// What a failure of the `sql` import means to whoever called the plugin. Its message stays behind.
 pub(crate) fn of_sql(failure: SqlFailure, target: &Target) -> Refusal {
-    let what =
-        failure.statement.map_or_else(|| "a statement".to_owned(), |at| format!("statement {}", u64::from(at) + 1));
+    let what = failure
+        .statement
+        .map_or_else(|| "a statement".to_owned(), |at| format!("statement {}", u64::from(at) + 1));
     let code = match (failure.code.as_str(), failure.sqlstate.as_deref()) {
         ("unreachable", _) => Code::Unreachable,
         ("refused", _) => Code::Refused,
@@ -46,7 +48,8 @@ pub(crate) fn of_sql(failure: SqlFailure, target: &Target) -> Refusal {
         (_, Some("42501")) => Code::InsufficientPrivilege,
         _ => Code::StatementFailed,
     };
-    let mut refusal = Refusal { statement: failure.statement, vendor_code: failure.sqlstate, ..code.refusal() };
+    let mut refusal =
+        Refusal { statement: failure.statement, vendor_code: failure.sqlstate, ..code.refusal() };
     refusal.ext = vec![
         ("targets".to_owned(), crate::target::written(target).join(", ")),
         ("user".to_owned(), target.username.clone()),
@@ -56,7 +59,6 @@ pub(crate) fn of_sql(failure: SqlFailure, target: &Target) -> Refusal {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use crate::script::{failure, settings};
@@ -102,8 +104,17 @@ mod tests {
 
     #[test]
     fn the_words_of_the_database_stay_behind() {
-        let target = Connection::read(&settings("host=db user=root password=rootpass")).unwrap().target;
-        for code in ["unreachable", "refused", "timed-out", "conflict", "statement-failed", "invalid-request", "new"] {
+        let target =
+            Connection::read(&settings("host=db user=root password=rootpass")).unwrap().target;
+        for code in [
+            "unreachable",
+            "refused",
+            "timed-out",
+            "conflict",
+            "statement-failed",
+            "invalid-request",
+            "new",
+        ] {
             let refusal = of_sql(failure(code, Some("XX000")), &target);
             assert!(!format!("{refusal:?}").contains("canary"), "{code}");
             assert!(!format!("{refusal:?}").contains("rootpass"), "{code}");
@@ -113,7 +124,14 @@ mod tests {
     #[test]
     fn codes_that_the_host_acts_on_keep_their_word() {
         let target = Connection::read(&settings("host=db user=root")).unwrap().target;
-        for code in ["unreachable", "refused", "timed-out", "conflict", "statement-failed", "permission-denied"] {
+        for code in [
+            "unreachable",
+            "refused",
+            "timed-out",
+            "conflict",
+            "statement-failed",
+            "permission-denied",
+        ] {
             assert_eq!(of_sql(failure(code, None), &target).code, code);
         }
     }
@@ -121,6 +139,9 @@ mod tests {
     #[test]
     fn a_row_that_is_too_big_is_told_as_too_many_grants() {
         let target = Connection::read(&settings("host=db user=root")).unwrap().target;
-        assert_eq!(of_sql(failure("statement-failed", Some("54000")), &target).code, "too-many-direct-grants");
+        assert_eq!(
+            of_sql(failure("statement-failed", Some("54000")), &target).code,
+            "too-many-direct-grants"
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! Removes a user, its sessions and what it was granted.
 //!
-//! Two attacks end here. Live sessions outlast `DROP ROLE`, so they are ended before and after. And what a
-//! user owns is somebody's data: nothing is ever dropped with its owner. A user that is gone is success,
-//! because backups and people remove users too.
+//! Two attacks end here. Live sessions outlast `DROP ROLE`, so they are ended before and after. And
+//! what a user owns is somebody's data: nothing is ever dropped with its owner. A user that is gone
+//! is success, because backups and people remove users too.
 
 use crate::refusal::{Code, of_sql, with};
 use crate::settings::Connection;
@@ -36,10 +36,10 @@ const DEPENDENCIES: &str = "SELECT DISTINCT CASE WHEN d.oid IS NULL \
     WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid = $1::oid";
 
 /// Schemas in which a table or column was granted to the user.
-const SCHEMAS: &str =
-    "SELECT DISTINCT table_schema::text FROM information_schema.role_column_grants WHERE grantee = $1 ORDER BY 1";
+const SCHEMAS: &str = "SELECT DISTINCT table_schema::text FROM information_schema.role_column_grants WHERE grantee = $1 ORDER BY 1";
 
-/// Removes `username` with the operator's statements, or with the plugin's own where there are none.
+/// Removes `username` with the operator's statements, or with the plugin's own where there are
+/// none.
 pub(crate) fn delete(
     host: &dyn SqlHost,
     connection: &Connection,
@@ -67,7 +67,8 @@ pub(crate) fn delete(
     } else {
         users::run(host, connection, prepared).map_err(refused)?;
     }
-    // Once more, for sessions that were logging in meanwhile; their role's number outlives its name.
+    // Once more, for sessions that were logging in meanwhile; their role's number outlives its
+    // name.
     tolerated(leaving.terminate(&oid)).map_err(refused)
 }
 
@@ -83,13 +84,17 @@ struct Leaving<'a> {
 impl Leaving<'_> {
     /// The user's number, which its sessions keep when its name is gone.
     fn oid(&self) -> Result<Option<String>, SqlFailure> {
-        let found = self.column("SELECT oid::text FROM pg_roles WHERE rolname = $1", self.username)?;
-        Ok(found.into_iter().next().filter(|oid| !oid.is_empty() && oid.bytes().all(|byte| byte.is_ascii_digit())))
+        let found =
+            self.column("SELECT oid::text FROM pg_roles WHERE rolname = $1", self.username)?;
+        Ok(found
+            .into_iter()
+            .next()
+            .filter(|oid| !oid.is_empty() && oid.bytes().all(|byte| byte.is_ascii_digit())))
     }
 
-    /// Proves that the user is gone, rather than about to appear: a `CREATE ROLE` whose answer was lost may still
-    /// wait for its commit. Making the name ourselves waits for it, because names of roles are unique, and
-    /// fails when it came true.
+    /// Proves that the user is gone, rather than about to appear: a `CREATE ROLE` whose answer was
+    /// lost may still wait for its commit. Making the name ourselves waits for it, because names of
+    /// roles are unique, and fails when it came true.
     fn fence(&self) -> Result<(), Refusal> {
         let texts = [format!("CREATE ROLE {} NOLOGIN", self.role), self.drop_role()];
         let statements = texts.map(|text| Statement { text, secret: false });
@@ -108,8 +113,9 @@ impl Leaving<'_> {
         self.end_sessions(oid)
     }
 
-    /// Ends every session of the user and waits for their ends, because a session's temporary tables are
-    /// objects that the user owns. As far as the connection's user may: membership in the role suffices.
+    /// Ends every session of the user and waits for their ends, because a session's temporary
+    /// tables are objects that the user owns. As far as the connection's user may: membership in
+    /// the role suffices.
     fn end_sessions(&self, oid: &str) -> Result<(), SqlFailure> {
         match self.terminate(oid) {
             Err(failure) if is(&failure, INSUFFICIENT_PRIVILEGE) => {
@@ -121,7 +127,8 @@ impl Leaving<'_> {
     }
 
     fn terminate(&self, oid: &str) -> Result<(), SqlFailure> {
-        let of_user = format!("FROM pg_stat_activity WHERE usesysid = {oid} AND pid <> pg_backend_pid()");
+        let of_user =
+            format!("FROM pg_stat_activity WHERE usesysid = {oid} AND pid <> pg_backend_pid()");
         let ask = |call: &str| {
             let text = format!("SELECT {call} {of_user}");
             self.host.execute(&self.connection.target, &Statement { text, secret: false })
@@ -141,31 +148,39 @@ impl Leaving<'_> {
         }
     }
 
-    /// What users are usually granted, each on its own: one that cannot be revoked must not keep the others.
+    /// What users are usually granted, each on its own: one that cannot be revoked must not keep
+    /// the others.
     fn revoke_grants(&self) -> Result<(), SqlFailure> {
         let mut schemas = self.column(SCHEMAS, self.username)?;
         schemas.retain(|schema| schema != "public");
         schemas.push("public".to_owned());
         let role = &self.role;
         for schema in schemas.iter().map(|schema| identifier(schema)) {
-            tolerated(self.alone(format!("REVOKE ALL PRIVILEGES ON ALL TABLES IN SCHEMA {schema} FROM {role}")))?;
-            tolerated(self.alone(format!("REVOKE ALL PRIVILEGES ON ALL SEQUENCES IN SCHEMA {schema} FROM {role}")))?;
+            tolerated(self.alone(format!(
+                "REVOKE ALL PRIVILEGES ON ALL TABLES IN SCHEMA {schema} FROM {role}"
+            )))?;
+            tolerated(self.alone(format!(
+                "REVOKE ALL PRIVILEGES ON ALL SEQUENCES IN SCHEMA {schema} FROM {role}"
+            )))?;
             tolerated(self.alone(format!("REVOKE USAGE ON SCHEMA {schema} FROM {role}")))?;
         }
         let database = identifier(&self.connection.target.database);
         tolerated(self.alone(format!("REVOKE CONNECT ON DATABASE {database} FROM {role}")))
     }
 
-    /// Functions, types, default privileges, other databases' `CONNECT`: `DROP OWNED` revokes them all, and
-    /// would drop what the user owns. So owned objects are a refusal, and whatever came to be owned since
-    /// then changes hands before the drop.
+    /// Functions, types, default privileges, other databases' `CONNECT`: `DROP OWNED` revokes them
+    /// all, and would drop what the user owns. So owned objects are a refusal, and whatever came to
+    /// be owned since then changes hands before the drop.
     fn remove_with_dependencies(&self, oid: &str) -> Result<(), Refusal> {
-        let owned = self.dependencies(oid, "AND s.deptype = 'o'").map_err(|failure| self.refused(failure))?;
+        let owned = self
+            .dependencies(oid, "AND s.deptype = 'o'")
+            .map_err(|failure| self.refused(failure))?;
         if !owned.is_empty() {
             return Err(with(Code::OwnsObjects.refusal(), "objects", listed(owned)));
         }
         let dropped = match self.drop_owned(false) {
-            // DROP OWNED asks for membership in the role, which a user with CREATEROLE can give itself.
+            // DROP OWNED asks for membership in the role, which a user with CREATEROLE can give
+            // itself.
             Err(failure) if is(&failure, INSUFFICIENT_PRIVILEGE) => self.drop_owned(true),
             other => other,
         };
@@ -184,7 +199,8 @@ impl Leaving<'_> {
         texts.push(format!("REASSIGN OWNED BY {role} TO CURRENT_USER"));
         texts.push(format!("DROP OWNED BY {role}"));
         texts.push(self.drop_role());
-        let statements: Vec<Statement> = texts.into_iter().map(|text| Statement { text, secret: false }).collect();
+        let statements: Vec<Statement> =
+            texts.into_iter().map(|text| Statement { text, secret: false }).collect();
         self.host.transact(&self.connection.target, &statements)
     }
 
@@ -197,7 +213,8 @@ impl Leaving<'_> {
         Err(with(refusal, "user", &self.connection.target.username))
     }
 
-    /// What depends on the user in the way that `filter` says; one more than a refusal names at most.
+    /// What depends on the user in the way that `filter` says; one more than a refusal names at
+    /// most.
     fn dependencies(&self, oid: &str, filter: &str) -> Result<Vec<String>, SqlFailure> {
         self.column(&format!("{DEPENDENCIES} {filter} ORDER BY 1 LIMIT {}", NAMED_OBJECTS + 1), oid)
     }

@@ -14,8 +14,8 @@ pub(crate) const SALT: u32 = 16;
 
 /// What PostgreSQL stores for `password`, in the form that `ALTER ROLE … PASSWORD` takes.
 ///
-/// `None` when the password is not printable ASCII: clients normalise other passwords (SASLprep) before
-/// they hash them, and a verifier of the raw bytes would lock such a user out.
+/// `None` when the password is not printable ASCII: clients normalise other passwords (SASLprep)
+/// before they hash them, and a verifier of the raw bytes would lock such a user out.
 pub(crate) fn verifier(host: &dyn SqlHost, password: &str, salt: &[u8]) -> Option<String> {
     if !password.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return None;
@@ -34,7 +34,6 @@ fn mac(key: &[u8], message: &[u8]) -> Option<[u8; 32]> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
 pub(crate) mod tests {
     use super::*;
     use crate::script::Script;
@@ -62,7 +61,8 @@ pub(crate) mod tests {
 
         let proof = decode("dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=");
         let client_signature = mac(&decode(stored), AUTH_MESSAGE.as_bytes()).unwrap();
-        let client_key: Vec<u8> = proof.iter().zip(client_signature).map(|(one, other)| one ^ other).collect();
+        let client_key: Vec<u8> =
+            proof.iter().zip(client_signature).map(|(one, other)| one ^ other).collect();
         assert_eq!(Sha256::digest(client_key).as_slice(), decode(stored));
     }
 

@@ -102,7 +102,9 @@ impl SqlHost for Script {
     fn random(&self, length: u32) -> Vec<u8> {
         let from = self.drawn.get();
         self.drawn.set(from.wrapping_add(1));
-        (0..length).map(|place| from.wrapping_add(u8::try_from(place % 200).unwrap_or_default())).collect()
+        (0..length)
+            .map(|place| from.wrapping_add(u8::try_from(place % 200).unwrap_or_default()))
+            .collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A connection's settings: read, checked, and turned into what the plugin works with.
 //!
-//! Settings are stored as they were written, so that a read gives back what a write gave; what they mean is
-//! decided here, on every call, from nothing but themselves.
+//! Settings are stored as they were written, so that a read gives back what a write gave; what they
+//! mean is decided here, on every call, from nothing but themselves.
 
 use crate::parameters::{CONNECTION_URL, Credentials, Parameters};
 use crate::refusal::Code;
@@ -119,8 +119,11 @@ fn credentials(settings: &Settings) -> Result<Given, Refusal> {
             Some(Value::Number(number)) => Some(number.to_string()),
             _ => text(settings, setting)?.map(str::to_owned),
         };
-        let template = |value: &String| value.contains("{{username}}") || value.contains("{{password}}");
-        if value.as_ref().is_some_and(template) || value.as_ref().is_some_and(|value| value.contains('\0')) {
+        let template =
+            |value: &String| value.contains("{{username}}") || value.contains("{{password}}");
+        if value.as_ref().is_some_and(template)
+            || value.as_ref().is_some_and(|value| value.contains('\0'))
+        {
             return Err(Code::CredentialTemplate.about(setting));
         }
         Ok(value)
@@ -145,13 +148,19 @@ fn pool(settings: &Settings) -> Result<Pool, Refusal> {
     signed(settings, "max_idle_connections")?;
     let max_connections = match signed(settings, "max_open_connections")? {
         None | Some(0) => DEFAULT_CONNECTIONS,
-        Some(count) => u32::try_from(count).map_err(|_| Code::NumberExpected.about("max_open_connections"))?,
+        Some(count) => {
+            u32::try_from(count).map_err(|_| Code::NumberExpected.about("max_open_connections"))?
+        }
     };
     let connect_timeout = match milliseconds(settings, "connect_timeout")? {
         0 => DEFAULT_CONNECT_TIMEOUT,
         given => u32::try_from(given).unwrap_or(u32::MAX),
     };
-    Ok(Pool { max_connections, connect_timeout, max_lifetime: milliseconds(settings, "max_connection_lifetime")? })
+    Ok(Pool {
+        max_connections,
+        connect_timeout,
+        max_lifetime: milliseconds(settings, "max_connection_lifetime")?,
+    })
 }
 
 /// A setting's text; `null` is absent.
@@ -192,7 +201,8 @@ fn milliseconds(settings: &Settings, setting: &str) -> Result<u64, Refusal> {
     match settings.get(setting) {
         None | Some(Value::Null) => Ok(0),
         Some(value) => {
-            let seconds = duration::seconds(value).map_err(|_| Code::DurationExpected.about(setting))?;
+            let seconds =
+                duration::seconds(value).map_err(|_| Code::DurationExpected.about(setting))?;
             Ok(seconds.saturating_mul(1000))
         }
     }

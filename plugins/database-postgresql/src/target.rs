@@ -1,8 +1,8 @@
 //! From the words of `connection_url` to what the host dials.
 //!
-//! The attack this file stops: an address that reaches the host itself through its file system (Unix
-//! sockets), and parameters that look honoured and are not. Which networks may be reached is the host's to
-//! decide, from the grants of the mount.
+//! The attack this file stops: an address that reaches the host itself through its file system
+//! (Unix sockets), and parameters that look honoured and are not. Which networks may be reached is
+//! the host's to decide, from the grants of the mount.
 
 use crate::parameters::{CONNECTION_URL, Credentials, Parameters, Text, in_place};
 use crate::refusal::{Code, with};
@@ -29,7 +29,8 @@ const HONOURED: [&str; 11] = [
     "target_session_attrs",
 ];
 
-/// Parameters that clients of this field write and that change nothing here: the host chooses them itself.
+/// Parameters that clients of this field write and that change nothing here: the host chooses them
+/// itself.
 const INDIFFERENT: [&str; 18] = [
     "application_name",
     "fallback_application_name",
@@ -91,7 +92,8 @@ pub(crate) fn read(
         Some(written) => written.filled(credentials)?,
         None => credentials.password.unwrap_or_default().to_owned(),
     };
-    let database = parameters.last("dbname").map(|written| written.filled(credentials)).transpose()?;
+    let database =
+        parameters.last("dbname").map(|written| written.filled(credentials)).transpose()?;
     Ok(Target {
         driver: "postgres".to_owned(),
         endpoints,
@@ -100,7 +102,10 @@ pub(crate) fn read(
         username,
         password,
         tls: tls::read(settings, parameters)?,
-        pool: Pool { connect_timeout: connect_timeout(parameters)?.unwrap_or(pool.connect_timeout), ..pool },
+        pool: Pool {
+            connect_timeout: connect_timeout(parameters)?.unwrap_or(pool.connect_timeout),
+            ..pool
+        },
         ext: Vec::new(),
     })
 }
@@ -121,7 +126,11 @@ pub(crate) fn written(target: &Target) -> Vec<String> {
 fn known(parameters: &Parameters) -> Result<(), Refusal> {
     for (place, (keyword, _)) in parameters.named.iter().enumerate() {
         if let Some(known) = UNSUPPORTED.iter().find(|known| *known == keyword) {
-            return Err(with(Code::ParameterUnsupported.about(CONNECTION_URL), "parameter", *known));
+            return Err(with(
+                Code::ParameterUnsupported.about(CONNECTION_URL),
+                "parameter",
+                *known,
+            ));
         }
         if !HONOURED.iter().chain(&INDIFFERENT).any(|known| known == keyword) {
             return Err(in_place(Code::ParameterUnknown, place));
@@ -132,17 +141,21 @@ fn known(parameters: &Parameters) -> Result<(), Refusal> {
 
 fn username(parameters: &Parameters, credentials: &Credentials<'_>) -> Result<String, Refusal> {
     let written = parameters.last("user").map(|written| written.filled(credentials)).transpose()?;
-    let username = written.filter(|name| !name.is_empty()).or_else(|| credentials.username.map(str::to_owned));
-    username.filter(|name| !name.is_empty()).ok_or_else(|| Code::CredentialMissing.about("username"))
+    let username =
+        written.filter(|name| !name.is_empty()).or_else(|| credentials.username.map(str::to_owned));
+    username
+        .filter(|name| !name.is_empty())
+        .ok_or_else(|| Code::CredentialMissing.about("username"))
 }
 
 fn endpoints(hosts: &[(Text, Option<Text>)]) -> Result<Vec<Endpoint>, Refusal> {
     match hosts.len() {
         0 => Err(Code::UrlHost.about(CONNECTION_URL)),
         count if count > MOST_HOSTS => Err(Code::TooManyHosts.about(CONNECTION_URL)),
-        _ => {
-            hosts.iter().map(|(host, port)| Ok(Endpoint { host: self::host(host)?, port: self::port(port)? })).collect()
-        }
+        _ => hosts
+            .iter()
+            .map(|(host, port)| Ok(Endpoint { host: self::host(host)?, port: self::port(port)? }))
+            .collect(),
     }
 }
 
@@ -152,8 +165,14 @@ fn host(written: &Text) -> Result<String, Refusal> {
         return Err(Code::UnixSocket.about(CONNECTION_URL));
     }
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    let fits = host.contains(|c: char| c.is_ascii_alphanumeric()) && host.len() <= 253 && host.chars().all(is_name);
-    if fits || host.parse::<Ipv6Addr>().is_ok() { Ok(host) } else { Err(Code::UrlHost.about(CONNECTION_URL)) }
+    let fits = host.contains(|c: char| c.is_ascii_alphanumeric())
+        && host.len() <= 253
+        && host.chars().all(is_name);
+    if fits || host.parse::<Ipv6Addr>().is_ok() {
+        Ok(host)
+    } else {
+        Err(Code::UrlHost.about(CONNECTION_URL))
+    }
 }
 
 fn port(written: &Option<Text>) -> Result<u16, Refusal> {
@@ -162,7 +181,8 @@ fn port(written: &Option<Text>) -> Result<u16, Refusal> {
     if port.is_empty() {
         return Ok(DEFAULT_PORT);
     }
-    let number = port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse().ok()).flatten();
+    let number =
+        port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse().ok()).flatten();
     number.filter(|port| *port != 0).ok_or_else(|| Code::UrlPort.about(CONNECTION_URL))
 }
 
@@ -178,7 +198,9 @@ fn writable(parameters: &Parameters) -> Result<bool, Refusal> {
 /// libpq's seconds, in milliseconds; 0 is its word for no bound, which nobody gets.
 fn connect_timeout(parameters: &Parameters) -> Result<Option<u32>, Refusal> {
     let Some(seconds) = parameters.plain("connect_timeout")? else { return Ok(None) };
-    let seconds: u32 = seconds.parse().map_err(|_| refused_value("connect_timeout", "a whole number of seconds"))?;
+    let seconds: u32 = seconds
+        .parse()
+        .map_err(|_| refused_value("connect_timeout", "a whole number of seconds"))?;
     Ok((seconds > 0).then(|| seconds.saturating_mul(1000)))
 }
 

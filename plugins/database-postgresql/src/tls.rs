@@ -1,6 +1,7 @@
 //! How the server proves itself: `sslmode` as libpq means it, and PEM texts, never files.
 //!
-//! The attack this file stops: `sslrootcert=/etc/shadow`, which would make the host open a file of its own.
+//! The attack this file stops: `sslrootcert=/etc/shadow`, which would make the host open a file of
+//! its own.
 
 use crate::parameters::{CONNECTION_URL, Parameters};
 use crate::refusal::{Code, with};
@@ -31,8 +32,8 @@ pub(crate) fn read(settings: &Settings, parameters: &Parameters) -> Result<Tls, 
     })
 }
 
-/// libpq's modes; `allow` would try without TLS first, so it is taken as `prefer`. Roots to trust make
-/// `require` check the certificate, and no mode at all `verify-full`.
+/// libpq's modes; `allow` would try without TLS first, so it is taken as `prefer`. Roots to trust
+/// make `require` check the certificate, and no mode at all `verify-full`.
 fn mode(parameters: &Parameters, roots: Option<&Pem>) -> Result<String, Refusal> {
     let written = parameters.plain("sslmode")?;
     let mode = match (written.as_deref(), roots) {
@@ -75,7 +76,6 @@ fn is_pem(text: &str) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use serde_json::json;
@@ -83,7 +83,8 @@ mod tests {
     const PEM: &str = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n";
 
     fn tls(url: &str, given: &[(&str, &str)]) -> Result<Tls, String> {
-        let settings: Settings = given.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
+        let settings: Settings =
+            given.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
         let parameters = Parameters::read(url).map_err(|refusal| refusal.code)?;
         read(&settings, &parameters).map_err(|refusal| refusal.code)
     }
@@ -103,7 +104,11 @@ mod tests {
             let url = format!("postgres://u@db/x?{written}");
             let mode = |given: &[(&str, &str)]| tls(&url, given).map(|tls| tls.mode);
             assert_eq!(mode(&[]).as_deref().map_err(String::as_str), alone, "{written}");
-            assert_eq!(mode(&[("tls_ca", PEM)]).as_deref().map_err(String::as_str), with_roots, "{written}");
+            assert_eq!(
+                mode(&[("tls_ca", PEM)]).as_deref().map_err(String::as_str),
+                with_roots,
+                "{written}"
+            );
         }
     }
 
@@ -115,7 +120,10 @@ mod tests {
                 assert_eq!(tls(&url, &[]).err().as_deref(), Some("file-path"), "{url}");
             }
         }
-        assert_eq!(tls("postgres://u@db/x", &[("tls_ca", "/etc/shadow")]).err().as_deref(), Some("pem-expected"));
+        assert_eq!(
+            tls("postgres://u@db/x", &[("tls_ca", "/etc/shadow")]).err().as_deref(),
+            Some("pem-expected")
+        );
     }
 
     #[test]
@@ -129,8 +137,14 @@ mod tests {
     #[test]
     fn a_certificate_and_its_key_come_together() {
         let url = "postgres://u@db/x";
-        assert_eq!(tls(url, &[("tls_certificate", PEM)]).err().as_deref(), Some("certificate-without-key"));
-        assert_eq!(tls(url, &[("private_key", PEM)]).err().as_deref(), Some("certificate-without-key"));
+        assert_eq!(
+            tls(url, &[("tls_certificate", PEM)]).err().as_deref(),
+            Some("certificate-without-key")
+        );
+        assert_eq!(
+            tls(url, &[("private_key", PEM)]).err().as_deref(),
+            Some("certificate-without-key")
+        );
         let both = tls(url, &[("tls_certificate", PEM), ("private_key", PEM)]).unwrap();
         assert!(both.client_certificate.is_some() && both.client_key.is_some());
     }

@@ -28,7 +28,8 @@ pub(crate) fn read(text: &str) -> Result<Parameters, Refusal> {
         parameters.hosts.push(host_and_port(host)?);
     }
     for (place, pair) in query.split('&').filter(|_| !query.is_empty()).enumerate() {
-        let (keyword, value) = pair.split_once('=').ok_or_else(|| in_place(Code::ParameterUnknown, place))?;
+        let (keyword, value) =
+            pair.split_once('=').ok_or_else(|| in_place(Code::ParameterUnknown, place))?;
         parameters.named.push((encoded(keyword).plain()?, encoded(value)));
     }
     parameters.take_named_hosts()?;

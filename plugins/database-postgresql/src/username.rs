@@ -1,8 +1,8 @@
 //! Names for new users.
 //!
-//! Two attacks end here: a display name built to break SQL, which is left with harmless characters, and a
-//! name that somebody already has. Undoing a failed creation removes the user of that name, so a name that
-//! two users could share would let one request remove the other's user.
+//! Two attacks end here: a display name built to break SQL, which is left with harmless characters,
+//! and a name that somebody already has. Undoing a failed creation removes the user of that name,
+//! so a name that two users could share would let one request remove the other's user.
 
 use crate::refusal::{Code, with};
 use crate::settings::Connection;
@@ -12,7 +12,8 @@ use bulkhead_sdk::template::{Names, Surroundings, Template, TemplateFault, sanit
 /// The setting that holds a template.
 pub(crate) const SETTING: &str = "username_template";
 
-/// The names that users of this field know from their audit trails: `v-token-readonly-<20 random>-<time>`.
+/// The names that users of this field know from their audit trails: `v-token-readonly-<20
+/// random>-<time>`.
 const DEFAULT_TEMPLATE: &str = "{{ printf \"v-%s-%s-%s-%s\" (.DisplayName | truncate 8) (.RoleName | truncate 8) \
                                 (random 20) (unix_time) | truncate 63 }}";
 
@@ -56,8 +57,9 @@ fn fault(fault: TemplateFault) -> Refusal {
     with(Code::UsernameTemplate.about(SETTING), "fault", fault.to_string())
 }
 
-/// Renders twice with generators that differ in every character and counts what came through. Long names
-/// and `truncate` may cut the random part off, so this is asked for every name, not only for the template.
+/// Renders twice with generators that differ in every character and counts what came through. Long
+/// names and `truncate` may cut the random part off, so this is asked for every name, not only for
+/// the template.
 fn refuse_repeats(template: &Template, names: &Names<'_>) -> Result<(), Refusal> {
     let rendered = |byte: u8| {
         let probe = Surroundings { random: &|length| vec![byte; length as usize], now: 0 };
@@ -65,11 +67,14 @@ fn refuse_repeats(template: &Template, names: &Names<'_>) -> Result<(), Refusal>
     };
     let (one, other) = (rendered(0)?, rendered(0x11)?);
     let different = one.bytes().zip(other.bytes()).filter(|(one, other)| one != other).count();
-    if different < FEWEST_RANDOM { Err(Code::UsernameTemplateRepeats.about(SETTING)) } else { Ok(()) }
+    if different < FEWEST_RANDOM {
+        Err(Code::UsernameTemplateRepeats.about(SETTING))
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use crate::script::{Script, settings_with};
@@ -78,7 +83,8 @@ mod tests {
     fn planned(template: &str, display_name: &str, role_name: &str) -> Result<String, String> {
         let settings = settings_with("host=db user=root", &[(SETTING, json!(template))]);
         let connection = Connection::read(&settings).unwrap();
-        plan(&Script::default(), &connection, display_name, role_name).map_err(|refusal| refusal.code)
+        plan(&Script::default(), &connection, display_name, role_name)
+            .map_err(|refusal| refusal.code)
     }
 
     #[test]
@@ -86,7 +92,10 @@ mod tests {
         let name = planned("", "displayname", "longrolename").unwrap();
         let rest = name.strip_prefix("v-displayn-longrole-").unwrap();
         let (random, time) = rest.split_once('-').unwrap();
-        assert!(random.len() == 20 && random.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{name}");
+        assert!(
+            random.len() == 20 && random.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+            "{name}"
+        );
         assert_eq!(time, "1700000000");
     }
 
@@ -115,15 +124,24 @@ mod tests {
             for text in hostile {
                 let name = planned(template, text, text).unwrap();
                 let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"_.@-".contains(&byte);
-                assert!(name.bytes().all(harmless) && name.len() <= 63, "{template} {text:?} {name}");
+                assert!(
+                    name.bytes().all(harmless) && name.len() <= 63,
+                    "{template} {text:?} {name}"
+                );
             }
         }
     }
 
     #[test]
     fn names_that_two_users_could_share_are_refused() {
-        for template in ["app", "{{.RoleName}}", "{{unix_time}}", "{{random 7}}", "{{random 20 | truncate 5}}"] {
-            assert_eq!(check(template).unwrap_err().code, "username-template-repeats", "{template}");
+        for template in
+            ["app", "{{.RoleName}}", "{{unix_time}}", "{{random 7}}", "{{random 20 | truncate 5}}"]
+        {
+            assert_eq!(
+                check(template).unwrap_err().code,
+                "username-template-repeats",
+                "{template}"
+            );
         }
         for template in ["", "{{random 8}}", "{{uuid}}", "{{random 20 | sha256 | truncate 20}}"] {
             assert_eq!(check(template), Ok(()), "{template}");
@@ -144,7 +162,13 @@ mod tests {
     #[test]
     fn a_template_that_cannot_be_read_names_the_setting_and_the_fault() {
         let refusal = check("{{ .DisplayName | shout }}").unwrap_err();
-        assert_eq!((refusal.code.as_str(), refusal.setting.as_deref()), ("invalid-username-template", Some(SETTING)));
-        assert_eq!(refusal.ext, [("fault".to_owned(), "there is no function \"shout\"".to_owned())]);
+        assert_eq!(
+            (refusal.code.as_str(), refusal.setting.as_deref()),
+            ("invalid-username-template", Some(SETTING))
+        );
+        assert_eq!(
+            refusal.ext,
+            [("fault".to_owned(), "there is no function \"shout\"".to_owned())]
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Users come to be, change and are tried. All of an operator's statements for one of these run in one
-//! transaction, so that a failure leaves nothing behind.
+//! Users come to be, change and are tried. All of an operator's statements for one of these run in
+//! one transaction, so that a failure leaves nothing behind.
 
 use crate::refusal::{Code, of_sql, with};
 use crate::scram;
@@ -27,7 +27,11 @@ pub(crate) fn create(
     creation: &[String],
 ) -> Result<(), Refusal> {
     let password = sent_password(host, connection, &user.credential)?;
-    let values = Values { username: &user.username, password: Some(&password), expiration: Some(user.expires) };
+    let values = Values {
+        username: &user.username,
+        password: Some(&password),
+        expiration: Some(user.expires),
+    };
     let prepared = statements::prepare(Dialect::Postgres, creation, &values)?;
     if prepared.is_empty() {
         return Err(with(Code::CreationStatementsRequired.refusal(), "placeholder", "{{name}}"));
@@ -70,7 +74,11 @@ pub(crate) fn check_credential(
     let target = Target {
         username: username.to_owned(),
         password: password(credential)?.to_owned(),
-        pool: Pool { max_connections: 1, max_lifetime: TRIAL_LIFETIME, ..connection.target.pool.clone() },
+        pool: Pool {
+            max_connections: 1,
+            max_lifetime: TRIAL_LIFETIME,
+            ..connection.target.pool.clone()
+        },
         ..connection.target.clone()
     };
     match host.ping(&target) {
@@ -81,7 +89,11 @@ pub(crate) fn check_credential(
 }
 
 /// Runs statements in one transaction. A failure counts them as the operator's list does.
-pub(crate) fn run(host: &dyn SqlHost, connection: &Connection, prepared: Vec<Prepared>) -> Result<(), SqlFailure> {
+pub(crate) fn run(
+    host: &dyn SqlHost,
+    connection: &Connection,
+    prepared: Vec<Prepared>,
+) -> Result<(), SqlFailure> {
     if prepared.is_empty() {
         return Ok(());
     }
@@ -103,7 +115,8 @@ fn given_or_own(
 ) -> Result<(), Refusal> {
     if !given.is_empty() {
         let prepared = statements::prepare(Dialect::Postgres, given, values)?;
-        return run(host, connection, prepared).map_err(|failure| of_sql(failure, &connection.target));
+        return run(host, connection, prepared)
+            .map_err(|failure| of_sql(failure, &connection.target));
     }
     let prepared = statements::prepare(Dialect::Postgres, &[own.to_owned()], values)?;
     run(host, connection, prepared).map_err(|failure| match failure.sqlstate.as_deref() {
@@ -120,13 +133,18 @@ fn password(credential: &Credential) -> Result<&str, Refusal> {
 }
 
 /// What stands for the password in a statement: itself or its verifier. Either is a secret.
-fn sent_password(host: &dyn SqlHost, connection: &Connection, credential: &Credential) -> Result<String, Refusal> {
+fn sent_password(
+    host: &dyn SqlHost,
+    connection: &Connection,
+    credential: &Credential,
+) -> Result<String, Refusal> {
     let password = password(credential)?;
     match connection.authentication {
         Authentication::Password => Ok(password.to_owned()),
         Authentication::Scram => {
             let salt = host.random(scram::SALT);
-            scram::verifier(host, password, &salt).ok_or_else(|| Code::PasswordNotAscii.about("password_policy"))
+            scram::verifier(host, password, &salt)
+                .ok_or_else(|| Code::PasswordNotAscii.about("password_policy"))
         }
     }
 }

@@ -1,5 +1,5 @@
-//! `config/{name}`: connections. A write is tried out by the connection's plugin before anything is stored; a read
-//! shows no secret.
+//! `config/{name}`: connections. A write is tried out by the connection's plugin before anything is
+//! stored; a read shows no secret.
 
 use crate::connection::{Connection, about};
 use crate::redaction::shown;
@@ -10,23 +10,43 @@ use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
 use serde_json::{Map, Value, json};
 
-/// What belongs to the engine. Everything else that a write gives is a setting of the database plugin.
+/// What belongs to the engine. Everything else that a write gives is a setting of the database
+/// plugin.
 pub(crate) const FIELDS: &[Field] = &[
-    Field::text("plugin_name", "the database plugin to use, such as postgresql-database-plugin").required(),
-    Field::text("plugin_version", "a semantic version of the plugin; empty leaves it to the catalog"),
+    Field::text("plugin_name", "the database plugin to use, such as postgresql-database-plugin")
+        .required(),
+    Field::text(
+        "plugin_version",
+        "a semantic version of the plugin; empty leaves it to the catalog",
+    ),
     Field::flag("verify_connection", "log in before the connection is stored").or_flag(true),
-    Field::words("allowed_roles", "roles that may use the connection; * admits any, none is the default"),
-    Field::texts("root_rotation_statements", "statements that change the password of the connection's own user"),
+    Field::words(
+        "allowed_roles",
+        "roles that may use the connection; * admits any, none is the default",
+    ),
+    Field::texts(
+        "root_rotation_statements",
+        "statements that change the password of the connection's own user",
+    ),
     Field::text("password_policy", "the policy for passwords of this connection's users"),
-    Field::flag("skip_static_role_import_rotation", "leave passwords of imported accounts as they are"),
+    Field::flag(
+        "skip_static_role_import_rotation",
+        "leave passwords of imported accounts as they are",
+    ),
     Field::seconds("rotation_period", "seconds between rotations of the connection's own password"),
-    Field::text("rotation_schedule", "when to rotate the connection's own password, as a cron expression"),
+    Field::text(
+        "rotation_schedule",
+        "when to rotate the connection's own password, as a cron expression",
+    ),
     Field::seconds("rotation_window", "seconds within which a scheduled rotation must end"),
-    Field::flag("disable_automated_rotation", "hold back rotations of the connection's own password"),
+    Field::flag(
+        "disable_automated_rotation",
+        "hold back rotations of the connection's own password",
+    ),
 ];
 
-/// Settings of plugins that are secret whatever the plugin says. They stand in the table so that the host keeps them
-/// out of logs and audit from the first byte, before any plugin has been asked.
+/// Settings of plugins that are secret whatever the plugin says. They stand in the table so that
+/// the host keeps them out of logs and audit from the first byte, before any plugin has been asked.
 pub(crate) const SECRET_SETTINGS: &[Field] = &[
     Field::text("password", "the password of the connection's own user").secret(),
     Field::text("private_key", "the private key of the connection's own user").secret(),
@@ -45,18 +65,22 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let settings = settings_given(call);
     let mut connection = merged(host, call, &settings)?;
     let plugin = connection.plugin(host, name)?;
-    let configured = host.databases().configure(&connection.called(name)).map_err(|why| about(name, why))?;
+    let configured =
+        host.databases().configure(&connection.called(name)).map_err(|why| about(name, why))?;
     connection.settings = configured.settings;
     if connection.verify_connection {
         host.databases().verify(&connection.called(name)).map_err(|why| about(name, why))?;
     }
     host.storage().put(&Connection::key(name), &connection)?;
 
-    let mut warnings: Vec<String> = configured.warnings.iter().map(|code| sentence(&plugin, code, name)).collect();
+    let mut warnings: Vec<String> =
+        configured.warnings.iter().map(|code| sentence(&plugin, code, name)).collect();
     warnings.extend(unknown_settings(&plugin, &settings));
     if connection.allowed_roles.is_empty() {
         let name = quoted(name);
-        warnings.push(format!("no role may use connection {name}: name roles in allowed_roles, or \"*\" for all"));
+        warnings.push(format!(
+            "no role may use connection {name}: name roles in allowed_roles, or \"*\" for all"
+        ));
     }
     Ok(Answer::nothing().warn(warnings))
 }
@@ -67,13 +91,16 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let connection = Connection::find(host, name)?.ok_or_else(Failure::absent)?;
     let called = connection.called(name);
     // Without the plugin nobody knows which settings are secret, so none is shown.
-    let (details, running, warning) = match host.databases().resolve(&called.plugin, &called.version) {
-        Ok(found) => (details(&connection, &found.description), found.version, None),
-        Err(why) if why.kind == Kind::NotFound => {
-            (Map::new(), String::new(), Some(format!("connection_details are left out: {}", why.message)))
-        }
-        Err(why) => return Err(why),
-    };
+    let (details, running, warning) =
+        match host.databases().resolve(&called.plugin, &called.version) {
+            Ok(found) => (details(&connection, &found.description), found.version, None),
+            Err(why) if why.kind == Kind::NotFound => (
+                Map::new(),
+                String::new(),
+                Some(format!("connection_details are left out: {}", why.message)),
+            ),
+            Err(why) => return Err(why),
+        };
     let answer = Answer::data(&json!({
         "plugin_name": connection.plugin_name,
         "plugin_version": connection.plugin_version,
@@ -92,7 +119,8 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(answer.warn(warning))
 }
 
-/// Removes a connection. Its roles and leases stay, because the operator may be about to write it anew.
+/// Removes a connection. Its roles and leases stay, because the operator may be about to write it
+/// anew.
 pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let live = host.leases().count(name)?;
@@ -125,7 +153,11 @@ fn refuse_automated_rotation(call: &Call) -> Result<(), Failure> {
 }
 
 /// The stored connection, or a new one, with what the call gives over it.
-fn merged(host: &dyn Host, call: &Call, settings: &Map<String, Value>) -> Result<Connection, Failure> {
+fn merged(
+    host: &dyn Host,
+    call: &Call,
+    settings: &Map<String, Value>,
+) -> Result<Connection, Failure> {
     let mut connection = Connection::find(host, call.text("name"))?.unwrap_or_default();
     call.merge("plugin_name", &mut connection.plugin_name)?;
     call.merge("plugin_version", &mut connection.plugin_version)?;
@@ -133,17 +165,25 @@ fn merged(host: &dyn Host, call: &Call, settings: &Map<String, Value>) -> Result
     call.merge("allowed_roles", &mut connection.allowed_roles)?;
     call.merge("root_rotation_statements", &mut connection.root_rotation_statements)?;
     call.merge("password_policy", &mut connection.password_policy)?;
-    call.merge("skip_static_role_import_rotation", &mut connection.skip_static_role_import_rotation)?;
+    call.merge(
+        "skip_static_role_import_rotation",
+        &mut connection.skip_static_role_import_rotation,
+    )?;
     call.merge("disable_automated_rotation", &mut connection.disable_automated_rotation)?;
     connection.settings.extend(settings.clone());
-    // Store time, so that a connection that is removed and written again never meets the sessions of its forerunner.
+    // Store time, so that a connection that is removed and written again never meets the sessions
+    // of its forerunner.
     connection.generation = connection.generation.saturating_add(1).max(host.clock().now());
     if connection.plugin_name.is_empty() {
-        return Err(Failure::invalid("plugin_name is required: name the database plugin of the connection"));
+        return Err(Failure::invalid(
+            "plugin_name is required: name the database plugin of the connection",
+        ));
     }
     if !connection.plugin_version.is_empty() && !is_version(&connection.plugin_version) {
         let version = quoted(&connection.plugin_version);
-        return Err(Failure::invalid(format!("plugin_version {version} is not a semantic version, such as 1.2.3")));
+        return Err(Failure::invalid(format!(
+            "plugin_version {version} is not a semantic version, such as 1.2.3"
+        )));
     }
     Ok(connection)
 }
@@ -159,25 +199,31 @@ fn details(connection: &Connection, plugin: &DatabaseDescription) -> Map<String,
     shown(&connection.settings, &plugin.settings, &always)
 }
 
-/// The sentence behind a warning's code. A code without a sentence is a mistake of the plugin, and shown as it is.
+/// The sentence behind a warning's code. A code without a sentence is a mistake of the plugin, and
+/// shown as it is.
 fn sentence(plugin: &DatabaseDescription, code: &str, connection: &str) -> String {
     let sentence = plugin.warnings.get(code).map_or(code, String::as_str);
     sentence.replace("{connection}", &quoted(connection))
 }
 
-/// Settings are kept whatever they are called, so without a word a mistyped one would simply not work.
+/// Settings are kept whatever they are called, so without a word a mistyped one would simply not
+/// work.
 fn unknown_settings(plugin: &DatabaseDescription, settings: &Map<String, Value>) -> Option<String> {
     let is_known = |name: &str| {
-        plugin.settings.iter().any(|field| field.name == name || field.aliases.iter().any(|alias| alias == name))
+        plugin
+            .settings
+            .iter()
+            .any(|field| field.name == name || field.aliases.iter().any(|alias| alias == name))
     };
-    let unknown: Vec<String> = settings.keys().filter(|name| !is_known(name)).map(|name| quoted(name)).collect();
+    let unknown: Vec<String> =
+        settings.keys().filter(|name| !is_known(name)).map(|name| quoted(name)).collect();
     let (names, plugin) = (unknown.join(", "), quoted(&plugin.name));
-    (!unknown.is_empty())
-        .then(|| format!("kept, although plugin {plugin} knows no setting {names}; check the spelling"))
+    (!unknown.is_empty()).then(|| {
+        format!("kept, although plugin {plugin} knows no setting {names}; check the spelling")
+    })
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
 mod tests {
     use crate::fixture::{empty, issued, orders, ready, with};
     use bulkhead_sdk::{Failure, Kind};
@@ -195,9 +241,21 @@ mod tests {
     #[test]
     fn nothing_is_stored_when_the_plugin_or_the_database_refuses() {
         let refusals = [
-            ("configure", Failure::invalid("connection_url: the port is not a number"), Kind::InvalidRequest),
-            ("verify", Failure::new(Kind::Unreachable, "no answer from db:5432"), Kind::Unreachable),
-            ("verify", Failure::invalid("the database refused user \"root\" (SQLSTATE 28P01)"), Kind::InvalidRequest),
+            (
+                "configure",
+                Failure::invalid("connection_url: the port is not a number"),
+                Kind::InvalidRequest,
+            ),
+            (
+                "verify",
+                Failure::new(Kind::Unreachable, "no answer from db:5432"),
+                Kind::Unreachable,
+            ),
+            (
+                "verify",
+                Failure::invalid("the database refused user \"root\" (SQLSTATE 28P01)"),
+                Kind::InvalidRequest,
+            ),
         ];
         for (step, failure, kind) in refusals {
             let bed = empty();
@@ -383,7 +441,10 @@ mod tests {
         assert!(reply.warnings[0].contains("\"orders\": 2;"), "{:?}", reply.warnings);
         assert_eq!(bed.host.steps(), ["close orders"]);
         assert_eq!(bed.read("config/orders").err().unwrap(), Failure::absent());
-        assert!(bed.delete("config/orders").unwrap().lease.is_none(), "a connection that is gone is success");
+        assert!(
+            bed.delete("config/orders").unwrap().lease.is_none(),
+            "a connection that is gone is success"
+        );
     }
 
     #[test]

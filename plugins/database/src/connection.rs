@@ -41,7 +41,11 @@ impl Connection {
     pub(crate) fn called(&self, name: &str) -> Called {
         Called {
             plugin: self.plugin_name.clone(),
-            version: self.plugin_version.strip_prefix('v').unwrap_or(&self.plugin_version).to_owned(),
+            version: self
+                .plugin_version
+                .strip_prefix('v')
+                .unwrap_or(&self.plugin_version)
+                .to_owned(),
             name: name.to_owned(),
             generation: self.generation,
             settings: self.settings.clone(),
@@ -52,25 +56,33 @@ impl Connection {
     ///
     /// # Errors
     /// Invalid request when the catalog has no such plugin: the caller named it.
-    pub(crate) fn plugin(&self, host: &dyn Host, name: &str) -> Result<DatabaseDescription, Failure> {
+    pub(crate) fn plugin(
+        &self,
+        host: &dyn Host,
+        name: &str,
+    ) -> Result<DatabaseDescription, Failure> {
         let called = self.called(name);
         let resolved = host.databases().resolve(&called.plugin, &called.version);
         resolved.map(|resolved| resolved.description).map_err(|why| about(name, why))
     }
 
-    /// Whether `role` may use the connection. Asked at each use, never when a role is written (`spec/database.md` §3.9).
+    /// Whether `role` may use the connection. Asked at each use, never when a role is written
+    /// (`spec/database.md` §3.9).
     pub(crate) fn admits(&self, role: &str) -> bool {
         self.allowed_roles.iter().any(|pattern| glob::matches(pattern, role))
     }
 }
 
-/// Names the connection in a failure of its plugin or database that does not name it itself. What the catalog did not
-/// find is a mistake in the connection, not a missing URL.
+/// Names the connection in a failure of its plugin or database that does not name it itself. What
+/// the catalog did not find is a mistake in the connection, not a missing URL.
 pub(crate) fn about(name: &str, why: Failure) -> Failure {
     let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };
     let named = quoted(name);
-    let message =
-        if why.message.contains(&named) { why.message } else { format!("connection {named}: {}", why.message) };
+    let message = if why.message.contains(&named) {
+        why.message
+    } else {
+        format!("connection {named}: {}", why.message)
+    };
     Failure { kind, message, retry_after: why.retry_after }
 }
 
@@ -98,7 +110,8 @@ mod tests {
         let plain = about("orders", Failure::new(Kind::Unreachable, "no answer from db:5432"));
         assert_eq!(plain.message, "connection \"orders\": no answer from db:5432");
         assert_eq!(plain.kind, Kind::Unreachable);
-        let named = about("orders", Failure::invalid("check the password of connection \"orders\""));
+        let named =
+            about("orders", Failure::invalid("check the password of connection \"orders\""));
         assert_eq!(named.message, "check the password of connection \"orders\"");
     }
 
@@ -110,7 +123,8 @@ mod tests {
 
     #[test]
     fn the_catalog_is_asked_for_a_version_without_the_letter() {
-        let connection = Connection { plugin_version: "v1.2.3".to_owned(), ..Connection::default() };
+        let connection =
+            Connection { plugin_version: "v1.2.3".to_owned(), ..Connection::default() };
         assert_eq!(connection.called("orders").version, "1.2.3");
     }
 }

@@ -1,7 +1,7 @@
 //! `creds/{name}`: makes a user by a role.
 //!
-//! The user is planned, its lease written down, and only then does it come into being; whatever fails later, the lease
-//! removes it again (see [`Reservation`]).
+//! The user is planned, its lease written down, and only then does it come into being; whatever
+//! fails later, the lease removes it again (see [`Reservation`]).
 
 use crate::connection::{Connection, about};
 use crate::lease::Held;
@@ -25,17 +25,22 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
     let credential = Credential::Password(password.clone());
     let user = NewUser { username: username.clone(), credential, expires: lifetime.expires };
-    let made = Reservation::new(&username, &role.db_name, &Held::by(&role, name, &username))?.make(host, || {
-        let (creation, rollback) = (&role.creation_statements, &role.rollback_statements);
-        let created = host.databases().create_user(&called, &user, creation, rollback);
-        created.map_err(|why| unmade(about(&role.db_name, why)))
-    })?;
-    let answer = made.secret(&json!({"username": username, "password": password}), lifetime.ttl, role.max_ttl)?;
+    let made = Reservation::new(&username, &role.db_name, &Held::by(&role, name, &username))?
+        .make(host, || {
+            let (creation, rollback) = (&role.creation_statements, &role.rollback_statements);
+            let created = host.databases().create_user(&called, &user, creation, rollback);
+            created.map_err(|why| unmade(about(&role.db_name, why)))
+        })?;
+    let answer = made.secret(
+        &json!({"username": username, "password": password}),
+        lifetime.ttl,
+        role.max_ttl,
+    )?;
     Ok(answer.warn(lifetime.warnings))
 }
 
-/// A database that refused the statements made no user: undoing it could only meet somebody else's of that name.
-/// One that did not answer may have.
+/// A database that refused the statements made no user: undoing it could only meet somebody else's
+/// of that name. One that did not answer may have.
 fn unmade(why: Failure) -> Unmade {
     if why.kind == Kind::InvalidRequest { Unmade::Surely(why) } else { Unmade::Perhaps(why) }
 }
@@ -44,12 +49,15 @@ fn unmade(why: Failure) -> Unmade {
 fn allowed(host: &dyn Host, call: &Call) -> Result<(Role, Connection), Failure> {
     let (name, mount) = (call.text("name"), &call.mount.path);
     let shown = quoted(name);
-    let unknown = || Failure::invalid(format!("there is no role {shown}; write {mount}roles/{name} first"));
+    let unknown =
+        || Failure::invalid(format!("there is no role {shown}; write {mount}roles/{name} first"));
     let role = Role::find(host, name)?.ok_or_else(unknown)?;
     let db_name = quoted(&role.db_name);
     let missing = || {
         let path = format!("{mount}config/{}", role.db_name);
-        Failure::invalid(format!("role {shown} needs connection {db_name}, which does not exist; write {path} first"))
+        Failure::invalid(format!(
+            "role {shown} needs connection {db_name}, which does not exist; write {path} first"
+        ))
     };
     let connection = Connection::find(host, &role.db_name)?.ok_or_else(missing)?;
     if !connection.admits(name) {
@@ -64,12 +72,15 @@ fn allowed(host: &dyn Host, call: &Call) -> Result<(Role, Connection), Failure> 
 fn password(host: &dyn Host, role: &str, policy: &str) -> Result<String, Failure> {
     host.passwords().generate(policy).map_err(|why| {
         let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };
-        Failure { kind, message: format!("no password for role {}: {}", quoted(role), why.message), ..why }
+        Failure {
+            kind,
+            message: format!("no password for role {}: {}", quoted(role), why.message),
+            ..why
+        }
     })
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
 mod tests {
     use crate::fixture::{empty, orders, reader, ready, with};
     use bulkhead_sdk::database_plugin::Credential;
@@ -102,7 +113,10 @@ mod tests {
         let user = bed.host.user("orders", "v-token-reader-1").unwrap();
         assert_eq!(reply.data.keys().collect::<Vec<_>>(), ["password", "username"]);
         assert_eq!(reply.data["username"], "v-token-reader-1");
-        assert!(user.credential == Credential::Password(reply.data["password"].as_str().unwrap().to_owned()));
+        assert!(
+            user.credential
+                == Credential::Password(reply.data["password"].as_str().unwrap().to_owned())
+        );
         assert_eq!(user.expires, bed.host.now() + 605_000);
         assert_eq!(user.statements, ["CREATE {{name}}", "GRANT reading TO {{name}}"]);
     }
@@ -124,14 +138,18 @@ mod tests {
         let bed = ready();
         bed.host.refuse("create-user", Failure::invalid("the user exists"));
         assert_eq!(bed.read("creds/reader").err().unwrap().kind, Kind::InvalidRequest);
-        assert_eq!(bed.host.steps()[1..], ["reserve v-token-reader-1 in orders", "checkpoint", "end v-token-reader-1"]);
+        assert_eq!(
+            bed.host.steps()[1..],
+            ["reserve v-token-reader-1 in orders", "checkpoint", "end v-token-reader-1"]
+        );
         assert!(bed.host.lease_tags().is_empty());
     }
 
     #[test]
     fn a_user_whose_creation_answered_too_late_is_removed_by_the_undo() {
         let bed = ready();
-        bed.host.lose_reply("create-user", Failure::new(Kind::TimedOut, "the database took too long"));
+        bed.host
+            .lose_reply("create-user", Failure::new(Kind::TimedOut, "the database took too long"));
         assert_eq!(bed.read("creds/reader").err().unwrap().kind, Kind::TimedOut);
         let steps = bed.host.steps();
         assert_eq!(
@@ -149,7 +167,8 @@ mod tests {
     #[test]
     fn an_undo_that_fails_stays_in_the_book() {
         let bed = ready();
-        bed.host.lose_reply("create-user", Failure::new(Kind::TimedOut, "the database took too long"));
+        bed.host
+            .lose_reply("create-user", Failure::new(Kind::TimedOut, "the database took too long"));
         bed.host.refuse("delete-user", Failure::new(Kind::Unreachable, "no answer"));
         assert!(bed.read("creds/reader").is_err());
         assert_eq!(bed.host.lease_tags(), ["v-token-reader-1"]);
@@ -162,7 +181,11 @@ mod tests {
         bed.host.steps();
         let denied = bed.read("creds/stranger").err().unwrap();
         assert_eq!(denied.kind, Kind::PermissionDenied);
-        assert!(denied.message.starts_with("permission denied: role \"stranger\""), "{}", denied.message);
+        assert!(
+            denied.message.starts_with("permission denied: role \"stranger\""),
+            "{}",
+            denied.message
+        );
         assert!(denied.message.contains("\"orders\""), "{}", denied.message);
         assert!(bed.host.steps().is_empty(), "nothing is asked of the database");
         bed.write("roles/writer-7", &reader()).unwrap();
@@ -174,11 +197,18 @@ mod tests {
         let bed = empty();
         let refused = bed.read("creds/reader").err().unwrap();
         assert_eq!(refused.kind, Kind::InvalidRequest);
-        assert_eq!(refused.message, "there is no role \"reader\"; write database/roles/reader first");
+        assert_eq!(
+            refused.message,
+            "there is no role \"reader\"; write database/roles/reader first"
+        );
         bed.write("roles/reader", &reader()).unwrap();
         let refused = bed.read("creds/reader").err().unwrap();
         assert_eq!(refused.kind, Kind::InvalidRequest);
-        assert!(refused.message.contains("connection \"orders\", which does not exist"), "{}", refused.message);
+        assert!(
+            refused.message.contains("connection \"orders\", which does not exist"),
+            "{}",
+            refused.message
+        );
     }
 
     #[test]
@@ -186,13 +216,15 @@ mod tests {
         let bed = empty();
         bed.host.add_policy("short", "Short");
         bed.host.add_policy("long", "Long");
-        let password = || bed.read("creds/reader").unwrap().data["password"].as_str().unwrap().to_owned();
+        let password =
+            || bed.read("creds/reader").unwrap().data["password"].as_str().unwrap().to_owned();
         bed.write("config/orders", &orders()).unwrap();
         bed.write("roles/reader", &reader()).unwrap();
         assert!(password().starts_with("Generated-"));
         bed.write("config/orders", &json!({"password_policy": "short"})).unwrap();
         assert!(password().starts_with("Short-"));
-        bed.write("roles/reader", &json!({"credential_config": {"password_policy": "long"}})).unwrap();
+        bed.write("roles/reader", &json!({"credential_config": {"password_policy": "long"}}))
+            .unwrap();
         assert!(password().starts_with("Long-"));
     }
 
@@ -203,7 +235,11 @@ mod tests {
         bed.host.steps();
         let refused = bed.read("creds/reader").err().unwrap();
         assert_eq!(refused.kind, Kind::InvalidRequest);
-        assert!(refused.message.contains("\"reader\"") && refused.message.contains("\"gone\""), "{}", refused.message);
+        assert!(
+            refused.message.contains("\"reader\"") && refused.message.contains("\"gone\""),
+            "{}",
+            refused.message
+        );
         assert!(bed.host.steps().is_empty());
     }
 
@@ -212,7 +248,10 @@ mod tests {
         let mut bed = ready();
         bed.caller.display_name = "ldap-\"; DROP".to_owned();
         bed.read("creds/reader").unwrap();
-        assert!(bed.host.user("orders", "v-ldap-\"; DROP-reader-1").is_some(), "cleaning names is the plugin's");
+        assert!(
+            bed.host.user("orders", "v-ldap-\"; DROP-reader-1").is_some(),
+            "cleaning names is the plugin's"
+        );
     }
 
     #[test]
@@ -227,7 +266,8 @@ mod tests {
     #[test]
     fn a_lease_longer_than_the_mount_allows_is_cut_with_a_warning() {
         let bed = ready();
-        bed.write("roles/reader", &with(reader(), json!({"default_ttl": "90d", "max_ttl": 0}))).unwrap();
+        bed.write("roles/reader", &with(reader(), json!({"default_ttl": "90d", "max_ttl": 0})))
+            .unwrap();
         let reply = bed.read("creds/reader").unwrap();
         assert_eq!(reply.ttl, 2_764_800);
         assert_eq!(reply.warnings.len(), 1, "{:?}", reply.warnings);

@@ -1,6 +1,5 @@
-//! The stage on which the tests of every noun begin: a bed with the connection `orders` and the role `reader`.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
-
+//! The stage on which the tests of every noun begin: a bed with the connection `orders` and the
+//! role `reader`.
 use crate::Database;
 use bulkhead_sdk::testbed::{Reply, TestBed};
 use serde_json::{Value, json};

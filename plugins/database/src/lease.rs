@@ -1,8 +1,9 @@
 //! What becomes of users: renewal and removal, from what their lease holds.
 //!
-//! The attack this file stops: a role that is pointed at another connection, so that the end of an old lease removes a
-//! user of the same name there. A lease acts on the connection it was made with, and takes statements from the role as
-//! it is now only while that still names the same connection.
+//! The attack this file stops: a role that is pointed at another connection, so that the end of an
+//! old lease removes a user of the same name there. A lease acts on the connection it was made
+//! with, and takes statements from the role as it is now only while that still names the same
+//! connection.
 
 use crate::connection::{Connection, about};
 use crate::lifetime::Lifetime;
@@ -45,18 +46,31 @@ impl Held {
 }
 
 /// Prolongs a user by the role's current lifetimes.
-pub(crate) fn renew(host: &dyn Host, lease: &Lease, increment: u64, mount: &Mount) -> Result<Renewal, Failure> {
+pub(crate) fn renew(
+    host: &dyn Host,
+    lease: &Lease,
+    increment: u64,
+    mount: &Mount,
+) -> Result<Renewal, Failure> {
     let held: Held = lease.internal()?;
     let gone = || {
         let (user, role) = (quoted(&held.username), quoted(&held.role));
-        Failure::new(Kind::NotFound, format!("user {user} cannot be renewed, because role {role} is gone"))
+        Failure::new(
+            Kind::NotFound,
+            format!("user {user} cannot be renewed, because role {role} is gone"),
+        )
     };
     let role = Role::find(host, &held.role)?.ok_or_else(gone)?;
     let connection = held.connection(host)?;
     let lifetime = Lifetime::of_renewal(&role, mount, increment, lease.issued, host.clock().now())?;
     let statements = if role.db_name == held.db_name { role.renew_statements } else { Vec::new() };
     host.databases()
-        .set_expiration(&connection.called(&held.db_name), &held.username, lifetime.expires, &statements)
+        .set_expiration(
+            &connection.called(&held.db_name),
+            &held.username,
+            lifetime.expires,
+            &statements,
+        )
         .map_err(|why| about(&held.db_name, why))?;
     Ok(Renewal { ttl: lifetime.ttl, max_ttl: role.max_ttl })
 }
@@ -64,7 +78,8 @@ pub(crate) fn renew(host: &dyn Host, lease: &Lease, increment: u64, mount: &Moun
 /// Removes a user. The plugin takes one that is gone for success, so this is safe to repeat.
 pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
     let held: Held = lease.internal()?;
-    // Written again, it will reach the user: so it is tried again for ever, like any target that does not answer.
+    // Written again, it will reach the user: so it is tried again for ever, like any target that
+    // does not answer.
     let unreachable = |gone: Failure| Failure { kind: Kind::Unreachable, ..gone };
     let connection = held.connection(host).map_err(unreachable)?;
     let current = Role::find(host, &held.role)?.filter(|role| role.db_name == held.db_name);
@@ -75,7 +90,6 @@ pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
 mod tests {
     use crate::fixture::{issued, orders, ready};
     use bulkhead_sdk::host::Clock;
@@ -97,7 +111,11 @@ mod tests {
     fn a_renewal_goes_by_the_roles_lifetimes_as_they_are_now() {
         let bed = ready();
         let (_, tag) = issued(&bed);
-        bed.write("roles/reader", &json!({"default_ttl": 60, "renew_statements": "PROLONG {{name}}"})).unwrap();
+        bed.write(
+            "roles/reader",
+            &json!({"default_ttl": 60, "renew_statements": "PROLONG {{name}}"}),
+        )
+        .unwrap();
         assert_eq!(bed.renew(&tag, 0).unwrap().ttl, 60);
         assert_eq!(bed.host.user("orders", &tag).unwrap().statements, ["PROLONG {{name}}"]);
     }
@@ -159,7 +177,8 @@ mod tests {
     fn a_lease_ends_with_the_roles_statements_as_they_are_now() {
         let bed = ready();
         let (_, tag) = issued(&bed);
-        bed.write("roles/reader", &json!({"revocation_statements": "DROP ALL OF {{name}}"})).unwrap();
+        bed.write("roles/reader", &json!({"revocation_statements": "DROP ALL OF {{name}}"}))
+            .unwrap();
         bed.host.steps();
         bed.revoke(&tag, Reason::TokenEnded).unwrap();
         assert_eq!(bed.host.steps(), ["delete-user orders v-token-reader-1 DROP ALL OF {{name}}"]);
@@ -177,11 +196,17 @@ mod tests {
         .unwrap();
         bed.host.steps();
         bed.renew(&tag, 0).unwrap();
-        assert!(bed.host.user("orders", &tag).unwrap().statements.is_empty(), "statements of the other connection");
+        assert!(
+            bed.host.user("orders", &tag).unwrap().statements.is_empty(),
+            "statements of the other connection"
+        );
         bed.revoke(&tag, Reason::Requested).unwrap();
         assert_eq!(
             bed.host.steps(),
-            ["set-expiration orders v-token-reader-1", "delete-user orders v-token-reader-1 DROP {{name}}"]
+            [
+                "set-expiration orders v-token-reader-1",
+                "delete-user orders v-token-reader-1 DROP {{name}}"
+            ]
         );
     }
 

@@ -1,8 +1,9 @@
-//! The database secrets engine: connections to databases, roles on them, and users that live as long as their lease.
+//! The database secrets engine: connections to databases, roles on them, and users that live as
+//! long as their lease.
 //!
-//! One file for each noun of the URL; `connection`, `lifetime`, `redaction` and `version` are the rules they share.
-//! It speaks no SQL and knows no database: whatever differs between databases is asked of the connection's plugin,
-//! reached through the host.
+//! One file for each noun of the URL; `connection`, `lifetime`, `redaction` and `version` are the
+//! rules they share. It speaks no SQL and knows no database: whatever differs between databases is
+//! asked of the connection's plugin, reached through the host.
 
 mod config;
 mod connection;
@@ -32,15 +33,24 @@ impl SecretsEngine for Database {
     const ABOUT: &'static str = "Makes users of databases that end with their lease.";
     const ASKS: &'static [&'static str] = &["database"];
     const TABLE: &'static [Row] = &[
-        read("config/{name}", config::read).about("Shows a connection without its secrets.").fields(&[CONNECTION]),
+        read("config/{name}", config::read)
+            .about("Shows a connection without its secrets.")
+            .fields(&[CONNECTION]),
         write("config/{name}", config::write)
-            .about("Creates or changes a connection; what no field names goes to its database plugin.")
+            .about(
+                "Creates or changes a connection; what no field names goes to its database plugin.",
+            )
             .fields(&[CONNECTION, config::FIELDS, config::SECRET_SETTINGS])
-            .exclusive(&[&["rotation_period", "rotation_schedule"], &["rotation_period", "rotation_window"]])
+            .exclusive(&[
+                &["rotation_period", "rotation_schedule"],
+                &["rotation_period", "rotation_window"],
+            ])
             .existence("config/{name}")
             .open_fields()
             .nested(),
-        delete("config/{name}", config::delete).about("Removes a connection.").fields(&[CONNECTION]),
+        delete("config/{name}", config::delete)
+            .about("Removes a connection.")
+            .fields(&[CONNECTION]),
         list("config", "config/").about("Lists the names of connections."),
         write("reset/{name}", reset::write)
             .about("Closes a connection's sessions and starts again with what is stored.")
@@ -52,7 +62,9 @@ impl SecretsEngine for Database {
             .fields(&[ROLE, roles::FIELDS])
             .existence("role/{name}")
             .nested(),
-        delete("roles/{name}", roles::delete).about("Removes a role; its leases run on.").fields(&[ROLE]),
+        delete("roles/{name}", roles::delete)
+            .about("Removes a role; its leases run on.")
+            .fields(&[ROLE]),
         list("roles", "role/").about("Lists the names of roles."),
         read("creds/{name}", creds::read)
             .about("Makes a user by a role, and answers its name and password.")
@@ -61,7 +73,12 @@ impl SecretsEngine for Database {
             .nested(),
     ];
 
-    fn renew(host: &dyn Host, lease: &Lease, increment: u64, mount: &Mount) -> Result<Renewal, Failure> {
+    fn renew(
+        host: &dyn Host,
+        lease: &Lease,
+        increment: u64,
+        mount: &Mount,
+    ) -> Result<Renewal, Failure> {
         lease::renew(host, lease, increment, mount)
     }
 

@@ -1,4 +1,5 @@
-//! How long a user lives: the role's and the mount's limits, and the little that the database waits longer.
+//! How long a user lives: the role's and the mount's limits, and the little that the database waits
+//! longer.
 
 use crate::roles::Role;
 use bulkhead_sdk::database_plugin::StoreTime;
@@ -6,7 +7,8 @@ use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::ttl::{Bounds, grant};
 use bulkhead_sdk::{Failure, Mount};
 
-/// Milliseconds by which the database's own expiry comes after the lease's, so that it never comes first.
+/// Milliseconds by which the database's own expiry comes after the lease's, so that it never comes
+/// first.
 const GRACE: u64 = 5_000;
 
 /// What a lease was granted.
@@ -33,8 +35,14 @@ impl Lifetime {
         issued: StoreTime,
         now: StoreTime,
     ) -> Result<Self, Failure> {
-        // Rounded to the lease's disadvantage: otherwise renewals in its last second would go on for ever.
-        Self::granted(role, mount, increment, Age { issued: issued / 1_000, seconds: now.div_ceil(1_000), now })
+        // Rounded to the lease's disadvantage: otherwise renewals in its last second would go on
+        // for ever.
+        Self::granted(
+            role,
+            mount,
+            increment,
+            Age { issued: issued / 1_000, seconds: now.div_ceil(1_000), now },
+        )
     }
 
     fn granted(role: &Role, mount: &Mount, increment: u64, age: Age) -> Result<Self, Failure> {
@@ -46,10 +54,15 @@ impl Lifetime {
             ..Bounds::default()
         };
         let granted = grant(&bounds, increment, age.issued, age.seconds)?;
-        // A call whose token is at its very end still gets a second, because 0 would mean the mount's default.
+        // A call whose token is at its very end still gets a second, because 0 would mean the
+        // mount's default.
         let ttl = granted.ttl.min(mount.longest_lease.max(1));
         let outlived = (ttl < granted.ttl).then(|| {
-            format!("the lease ends with the token that asked for it: {} instead of {}", show(ttl), show(granted.ttl))
+            format!(
+                "the lease ends with the token that asked for it: {} instead of {}",
+                show(ttl),
+                show(granted.ttl)
+            )
         });
         Ok(Self {
             ttl,
@@ -67,7 +80,6 @@ struct Age {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::Lifetime;
     use crate::roles::Role;
@@ -107,7 +119,11 @@ mod tests {
         let short = Mount { longest_lease: 30, ..mount() };
         let lifetime = Lifetime::of_new(&role(60, 0), &short, NOW).unwrap();
         assert_eq!(lifetime.ttl, 30);
-        assert!(lifetime.warnings.iter().any(|warning| warning.contains("token")), "{:?}", lifetime.warnings);
+        assert!(
+            lifetime.warnings.iter().any(|warning| warning.contains("token")),
+            "{:?}",
+            lifetime.warnings
+        );
         let ending = Mount { longest_lease: 0, ..mount() };
         assert_eq!(Lifetime::of_new(&role(60, 0), &ending, NOW).unwrap().ttl, 1);
     }
@@ -116,7 +132,8 @@ mod tests {
     fn a_renewal_half_a_second_before_the_end_is_refused() {
         let issued = NOW + 300;
         let end = issued + 100_000;
-        let renewed = Lifetime::of_renewal(&role(60, 100), &mount(), 60, issued, end - 2_500).unwrap();
+        let renewed =
+            Lifetime::of_renewal(&role(60, 100), &mount(), 60, issued, end - 2_500).unwrap();
         assert!(renewed.ttl * 1_000 <= 2_500, "{renewed:?}");
         assert!(Lifetime::of_renewal(&role(60, 100), &mount(), 60, issued, end - 500).is_err());
         assert!(Lifetime::of_renewal(&role(60, 100), &mount(), 60, issued, end + 1).is_err());

@@ -1,7 +1,8 @@
 //! What a read of a connection shows of its settings.
 //!
-//! The leak this file stops: a password written inside a connection string, in a form that is no URL, or under a name
-//! that nobody marked as secret. Where the end of a password cannot be told, too much is hidden rather than too little.
+//! The leak this file stops: a password written inside a connection string, in a form that is no
+//! URL, or under a name that nobody marked as secret. Where the end of a password cannot be told,
+//! too much is hidden rather than too little.
 
 use bulkhead_sdk::wire::description::Field;
 use serde_json::{Map, Value};
@@ -9,21 +10,30 @@ use serde_json::{Map, Value};
 /// What stands where a password was.
 const HIDDEN: &str = "xxxxx";
 
-/// A password that is filled in from a setting of its own is no secret, and operators want to see that it is there.
+/// A password that is filled in from a setting of its own is no secret, and operators want to see
+/// that it is there.
 const TEMPLATE: &str = "{{password}}";
 
 /// The placeholder where it ends a login.
 const TEMPLATED_LOGIN: &str = "{{password}}@";
 
 /// Parts of keys whose values are secret, in connection strings of any kind.
-const SECRET_WORDS: &[&str] = &["password", "passwd", "passphrase", "pwd", "secret", "sslkey", "token"];
+const SECRET_WORDS: &[&str] =
+    &["password", "passwd", "passphrase", "pwd", "secret", "sslkey", "token"];
 
-/// `settings` without those that are secret, and with passwords in texts hidden. Secret is what `always` lists, what
-/// the plugin marks among the settings it knows, and of the others what sounds like it.
-pub(crate) fn shown(settings: &Map<String, Value>, known: &[Field], always: &[&str]) -> Map<String, Value> {
+/// `settings` without those that are secret, and with passwords in texts hidden. Secret is what
+/// `always` lists, what the plugin marks among the settings it knows, and of the others what sounds
+/// like it.
+pub(crate) fn shown(
+    settings: &Map<String, Value>,
+    known: &[Field],
+    always: &[&str],
+) -> Map<String, Value> {
     let is_secret = |name: &str| {
-        let named = |field: &&Field| field.name == name || field.aliases.iter().any(|alias| alias == name);
-        let marked = known.iter().find(named).map_or_else(|| names_a_secret(name), |field| field.secret);
+        let named =
+            |field: &&Field| field.name == name || field.aliases.iter().any(|alias| alias == name);
+        let marked =
+            known.iter().find(named).map_or_else(|| names_a_secret(name), |field| field.secret);
         marked || always.contains(&name)
     };
     let open = settings.iter().filter(|(name, _)| !is_secret(name));
@@ -36,7 +46,9 @@ fn without_passwords(value: &Value) -> Value {
         Value::Array(items) => items.iter().map(without_passwords).collect(),
         Value::Object(map) => {
             let open = map.iter().filter(|(name, _)| !names_a_secret(name));
-            Value::Object(open.map(|(name, value)| (name.clone(), without_passwords(value))).collect())
+            Value::Object(
+                open.map(|(name, value)| (name.clone(), without_passwords(value))).collect(),
+            )
         }
         other => other.clone(),
     }
@@ -52,7 +64,8 @@ fn masked(text: &str) -> String {
     if let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) {
         return format!("{scheme}://{}", masked_url(rest));
     }
-    // A word like `password` before an `=` tells keyword strings, whose values may contain `@` and `:`.
+    // A word like `password` before an `=` tells keyword strings, whose values may contain `@` and
+    // `:`.
     match after_secret_key(text) {
         Some((head, value)) => format!("{head}{}", masked_keywords(value)),
         None => masked_login(text),
@@ -73,7 +86,8 @@ fn masked_url(rest: &str) -> String {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
     let (path, _) = tail.split_once('?').unwrap_or((tail, ""));
-    // An `@` that nobody escaped may belong to a password with `/` or `?` in it: then nobody can tell where that ends.
+    // An `@` that nobody escaped may belong to a password with `/` or `?` in it: then nobody can
+    // tell where that ends.
     match authority.split_once(':') {
         Some((name, _)) if tail.contains('@') => format!("{name}:{HIDDEN}"),
         None if path.contains('@') => format!("{authority}/{HIDDEN}"),
@@ -102,12 +116,15 @@ fn masked_query(tail: &str) -> String {
 /// `name=value` of a query. An escaped name could spell `password`, so its value is hidden too.
 fn masked_parameter(parameter: &str) -> String {
     match parameter.split_once('=') {
-        Some((name, value)) if names_a_secret(name) || name.contains('%') => format!("{name}={}", hidden(value)),
+        Some((name, value)) if names_a_secret(name) || name.contains('%') => {
+            format!("{name}={}", hidden(value))
+        }
         _ => parameter.to_owned(),
     }
 }
 
-/// What follows a secret keyword and its `=`. Behind a placeholder the next keyword can be told, behind a password not.
+/// What follows a secret keyword and its `=`. Behind a placeholder the next keyword can be told,
+/// behind a password not.
 fn masked_keywords(value: &str) -> String {
     let rest = [TEMPLATE, "'{{password}}'", "\"{{password}}\""].iter().find_map(|form| {
         let rest = value.strip_prefix(form)?;
@@ -119,14 +136,15 @@ fn masked_keywords(value: &str) -> String {
     }
 }
 
-/// Splits behind the first `password=` or the like. Quoting differs between databases, so where the value ends is
-/// unknown, and callers hide the rest of the text.
+/// Splits behind the first `password=` or the like. Quoting differs between databases, so where the
+/// value ends is unknown, and callers hide the rest of the text.
 fn after_secret_key(text: &str) -> Option<(&str, &str)> {
     let equals = text.match_indices('=').map(|(at, _)| at);
     let secret = equals.filter_map(|at| text.split_at_checked(at + 1));
     secret.into_iter().find(|(head, _)| {
         let name = head.trim_end_matches('=').trim_end();
-        let start = name.rfind(|symbol: char| symbol.is_whitespace() || symbol == ';' || symbol == '&');
+        let start =
+            name.rfind(|symbol: char| symbol.is_whitespace() || symbol == ';' || symbol == '&');
         names_a_secret(start.and_then(|at| name.get(at..)).unwrap_or(name))
     })
 }
@@ -160,7 +178,6 @@ fn hidden(value: &str) -> &str {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
 mod tests {
     use super::{masked, shown};
     use bulkhead_sdk::testbed::plugin;
@@ -184,7 +201,10 @@ mod tests {
             ("host=db password=hunter2://x", "host=db password=xxxxx"),
             ("root:hunter2://@tcp(db)/app", "root:xxxxx@tcp(db)/app"),
             ("postgres://root:hunter2{{password}}@db", "postgres://root:xxxxx{{password}}@db"),
-            ("postgres://db/app?user=root&password=hunter2&a=b", "postgres://db/app?user=root&password=xxxxx&a=b"),
+            (
+                "postgres://db/app?user=root&password=hunter2&a=b",
+                "postgres://db/app?user=root&password=xxxxx&a=b",
+            ),
             ("postgres://db/app?%70assword=hunter2", "postgres://db/app?%70assword=xxxxx"),
             ("postgres://db/app?sslpassword=hunter2", "postgres://db/app?sslpassword=xxxxx"),
             ("host=db user=root password=hunter2", "host=db user=root password=xxxxx"),
@@ -192,7 +212,10 @@ mod tests {
             ("HOST=db PassWord=hun@ter:2;a=b", "HOST=db PassWord=xxxxx"),
             ("root:hunter2@tcp(db:3306)/app", "root:xxxxx@tcp(db:3306)/app"),
             ("root:hun@ter2@tcp(db:3306)/app", "root:xxxxx@tcp(db:3306)/app"),
-            ("server=db;user id=root;password=hunter2;app=x", "server=db;user id=root;password=xxxxx"),
+            (
+                "server=db;user id=root;password=hunter2;app=x",
+                "server=db;user id=root;password=xxxxx",
+            ),
             ("Server=db;Pwd={hunter2}", "Server=db;Pwd=xxxxx"),
             ("root/hunter2@//db:1521/app", "root/xxxxx@//db:1521/app"),
         ];
@@ -231,14 +254,20 @@ mod tests {
             "username": "root", "password": "hunter2", "ca": "PEM", "api_Token": "hunter2", "max_open_connections": 4,
         });
         let shown = shown(settings.as_object().unwrap(), &plugin().settings, &["ca"]);
-        assert_eq!(serde_json::Value::Object(shown), json!({"username": "root", "max_open_connections": 4}));
+        assert_eq!(
+            serde_json::Value::Object(shown),
+            json!({"username": "root", "max_open_connections": 4})
+        );
     }
 
     #[test]
     fn a_setting_that_the_plugin_knows_as_open_is_shown_whatever_it_is_called() {
         let mut known = plugin().settings;
         known[0].name = "password_authentication".to_owned();
-        let settings = serde_json::Map::from_iter([("password_authentication".to_owned(), json!("scram-sha-256"))]);
+        let settings = serde_json::Map::from_iter([(
+            "password_authentication".to_owned(),
+            json!("scram-sha-256"),
+        )]);
         assert_eq!(shown(&settings, &known, &[]), settings);
     }
 
@@ -246,7 +275,10 @@ mod tests {
     fn nested_values_hide_their_passwords_too() {
         let settings = serde_json::Map::from_iter([
             ("hosts".to_owned(), json!(["postgres://a:hunter2@b/c"])),
-            ("extra".to_owned(), json!({"Client_Secret": "hunter2", "dsn": "a:hunter2@b", "size": 1})),
+            (
+                "extra".to_owned(),
+                json!({"Client_Secret": "hunter2", "dsn": "a:hunter2@b", "size": 1}),
+            ),
         ]);
         let shown = shown(&settings, &[], &[]);
         assert_eq!(shown["hosts"], json!(["postgres://a:xxxxx@b/c"]));

@@ -9,7 +9,10 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let missing = || {
         let shown = quoted(name);
-        Failure::invalid(format!("there is no connection {shown}; write {}config/{name} first", call.mount.path))
+        Failure::invalid(format!(
+            "there is no connection {shown}; write {}config/{name} first",
+            call.mount.path
+        ))
     };
     let connection = Connection::find(host, name)?.ok_or_else(missing)?;
     host.databases().close(name);
@@ -20,7 +23,6 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use crate::fixture::{empty, ready};
     use bulkhead_sdk::{Failure, Kind};
@@ -55,6 +57,9 @@ mod tests {
     fn an_unknown_connection_is_the_callers_mistake() {
         let refused = empty().write("reset/orders", &json!({})).err().unwrap();
         assert_eq!(refused.kind, Kind::InvalidRequest);
-        assert_eq!(refused.message, "there is no connection \"orders\"; write database/config/orders first");
+        assert_eq!(
+            refused.message,
+            "there is no connection \"orders\"; write database/config/orders first"
+        );
     }
 }

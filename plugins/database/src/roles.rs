@@ -17,9 +17,15 @@ const PASSWORD: &str = "password";
 pub(crate) const FIELDS: &[Field] = &[
     Field::name_of("db_name", "name the connection whose database the users belong to").required(),
     Field::texts("creation_statements", "statements that create a user"),
-    Field::texts("revocation_statements", "statements that remove a user; none leaves it to the plugin"),
+    Field::texts(
+        "revocation_statements",
+        "statements that remove a user; none leaves it to the plugin",
+    ),
     Field::texts("rollback_statements", "statements that undo a creation that failed"),
-    Field::texts("renew_statements", "statements that prolong a user; none leaves it to the plugin"),
+    Field::texts(
+        "renew_statements",
+        "statements that prolong a user; none leaves it to the plugin",
+    ),
     Field::seconds("default_ttl", "seconds that a lease lives; 0 leaves it to the mount"),
     Field::seconds("max_ttl", "seconds that a lease lives at most; 0 leaves it to the mount"),
     Field::text("credential_type", "what users log in with").or_text(PASSWORD),
@@ -85,7 +91,10 @@ impl Role {
                 )));
             }
             other => {
-                return Err(Failure::invalid(format!("credential_type {} is unknown; use {PASSWORD}", quoted(other))));
+                return Err(Failure::invalid(format!(
+                    "credential_type {} is unknown; use {PASSWORD}",
+                    quoted(other)
+                )));
             }
         }
         match self.credential_config.keys().find(|option| *option != "password_policy") {
@@ -111,7 +120,9 @@ impl Role {
         }
         self.check_creation(Some(&plugin))?;
         let called = connection.called(&self.db_name);
-        for (field, statements) in self.statements().into_iter().filter(|(_, statements)| !statements.is_empty()) {
+        for (field, statements) in
+            self.statements().into_iter().filter(|(_, statements)| !statements.is_empty())
+        {
             host.databases().check_statements(&called, statements).map_err(|why| {
                 let why = about(&self.db_name, why);
                 Failure { message: format!("{field}: {}", why.message), ..why }
@@ -120,13 +131,16 @@ impl Role {
         Ok(())
     }
 
-    /// Decision C1: required, unless the connection exists and its plugin has statements of its own.
+    /// Decision C1: required, unless the connection exists and its plugin has statements of its
+    /// own.
     fn check_creation(&self, plugin: Option<&DatabaseDescription>) -> Result<(), Failure> {
         let has_own = plugin.is_some_and(|plugin| !plugin.creation_statements_required);
         if has_own || !self.creation_statements.is_empty() {
             return Ok(());
         }
-        Err(Failure::invalid("creation_statements is required: give at least one statement that creates {{name}}"))
+        Err(Failure::invalid(
+            "creation_statements is required: give at least one statement that creates {{name}}",
+        ))
     }
 
     fn statements(&self) -> [(&'static str, &[String]); 4] {
@@ -186,12 +200,14 @@ pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 /// Decision C6: kept as it was written, because the mount may be tuned later; capped at each lease.
 fn longer_than(role: &Role, mount: &Mount) -> Option<String> {
     let (asked, most) = (show(role.max_ttl), show(mount.max_ttl));
-    (role.max_ttl > mount.max_ttl)
-        .then(|| format!("max_ttl {asked} is longer than the mount's maximum of {most}, to which leases are cut"))
+    (role.max_ttl > mount.max_ttl).then(|| {
+        format!(
+            "max_ttl {asked} is longer than the mount's maximum of {most}, to which leases are cut"
+        )
+    })
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
 mod tests {
     use crate::fixture::{empty, orders, reader, ready, with};
     use bulkhead_sdk::{Failure, Kind};
@@ -217,7 +233,11 @@ mod tests {
     #[test]
     fn an_update_keeps_what_is_absent_and_clears_what_is_empty() {
         let bed = ready();
-        bed.write("roles/reader", &json!({"credential_config": {"password_policy": "long"}, "max_ttl": 7200})).unwrap();
+        bed.write(
+            "roles/reader",
+            &json!({"credential_config": {"password_policy": "long"}, "max_ttl": 7200}),
+        )
+        .unwrap();
         bed.write("roles/reader", &json!({"revocation_statements": ""})).unwrap();
         let data = bed.read("roles/reader").unwrap().data;
         assert_eq!(data["credential_config"], json!({"password_policy": "long"}));
@@ -235,7 +255,10 @@ mod tests {
             (json!({"creation_statements": ["unreadable"]}), "creation_statements: "),
             (json!({"renew_statements": ["fine", "unreadable"]}), "renew_statements: "),
             (json!({"credential_type": "rsa_private_key"}), "rsa_private_key is not available"),
-            (json!({"credential_type": "client_certificate"}), "client_certificate is not available"),
+            (
+                json!({"credential_type": "client_certificate"}),
+                "client_certificate is not available",
+            ),
             (json!({"credential_type": "smoke"}), "\"smoke\" is unknown"),
             (json!({"credential_config": {"key_bits": "2048"}}), "\"key_bits\""),
             (json!({"default_ttl": "soon"}), "default_ttl"),
@@ -256,7 +279,10 @@ mod tests {
         let bed = ready();
         let body = json!({"revocation_statements": ["fine", "unreadable"]});
         let refused = bed.write("roles/reader", &body).err().unwrap();
-        assert_eq!(refused.message, "revocation_statements: connection \"orders\": statement 1 cannot be read");
+        assert_eq!(
+            refused.message,
+            "revocation_statements: connection \"orders\": statement 1 cannot be read"
+        );
     }
 
     #[test]
@@ -271,9 +297,15 @@ mod tests {
     #[test]
     fn a_credential_type_that_the_plugin_lacks_is_refused() {
         let bed = ready();
-        bed.host.describe_plugin(|plugin| plugin.credential_types = vec!["client_certificate".to_owned()]);
+        bed.host.describe_plugin(|plugin| {
+            plugin.credential_types = vec!["client_certificate".to_owned()]
+        });
         let refused = bed.write("roles/other", &reader()).err().unwrap();
-        assert!(refused.message.contains("\"test-database-plugin\"; use client_certificate"), "{}", refused.message);
+        assert!(
+            refused.message.contains("\"test-database-plugin\"; use client_certificate"),
+            "{}",
+            refused.message
+        );
     }
 
     #[test]
@@ -289,7 +321,10 @@ mod tests {
     fn a_maximum_above_the_mounts_is_kept_with_a_warning() {
         let bed = ready();
         let reply = bed.write("roles/reader", &json!({"max_ttl": "90d"})).unwrap();
-        assert_eq!(reply.warnings, ["max_ttl 90d is longer than the mount's maximum of 32d, to which leases are cut"]);
+        assert_eq!(
+            reply.warnings,
+            ["max_ttl 90d is longer than the mount's maximum of 32d, to which leases are cut"]
+        );
         assert_eq!(bed.read("roles/reader").unwrap().data["max_ttl"], 7_776_000);
     }
 

@@ -8,7 +8,9 @@ pub(crate) fn is_version(text: &str) -> bool {
     core.split('.').count() == 3
         && core.split('.').all(is_number)
         && build.is_none_or(|build| build.split('.').all(is_identifier))
-        && stage.is_none_or(|stage| stage.split('.').all(|part| is_identifier(part) && is_canonical(part)))
+        && stage.is_none_or(|stage| {
+            stage.split('.').all(|part| is_identifier(part) && is_canonical(part))
+        })
 }
 
 fn cut(text: &str, at: char) -> (&str, Option<&str>) {
@@ -34,16 +36,25 @@ mod tests {
 
     #[test]
     fn versions_with_stage_build_and_v_are_versions() {
-        for text in ["0.0.0", "1.2.3", "v1.2.3", "10.20.30", "1.0.0-rc.1", "1.0.0-0a.b-c+linux.007", "1.0.0+7"] {
+        for text in [
+            "0.0.0",
+            "1.2.3",
+            "v1.2.3",
+            "10.20.30",
+            "1.0.0-rc.1",
+            "1.0.0-0a.b-c+linux.007",
+            "1.0.0+7",
+        ] {
             assert!(is_version(text), "{text}");
         }
     }
 
     #[test]
     fn everything_else_is_not() {
-        for text in
-            ["", "v", "1", "1.2", "1.2.3.4", "1..3", "01.2.3", "1.2.x", "1.2.3-", "1.2.3-01", "1.2.3+", " 1.2.3"]
-        {
+        for text in [
+            "", "v", "1", "1.2", "1.2.3.4", "1..3", "01.2.3", "1.2.x", "1.2.3-", "1.2.3-01",
+            "1.2.3+", " 1.2.3",
+        ] {
             assert!(!is_version(text), "{text:?}");
         }
     }

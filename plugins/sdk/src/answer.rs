@@ -41,8 +41,8 @@ pub struct Secret {
     pub renewable: bool,
     /// Comes back at renewal and revocation; the caller never sees it. A reservation holds its own.
     pub internal: Value,
-    /// Set by [`Reservation`](crate::reservation::Reservation) alone, so that no answer can claim a lease that was
-    /// never written down.
+    /// Set by [`Reservation`](crate::reservation::Reservation) alone, so that no answer can claim a
+    /// lease that was never written down.
     pub(crate) tag: Option<String>,
 }
 
@@ -51,7 +51,12 @@ impl Secret {
     ///
     /// # Errors
     /// Internal when `data` does not serialise to an object.
-    pub fn without_undo(data: &impl Serialize, ttl: u64, max_ttl: u64, internal: Value) -> Result<Self, Failure> {
+    pub fn without_undo(
+        data: &impl Serialize,
+        ttl: u64,
+        max_ttl: u64,
+        internal: Value,
+    ) -> Result<Self, Failure> {
         Ok(Self { data: object(data)?, ttl, max_ttl, renewable: true, internal, tag: None })
     }
 

@@ -1,7 +1,8 @@
 //! The contract as generated code: the only place that reads `wit/`.
 //!
-//! Each world stands behind the cargo feature of its name, so that a plugin sees the imports of its own
-//! world and no others. Nothing here is for plugin authors: they use the traits at the crate's root.
+//! Each world stands behind the cargo feature of its name, so that a plugin sees the imports of its
+//! own world and no others. Nothing here is for plugin authors: they use the traits at the crate's
+//! root.
 
 #![allow(
     clippy::all,

@@ -1,7 +1,7 @@
 //! One request to a route of the engine's table, and typed access to its fields.
 //!
-//! The host has folded aliases, checked types and filled in defaults by the row's declaration before an engine sees a
-//! call, so a field is either absent or of its declared kind.
+//! The host has folded aliases, checked types and filled in defaults by the row's declaration
+//! before an engine sees a call, so a field is either absent or of its declared kind.
 
 use crate::database_plugin::StoreTime;
 use crate::table::Field;
@@ -59,7 +59,8 @@ pub struct Mount {
     pub default_ttl: u64,
     /// Longest lifetime, over all renewals.
     pub max_ttl: u64,
-    /// Longest lease that this very call may be given; shorter where the caller's token ends sooner.
+    /// Longest lease that this very call may be given; shorter where the caller's token ends
+    /// sooner.
     pub longest_lease: u64,
     /// Options given when it was enabled.
     pub options: Vec<(String, String)>,
@@ -93,7 +94,8 @@ impl Call {
     /// A list of texts; empty when absent.
     #[must_use]
     pub fn list(&self, name: &str) -> Vec<String> {
-        let items = self.fields.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let items =
+            self.fields.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
@@ -103,11 +105,12 @@ impl Call {
         self.fields.get(name).and_then(Value::as_object)
     }
 
-    /// Puts the field into `into` if it was given, and leaves `into` alone if not: the rule that a partial update keeps
-    /// what is absent (decision A6).
+    /// Puts the field into `into` if it was given, and leaves `into` alone if not: the rule that a
+    /// partial update keeps what is absent (decision A6).
     ///
     /// # Errors
-    /// Internal when the row declares another kind than the type of `into`: a mistake of the engine.
+    /// Internal when the row declares another kind than the type of `into`: a mistake of the
+    /// engine.
     pub fn merge<T: DeserializeOwned>(&self, name: &str, into: &mut T) -> Result<(), Failure> {
         let Some(value) = self.fields.get(name) else {
             return Ok(());
@@ -124,13 +127,15 @@ impl Call {
     /// What was given beyond `known`, on a route with open fields.
     #[must_use]
     pub fn beyond(&self, known: &[Field]) -> Map<String, Value> {
-        let open = self.fields.iter().filter(|(name, _)| known.iter().all(|field| field.name() != name.as_str()));
+        let open = self
+            .fields
+            .iter()
+            .filter(|(name, _)| known.iter().all(|field| field.name() != name.as_str()));
         open.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::{Call, Caller, Mount};
     use crate::table::Field;

@@ -1,10 +1,13 @@
-//! The bridge between a component and a [`DatabasePlugin`]: translates words of the contract, decides nothing.
+//! The bridge between a component and a [`DatabasePlugin`]: translates words of the contract,
+//! decides nothing.
 
-use crate::bindings::database_plugin::bulkhead::plugin::{clock, crypto, database_types as words, sql};
+use crate::bindings::database_plugin::bulkhead::plugin::{
+    clock, crypto, database_types as words, sql,
+};
 use crate::bindings::database_plugin::exports::bulkhead::plugin::database_users::Guest;
 use crate::database_plugin::{
-    Configured, Credential, DatabasePlugin, NewUser, Refusal, Settings, SqlFailure, SqlHost, Statement, StoreTime,
-    Target,
+    Configured, Credential, DatabasePlugin, NewUser, Refusal, Settings, SqlFailure, SqlHost,
+    Statement, StoreTime, Target,
 };
 use std::marker::PhantomData;
 
@@ -29,7 +32,11 @@ impl<P: DatabasePlugin> Guest for Component<P> {
         P::verify(&Imports, &read(&settings)?).map_err(refusal)
     }
 
-    fn plan_username(settings: String, display_name: String, role_name: String) -> Result<String, words::Refusal> {
+    fn plan_username(
+        settings: String,
+        display_name: String,
+        role_name: String,
+    ) -> Result<String, words::Refusal> {
         P::plan_username(&Imports, &read(&settings)?, &display_name, &role_name).map_err(refusal)
     }
 
@@ -39,7 +46,11 @@ impl<P: DatabasePlugin> Guest for Component<P> {
         statements: Vec<String>,
         rollback: Vec<String>,
     ) -> Result<(), words::Refusal> {
-        let user = NewUser { username: user.username, credential: credential(user.credential), expires: user.expires };
+        let user = NewUser {
+            username: user.username,
+            credential: credential(user.credential),
+            expires: user.expires,
+        };
         P::create_user(&Imports, &read(&settings)?, &user, &statements, &rollback).map_err(refusal)
     }
 
@@ -51,8 +62,15 @@ impl<P: DatabasePlugin> Guest for Component<P> {
         statements: Vec<String>,
     ) -> Result<(), words::Refusal> {
         let (new, current) = (credential(new), current.map(credential));
-        P::change_credential(&Imports, &read(&settings)?, &username, &new, current.as_ref(), &statements)
-            .map_err(refusal)
+        P::change_credential(
+            &Imports,
+            &read(&settings)?,
+            &username,
+            &new,
+            current.as_ref(),
+            &statements,
+        )
+        .map_err(refusal)
     }
 
     fn set_expiration(
@@ -61,10 +79,15 @@ impl<P: DatabasePlugin> Guest for Component<P> {
         expires: StoreTime,
         statements: Vec<String>,
     ) -> Result<(), words::Refusal> {
-        P::set_expiration(&Imports, &read(&settings)?, &username, expires, &statements).map_err(refusal)
+        P::set_expiration(&Imports, &read(&settings)?, &username, expires, &statements)
+            .map_err(refusal)
     }
 
-    fn delete_user(settings: String, username: String, statements: Vec<String>) -> Result<(), words::Refusal> {
+    fn delete_user(
+        settings: String,
+        username: String,
+        statements: Vec<String>,
+    ) -> Result<(), words::Refusal> {
         P::delete_user(&Imports, &read(&settings)?, &username, &statements).map_err(refusal)
     }
 
@@ -73,13 +96,16 @@ impl<P: DatabasePlugin> Guest for Component<P> {
         username: String,
         held: words::Credential,
     ) -> Result<Option<bool>, words::Refusal> {
-        P::check_credential(&Imports, &read(&settings)?, &username, &credential(held)).map_err(refusal)
+        P::check_credential(&Imports, &read(&settings)?, &username, &credential(held))
+            .map_err(refusal)
     }
 }
 
-/// The settings as an object. They come from `configure` through the host, so anything else is a fault of the host.
+/// The settings as an object. They come from `configure` through the host, so anything else is a
+/// fault of the host.
 fn read(settings: &str) -> Result<Settings, words::Refusal> {
-    serde_json::from_str(settings).map_err(|_| refusal(Refusal { code: "invalid-config".into(), ..Refusal::default() }))
+    serde_json::from_str(settings)
+        .map_err(|_| refusal(Refusal { code: "invalid-config".into(), ..Refusal::default() }))
 }
 
 fn configured(made: Configured) -> words::Configured {
@@ -116,8 +142,14 @@ impl SqlHost for Imports {
         sql::ping(&target(at)).map_err(sql_failure)
     }
 
-    fn query(&self, at: &Target, text: &str, parameters: &[&str]) -> Result<Vec<Vec<Option<String>>>, SqlFailure> {
-        let parameters: Vec<String> = parameters.iter().map(|parameter| (*parameter).to_owned()).collect();
+    fn query(
+        &self,
+        at: &Target,
+        text: &str,
+        parameters: &[&str],
+    ) -> Result<Vec<Vec<Option<String>>>, SqlFailure> {
+        let parameters: Vec<String> =
+            parameters.iter().map(|parameter| (*parameter).to_owned()).collect();
         sql::query(&target(at), text, &parameters).map_err(sql_failure)
     }
 
@@ -151,7 +183,9 @@ fn target(at: &Target) -> sql::Target {
     let endpoints = at.endpoints.iter();
     sql::Target {
         driver: at.driver.clone(),
-        endpoints: endpoints.map(|one| sql::Endpoint { host: one.host.clone(), port: one.port }).collect(),
+        endpoints: endpoints
+            .map(|one| sql::Endpoint { host: one.host.clone(), port: one.port })
+            .collect(),
         writable: at.writable,
         database: at.database.clone(),
         username: at.username.clone(),
@@ -172,5 +206,10 @@ fn target(at: &Target) -> sql::Target {
 }
 
 fn sql_failure(why: sql::Failure) -> SqlFailure {
-    SqlFailure { code: why.code, message: why.message, statement: why.statement, sqlstate: why.sqlstate }
+    SqlFailure {
+        code: why.code,
+        message: why.message,
+        statement: why.statement,
+        sqlstate: why.sqlstate,
+    }
 }

@@ -1,8 +1,9 @@
 //! What a database plugin is: the words of `wit/database-types.wit` as Rust types, the trait it
 //! implements, and the host as it sees it.
 //!
-//! A plugin keeps nothing between calls and never words an error at run time: a [`Refusal`] is a code,
-//! and the sentence for each code stands in [`bulkhead_wire::description::DatabaseDescription`].
+//! A plugin keeps nothing between calls and never words an error at run time: a [`Refusal`] is a
+//! code, and the sentence for each code stands in
+//! [`bulkhead_wire::description::DatabaseDescription`].
 
 use bulkhead_wire::description::DatabaseDescription;
 use serde_json::{Map, Value};
@@ -129,7 +130,8 @@ pub struct Statement {
 /// A failure of the `sql` import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SqlFailure {
-    /// `unreachable`, `refused`, `timed-out`, `conflict`, `statement-failed`, `invalid-request`, `permission-denied`.
+    /// `unreachable`, `refused`, `timed-out`, `conflict`, `statement-failed`, `invalid-request`,
+    /// `permission-denied`.
     pub code: String,
     /// For the log; database plugins do not pass it on.
     pub message: String,
@@ -162,7 +164,8 @@ pub trait SqlHost {
     fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8>;
 }
 
-/// A database plugin. See `wit/database-types.wit`, interface `database-users`, for each function's contract.
+/// A database plugin. See `wit/database-types.wit`, interface `database-users`, for each function's
+/// contract.
 pub trait DatabasePlugin {
     /// Static facts: name, version, secret settings, and the sentence for every code.
     fn description() -> DatabaseDescription;

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 /// A secrets engine: who it is, its table, and what becomes of its leases.
 ///
-/// It keeps nothing between calls: each runs in a component of its own, and what must last goes through
-/// [`Host::storage`].
+/// It keeps nothing between calls: each runs in a component of its own, and what must last goes
+/// through [`Host::storage`].
 pub trait SecretsEngine {
     /// Canonical name, also the type under which it is mounted.
     const NAME: &'static str;
@@ -23,13 +23,15 @@ pub trait SecretsEngine {
     const SCHEMA: u32;
     /// One sentence for people.
     const ABOUT: &'static str;
-    /// What it wants to do beyond its own mount, as lines of grants: `http:https://login.example.com:443`, or an act
-    /// alone, `http`, for whatever an operator grants. It gets no more than it asks for.
+    /// What it wants to do beyond its own mount, as lines of grants:
+    /// `http:https://login.example.com:443`, or an act alone, `http`, for whatever an operator
+    /// grants. It gets no more than it asks for.
     const ASKS: &'static [&'static str] = &[];
     /// The API.
     const TABLE: &'static [Row];
-    /// Whether every commit gets the next index of its mount, and every record the indexes at which it was created and
-    /// last modified ([`Entry`](crate::host::Entry)). It costs each write a little.
+    /// Whether every commit gets the next index of its mount, and every record the indexes at which
+    /// it was created and last modified ([`Entry`](crate::host::Entry)). It costs each write a
+    /// little.
     const INDEXED: bool = false;
 
     /// What the host learns at registration.
@@ -55,28 +57,37 @@ pub trait SecretsEngine {
         table::dispatch(Self::TABLE, host, call)
     }
 
-    /// Prolongs the thing behind `lease`. `increment` is what the caller asks for in seconds from now; 0 leaves it to
-    /// the engine. The host caps and stores the result.
+    /// Prolongs the thing behind `lease`. `increment` is what the caller asks for in seconds from
+    /// now; 0 leaves it to the engine. The host caps and stores the result.
     ///
     /// # Errors
     /// Whatever keeps the thing from living longer; unsupported, unless an engine says otherwise.
-    fn renew(_host: &dyn Host, lease: &Lease, _increment: u64, _mount: &Mount) -> Result<Renewal, Failure> {
-        let message =
-            format!("{} does not renew its leases; ask for a new secret instead of {:?}", Self::NAME, lease.tag);
+    fn renew(
+        _host: &dyn Host,
+        lease: &Lease,
+        _increment: u64,
+        _mount: &Mount,
+    ) -> Result<Renewal, Failure> {
+        let message = format!(
+            "{} does not renew its leases; ask for a new secret instead of {:?}",
+            Self::NAME,
+            lease.tag
+        );
         Err(Failure::new(Kind::UnsupportedOperation, message))
     }
 
     /// Ends the thing behind `lease`. Must be safe to repeat; a thing that is gone is success.
     ///
     /// # Errors
-    /// Unreachable, timed out, conflict, unavailable and rate limited are tried again for ever, anything else six times. Unsupported, unless an
-    /// engine says otherwise.
+    /// Unreachable, timed out, conflict, unavailable and rate limited are tried again for ever,
+    /// anything else six times. Unsupported, unless an engine says otherwise.
     fn revoke(_host: &dyn Host, lease: &Lease, _reason: Reason) -> Result<(), Failure> {
         let message = format!("{} knows no way to end {:?}", Self::NAME, lease.tag);
         Err(Failure::new(Kind::UnsupportedOperation, message))
     }
 
-    /// Brings the mount's stored data from schema `from` to [`SCHEMA`](Self::SCHEMA). Runs again after a crash.
+    /// Brings the mount's stored data from schema `from` to [`SCHEMA`](Self::SCHEMA). Runs again
+    /// after a crash.
     ///
     /// # Errors
     /// Internal, unless an engine says otherwise, for any other schema than its own.
@@ -90,13 +101,17 @@ pub trait SecretsEngine {
         )))
     }
 
-    /// Time has come for `key`, scheduled with the clock, or a call that guarded it ended unfinished
-    /// ([`intent::key_of`](crate::intent::key_of) tells). At least once; `attempt` starts at 1.
+    /// Time has come for `key`, scheduled with the clock, or a call that guarded it ended
+    /// unfinished ([`intent::key_of`](crate::intent::key_of) tells). At least once; `attempt`
+    /// starts at 1.
     ///
     /// # Errors
     /// A failure means another attempt later. Internal, unless an engine says otherwise.
     fn wake(_host: &dyn Host, key: &str, _attempt: u32) -> Result<(), Failure> {
-        Err(Failure::internal(format!("{} was woken for {key:?}, but schedules nothing", Self::NAME)))
+        Err(Failure::internal(format!(
+            "{} was woken for {key:?}, but schedules nothing",
+            Self::NAME
+        )))
     }
 }
 
@@ -120,7 +135,10 @@ impl Lease {
     /// Internal when it has another shape.
     pub fn internal<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         T::deserialize(&self.internal).map_err(|_| {
-            Failure::internal(format!("the lease {:?} was made by another version and cannot be read", self.tag))
+            Failure::internal(format!(
+                "the lease {:?} was made by another version and cannot be read",
+                self.tag
+            ))
         })
     }
 }
@@ -164,7 +182,6 @@ impl Reason {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::{Lease, Reason, SecretsEngine};
     use crate::call::Mount;
@@ -187,8 +204,14 @@ mod tests {
     fn an_engine_that_says_nothing_about_leases_timers_or_schemas_refuses_in_words() {
         let host = TestHost::default();
         let lease = Lease { tag: "t".to_owned(), internal: json!({}), issued: 0, expires: 0 };
-        assert_eq!(Bare::renew(&host, &lease, 0, &Mount::default()).err().unwrap().kind, Kind::UnsupportedOperation);
-        assert_eq!(Bare::revoke(&host, &lease, Reason::Expired).err().unwrap().kind, Kind::UnsupportedOperation);
+        assert_eq!(
+            Bare::renew(&host, &lease, 0, &Mount::default()).err().unwrap().kind,
+            Kind::UnsupportedOperation
+        );
+        assert_eq!(
+            Bare::revoke(&host, &lease, Reason::Expired).err().unwrap().kind,
+            Kind::UnsupportedOperation
+        );
         assert!(Bare::wake(&host, "rotate/a", 1).err().unwrap().message.contains("\"rotate/a\""));
         assert!(Bare::migrate(&host, 2).is_ok());
         assert!(Bare::migrate(&host, 1).err().unwrap().message.contains("schema 1"));
@@ -196,7 +219,12 @@ mod tests {
 
     #[test]
     fn a_lease_that_another_version_made_is_a_fault_that_does_not_show_what_it_held() {
-        let lease = Lease { tag: "t".to_owned(), internal: json!({"pin": "hunter2"}), issued: 0, expires: 0 };
+        let lease = Lease {
+            tag: "t".to_owned(),
+            internal: json!({"pin": "hunter2"}),
+            issued: 0,
+            expires: 0,
+        };
         let fault = lease.internal::<Vec<String>>().err().unwrap();
         assert!(!fault.message.contains("hunter2"), "{}", fault.message);
     }

@@ -1,4 +1,5 @@
-//! The bridge between a component and a [`SecretsEngine`]: translates words of the contract, decides nothing.
+//! The bridge between a component and a [`SecretsEngine`]: translates words of the contract,
+//! decides nothing.
 
 use crate::answer::{Answer, Outcome, Raw, Secret};
 use crate::bindings::secrets_engine::bulkhead::plugin::types as words;
@@ -35,13 +36,22 @@ impl<E: SecretsEngine> engine::Guest for Component<E> {
 }
 
 impl<E: SecretsEngine> leased::Guest for Component<E> {
-    fn renew(held: words::Lease, increment: u64, at: words::Mount) -> Result<leased::Renewal, words::Failure> {
-        let renewed = lease(held).and_then(|lease| E::renew(&Imports, &lease, increment, &mount(at)));
-        renewed.map(|renewal| leased::Renewal { ttl: renewal.ttl, max_ttl: renewal.max_ttl }).map_err(failure)
+    fn renew(
+        held: words::Lease,
+        increment: u64,
+        at: words::Mount,
+    ) -> Result<leased::Renewal, words::Failure> {
+        let renewed =
+            lease(held).and_then(|lease| E::renew(&Imports, &lease, increment, &mount(at)));
+        renewed
+            .map(|renewal| leased::Renewal { ttl: renewal.ttl, max_ttl: renewal.max_ttl })
+            .map_err(failure)
     }
 
     fn revoke(held: words::Lease, reason: String) -> Result<(), words::Failure> {
-        lease(held).and_then(|lease| E::revoke(&Imports, &lease, Reason::of_word(&reason))).map_err(failure)
+        lease(held)
+            .and_then(|lease| E::revoke(&Imports, &lease, Reason::of_word(&reason)))
+            .map_err(failure)
     }
 }
 
@@ -74,7 +84,10 @@ fn operation(word: &str) -> Result<Operation, Failure> {
     use Operation::{Create, Delete, List, Patch, Read, Update};
     let known = [Create, Read, Update, Patch, Delete, List];
     known.into_iter().find(|operation| operation.word() == word).ok_or_else(|| {
-        Failure::new(Kind::UnsupportedOperation, format!("the operation {word:?} is newer than this plugin"))
+        Failure::new(
+            Kind::UnsupportedOperation,
+            format!("the operation {word:?} is newer than this plugin"),
+        )
     })
 }
 
@@ -91,8 +104,9 @@ fn mount(given: words::Mount) -> Mount {
 }
 
 fn lease(given: words::Lease) -> Result<Lease, Failure> {
-    let internal = serde_json::from_str(&given.internal)
-        .map_err(|_| Failure::internal(format!("what the lease {:?} stored cannot be read", given.tag)))?;
+    let internal = serde_json::from_str(&given.internal).map_err(|_| {
+        Failure::internal(format!("what the lease {:?} stored cannot be read", given.tag))
+    })?;
     Ok(Lease { tag: given.tag, internal, issued: given.issued, expires: given.expires })
 }
 
@@ -108,8 +122,8 @@ fn answer(made: Answer) -> words::Answer {
     words::Answer { outcome, warnings: made.warnings, ext: Vec::new() }
 }
 
-/// Written straight into a text: `to_string` would go through the formatter, at each piece. Its keys are texts, so that
-/// it cannot fail.
+/// Written straight into a text: `to_string` would go through the formatter, at each piece. Its
+/// keys are texts, so that it cannot fail.
 fn object(members: &Map<String, Value>) -> String {
     serde_json::to_string(members).unwrap_or_default()
 }

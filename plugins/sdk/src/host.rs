@@ -1,7 +1,7 @@
 //! The host as an engine sees it, one face for each import of the world `secrets-engine`.
 //!
-//! An engine receives `&dyn Host` and reaches nothing else. In a component the faces are the real imports, in unit
-//! tests they are the [test bed](crate::testbed). Neither shows a token of ours.
+//! An engine receives `&dyn Host` and reaches nothing else. In a component the faces are the real
+//! imports, in unit tests they are the [test bed](crate::testbed). Neither shows a token of ours.
 
 use crate::database_plugin::{Configured, Credential, NewUser, Settings, StoreTime};
 use crate::http::{Request, Response};
@@ -33,15 +33,18 @@ pub trait Host {
     fn log(&self) -> &dyn Log;
 }
 
-/// The mount's own storage inside the call's unit of work: writes are buffered, and the engine sees its own.
+/// The mount's own storage inside the call's unit of work: writes are buffered, and the engine sees
+/// its own.
 ///
-/// Most code uses the JSON methods [`get`](trait.Storage.html#method.get) and [`put`](trait.Storage.html#method.put).
+/// Most code uses the JSON methods [`get`](trait.Storage.html#method.get) and
+/// [`put`](trait.Storage.html#method.put).
 pub trait Storage {
-    /// The bytes under `key` with their place in the mount's history; `None` when it is absent, which is remembered
-    /// too.
+    /// The bytes under `key` with their place in the mount's history; `None` when it is absent,
+    /// which is remembered too.
     ///
     /// # Errors
-    /// Invalid request for keys outside the contract's rules; unavailable when the store cannot be read.
+    /// Invalid request for keys outside the contract's rules; unavailable when the store cannot be
+    /// read.
     fn entry_bytes(&self, key: &str) -> Result<Option<Entry<Vec<u8>>>, Failure>;
 
     /// The bytes under `key`.
@@ -64,24 +67,28 @@ pub trait Storage {
     /// As [`put_bytes`](Self::put_bytes).
     fn delete(&self, key: &str) -> Result<(), Failure>;
 
-    /// Up to `limit` (1 to 1,000) keys below `prefix` and after `after`, in order and without the prefix.
+    /// Up to `limit` (1 to 1,000) keys below `prefix` and after `after`, in order and without the
+    /// prefix.
     ///
     /// # Errors
     /// As [`get_bytes`](Self::get_bytes).
     fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure>;
 
-    /// Commits what is buffered, before an effect. Earlier reads are no longer validated. Things that end should use
-    /// [`Reservation`](crate::reservation::Reservation), and things that roll forward
-    /// [`Intent`](crate::intent::Intent), which call this at the right moment. Gives the index of the commit; 0 where
-    /// nothing was written, or the engine is not [`INDEXED`](crate::SecretsEngine::INDEXED).
+    /// Commits what is buffered, before an effect. Earlier reads are no longer validated. Things
+    /// that end should use [`Reservation`](crate::reservation::Reservation), and things that roll
+    /// forward [`Intent`](crate::intent::Intent), which call this at the right moment. Gives the
+    /// index of the commit; 0 where nothing was written, or the engine is not
+    /// [`INDEXED`](crate::SecretsEngine::INDEXED).
     ///
     /// # Errors
-    /// Conflict when something that was read has changed: pass it on, the host runs the call again if it may.
+    /// Conflict when something that was read has changed: pass it on, the host runs the call again
+    /// if it may.
     fn checkpoint(&self) -> Result<u64, Failure>;
 }
 
-/// A record with its place in the mount's history. Both indexes are 0 for what the call wrote itself and has not
-/// committed, and for every record of an engine that is not [`INDEXED`](crate::SecretsEngine::INDEXED).
+/// A record with its place in the mount's history. Both indexes are 0 for what the call wrote
+/// itself and has not committed, and for every record of an engine that is not
+/// [`INDEXED`](crate::SecretsEngine::INDEXED).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<T> {
     /// What was stored.
@@ -111,7 +118,9 @@ impl dyn Storage + '_ {
         };
         // The parser's own words are left out, because they can quote a stored secret.
         let value = serde_json::from_slice(&value).map_err(|_| {
-            Failure::internal(format!("the record {key:?} cannot be read; a newer version may have written it"))
+            Failure::internal(format!(
+                "the record {key:?} cannot be read; a newer version may have written it"
+            ))
         })?;
         Ok(Some(Entry { value, created, modified }))
     }
@@ -121,8 +130,9 @@ impl dyn Storage + '_ {
     /// # Errors
     /// As [`Storage::put_bytes`]; internal when `record` cannot be written as JSON.
     pub fn put<T: Serialize>(&self, key: &str, record: &T) -> Result<(), Failure> {
-        let bytes = serde_json::to_vec(record)
-            .map_err(|_| Failure::internal(format!("the record {key:?} cannot be written as JSON")))?;
+        let bytes = serde_json::to_vec(record).map_err(|_| {
+            Failure::internal(format!("the record {key:?} cannot be written as JSON"))
+        })?;
         self.put_bytes(key, bytes)
     }
 }
@@ -136,7 +146,8 @@ pub trait Leases {
     /// Invalid request for a `tag` outside 1 to 256 bytes or used before in the call.
     fn reserve(&self, tag: &str, lane: &str, internal: &Value) -> Result<(), Failure>;
 
-    /// Withdraws a reservation of this call, because the thing was certainly not made. Counts also when the call fails.
+    /// Withdraws a reservation of this call, because the thing was certainly not made. Counts also
+    /// when the call fails.
     ///
     /// # Errors
     /// Not found when this call made no such reservation.
@@ -160,8 +171,9 @@ pub trait Clock {
     /// Invalid request for an empty key.
     fn schedule(&self, key: &str, at: StoreTime, lane: &str) -> Result<(), Failure>;
 
-    /// Asks for `wake(key)` if this call ends without cancelling it: at once then, or when its process is gone, and
-    /// never while it runs. Buffered like a write. Use [`Intent`](crate::intent::Intent), which keeps the order right.
+    /// Asks for `wake(key)` if this call ends without cancelling it: at once then, or when its
+    /// process is gone, and never while it runs. Buffered like a write. Use
+    /// [`Intent`](crate::intent::Intent), which keeps the order right.
     ///
     /// # Errors
     /// Invalid request for an empty key, and for the 65th key of a call.
@@ -198,10 +210,12 @@ pub struct Resolved {
     pub description: DatabaseDescription,
 }
 
-/// Database plugins, reached through the host; each method but the first and the last is the plugin's own function.
+/// Database plugins, reached through the host; each method but the first and the last is the
+/// plugin's own function.
 ///
-/// Failures carry the plugin's sentence. A code that only database plugins use (`refused`, `statement-failed`,
-/// `owns-objects` …) arrives as an invalid request: a refusal of an upstream is the caller's to solve (decision P4).
+/// Failures carry the plugin's sentence. A code that only database plugins use (`refused`,
+/// `statement-failed`, `owns-objects` …) arrives as an invalid request: a refusal of an upstream is
+/// the caller's to solve (decision P4).
 pub trait Databases {
     /// Finds the plugin.
     ///
@@ -217,7 +231,11 @@ pub trait Databases {
     ///
     /// # Errors
     /// Invalid request naming the statement.
-    fn check_statements(&self, connection: &Connection, statements: &[String]) -> Result<(), Failure>;
+    fn check_statements(
+        &self,
+        connection: &Connection,
+        statements: &[String],
+    ) -> Result<(), Failure>;
     /// Logs in and asks a harmless question.
     ///
     /// # Errors
@@ -227,7 +245,12 @@ pub trait Databases {
     ///
     /// # Errors
     /// Invalid request for a template that cannot be rendered.
-    fn plan_username(&self, connection: &Connection, display_name: &str, role_name: &str) -> Result<String, Failure>;
+    fn plan_username(
+        &self,
+        connection: &Connection,
+        display_name: &str,
+        role_name: &str,
+    ) -> Result<String, Failure>;
     /// Creates the user, all or nothing where the database can. An effect.
     ///
     /// # Errors
@@ -266,7 +289,12 @@ pub trait Databases {
     ///
     /// # Errors
     /// As [`create_user`](Self::create_user).
-    fn delete_user(&self, connection: &Connection, username: &str, statements: &[String]) -> Result<(), Failure>;
+    fn delete_user(
+        &self,
+        connection: &Connection,
+        username: &str,
+        statements: &[String],
+    ) -> Result<(), Failure>;
     /// Whether `username` can log in with `credential`; `None` where the database cannot tell.
     ///
     /// # Errors
@@ -290,18 +318,22 @@ pub trait Passwords {
     fn generate(&self, policy: &str) -> Result<String, Failure>;
 }
 
-/// Other servers. What may be asked is what the mount was granted, origin by origin; redirects are not followed.
+/// Other servers. What may be asked is what the mount was granted, origin by origin; redirects are
+/// not followed.
 pub trait Http {
-    /// Sends the request and waits for the whole answer. An effect, unless its method is GET or HEAD.
+    /// Sends the request and waits for the whole answer. An effect, unless its method is GET or
+    /// HEAD.
     ///
     /// # Errors
-    /// Permission denied for an origin that was not granted: pass it on, it names the grant. Invalid request for what
-    /// cannot be sent; unreachable, timed out or unavailable when there is no answer. A status is never an error.
+    /// Permission denied for an origin that was not granted: pass it on, it names the grant.
+    /// Invalid request for what cannot be sent; unreachable, timed out or unavailable when there is
+    /// no answer. A status is never an error.
     fn send(&self, request: &Request) -> Result<Response, Failure>;
 }
 
-/// What the mount's calls keep for each other in memory: bounded, and gone at seal, at restart and when the mount's grants
-/// or version change. Never the only place of anything. What a call puts stays also when the call fails.
+/// What the mount's calls keep for each other in memory: bounded, and gone at seal, at restart and
+/// when the mount's grants or version change. Never the only place of anything. What a call puts
+/// stays also when the call fails.
 ///
 /// Most code uses [`get_or_make`](trait.Cache.html#method.get_or_make).
 pub trait Cache {
@@ -311,7 +343,8 @@ pub trait Cache {
     /// Invalid request for a key outside the contract's rules.
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure>;
 
-    /// The value under `key`; where there is none, this call makes it, and others that ask wait for a while.
+    /// The value under `key`; where there is none, this call makes it, and others that ask wait for
+    /// a while.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -331,8 +364,8 @@ pub trait Cache {
 }
 
 impl dyn Cache + '_ {
-    /// The value under `key`, or the one that `make` makes, which is kept for `ttl` seconds. Of many calls at once one
-    /// makes it, unless that takes longer than ten seconds.
+    /// The value under `key`, or the one that `make` makes, which is kept for `ttl` seconds. Of
+    /// many calls at once one makes it, unless that takes longer than ten seconds.
     ///
     /// # Errors
     /// As [`Cache::put`]; what `make` fails with, and nothing is kept then.
@@ -376,8 +409,9 @@ pub trait Log {
     fn write(&self, level: Level, event: &str, pairs: &[(&str, &str)]);
 }
 
-/// The kind behind a code from a database plugin. Those that the contract does not list with a status are refusals of
-/// the plugin or of its database, for the caller to solve; `internal` stays a fault.
+/// The kind behind a code from a database plugin. Those that the contract does not list with a
+/// status are refusals of the plugin or of its database, for the caller to solve; `internal` stays
+/// a fault.
 #[cfg_attr(
     not(all(target_family = "wasm", feature = "secrets-engine")),
     allow(dead_code, reason = "only the imports of a secrets engine speak in codes")
@@ -396,7 +430,14 @@ mod tests {
 
     #[test]
     fn a_refusal_of_the_database_is_the_callers_to_solve_and_a_fault_stays_a_fault() {
-        for code in ["refused", "statement-failed", "owns-objects", "invalid-config", "unsupported", "its-own-code"] {
+        for code in [
+            "refused",
+            "statement-failed",
+            "owns-objects",
+            "invalid-config",
+            "unsupported",
+            "its-own-code",
+        ] {
             assert_eq!(database_kind(code), Kind::InvalidRequest, "{code}");
         }
         assert_eq!(database_kind("unreachable"), Kind::Unreachable);

@@ -89,8 +89,8 @@ impl Request {
     /// # Errors
     /// Internal when `body` cannot be written as JSON.
     pub fn json(mut self, body: &impl Serialize) -> Result<Self, Failure> {
-        self.body =
-            serde_json::to_vec(body).map_err(|_| Failure::internal("the request's body cannot be written as JSON"))?;
+        self.body = serde_json::to_vec(body)
+            .map_err(|_| Failure::internal("the request's body cannot be written as JSON"))?;
         Ok(self.header("content-type", "application/json"))
     }
 
@@ -131,7 +131,8 @@ impl Response {
     /// The body as JSON.
     ///
     /// # Errors
-    /// Unreachable when it has not the shape of `T`: whoever answered is not who was meant. The body is not quoted.
+    /// Unreachable when it has not the shape of `T`: whoever answered is not who was meant. The
+    /// body is not quoted.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_slice(&self.body).map_err(|_| {
             let status = self.status;
@@ -144,7 +145,6 @@ impl Response {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use serde_json::{Value, json};

@@ -1,12 +1,12 @@
-//! The real host: each face of [`Host`] over the import of its name. Translates words, decides one thing: what kind a
-//! database plugin's refusal is.
+//! The real host: each face of [`Host`] over the import of its name. Translates words, decides one
+//! thing: what kind a database plugin's refusal is.
 
 use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
 use crate::database_plugin::{Configured, Credential, NewUser, StoreTime};
 use crate::host::{
-    Cache, Clock, Connection, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Resolved, Storage,
-    database_kind,
+    Cache, Clock, Connection, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random,
+    Resolved, Storage, database_kind,
 };
 use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -56,7 +56,11 @@ impl Host for Imports {
 impl Storage for Imports {
     fn entry_bytes(&self, key: &str) -> Result<Option<Entry<Vec<u8>>>, Failure> {
         let found = import::storage::get(key).map_err(failure)?;
-        Ok(found.map(|found| Entry { value: found.value, created: found.created, modified: found.modified }))
+        Ok(found.map(|found| Entry {
+            value: found.value,
+            created: found.created,
+            modified: found.modified,
+        }))
     }
 
     fn put_bytes(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
@@ -111,19 +115,25 @@ impl Clock for Imports {
 impl Databases for Imports {
     fn resolve(&self, plugin: &str, version: &str) -> Result<Resolved, Failure> {
         let found = import::database::resolve(plugin, version).map_err(failure)?;
-        let description = serde_json::from_str(&found.description)
-            .map_err(|_| Failure::internal(format!("the description of plugin {plugin:?} cannot be read")))?;
+        let description = serde_json::from_str(&found.description).map_err(|_| {
+            Failure::internal(format!("the description of plugin {plugin:?} cannot be read"))
+        })?;
         Ok(Resolved { version: found.version, description })
     }
 
     fn configure(&self, connection: &Connection) -> Result<Configured, Failure> {
         let made = import::database::configure(&called(connection)).map_err(refusal)?;
-        let settings = serde_json::from_str(&made.settings)
-            .map_err(|_| Failure::internal(format!("plugin {:?} made no settings", connection.plugin)))?;
+        let settings = serde_json::from_str(&made.settings).map_err(|_| {
+            Failure::internal(format!("plugin {:?} made no settings", connection.plugin))
+        })?;
         Ok(Configured { settings, targets: made.targets, warnings: made.warnings })
     }
 
-    fn check_statements(&self, connection: &Connection, statements: &[String]) -> Result<(), Failure> {
+    fn check_statements(
+        &self,
+        connection: &Connection,
+        statements: &[String],
+    ) -> Result<(), Failure> {
         import::database::check_statements(&called(connection), statements).map_err(refusal)
     }
 
@@ -131,8 +141,14 @@ impl Databases for Imports {
         import::database::verify(&called(connection)).map_err(refusal)
     }
 
-    fn plan_username(&self, connection: &Connection, display_name: &str, role_name: &str) -> Result<String, Failure> {
-        import::database::plan_username(&called(connection), display_name, role_name).map_err(refusal)
+    fn plan_username(
+        &self,
+        connection: &Connection,
+        display_name: &str,
+        role_name: &str,
+    ) -> Result<String, Failure> {
+        import::database::plan_username(&called(connection), display_name, role_name)
+            .map_err(refusal)
     }
 
     fn create_user(
@@ -147,7 +163,8 @@ impl Databases for Imports {
             credential: credential(&user.credential),
             expires: user.expires,
         };
-        import::database::create_user(&called(connection), &user, statements, rollback).map_err(refusal)
+        import::database::create_user(&called(connection), &user, statements, rollback)
+            .map_err(refusal)
     }
 
     fn change_credential(
@@ -159,8 +176,14 @@ impl Databases for Imports {
         statements: &[String],
     ) -> Result<(), Failure> {
         let (new, current) = (credential(new), current.map(credential));
-        import::database::change_credential(&called(connection), username, &new, current.as_ref(), statements)
-            .map_err(refusal)
+        import::database::change_credential(
+            &called(connection),
+            username,
+            &new,
+            current.as_ref(),
+            statements,
+        )
+        .map_err(refusal)
     }
 
     fn set_expiration(
@@ -170,10 +193,16 @@ impl Databases for Imports {
         expires: StoreTime,
         statements: &[String],
     ) -> Result<(), Failure> {
-        import::database::set_expiration(&called(connection), username, expires, statements).map_err(refusal)
+        import::database::set_expiration(&called(connection), username, expires, statements)
+            .map_err(refusal)
     }
 
-    fn delete_user(&self, connection: &Connection, username: &str, statements: &[String]) -> Result<(), Failure> {
+    fn delete_user(
+        &self,
+        connection: &Connection,
+        username: &str,
+        statements: &[String],
+    ) -> Result<(), Failure> {
         import::database::delete_user(&called(connection), username, statements).map_err(refusal)
     }
 
@@ -183,7 +212,8 @@ impl Databases for Imports {
         username: &str,
         held: &Credential,
     ) -> Result<Option<bool>, Failure> {
-        import::database::check_credential(&called(connection), username, &credential(held)).map_err(refusal)
+        import::database::check_credential(&called(connection), username, &credential(held))
+            .map_err(refusal)
     }
 
     fn close(&self, name: &str) {
@@ -200,7 +230,8 @@ impl Passwords for Imports {
 impl Http for Imports {
     fn send(&self, request: &Request) -> Result<Response, Failure> {
         let headers = request.headers.iter();
-        let headers = headers.map(|(name, value)| import::http::Header { name: name.clone(), value: value.clone() });
+        let headers = headers
+            .map(|(name, value)| import::http::Header { name: name.clone(), value: value.clone() });
         let asked = import::http::Request {
             method: request.method.clone(),
             url: request.url.clone(),
@@ -212,7 +243,8 @@ impl Http for Imports {
             ext: Vec::new(),
         };
         let answer = import::http::send(&asked).map_err(failure)?;
-        let headers = answer.headers.into_iter().map(|header| (header.name, header.value)).collect();
+        let headers =
+            answer.headers.into_iter().map(|header| (header.name, header.value)).collect();
         Ok(Response { status: answer.status, headers, body: answer.body })
     }
 }
@@ -249,7 +281,8 @@ impl Log for Imports {
             Level::Warn => import::log::Level::Warn,
             Level::Error => import::log::Level::Error,
         };
-        let pairs: Vec<_> = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let pairs: Vec<_> =
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         import::log::write(level, event, &pairs);
     }
 }

@@ -1,11 +1,12 @@
-//! Things that roll forward: written down before they are changed, so that no crash leaves a password in force that
-//! nobody knows.
+//! Things that roll forward: written down before they are changed, so that no crash leaves a
+//! password in force that nobody knows.
 //!
-//! The fault this file rules out: a process that dies between `ALTER ROLE … PASSWORD` and the commit that stores the
-//! password. The order is always the same, and written only here: candidate and guard, checkpoint, effect, verify, and
-//! the new state in the commit that removes the intent. Each step takes what the step before it gave, so that another
-//! order does not compile. Whatever goes wrong after the checkpoint, the guard wakes the engine, which looks what is in
-//! force and goes on from there. **No candidate is forgotten before another is proven.**
+//! The fault this file rules out: a process that dies between `ALTER ROLE … PASSWORD` and the
+//! commit that stores the password. The order is always the same, and written only here: candidate
+//! and guard, checkpoint, effect, verify, and the new state in the commit that removes the intent.
+//! Each step takes what the step before it gave, so that another order does not compile. Whatever
+//! goes wrong after the checkpoint, the guard wakes the engine, which looks what is in force and
+//! goes on from there. **No candidate is forgotten before another is proven.**
 //!
 //! # A password that is changed
 //!
@@ -101,9 +102,10 @@
 //!
 //! # Secrets that a provider makes
 //!
-//! Where the provider chooses the secret, the candidate is what existed before (the ids of the keys), the effect gives
-//! what it made, and [`Proven::confirm`] gets it. A recovery cannot learn a secret that was shown once: it lists what
-//! exists, deletes what is new and ours, and then makes again ([`Intent::make`] on the recovered intent).
+//! Where the provider chooses the secret, the candidate is what existed before (the ids of the
+//! keys), the effect gives what it made, and [`Proven::confirm`] gets it. A recovery cannot learn a
+//! secret that was shown once: it lists what exists, deletes what is new and ours, and then makes
+//! again ([`Intent::make`] on the recovered intent).
 
 use crate::host::{Host, Level};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -113,13 +115,14 @@ use serde::{Deserialize, Serialize};
 
 /// What the keys of the records and timers of intents begin with.
 const PREFIX: &str = "intent/";
-/// Most candidates of one intent. Each look may be a login, and a target that counts failed logins locks the account.
+/// Most candidates of one intent. Each look may be a login, and a target that counts failed logins
+/// locks the account.
 const MOST_CANDIDATES: usize = 32;
 /// Random bytes of the name that tells one hold of an intent from every other.
 const HOLD: u32 = 16;
 
-/// The key of the intent that the timer `timer` is about; `None` for an engine's own timers, whose keys must not begin
-/// with `intent/`.
+/// The key of the intent that the timer `timer` is about; `None` for an engine's own timers, whose
+/// keys must not begin with `intent/`.
 #[must_use]
 pub fn key_of(timer: &str) -> Option<&str> {
     timer.strip_prefix(PREFIX)
@@ -128,7 +131,8 @@ pub fn key_of(timer: &str) -> Option<&str> {
 /// As it is stored, under the key of its timer.
 #[derive(Serialize, Deserialize)]
 struct Record<C> {
-    /// Changes with every call that takes the intent up, so that only the last of them can confirm it.
+    /// Changes with every call that takes the intent up, so that only the last of them can confirm
+    /// it.
     hold: String,
     lane: String,
     newest: C,
@@ -142,9 +146,11 @@ struct Held {
     hold: String,
 }
 
-/// A change outside that is written down, committed and guarded, and of which nobody knows yet whether it happened.
+/// A change outside that is written down, committed and guarded, and of which nobody knows yet
+/// whether it happened.
 ///
-/// `C` is the candidate: a password, a key, or what a provider had before. No `Debug`: it is a secret.
+/// `C` is the candidate: a password, a key, or what a provider had before. No `Debug`: it is a
+/// secret.
 #[must_use = "an intent that is not confirmed is finished by the engine's wake"]
 pub struct Intent<C> {
     key: String,
@@ -164,8 +170,8 @@ pub struct Proven<C, T = ()> {
 pub enum Found<C> {
     /// A candidate is in force: confirm it.
     InForce(Proven<C>),
-    /// None is. Look whether what was before is, and [`restart`](Intent::restart), [`make`](Intent::make) the newest
-    /// again, or [`give_up`](Intent::give_up).
+    /// None is. Look whether what was before is, and [`restart`](Intent::restart),
+    /// [`make`](Intent::make) the newest again, or [`give_up`](Intent::give_up).
     Nowhere(Intent<C>),
 }
 
@@ -188,28 +194,36 @@ pub enum Ended {
 }
 
 impl<C: Serialize + DeserializeOwned> Intent<C> {
-    /// Writes down that `candidate` is about to be put in force, with a guard, and commits both with whatever the call
-    /// buffered before. `key` names what is changed, within the rules of storage keys; `lane` is the target whose
-    /// troubles must not stall others.
+    /// Writes down that `candidate` is about to be put in force, with a guard, and commits both
+    /// with whatever the call buffered before. `key` names what is changed, within the rules of
+    /// storage keys; `lane` is the target whose troubles must not stall others.
     ///
     /// # Errors
-    /// Unavailable while an earlier intent with that key is not finished. What storage, clock or checkpoint refused.
+    /// Unavailable while an earlier intent with that key is not finished. What storage, clock or
+    /// checkpoint refused.
     pub fn begin(host: &dyn Host, key: &str, lane: &str, candidate: C) -> Result<Self, Failure> {
         if host.storage().get_bytes(&name(key))?.is_some() {
-            let message = format!("an earlier change of {key:?} is not finished yet; it goes on by itself, try later");
+            let message = format!(
+                "an earlier change of {key:?} is not finished yet; it goes on by itself, try later"
+            );
             return Err(Failure::new(Kind::Unavailable, message));
         }
-        let record = Record { hold: new_hold(host), lane: lane.to_owned(), newest: candidate, older: Vec::new() };
+        let record = Record {
+            hold: new_hold(host),
+            lane: lane.to_owned(),
+            newest: candidate,
+            older: Vec::new(),
+        };
         Self { key: key.to_owned(), record }.written(host)
     }
 
-    /// Takes up what an earlier call left, if it left anything; only this call can confirm it then. For `wake`, which
-    /// never runs while the call that guards the key does. A handler that recovers takes the intent away even from a
-    /// call that is still at work on it.
+    /// Takes up what an earlier call left, if it left anything; only this call can confirm it then.
+    /// For `wake`, which never runs while the call that guards the key does. A handler that
+    /// recovers takes the intent away even from a call that is still at work on it.
     ///
     /// # Errors
-    /// Internal when the intent has another shape: a newer version wrote it. Unavailable and conflict as
-    /// [`begin`](Self::begin).
+    /// Internal when the intent has another shape: a newer version wrote it. Unavailable and
+    /// conflict as [`begin`](Self::begin).
     pub fn recover(host: &dyn Host, key: &str) -> Result<Option<Self>, Failure> {
         let Some(record) = host.storage().get::<Record<C>>(&name(key))? else { return Ok(None) };
         let record = Record { hold: new_hold(host), ..record };
@@ -221,10 +235,12 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
         std::iter::once(&self.record.newest).chain(self.record.older.iter().rev())
     }
 
-    /// Puts the newest candidate in force and verifies that it is. `verify` asks the target, as its user would.
+    /// Puts the newest candidate in force and verifies that it is. `verify` asks the target, as its
+    /// user would.
     ///
     /// # Errors
-    /// What `effect` or `verify` refused. The handler passes it on; intent and guard stay, and recovery decides.
+    /// What `effect` or `verify` refused. The handler passes it on; intent and guard stay, and
+    /// recovery decides.
     pub fn make<T>(
         self,
         effect: impl FnOnce(&C) -> Result<T, Failure>,
@@ -240,10 +256,18 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
     ///
     /// # Errors
     /// What `in_force` refused, because it could not tell. Nothing is lost.
-    pub fn look(self, mut in_force: impl FnMut(&C) -> Result<bool, Failure>) -> Result<Found<C>, Failure> {
+    pub fn look(
+        self,
+        mut in_force: impl FnMut(&C) -> Result<bool, Failure>,
+    ) -> Result<Found<C>, Failure> {
         let Self { key, record } = self;
         if in_force(&record.newest)? {
-            return Ok(Found::InForce(Proven { key, hold: record.hold, candidate: record.newest, made: () }));
+            return Ok(Found::InForce(Proven {
+                key,
+                hold: record.hold,
+                candidate: record.newest,
+                made: (),
+            }));
         }
         let mut older = record.older;
         for at in (0..older.len()).rev() {
@@ -258,9 +282,15 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
     /// Writes down a new candidate and commits it, as [`begin`](Self::begin) did the first.
     ///
     /// # Errors
-    /// Unavailable when another call took the intent up or finished it; internal when too many candidates are
-    /// [kept](Candidates::Kept), which somebody must then tell apart. The intent stays.
-    pub fn restart(self, host: &dyn Host, candidate: C, earlier: Candidates) -> Result<Self, Failure> {
+    /// Unavailable when another call took the intent up or finished it; internal when too many
+    /// candidates are [kept](Candidates::Kept), which somebody must then tell apart. The intent
+    /// stays.
+    pub fn restart(
+        self,
+        host: &dyn Host,
+        candidate: C,
+        earlier: Candidates,
+    ) -> Result<Self, Failure> {
         let Self { key, record } = self;
         check_hold(host, &key, &record.hold)?;
         let mut older = record.older;
@@ -277,7 +307,8 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
         Self { key, record: Record { newest: candidate, older, ..record } }.written(host)
     }
 
-    /// Forgets the intent and its candidates, in the commit that ends the call, and says so in the log.
+    /// Forgets the intent and its candidates, in the commit that ends the call, and says so in the
+    /// log.
     ///
     /// # Errors
     /// Unavailable when another call took the intent up or finished it.
@@ -288,7 +319,11 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
             Ended::Unchanged => "unchanged",
             Ended::Unwanted => "unwanted",
         };
-        host.log().write(Level::Warn, "intent-given-up", &[("intent", &self.key), ("cause", cause)]);
+        host.log().write(
+            Level::Warn,
+            "intent-given-up",
+            &[("intent", &self.key), ("cause", cause)],
+        );
         Ok(())
     }
 
@@ -302,13 +337,18 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
 }
 
 impl<C, T> Proven<C, T> {
-    /// Lets `store` put what is in force into the mount's records, and ends the intent: all in the commit that ends the
-    /// call, which fails if another call takes the intent up before it. No checkpoint may come between.
+    /// Lets `store` put what is in force into the mount's records, and ends the intent: all in the
+    /// commit that ends the call, which fails if another call takes the intent up before it. No
+    /// checkpoint may come between.
     ///
     /// # Errors
-    /// Unavailable when another call took the intent up or finished it: what is in force now is for that call to say,
-    /// and nothing of this one is stored. What `store` refused.
-    pub fn confirm<R>(self, host: &dyn Host, store: impl FnOnce(&C, T) -> Result<R, Failure>) -> Result<R, Failure> {
+    /// Unavailable when another call took the intent up or finished it: what is in force now is for
+    /// that call to say, and nothing of this one is stored. What `store` refused.
+    pub fn confirm<R>(
+        self,
+        host: &dyn Host,
+        store: impl FnOnce(&C, T) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
         check_hold(host, &self.key, &self.hold)?;
         // First, so that a checkpoint in `store` would end the intent together with what it stores.
         forget(host, &self.key)?;
@@ -324,8 +364,8 @@ fn new_hold(host: &dyn Host) -> String {
     hexadecimal::text(&host.random().bytes(HOLD))
 }
 
-/// Reads the intent again, in the segment that is about to be committed: a checkpoint forgot the first read, and the
-/// commit checks this one.
+/// Reads the intent again, in the segment that is about to be committed: a checkpoint forgot the
+/// first read, and the commit checks this one.
 fn check_hold(host: &dyn Host, key: &str, hold: &str) -> Result<(), Failure> {
     match host.storage().get::<Held>(&name(key))? {
         Some(held) if held.hold == hold => Ok(()),

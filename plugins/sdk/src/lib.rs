@@ -2,8 +2,9 @@
 //!
 //! # An engine in thirty lines
 //!
-//! An engine is a table and its handlers. The host has checked policy, folded aliases and checked types before a
-//! handler runs; it serves LIST from the table alone, and tells create from update by the row's existence key.
+//! An engine is a table and its handlers. The host has checked policy, folded aliases and checked
+//! types before a handler runs; it serves LIST from the table alone, and tells create from update
+//! by the row's existence key.
 //!
 //! ```
 //! use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
@@ -74,23 +75,25 @@
 //! # Things that end
 //!
 //! Whatever an engine makes outside has a lease, and the lease is written down first: see
-//! [`Reservation`](reservation::Reservation). The engine then implements [`SecretsEngine::renew`] and
-//! [`SecretsEngine::revoke`], and the latter is also what cleans up after a crash.
+//! [`Reservation`](reservation::Reservation). The engine then implements [`SecretsEngine::renew`]
+//! and [`SecretsEngine::revoke`], and the latter is also what cleans up after a crash.
 //!
 //! # Things that roll forward
 //!
-//! A password that is changed, a key that is replaced: the candidate is written down first and guarded, see
-//! [`Intent`](intent::Intent). The engine's [`SecretsEngine::wake`] then finishes what a crash left.
+//! A password that is changed, a key that is replaced: the candidate is written down first and
+//! guarded, see [`Intent`](intent::Intent). The engine's [`SecretsEngine::wake`] then finishes what
+//! a crash left.
 //!
 //! # Database plugins
 //!
-//! They implement [`DatabasePlugin`](database_plugin::DatabasePlugin), with [`statements`] and [`template`] at hand.
+//! They implement [`DatabasePlugin`](database_plugin::DatabasePlugin), with [`statements`] and
+//! [`template`] at hand.
 //!
 //! # Other servers
 //!
-//! What an engine asks of them is a [`Request`](http::Request) by [`Host::http`], to origins that it names in
-//! [`SecretsEngine::ASKS`] and that its mount was granted. What it wants again, such as a token of theirs, it keeps by
-//! [`Host::cache`], where one call makes it and others wait.
+//! What an engine asks of them is a [`Request`](http::Request) by [`Host::http`], to origins that
+//! it names in [`SecretsEngine::ASKS`] and that its mount was granted. What it wants again, such as
+//! a token of theirs, it keeps by [`Host::cache`], where one call makes it and others wait.
 //!
 //! # What it never knows
 //!

@@ -1,8 +1,10 @@
-//! Things that end: written down before they exist, so that no crash leaves one behind that nobody will end.
+//! Things that end: written down before they exist, so that no crash leaves one behind that nobody
+//! will end.
 //!
-//! The fault this file rules out: a process that dies between `CREATE ROLE` and the answer, and a user that lives for
-//! ever. The order is always the same, and written only here: reserve, checkpoint, effect, answer with the same tag.
-//! Whatever goes wrong after the checkpoint, the host calls the engine's own `revoke` with reason `undo`.
+//! The fault this file rules out: a process that dies between `CREATE ROLE` and the answer, and a
+//! user that lives for ever. The order is always the same, and written only here: reserve,
+//! checkpoint, effect, answer with the same tag. Whatever goes wrong after the checkpoint, the host
+//! calls the engine's own `revoke` with reason `undo`.
 
 use crate::answer::{Answer, Secret, object};
 use crate::host::Host;
@@ -12,8 +14,8 @@ use serde_json::{Map, Value};
 
 /// Why an effect gave no thing.
 pub enum Unmade {
-    /// It was refused as a whole: there is certainly nothing to undo. A wrong `Surely` leaves a thing behind; a
-    /// `Perhaps` too many merely asks the target to remove what is not there.
+    /// It was refused as a whole: there is certainly nothing to undo. A wrong `Surely` leaves a
+    /// thing behind; a `Perhaps` too many merely asks the target to remove what is not there.
     Surely(Failure),
     /// Nobody knows, or part of it was made.
     Perhaps(Failure),
@@ -33,8 +35,9 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// `tag` names the thing (1 to 256 bytes, unique in the call), `lane` the target whose troubles must not stall
-    /// others. `internal` is all that renewal and revocation will know: they must manage with it alone.
+    /// `tag` names the thing (1 to 256 bytes, unique in the call), `lane` the target whose troubles
+    /// must not stall others. `internal` is all that renewal and revocation will know: they must
+    /// manage with it alone.
     ///
     /// # Errors
     /// Internal when `internal` does not serialise to an object.
@@ -45,8 +48,13 @@ impl Reservation {
     /// Writes the lease down, commits it, and only then lets `effect` make the thing.
     ///
     /// # Errors
-    /// What the lease book, the checkpoint or `effect` refused. The handler passes it on; the host undoes the rest.
-    pub fn make(self, host: &dyn Host, effect: impl FnOnce() -> Result<(), Unmade>) -> Result<Made, Failure> {
+    /// What the lease book, the checkpoint or `effect` refused. The handler passes it on; the host
+    /// undoes the rest.
+    pub fn make(
+        self,
+        host: &dyn Host,
+        effect: impl FnOnce() -> Result<(), Unmade>,
+    ) -> Result<Made, Failure> {
         host.leases().reserve(&self.tag, &self.lane, &Value::Object(self.internal))?;
         host.storage().checkpoint()?;
         match effect() {
@@ -67,8 +75,8 @@ pub struct Made {
 }
 
 impl Made {
-    /// The answer that confirms the lease: renewable, for `ttl` seconds, and at most `max_ttl` over all renewals
-    /// (0 means the mount's maximum).
+    /// The answer that confirms the lease: renewable, for `ttl` seconds, and at most `max_ttl` over
+    /// all renewals (0 means the mount's maximum).
     ///
     /// # Errors
     /// Internal when `data` does not serialise to an object.
@@ -80,7 +88,6 @@ impl Made {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use crate::table::{Row, read};
     use crate::testbed::TestBed;
@@ -116,7 +123,11 @@ mod tests {
 
     fn jam(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
         let refused = || Err(Unmade::Surely(Failure::invalid("the door does not fit")));
-        Reservation::new("door-1", "house", &json!({"door": 1}))?.make(host, refused)?.secret(&json!({}), 60, 120)
+        Reservation::new("door-1", "house", &json!({"door": 1}))?.make(host, refused)?.secret(
+            &json!({}),
+            60,
+            120,
+        )
     }
 
     fn forget(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
@@ -170,6 +181,10 @@ mod tests {
         assert!(bed.read("open").is_err());
         assert_eq!(bed.host.stored("before"), Some(json!(1)));
         assert_eq!(bed.host.stored("effect"), None);
-        assert_eq!(bed.host.stored("closed"), Some(json!("door-1")), "the lease was written down, so it is ended");
+        assert_eq!(
+            bed.host.stored("closed"),
+            Some(json!("door-1")),
+            "the lease was written down, so it is ended"
+        );
     }
 }

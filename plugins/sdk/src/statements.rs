@@ -1,8 +1,10 @@
-//! SQL as operators write it: lists of texts become single statements, and placeholders become values.
+//! SQL as operators write it: lists of texts become single statements, and placeholders become
+//! values.
 //!
-//! The attack this module stops: a user name or password that ends the quotes it was put in and goes on
-//! as SQL. Texts are split **before** any value is put in, every value is escaped for the quotes around
-//! its placeholder, and the finished statement must lex to the same pieces as the unfinished one.
+//! The attack this module stops: a user name or password that ends the quotes it was put in and
+//! goes on as SQL. Texts are split **before** any value is put in, every value is escaped for the
+//! quotes around its placeholder, and the finished statement must lex to the same pieces as the
+//! unfinished one.
 //!
 //! It never knows a connection, and it never repeats a statement or a value in an error.
 
@@ -96,7 +98,10 @@ impl fmt::Display for LexFault {
                 );
             }
             Self::AbsentPlaceholder(written) => {
-                return write!(out, "asks for {written}, which has no value in statements of this kind");
+                return write!(
+                    out,
+                    "asks for {written}, which has no value in statements of this kind"
+                );
             }
             Self::UnsafePlaceholder(written) => {
                 return write!(
@@ -124,7 +129,11 @@ pub struct LexError {
 
 impl fmt::Display for LexError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "statement {}, character {}: the text {}", self.statement, self.position, self.fault)
+        write!(
+            out,
+            "statement {}, character {}: the text {}",
+            self.statement, self.position, self.fault
+        )
     }
 }
 
@@ -166,12 +175,17 @@ pub fn check(dialect: Dialect, list: &[String]) -> Result<(), LexError> {
     visit(dialect, list, &mut |statement| fill::check(statement))
 }
 
-/// Splits each text of `list` into single statements and puts `values` in. Empty statements and comments
-/// between tokens are dropped. A text may also be a JSON array of statements, in base64 or not.
+/// Splits each text of `list` into single statements and puts `values` in. Empty statements and
+/// comments between tokens are dropped. A text may also be a JSON array of statements, in base64 or
+/// not.
 ///
 /// # Errors
 /// The first fault; nothing of the list should run then.
-pub fn prepare(dialect: Dialect, list: &[String], values: &Values<'_>) -> Result<Vec<Prepared>, LexError> {
+pub fn prepare(
+    dialect: Dialect,
+    list: &[String],
+    values: &Values<'_>,
+) -> Result<Vec<Prepared>, LexError> {
     let mut prepared = Vec::new();
     visit(dialect, list, &mut |statement| {
         let index = statement.index;

@@ -1,7 +1,7 @@
 //! An engine's API as one constant table, written so that it reads like a table.
 //!
-//! Rows are constants: a component is made anew for each request, and must not spend it on building its own table. The
-//! host gets the table once, as JSON, at registration.
+//! Rows are constants: a component is made anew for each request, and must not spend it on building
+//! its own table. The host gets the table once, as JSON, at registration.
 
 use crate::answer::Answer;
 use crate::call::Call;
@@ -48,7 +48,8 @@ pub const fn delete(path: &'static str, handler: Handler) -> Row {
     Row::new(Verb::Delete, path, Some(handler))
 }
 
-/// A row for LIST, which the host serves from the keys below `prefix` without entering the component.
+/// A row for LIST, which the host serves from the keys below `prefix` without entering the
+/// component.
 #[must_use]
 pub const fn list(path: &'static str, prefix: &'static str) -> Row {
     let mut row = Row::new(Verb::List, path, None);
@@ -135,7 +136,12 @@ impl Row {
     pub fn route(&self) -> Route {
         let owned = |names: &&[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         Route {
-            fields: self.fields.iter().flat_map(|group| group.iter()).map(Field::declaration).collect(),
+            fields: self
+                .fields
+                .iter()
+                .flat_map(|group| group.iter())
+                .map(Field::declaration)
+                .collect(),
             exclusive: self.exclusive.iter().map(owned).collect(),
             existence: self.existence.map(str::to_owned),
             list: self.list.map(str::to_owned),
@@ -298,7 +304,8 @@ pub fn dispatch(table: &[Row], host: &dyn Host, call: &Call) -> Result<Answer, F
     let verb = verb(call.operation);
     let row = table.iter().find(|row| row.verb == verb && row.path == call.route);
     let Some(handler) = row.and_then(|row| row.handler) else {
-        let message = format!("{} on {:?} is not served by this plugin", call.operation.word(), call.route);
+        let message =
+            format!("{} on {:?} is not served by this plugin", call.operation.word(), call.route);
         return Err(Failure::new(Kind::UnsupportedOperation, message));
     };
     handler(host, call)
@@ -315,7 +322,6 @@ fn verb(operation: Operation) -> Verb {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::{Field, Row, delete, list, read, write};
     use crate::testbed::TestBed;
@@ -352,7 +358,9 @@ mod tests {
     }
 
     fn echo(_host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-        Answer::data(&json!({"operation": call.operation.word(), "route": call.route, "fields": call.fields}))
+        Answer::data(
+            &json!({"operation": call.operation.word(), "route": call.route, "fields": call.fields}),
+        )
     }
 
     #[test]

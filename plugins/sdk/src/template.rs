@@ -1,12 +1,14 @@
-//! User-name templates: the part of Go's template language that connections of this field are written in.
+//! User-name templates: the part of Go's template language that connections of this field are
+//! written in.
 //!
-//! Templates come from operators, and the names they render from come from whoever logs in, so both are
-//! hostile here: depth, steps and every length are bounded, no input panics, and [`sanitised`] leaves only
-//! characters that no database reads as syntax. Randomness and time are given, never taken.
+//! Templates come from operators, and the names they render from come from whoever logs in, so both
+//! are hostile here: depth, steps and every length are bounded, no input panics, and [`sanitised`]
+//! leaves only characters that no database reads as syntax. Randomness and time are given, never
+//! taken.
 //!
 //! Understood: text, `{{…}}` with trim markers and comments, `.DisplayName`, `.RoleName`, literals,
-//! pipelines, parentheses, `if`/`else if`/`else`/`end`, and the functions of `functions.rs`. Variables,
-//! `range` and `with` are refused by name.
+//! pipelines, parentheses, `if`/`else if`/`else`/`end`, and the functions of `functions.rs`.
+//! Variables, `range` and `with` are refused by name.
 
 mod evaluate;
 mod functions;
@@ -85,8 +87,12 @@ impl fmt::Display for TemplateFault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TemplateTooLong => write!(out, "it is longer than {LONGEST_TEMPLATE} bytes"),
-            Self::UnclosedAction => out.write_str("an action opened with {{ is never closed with }}"),
-            Self::BadLiteral => out.write_str("a text literal has no closing quote or an unknown escape"),
+            Self::UnclosedAction => {
+                out.write_str("an action opened with {{ is never closed with }}")
+            }
+            Self::BadLiteral => {
+                out.write_str("a text literal has no closing quote or an unknown escape")
+            }
             Self::UnclosedParenthesis => out.write_str("a parenthesis is never closed"),
             Self::UnclosedIf => out.write_str("an if has no end"),
             Self::Unexpected(written) => write!(out, "{written:?} cannot stand where it stands"),
@@ -94,8 +100,12 @@ impl fmt::Display for TemplateFault {
             Self::UnknownField(written) => {
                 write!(out, "there is no field {written:?}; there are .DisplayName and .RoleName")
             }
-            Self::Unsupported(written) => write!(out, "{written:?} is not available in user-name templates"),
-            Self::WrongArguments(function) => write!(out, "{function} was given too few, too many or unfit values"),
+            Self::Unsupported(written) => {
+                write!(out, "{written:?} is not available in user-name templates")
+            }
+            Self::WrongArguments(function) => {
+                write!(out, "{function} was given too few, too many or unfit values")
+            }
             Self::TooDeep => write!(out, "it nests more than {DEEPEST} levels deep"),
             Self::TooManySteps => write!(out, "it takes more than {MOST_STEPS} steps"),
             Self::TooLong => write!(out, "its result is longer than {LONGEST_RESULT} bytes"),
@@ -126,14 +136,18 @@ impl Template {
     ///
     /// # Errors
     /// Unfit values, and every bound of this module.
-    pub fn render(&self, names: &Names<'_>, surroundings: &Surroundings<'_>) -> Result<Vec<u8>, TemplateFault> {
+    pub fn render(
+        &self,
+        names: &Names<'_>,
+        surroundings: &Surroundings<'_>,
+    ) -> Result<Vec<u8>, TemplateFault> {
         let rendered = evaluate::render(&self.nodes, names, surroundings)?;
         if rendered.len() > LONGEST_RESULT { Err(TemplateFault::TooLong) } else { Ok(rendered) }
     }
 }
 
-/// `rendered` with every byte but `A-Z a-z 0-9 _ . @ -` turned into `-`: what a display name built to break
-/// SQL is left with.
+/// `rendered` with every byte but `A-Z a-z 0-9 _ . @ -` turned into `-`: what a display name built
+/// to break SQL is left with.
 #[must_use]
 pub fn sanitised(rendered: &[u8]) -> String {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'@' | b'-');

@@ -1,10 +1,10 @@
 //! Runs an engine natively against a host in memory, for unit tests and the tutorial.
 //!
-//! A request passes through the same route table, folding and completion as in the real host, writes count only when
-//! the call succeeds or checkpoints, and what a failed call reserved is undone by the engine's own `revoke`. What a call
-//! left guarded waits for [`TestBed::run_guards`]. Every reservation, checkpoint and effect is written down in order (see
-//! [`TestHost::steps`]), and each can be made to fail, or to be the last that the process did
-//! ([`TestHost::die_after`]).
+//! A request passes through the same route table, folding and completion as in the real host,
+//! writes count only when the call succeeds or checkpoints, and what a failed call reserved is
+//! undone by the engine's own `revoke`. What a call left guarded waits for [`TestBed::run_guards`].
+//! Every reservation, checkpoint and effect is written down in order (see [`TestHost::steps`]), and
+//! each can be made to fail, or to be the last that the process did ([`TestHost::die_after`]).
 //!
 //! It never checks policies, tokens or limits: those are the host's, and no engine sees them.
 
@@ -50,7 +50,8 @@ pub struct Reply {
     pub data: Map<String, Value>,
     /// Warnings of the engine, and those that the host adds about unknown fields.
     pub warnings: Vec<String>,
-    /// The lease of a secret that was reserved: its tag, for [`TestBed::renew`] and [`TestBed::revoke`].
+    /// The lease of a secret that was reserved: its tag, for [`TestBed::renew`] and
+    /// [`TestBed::revoke`].
     pub lease: Option<String>,
     /// Seconds that the lease was asked to live.
     pub ttl: u64,
@@ -127,7 +128,8 @@ impl<E: SecretsEngine> TestBed<E> {
     /// Ends a lease.
     ///
     /// # Errors
-    /// What the engine refused, and not found for a lease that does not exist. The lease then stays.
+    /// What the engine refused, and not found for a lease that does not exist. The lease then
+    /// stays.
     pub fn revoke(&self, tag: &str, reason: Reason) -> Result<(), Failure> {
         let lease = self.lease(tag)?;
         self.settled(E::revoke(&self.host, &lease, reason))?;
@@ -152,7 +154,8 @@ impl<E: SecretsEngine> TestBed<E> {
         woken
     }
 
-    /// Wakes the engine for each guard that a call left standing, once, and tells how many there were.
+    /// Wakes the engine for each guard that a call left standing, once, and tells how many there
+    /// were.
     ///
     /// # Errors
     /// What the engine refused; that guard stays, and those behind it are not woken.
@@ -167,9 +170,14 @@ impl<E: SecretsEngine> TestBed<E> {
     fn request(&self, verb: Verb, path: &str, body: &Value) -> Result<Reply, Failure> {
         let (route, captures) = match self.table.find(verb, path) {
             Match::Row { route, captures, .. } => (route, captures),
-            Match::NoPath => return Err(Failure::new(Kind::NotFound, format!("no route for {path:?}"))),
+            Match::NoPath => {
+                return Err(Failure::new(Kind::NotFound, format!("no route for {path:?}")));
+            }
             Match::NoVerb => {
-                return Err(Failure::new(Kind::UnsupportedOperation, format!("not served on {path:?}")));
+                return Err(Failure::new(
+                    Kind::UnsupportedOperation,
+                    format!("not served on {path:?}"),
+                ));
             }
         };
         let body = body.as_object().ok_or_else(|| Failure::invalid("a body is an object"))?;
@@ -186,9 +194,15 @@ impl<E: SecretsEngine> TestBed<E> {
         Ok(reply)
     }
 
-    fn operation(&self, route: &Route, captures: &[(String, String)]) -> Result<Operation, Failure> {
+    fn operation(
+        &self,
+        route: &Route,
+        captures: &[(String, String)],
+    ) -> Result<Operation, Failure> {
         Ok(match (route.verb, &route.existence) {
-            (Verb::Write, Some(key)) if self.host.storage().get_bytes(&fill(key, captures))?.is_none() => {
+            (Verb::Write, Some(key))
+                if self.host.storage().get_bytes(&fill(key, captures))?.is_none() =>
+            {
                 Operation::Create
             }
             (Verb::Write, _) => Operation::Update,
@@ -233,7 +247,8 @@ impl<E: SecretsEngine> TestBed<E> {
     }
 
     fn answered(&self, served: Result<Answer, Failure>) -> Result<Reply, Failure> {
-        let reply = self.settled(self.host.alive().and(served).and_then(|answer| self.confirmed(answer)));
+        let reply =
+            self.settled(self.host.alive().and(served).and_then(|answer| self.confirmed(answer)));
         for lease in self.host.unconfirmed() {
             self.undo(&lease);
         }
@@ -245,7 +260,9 @@ impl<E: SecretsEngine> TestBed<E> {
         match answer.outcome {
             Outcome::Data(data) => Ok(Reply { data, warnings, ..Reply::default() }),
             Outcome::Nothing => Ok(Reply { warnings, ..Reply::default() }),
-            Outcome::Raw(_) => Err(Failure::internal("no row of this version of the contract answers raw HTTP")),
+            Outcome::Raw(_) => {
+                Err(Failure::internal("no row of this version of the contract answers raw HTTP"))
+            }
             Outcome::Secret(secret) => self.leased(secret, warnings),
         }
     }
@@ -259,7 +276,8 @@ impl<E: SecretsEngine> TestBed<E> {
         Ok(Reply { data: secret.data, warnings, lease, ttl, max_ttl: secret.max_ttl })
     }
 
-    /// Ends what a call reserved and did not confirm. A failure leaves it in the book, as in the real host.
+    /// Ends what a call reserved and did not confirm. A failure leaves it in the book, as in the
+    /// real host.
     fn undo(&self, lease: &Lease) {
         self.host.write_down(format!("undo {}", lease.tag));
         if self.settled(E::revoke(&self.host, lease, Reason::Undo)).is_ok() {
@@ -278,7 +296,6 @@ impl<E: SecretsEngine> TestBed<E> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::TestBed;
     use crate::host::Clock;
@@ -300,7 +317,9 @@ mod tests {
             write("boil/{key}", boil).about("Starts a timer.").fields(&[KEY]),
             read("crack", crack).about("Writes and then fails."),
             write("watch", watch).about("Leaves a guard."),
-            write("lay/{key}", lay).about("Keeps an egg, and tells its place in history.").fields(&[KEY]),
+            write("lay/{key}", lay)
+                .about("Keeps an egg, and tells its place in history.")
+                .fields(&[KEY]),
         ];
 
         fn wake(host: &dyn Host, key: &str, attempt: u32) -> Result<(), Failure> {
@@ -347,8 +366,14 @@ mod tests {
     fn an_indexed_engine_sees_when_its_records_were_created_and_modified() {
         let bed = TestBed::<Egg>::new().unwrap();
         for (key, index, created) in [("a", 1, 1), ("b", 2, 2), ("a", 3, 1)] {
-            let told = serde_json::Value::Object(bed.write(&format!("lay/{key}"), &json!({})).unwrap().data);
-            assert_eq!(told, json!({"index": index, "created": created, "modified": index}), "{key}");
+            let told = serde_json::Value::Object(
+                bed.write(&format!("lay/{key}"), &json!({})).unwrap().data,
+            );
+            assert_eq!(
+                told,
+                json!({"index": index, "created": created, "modified": index}),
+                "{key}"
+            );
         }
     }
 
@@ -371,7 +396,10 @@ mod tests {
         assert_eq!(bed.host.timer("guarded"), Some(bed.host.now()), "due when its call has ended");
         assert_eq!(bed.run_guards().unwrap_err().message, "no pot");
         assert_eq!(bed.host.stored("woken"), Some(json!(1)));
-        assert!(bed.host.timer("guarded").is_some(), "a checkpoint of the wake does not remove what rang");
+        assert!(
+            bed.host.timer("guarded").is_some(),
+            "a checkpoint of the wake does not remove what rang"
+        );
         assert_eq!((bed.run_guards(), bed.run_guards()), (Ok(1), Ok(0)));
         assert_eq!(bed.host.stored("woken"), Some(json!(2)));
     }
@@ -408,7 +436,8 @@ mod tests {
             const VERSION: &'static str = "1.0.0";
             const SCHEMA: u32 = 1;
             const ABOUT: &'static str = "Serves one path twice.";
-            const TABLE: &'static [Row] = &[read("crack", crack).about("One."), read("crack", crack).about("Two.")];
+            const TABLE: &'static [Row] =
+                &[read("crack", crack).about("One."), read("crack", crack).about("Two.")];
         }
         assert!(TestBed::<Twice>::new().is_err());
     }

@@ -21,15 +21,34 @@ fn templates() {
         br#"{{ if .RoleName }}{{ .RoleName | lowercase | replace "." "-" }}{{ else }}x{{ end }}-{{ uuid }}"#,
         br#"{{ .DisplayName | sha256 | base64 | uppercase | truncate_sha256 20 }}"#,
     ];
-    let words = ["{{", "}}", "{{-", "(", ")", "|", "\"", "`", "random 999999999", "{{ if ", "{{ end }}", ".X", "$x"];
+    let words = [
+        "{{",
+        "}}",
+        "{{-",
+        "(",
+        ")",
+        "|",
+        "\"",
+        "`",
+        "random 999999999",
+        "{{ if ",
+        "{{ end }}",
+        ".X",
+        "$x",
+    ];
     let names = Names { display_name: "a\"b'c;--\u{e9}", role_name: "R.\0" };
     cases::run("templates", &seeds, &words, |bytes| {
         let Ok(template) = Template::parse(&String::from_utf8_lossy(bytes)) else { return };
-        let random = |length: u32| (0..length.min(4_096)).map(|byte| byte.to_le_bytes()[0]).collect();
+        let random =
+            |length: u32| (0..length.min(4_096)).map(|byte| byte.to_le_bytes()[0]).collect();
         let surroundings = Surroundings { random: &random, now: 1_700_000_000_123 };
         if let Ok(rendered) = template.render(&names, &surroundings) {
             assert!(rendered.len() <= LONGEST_RESULT);
-            assert!(sanitised(&rendered).bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.@-".contains(&byte)));
+            assert!(
+                sanitised(&rendered)
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"_.@-".contains(&byte))
+            );
         }
     });
 }
@@ -41,12 +60,33 @@ fn statements() {
         b"DO $body$ BEGIN /* a /* b */ */ EXECUTE E'x\\'y' || U&'\\0041'; END $body$; -- end\nSELECT 1",
         br#"["CREATE ROLE \"{{name}}\"", "GRANT a TO \"{{name}}\""]"#,
     ];
-    let words = ["'", "\"", "$$", "$a$", "--", "/*", "*/", ";", "{{name}}", "{{password}}", "E'", "\\'", "{{", "\n"];
-    // Neither value may be found outside of the quotes that the operator wrote: both are recognised by what they hold.
-    let values = Values { username: "v-name-1", password: Some("p'w\\d"), expiration: Some(1_893_456_000_999) };
+    let words = [
+        "'",
+        "\"",
+        "$$",
+        "$a$",
+        "--",
+        "/*",
+        "*/",
+        ";",
+        "{{name}}",
+        "{{password}}",
+        "E'",
+        "\\'",
+        "{{",
+        "\n",
+    ];
+    // Neither value may be found outside of the quotes that the operator wrote: both are recognised
+    // by what they hold.
+    let values = Values {
+        username: "v-name-1",
+        password: Some("p'w\\d"),
+        expiration: Some(1_893_456_000_999),
+    };
     cases::run("SQL lexer", &seeds, &words, |bytes| {
         let list = [String::from_utf8_lossy(bytes).into_owned()];
-        let (checked, prepared) = (check(Dialect::Postgres, &list), prepare(Dialect::Postgres, &list, &values));
+        let (checked, prepared) =
+            (check(Dialect::Postgres, &list), prepare(Dialect::Postgres, &list, &values));
         if let Ok(prepared) = prepared {
             assert_eq!(checked, Ok(()), "what can be filled was let in when it was written");
             assert!(prepared.iter().all(|one| !one.statement.text.trim().is_empty()));

@@ -1,11 +1,12 @@
-//! The one table of bad input: what is sent, in words, and the functions that send it and look at what became of it.
+//! The one table of bad input: what is sent, in words, and the functions that send it and look at
+//! what became of it.
 //!
-//! All rows are run, and those that fail are told together, by their words. A row is a function that makes its own world
-//! and panics; add a line here, and no `#[test]` there.
+//! All rows are run, and those that fail are told together, by their words. A row is a function
+//! that makes its own world and panics; add a line here, and no `#[test]` there.
 
 use crate::{
-    bad_components, bad_input, foreign_files, full_disk, hostile_callers, hostile_names, mounts, secrecy, targets,
-    tokens, unseal,
+    bad_components, bad_input, foreign_files, full_disk, hostile_callers, hostile_names, mounts,
+    secrecy, targets, tokens, unseal,
 };
 use std::panic::catch_unwind;
 use std::sync::Mutex;
@@ -108,12 +109,19 @@ fn bad_input_is_refused_row_by_row() {
         for _ in 0..SIDE_BY_SIDE {
             scope.spawn(|| {
                 loop {
-                    let Some(row) = rows.lock().expect("no row panics with it").next() else { break };
+                    let Some(row) = rows.lock().expect("no row panics with it").next() else {
+                        break;
+                    };
                     failures.lock().expect("no row panics with it").extend(failure(row));
                 }
             });
         }
     });
     let failures = failures.into_inner().expect("all rows have ended");
-    assert!(failures.is_empty(), "{} rows of the table fail:\n\n{}", failures.len(), failures.join("\n\n"));
+    assert!(
+        failures.is_empty(),
+        "{} rows of the table fail:\n\n{}",
+        failures.len(),
+        failures.join("\n\n")
+    );
 }

@@ -8,8 +8,7 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 fn children() -> Vec<Row> {
-    let child =
-        json!({ "policies": ["operator"], "ttl": "1h", "display_name": "night shift", "meta": { "team": "ops" } });
+    let child = json!({ "policies": ["operator"], "ttl": "1h", "display_name": "night shift", "meta": { "team": "ops" } });
     let by_accessor = json!({ "accessor": "{accessor}" });
     let renewal = json!({ "accessor": "{accessor}", "increment": "3h" });
     vec![
@@ -20,20 +19,36 @@ fn children() -> Vec<Row> {
         row("auth-token-lookup.write", "auth/token/lookup", json!({ "token": "{token}" }), 200),
         row("auth-token-lookup-accessor.write", "auth/token/lookup-accessor", by_accessor, 200),
         row("auth-token-accessors.list", "auth/token/accessors", Value::Null, 200),
-        row("auth-token-renew.write", "auth/token/renew", json!({ "token": "{token}", "increment": "3h" }), 200),
+        row(
+            "auth-token-renew.write",
+            "auth/token/renew",
+            json!({ "token": "{token}", "increment": "3h" }),
+            200,
+        ),
         row("auth-token-renew-accessor.write", "auth/token/renew-accessor", renewal, 200),
         row("auth-token-revoke.write", "auth/token/revoke", json!({ "token": "{token}" }), 204),
     ]
 }
 
 fn roles() -> Vec<Row> {
-    let role = json!({ "allowed_policies": ["operator"], "token_period": "2h", "path_suffix": "nightly" });
+    let role =
+        json!({ "allowed_policies": ["operator"], "token_period": "2h", "path_suffix": "nightly" });
     vec![
         row("auth-token-roles-role_name.write", "auth/token/roles/worker", role, 204),
         row("auth-token-roles-role_name.read", "auth/token/roles/worker", Value::Null, 200),
         row("auth-token-roles.list", "auth/token/roles", Value::Null, 200),
-        row("auth-token-create-role_name.write", "auth/token/create/worker", json!({ "num_uses": 9 }), 200),
-        row("auth-token-revoke-accessor.write", "auth/token/revoke-accessor", json!({ "accessor": "{accessor}" }), 204),
+        row(
+            "auth-token-create-role_name.write",
+            "auth/token/create/worker",
+            json!({ "num_uses": 9 }),
+            200,
+        ),
+        row(
+            "auth-token-revoke-accessor.write",
+            "auth/token/revoke-accessor",
+            json!({ "accessor": "{accessor}" }),
+            204,
+        ),
         row("auth-token-roles-role_name.delete", "auth/token/roles/worker", Value::Null, 204),
     ]
 }
@@ -42,10 +57,25 @@ fn ends() -> Vec<Row> {
     let orphan = json!({ "policies": ["operator"], "period": "1h" });
     vec![
         row("auth-token-create-orphan.write", "auth/token/create-orphan", orphan, 200),
-        row("auth-token-revoke-orphan.write", "auth/token/revoke-orphan", json!({ "token": "{token}" }), 204),
+        row(
+            "auth-token-revoke-orphan.write",
+            "auth/token/revoke-orphan",
+            json!({ "token": "{token}" }),
+            204,
+        ),
         row("auth-token-tidy.write", "auth/token/tidy", json!({}), 202),
-        row("sys-capabilities-self.write", "sys/capabilities-self", json!({ "paths": ["database/config/x"] }), 200),
-        row("auth-token-renew-self.write", "auth/token/renew-self", json!({ "increment": "2h" }), 200),
+        row(
+            "sys-capabilities-self.write",
+            "sys/capabilities-self",
+            json!({ "paths": ["database/config/x"] }),
+            200,
+        ),
+        row(
+            "auth-token-renew-self.write",
+            "auth/token/renew-self",
+            json!({ "increment": "2h" }),
+            200,
+        ),
         row("auth-token-revoke-self.write", "auth/token/revoke-self", json!({}), 204),
     ]
 }

@@ -1,9 +1,9 @@
-//! A canary in every place where a caller can write: each field of each endpoint in the right and in wrong types, each
-//! capture, the query, the headers, the method and what is no JSON.
+//! A canary in every place where a caller can write: each field of each endpoint in the right and
+//! in wrong types, each capture, the query, the headers, the method and what is no JSON.
 //!
-//! In no log line may it show, and in no file but the audit's. There stands what the caller was told (a refusal or a
-//! warning that quotes what is no secret, a token's policies and metadata), and never what it sent; of a field marked
-//! secret nothing shows anywhere.
+//! In no log line may it show, and in no file but the audit's. There stands what the caller was
+//! told (a refusal or a warning that quotes what is no secret, a token's policies and metadata),
+//! and never what it sent; of a field marked secret nothing shows anywhere.
 
 use super::inspected::{Endpoint, endpoints};
 use super::{all_rows, inspected};
@@ -12,7 +12,8 @@ use bulkhead_tests::leaks::{self, CANARY, runs_shown};
 use bulkhead_tests::{Answer, Client};
 use serde_json::{Value, json};
 
-/// What would end the test: the server's openness, the token that asks, and the mount that is asked.
+/// What would end the test: the server's openness, the token that asks, and the mount that is
+/// asked.
 const LEFT_OUT: [&str; 3] = ["sys/seal", "auth/token/revoke-self", "sys/remount"];
 
 /// A world in which `anything` is a connection and a role.
@@ -29,7 +30,9 @@ fn usual(world: &World, endpoint: &Endpoint) -> Value {
     if endpoint.path == "database/config/{name}" {
         return with(world.connection(), json!({ "verify_connection": false }));
     }
-    let leads_here = |row: &super::Row| inspected::endpoint_of(row).is_some_and(|found| std::ptr::eq(found, endpoint));
+    let leads_here = |row: &super::Row| {
+        inspected::endpoint_of(row).is_some_and(|found| std::ptr::eq(found, endpoint))
+    };
     let row = all_rows().into_iter().find(|row| leads_here(row) && row.body.is_object());
     row.map_or_else(|| json!({}), |row| row.body)
 }
@@ -39,7 +42,12 @@ fn escaped(text: &str) -> String {
 }
 
 /// Asks with `value` in that field.
-fn ask(client: &Client, endpoint: &Endpoint, usual: &Value, (field, value): (&str, &Value)) -> Answer {
+fn ask(
+    client: &Client,
+    endpoint: &Endpoint,
+    usual: &Value,
+    (field, value): (&str, &Value),
+) -> Answer {
     match endpoint.method() {
         "POST" => {
             let body = with(usual.clone(), json!({ field: value })).to_string();
@@ -61,21 +69,31 @@ fn showing(text: &str) -> Vec<String> {
 
 /// The audit's lines.
 fn audited(world: &World) -> Vec<Value> {
-    let text = std::fs::read_to_string(world.bulkhead.data().join("audit.log")).expect("dev mode audits to that file");
+    let text = std::fs::read_to_string(world.bulkhead.data().join("audit.log"))
+        .expect("dev mode audits to that file");
     text.lines().map(|line| serde_json::from_str(line).expect("an audit line is JSON")).collect()
 }
 
-/// Asks with the canary in every field that is marked secret, or in every other; gives how often, and what was told.
+/// Asks with the canary in every field that is marked secret, or in every other; gives how often,
+/// and what was told.
 fn fill_every_field(world: &World, secret: bool) -> (usize, String) {
     let (mut asked, mut told) = (0, String::new());
-    for endpoint in endpoints().iter().filter(|endpoint| !LEFT_OUT.contains(&endpoint.path.as_str())) {
+    for endpoint in
+        endpoints().iter().filter(|endpoint| !LEFT_OUT.contains(&endpoint.path.as_str()))
+    {
         let usual = usual(world, endpoint);
         for field in endpoint.fields.iter().filter(|field| (field["secret"] == true) == secret) {
             let name = field["name"].as_str().expect("a field has a name");
-            for value in [json!(CANARY), json!([CANARY]), json!({ "a": CANARY }), json!([[CANARY]])] {
+            for value in [json!(CANARY), json!([CANARY]), json!({ "a": CANARY }), json!([[CANARY]])]
+            {
                 let answer = ask(&world.root, endpoint, &usual, (name, &value));
                 asked += 1;
-                told += &format!("{name} of {}: {} {}\n", endpoint.path, answer.errors(), answer.warnings());
+                told += &format!(
+                    "{name} of {}: {} {}\n",
+                    endpoint.path,
+                    answer.errors(),
+                    answer.warnings()
+                );
             }
         }
     }
@@ -99,7 +117,8 @@ fn what_any_other_field_is_given_shows_in_no_log_line_and_no_file() {
     let world = world();
     let (asked, _) = fill_every_field(&world, false);
     assert!(asked > 500, "only {asked} requests were sent");
-    let requests: String = audited(&world).iter().map(|line| format!("{}\n", line["request"])).collect();
+    let requests: String =
+        audited(&world).iter().map(|line| format!("{}\n", line["request"])).collect();
     assert!(requests.lines().count() > asked, "each request is audited");
     assert_eq!(showing(&requests), Vec::<String>::new(), "audit lines show what a field was given");
     assert_eq!(showing(&world.bulkhead.printed()), Vec::<String>::new(), "log lines");
@@ -110,8 +129,11 @@ fn what_any_other_field_is_given_shows_in_no_log_line_and_no_file() {
 fn what_else_a_caller_writes_shows_in_no_log_line() {
     let world = world();
     let (root, canary) = (&world.root, escaped(CANARY));
-    for endpoint in endpoints().iter().filter(|endpoint| !LEFT_OUT.contains(&endpoint.path.as_str())) {
-        let path = endpoint.path.split('/').map(|part| if part.starts_with('{') { &canary } else { part });
+    for endpoint in
+        endpoints().iter().filter(|endpoint| !LEFT_OUT.contains(&endpoint.path.as_str()))
+    {
+        let path =
+            endpoint.path.split('/').map(|part| if part.starts_with('{') { &canary } else { part });
         let path = path.collect::<Vec<_>>().join("/");
         root.send(endpoint.method(), &path, b"");
         if endpoint.fields.iter().any(|field| field["name"] == "list") || path.contains(&canary) {
@@ -121,9 +143,14 @@ fn what_else_a_caller_writes_shows_in_no_log_line() {
             let broken = format!("{{\"password\": \"{CANARY}\", {CANARY}");
             let refused = root.send("POST", &endpoint.example(), broken.as_bytes());
             leaks::assert_silent(&endpoint.path, &refused.errors(), CANARY);
-            root.send("POST", &endpoint.example(), json!({ CANARY: CANARY }).to_string().as_bytes());
+            root.send(
+                "POST",
+                &endpoint.example(),
+                json!({ CANARY: CANARY }).to_string().as_bytes(),
+            );
         }
-        let refused = world.bulkhead.client(Some(CANARY)).send(endpoint.method(), &endpoint.example(), b"");
+        let refused =
+            world.bulkhead.client(Some(CANARY)).send(endpoint.method(), &endpoint.example(), b"");
         leaks::assert_silent(&endpoint.path, &refused.errors(), CANARY);
     }
     root.send("ZQ9XW7KJ4VB2NR", "sys/health", b"").expect(405);

@@ -1,8 +1,9 @@
 //! THE GATE: what the program says that it serves, against what is tested.
 //!
-//! `bulkhead plugin inspect` prints the very tables by which requests are dispatched. Every endpoint in them must have a
-//! row in the files beside this one (success, refusals, golden answer); what can be asked of all alike is asked here
-//! of all: sealed, without a token, with a weak one, without sudo. A new endpoint without a row fails this file.
+//! `bulkhead plugin inspect` prints the very tables by which requests are dispatched. Every
+//! endpoint in them must have a row in the files beside this one (success, refusals, golden
+//! answer); what can be asked of all alike is asked here of all: sealed, without a token, with a
+//! weak one, without sudo. A new endpoint without a row fails this file.
 
 use super::{Row, all_rows};
 use crate::world::World;
@@ -17,7 +18,8 @@ use std::sync::OnceLock;
 const MOUNTABLE: &str = "secrets-engine";
 
 /// The endpoints that answer while the store is sealed; everything else says so.
-const ANSWER_SEALED: [&str; 5] = ["sys/health", "sys/seal-status", "sys/init", "sys/unseal", "sys/leader"];
+const ANSWER_SEALED: [&str; 5] =
+    ["sys/health", "sys/seal-status", "sys/init", "sys/unseal", "sys/leader"];
 
 /// One endpoint of the tables.
 #[derive(Debug)]
@@ -35,7 +37,8 @@ pub(super) struct Endpoint {
 pub(super) fn endpoints() -> &'static [Endpoint] {
     static ENDPOINTS: OnceLock<Vec<Endpoint>> = OnceLock::new();
     ENDPOINTS.get_or_init(|| {
-        let output = Command::new(binary()).args(["plugin", "inspect", "--all", "-format=json"]).output();
+        let output =
+            Command::new(binary()).args(["plugin", "inspect", "--all", "-format=json"]).output();
         let output = output.expect("the program runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let tables: Value = serde_json::from_slice(&output.stdout).expect("inspect prints JSON");
@@ -51,7 +54,8 @@ pub(super) fn endpoints() -> &'static [Endpoint] {
 }
 
 fn read(below: &str, routes: &Value) -> Vec<Endpoint> {
-    let text = |route: &Value, name: &str| route[name].as_str().expect("every row has it").to_owned();
+    let text =
+        |route: &Value, name: &str| route[name].as_str().expect("every row has it").to_owned();
     let routes = routes.as_array().filter(|routes| !routes.is_empty()).expect("a table of routes");
     let endpoint = |route: &Value| Endpoint {
         verb: text(route, "verb"),
@@ -78,7 +82,9 @@ impl Endpoint {
 
     /// A path that leads to it, with something in the place of each capture.
     pub(super) fn example(&self) -> String {
-        let segment = |part: &str| if part.starts_with('{') { "anything".to_owned() } else { part.to_owned() };
+        let segment = |part: &str| {
+            if part.starts_with('{') { "anything".to_owned() } else { part.to_owned() }
+        };
         self.path.split('/').map(segment).collect::<Vec<_>>().join("/")
     }
 
@@ -86,7 +92,9 @@ impl Endpoint {
     fn literals(&self, path: &str) -> Option<usize> {
         // What follows a capture of any length is matched from the end.
         let (before, after) = match self.path.split_once("+}") {
-            Some((before, after)) => (before.rsplit_once('/').map_or("", |(before, _)| before), Some(after)),
+            Some((before, after)) => {
+                (before.rsplit_once('/').map_or("", |(before, _)| before), Some(after))
+            }
             None => (self.path.as_str(), None),
         };
         let (mut asked, mut literals) = (path.split('/'), 0);
@@ -124,18 +132,26 @@ fn title(endpoint: &Endpoint) -> String {
 fn every_endpoint_has_a_row_and_every_row_an_endpoint() {
     let rows = all_rows();
     let covered: BTreeSet<String> = rows.iter().filter_map(endpoint_of).map(title).collect();
-    let missing: Vec<String> = endpoints().iter().map(title).filter(|title| !covered.contains(title)).collect();
-    assert_eq!(missing, Vec::<String>::new(), "add a row in tests/e2e/endpoints, then run `make golden` and read it");
-    let strays: Vec<&str> = rows.iter().filter(|row| endpoint_of(row).is_none()).map(|row| row.golden).collect();
+    let missing: Vec<String> =
+        endpoints().iter().map(title).filter(|title| !covered.contains(title)).collect();
+    assert_eq!(
+        missing,
+        Vec::<String>::new(),
+        "add a row in tests/e2e/endpoints, then run `make golden` and read it"
+    );
+    let strays: Vec<&str> =
+        rows.iter().filter(|row| endpoint_of(row).is_none()).map(|row| row.golden).collect();
     assert_eq!(strays, Vec::<&str>::new(), "nothing serves these rows any more: remove them");
 }
 
 #[test]
 fn every_row_has_a_golden_answer_and_no_golden_answer_outlives_its_row() {
     let rows: BTreeSet<String> = all_rows().iter().map(|row| row.golden.to_owned()).collect();
-    let folder = std::fs::read_dir(repository().join("tests/golden")).expect("the folder of golden answers");
+    let folder =
+        std::fs::read_dir(repository().join("tests/golden")).expect("the folder of golden answers");
     let files = folder.map(|file| file.expect("a file").file_name().to_string_lossy().into_owned());
-    let files: BTreeSet<String> = files.map(|name| name.trim_end_matches(".json").to_owned()).collect();
+    let files: BTreeSet<String> =
+        files.map(|name| name.trim_end_matches(".json").to_owned()).collect();
     assert_eq!(rows, files, "left: rows; right: files of tests/golden");
 }
 
@@ -144,19 +160,37 @@ fn every_endpoint_and_field_says_what_it_is() {
     for endpoint in endpoints() {
         assert!(!endpoint.about.is_empty(), "{} has no words", title(endpoint));
         for field in &endpoint.fields {
-            assert_ne!(field["about"].as_str(), Some(""), "{} of {} has no words", field["name"], title(endpoint));
+            assert_ne!(
+                field["about"].as_str(),
+                Some(""),
+                "{} of {} has no words",
+                field["name"],
+                title(endpoint)
+            );
         }
     }
 }
 
-/// Names of values that open something. A field of such a name is marked secret, so that it is kept out of logs, errors
-/// and audit lines, or stands in the list with the reason why it is none.
+/// Names of values that open something. A field of such a name is marked secret, so that it is kept
+/// out of logs, errors and audit lines, or stands in the list with the reason why it is none.
 #[test]
 fn fields_that_hold_secrets_are_marked() {
     let words = ["password", "secret", "private", "token", "jwt", "credential", "key"];
     let harmless = |name: &str| {
-        let settings = ["token_", "password_policy", "password_authentication", "credential_type", "credential_config"];
-        let lists = ["audit_non_hmac_", "identity_token_key", "public_key", "secret_shares", "secret_threshold"];
+        let settings = [
+            "token_",
+            "password_policy",
+            "password_authentication",
+            "credential_type",
+            "credential_config",
+        ];
+        let lists = [
+            "audit_non_hmac_",
+            "identity_token_key",
+            "public_key",
+            "secret_shares",
+            "secret_threshold",
+        ];
         settings.iter().chain(&lists).any(|known| name.starts_with(known))
             || name.ends_with("_pgp_key")
             || name.ends_with("pgp_keys")
@@ -165,7 +199,11 @@ fn fields_that_hold_secrets_are_marked() {
         for field in &endpoint.fields {
             let name = field["name"].as_str().expect("a field has a name");
             let suspicious = words.iter().any(|word| name.contains(word)) && !harmless(name);
-            assert!(!suspicious || field["secret"] == true, "{name} of {} is not marked secret", title(endpoint));
+            assert!(
+                !suspicious || field["secret"] == true,
+                "{name} of {} is not marked secret",
+                title(endpoint)
+            );
         }
     }
 }
@@ -174,7 +212,9 @@ fn fields_that_hold_secrets_are_marked() {
 fn every_endpoint_says_that_it_is_sealed() {
     let (server, _operators) = operators::sealed(1, 1);
     let anybody = server.client(Some("bhs.of-nobody"));
-    for endpoint in endpoints().iter().filter(|endpoint| !ANSWER_SEALED.contains(&endpoint.path.as_str())) {
+    for endpoint in
+        endpoints().iter().filter(|endpoint| !ANSWER_SEALED.contains(&endpoint.path.as_str()))
+    {
         let answer = anybody.send(endpoint.method(), &endpoint.example(), b"");
         assert_eq!(answer.status, 503, "{}: {answer:?}", title(endpoint));
         assert!(answer.errors().contains("Vault is sealed"), "{}: {answer:?}", title(endpoint));
@@ -184,16 +224,24 @@ fn every_endpoint_says_that_it_is_sealed() {
 #[test]
 fn every_endpoint_is_refused_without_a_token_with_a_weak_one_and_without_sudo() {
     let world = World::empty();
-    let capabilities = r#"path "*" { capabilities = ["create", "read", "update", "patch", "delete", "list"] }"#;
-    let (nobody, weak, no_sudo) =
-        (world.bulkhead.client(None), world.weak(), world.client_with("all-but-sudo", capabilities));
+    let capabilities =
+        r#"path "*" { capabilities = ["create", "read", "update", "patch", "delete", "list"] }"#;
+    let (nobody, weak, no_sudo) = (
+        world.bulkhead.client(None),
+        world.weak(),
+        world.client_with("all-but-sudo", capabilities),
+    );
     for endpoint in endpoints().iter().filter(|endpoint| !endpoint.unauthenticated) {
         let callers = [("no token", &nobody), ("a weak token", &weak), ("no sudo", &no_sudo)];
         let callers = callers.into_iter().take(if endpoint.sudo { 3 } else { 2 });
         for (who, client) in callers {
             let refused = client.send(endpoint.method(), &endpoint.example(), b"");
             assert_eq!(refused.status, 403, "{} with {who}: {refused:?}", title(endpoint));
-            assert!(refused.errors().contains("permission denied"), "{} with {who}: {refused:?}", title(endpoint));
+            assert!(
+                refused.errors().contains("permission denied"),
+                "{} with {who}: {refused:?}",
+                title(endpoint)
+            );
         }
     }
 }

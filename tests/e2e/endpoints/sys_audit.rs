@@ -9,7 +9,12 @@ pub(super) fn rows() -> Vec<Row> {
     vec![
         row("sys-audit-path.write", "sys/audit/second", device, 204),
         row("sys-audit.read", "sys/audit", Value::Null, 200),
-        row("sys-audit-hash-path.write", "sys/audit-hash/second", json!({ "input": "needle" }), 200),
+        row(
+            "sys-audit-hash-path.write",
+            "sys/audit-hash/second",
+            json!({ "input": "needle" }),
+            200,
+        ),
         row("sys-audit-path.delete", "sys/audit/second", Value::Null, 204),
     ]
 }

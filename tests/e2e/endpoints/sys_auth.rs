@@ -4,7 +4,8 @@ use super::{Row, row};
 use serde_json::{Value, json};
 
 pub(super) fn rows() -> Vec<Row> {
-    let tuned = json!({ "default_lease_ttl": "1h", "audit_non_hmac_request_keys": ["display_name"] });
+    let tuned =
+        json!({ "default_lease_ttl": "1h", "audit_non_hmac_request_keys": ["display_name"] });
     vec![
         row("sys-auth.read", "sys/auth", Value::Null, 200),
         row("sys-auth-path.write", "sys/auth/staff", json!({ "type": "userpass" }), 400),

@@ -1,4 +1,5 @@
-//! `sys/capabilities`: what a token may do. That of the calling token stands with what a token may ask about itself.
+//! `sys/capabilities`: what a token may do. That of the calling token stands with what a token may
+//! ask about itself.
 
 use super::{Row, row};
 use serde_json::json;
@@ -9,7 +10,12 @@ pub(super) fn rows() -> Vec<Row> {
     let one = ["database/creds/reader"];
     vec![
         row("auth-token-create-orphan.write", "auth/token/create-orphan", child, 200),
-        row("sys-capabilities.write", "sys/capabilities", json!({ "token": "{token}", "paths": paths }), 200),
+        row(
+            "sys-capabilities.write",
+            "sys/capabilities",
+            json!({ "token": "{token}", "paths": paths }),
+            200,
+        ),
         row(
             "sys-capabilities-accessor.write",
             "sys/capabilities-accessor",

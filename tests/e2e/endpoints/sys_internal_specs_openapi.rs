@@ -1,4 +1,5 @@
-//! `sys/internal/specs/openapi`: the document must be one that tools can read, and must name every endpoint.
+//! `sys/internal/specs/openapi`: the document must be one that tools can read, and must name every
+//! endpoint.
 
 use super::inspected::endpoints;
 use super::{Row, row};
@@ -18,10 +19,12 @@ pub(super) fn rows() -> Vec<Row> {
 /// The answer with its paths and operations only: the rest is in the tables already.
 pub(super) fn outline(answer: Answer) -> Answer {
     let Some(paths) = answer.body["paths"].as_object() else { return answer };
-    let operations = |item: &Value| item.as_object().expect("a path item").keys().cloned().collect::<Vec<_>>();
+    let operations =
+        |item: &Value| item.as_object().expect("a path item").keys().cloned().collect::<Vec<_>>();
     let paths: serde_json::Map<_, _> =
         paths.iter().map(|(path, item)| (path.clone(), json!(operations(item)))).collect();
-    let body = json!({ "openapi": answer.body["openapi"], "info": answer.body["info"], "paths": paths });
+    let body =
+        json!({ "openapi": answer.body["openapi"], "info": answer.body["info"], "paths": paths });
     Answer { body, ..answer }
 }
 
@@ -39,10 +42,13 @@ fn the_document_names_every_endpoint_once_and_refers_to_nothing_that_is_missing(
         };
         let path = format!("/{}{slash}", endpoint.path.replace("+}", "}"));
         let operation = &document["paths"][&path][method];
-        let id = operation["operationId"].as_str().unwrap_or_else(|| panic!("{method} {path} is missing"));
+        let id = operation["operationId"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{method} {path} is missing"));
         assert!(ids.insert(id.to_owned()), "{id} stands for two operations");
         assert_eq!(operation["x-vault-sudo"] == true, endpoint.sudo, "{id}");
-        let parameters = document["paths"][&path]["parameters"].as_array().expect("the captures of a path");
+        let parameters =
+            document["paths"][&path]["parameters"].as_array().expect("the captures of a path");
         assert_eq!(parameters.len(), path.matches('{').count(), "{id}");
     }
     for reference in references(&document) {
@@ -68,7 +74,11 @@ fn the_document_shows_mounts_to_those_only_whose_policies_reach_them() {
     world.root.write("sys/mounts/warehouse", &json!({ "type": "database" })).expect(204);
     let seen = |client: &bulkhead_tests::Client| {
         let document = client.read("sys/internal/specs/openapi").expect(200).body;
-        let names = ["/warehouse/config/{name}", "/database/config/{name}", "/{database_mount_path}/config/{name}"];
+        let names = [
+            "/warehouse/config/{name}",
+            "/database/config/{name}",
+            "/{database_mount_path}/config/{name}",
+        ];
         names.map(|path| !document["paths"][path].is_null())
     };
     let rules = r#"path "warehouse/creds/*" { capabilities = ["read"] }"#;

@@ -1,4 +1,5 @@
-//! `sys/leases`, as far as it is about more than one lease; those about one are with the engine that makes it.
+//! `sys/leases`, as far as it is about more than one lease; those about one are with the engine
+//! that makes it.
 
 use super::{Row, row};
 use crate::world::CREATION;
@@ -12,7 +13,12 @@ pub(super) fn rows(connection: &Value) -> Vec<Row> {
         row("database-roles-name.write", "database/roles/reader", role, 204),
         creds(),
         row("sys-leases-lookup.list", "sys/leases/lookup", Value::Null, 200),
-        row("sys-leases-lookup-prefix.list", "sys/leases/lookup/database/creds/reader", Value::Null, 200),
+        row(
+            "sys-leases-lookup-prefix.list",
+            "sys/leases/lookup/database/creds/reader",
+            Value::Null,
+            200,
+        ),
         row("sys-leases-count.read", "sys/leases/count?type=irrevocable", Value::Null, 200),
         row("sys-leases.read", "sys/leases?type=irrevocable", Value::Null, 200),
         row("sys-leases-tidy.write", "sys/leases/tidy", json!({}), 202),
@@ -23,7 +29,12 @@ pub(super) fn rows(connection: &Value) -> Vec<Row> {
             204,
         ),
         creds(),
-        row("sys-revoke-prefix-prefix.write", "sys/revoke-prefix/database/creds/reader", json!({}), 204),
+        row(
+            "sys-revoke-prefix-prefix.write",
+            "sys/revoke-prefix/database/creds/reader",
+            json!({}),
+            204,
+        ),
         creds(),
         row(
             "sys-leases-revoke-force-prefix.write",
@@ -32,6 +43,11 @@ pub(super) fn rows(connection: &Value) -> Vec<Row> {
             204,
         ),
         creds(),
-        row("sys-revoke-force-prefix.write", "sys/revoke-force/database/creds/reader", json!({}), 204),
+        row(
+            "sys-revoke-force-prefix.write",
+            "sys/revoke-force/database/creds/reader",
+            json!({}),
+            204,
+        ),
     ]
 }

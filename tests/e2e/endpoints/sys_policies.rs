@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 pub(super) fn rows() -> Vec<Row> {
     let policy = json!({ "policy": r#"path "database/creds/reader" { capabilities = ["read"] }"# });
-    let rules = json!({ "rules": r#"path "database/roles/*" { capabilities = ["create", "update"] }"# });
+    let rules =
+        json!({ "rules": r#"path "database/roles/*" { capabilities = ["create", "update"] }"# });
     vec![
         row("sys-policies-acl-name.write", "sys/policies/acl/readers", policy, 204),
         row("sys-policies-acl-name.read", "sys/policies/acl/readers", Value::Null, 200),

@@ -5,7 +5,17 @@ use serde_json::{Value, json};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
-        row("sys-remount.write", "sys/remount", json!({ "from": "database/", "to": "teams/orders/" }), 200),
-        row("sys-remount-status-migration_id.read", "sys/remount/status/{migration}", Value::Null, 200),
+        row(
+            "sys-remount.write",
+            "sys/remount",
+            json!({ "from": "database/", "to": "teams/orders/" }),
+            200,
+        ),
+        row(
+            "sys-remount-status-migration_id.read",
+            "sys/remount/status/{migration}",
+            Value::Null,
+            200,
+        ),
     ]
 }

@@ -58,7 +58,8 @@ const NEW: [Opt; 3] = [
     Opt::switch("local", "kept with the device and shown; changes nothing").fills("local"),
 ];
 
-const BRIEF: [Column; 2] = [Column { head: "Type", at: "/type" }, Column { head: "Description", at: "/description" }];
+const BRIEF: [Column; 2] =
+    [Column { head: "Type", at: "/type" }, Column { head: "Description", at: "/description" }];
 
 const DETAILED: [Column; 4] = [
     Column { head: "Type", at: "/type" },
@@ -97,12 +98,13 @@ fn hash(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
         _ => return Err(session.usage()),
     };
     let call = Call::new(Method::POST, below("sys/audit-hash", &path, "the audit device")?);
-    let answer = session.ask(&format!("hashing with audit device {path}/"), &call.with(json!({"input": input})))?;
+    let answer = session
+        .ask(&format!("hashing with audit device {path}/"), &call.with(json!({"input": input})))?;
     session.show(&answer)
 }
 
-/// A password that is piped in ends with a line break that it does not have; a key of several lines does have its
-/// last one.
+/// A password that is piped in ends with a line break that it does not have; a key of several lines
+/// does have its last one.
 fn line_or_all(text: &str) -> &str {
     let line = text.strip_suffix('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
     line.filter(|line| !line.contains('\n')).unwrap_or(text)

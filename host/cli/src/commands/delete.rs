@@ -17,7 +17,10 @@ pub const DELETE: Command = Command {
 
 fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let (path, rest) = session.path_and_rest()?;
-    let call = Call { query: read::parameters(session, &rest)?, ..Call::new(Method::DELETE, path.as_str()) };
+    let call = Call {
+        query: read::parameters(session, &rest)?,
+        ..Call::new(Method::DELETE, path.as_str())
+    };
     let answer = session.ask(&format!("deleting {path}"), &call)?;
     session.show_or(&answer, &format!("deleted {path}"))
 }

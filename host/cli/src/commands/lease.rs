@@ -1,4 +1,5 @@
-//! `bulkhead lease list · lookup · renew · revoke`. The lease goes in the body, where no log sees it.
+//! `bulkhead lease list · lookup · renew · revoke`. The lease goes in the body, where no log sees
+//! it.
 
 use crate::client::Call;
 use crate::commands::{Command, below, list};
@@ -43,12 +44,16 @@ pub const REVOKE: Command = Command {
     options: &[&[
         SYNC,
         Opt::switch("prefix", "every lease below the path that is given"),
-        Opt::switch("force", "with -prefix: forget leases that cannot be revoked; what they stand for may live on"),
+        Opt::switch(
+            "force",
+            "with -prefix: forget leases that cannot be revoked; what they stand for may live on",
+        ),
     ]],
     run: revoke,
 };
 
-const INCREMENT: Opt = Opt::text("increment", "TIME", "how long from now: 3600, 1h, 30m").fills("increment");
+const INCREMENT: Opt =
+    Opt::text("increment", "TIME", "how long from now: 3600, 1h, 30m").fills("increment");
 const SYNC: Opt = Opt::switch("sync", "-sync=false does not wait until it is gone").fills("sync");
 
 fn names(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
@@ -80,12 +85,18 @@ fn revoke(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
             body.insert("lease_id".to_owned(), json!(named));
             ("sys/leases/revoke".to_owned(), named)
         }
-        (true, false) => (below("sys/leases/revoke-prefix", &named, PREFIX)?, format!("every lease below {named}")),
-        (true, true) if body.is_empty() => {
-            (below("sys/leases/revoke-force", &named, PREFIX)?, format!("every lease below {named}, by force"))
-        }
+        (true, false) => (
+            below("sys/leases/revoke-prefix", &named, PREFIX)?,
+            format!("every lease below {named}"),
+        ),
+        (true, true) if body.is_empty() => (
+            below("sys/leases/revoke-force", &named, PREFIX)?,
+            format!("every lease below {named}, by force"),
+        ),
         (true, true) => return Err(Problem::usage("-force waits for nothing; leave -sync out")),
-        (false, true) => return Err(Problem::usage("-force is for everything below a path; give -prefix too")),
+        (false, true) => {
+            return Err(Problem::usage("-force is for everything below a path; give -prefix too"));
+        }
     };
     let call = Call::new(Method::PUT, path).with(Value::Object(body));
     let answer = session.ask(&format!("revoking {what}"), &call)?;

@@ -9,8 +9,13 @@ use hyper::Method;
 use serde_json::Value;
 
 /// The command.
-pub const LIST: Command =
-    Command { words: "list", takes: "PATH", about: "list the names below a path", options: &[], run };
+pub const LIST: Command = Command {
+    words: "list",
+    takes: "PATH",
+    about: "list the names below a path",
+    options: &[],
+    run,
+};
 
 fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let (path, rest) = session.path_and_rest()?;
@@ -22,9 +27,13 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 
 /// Lists what is below `path`: a table of names, or their JSON list.
 pub(super) fn names(session: &mut Session<'_, '_>, path: &str) -> Result<u8, Problem> {
-    let call = Call { query: vec![("list".to_owned(), "true".to_owned())], ..Call::new(Method::GET, path) };
+    let call = Call {
+        query: vec![("list".to_owned(), "true".to_owned())],
+        ..Call::new(Method::GET, path)
+    };
     let answer = session.ask(&format!("listing {path}"), &call)?;
-    let keys = answer.body.pointer("/data/keys").and_then(Value::as_array).cloned().unwrap_or_default();
+    let keys =
+        answer.body.pointer("/data/keys").and_then(Value::as_array).cloned().unwrap_or_default();
     let table = output::names(&keys);
     session.show_part(&answer, &Value::Array(keys), &table)
 }

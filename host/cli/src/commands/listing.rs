@@ -14,7 +14,8 @@ pub(super) struct Column {
     pub(super) at: &'static str,
 }
 
-/// Shows the answer as a table of paths; as JSON, what stands at each path. `none` is what an empty list says.
+/// Shows the answer as a table of paths; as JSON, what stands at each path. `none` is what an empty
+/// list says.
 pub(super) fn show(
     session: &mut Session<'_, '_>,
     answer: &Answer,
@@ -24,7 +25,8 @@ pub(super) fn show(
     let data = answer.body.get("data").cloned().unwrap_or_default();
     let listed = data.as_object().into_iter().flatten();
     let rows: Vec<Vec<String>> = listed.map(|(path, what)| row(path, what, columns)).collect();
-    let heads: Vec<&str> = ["Path"].into_iter().chain(columns.iter().map(|column| column.head)).collect();
+    let heads: Vec<&str> =
+        ["Path"].into_iter().chain(columns.iter().map(|column| column.head)).collect();
     let table = if rows.is_empty() { format!("{none}\n") } else { output::columns(&heads, &rows) };
     session.show_part(answer, &data, &table)
 }
@@ -41,6 +43,8 @@ fn cell(column: &Column, value: Option<&Value>) -> String {
         Some(value) if is_lifetime && value.as_u64() == Some(0) => "system".to_owned(),
         Some(value) if is_lifetime => output::span(value),
         None | Some(Value::Null) => "n/a".to_owned(),
-        Some(value) => Some(output::text(value)).filter(|text| !text.is_empty()).unwrap_or_else(|| "n/a".to_owned()),
+        Some(value) => Some(output::text(value))
+            .filter(|text| !text.is_empty())
+            .unwrap_or_else(|| "n/a".to_owned()),
     }
 }

@@ -45,7 +45,8 @@ impl Kind {
 }
 
 /// Options of `list`.
-pub(super) const LISTED: [Opt; 1] = [Opt::switch("detailed", "with lifetimes, options, versions and digests")];
+pub(super) const LISTED: [Opt; 1] =
+    [Opt::switch("detailed", "with lifetimes, options, versions and digests")];
 
 /// Options of `enable` alone.
 pub(super) const NEW: [Opt; 5] = [
@@ -54,14 +55,25 @@ pub(super) const NEW: [Opt; 5] = [
     Opt::switch("seal-wrap", "kept with the mount and shown; changes nothing").fills("seal_wrap"),
     Opt::switch("external-entropy-access", "kept with the mount and shown; changes nothing")
         .fills("external_entropy_access"),
-    Opt::list("grant", "LINE", "what its plugin may do, such as limit:memory=64MiB; may be repeated").fills("grants"),
+    Opt::list(
+        "grant",
+        "LINE",
+        "what its plugin may do, such as limit:memory=64MiB; may be repeated",
+    )
+    .fills("grants"),
 ];
 
-/// Options of `tune` alone. They change the list of grants, so that whoever adds one need not know the others.
+/// Options of `tune` alone. They change the list of grants, so that whoever adds one need not know
+/// the others.
 pub(super) const REGRANTED: [Opt; 2] = [
-    Opt::list("grant", "LINE", "what its plugin may do besides, such as limit:memory=64MiB; may be repeated")
-        .fills("add_grants"),
-    Opt::list("revoke-grant", "LINE", "what its plugin may no longer do; may be repeated").fills("remove_grants"),
+    Opt::list(
+        "grant",
+        "LINE",
+        "what its plugin may do besides, such as limit:memory=64MiB; may be repeated",
+    )
+    .fills("add_grants"),
+    Opt::list("revoke-grant", "LINE", "what its plugin may no longer do; may be repeated")
+        .fills("remove_grants"),
 ];
 
 /// Options of `enable` and `tune` that are the mount's own fields.
@@ -72,28 +84,51 @@ pub(super) const MOUNT: [Opt; 2] = [
 
 /// Options of `enable` and `tune` that are the mount's configuration.
 pub(super) const CONFIG: [Opt; 10] = [
-    Opt::text("default-lease-ttl", "TIME", "how long a lease lives unless its role tells: 3600, 1h, system")
-        .fills("default_lease_ttl"),
-    Opt::text("max-lease-ttl", "TIME", "the longest that a lease lives, with its renewals").fills("max_lease_ttl"),
-    Opt::text("listing-visibility", "hidden|unauth", "unauth shows the mount to those without a token")
-        .fills("listing_visibility"),
-    Opt::list("audit-non-hmac-request-keys", "KEY", "logged in the clear where requests have it; may be repeated")
-        .fills("audit_non_hmac_request_keys"),
-    Opt::list("audit-non-hmac-response-keys", "KEY", "logged in the clear where answers have it; may be repeated")
-        .fills("audit_non_hmac_response_keys"),
+    Opt::text(
+        "default-lease-ttl",
+        "TIME",
+        "how long a lease lives unless its role tells: 3600, 1h, system",
+    )
+    .fills("default_lease_ttl"),
+    Opt::text("max-lease-ttl", "TIME", "the longest that a lease lives, with its renewals")
+        .fills("max_lease_ttl"),
+    Opt::text(
+        "listing-visibility",
+        "hidden|unauth",
+        "unauth shows the mount to those without a token",
+    )
+    .fills("listing_visibility"),
+    Opt::list(
+        "audit-non-hmac-request-keys",
+        "KEY",
+        "logged in the clear where requests have it; may be repeated",
+    )
+    .fills("audit_non_hmac_request_keys"),
+    Opt::list(
+        "audit-non-hmac-response-keys",
+        "KEY",
+        "logged in the clear where answers have it; may be repeated",
+    )
+    .fills("audit_non_hmac_response_keys"),
     Opt::list("passthrough-request-headers", "HEADER", "handed to the plugin; may be repeated")
         .fills("passthrough_request_headers"),
     Opt::list("allowed-response-headers", "HEADER", "taken from the plugin; may be repeated")
         .fills("allowed_response_headers"),
-    Opt::text("plugin-version", "VERSION", "the version of the plugin that is run").fills("plugin_version"),
-    Opt::text("identity-token-key", "KEY", "signs the identity tokens of the plugin").fills("identity_token_key"),
-    Opt::switch("force-no-cache", "kept with the mount and shown; changes nothing").fills("force_no_cache"),
+    Opt::text("plugin-version", "VERSION", "the version of the plugin that is run")
+        .fills("plugin_version"),
+    Opt::text("identity-token-key", "KEY", "signs the identity tokens of the plugin")
+        .fills("identity_token_key"),
+    Opt::switch("force-no-cache", "kept with the mount and shown; changes nothing")
+        .fills("force_no_cache"),
 ];
 
 /// An option of auth methods that is part of their configuration.
-pub(super) const TOKEN_TYPE: [Opt; 1] =
-    [Opt::text("token-type", "TYPE", "of the tokens that logins get: service, batch, default-service, default-batch")
-        .fills("token_type")];
+pub(super) const TOKEN_TYPE: [Opt; 1] = [Opt::text(
+    "token-type",
+    "TYPE",
+    "of the tokens that logins get: service, batch, default-service, default-batch",
+)
+.fills("token_type")];
 
 const BRIEF: [Column; 3] = [
     Column { head: "Type", at: "/type" },
@@ -119,7 +154,8 @@ const DETAILED: [Column; 11] = [
 pub(super) fn list(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
     let [] = session.words()?;
     let noun = kind.noun();
-    let answer = session.ask(&format!("listing every {noun}"), &Call::new(Method::GET, kind.base()))?;
+    let answer =
+        session.ask(&format!("listing every {noun}"), &Call::new(Method::GET, kind.base()))?;
     let columns = if session.options.switch("detailed") { &DETAILED[..] } else { &BRIEF };
     listing::show(session, &answer, columns, &format!("there is no {noun}"))
 }
@@ -148,7 +184,9 @@ pub(super) fn tune(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Prob
     let mut body = session.options.fields(&[&MOUNT[..], &REGRANTED].concat());
     body.extend(config(session));
     if body.is_empty() {
-        return Err(Problem::usage("there is nothing to change; give an option, such as -max-lease-ttl=24h"));
+        return Err(Problem::usage(
+            "there is nothing to change; give an option, such as -max-lease-ttl=24h",
+        ));
     }
     let noun = kind.noun();
     let call = Call::new(Method::POST, format!("{target}/tune")).with(Value::Object(body));
@@ -162,8 +200,12 @@ pub(super) fn disable(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, P
     let noun = kind.noun();
     let call = Call::new(Method::DELETE, below(kind.base(), &path, "the mount")?);
     let answer = session.ask(&format!("disabling {noun} {path}"), &call)?;
-    session
-        .show_or(&answer, &format!("disabled {noun} {path}, if it existed: its leases are revoked, its data are gone"))
+    session.show_or(
+        &answer,
+        &format!(
+            "disabled {noun} {path}, if it existed: its leases are revoked, its data are gone"
+        ),
+    )
 }
 
 /// `move SOURCE TARGET`: returns when the move is over.
@@ -177,16 +219,24 @@ pub(super) fn relocate(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, 
     let call = Call::new(Method::POST, "sys/remount").with(json!({"from": from, "to": to}));
     let started = session.ask(&doing, &call)?;
     let Some(id) = started.body.pointer("/data/migration_id").and_then(Value::as_str) else {
-        return Err(Problem::refused(&doing, "the answer names no migration whose end could be awaited"));
+        return Err(Problem::refused(
+            &doing,
+            "the answer names no migration whose end could be awaited",
+        ));
     };
     session.note(&format!("{doing}; should this end early: bulkhead read sys/remount/status/{id}"));
     let call = Call::new(Method::GET, format!("sys/remount/status/{id}"));
     let ended = session.ask_until(&doing, &call, |answer| status(answer) != "in-progress")?;
     match status(&ended) {
-        "success" => {
-            session.show_part(&ended, &ended.body, &format!("{}\n", visible(&format!("moved {from}/ to {to}/"))))
-        }
-        other => Err(Problem::refused(&doing, format!("it ended as {other:?}; the log of the server says why"))),
+        "success" => session.show_part(
+            &ended,
+            &ended.body,
+            &format!("{}\n", visible(&format!("moved {from}/ to {to}/"))),
+        ),
+        other => Err(Problem::refused(
+            &doing,
+            format!("it ended as {other:?}; the log of the server says why"),
+        )),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `bulkhead operator init · unseal · seal · rotate · key-status`: what opens and closes a server.
 //!
-//! The attack this file stops: an unseal key in a shell's history or a process list. `unseal` asks for it, or takes
-//! it from standard input. Keys are shown once, by `init`, and nowhere else.
+//! The attack this file stops: an unseal key in a shell's history or a process list. `unseal` asks
+//! for it, or takes it from standard input. Keys are shown once, by `init`, and nowhere else.
 
 use crate::client::{Answer, Call};
 use crate::commands::{Command, status};
@@ -94,9 +94,13 @@ fn init(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 /// One row a key, in order.
 fn keys(answer: &Answer) -> Rows {
     let keys = answer.body.get("keys_base64").and_then(Value::as_array).into_iter().flatten();
-    let mut rows: Rows =
-        keys.enumerate().map(|(index, key)| (format!("unseal_key_{}", index + 1), key.clone())).collect();
-    rows.extend(answer.body.get("root_token").map(|token| ("root_token".to_owned(), token.clone())));
+    let mut rows: Rows = keys
+        .enumerate()
+        .map(|(index, key)| (format!("unseal_key_{}", index + 1), key.clone()))
+        .collect();
+    rows.extend(
+        answer.body.get("root_token").map(|token| ("root_token".to_owned(), token.clone())),
+    );
     rows
 }
 
@@ -126,6 +130,7 @@ fn rotate(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 
 fn key_status(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [] = session.words()?;
-    let answer = session.ask("asking for the key's status", &Call::new(Method::GET, "sys/key-status"))?;
+    let answer =
+        session.ask("asking for the key's status", &Call::new(Method::GET, "sys/key-status"))?;
     session.show(&answer)
 }

@@ -26,8 +26,13 @@ pub const REGISTER: Command = Command {
 };
 
 /// The command.
-pub const LIST: Command =
-    Command { words: "plugin list", takes: "", about: "list the plugins of the server", options: &[], run: list };
+pub const LIST: Command = Command {
+    words: "plugin list",
+    takes: "",
+    about: "list the plugins of the server",
+    options: &[],
+    run: list,
+};
 
 /// The command.
 pub const INFO: Command = Command {
@@ -50,16 +55,24 @@ pub const DEREGISTER: Command = Command {
 const TYPE: Opt = Opt::text("type", "secret|database", "what the plugin is; secret unless told");
 const NAME: Opt = Opt::text("name", "NAME", "the plugin's name");
 const VERSION: Opt = Opt::text("version", "V", "the version that it must have");
-const GRANT: Opt =
-    Opt::list("grant", "LINE", "what its mounts may be granted at most, such as database:*; may be repeated");
+const GRANT: Opt = Opt::list(
+    "grant",
+    "LINE",
+    "what its mounts may be granted at most, such as database:*; may be repeated",
+);
 const SHA256: Opt = Opt::text("sha256", "HEX", "the digest that the component must have");
 
 fn register(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [source] = session.words()?;
-    let stem = Path::new(&source).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = Path::new(&source)
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default();
     let name = match session.options.value("name") {
         Some(name) => name.to_owned(),
-        None if source == "-" => return Err(Problem::usage("say with -name what the plugin is called".to_owned())),
+        None if source == "-" => {
+            return Err(Problem::usage("say with -name what the plugin is called".to_owned()));
+        }
         None => stem,
     };
     let component = session.bytes(&source)?;
@@ -80,7 +93,9 @@ fn list(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let answer = session.ask("listing the plugins", &Call::new(Method::GET, CATALOG))?;
     let listed = answer.body.pointer("/data/detailed").cloned().unwrap_or_default();
     let cell = |plugin: &Value, name: &str| plugin.get(name).map(output::text).unwrap_or_default();
-    let row = |plugin: &Value| ["name", "type", "version", "builtin"].map(|name| cell(plugin, name)).to_vec();
+    let row = |plugin: &Value| {
+        ["name", "type", "version", "builtin"].map(|name| cell(plugin, name)).to_vec()
+    };
     let rows: Vec<Vec<String>> = listed.as_array().into_iter().flatten().map(row).collect();
     let table = output::columns(&["Name", "Type", "Version", "Built in"], &rows);
     session.show_part(&answer, &listed, &table)
@@ -95,8 +110,12 @@ fn info(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 
 fn deregister(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [name] = session.words()?;
-    let version = session.options.value("version").map(|version| ("version".to_owned(), version.to_owned()));
-    let call = Call { query: version.into_iter().collect(), ..Call::new(Method::DELETE, path(session, &name)?) };
+    let version =
+        session.options.value("version").map(|version| ("version".to_owned(), version.to_owned()));
+    let call = Call {
+        query: version.into_iter().collect(),
+        ..Call::new(Method::DELETE, path(session, &name)?)
+    };
     let answer = session.ask(&format!("deregistering plugin {name}"), &call)?;
     let done = format!("deregistered the {} plugin {name}", kind(session));
     session.show_or(&answer, &done)

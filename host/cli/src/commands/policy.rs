@@ -12,12 +12,22 @@ use serde_json::{Value, json};
 const POLICIES: &str = "sys/policies/acl";
 
 /// The command.
-pub const LIST: Command =
-    Command { words: "policy list", takes: "", about: "list the names of all policies", options: &[], run: names };
+pub const LIST: Command = Command {
+    words: "policy list",
+    takes: "",
+    about: "list the names of all policies",
+    options: &[],
+    run: names,
+};
 
 /// The command.
-pub const READ: Command =
-    Command { words: "policy read", takes: "NAME", about: "print the text of a policy", options: &[], run: read };
+pub const READ: Command = Command {
+    words: "policy read",
+    takes: "NAME",
+    about: "print the text of a policy",
+    options: &[],
+    run: read,
+};
 
 /// The command.
 pub const WRITE: Command = Command {
@@ -29,8 +39,13 @@ pub const WRITE: Command = Command {
 };
 
 /// The command.
-pub const DELETE: Command =
-    Command { words: "policy delete", takes: "NAME", about: "delete a policy", options: &[], run: delete };
+pub const DELETE: Command = Command {
+    words: "policy delete",
+    takes: "NAME",
+    about: "delete a policy",
+    options: &[],
+    run: delete,
+};
 
 fn names(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [] = session.words()?;
@@ -42,7 +57,9 @@ fn read(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let call = Call::new(Method::GET, path(&name)?);
     let answer = session.ask(&format!("reading policy {name}"), &call)?;
     match answer.body.pointer("/data/policy").and_then(Value::as_str) {
-        Some(text) if session.options.format == Format::Table && session.options.field.is_none() => {
+        Some(text)
+            if session.options.format == Format::Table && session.options.field.is_none() =>
+        {
             session.print(&format!("{}\n", visible_lines(text.trim_end_matches('\n'))))
         }
         _ => session.show(&answer),
@@ -59,7 +76,8 @@ fn write(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 
 fn delete(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [name] = session.words()?;
-    let answer = session.ask(&format!("deleting policy {name}"), &Call::new(Method::DELETE, path(&name)?))?;
+    let answer = session
+        .ask(&format!("deleting policy {name}"), &Call::new(Method::DELETE, path(&name)?))?;
     session.show_or(&answer, &format!("deleted policy {name}"))
 }
 

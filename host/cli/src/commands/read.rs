@@ -23,7 +23,10 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 }
 
 /// `name=value` words as they are: what is read needs neither files nor standard input.
-pub(super) fn parameters(session: &Session<'_, '_>, words: &[String]) -> Result<Vec<(String, String)>, Problem> {
+pub(super) fn parameters(
+    session: &Session<'_, '_>,
+    words: &[String],
+) -> Result<Vec<(String, String)>, Problem> {
     let pairs = words.iter().map(|word| word.split_once('=').filter(|(name, _)| !name.is_empty()));
     let owned = pairs.map(|pair| pair.map(|(name, value)| (name.to_owned(), value.to_owned())));
     owned.collect::<Option<Vec<_>>>().ok_or_else(|| session.usage())

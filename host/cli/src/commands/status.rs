@@ -26,7 +26,10 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     match answer.body.get("sealed").and_then(Value::as_bool) {
         Some(false) => Ok(0),
         Some(true) => Ok(2),
-        None => Err(Problem::refused("asking for the status", "the answer does not say whether the server is sealed")),
+        None => Err(Problem::refused(
+            "asking for the status",
+            "the answer does not say whether the server is sealed",
+        )),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `bulkhead token create · lookup · renew · revoke · capabilities`.
 //!
-//! The attack this file stops: a token in a process list, a shell's history, or a screen that others see. `-` takes
-//! it from standard input, and `create` alone prints one unasked.
+//! The attack this file stops: a token in a process list, a shell's history, or a screen that
+//! others see. `-` takes it from standard input, and `create` alone prints one unasked.
 
 use crate::client::{Answer, Call};
 use crate::commands::{Command, below};
@@ -50,7 +50,11 @@ pub const REVOKE: Command = Command {
     options: &[&[
         ACCESSOR,
         Opt::switch("self", "end your own token"),
-        Opt::text("mode", "orphan", "orphan ends the token and its leases, and leaves its children without a parent"),
+        Opt::text(
+            "mode",
+            "orphan",
+            "orphan ends the token and its leases, and leaves its children without a parent",
+        ),
     ]],
     run: revoke,
 };
@@ -65,24 +69,42 @@ pub const CAPABILITIES: Command = Command {
     run: capabilities,
 };
 
-const ACCESSOR: Opt = Opt::switch("accessor", "what is given is the token's accessor, not the token");
-const INCREMENT: Opt = Opt::text("increment", "TIME", "how long from now: 3600, 1h, 30m").fills("increment");
+const ACCESSOR: Opt =
+    Opt::switch("accessor", "what is given is the token's accessor, not the token");
+const INCREMENT: Opt =
+    Opt::text("increment", "TIME", "how long from now: 3600, 1h, 30m").fills("increment");
 const ROLE: Opt = Opt::text("role", "NAME", "create it as this token role says");
-const ID: Opt = Opt::text("id", "TOKEN|-", "the token itself, instead of a random one; - reads it from standard input");
+const ID: Opt = Opt::text(
+    "id",
+    "TOKEN|-",
+    "the token itself, instead of a random one; - reads it from standard input",
+);
 
 const NEW: [Opt; 12] = [
-    Opt::list("policy", "NAME", "may be repeated; without it the token gets your policies").fills("policies"),
+    Opt::list("policy", "NAME", "may be repeated; without it the token gets your policies")
+        .fills("policies"),
     Opt::text("ttl", "TIME", "how long it lives without renewal: 3600, 1h, 30m").fills("ttl"),
-    Opt::text("explicit-max-ttl", "TIME", "how long it lives however often it is renewed").fills("explicit_max_ttl"),
-    Opt::text("period", "TIME", "it lives on as long as it is renewed within this time").fills("period"),
-    Opt::number("use-limit", "how many requests it is good for; 0 is without limit").fills("num_uses"),
-    Opt::switch("renewable", "-renewable=false makes one that cannot be renewed").fills("renewable"),
+    Opt::text("explicit-max-ttl", "TIME", "how long it lives however often it is renewed")
+        .fills("explicit_max_ttl"),
+    Opt::text("period", "TIME", "it lives on as long as it is renewed within this time")
+        .fills("period"),
+    Opt::number("use-limit", "how many requests it is good for; 0 is without limit")
+        .fills("num_uses"),
+    Opt::switch("renewable", "-renewable=false makes one that cannot be renewed")
+        .fills("renewable"),
     Opt::switch("orphan", "without a parent, so that it outlives your own").fills("no_parent"),
     Opt::switch("no-default-policy", "without the policy default").fills("no_default_policy"),
-    Opt::text("type", "service|batch", "batch is not stored: not renewed, not revoked, no children").fills("type"),
-    Opt::text("display-name", "NAME", "becomes part of user names that it asks for").fills("display_name"),
+    Opt::text(
+        "type",
+        "service|batch",
+        "batch is not stored: not renewed, not revoked, no children",
+    )
+    .fills("type"),
+    Opt::text("display-name", "NAME", "becomes part of user names that it asks for")
+        .fills("display_name"),
     Opt::pairs("metadata", "may be repeated").fills("meta"),
-    Opt::text("entity-alias", "NAME", "the entity's alias that it acts as; with -role").fills("entity_alias"),
+    Opt::text("entity-alias", "NAME", "the entity's alias that it acts as; with -role")
+        .fills("entity_alias"),
 ];
 
 /// The token that a command is about.
@@ -122,9 +144,13 @@ impl Subject {
 
 fn create(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [] = session.words()?;
-    // A variable that is not set must not make a token of more policies, or of a longer life, than was meant.
+    // A variable that is not set must not make a token of more policies, or of a longer life, than
+    // was meant.
     if let Some(opt) = session.options.empty(&[&NEW[..], &[ROLE, ID]].concat()) {
-        return Err(Problem::usage(format!("-{} is empty; leave it out, or give it a value", opt.name)));
+        return Err(Problem::usage(format!(
+            "-{} is empty; leave it out, or give it a value",
+            opt.name
+        )));
     }
     let mut body = session.options.fields(&NEW);
     if let Some(id) = session.options.value("id").map(str::to_owned) {
@@ -134,7 +160,8 @@ fn create(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
         Some(role) => below("auth/token/create", role, "the role")?,
         None => "auth/token/create".to_owned(),
     };
-    let answer = session.ask("creating a token", &Call::new(Method::POST, path).with(Value::Object(body)))?;
+    let answer = session
+        .ask("creating a token", &Call::new(Method::POST, path).with(Value::Object(body)))?;
     session.show(&answer)
 }
 
@@ -182,11 +209,14 @@ fn revoke(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let (call, done) = match (subject, is_orphaning) {
         (subject, false) => (subject.call("auth/token/revoke", Map::new()), "the token has ended"),
         (Subject::Token(token), true) => {
-            let call = Call::new(Method::POST, "auth/token/revoke-orphan").with(json!({"token": token}));
+            let call =
+                Call::new(Method::POST, "auth/token/revoke-orphan").with(json!({"token": token}));
             (call, "the token has ended; its children live on")
         }
         (Subject::Own | Subject::Accessor(_), true) => {
-            return Err(Problem::usage("-mode=orphan needs the token itself; leave -self and -accessor out"));
+            return Err(Problem::usage(
+                "-mode=orphan needs the token itself; leave -self and -accessor out",
+            ));
         }
     };
     let answer = session.ask("revoking a token", &call)?;

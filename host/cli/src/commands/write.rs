@@ -23,7 +23,9 @@ pub const WRITE: Command = Command {
 fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let (path, rest) = session.path_and_rest()?;
     if rest.is_empty() && !session.options.switch("force") {
-        return Err(Problem::usage("there is nothing to write; give name=value, or -f to write without fields"));
+        return Err(Problem::usage(
+            "there is nothing to write; give name=value, or -f to write without fields",
+        ));
     }
     let fields = session.fields(&rest)?;
     let call = Call::new(Method::PUT, path.as_str()).with(Value::Object(fields));

@@ -5,7 +5,8 @@ use super::*;
 #[test]
 fn renew_sends_the_increment_that_was_typed() {
     let body = json!({"request_id": "r", "lease_id": "l", "lease_duration": 90, "renewable": true, "data": null});
-    let (ran, (line, _, sent)) = against(200, &body, &["lease", "renew", "-increment=90s", "l"], "");
+    let (ran, (line, _, sent)) =
+        against(200, &body, &["lease", "renew", "-increment=90s", "l"], "");
     assert_eq!(
         (line.as_str(), sent.as_str()),
         ("PUT /v1/sys/leases/renew HTTP/1.1", r#"{"increment":"90s","lease_id":"l"}"#)
@@ -31,10 +32,19 @@ fn revoke_is_of_one_lease_or_of_all_below_a_prefix() {
     assert_eq!(sent(&["lease", "revoke", "d/creds/x/1"]), expected("revoke", lease));
     let queued = json!({"lease_id": "l", "sync": false});
     assert_eq!(sent(&["lease", "revoke", "-sync=false", "l"]), expected("revoke", queued));
-    assert_eq!(sent(&["lease", "revoke", "-prefix", "d/creds/"]), expected("revoke-prefix/d/creds", json!({})));
+    assert_eq!(
+        sent(&["lease", "revoke", "-prefix", "d/creds/"]),
+        expected("revoke-prefix/d/creds", json!({}))
+    );
     let waited = json!({"sync": true});
-    assert_eq!(sent(&["lease", "revoke", "-sync", "-prefix", "d"]), expected("revoke-prefix/d", waited));
-    assert_eq!(sent(&["lease", "revoke", "-f", "-prefix", "d/creds"]), expected("revoke-force/d/creds", json!({})));
+    assert_eq!(
+        sent(&["lease", "revoke", "-sync", "-prefix", "d"]),
+        expected("revoke-prefix/d", waited)
+    );
+    assert_eq!(
+        sent(&["lease", "revoke", "-f", "-prefix", "d/creds"]),
+        expected("revoke-force/d/creds", json!({}))
+    );
 }
 
 #[test]

@@ -30,10 +30,17 @@ sys/         system      system_1      n/a
 #[test]
 fn a_detailed_list_shows_lifetimes_and_what_runs() {
     let (ran, _) = against(200, &mounts(), &["secrets", "list", "-detailed"], "");
-    let rows: Vec<Vec<&str>> = ran.out.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(&rows[2][..8], ["database/", "database", "database_2", "1h", "1d", "n/a", "{\"a\":\"b\"}", "u-2"]);
+    let rows: Vec<Vec<&str>> =
+        ran.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        &rows[2][..8],
+        ["database/", "database", "database_2", "1h", "1d", "n/a", "{\"a\":\"b\"}", "u-2"]
+    );
     assert!(rows[2].contains(&"v1") && rows[2].contains(&"9f2c"), "{}", ran.out);
-    assert_eq!(&rows[3][..8], ["sys/", "system", "system_1", "system", "system", "n/a", "n/a", "u-1"]);
+    assert_eq!(
+        &rows[3][..8],
+        ["sys/", "system", "system_1", "system", "system", "n/a", "n/a", "u-1"]
+    );
 }
 
 #[test]
@@ -48,7 +55,8 @@ fn enable_mounts_at_the_name_of_the_type_unless_told() {
         sent(&["secrets", "enable", "database"]),
         ("POST /v1/sys/mounts/database".to_owned(), json!({"type": "database"}))
     );
-    let (ran, (line, _, _)) = against(204, &Value::Null, &["auth", "enable", "-path=team/a/", "jwt"], "");
+    let (ran, (line, _, _)) =
+        against(204, &Value::Null, &["auth", "enable", "-path=team/a/", "jwt"], "");
     assert_eq!(line, "POST /v1/sys/auth/team/a HTTP/1.1");
     assert_eq!(ran.out, "enabled auth method jwt at team/a/\n");
 }
@@ -56,10 +64,31 @@ fn enable_mounts_at_the_name_of_the_type_unless_told() {
 #[test]
 fn enable_sends_settings_where_the_api_takes_them() {
     let args = [
-        &["auth", "enable", "-description=of ours", "-options=a=b", "-options=c=d", "-local", "-seal-wrap"][..],
-        &["-default-lease-ttl=1h", "-max-lease-ttl=24h", "-listing-visibility=unauth", "-plugin-version=v1.2.0"],
-        &["-audit-non-hmac-request-keys=role", "-audit-non-hmac-request-keys=name", "-token-type=batch"],
-        &["-audit-non-hmac-response-keys=x", "-passthrough-request-headers=X-A", "-allowed-response-headers=X-B"],
+        &[
+            "auth",
+            "enable",
+            "-description=of ours",
+            "-options=a=b",
+            "-options=c=d",
+            "-local",
+            "-seal-wrap",
+        ][..],
+        &[
+            "-default-lease-ttl=1h",
+            "-max-lease-ttl=24h",
+            "-listing-visibility=unauth",
+            "-plugin-version=v1.2.0",
+        ],
+        &[
+            "-audit-non-hmac-request-keys=role",
+            "-audit-non-hmac-request-keys=name",
+            "-token-type=batch",
+        ],
+        &[
+            "-audit-non-hmac-response-keys=x",
+            "-passthrough-request-headers=X-A",
+            "-allowed-response-headers=X-B",
+        ],
         &["-identity-token-key=k", "-force-no-cache", "-external-entropy-access", "jwt"],
     ];
     let expected = json!({
@@ -78,7 +107,8 @@ fn enable_sends_settings_where_the_api_takes_them() {
 
 #[test]
 fn tune_sends_what_was_typed_and_an_empty_value_to_reset() {
-    let (line, body) = sent(&["secrets", "tune", "-max-lease-ttl=", "-audit-non-hmac-request-keys=", "database/"]);
+    let (line, body) =
+        sent(&["secrets", "tune", "-max-lease-ttl=", "-audit-non-hmac-request-keys=", "database/"]);
     assert_eq!(line, "POST /v1/sys/mounts/database/tune");
     assert_eq!(body, json!({"max_lease_ttl": "", "audit_non_hmac_request_keys": []}));
     let (line, body) = sent(&["auth", "tune", "-description=x", "-token-type=service", "jwt"]);
@@ -110,17 +140,19 @@ fn disable_names_one_mount_and_never_the_whole_collection() {
 /// Runs a move against a server at which it goes through those states.
 fn moved(args: &[&str], states: &[&str]) -> (Ran, Vec<Asked>) {
     let started = json!({"request_id": "r", "data": {"migration_id": "m-1"}, "warnings": ["leases are revoked"]});
-    let state =
-        |state: &&str| json!({"request_id": "r", "data": {"migration_id": "m-1", "migration_info": {"status": state}}});
-    let answers = [started].into_iter().chain(states.iter().map(state)).map(|body| (200, body.to_string()));
+    let state = |state: &&str| json!({"request_id": "r", "data": {"migration_id": "m-1", "migration_info": {"status": state}}});
+    let answers =
+        [started].into_iter().chain(states.iter().map(state)).map(|body| (200, body.to_string()));
     let canned = Canned::answering_in_turn(answers.collect());
-    let ran = run_with(args, "", &[("BULKHEAD_ADDR", &canned.address), ("BULKHEAD_TOKEN", "bhs.t")]);
+    let ran =
+        run_with(args, "", &[("BULKHEAD_ADDR", &canned.address), ("BULKHEAD_TOKEN", "bhs.t")]);
     (ran, canned.seen.join().unwrap())
 }
 
 #[test]
 fn move_returns_when_the_move_is_over() {
-    let (ran, asked) = moved(&["secrets", "move", "a/", "b"], &["in-progress", "in-progress", "success"]);
+    let (ran, asked) =
+        moved(&["secrets", "move", "a/", "b"], &["in-progress", "in-progress", "success"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "moved a/ to b/\n"));
     assert!(ran.err.contains("sys/remount/status/m-1"), "how to ask later: {}", ran.err);
     assert_eq!(

@@ -4,7 +4,8 @@ use super::*;
 
 #[test]
 fn register_sends_the_file_as_it_is_and_names_the_plugin_after_it() {
-    let path = std::env::temp_dir().join(format!("bulkhead-cli-{}-engine.wasm", std::process::id()));
+    let path =
+        std::env::temp_dir().join(format!("bulkhead-cli-{}-engine.wasm", std::process::id()));
     std::fs::write(&path, b"\0asm bytes").unwrap();
     let server = Canned::answering(204, "");
     let (file, address) = (path.display().to_string(), format!("-address={}", server.address));
@@ -39,6 +40,9 @@ fn list_shows_every_plugin_with_its_type_and_version() {
 #[test]
 fn info_and_deregister_name_the_type() {
     let gone = "DELETE /v1/sys/plugins/catalog/database/x?version=1.0.0".to_owned();
-    assert_eq!(sent(&["plugin", "deregister", "-type=database", "-version=1.0.0", "x"]), (gone, Value::Null));
+    assert_eq!(
+        sent(&["plugin", "deregister", "-type=database", "-version=1.0.0", "x"]),
+        (gone, Value::Null)
+    );
     assert_wrong(&["plugin", "info"], "type it like this");
 }

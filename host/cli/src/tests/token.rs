@@ -9,7 +9,15 @@ fn made() -> Value {
 #[test]
 fn create_sends_only_what_was_typed() {
     let args = [
-        &["token", "create", "-policy=a", "-policy=b", "-ttl=1h", "-explicit-max-ttl=2h", "-period=30m"][..],
+        &[
+            "token",
+            "create",
+            "-policy=a",
+            "-policy=b",
+            "-ttl=1h",
+            "-explicit-max-ttl=2h",
+            "-period=30m",
+        ][..],
         &["-use-limit=3", "-renewable=false", "-orphan", "-no-default-policy", "-type=service"],
         &["-display-name=me", "-metadata=k=v", "-metadata=team=a=b", "-entity-alias=e"],
     ];
@@ -41,7 +49,10 @@ fn a_token_of_ones_own_choice_comes_from_standard_input() {
 #[test]
 fn a_variable_that_is_not_set_makes_no_token_at_all() {
     for name in ["policy", "ttl", "explicit-max-ttl", "period", "type", "role", "id"] {
-        assert_wrong(&["token", "create", "-policy=reader", &format!("-{name}=")], &format!("-{name} is empty"));
+        assert_wrong(
+            &["token", "create", "-policy=reader", &format!("-{name}=")],
+            &format!("-{name} is empty"),
+        );
     }
     assert_wrong(&["token", "create", "-use-limit="], "-use-limit");
 }
@@ -71,14 +82,20 @@ fn lookup_and_renew_are_for_oneself_or_the_token_or_accessor_named() {
 
 #[test]
 fn a_token_that_the_caller_has_is_in_no_table() {
-    let looked_up = json!({"request_id": "r", "data": {"id": "bhs.canary", "accessor": "acc", "ttl": 60}});
+    let looked_up =
+        json!({"request_id": "r", "data": {"id": "bhs.canary", "accessor": "acc", "ttl": 60}});
     let renewed = json!({"request_id": "r", "data": null,
         "auth": {"client_token": "bhs.canary", "accessor": "acc", "lease_duration": 60}});
-    for (body, args, field) in
-        [(&looked_up, ["token", "lookup"], "-field=id"), (&renewed, ["token", "renew"], "-field=token")]
-    {
+    for (body, args, field) in [
+        (&looked_up, ["token", "lookup"], "-field=id"),
+        (&renewed, ["token", "renew"], "-field=token"),
+    ] {
         let (ran, _) = against(200, body, &args, "");
-        assert!(!ran.out.contains("canary") && ran.out.contains("acc") && ran.out.contains(field), "{}", ran.out);
+        assert!(
+            !ran.out.contains("canary") && ran.out.contains("acc") && ran.out.contains(field),
+            "{}",
+            ran.out
+        );
         assert_eq!(
             against(200, body, &[&args[..], &[field]].concat(), "").0.out,
             "bhs.canary",
@@ -99,10 +116,19 @@ fn revoke_ends_the_token_that_is_named_and_no_other() {
     assert_eq!(sent(&["token", "revoke", "bhs.x"]), expected("revoke", &token));
     assert_eq!(sent(&["token", "revoke", "-self"]), expected("revoke-self", &json!({})));
     let accessor = json!({"accessor": "acc"});
-    assert_eq!(sent(&["token", "revoke", "-accessor", "acc"]), expected("revoke-accessor", &accessor));
-    assert_eq!(sent(&["token", "revoke", "-mode=orphan", "bhs.x"]), expected("revoke-orphan", &token));
+    assert_eq!(
+        sent(&["token", "revoke", "-accessor", "acc"]),
+        expected("revoke-accessor", &accessor)
+    );
+    assert_eq!(
+        sent(&["token", "revoke", "-mode=orphan", "bhs.x"]),
+        expected("revoke-orphan", &token)
+    );
     let (ran, (_, _, body)) = against(204, &Value::Null, &["token", "revoke", "-"], "bhs.canary\n");
-    assert_eq!((ran.out.as_str(), body.as_str()), ("the token has ended\n", r#"{"token":"bhs.canary"}"#));
+    assert_eq!(
+        (ran.out.as_str(), body.as_str()),
+        ("the token has ended\n", r#"{"token":"bhs.canary"}"#)
+    );
 }
 
 #[test]
@@ -127,14 +153,17 @@ fn capabilities_are_a_line_for_people_and_a_list_for_programs() {
     let (ran, (line, _, sent)) = against(200, &body, &["token", "capabilities", "a/b"], "");
     assert_eq!(line, "POST /v1/sys/capabilities-self HTTP/1.1");
     assert_eq!((ran.out.as_str(), sent.as_str()), ("read, list\n", r#"{"paths":["a/b"]}"#));
-    let (ran, (line, _, sent)) = against(200, &body, &["token", "capabilities", "-format=json", "-", "a/b"], "bhs.x\n");
+    let (ran, (line, _, sent)) =
+        against(200, &body, &["token", "capabilities", "-format=json", "-", "a/b"], "bhs.x\n");
     assert_eq!(line, "POST /v1/sys/capabilities HTTP/1.1");
     assert_eq!(sent, r#"{"paths":["a/b"],"token":"bhs.x"}"#);
     assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap(), json!(["read", "list"]));
-    let (_, (line, _, sent)) = against(200, &body, &["token", "capabilities", "-accessor", "acc", "a/b"], "");
+    let (_, (line, _, sent)) =
+        against(200, &body, &["token", "capabilities", "-accessor", "acc", "a/b"], "");
     assert_eq!(line, "POST /v1/sys/capabilities-accessor HTTP/1.1");
     assert_eq!(sent, r#"{"accessor":"acc","paths":["a/b"]}"#);
-    let (ran, _) = against(200, &json!({"request_id": "r", "data": {}}), &["token", "capabilities", "a"], "");
+    let (ran, _) =
+        against(200, &json!({"request_id": "r", "data": {}}), &["token", "capabilities", "a"], "");
     assert!(ran.code == 1 && ran.err.contains("no capabilities"), "{}", ran.err);
     assert_wrong(&["token", "capabilities"], "type it like this");
 }

@@ -1,4 +1,5 @@
-//! `auth/token`: what may be asked of tokens that exist, named by themselves, by their accessor, or by calling.
+//! `auth/token`: what may be asked of tokens that exist, named by themselves, by their accessor, or
+//! by calling.
 
 use super::row::{field, required, row, sudo};
 use super::{Body, Handler, HostCall, Reply, Then, timestamp};
@@ -32,9 +33,13 @@ pub(crate) enum Act {
 /// The rows of this file.
 pub(super) fn rows() -> Vec<(Handler, Route)> {
     let token = || required("token", FieldKind::String, "the token in question").secret();
-    let perhaps = || field("token", FieldKind::String, "the token in question; the calling token without it").secret();
+    let perhaps = || {
+        field("token", FieldKind::String, "the token in question; the calling token without it")
+            .secret()
+    };
     let accessor = || required("accessor", FieldKind::String, "accessor of the token in question");
-    let increment = || field("increment", FieldKind::Duration, "seconds from now that are asked for");
+    let increment =
+        || field("increment", FieldKind::Duration, "seconds from now that are asked for");
     let own = |verb, path, about| row(verb, path, about, vec![]);
     let by = |path, about, fields| row(Verb::Write, path, about, fields);
     let alone = "end a token, and leave its children as orphans";
@@ -43,22 +48,51 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
         (Act::LookupSelf, own(Verb::Write, "auth/token/lookup-self", "the calling token")),
         (Act::LookupSelf, own(Verb::Read, "auth/token/lookup", "the calling token")),
         (Act::Lookup, row(Verb::Write, "auth/token/lookup", "a token", vec![perhaps()])),
-        (Act::LookupAccessor, row(Verb::Write, "auth/token/lookup-accessor", "a token", vec![accessor()])),
-        (Act::RenewSelf, row(Verb::Write, "auth/token/renew-self", "renew the calling token", vec![increment()])),
-        (Act::Renew, row(Verb::Write, "auth/token/renew", "renew a token", vec![token(), increment()])),
-        (Act::RenewAccessor, by("auth/token/renew-accessor", "renew a token", vec![accessor(), increment()])),
+        (
+            Act::LookupAccessor,
+            row(Verb::Write, "auth/token/lookup-accessor", "a token", vec![accessor()]),
+        ),
+        (
+            Act::RenewSelf,
+            row(Verb::Write, "auth/token/renew-self", "renew the calling token", vec![increment()]),
+        ),
+        (
+            Act::Renew,
+            row(Verb::Write, "auth/token/renew", "renew a token", vec![token(), increment()]),
+        ),
+        (
+            Act::RenewAccessor,
+            by("auth/token/renew-accessor", "renew a token", vec![accessor(), increment()]),
+        ),
         (Act::RevokeSelf, own(Verb::Write, "auth/token/revoke-self", "end the calling token")),
-        (Act::Revoke, row(Verb::Write, "auth/token/revoke", "end a token and its children", vec![token()])),
-        (Act::RevokeAccessor, by("auth/token/revoke-accessor", "end a token and its children", vec![accessor()])),
+        (
+            Act::Revoke,
+            row(Verb::Write, "auth/token/revoke", "end a token and its children", vec![token()]),
+        ),
+        (
+            Act::RevokeAccessor,
+            by("auth/token/revoke-accessor", "end a token and its children", vec![accessor()]),
+        ),
         (Act::RevokeOrphan, sudo(Verb::Write, "auth/token/revoke-orphan", alone, vec![token()])),
-        (Act::Accessors, sudo(Verb::List, "auth/token/accessors", "accessors of all tokens", vec![])),
-        (Act::Tidy, row(Verb::Write, "auth/token/tidy", "look for tokens whose end was lost", vec![])),
+        (
+            Act::Accessors,
+            sudo(Verb::List, "auth/token/accessors", "accessors of all tokens", vec![]),
+        ),
+        (
+            Act::Tidy,
+            row(Verb::Write, "auth/token/tidy", "look for tokens whose end was lost", vec![]),
+        ),
     ];
     rows.into_iter().map(|(act, route)| (Handler::Token(act), route)).collect()
 }
 
 /// Serves a permitted request.
-pub(super) async fn serve(act: Act, core: &Arc<Core>, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+pub(super) async fn serve(
+    act: Act,
+    core: &Arc<Core>,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Reply, Failure> {
     match act {
         Act::Lookup => lookup(core, unit, call).await,
         Act::LookupSelf => shown(core, unit, calling(call)).await,
@@ -93,18 +127,27 @@ pub(super) struct Named {
 
 /// The calling token.
 fn calling(call: &HostCall<'_>) -> Named {
-    Named { text: call.request.token.clone().unwrap_or_else(|| Secret::new("")), token: call.caller.clone() }
+    Named {
+        text: call.request.token.clone().unwrap_or_else(|| Secret::new("")),
+        token: call.caller.clone(),
+    }
 }
 
 /// The token that the body names. The calling token is found also while it has no more uses.
-pub(super) async fn by_token(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Named, Failure> {
+pub(super) async fn by_token(
+    core: &Core,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Named, Failure> {
     let text = Secret::new(call.text("token"));
     if call.request.token.as_ref() == Some(&text) {
         return Ok(calling(call));
     }
     match tokens::by_token(&core.store, unit, &text).await? {
         Some(token) => Ok(Named { text, token }),
-        None => Err(Failure::denied("bad token: the token in the body is unknown, expired or revoked")),
+        None => {
+            Err(Failure::denied("bad token: the token in the body is unknown, expired or revoked"))
+        }
     }
 }
 
@@ -119,12 +162,25 @@ async fn by_accessor(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Resul
 }
 
 /// `POST auth/token/lookup`: without a token, about the caller.
-pub(super) async fn lookup(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let named = if call.text("token").is_empty() { calling(call) } else { by_token(core, unit, call).await? };
+pub(super) async fn lookup(
+    core: &Core,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Reply, Failure> {
+    let named = if call.text("token").is_empty() {
+        calling(call)
+    } else {
+        by_token(core, unit, call).await?
+    };
     shown(core, unit, named).await
 }
 
-async fn renewed(core: &Core, unit: &mut Unit, call: &HostCall<'_>, named: Named) -> Result<Reply, Failure> {
+async fn renewed(
+    core: &Core,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+    named: Named,
+) -> Result<Reply, Failure> {
     let Named { text, mut token } = named;
     let (record, warning) = tokens::renew(core, unit, &token, call.number("increment")).await?;
     token.record = Arc::new(record);
@@ -132,8 +188,9 @@ async fn renewed(core: &Core, unit: &mut Unit, call: &HostCall<'_>, named: Named
     Ok(Reply { warnings: warning.into_iter().collect(), ..Reply::from(body) })
 }
 
-/// `POST auth/token/revoke` and `revoke-orphan`. A token that does not exist is revoked already; one that is ending is
-/// ended again, because this answer, too, says that all its children are refused.
+/// `POST auth/token/revoke` and `revoke-orphan`. A token that does not exist is revoked already;
+/// one that is ending is ended again, because this answer, too, says that all its children are
+/// refused.
 pub(super) async fn revoke(
     core: &Core,
     unit: &mut Unit,
@@ -147,11 +204,16 @@ pub(super) async fn revoke(
 }
 
 /// `POST auth/token/revoke-accessor`.
-pub(super) async fn revoke_accessor(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+pub(super) async fn revoke_accessor(
+    core: &Core,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Reply, Failure> {
     match tokens::find_by_accessor(&core.store, unit, call.text("accessor")).await? {
         Some(token) => revoked(unit, &token, Ending::WithChildren),
         None => {
-            let warnings = vec!["no token has this accessor; if one had, it has ended already".to_owned()];
+            let warnings =
+                vec!["no token has this accessor; if one had, it has ended already".to_owned()];
             Ok(Reply { warnings, ..Reply::from(Body::Nothing) })
         }
     }
@@ -167,14 +229,17 @@ fn revoked(unit: &mut Unit, token: &Caller, ending: Ending) -> Result<Reply, Fai
     Ok(Reply { then: Then::TokenEnding(token.hash.clone()), ..Reply::from(Body::Nothing) })
 }
 
-/// `LIST auth/token/accessors`. Read page by page, each as it is at that moment: tokens come and go meanwhile.
+/// `LIST auth/token/accessors`. Read page by page, each as it is at that moment: tokens come and go
+/// meanwhile.
 pub(super) async fn accessors(core: &Core) -> Result<Reply, Failure> {
     let (mut keys, mut unreadable) = (Vec::new(), 0_u32);
-    let mut walk = core.store.walk(Space::Token, "");
-    while let Some(page) = walk.page().await? {
+    let mut scan = core.store.scan(Space::Token, "");
+    while let Some(page) = scan.page().await? {
         for Address { key, .. } in &page {
             match tokens::read(&mut core.store.begin(), key).await {
-                Ok(Some(record)) if record.holds(core.store.now()) => keys.push(record.accessor.clone()),
+                Ok(Some(record)) if record.holds(core.store.now()) => {
+                    keys.push(record.accessor.clone())
+                }
                 Ok(_) => {}
                 Err(failure) if failure.kind == Kind::Internal => unreadable += 1,
                 Err(failure) => return Err(failure),
@@ -185,7 +250,8 @@ pub(super) async fn accessors(core: &Core) -> Result<Reply, Failure> {
         return Err(Failure::absent());
     }
     keys.sort_unstable();
-    let warning = format!("{unreadable} tokens are left out, because what is stored of them cannot be read");
+    let warning =
+        format!("{unreadable} tokens are left out, because what is stored of them cannot be read");
     let warnings = (unreadable > 0).then_some(warning).into_iter().collect();
     let data = Map::from_iter([("keys".to_owned(), json!(keys))]);
     Ok(Reply { warnings, ..Reply::from(Body::Data(data)) })
@@ -222,7 +288,8 @@ pub(super) fn auth(core: &Core, text: Secret, token: &Caller) -> Auth {
     }
 }
 
-/// The shape of `spec/core.md` §2.4. Period and explicit maximum are those that count: the role's, where it is shorter.
+/// The shape of `spec/core.md` §2.4. Period and explicit maximum are those that count: the role's,
+/// where it is shorter.
 async fn shown(core: &Core, unit: &mut Unit, named: Named) -> Result<Reply, Failure> {
     let Named { text, token } = named;
     let role = tokens::roles::of_token(unit, &token.record).await?;
@@ -236,7 +303,8 @@ async fn shown(core: &Core, unit: &mut Unit, named: Named) -> Result<Reply, Fail
 }
 
 fn described(text: &Secret, token: &Caller, now: u64) -> Map<String, Value> {
-    let TokenRecord { accessor, policies, path, meta, display_name, role, bound_cidrs, .. } = &*token.record;
+    let TokenRecord { accessor, policies, path, meta, display_name, role, bound_cidrs, .. } =
+        &*token.record;
     let record = &token.record;
     let mut data = Map::new();
     let mut put = |name: &str, value: Value| data.insert(name.to_owned(), value);

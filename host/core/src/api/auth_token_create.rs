@@ -1,6 +1,7 @@
 //! `auth/token/create`, `create-orphan` and `create/:role_name`: tokens made by tokens.
 //!
-//! What only sudo may ask for is decided here, by the caller's capabilities on the very path of the request.
+//! What only sudo may ask for is decided here, by the caller's capabilities on the very path of the
+//! request.
 
 use super::auth_token::auth;
 use super::row::{field, row, sudo};
@@ -35,38 +36,72 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
     let by_role = [vec![role()], creation()].concat();
     let rows = [
         (Act::Create, row(Verb::Write, "auth/token/create", "make a child token", creation())),
-        (Act::Orphan, sudo(Verb::Write, "auth/token/create-orphan", "make a token without a parent", creation())),
-        (Act::ByRole, row(Verb::Write, "auth/token/create/{role_name}", "make a token as a role says", by_role)),
+        (
+            Act::Orphan,
+            sudo(
+                Verb::Write,
+                "auth/token/create-orphan",
+                "make a token without a parent",
+                creation(),
+            ),
+        ),
+        (
+            Act::ByRole,
+            row(
+                Verb::Write,
+                "auth/token/create/{role_name}",
+                "make a token as a role says",
+                by_role,
+            ),
+        ),
     ];
     rows.into_iter().map(|(act, route)| (Handler::TokenCreate(act), route)).collect()
 }
 
-/// Fields of a token's creation. Restrictions that cannot be given here are named so that they can be refused: ignoring
-/// one would widen access.
+/// Fields of a token's creation. Restrictions that cannot be given here are named so that they can
+/// be refused: ignoring one would widen access.
 fn creation() -> Vec<Field> {
     let renewable = field("renewable", FieldKind::Bool, "whether it can be renewed");
     vec![
-        field("policies", FieldKind::CommaList, "its policies; none means its role's, or its parent's"),
+        field(
+            "policies",
+            FieldKind::CommaList,
+            "its policies; none means its role's, or its parent's",
+        ),
         field("meta", FieldKind::Map, "names and values kept with it"),
         field("no_default_policy", FieldKind::Bool, "leave the policy default out"),
         Field { default: Some(json!(true)), ..renewable },
-        Field { aliases: vec!["lease".to_owned()], ..field("ttl", FieldKind::Duration, "its lifetime") },
+        Field {
+            aliases: vec!["lease".to_owned()],
+            ..field("ttl", FieldKind::Duration, "its lifetime")
+        },
         field("explicit_max_ttl", FieldKind::Duration, "the most that renewals add up to"),
-        field("period", FieldKind::Duration, "its lifetime after each renewal, without a maximum; needs sudo"),
+        field(
+            "period",
+            FieldKind::Duration,
+            "its lifetime after each renewal, without a maximum; needs sudo",
+        ),
         field("display_name", FieldKind::String, "name for people"),
         field("num_uses", FieldKind::Int, "requests that can be made with it; 0 is without limit"),
         field("type", FieldKind::String, "service, or batch for one that is not stored"),
         field("no_parent", FieldKind::Bool, "make an orphan; needs sudo"),
-        field("id", FieldKind::String, "the token itself, instead of a random one; needs sudo").secret(),
+        field("id", FieldKind::String, "the token itself, instead of a random one; needs sudo")
+            .secret(),
         field("entity_alias", FieldKind::String, "refused: there are no entities yet"),
         field("bound_cidrs", FieldKind::CommaList, "refused: token roles bind tokens to addresses"),
     ]
 }
 
 /// Serves a permitted request.
-pub(super) async fn serve(act: Act, core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+pub(super) async fn serve(
+    act: Act,
+    core: &Core,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Reply, Failure> {
     refuse_unavailable(call)?;
-    let role = if act == Act::ByRole { Some(role(unit, call.text("role_name")).await?) } else { None };
+    let role =
+        if act == Act::ByRole { Some(role(unit, call.text("role_name")).await?) } else { None };
     let (new, mut warnings) = wished(act, unit, call, role).await?;
     if new.id.is_some() {
         warnings.push("the token is as hard to guess as the id that was chosen for it".to_owned());
@@ -81,7 +116,10 @@ pub(super) async fn serve(act: Act, core: &Core, unit: &mut Unit, call: &HostCal
 async fn role(unit: &mut Unit, name: &str) -> Result<(String, TokenRole), Failure> {
     let role = roles::read(unit, name).await?;
     let role = role.ok_or_else(|| {
-        Failure::invalid(format!("unknown role {}: write auth/token/roles/<name> first", quoted(name)))
+        Failure::invalid(format!(
+            "unknown role {}: write auth/token/roles/<name> first",
+            quoted(name)
+        ))
     })?;
     Ok((name.to_owned(), role))
 }
@@ -119,7 +157,9 @@ async fn wished(
 /// What cannot be honoured here.
 fn refuse_unavailable(call: &HostCall<'_>) -> Result<(), Failure> {
     if !call.text("entity_alias").is_empty() {
-        return Err(Failure::invalid("entity_alias was given, but there are no entities yet; leave it out"));
+        return Err(Failure::invalid(
+            "entity_alias was given, but there are no entities yet; leave it out",
+        ));
     }
     if !call.list("bound_cidrs").is_empty() {
         return Err(Failure::invalid(
@@ -168,7 +208,9 @@ fn needs_sudo(call: &HostCall<'_>, what: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let path = &call.request.path;
-    Err(Failure::invalid(format!("{what} needs a root token, or the capability sudo on {path}; leave it out")))
+    Err(Failure::invalid(format!(
+        "{what} needs a root token, or the capability sudo on {path}; leave it out"
+    )))
 }
 
 fn kind(call: &HostCall<'_>, role: Option<&TokenRole>) -> Result<TokenType, Failure> {
@@ -177,7 +219,10 @@ fn kind(call: &HostCall<'_>, role: Option<&TokenRole>) -> Result<TokenType, Fail
         "service" => Some(TokenType::Service),
         "batch" => Some(TokenType::Batch),
         other => {
-            return Err(Failure::invalid(format!("type {} is neither service nor batch", quoted(other))));
+            return Err(Failure::invalid(format!(
+                "type {} is neither service nor batch",
+                quoted(other)
+            )));
         }
     };
     role.map_or(RoleType::DefaultService, |role| role.token_type).choose(asked)
@@ -202,17 +247,23 @@ fn period(call: &HostCall<'_>) -> Result<u64, Failure> {
 fn num_uses(call: &HostCall<'_>) -> Result<u64, Failure> {
     let asked = call.values.get("num_uses").and_then(Value::as_i64).unwrap_or_default();
     u64::try_from(asked).map_err(|_| {
-        Failure::invalid(format!("num_uses {asked} is negative; give the number of requests, or 0 for no limit"))
+        Failure::invalid(format!(
+            "num_uses {asked} is negative; give the number of requests, or 0 for no limit"
+        ))
     })
 }
 
 /// Longest display name, in bytes.
 const LONGEST_NAME: usize = 256;
 
-/// `token`, or `token-` and the asked name with everything else than letters, digits and dashes replaced.
+/// `token`, or `token-` and the asked name with everything else than letters, digits and dashes
+/// replaced.
 fn display_name(asked: &str) -> Result<String, Failure> {
     if asked.len() > LONGEST_NAME {
-        return Err(Failure::invalid(format!("display_name has {} bytes; use at most {LONGEST_NAME}", asked.len())));
+        return Err(Failure::invalid(format!(
+            "display_name has {} bytes; use at most {LONGEST_NAME}",
+            asked.len()
+        )));
     }
     if asked.is_empty() {
         return Ok("token".to_owned());
@@ -223,18 +274,23 @@ fn display_name(asked: &str) -> Result<String, Failure> {
 
 fn meta(call: &HostCall<'_>) -> BTreeMap<String, String> {
     let pairs = call.values.get("meta").and_then(Value::as_object).into_iter().flatten();
-    pairs.map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned())).collect()
+    pairs
+        .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
+        .collect()
 }
 
 /// The path that is shown of the token.
 fn path(call: &HostCall<'_>, role: Option<&(String, TokenRole)>) -> String {
     match role {
-        Some((_, role)) if !role.path_suffix.is_empty() => format!("{}/{}", call.request.path, role.path_suffix),
+        Some((_, role)) if !role.path_suffix.is_empty() => {
+            format!("{}/{}", call.request.path, role.path_suffix)
+        }
         _ => call.request.path.clone(),
     }
 }
 
-/// Those of the role, or for a child without a role those of its parent: it must not be a way around them.
+/// Those of the role, or for a child without a role those of its parent: it must not be a way
+/// around them.
 fn bound_cidrs(call: &HostCall<'_>, is_orphan: bool, role: Option<&TokenRole>) -> Vec<Cidr> {
     match role {
         Some(role) => role.bound_cidrs.clone(),

@@ -25,12 +25,16 @@ pub(crate) enum Act {
 /// The rows of this file.
 pub(super) fn rows() -> Vec<(Handler, Route)> {
     let name = || field("role_name", FieldKind::Name, "name of the role");
-    let write = row(Verb::Write, "auth/token/roles/{role_name}", "write a token role", settings(name()));
+    let write =
+        row(Verb::Write, "auth/token/roles/{role_name}", "write a token role", settings(name()));
     let rows = [
         (Act::List, row(Verb::List, "auth/token/roles", "names of all token roles", vec![])),
         (Act::Read, row(Verb::Read, "auth/token/roles/{role_name}", "a token role", vec![name()])),
         (Act::Write, Route { existence: Some(EXISTENCE.to_owned()), ..write }),
-        (Act::Delete, row(Verb::Delete, "auth/token/roles/{role_name}", "delete a token role", vec![name()])),
+        (
+            Act::Delete,
+            row(Verb::Delete, "auth/token/roles/{role_name}", "delete a token role", vec![name()]),
+        ),
     ];
     rows.into_iter().map(|(act, route)| (Handler::TokenRoles(act), route)).collect()
 }
@@ -41,18 +45,42 @@ fn settings(name: Field) -> Vec<Field> {
         name,
         field("allowed_policies", FieldKind::CommaList, "policies that its tokens may have"),
         field("disallowed_policies", FieldKind::CommaList, "policies that its tokens may not have"),
-        field("allowed_policies_glob", FieldKind::CommaList, "patterns of policies that its tokens may have"),
-        field("disallowed_policies_glob", FieldKind::CommaList, "patterns of policies that its tokens may not have"),
+        field(
+            "allowed_policies_glob",
+            FieldKind::CommaList,
+            "patterns of policies that its tokens may have",
+        ),
+        field(
+            "disallowed_policies_glob",
+            FieldKind::CommaList,
+            "patterns of policies that its tokens may not have",
+        ),
         field("allowed_entity_aliases", FieldKind::CommaList, "kept for when there are entities"),
         field("orphan", FieldKind::Bool, "whether its tokens have no parent"),
         Field { default: Some(json!(true)), ..renewable },
-        field("path_suffix", FieldKind::String, "follows the role's name in the path of its tokens"),
-        field("token_bound_cidrs", FieldKind::CommaList, "networks from which its tokens may be used"),
+        field(
+            "path_suffix",
+            FieldKind::String,
+            "follows the role's name in the path of its tokens",
+        ),
+        field(
+            "token_bound_cidrs",
+            FieldKind::CommaList,
+            "networks from which its tokens may be used",
+        ),
         field("token_explicit_max_ttl", FieldKind::Duration, "the most that renewals add up to"),
-        field("token_period", FieldKind::Duration, "lifetime after each renewal, without a maximum"),
+        field(
+            "token_period",
+            FieldKind::Duration,
+            "lifetime after each renewal, without a maximum",
+        ),
         field("token_type", FieldKind::String, "service, batch, default-service or default-batch"),
         field("token_no_default_policy", FieldKind::Bool, "leave the policy default out"),
-        field("token_num_uses", FieldKind::Int, "requests that can be made with each token; 0 is without limit"),
+        field(
+            "token_num_uses",
+            FieldKind::Int,
+            "requests that can be made with each token; 0 is without limit",
+        ),
         field("bound_cidrs", FieldKind::CommaList, "old name of token_bound_cidrs"),
         field("explicit_max_ttl", FieldKind::Duration, "old name of token_explicit_max_ttl"),
         field("period", FieldKind::Duration, "old name of token_period"),
@@ -60,7 +88,12 @@ fn settings(name: Field) -> Vec<Field> {
 }
 
 /// Serves a permitted request.
-pub(super) async fn serve(act: Act, core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+pub(super) async fn serve(
+    act: Act,
+    core: &Core,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Reply, Failure> {
     let name = call.text("role_name");
     match act {
         Act::List => list(unit).await,
@@ -86,7 +119,11 @@ pub(super) async fn list(unit: &mut Unit) -> Result<Reply, Failure> {
 }
 
 /// `POST auth/token/roles/:role_name`. Keeps what is not sent (decision A6).
-pub(super) async fn write(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+pub(super) async fn write(
+    core: &Core,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Reply, Failure> {
     let name = call.text("role_name");
     let mut role = roles::read(unit, name).await?.unwrap_or_default();
     set_policies(&mut role, call)?;
@@ -94,7 +131,10 @@ pub(super) async fn write(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> 
     set_limits(&mut role, call)?;
     role.check()?;
     roles::put(unit, name, &role)?;
-    Ok(Reply { warnings: long_period(core, &role).into_iter().collect(), ..Reply::from(Body::Nothing) })
+    Ok(Reply {
+        warnings: long_period(core, &role).into_iter().collect(),
+        ..Reply::from(Body::Nothing)
+    })
 }
 
 fn set_policies(role: &mut TokenRole, call: &HostCall<'_>) -> Result<(), Failure> {
@@ -106,8 +146,9 @@ fn set_policies(role: &mut TokenRole, call: &HostCall<'_>) -> Result<(), Failure
     ];
     for (field, list) in lists.into_iter().filter(|(field, _)| call.has(field)) {
         let names = call.list(field).into_iter().map(|name| policies::canonical_name(&name));
-        let mut names =
-            names.collect::<Result<Vec<_>, _>>().map_err(|why| Failure::invalid(format!("{field}: {why}")))?;
+        let mut names = names
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|why| Failure::invalid(format!("{field}: {why}")))?;
         names.sort_unstable();
         names.dedup();
         *list = names;
@@ -151,15 +192,22 @@ fn set_limits(role: &mut TokenRole, call: &HostCall<'_>) -> Result<(), Failure> 
     }
     if let Some(uses) = call.values.get("token_num_uses").and_then(Value::as_i64) {
         role.num_uses = u64::try_from(uses).map_err(|_| {
-            Failure::invalid(format!("token_num_uses {uses} is negative; give a number of requests, or 0 for no limit"))
+            Failure::invalid(format!(
+                "token_num_uses {uses} is negative; give a number of requests, or 0 for no limit"
+            ))
         })?;
     }
     Ok(())
 }
 
-/// The name under which a field was sent that has a deprecated one, too: the new one wins. That the old one was used is
-/// remembered, because reads then show it as well.
-fn sent_as<'a>(role: &mut TokenRole, call: &HostCall<'_>, new: &'a str, old: &'a str) -> Option<&'a str> {
+/// The name under which a field was sent that has a deprecated one, too: the new one wins. That the
+/// old one was used is remembered, because reads then show it as well.
+fn sent_as<'a>(
+    role: &mut TokenRole,
+    call: &HostCall<'_>,
+    new: &'a str,
+    old: &'a str,
+) -> Option<&'a str> {
     let (by_new, by_old) = (call.has(new), call.has(old));
     if by_old {
         role.old_names.insert(old.to_owned());
@@ -199,7 +247,8 @@ fn shown(name: &str, role: &TokenRole) -> Map<String, Value> {
         ("explicit_max_ttl", json!(by_old_name("explicit_max_ttl", role.explicit_max_ttl))),
         ("period", json!(by_old_name("period", role.period))),
     ];
-    let mut data: Map<String, Value> = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let mut data: Map<String, Value> =
+        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     if role.old_names.contains("bound_cidrs") {
         data.insert("bound_cidrs".to_owned(), json!(role.bound_cidrs));
     }

@@ -1,7 +1,9 @@
-//! The grants of a mount as clients send them: `grants` replaces the list, `add_grants` and `remove_grants` change it.
+//! The grants of a mount as clients send them: `grants` replaces the list, `add_grants` and
+//! `remove_grants` change it.
 //!
-//! The attack this file stops: a line that is taken and not kept, or revoked and still there. A line that is no grant,
-//! and one that is to be removed and is not among the grants, is refused with its value.
+//! The attack this file stops: a line that is taken and not kept, or revoked and still there. A
+//! line that is no grant, and one that is to be removed and is not among the grants, is refused
+//! with its value.
 
 use super::mount_settings::Subject;
 use super::row::field;
@@ -16,7 +18,11 @@ pub(super) const MOST: usize = 256;
 
 /// The field that replaces the list.
 pub(super) fn whole() -> Field {
-    field("grants", FieldKind::TextList, "what its plugin may do, a line each, such as limit:memory=64MiB")
+    field(
+        "grants",
+        FieldKind::TextList,
+        "what its plugin may do, a line each, such as limit:memory=64MiB",
+    )
 }
 
 /// The fields that change the list.
@@ -34,7 +40,8 @@ pub(super) fn changes() -> [Field; 2] {
 /// Changes the list as `values` say. Returns warnings.
 ///
 /// # Errors
-/// 400 that names the field and the line, also where the plugin's entry in the catalog rules it out.
+/// 400 that names the field and the line, also where the plugin's entry in the catalog rules it
+/// out.
 pub(super) fn change(
     grants: &mut Option<Vec<Grant>>,
     values: &Map<String, Value>,
@@ -52,11 +59,15 @@ pub(super) fn change(
         return Ok(Vec::new());
     }
     let before = grants.take().unwrap_or_else(|| subject.running.usual.to_vec());
-    // A ceiling may have been lowered since: what is there already gives no more than the ceiling does.
-    new.iter().filter(|line| !before.contains(line)).try_for_each(|line| check_ceiling(line, subject))?;
+    // A ceiling may have been lowered since: what is there already gives no more than the ceiling
+    // does.
+    new.iter()
+        .filter(|line| !before.contains(line))
+        .try_for_each(|line| check_ceiling(line, subject))?;
     let mut list = if whole.is_some() { Vec::new() } else { before };
     for line in removed.into_iter().flatten() {
-        let place = list.iter().position(|known| *known == line).ok_or_else(|| not_there(&line, &list))?;
+        let place =
+            list.iter().position(|known| *known == line).ok_or_else(|| not_there(&line, &list))?;
         list.remove(place);
     }
     for line in &new {
@@ -64,11 +75,15 @@ pub(super) fn change(
         list.push(line.clone());
     }
     if list.len() > MOST {
-        return Err(Failure::invalid(format!("grants: {} lines; a mount has at most {MOST}", list.len())));
+        return Err(Failure::invalid(format!(
+            "grants: {} lines; a mount has at most {MOST}",
+            list.len()
+        )));
     }
     *grants = Some(list);
-    let idle =
-        |line: &Grant| line.without_effect().map(|why| format!("grant {line} is stored and has no effect: {why}"));
+    let idle = |line: &Grant| {
+        line.without_effect().map(|why| format!("grant {line} is stored and has no effect: {why}"))
+    };
     Ok(new.iter().filter_map(idle).collect())
 }
 
@@ -77,8 +92,12 @@ fn lines(values: &Map<String, Value>, name: &str) -> Result<Option<Vec<Grant>>, 
     let mut lines: Vec<Grant> = Vec::new();
     for text in texts.iter().filter_map(Value::as_str) {
         let line: Grant = text.parse().map_err(|why| Failure::invalid(format!("{name}: {why}")))?;
-        if let Some(other) = lines.iter().find(|other| other.is_of_same_limit(&line) && **other != line) {
-            return Err(Failure::invalid(format!("{name}: {other} and {line} are one limit; give one of them")));
+        if let Some(other) =
+            lines.iter().find(|other| other.is_of_same_limit(&line) && **other != line)
+        {
+            return Err(Failure::invalid(format!(
+                "{name}: {other} and {line} are one limit; give one of them"
+            )));
         }
         lines.push(line);
     }
@@ -99,11 +118,12 @@ fn check_ceiling(line: &Grant, subject: &Subject<'_>) -> Result<(), Failure> {
 fn not_there(line: &Grant, list: &[Grant]) -> Failure {
     let there: Vec<String> = list.iter().map(Grant::to_string).collect();
     let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-    Failure::invalid(format!("remove_grants: {line} is not among the grants of the mount; there are: {there}"))
+    Failure::invalid(format!(
+        "remove_grants: {line} is not among the grants of the mount; there are: {there}"
+    ))
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use crate::mounts::{Class, Lifetimes, Running};
@@ -111,7 +131,10 @@ mod tests {
     use serde_json::json;
 
     /// The list after a change of `before`, and the warnings.
-    fn changed(before: Option<&[&str]>, values: Value) -> Result<(Option<Vec<String>>, Vec<String>), String> {
+    fn changed(
+        before: Option<&[&str]>,
+        values: Value,
+    ) -> Result<(Option<Vec<String>>, Vec<String>), String> {
         below(None, before, values)
     }
 
@@ -121,11 +144,13 @@ mod tests {
         before: Option<&[&str]>,
         values: Value,
     ) -> Result<(Option<Vec<String>>, Vec<String>), String> {
-        let parse = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Grant>>();
+        let parse =
+            |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Grant>>();
         let (mut grants, usual) = (before.map(parse), parse(&["database:*"]));
         let running = Running { version: "1.0.0", digest: "", usual: &usual, ceiling };
         let system = Lifetimes { default: 1, max: 1 };
-        let subject = Subject { class: Class::Secret, builtin: None, kind: "third", running, system };
+        let subject =
+            Subject { class: Class::Secret, builtin: None, kind: "third", running, system };
         let warnings = change(&mut grants, values.as_object().unwrap(), &subject);
         let warnings = warnings.map_err(|failure| failure.message)?;
         Ok((grants.map(|grants| grants.iter().map(Grant::to_string).collect()), warnings))
@@ -141,14 +166,21 @@ mod tests {
             assert_eq!(list(None, nothing.clone()), None);
             assert_eq!(list(Some(&["database:x"]), nothing).unwrap(), ["database:x"]);
         }
-        assert_eq!(list(None, json!({"grants": []})).unwrap(), [""; 0], "an empty list grants nothing");
+        assert_eq!(
+            list(None, json!({"grants": []})).unwrap(),
+            [""; 0],
+            "an empty list grants nothing"
+        );
     }
 
     #[test]
     fn lines_are_added_to_what_a_mount_is_granted_unsaid_and_stored_in_their_one_spelling() {
         let added = list(None, json!({"add_grants": ["sql:postgres://DB.example"]}));
         assert_eq!(added.unwrap(), ["database:*", "sql:postgres://db.example:5432"]);
-        let again = list(Some(&["database:x", "database:y"]), json!({"add_grants": ["database:x", "database:x"]}));
+        let again = list(
+            Some(&["database:x", "database:y"]),
+            json!({"add_grants": ["database:x", "database:x"]}),
+        );
         assert_eq!(again.unwrap(), ["database:y", "database:x"]);
         assert_eq!(list(None, json!({"remove_grants": ["database:*"]})).unwrap(), [""; 0]);
         assert_eq!(
@@ -182,7 +214,8 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_above_the_catalogs_ceiling_is_refused_with_both_and_one_that_was_there_before_is_kept() {
+    fn a_grant_above_the_catalogs_ceiling_is_refused_with_both_and_one_that_was_there_before_is_kept()
+     {
         let ceiling = ["database:x", "limit:memory=96MiB"].map(|line| line.parse::<Ask>().unwrap());
         for (line, allows) in [
             ("database:y", "which allows database:x, limit:memory=96MiB;"),
@@ -191,20 +224,31 @@ mod tests {
         ] {
             for field in ["grants", "add_grants"] {
                 let why = below(Some(&ceiling), None, json!({ field: [line] })).unwrap_err();
-                assert!(why.starts_with(&format!("grant {line} is above")) && why.contains(allows), "{why}");
-                assert!(why.contains("plugin third") && why.contains(&format!("--grant '{line}'")), "{why}");
+                assert!(
+                    why.starts_with(&format!("grant {line} is above")) && why.contains(allows),
+                    "{why}"
+                );
+                assert!(
+                    why.contains("plugin third") && why.contains(&format!("--grant '{line}'")),
+                    "{why}"
+                );
             }
-            let kept = below(Some(&ceiling), Some(&[line]), json!({ "add_grants": ["database:x"] }));
+            let kept =
+                below(Some(&ceiling), Some(&[line]), json!({ "add_grants": ["database:x"] }));
             assert_eq!(kept.unwrap().0.unwrap(), [line, "database:x"]);
         }
-        let fits = json!({ "grants": ["database:x", "limit:memory=96MiB", "sql:postgres://db:5432"] });
+        let fits =
+            json!({ "grants": ["database:x", "limit:memory=96MiB", "sql:postgres://db:5432"] });
         assert_eq!(below(Some(&ceiling), None, fits).unwrap().0.unwrap().len(), 3);
     }
 
     #[test]
     fn a_grant_that_no_import_of_this_version_asks_for_is_stored_with_a_warning() {
-        let (list, warnings) = changed(None, json!({"grants": ["crypto:sign", "database:x"]})).unwrap();
+        let (list, warnings) =
+            changed(None, json!({"grants": ["crypto:sign", "database:x"]})).unwrap();
         assert_eq!(list.unwrap(), ["crypto:sign", "database:x"]);
-        assert!(matches!(warnings.as_slice(), [one] if one.contains("crypto:sign") && one.contains("no effect")));
+        assert!(
+            matches!(warnings.as_slice(), [one] if one.contains("crypto:sign") && one.contains("no effect"))
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! A mount as listings and reads show it: the object of `spec/core.md` §5.2, every member always there.
+//! A mount as listings and reads show it: the object of `spec/core.md` §5.2, every member always
+//! there.
 
 use crate::mounts::{Class, Lifetimes, MountRecord, Running};
 use serde_json::{Map, Value, json};
@@ -13,7 +14,8 @@ pub(super) fn info(record: &MountRecord, running: Running<'_>) -> Map<String, Va
         ("local", json!(record.marks.local)),
         ("seal_wrap", json!(record.marks.seal_wrap)),
         ("external_entropy_access", json!(record.marks.external_entropy_access)),
-        // The version that was asked for by its number: a mount runs the one there is, which is written as none.
+        // The version that was asked for by its number: a mount runs the one there is, which is
+        // written as none.
         ("plugin_version", json!("")),
         ("running_plugin_version", json!(running.version)),
         ("running_sha256", json!(running.digest)),
@@ -35,7 +37,11 @@ pub(super) fn brief(record: &MountRecord) -> Map<String, Value> {
 }
 
 /// What tuning reads: the lifetimes that hold, and what can be tuned besides.
-pub(super) fn tuned(record: &MountRecord, running: Running<'_>, system: Lifetimes) -> Map<String, Value> {
+pub(super) fn tuned(
+    record: &MountRecord,
+    running: Running<'_>,
+    system: Lifetimes,
+) -> Map<String, Value> {
     let mut tuned = config(record, running, record.settings.lifetimes(system));
     tuned.insert("description".to_owned(), json!(record.settings.description));
     tuned.insert("options".to_owned(), json!(record.settings.options));
@@ -59,7 +65,8 @@ fn config(record: &MountRecord, running: Running<'_>, lifetimes: Lifetimes) -> M
         // What holds, so that writing back what was read changes nothing.
         ("grants", json!(settings.grants.as_deref().unwrap_or(running.usual))),
     ];
-    let mut config: Map<String, Value> = members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let mut config: Map<String, Value> =
+        members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     if Class::of(&record.path) == Class::Auth {
         config.insert("token_type".to_owned(), json!(settings.token_type.word()));
     }

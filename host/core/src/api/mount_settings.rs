@@ -1,7 +1,8 @@
-//! The settings of a mount as clients send them: inside `config` when it is enabled, at the top level when it is tuned.
+//! The settings of a mount as clients send them: inside `config` when it is enabled, at the top
+//! level when it is tuned.
 //!
-//! The attack this file stops: a restriction that is taken and not kept. What would widen access by being ignored is
-//! refused; what has no effect yet is stored, with a warning that says so.
+//! The attack this file stops: a restriction that is taken and not kept. What would widen access by
+//! being ignored is refused; what has no effect yet is stored, with a warning that says so.
 
 use super::mount_grants;
 use super::row::field;
@@ -14,8 +15,14 @@ use bulkhead_wire::fields;
 use serde_json::{Map, Value};
 
 /// Headers that no component ever sees: each carries what opens a door.
-const TOKEN_HEADERS: [&str; 6] =
-    ["authorization", "cookie", "x-vault-token", "x-secrets-token", "x-scheduler-token", "x-nomad-token"];
+const TOKEN_HEADERS: [&str; 6] = [
+    "authorization",
+    "cookie",
+    "x-vault-token",
+    "x-secrets-token",
+    "x-scheduler-token",
+    "x-nomad-token",
+];
 
 /// What is stored and does nothing, and why.
 const WITHOUT_EFFECT: [(&str, &str); 5] = [
@@ -27,24 +34,44 @@ const WITHOUT_EFFECT: [(&str, &str); 5] = [
 ];
 
 /// What can be tuned of a part of the server.
-const OF_BUILTINS: [&str; 4] =
-    ["description", "audit_non_hmac_request_keys", "audit_non_hmac_response_keys", "listing_visibility"];
+const OF_BUILTINS: [&str; 4] = [
+    "description",
+    "audit_non_hmac_request_keys",
+    "audit_non_hmac_response_keys",
+    "listing_visibility",
+];
 
 /// The fields of tuning, which are also the keys of `config`.
 pub(super) fn fields() -> Vec<Field> {
     let lifetime = "a duration, or \"system\" for the system's";
     vec![
-        field("default_lease_ttl", FieldKind::Any, &format!("lifetime of what asks for none: {lifetime}")),
+        field(
+            "default_lease_ttl",
+            FieldKind::Any,
+            &format!("lifetime of what asks for none: {lifetime}"),
+        ),
         field("max_lease_ttl", FieldKind::Any, &format!("longest lifetime: {lifetime}")),
         field("description", FieldKind::String, "one sentence for people"),
         field("options", FieldKind::Map, "texts for the plugin; an empty one removes its key"),
         field("force_no_cache", FieldKind::Bool, "stored, without effect"),
-        field("audit_non_hmac_request_keys", FieldKind::CommaList, "keys of requests that audit shows in the clear"),
-        field("audit_non_hmac_response_keys", FieldKind::CommaList, "keys of responses that audit shows in the clear"),
+        field(
+            "audit_non_hmac_request_keys",
+            FieldKind::CommaList,
+            "keys of requests that audit shows in the clear",
+        ),
+        field(
+            "audit_non_hmac_response_keys",
+            FieldKind::CommaList,
+            "keys of responses that audit shows in the clear",
+        ),
         field("listing_visibility", FieldKind::String, "\"unauth\" lists the mount to everybody"),
         field("passthrough_request_headers", FieldKind::CommaList, "stored, without effect yet"),
         field("allowed_response_headers", FieldKind::CommaList, "stored, without effect yet"),
-        field("token_type", FieldKind::String, "of auth methods: default-service, default-batch, service or batch"),
+        field(
+            "token_type",
+            FieldKind::String,
+            "of auth methods: default-service, default-batch, service or batch",
+        ),
         field("plugin_name", FieldKind::String, "the plugin, where the type is \"plugin\""),
         field("plugin_version", FieldKind::String, "empty, or the version that runs"),
         field("identity_token_key", FieldKind::String, "stored, without effect yet"),
@@ -58,19 +85,26 @@ pub(super) fn fields() -> Vec<Field> {
 ///
 /// # Errors
 /// 400 when it is no object, or a value does not fit.
-pub(super) fn of_config(config: Option<&Value>) -> Result<(Map<String, Value>, Option<String>), Failure> {
+pub(super) fn of_config(
+    config: Option<&Value>,
+) -> Result<(Map<String, Value>, Option<String>), Failure> {
     let config = match config {
         None | Some(Value::Null) => return Ok((Map::new(), None)),
         // A form, or a tool that writes every empty value as a text.
         Some(Value::String(text)) if text.is_empty() => return Ok((Map::new(), None)),
         Some(Value::Object(config)) => config,
-        Some(_) => return Err(Failure::invalid("config must be an object, e.g. {\"max_lease_ttl\": \"24h\"}")),
+        Some(_) => {
+            return Err(Failure::invalid(
+                "config must be an object, e.g. {\"max_lease_ttl\": \"24h\"}",
+            ));
+        }
     };
     let route = Route { fields: fields(), ..Route::new(Verb::Write, "config", "") };
     let folded = fields::fold(&route, config, &[])
         .map_err(|failure| Failure { message: format!("config.{}", failure.message), ..failure })?;
     let unknown: Vec<String> = folded.unknown.iter().map(|name| format!("config.{name}")).collect();
-    let warning = format!("Endpoint ignored these unrecognized parameters: [{}]", unknown.join(" "));
+    let warning =
+        format!("Endpoint ignored these unrecognized parameters: [{}]", unknown.join(" "));
     Ok((folded.values, (!unknown.is_empty()).then_some(warning)))
 }
 
@@ -109,7 +143,10 @@ pub(super) fn change(
     replace(&mut settings.force_no_cache, values.get("force_no_cache").and_then(Value::as_bool));
     replace(&mut settings.audit_non_hmac_request_keys, list("audit_non_hmac_request_keys"));
     replace(&mut settings.audit_non_hmac_response_keys, list("audit_non_hmac_response_keys"));
-    replace(&mut settings.listing_visibility, text("listing_visibility").map(Visibility::of_word).transpose()?);
+    replace(
+        &mut settings.listing_visibility,
+        text("listing_visibility").map(Visibility::of_word).transpose()?,
+    );
     replace(&mut settings.passthrough_request_headers, list("passthrough_request_headers"));
     check_headers(&settings.passthrough_request_headers)?;
     replace(&mut settings.allowed_response_headers, list("allowed_response_headers"));
@@ -135,9 +172,9 @@ fn lifetime(values: &Map<String, Value>, name: &str) -> Result<Option<u64>, Fail
     match values.get(name) {
         None => Ok(None),
         Some(Value::String(word)) if word.trim() == "system" => Ok(Some(0)),
-        Some(value) => {
-            duration::seconds(value).map(Some).map_err(|why| Failure::invalid(format!("{name}: {why}, or \"system\"")))
-        }
+        Some(value) => duration::seconds(value)
+            .map(Some)
+            .map_err(|why| Failure::invalid(format!("{name}: {why}, or \"system\""))),
     }
 }
 
@@ -158,15 +195,18 @@ fn check_tunable(values: &Map<String, Value>, subject: &Subject<'_>) -> Result<(
         let may = |name: &str| OF_BUILTINS.contains(&name) || is_lifetime(name);
         if let Some((name, _)) = given(values).find(|(name, _)| !may(name)) {
             let path = builtin.path();
-            return Err(Failure::invalid(format!("{name} cannot be tuned at {path}, which is part of the server")));
+            return Err(Failure::invalid(format!(
+                "{name} cannot be tuned at {path}, which is part of the server"
+            )));
         }
     }
     if subject.class == Class::Secret && given(values).any(|(name, _)| name == "token_type") {
-        return Err(Failure::invalid("token_type can be set at auth methods only: a secrets engine gives no tokens"));
+        return Err(Failure::invalid(
+            "token_type can be set at auth methods only: a secrets engine gives no tokens",
+        ));
     }
     if given(values).any(|(name, _)| name == "user_lockout_config") {
-        let message =
-            "user_lockout_config is not available: no auth method of this version locks users out; leave it out";
+        let message = "user_lockout_config is not available: no auth method of this version locks users out; leave it out";
         return Err(Failure::invalid(message));
     }
     Ok(())
@@ -175,10 +215,13 @@ fn check_tunable(values: &Map<String, Value>, subject: &Subject<'_>) -> Result<(
 /// A mount runs the version that its plugin has, which is asked for by leaving it out.
 fn check_plugin(values: &Map<String, Value>, subject: &Subject<'_>) -> Result<(), Failure> {
     let text = |name: &str| values.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (name, version, Subject { kind, running, .. }) = (text("plugin_name"), text("plugin_version"), subject);
+    let (name, version, Subject { kind, running, .. }) =
+        (text("plugin_name"), text("plugin_version"), subject);
     if !name.is_empty() && name != *kind {
         let name = quoted(name);
-        return Err(Failure::invalid(format!("plugin_name {name} is not the type of the mount, {kind}; leave it out")));
+        return Err(Failure::invalid(format!(
+            "plugin_name {name} is not the type of the mount, {kind}; leave it out"
+        )));
     }
     if !version.is_empty() && version.trim_start_matches('v') != running.version {
         let (version, there_is) = (quoted(version), running.version);
@@ -190,7 +233,8 @@ fn check_plugin(values: &Map<String, Value>, subject: &Subject<'_>) -> Result<()
 }
 
 fn check_headers(names: &[String]) -> Result<(), Failure> {
-    let carries_token = |name: &&String| TOKEN_HEADERS.contains(&name.to_ascii_lowercase().as_str());
+    let carries_token =
+        |name: &&String| TOKEN_HEADERS.contains(&name.to_ascii_lowercase().as_str());
     match names.iter().find(carries_token) {
         Some(name) => Err(Failure::invalid(format!(
             "passthrough_request_headers: no plugin ever sees {}, which can carry a token; remove it",
@@ -201,7 +245,8 @@ fn check_headers(names: &[String]) -> Result<(), Failure> {
 }
 
 fn warnings(values: &Map<String, Value>) -> Vec<String> {
-    let without = given(values).filter_map(|(name, _)| WITHOUT_EFFECT.iter().find(|(known, _)| *known == name));
+    let without = given(values)
+        .filter_map(|(name, _)| WITHOUT_EFFECT.iter().find(|(known, _)| *known == name));
     without.map(|(name, why)| format!("{name} is stored and has no effect: {why}")).collect()
 }
 
@@ -220,13 +265,6 @@ fn given(values: &Map<String, Value>) -> impl Iterator<Item = (&str, &Value)> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use super::*;
     use serde_json::json;
@@ -238,8 +276,10 @@ mod tests {
         running: Running { version: "1.2.3", digest: "", usual: &[], ceiling: None },
         system: Lifetimes { default: 100, max: 1_000 },
     };
-    const TOKEN: Subject<'_> = Subject { class: Class::Auth, builtin: Some(Builtin::Token), kind: "token", ..ENGINE };
-    const SYSTEM: Subject<'_> = Subject { builtin: Some(Builtin::System), kind: "system", ..ENGINE };
+    const TOKEN: Subject<'_> =
+        Subject { class: Class::Auth, builtin: Some(Builtin::Token), kind: "token", ..ENGINE };
+    const SYSTEM: Subject<'_> =
+        Subject { builtin: Some(Builtin::System), kind: "system", ..ENGINE };
 
     fn changed(subject: &Subject<'_>, config: Value) -> Result<(Settings, Vec<String>), Failure> {
         let (values, _) = of_config(Some(&config))?;
@@ -254,24 +294,42 @@ mod tests {
 
     #[test]
     fn lifetimes_come_in_every_form_that_clients_use() {
-        for (value, seconds) in
-            [(json!("10m"), 600), (json!(600), 600), (json!("600"), 600), (json!("system"), 0), (json!(""), 0)]
-        {
+        for (value, seconds) in [
+            (json!("10m"), 600),
+            (json!(600), 600),
+            (json!("600"), 600),
+            (json!("system"), 0),
+            (json!(""), 0),
+        ] {
             let (settings, _) = changed(&ENGINE, json!({ "max_lease_ttl": value })).unwrap();
             assert_eq!(settings.max_ttl, seconds, "{value}");
         }
-        for (value, says) in [(json!(-1), "-1"), (json!("9999999999h"), "9999999999h"), (json!([1]), "a list")] {
+        for (value, says) in
+            [(json!(-1), "-1"), (json!("9999999999h"), "9999999999h"), (json!([1]), "a list")]
+        {
             let why = refused(&ENGINE, json!({ "default_lease_ttl": value }));
-            assert!(why.starts_with("default_lease_ttl: ") && why.contains(says) && why.contains("system"), "{why}");
+            assert!(
+                why.starts_with("default_lease_ttl: ")
+                    && why.contains(says)
+                    && why.contains("system"),
+                "{why}"
+            );
         }
-        assert!(refused(&ENGINE, json!({ "default_lease_ttl": 1_001 })).contains("system's maximum"));
-        assert!(changed(&ENGINE, json!({ "default_lease_ttl": 1_001, "max_lease_ttl": 2_000 })).is_ok());
+        assert!(
+            refused(&ENGINE, json!({ "default_lease_ttl": 1_001 })).contains("system's maximum")
+        );
+        assert!(
+            changed(&ENGINE, json!({ "default_lease_ttl": 1_001, "max_lease_ttl": 2_000 })).is_ok()
+        );
     }
 
     #[test]
     fn what_is_not_named_stays_and_options_are_added() {
-        let (mut settings, _) = changed(&ENGINE, json!({ "options": {"a": 1, "b": "x"}, "max_lease_ttl": 9 })).unwrap();
-        let (values, _) = of_config(Some(&json!({ "options": {"b": "", "c": true}, "description": "d" }))).unwrap();
+        let (mut settings, _) =
+            changed(&ENGINE, json!({ "options": {"a": 1, "b": "x"}, "max_lease_ttl": 9 })).unwrap();
+        let (values, _) =
+            of_config(Some(&json!({ "options": {"b": "", "c": true}, "description": "d" })))
+                .unwrap();
         assert!(change(&mut settings, &values, &ENGINE).unwrap().is_empty());
         assert_eq!((settings.max_ttl, settings.description.as_str()), (9, "d"));
         assert_eq!(json!(settings.options), json!({"a": "1", "c": "true"}));
@@ -315,7 +373,10 @@ mod tests {
     #[test]
     fn a_mount_runs_the_version_there_is_and_its_own_plugin() {
         for version in ["1.2.3", "v1.2.3", ""] {
-            assert!(changed(&ENGINE, json!({ "plugin_version": version, "plugin_name": "database" })).is_ok());
+            assert!(
+                changed(&ENGINE, json!({ "plugin_version": version, "plugin_name": "database" }))
+                    .is_ok()
+            );
         }
         assert!(refused(&ENGINE, json!({ "plugin_version": "v9" })).contains("there is 1.2.3"));
         assert!(refused(&ENGINE, json!({ "plugin_name": "kv" })).contains("\"kv\""));
@@ -348,15 +409,23 @@ mod tests {
 
     #[test]
     fn a_config_is_an_object_whose_unknown_members_are_told() {
-        for nothing in [None, Some(json!(null)), Some(json!("")), Some(json!({ "max_lease_ttl": null }))] {
+        for nothing in
+            [None, Some(json!(null)), Some(json!("")), Some(json!({ "max_lease_ttl": null }))]
+        {
             assert_eq!(of_config(nothing.as_ref()).unwrap(), (Map::new(), None));
         }
         let (values, warning) =
-            of_config(Some(&json!({ "zeta": 1, "alpha": null, "force_no_cache": "true" }))).unwrap();
+            of_config(Some(&json!({ "zeta": 1, "alpha": null, "force_no_cache": "true" })))
+                .unwrap();
         assert_eq!(Value::Object(values), json!({ "force_no_cache": true }));
-        assert_eq!(warning.unwrap(), "Endpoint ignored these unrecognized parameters: [config.zeta]");
+        assert_eq!(
+            warning.unwrap(),
+            "Endpoint ignored these unrecognized parameters: [config.zeta]"
+        );
         for wrong in [json!([1]), json!("x"), json!(7)] {
-            assert!(of_config(Some(&wrong)).unwrap_err().message.contains("config must be an object"));
+            assert!(
+                of_config(Some(&wrong)).unwrap_err().message.contains("config must be an object")
+            );
         }
         let why = of_config(Some(&json!({ "force_no_cache": "perhaps" }))).unwrap_err().message;
         assert!(why.starts_with("config.force_no_cache: \"perhaps\""), "{why}");

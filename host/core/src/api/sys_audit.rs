@@ -1,5 +1,5 @@
-//! `sys/audit` and `sys/audit-hash`: the audit devices, and the hash under which one of them shows a value
-//! (`spec/core.md` §8.1).
+//! `sys/audit` and `sys/audit-hash`: the audit devices, and the hash under which one of them shows
+//! a value (`spec/core.md` §8.1).
 
 use super::row::{field, required, sudo};
 use super::{Body, Handler, HostCall, Reply, Then};
@@ -29,21 +29,37 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
         path(),
         required("type", FieldKind::String, "file"),
         field("description", FieldKind::String, "one sentence for people"),
-        field("options", FieldKind::Map, "file_path, mode, log_raw, hmac_accessor, elide_list_responses, sync"),
+        field(
+            "options",
+            FieldKind::Map,
+            "file_path, mode, log_raw, hmac_accessor, elide_list_responses, sync",
+        ),
         field("local", FieldKind::Bool, "kept, without effect: nothing is replicated"),
     ];
-    let value = required("input", FieldKind::String, "the value to look for in the device's lines").secret();
+    let value = required("input", FieldKind::String, "the value to look for in the device's lines")
+        .secret();
     let rows = [
         (Act::List, sudo(Verb::Read, "sys/audit", "all audit devices", vec![])),
         (Act::Enable, sudo(Verb::Write, "sys/audit/{path}", "make an audit device", device)),
-        (Act::Disable, sudo(Verb::Delete, "sys/audit/{path}", "remove an audit device", vec![path()])),
-        (Act::Hash, sudo(Verb::Write, "sys/audit-hash/{path}", "the hash of a value", vec![path(), value])),
+        (
+            Act::Disable,
+            sudo(Verb::Delete, "sys/audit/{path}", "remove an audit device", vec![path()]),
+        ),
+        (
+            Act::Hash,
+            sudo(Verb::Write, "sys/audit-hash/{path}", "the hash of a value", vec![path(), value]),
+        ),
     ];
     rows.into_iter().map(|(act, route)| (Handler::Audit(act), route)).collect()
 }
 
 /// Serves a permitted request.
-pub(super) async fn serve(act: Act, core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+pub(super) async fn serve(
+    act: Act,
+    core: &Core,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Reply, Failure> {
     match act {
         Act::List => Ok(list(core).into()),
         Act::Enable => enable(core, unit, call).await,
@@ -71,7 +87,10 @@ fn shown(device: &Device) -> Value {
             ("elide_list_responses", settings.elide_list_responses.to_string()),
             ("sync", settings.sync.to_string()),
         ];
-        options.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect::<Map<String, Value>>()
+        options
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.into()))
+            .collect::<Map<String, Value>>()
     };
     let (description, local, options) = match &device.origin {
         Origin::Configuration => ("declared in the configuration", false, of_settings()),
@@ -89,8 +108,10 @@ fn shown(device: &Device) -> Value {
 /// `POST sys/audit/:path`.
 async fn enable(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
     if call.text("type") != FILE {
-        let message =
-            format!("there are no audit devices of type {}; file is what there is", quoted(call.text("type")));
+        let message = format!(
+            "there are no audit devices of type {}; file is what there is",
+            quoted(call.text("type"))
+        );
         return Err(Failure::invalid(message));
     }
     let asked = StoredDevice {
@@ -107,15 +128,19 @@ async fn enable(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Rep
 fn disable(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
     let name = call.text("path");
     core.audit.disable(unit, name)?;
-    Ok(Reply { then: Then::Audit(AuditChange::Removed(name.to_owned())), ..Reply::from(Body::Nothing) })
+    Ok(Reply {
+        then: Then::Audit(AuditChange::Removed(name.to_owned())),
+        ..Reply::from(Body::Nothing)
+    })
 }
 
 /// `POST sys/audit-hash/:path`.
 fn hash(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
     let name = call.text("path");
     let device = core.audit.find(name);
-    let device =
-        device.ok_or_else(|| Failure::invalid(format!("there is no audit device at {name}/; see sys/audit")))?;
+    let device = device.ok_or_else(|| {
+        Failure::invalid(format!("there is no audit device at {name}/; see sys/audit"))
+    })?;
     let hash = device.hashing.hash(call.text("input"));
     Ok(Body::Copied(Map::from_iter([("hash".to_owned(), json!(hash))])).into())
 }

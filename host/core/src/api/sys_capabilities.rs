@@ -1,7 +1,7 @@
 //! `sys/capabilities`: what a token may do on some paths.
 //!
-//! The attack this file stops: a question that is small to ask and long to answer. Each path is held against all
-//! patterns of the token's policies, so that their number is bounded.
+//! The attack this file stops: a question that is small to ask and long to answer. Each path is
+//! held against all patterns of the token's policies, so that their number is bounded.
 
 use super::row::{required, row};
 use super::{Body, Handler, HostCall, Reply, auth_token};
@@ -32,18 +32,39 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
     let token = required("token", FieldKind::String, "the token in question").secret();
     let accessor = required("accessor", FieldKind::String, "names the token in question");
     let rows = vec![
-        (Act::Own, row(Verb::Write, "sys/capabilities-self", "what the calling token may do", vec![paths()])),
-        (Act::ByToken, row(Verb::Write, "sys/capabilities", "what a token may do", vec![token, paths()])),
+        (
+            Act::Own,
+            row(
+                Verb::Write,
+                "sys/capabilities-self",
+                "what the calling token may do",
+                vec![paths()],
+            ),
+        ),
+        (
+            Act::ByToken,
+            row(Verb::Write, "sys/capabilities", "what a token may do", vec![token, paths()]),
+        ),
         (
             Act::ByAccessor,
-            row(Verb::Write, "sys/capabilities-accessor", "what a token may do", vec![accessor, paths()]),
+            row(
+                Verb::Write,
+                "sys/capabilities-accessor",
+                "what a token may do",
+                vec![accessor, paths()],
+            ),
         ),
     ];
     rows.into_iter().map(|(act, route)| (Handler::Capabilities(act), route)).collect()
 }
 
 /// Serves a permitted request.
-pub(super) async fn serve(act: Act, core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+pub(super) async fn serve(
+    act: Act,
+    core: &Core,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Reply, Failure> {
     match act {
         Act::Own => capabilities(core, call, &call.caller.record).await,
         Act::ByToken => {
@@ -52,18 +73,28 @@ pub(super) async fn serve(act: Act, core: &Core, unit: &mut Unit, call: &HostCal
         }
         Act::ByAccessor => {
             let token = tokens::by_accessor(&core.store, unit, call.text("accessor")).await?;
-            let refused =
-                || Failure::invalid("invalid accessor: no token that holds has it; list auth/token/accessors");
+            let refused = || {
+                Failure::invalid(
+                    "invalid accessor: no token that holds has it; list auth/token/accessors",
+                )
+            };
             capabilities(core, call, &token.ok_or_else(refused)?.record).await
         }
     }
 }
 
 /// With one path, `capabilities` repeats its list.
-async fn capabilities(core: &Core, call: &HostCall<'_>, of: &TokenRecord) -> Result<Reply, Failure> {
+async fn capabilities(
+    core: &Core,
+    call: &HostCall<'_>,
+    of: &TokenRecord,
+) -> Result<Reply, Failure> {
     let paths = call.list("paths");
     if paths.len() > MOST_PATHS {
-        let message = format!("{} paths were asked about; ask about at most {MOST_PATHS} at once", paths.len());
+        let message = format!(
+            "{} paths were asked about; ask about at most {MOST_PATHS} at once",
+            paths.len()
+        );
         return Err(Failure::invalid(message));
     }
     let acl = core.policies.acl(&core.store, &of.policies).await?;

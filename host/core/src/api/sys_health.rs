@@ -1,4 +1,5 @@
-//! `sys/health`: what load balancers ask before anything else, in the shape that clients parse (`spec/core.md` §7.4).
+//! `sys/health`: what load balancers ask before anything else, in the shape that clients parse
+//! (`spec/core.md` §7.4).
 
 use super::row::{field, open};
 use super::{Handler, OpenHandler};
@@ -14,8 +15,8 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
     vec![(Handler::Open(OpenHandler::Health), route)]
 }
 
-/// Status codes that a load balancer wants instead of the usual ones (`spec/core.md` §7.4). Those of states that this
-/// service does not have are checked and not used.
+/// Status codes that a load balancer wants instead of the usual ones (`spec/core.md` §7.4). Those
+/// of states that this service does not have are checked and not used.
 fn codes() -> Vec<Field> {
     let names = [
         "activecode",
@@ -27,13 +28,19 @@ fn codes() -> Vec<Field> {
         "haunhealthycode",
         "removedcode",
     ];
-    let codes = names.map(|name| field(name, FieldKind::String, "a status code to answer with in that state"));
-    let flags = ["standbyok", "perfstandbyok"].map(|name| field(name, FieldKind::String, "no state of this service"));
+    let codes = names
+        .map(|name| field(name, FieldKind::String, "a status code to answer with in that state"));
+    let flags = ["standbyok", "perfstandbyok"]
+        .map(|name| field(name, FieldKind::String, "no state of this service"));
     codes.into_iter().chain(flags).collect()
 }
 
-/// `GET sys/health`. The status says in which state the service is; the caller may choose another one for each.
-pub(super) async fn health(service: &Service, codes: &Map<String, Value>) -> Result<Response, Failure> {
+/// `GET sys/health`. The status says in which state the service is; the caller may choose another
+/// one for each.
+pub(super) async fn health(
+    service: &Service,
+    codes: &Map<String, Value>,
+) -> Result<Response, Failure> {
     let status = service.seal_status().await?;
     for (name, value) in codes.iter().filter(|(name, _)| name.ends_with("code")) {
         code(name, value)?;
@@ -77,6 +84,9 @@ fn code(name: &str, value: &Value) -> Result<u16, Failure> {
     let text = value.as_str().unwrap_or_default();
     let code = text.parse::<u16>().ok().filter(|code| (200..=599).contains(code));
     code.ok_or_else(|| {
-        Failure::invalid(format!("{name} {} is not a status code; give a number from 200 to 599", quoted(text)))
+        Failure::invalid(format!(
+            "{name} {} is not a status code; give a number from 200 to 599",
+            quoted(text)
+        ))
     })
 }

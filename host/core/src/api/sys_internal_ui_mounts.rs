@@ -1,8 +1,8 @@
 //! `sys/internal/ui/mounts`: which mounts a caller can see, also before there is a token.
 //!
-//! The attack this file stops: learning by asking which paths are mounted. Without a token only those are shown that
-//! an operator made public; with one, those where its policies allow anything at all. About a single path, everybody
-//! else gets one and the same refusal.
+//! The attack this file stops: learning by asking which paths are mounted. Without a token only
+//! those are shown that an operator made public; with one, those where its policies allow anything
+//! at all. About a single path, everybody else gets one and the same refusal.
 
 use super::row::{field, open};
 use super::{Handler, PublicHandler, mount_info, sys_mounts};
@@ -25,10 +25,28 @@ pub(crate) enum Act {
 pub(super) fn rows() -> Vec<(Handler, Route)> {
     let path = vec![field("path", FieldKind::String, "a path of a mount or below it")];
     let rows = [
-        (Act::List, open(Verb::Read, "sys/internal/ui/mounts", "the mounts that the caller can see", vec![])),
-        (Act::Read, open(Verb::Read, "sys/internal/ui/mounts/{path+}", "the mount that serves a path", path)),
+        (
+            Act::List,
+            open(
+                Verb::Read,
+                "sys/internal/ui/mounts",
+                "the mounts that the caller can see",
+                vec![],
+            ),
+        ),
+        (
+            Act::Read,
+            open(
+                Verb::Read,
+                "sys/internal/ui/mounts/{path+}",
+                "the mount that serves a path",
+                path,
+            ),
+        ),
     ];
-    rows.into_iter().map(|(act, route)| (Handler::Public(PublicHandler::UiMounts(act)), route)).collect()
+    rows.into_iter()
+        .map(|(act, route)| (Handler::Public(PublicHandler::UiMounts(act)), route))
+        .collect()
 }
 
 /// Serves a request, whoever makes it. `acl` is what the caller's token may do; `None` without one.
@@ -63,7 +81,8 @@ fn list(core: &Core, acl: Option<&Acl>) -> Map<String, Value> {
 
 fn read(core: &Core, acl: Option<&Acl>, path: &str) -> Result<Map<String, Value>, Failure> {
     let whole = format!("{path}/");
-    let all = [Class::Secret, Class::Auth].into_iter().flat_map(|class| sys_mounts::serving(core, class));
+    let all =
+        [Class::Secret, Class::Auth].into_iter().flat_map(|class| sys_mounts::serving(core, class));
     let found = all.into_iter().find(|one| whole.starts_with(one.record().path.as_str()));
     let found = found.filter(|one| reaches(acl, one)).ok_or_else(|| {
         let asked = quoted(&whole);

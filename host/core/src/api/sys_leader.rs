@@ -1,4 +1,5 @@
-//! `sys/leader` and `sys/step-down`: every node answers every request, so nobody leads and nobody steps down.
+//! `sys/leader` and `sys/step-down`: every node answers every request, so nobody leads and nobody
+//! steps down.
 
 use super::row::{open, sudo};
 use super::{Body, Handler, OpenHandler, Reply};

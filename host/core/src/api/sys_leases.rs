@@ -9,7 +9,7 @@ mod prefix;
 use super::row::{field, required, row, sudo};
 use super::{Body, Handler, HostCall, Reply, timestamp};
 use crate::core::Core;
-use crate::leases::{self, End, LeaseRecord, Stubborn};
+use crate::leases::{self, End, LeaseRecord, OnFailure};
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::failure::Failure;
@@ -24,7 +24,7 @@ pub(crate) enum Act {
     Names,
     Renew,
     Revoke,
-    RevokeBelow(Stubborn),
+    RevokeBelow(OnFailure),
     Tidy,
     CountIrrevocable,
     ListIrrevocable,
@@ -44,7 +44,8 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
         vec![Field { aliases: vec!["url_lease_id".to_owned()], ..id }]
     };
     let renewal = || {
-        let increment = field("increment", FieldKind::Duration, "seconds from now that are asked for");
+        let increment =
+            field("increment", FieldKind::Duration, "seconds from now that are asked for");
         [id(), vec![increment]].concat()
     };
     let ends = || [id(), vec![sync()]].concat();
@@ -73,13 +74,18 @@ fn sync() -> Field {
 }
 
 /// Serves a permitted request.
-pub(super) async fn serve(act: Act, core: &Arc<Core>, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+pub(super) async fn serve(
+    act: Act,
+    core: &Arc<Core>,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Reply, Failure> {
     match act {
         Act::Lookup => lookup(core, unit, call).await,
         Act::Names => lookup::names(core, call).await,
         Act::Renew => renew(core, call).await,
         Act::Revoke => revoke(core, call).await,
-        Act::RevokeBelow(stubborn) => prefix::revoke(core, call, stubborn).await,
+        Act::RevokeBelow(on_failure) => prefix::revoke(core, call, on_failure).await,
         Act::Tidy => Ok(tidy(core)),
         Act::CountIrrevocable => irrevocable::count(core, call).await,
         Act::ListIrrevocable => irrevocable::list(core, call).await,
@@ -89,8 +95,9 @@ pub(super) async fn serve(act: Act, core: &Arc<Core>, unit: &mut Unit, call: &Ho
 /// `POST sys/leases/lookup`.
 async fn lookup(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
     let found = leases::find(core, unit, call.text("lease_id")).await?;
-    let (_, lease) =
-        found.ok_or_else(|| Failure::invalid("invalid lease: there is no lease with this id; it may have ended"))?;
+    let (_, lease) = found.ok_or_else(|| {
+        Failure::invalid("invalid lease: there is no lease with this id; it may have ended")
+    })?;
     Ok(Body::Data(shown(core, &lease)).into())
 }
 
@@ -120,7 +127,8 @@ async fn renew(core: &Arc<Core>, call: &HostCall<'_>) -> Result<Reply, Failure> 
         ));
     }
     let renewed = leases::renew(core, id, call.number("increment")).await?;
-    let body = Body::Lease { id: renewed.lease.id, ttl: renewed.ttl, renewable: renewed.lease.renewable };
+    let body =
+        Body::Lease { id: renewed.lease.id, ttl: renewed.ttl, renewable: renewed.lease.renewable };
     Ok(Reply { warnings: renewed.warning.into_iter().collect(), ..Reply::from(body) })
 }
 
@@ -129,7 +137,7 @@ async fn revoke(core: &Arc<Core>, call: &HostCall<'_>) -> Result<Reply, Failure>
     let found = leases::find(core, &mut core.store.begin(), call.text("lease_id")).await?;
     let Some((address, _)) = found else { return Ok(Body::Nothing.into()) };
     if !call.flag("sync", true) {
-        leases::queue(core, slice::from_ref(&address), Stubborn::Stays).await?;
+        leases::queue(core, slice::from_ref(&address), OnFailure::Stays).await?;
         return Ok(begun("the lease is being revoked; look it up to see whether that worked"));
     }
     let claim = core.claims.claim_in_turn(&address).await;
@@ -142,10 +150,15 @@ async fn revoke(core: &Arc<Core>, call: &HostCall<'_>) -> Result<Reply, Failure>
 /// `POST sys/leases/tidy`.
 fn tidy(core: &Arc<Core>) -> Reply {
     if leases::tidy::begin(core) {
-        return begun("Tidy operation started; the server's log tells what it looked at and repaired.");
+        return begun(
+            "Tidy operation started; the server's log tells what it looked at and repaired.",
+        );
     }
     // The text that clients of this API know.
-    Reply { warnings: vec!["Tidy operation already in progress.".to_owned()], ..Reply::from(Body::Nothing) }
+    Reply {
+        warnings: vec!["Tidy operation already in progress.".to_owned()],
+        ..Reply::from(Body::Nothing)
+    }
 }
 
 /// 202: it goes on after the answer.

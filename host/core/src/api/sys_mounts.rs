@@ -1,10 +1,12 @@
-//! `sys/mounts`: which engine serves which path. `sys/auth` is the same for auth methods, and is served here too.
+//! `sys/mounts`: which engine serves which path. `sys/auth` is the same for auth methods, and is
+//! served here too.
 
 use super::row::{field, required, row};
 use super::{Body, Handler, HostCall, Reply, Then, mount_grants, mount_info, mount_settings};
 use crate::core::Core;
 use crate::mounts::{
-    self, Builtin, Change, Class, Lifetimes, Marks, Mount, MountRecord, NewMount, Phase, Running, Settings,
+    self, Builtin, Change, Class, Lifetimes, Marks, Mount, MountRecord, NewMount, Phase, Running,
+    Settings,
 };
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
@@ -41,31 +43,67 @@ impl Act {
 /// The rows of this file.
 pub(super) fn rows() -> Vec<(Handler, Route)> {
     let list = row(Verb::Read, "sys/mounts", "all secrets engines", vec![]);
-    let tunes =
-        |class, read: Route, write: Route| [handled(class, What::ReadTuned, read), handled(class, What::Tune, write)];
+    let tunes = |class, read: Route, write: Route| {
+        [handled(class, What::ReadTuned, read), handled(class, What::Tune, write)]
+    };
     let tune = [
         tunes(
             Class::Secret,
-            row(Verb::Read, "sys/mounts/{path+}/tune", "the settings that hold for a mount", path()),
-            row(Verb::Write, "sys/mounts/{path+}/tune", "change the settings of a mount", tuned_fields()),
+            row(
+                Verb::Read,
+                "sys/mounts/{path+}/tune",
+                "the settings that hold for a mount",
+                path(),
+            ),
+            row(
+                Verb::Write,
+                "sys/mounts/{path+}/tune",
+                "change the settings of a mount",
+                tuned_fields(),
+            ),
         ),
         tunes(
             Class::Auth,
-            row(Verb::Read, "sys/mounts/auth/{path+}/tune", "the settings that hold for an auth method", path()),
-            row(Verb::Write, "sys/mounts/auth/{path+}/tune", "change the settings of an auth method", tuned_fields()),
+            row(
+                Verb::Read,
+                "sys/mounts/auth/{path+}/tune",
+                "the settings that hold for an auth method",
+                path(),
+            ),
+            row(
+                Verb::Write,
+                "sys/mounts/auth/{path+}/tune",
+                "change the settings of an auth method",
+                tuned_fields(),
+            ),
         ),
     ];
     let one = [
         (What::Read, row(Verb::Read, "sys/mounts/{path+}", "one secrets engine", path())),
-        (What::Enable, row(Verb::Write, "sys/mounts/{path+}", "mount a secrets engine", enabled_fields())),
-        (What::Disable, row(Verb::Delete, "sys/mounts/{path+}", "end all leases of a mount and delete it", path())),
+        (
+            What::Enable,
+            row(Verb::Write, "sys/mounts/{path+}", "mount a secrets engine", enabled_fields()),
+        ),
+        (
+            What::Disable,
+            row(
+                Verb::Delete,
+                "sys/mounts/{path+}",
+                "end all leases of a mount and delete it",
+                path(),
+            ),
+        ),
     ];
     let one = one.map(|(what, route)| handled(Class::Secret, what, route));
-    [handled(Class::Secret, What::List, list)].into_iter().chain(one).chain(tune.into_iter().flatten()).collect()
+    [handled(Class::Secret, What::List, list)]
+        .into_iter()
+        .chain(one)
+        .chain(tune.into_iter().flatten())
+        .collect()
 }
 
-/// The rows of `sys/auth`, made of the routes that it declares in this order: list, read, enable, disable, read tuned,
-/// tune.
+/// The rows of `sys/auth`, made of the routes that it declares in this order: list, read, enable,
+/// disable, read tuned, tune.
 pub(super) fn rows_of_auth(routes: [Route; 6]) -> Vec<(Handler, Route)> {
     let all = [What::List, What::Read, What::Enable, What::Disable, What::ReadTuned, What::Tune];
     all.into_iter().zip(routes).map(|(what, route)| handled(Class::Auth, what, route)).collect()
@@ -100,7 +138,12 @@ pub(super) fn enabled_fields() -> Vec<Field> {
 }
 
 /// Serves a permitted request.
-pub(super) async fn serve(act: Act, core: &Arc<Core>, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+pub(super) async fn serve(
+    act: Act,
+    core: &Arc<Core>,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Reply, Failure> {
     let class = act.class;
     match act.what {
         What::List => Ok(list(core, class).into()),
@@ -112,10 +155,17 @@ pub(super) async fn serve(act: Act, core: &Arc<Core>, unit: &mut Unit, call: &Ho
     }
 }
 
-/// The mounts of a class that serve, the parts of the server among them, with what runs behind them.
+/// The mounts of a class that serve, the parts of the server among them, with what runs behind
+/// them.
 pub(super) fn serving(core: &Core, class: Class) -> Vec<Serving> {
-    let builtins = Builtin::ALL.into_iter().map(|which| Serving::Builtin(which, core.mounts.builtin(which)));
-    let mounts = core.mounts.all().into_iter().filter(|mount| mount.record.phase == Phase::Serving).map(Serving::Mount);
+    let builtins =
+        Builtin::ALL.into_iter().map(|which| Serving::Builtin(which, core.mounts.builtin(which)));
+    let mounts = core
+        .mounts
+        .all()
+        .into_iter()
+        .filter(|mount| mount.record.phase == Phase::Serving)
+        .map(Serving::Mount);
     builtins.chain(mounts).filter(|one| Class::of(&one.record().path) == class).collect()
 }
 
@@ -169,7 +219,9 @@ fn absent(class: Class, path: &str) -> Failure {
 }
 
 fn list(core: &Core, class: Class) -> Body {
-    let listed = serving(core, class).into_iter().map(|one| (one.record().path.listed().to_owned(), one.info().into()));
+    let listed = serving(core, class)
+        .into_iter()
+        .map(|one| (one.record().path.listed().to_owned(), one.info().into()));
     Body::Copied(listed.collect())
 }
 
@@ -191,7 +243,12 @@ fn mount_path(class: Class, call: &HostCall<'_>) -> Result<MountPath, Failure> {
     path.map_err(Failure::invalid)
 }
 
-async fn enable(core: &Core, class: Class, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+async fn enable(
+    core: &Core,
+    class: Class,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Reply, Failure> {
     let path = mount_path(class, call)?;
     let (mut config, unknown) = mount_settings::of_config(call.values.get("config"))?;
     for name in ["description", "options", "plugin_name", "plugin_version", "grants"] {
@@ -206,18 +263,27 @@ async fn enable(core: &Core, class: Class, unit: &mut Unit, call: &HostCall<'_>)
         let plugin = core.catalog.engine(&kind)?;
         let usual = mounts::usual(&plugin.engine);
         let running = Running::of(&plugin.engine, &usual);
-        let subject = Subject { class, builtin: None, kind: &kind, running, system: core.lifetimes };
+        let subject =
+            Subject { class, builtin: None, kind: &kind, running, system: core.lifetimes };
         warnings.extend(mount_settings::change(&mut settings, &config, &subject)?);
     }
     let marks = marks(call, &mut warnings);
-    let record = core.mounts.enable(unit, &core.catalog, NewMount { path, kind, marks, settings }).await?;
-    Ok(Reply { body: Body::Nothing, warnings, then: Then::Mounts(Change::Enabled(Box::new(record))) })
+    let record =
+        core.mounts.enable(unit, &core.catalog, NewMount { path, kind, marks, settings }).await?;
+    Ok(Reply {
+        body: Body::Nothing,
+        warnings,
+        then: Then::Mounts(Change::Enabled(Box::new(record))),
+    })
 }
 
 /// The type, or the plugin that it leaves open.
 fn kind(call: &HostCall<'_>, config: &Map<String, Value>) -> Result<String, Failure> {
-    match (call.text("type"), config.get("plugin_name").and_then(Value::as_str).unwrap_or_default()) {
-        ("plugin", "") => Err(Failure::invalid("plugin_name is required with type plugin: name the plugin to mount")),
+    match (call.text("type"), config.get("plugin_name").and_then(Value::as_str).unwrap_or_default())
+    {
+        ("plugin", "") => Err(Failure::invalid(
+            "plugin_name is required with type plugin: name the plugin to mount",
+        )),
         ("plugin", name) => Ok(name.to_owned()),
         (kind, _) => Ok(kind.to_owned()),
     }
@@ -232,7 +298,10 @@ fn marks(call: &HostCall<'_>, warnings: &mut Vec<String>) -> Marks {
     Marks {
         local: mark("local", "nothing is replicated to other clusters"),
         seal_wrap: mark("seal_wrap", "every record is sealed in the same way"),
-        external_entropy_access: mark("external_entropy_access", "there is one source of randomness, this machine's"),
+        external_entropy_access: mark(
+            "external_entropy_access",
+            "there is one source of randomness, this machine's",
+        ),
     }
 }
 
@@ -240,13 +309,20 @@ async fn disable(core: &Arc<Core>, class: Class, call: &HostCall<'_>) -> Result<
     let listed = format!("{}/", call.text("path"));
     if let Some(builtin) = Builtin::at(class, &listed) {
         let path = builtin.path();
-        return Err(Failure::invalid(format!("{path} is part of the server and cannot be disabled")));
+        return Err(Failure::invalid(format!(
+            "{path} is part of the server and cannot be disabled"
+        )));
     }
     mounts::disable(core, &mount_path(class, call)?).await?;
     Ok(Body::Nothing.into())
 }
 
-async fn tune(core: &Core, class: Class, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+async fn tune(
+    core: &Core,
+    class: Class,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Reply, Failure> {
     let serving = Serving::at(core, class, call)?;
     let (path, running) = (&serving.record().path, serving.running());
     let builtin = match &serving {
@@ -258,9 +334,11 @@ async fn tune(core: &Core, class: Class, unit: &mut Unit, call: &HostCall<'_>) -
         Some(which) => Some(which.read(&core.store, unit).await?),
         None => MountRecord::read(unit, path).await?,
     };
-    let mut record =
-        stored.filter(|record| record.phase == Phase::Serving).ok_or_else(|| absent(class, path.listed()))?;
-    let subject = Subject { class, builtin, kind: &serving.record().kind, running, system: core.lifetimes };
+    let mut record = stored
+        .filter(|record| record.phase == Phase::Serving)
+        .ok_or_else(|| absent(class, path.listed()))?;
+    let subject =
+        Subject { class, builtin, kind: &serving.record().kind, running, system: core.lifetimes };
     let warnings = mount_settings::change(&mut record.settings, call.values, &subject)?;
     let change = match builtin {
         Some(which) => {

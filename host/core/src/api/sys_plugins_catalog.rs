@@ -22,8 +22,8 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    /// A component is compiled outside of this process, and its bytes are stored before its row: a conflict is for the
-    /// caller to try again.
+    /// A component is compiled outside of this process, and its bytes are stored before its row: a
+    /// conflict is for the caller to try again.
     pub(super) fn reaches_outside(self) -> bool {
         self == Self::Register
     }
@@ -39,12 +39,19 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
     let version = |about| field("version", FieldKind::String, about);
     let sha256 = Field {
         aliases: vec!["sha_256".to_owned()],
-        ..field("sha256", FieldKind::String, "the digest that the component must have, 64 hexadecimal digits")
+        ..field(
+            "sha256",
+            FieldKind::String,
+            "the digest that the component must have, 64 hexadecimal digits",
+        )
     };
     let one = "sys/plugins/catalog/{type}/{name}";
-    let here = || vec![kind(), name(), version("the version that is meant; empty for the one there is")];
-    let grants = field("grants", FieldKind::TextList, "what its mounts may be granted at most, a line each");
-    let sent = vec![kind(), name(), version("the version that the component must have"), sha256, grants];
+    let here =
+        || vec![kind(), name(), version("the version that is meant; empty for the one there is")];
+    let grants =
+        field("grants", FieldKind::TextList, "what its mounts may be granted at most, a line each");
+    let sent =
+        vec![kind(), name(), version("the version that the component must have"), sha256, grants];
     let register = Route {
         raw: true,
         body_limit: COMPONENT_BYTES,
@@ -52,7 +59,15 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
     };
     [
         (Act::ListAll, row(Verb::Read, "sys/plugins/catalog", "every plugin", vec![])),
-        (Act::List, row(Verb::List, "sys/plugins/catalog/{type}", "names of the plugins of a type", vec![kind()])),
+        (
+            Act::List,
+            row(
+                Verb::List,
+                "sys/plugins/catalog/{type}",
+                "names of the plugins of a type",
+                vec![kind()],
+            ),
+        ),
         (Act::Read, row(Verb::Read, one, "a plugin", here())),
         (Act::Register, register),
         (Act::Deregister, sudo(Verb::Delete, one, "remove a plugin that was registered", here())),
@@ -63,7 +78,12 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
 }
 
 /// Serves a permitted request.
-pub(super) async fn serve(act: Act, core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+pub(super) async fn serve(
+    act: Act,
+    core: &Core,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Reply, Failure> {
     match act {
         Act::ListAll => Ok(list_all(core).into()),
         Act::List => list(core, call),
@@ -81,7 +101,9 @@ fn kind(call: &HostCall<'_>) -> Result<Option<PluginType>, Failure> {
         "auth" => Ok(None),
         other => {
             let other = quoted(other);
-            Err(Failure::invalid(format!("{other} is no type of plugin; the types are secret, database and auth")))
+            Err(Failure::invalid(format!(
+                "{other} is no type of plugin; the types are secret, database and auth"
+            )))
         }
     }
 }
@@ -89,7 +111,11 @@ fn kind(call: &HostCall<'_>) -> Result<Option<PluginType>, Failure> {
 fn list_all(core: &Core) -> Body {
     let listed = core.catalog.listed();
     let names = |kind: PluginType| -> Vec<&str> {
-        listed.iter().filter(|plugin| plugin.kind == kind).map(|plugin| plugin.name.as_str()).collect()
+        listed
+            .iter()
+            .filter(|plugin| plugin.kind == kind)
+            .map(|plugin| plugin.name.as_str())
+            .collect()
     };
     let members = [
         ("auth", json!([])),
@@ -103,8 +129,11 @@ fn list_all(core: &Core) -> Body {
 fn list(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
     let kind = kind(call)?;
     let listed = core.catalog.listed();
-    let names: Vec<&str> =
-        listed.iter().filter(|plugin| Some(plugin.kind) == kind).map(|plugin| plugin.name.as_str()).collect();
+    let names: Vec<&str> = listed
+        .iter()
+        .filter(|plugin| Some(plugin.kind) == kind)
+        .map(|plugin| plugin.name.as_str())
+        .collect();
     if names.is_empty() {
         return Err(Failure::absent());
     }
@@ -128,13 +157,20 @@ fn brief(plugin: &Listed) -> Map<String, Value> {
 fn read(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
     let (kind, name) = (kind(call)?, call.text("name"));
     let version = call.text("version").trim_start_matches('v');
-    let found = core.catalog.listed().into_iter().find(|plugin| Some(plugin.kind) == kind && plugin.name == name);
-    let found = found.filter(|plugin| version.is_empty() || plugin.version == version).ok_or_else(Failure::absent)?;
+    let found = core
+        .catalog
+        .listed()
+        .into_iter()
+        .find(|plugin| Some(plugin.kind) == kind && plugin.name == name);
+    let found = found
+        .filter(|plugin| version.is_empty() || plugin.version == version)
+        .ok_or_else(Failure::absent)?;
     let mut data = brief(&found);
     let grants = ("grants", json!(found.grants));
     let more = [("args", json!([])), ("command", json!("")), ("asks", json!(found.asks)), grants];
     data.extend(more.map(|(name, value)| (name.to_owned(), value)));
-    let warnings = found.hindrance.map(|why| format!("it cannot be used: {why}")).into_iter().collect();
+    let warnings =
+        found.hindrance.map(|why| format!("it cannot be used: {why}")).into_iter().collect();
     Ok(Reply { body: Body::Data(data), warnings, then: Then::Nothing })
 }
 
@@ -142,7 +178,11 @@ async fn register(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<R
     let kind = kind(call)?.ok_or_else(|| {
         Failure::invalid("this version has no world for auth methods: register a component of type secret or database")
     })?;
-    let raw = call.request.raw.as_ref().ok_or_else(|| Failure::internal("a component came without its bytes"))?;
+    let raw = call
+        .request
+        .raw
+        .as_ref()
+        .ok_or_else(|| Failure::internal("a component came without its bytes"))?;
     let upload = Upload {
         kind,
         name: call.text("name"),
@@ -168,7 +208,9 @@ fn ceiling(call: &HostCall<'_>) -> Result<Option<Vec<Ask>>, Failure> {
             **other != line && pair.is_some_and(|(one, other)| one.is_of_same_limit(other))
         };
         if let Some(other) = lines.iter().find(is_of_same_limit) {
-            return Err(Failure::invalid(format!("grants: {other} and {line} are one limit; give one of them")));
+            return Err(Failure::invalid(format!(
+                "grants: {other} and {line} are one limit; give one of them"
+            )));
         }
         if !lines.contains(&line) {
             lines.push(line);
@@ -176,17 +218,23 @@ fn ceiling(call: &HostCall<'_>) -> Result<Option<Vec<Ask>>, Failure> {
     }
     match lines.len() {
         0..=MOST => Ok(Some(lines)),
-        many => Err(Failure::invalid(format!("grants: {many} lines; a ceiling has at most {MOST}"))),
+        many => {
+            Err(Failure::invalid(format!("grants: {many} lines; a ceiling has at most {MOST}")))
+        }
     }
 }
 
 async fn deregister(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
     let Some(kind) = kind(call)? else { return Ok(Body::Nothing.into()) };
     let (name, version) = (call.text("name"), call.text("version").trim_start_matches('v'));
-    let there_is = core.catalog.listed().into_iter().find(|plugin| plugin.kind == kind && plugin.name == name);
-    if let Some(other) = there_is.filter(|plugin| !version.is_empty() && plugin.version != version) {
+    let there_is =
+        core.catalog.listed().into_iter().find(|plugin| plugin.kind == kind && plugin.name == name);
+    if let Some(other) = there_is.filter(|plugin| !version.is_empty() && plugin.version != version)
+    {
         let (version, there_is) = (quoted(version), other.version);
-        return Err(Failure::invalid(format!("{name} has no version {version}; there is {there_is}")));
+        return Err(Failure::invalid(format!(
+            "{name} has no version {version}; there is {there_is}"
+        )));
     }
     Ok(changed(catalog::deregister(core, unit, kind, name).await?))
 }

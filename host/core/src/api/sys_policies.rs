@@ -1,7 +1,8 @@
 //! `sys/policies/acl` and its old spelling `sys/policy`.
 //!
-//! The fault this file stops: a policy that is not stored as it was meant. A text that does not parse is refused, one
-//! that came as base64 is stored decoded, and a name that is stored otherwise than it was written is told.
+//! The fault this file stops: a policy that is not stored as it was meant. A text that does not
+//! parse is refused, one that came as base64 is stored decoded, and a name that is stored otherwise
+//! than it was written is told.
 
 use super::row::{field, required, row};
 use super::{Body, Handler, HostCall, Reply, Then};
@@ -33,7 +34,8 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
         aliases: vec!["rules".to_owned()],
         ..required("policy", FieldKind::String, "its text, HCL or JSON, also as base64")
     };
-    let mut rows = vec![(Act::List, row(Verb::Read, "sys/policy", "names of all policies", vec![]))];
+    let mut rows =
+        vec![(Act::List, row(Verb::Read, "sys/policy", "names of all policies", vec![]))];
     for base in BASES {
         let one = format!("{base}/{{name+}}");
         rows.push((Act::List, row(Verb::List, base, "names of all policies", vec![])));
@@ -45,7 +47,11 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
 }
 
 /// Serves a permitted request.
-pub(super) async fn serve(act: Act, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+pub(super) async fn serve(
+    act: Act,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Reply, Failure> {
     match act {
         Act::List => list(unit, call).await,
         Act::Read => read(unit, call).await,
@@ -65,10 +71,11 @@ pub(super) async fn list(unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, 
     Ok(answer(call, data))
 }
 
-/// The path of a policy by its canonical name, where it was written in another way: `sys/policy/Admin` is
-/// `sys/policy/admin`, for rules about it too.
+/// The path of a policy by its canonical name, where it was written in another way:
+/// `sys/policy/Admin` is `sys/policy/admin`, for rules about it too.
 pub(super) fn canonical_path(path: &str) -> Option<String> {
-    let (base, name) = BASES.iter().find_map(|base| Some((base, path.strip_prefix(base)?.strip_prefix('/')?)))?;
+    let (base, name) =
+        BASES.iter().find_map(|base| Some((base, path.strip_prefix(base)?.strip_prefix('/')?)))?;
     let canonical = policies::canonical_name(name).ok().filter(|canonical| canonical != name)?;
     Some(format!("{base}/{canonical}"))
 }
@@ -113,14 +120,18 @@ pub(super) fn delete(unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Fail
 /// A warning where the policy has another name than the one that was asked for.
 fn renamed(call: &HostCall<'_>, name: &str) -> Vec<String> {
     let differs = call.text("name") != name;
-    differs.then(|| format!("the policy's name is {name:?}: names are in lower case")).into_iter().collect()
+    differs
+        .then(|| format!("the policy's name is {name:?}: names are in lower case"))
+        .into_iter()
+        .collect()
 }
 
 /// The text of a policy that was sent as it is or as base64.
 ///
-/// It is base64 when all of it, line ends aside, is the canonical base64 of UTF-8. No policy is: a rule needs `{` and
-/// `"`, which are no letters of base64, and a text that is nothing but a `//` comment decodes to bytes that begin
-/// with 0xff, which UTF-8 does not. Blank texts say the same either way.
+/// It is base64 when all of it, line ends aside, is the canonical base64 of UTF-8. No policy is: a
+/// rule needs `{` and `"`, which are no letters of base64, and a text that is nothing but a `//`
+/// comment decodes to bytes that begin with 0xff, which UTF-8 does not. Blank texts say the same
+/// either way.
 fn decoded(sent: &str) -> Cow<'_, str> {
     let letters: String = sent.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let text = STANDARD.decode(letters).ok().and_then(|bytes| String::from_utf8(bytes).ok());
@@ -129,13 +140,6 @@ fn decoded(sent: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "tests fail by panicking"
-    )]
 
     use super::*;
     use crate::policies::parse::Policy;
@@ -152,8 +156,12 @@ mod tests {
 
     #[test]
     fn a_text_that_is_a_policy_is_never_taken_for_base64() {
-        let comments = ["//abcd12", "//ab\n//cd\n", "// comment", "#abc", "//", "////", "//Zm9v", "/**/"];
-        for text in [TEXT, r#"{"path":{"x":{}}}"#, "path \"x\" {}", "name=\"abc\""].into_iter().chain(comments) {
+        let comments =
+            ["//abcd12", "//ab\n//cd\n", "// comment", "#abc", "//", "////", "//Zm9v", "/**/"];
+        for text in [TEXT, r#"{"path":{"x":{}}}"#, "path \"x\" {}", "name=\"abc\""]
+            .into_iter()
+            .chain(comments)
+        {
             assert!(Policy::parse("p", text).is_ok(), "{text}");
             assert_eq!(decoded(text), text);
         }
@@ -162,7 +170,18 @@ mod tests {
 
     #[test]
     fn what_is_not_quite_base64_stays_as_it_was_sent_and_is_no_policy() {
-        for text in ["abc", "abcd=", "YWJj====", "YWI", "YWJ=", "_-_-", " YWJj", "YWJj YWJj", "/w==", "YWJj\tYWJj"] {
+        for text in [
+            "abc",
+            "abcd=",
+            "YWJj====",
+            "YWI",
+            "YWJ=",
+            "_-_-",
+            " YWJj",
+            "YWJj YWJj",
+            "/w==",
+            "YWJj\tYWJj",
+        ] {
             assert_eq!(decoded(text), text);
             assert!(Policy::parse("p", text).is_err(), "{text}");
         }

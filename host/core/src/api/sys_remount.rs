@@ -1,4 +1,5 @@
-//! `sys/remount`: a mount goes to another path. What answers is the move's id, by which its end is asked.
+//! `sys/remount`: a mount goes to another path. What answers is the move's id, by which its end is
+//! asked.
 
 use super::row::{field, required, row, sudo};
 use super::{Body, Handler, HostCall, Reply, Then};
@@ -21,19 +22,31 @@ pub(crate) enum Act {
 /// The rows of this file.
 pub(super) fn rows() -> Vec<(Handler, Route)> {
     let paths = vec![
-        required("from", FieldKind::String, "path of the mount, with its auth/ where it is an auth method"),
+        required(
+            "from",
+            FieldKind::String,
+            "path of the mount, with its auth/ where it is an auth method",
+        ),
         required("to", FieldKind::String, "where it goes: a path that is free"),
     ];
     let id = vec![field("migration_id", FieldKind::String, "the id that the move answered")];
     let rows = [
         (Act::Move, sudo(Verb::Write, "sys/remount", "move a mount; its leases end", paths)),
-        (Act::Status, row(Verb::Read, "sys/remount/status/{migration_id}", "how far a move has come", id)),
+        (
+            Act::Status,
+            row(Verb::Read, "sys/remount/status/{migration_id}", "how far a move has come", id),
+        ),
     ];
     rows.into_iter().map(|(act, route)| (Handler::Remount(act), route)).collect()
 }
 
 /// Serves a permitted request.
-pub(super) async fn serve(act: Act, core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+pub(super) async fn serve(
+    act: Act,
+    core: &Core,
+    unit: &mut Unit,
+    call: &HostCall<'_>,
+) -> Result<Reply, Failure> {
     match act {
         Act::Move => begin(core, unit, call).await,
         Act::Status => status(unit, call).await,
@@ -42,10 +55,14 @@ pub(super) async fn serve(act: Act, core: &Core, unit: &mut Unit, call: &HostCal
 
 /// `POST sys/remount`.
 async fn begin(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let (from, to) = (source(call.text("from"))?, MountPath::of_either(call.text("to")).map_err(Failure::invalid)?);
+    let (from, to) = (
+        source(call.text("from"))?,
+        MountPath::of_either(call.text("to")).map_err(Failure::invalid)?,
+    );
     let (id, record) = remount::begin(&core.mounts, &core.store, unit, (&from, &to)).await?;
-    let warning =
-        format!("{from} is on its way to {to} and answers at neither until it is there: see sys/remount/status/{id}");
+    let warning = format!(
+        "{from} is on its way to {to} and answers at neither until it is there: see sys/remount/status/{id}"
+    );
     let data = Map::from_iter([("migration_id".to_owned(), json!(id))]);
     Ok(Reply {
         body: Body::Copied(data),
@@ -56,8 +73,12 @@ async fn begin(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Repl
 
 fn source(text: &str) -> Result<MountPath, Failure> {
     let whole = format!("{}/", text.trim_matches('/'));
-    if let Some(builtin) = Builtin::ALL.into_iter().map(Builtin::path).find(|path| path.as_str() == whole) {
-        return Err(Failure::invalid(format!("{builtin} is part of the server and cannot be moved")));
+    if let Some(builtin) =
+        Builtin::ALL.into_iter().map(Builtin::path).find(|path| path.as_str() == whole)
+    {
+        return Err(Failure::invalid(format!(
+            "{builtin} is part of the server and cannot be moved"
+        )));
     }
     MountPath::of_either(text).map_err(Failure::invalid)
 }

@@ -33,7 +33,8 @@ pub(super) async fn serve(act: Act, core: &Core) -> Result<Reply, Failure> {
     }
 }
 
-/// `POST sys/rotate`. Records move to the new key as they are written; older keys stay for what is not.
+/// `POST sys/rotate`. Records move to the new key as they are written; older keys stay for what is
+/// not.
 pub(super) async fn rotate(core: &Core) -> Result<Reply, Failure> {
     let status = core.store.rotate().await?;
     core.log.line("info", "keyring-rotated", &[("term", status.term.to_string())]);

@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 /// The rows of this file.
 pub(super) fn rows() -> Vec<(Handler, Route)> {
     let fields = vec![
-        field("key", FieldKind::String, "one share of the unseal key, hexadecimal or base64").secret(),
+        field("key", FieldKind::String, "one share of the unseal key, hexadecimal or base64")
+            .secret(),
         field("reset", FieldKind::Bool, "forget the shares that came in"),
         field("migrate", FieldKind::Bool, "not in this version"),
     ];
@@ -23,10 +24,15 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
 }
 
 /// `POST sys/unseal`: takes one share, or forgets those that came in.
-pub(super) async fn unseal(service: &Service, values: &Map<String, Value>) -> Result<Response, Failure> {
+pub(super) async fn unseal(
+    service: &Service,
+    values: &Map<String, Value>,
+) -> Result<Response, Failure> {
     let flag = |name| values.get(name).and_then(Value::as_bool).unwrap_or_default();
     if flag("migrate") {
-        return Err(Failure::invalid("migrate is not supported: there is no other seal to migrate from"));
+        return Err(Failure::invalid(
+            "migrate is not supported: there is no other seal to migrate from",
+        ));
     }
     if flag("reset") {
         service.forget_shares();
@@ -34,7 +40,9 @@ pub(super) async fn unseal(service: &Service, values: &Map<String, Value>) -> Re
     }
     let share = text(values, "key");
     if share.is_empty() {
-        return Err(Failure::invalid("key is required: one share of the unseal key, or reset=true to begin again"));
+        return Err(Failure::invalid(
+            "key is required: one share of the unseal key, or reset=true to begin again",
+        ));
     }
     service.unseal(share).await?;
     sys_seal_status::read(service).await

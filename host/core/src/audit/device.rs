@@ -28,8 +28,8 @@ pub(crate) struct Device {
     pub(crate) hashing: Hashing,
     file: LineFile,
     is_failing: AtomicBool,
-    /// Held by the one line that finds out whether a device that failed works again. The others fail at once, so that
-    /// it holds nobody up.
+    /// Held by the one line that finds out whether a device that failed works again. The others
+    /// fail at once, so that it holds nobody up.
     probing: Mutex<()>,
     log: Arc<dyn Log>,
 }
@@ -58,8 +58,8 @@ impl Device {
         })
     }
 
-    /// Opens the file, or goes over to the one that is now at its place. What cannot be opened is told, and tried again
-    /// by the next line where no file is open.
+    /// Opens the file, or goes over to the one that is now at its place. What cannot be opened is
+    /// told, and tried again by the next line where no file is open.
     pub(super) async fn reopen(&self) -> bool {
         let opened = match tokio::time::timeout(PATIENCE, self.file.reopen()).await {
             Ok(opened) => opened.map_err(|error| error.to_string()),
@@ -70,8 +70,8 @@ impl Device {
         false
     }
 
-    /// Appends `parts` as one line. `true` once it is recorded. The operator is told of the first failure and of the
-    /// end of all failures.
+    /// Appends `parts` as one line. `true` once it is recorded. The operator is told of the first
+    /// failure and of the end of all failures.
     pub(crate) async fn record(&self, parts: &[&[u8]]) -> bool {
         let was_failing = self.is_failing.load(Ordering::Relaxed);
         let _probing = match was_failing.then(|| self.probing.try_lock()) {
@@ -82,7 +82,11 @@ impl Device {
         let cause = match self.file.append(parts, PATIENCE).await {
             Ok(()) => {
                 if was_failing && self.is_failing.swap(false, Ordering::Relaxed) {
-                    self.log.line("info", "audit-works-again", &[("device", self.settings.name.clone())]);
+                    self.log.line(
+                        "info",
+                        "audit-works-again",
+                        &[("device", self.settings.name.clone())],
+                    );
                 }
                 return true;
             }

@@ -1,7 +1,8 @@
 //! The file of a device: opened, written line by line, opened anew after somebody moved it away.
 //!
-//! The attacks and faults this file stops: a file name of the API that leads elsewhere, through `..` or a link; a line
-//! that a full disk cut and the next one continues; a reader that does not read and holds everybody up.
+//! The attacks and faults this file stops: a file name of the API that leads elsewhere, through
+//! `..` or a link; a line that a full disk cut and the next one continues; a reader that does not
+//! read and holds everybody up.
 
 use super::flush::Flushing;
 use super::group::{Group, Line, Outcome};
@@ -18,8 +19,8 @@ use std::time::Duration;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::{Mutex, MutexGuard};
 
-/// How often a line that another is writing, or is about to write, is left to it before its end is waited for: a write
-/// takes some microseconds, and waking another thread takes longer.
+/// How often a line that another is writing, or is about to write, is left to it before its end is
+/// waited for: a write takes some microseconds, and waking another thread takes longer.
 const TURNS: u32 = 16;
 
 /// Where a device writes.
@@ -33,7 +34,8 @@ pub(super) enum Place {
     Nowhere(String),
 }
 
-/// A file that lines are appended to. Lines of requests that are served at the same time are written in one go.
+/// A file that lines are appended to. Lines of requests that are served at the same time are
+/// written in one go.
 pub(super) struct LineFile {
     place: Place,
     /// 0 leaves the permissions of a file that exists.
@@ -54,7 +56,8 @@ struct Held {
     file: Option<Arc<File>>,
     /// The last line has no end.
     torn: bool,
-    /// What is being written, and how many bytes of it are. Whoever finds something here follows one who gave up.
+    /// What is being written, and how many bytes of it are. Whoever finds something here follows
+    /// one who gave up.
     begun: Option<(Group, usize)>,
     /// What the last lines stood in.
     used: Group,
@@ -64,12 +67,13 @@ impl LineFile {
     /// A file that is opened by the first line, or by [`LineFile::reopen`].
     pub(super) fn new(place: Place, mode: u32, sync: bool) -> Self {
         let flushing = sync.then(Flushing::default);
-        let (gathered, written, held) = (std::sync::Mutex::default(), AtomicU64::default(), Mutex::default());
+        let (gathered, written, held) =
+            (std::sync::Mutex::default(), AtomicU64::default(), Mutex::default());
         Self { place, mode, flushing, gathered, written, held }
     }
 
-    /// Opens the file at its place, and goes over to it if that worked. Where lines are flushed, those of the old file
-    /// are flushed first.
+    /// Opens the file at its place, and goes over to it if that worked. Where lines are flushed,
+    /// those of the old file are flushed first.
     ///
     /// # Errors
     /// Why it cannot be opened; the old one is kept then.
@@ -85,11 +89,12 @@ impl LineFile {
         held.take(file)
     }
 
-    /// Appends `parts` and a line break as one line, opening the file where that is still to do. May be dropped at any
-    /// moment: what it began is closed by the next line.
+    /// Appends `parts` and a line break as one line, opening the file where that is still to do.
+    /// May be dropped at any moment: what it began is closed by the next line.
     ///
     /// # Errors
-    /// Why the line is not in the file, or not known to be on the disk; timed out when that took longer than `patience`.
+    /// Why the line is not in the file, or not known to be on the disk; timed out when that took
+    /// longer than `patience`.
     pub(super) async fn append(&self, parts: &[&[u8]], patience: Duration) -> io::Result<()> {
         let line = self.gathered().add(parts);
         let held = self.write_in_turn(&line).await;
@@ -103,8 +108,8 @@ impl LineFile {
         ended.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Lets whoever else has a line ready add it, then writes them all, if nobody else has done it. Returns the file
-    /// where it is full for the moment.
+    /// Lets whoever else has a line ready add it, then writes them all, if nobody else has done it.
+    /// Returns the file where it is full for the moment.
     async fn write_in_turn(&self, line: &Line) -> Option<MutexGuard<'_, Held>> {
         for _ in 0..TURNS {
             tokio::task::yield_now().await;
@@ -139,9 +144,14 @@ impl LineFile {
             }
         }
         drop(held);
-        let (number, file) = line.outcome().unwrap_or_else(|| Err(io::Error::other("nobody wrote the line")))?;
+        let (number, file) =
+            line.outcome().unwrap_or_else(|| Err(io::Error::other("nobody wrote the line")))?;
         match &self.flushing {
-            Some(flushing) => flushing.until(number, || self.written.load(Ordering::Acquire), Arc::clone(file)).await,
+            Some(flushing) => {
+                flushing
+                    .until(number, || self.written.load(Ordering::Acquire), Arc::clone(file))
+                    .await
+            }
             None => Ok(()),
         }
     }
@@ -153,9 +163,11 @@ impl LineFile {
         held.begun = Some((std::mem::replace(&mut *self.gathered(), next), 0));
     }
 
-    /// Writes what was begun, as far as the file takes it now. Returns the file where it is full for the moment.
+    /// Writes what was begun, as far as the file takes it now. Returns the file where it is full
+    /// for the moment.
     fn write(&self, held: &mut Held) -> Option<Arc<File>> {
-        let opened = if held.file.is_none() { self.open().and_then(|file| held.take(file)) } else { Ok(()) };
+        let opened =
+            if held.file.is_none() { self.open().and_then(|file| held.take(file)) } else { Ok(()) };
         match opened.and_then(|()| held.write()) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => held.file.clone(),
             done => {
@@ -186,7 +198,8 @@ impl LineFile {
         // Never waits for the other end of a pipe: neither here nor at a write.
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NONBLOCK;
         let flags = flags | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(if self.mode == 0 { super::settings::MODE } else { self.mode });
+        let mode =
+            Mode::from_raw_mode(if self.mode == 0 { super::settings::MODE } else { self.mode });
         let file = match &self.place {
             Place::File(path) => rustix::fs::open(path, flags, mode)?,
             Place::Within { directory, name } => {
@@ -262,7 +275,8 @@ async fn writable(file: &File) -> io::Result<()> {
     Sender::from_file_unchecked(file.try_clone()?)?.writable().await
 }
 
-/// Whether the last of `length` bytes ends a line. Where it cannot be read, a line break too many is the lesser evil.
+/// Whether the last of `length` bytes ends a line. Where it cannot be read, a line break too many
+/// is the lesser evil.
 fn ends_with_a_line(file: &File, length: u64) -> bool {
     let mut last = [0];
     let same = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()));
@@ -271,7 +285,6 @@ fn ends_with_a_line(file: &File, length: u64) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use rustix::fs::FileType;
@@ -287,7 +300,8 @@ mod tests {
 
     impl Folder {
         fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("bulkhead-audit-{name}-{}", std::process::id()));
+            let path =
+                std::env::temp_dir().join(format!("bulkhead-audit-{name}-{}", std::process::id()));
             let _ = fs::remove_dir_all(&path);
             fs::create_dir(&path).unwrap();
             Self(path)
@@ -329,8 +343,9 @@ mod tests {
         let mut writers = tokio::task::JoinSet::new();
         for number in 0..50 {
             let file = Arc::clone(&file);
-            writers
-                .spawn(async move { file.append(&[b"line ", format!("{number:02}").as_bytes()], LONG).await.unwrap() });
+            writers.spawn(async move {
+                file.append(&[b"line ", format!("{number:02}").as_bytes()], LONG).await.unwrap()
+            });
         }
         writers.join_all().await;
         let text = folder.read("log");
@@ -350,7 +365,10 @@ mod tests {
         folder.file("log").append(&[b"x"], LONG).await.unwrap();
         assert_eq!(mode(), 0o600);
         fs::set_permissions(folder.0.join("log"), fs::Permissions::from_mode(0o640)).unwrap();
-        LineFile::new(Place::File(folder.0.join("log")), 0, false).append(&[b"x"], LONG).await.unwrap();
+        LineFile::new(Place::File(folder.0.join("log")), 0, false)
+            .append(&[b"x"], LONG)
+            .await
+            .unwrap();
         assert_eq!(mode(), 0o640);
         assert_eq!(folder.read("log"), "x\nx\nx\n");
     }
@@ -408,7 +426,10 @@ mod tests {
     async fn a_full_disk_and_a_missing_folder_are_errors_and_the_next_line_tries_again() {
         let folder = Folder::new("errors");
         let full = LineFile::new(Place::File("/dev/full".into()), 0o600, false);
-        assert_eq!(full.append(&[b"x"], LONG).await.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(
+            full.append(&[b"x"], LONG).await.unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
         let file = folder.file("later/log");
         assert_eq!(file.append(&[b"x"], LONG).await.unwrap_err().kind(), io::ErrorKind::NotFound);
         fs::create_dir(folder.0.join("later")).unwrap();
@@ -446,6 +467,9 @@ mod tests {
         fs::remove_dir(folder.0.join("log")).unwrap();
         file.reopen().await.unwrap();
         file.append(&[b"four"], LONG).await.unwrap();
-        assert_eq!((folder.read("old").as_str(), folder.read("log").as_str()), ("one\ntwo\nthree\n", "four\n"));
+        assert_eq!(
+            (folder.read("old").as_str(), folder.read("log").as_str()),
+            ("one\ntwo\nthree\n", "four\n")
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! Flushes of an audit file, shared: one puts every line on the disk that was written before it began.
+//! Flushes of an audit file, shared: one puts every line on the disk that was written before it
+//! began.
 //!
-//! The fault this file stops: a failed flush that the next one makes forgotten. The system reports it once and then
-//! calls the lost lines written; here they stay lost for everybody who waits for them.
+//! The fault this file stops: a failed flush that the next one makes forgotten. The system reports
+//! it once and then calls the lost lines written; here they stay lost for everybody who waits for
+//! them.
 
 use std::fs::File;
 use std::io;
@@ -22,12 +24,17 @@ struct Flushed {
 pub(super) struct Flushing(Arc<Mutex<Flushed>>);
 
 impl Flushing {
-    /// Returns once the line `number` is on the disk. `written` is the number of lines that are in `file` or in those
-    /// before it, and at least `number`. Whoever stops to wait stops no flush.
+    /// Returns once the line `number` is on the disk. `written` is the number of lines that are in
+    /// `file` or in those before it, and at least `number`. Whoever stops to wait stops no flush.
     ///
     /// # Errors
     /// The flush's, also for those who did not ask for that one.
-    pub(super) async fn until(&self, number: u64, written: impl FnOnce() -> u64, file: Arc<File>) -> io::Result<()> {
+    pub(super) async fn until(
+        &self,
+        number: u64,
+        written: impl FnOnce() -> u64,
+        file: Arc<File>,
+    ) -> io::Result<()> {
         let mut flushed = Arc::clone(&self.0).lock_owned().await;
         if number <= flushed.lost_until {
             return Err(io::Error::other("a flush of the file failed"));
@@ -49,7 +56,6 @@ impl Flushing {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use std::fs::OpenOptions;
@@ -60,7 +66,8 @@ mod tests {
     }
 
     fn flushable(name: &str) -> Arc<File> {
-        let path = std::env::temp_dir().join(format!("bulkhead-flush-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("bulkhead-flush-{name}-{}", std::process::id()));
         let file = File::create(&path).unwrap();
         std::fs::remove_file(path).unwrap();
         Arc::new(file)

@@ -90,14 +90,14 @@ impl Line {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
     #[test]
     fn of_a_write_that_was_cut_each_line_knows_whether_it_is_whole() {
         let mut lines = Group::default();
-        let [first, second, third] = [b"one".as_slice(), b"two", b"three"].map(|line| lines.add(&[line]));
+        let [first, second, third] =
+            [b"one".as_slice(), b"two", b"three"].map(|line| lines.add(&[line]));
         assert!(first.outcome().is_none());
         assert_eq!((lines.whole(7), lines.whole(8), lines.whole(0)), (1, 2, 0));
         assert_eq!((lines.is_cut(0), lines.is_cut(7), lines.is_cut(8)), (false, true, false));
@@ -105,7 +105,10 @@ mod tests {
         let file = Some(Arc::new(File::open("/dev/null").unwrap()));
         let cause = Some(io::Error::new(io::ErrorKind::StorageFull, "full"));
         lines.settle(Outcome { whole: 2, written: 12, file, cause });
-        assert_eq!((first.outcome().unwrap().unwrap().0, second.outcome().unwrap().unwrap().0), (12, 12));
+        assert_eq!(
+            (first.outcome().unwrap().unwrap().0, second.outcome().unwrap().unwrap().0),
+            (12, 12)
+        );
         assert_eq!(third.outcome().unwrap().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 

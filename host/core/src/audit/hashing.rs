@@ -1,8 +1,8 @@
 //! How a device names a value without showing it: HMAC-SHA256 under a key of its own.
 //!
-//! The attack this file stops: values guessed from their hashes, and one device's hashes compared with another's. The
-//! key follows from the cluster and the device's name, so that the same value has the same hash for as long as both
-//! live, whatever is rotated, restarted or made anew.
+//! The attack this file stops: values guessed from their hashes, and one device's hashes compared
+//! with another's. The key follows from the cluster and the device's name, so that the same value
+//! has the same hash for as long as both live, whatever is rotated, restarted or made anew.
 
 use aws_lc_rs::hmac;
 use bulkhead_store::Store;
@@ -50,7 +50,10 @@ mod tests {
     fn a_hash_is_the_hmac_of_the_value_in_hexadecimal() {
         // RFC 4231, test case 2.
         let hash = Hashing::new(b"Jefe").hash("what do ya want for nothing?");
-        assert_eq!(hash, "hmac-sha256:5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+        assert_eq!(
+            hash,
+            "hmac-sha256:5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+        );
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-/// A value as JSON. What is written here cannot fail: its keys are texts, and memory takes every byte.
+/// A value as JSON. What is written here cannot fail: its keys are texts, and memory takes every
+/// byte.
 pub(super) fn value(value: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
     let before = out.len();
     if serde_json::to_writer(&mut *out, value).is_err() {

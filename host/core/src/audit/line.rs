@@ -1,6 +1,7 @@
 //! The lines of a request and of its answer, as one device writes them (`spec/core.md` §8.2).
 //!
-//! Both lines begin with who asked and what, so that this is written once and its hashes are made once.
+//! Both lines begin with who asked and what, so that this is written once and its hashes are made
+//! once.
 
 use super::device::Device;
 use super::writer::Writer;
@@ -67,7 +68,8 @@ impl Entry {
         let writer = Writer { device, subject };
         let mut text = Vec::with_capacity(USUAL);
         let (mut token, mut accessor) = (Vec::with_capacity(HASH), Vec::with_capacity(HASH));
-        if let Some(sent) = subject.request.token.as_ref().filter(|sent| !sent.expose().is_empty()) {
+        if let Some(sent) = subject.request.token.as_ref().filter(|sent| !sent.expose().is_empty())
+        {
             writer.hashed(sent.expose(), &mut token);
         }
         if let Some(caller) = subject.caller {
@@ -82,20 +84,46 @@ impl Entry {
     }
 
     /// Records the request, with the reason where it is refused. `false` when it is not recorded.
-    pub(crate) async fn request(&self, device: &Device, subject: &Subject<'_>, refusal: &str) -> bool {
+    pub(crate) async fn request(
+        &self,
+        device: &Device,
+        subject: &Subject<'_>,
+        refusal: &str,
+    ) -> bool {
         let (time, mut tail) = (time(subject.now), Vec::new());
         Writer { device, subject }.end(refusal, &mut tail);
-        device.record(&[b"{\"time\":\"", time.as_bytes(), b"\",\"type\":\"request\",", &self.text, &tail]).await
+        device
+            .record(&[
+                b"{\"time\":\"",
+                time.as_bytes(),
+                b"\",\"type\":\"request\",",
+                &self.text,
+                &tail,
+            ])
+            .await
     }
 
     /// Records the answer. `false` when it is not recorded.
-    pub(crate) async fn response(&self, device: &Device, subject: &Subject<'_>, response: &Response) -> bool {
+    pub(crate) async fn response(
+        &self,
+        device: &Device,
+        subject: &Subject<'_>,
+        response: &Response,
+    ) -> bool {
         let writer = Writer { device, subject };
         let (time, mut tail) = (time(subject.now), Vec::with_capacity(USUAL));
         tail.extend_from_slice(b",\"response\":");
         writer.response(response, self.text.get(self.mount.clone()).unwrap_or_default(), &mut tail);
         writer.end(&errors(response), &mut tail);
-        device.record(&[b"{\"time\":\"", time.as_bytes(), b"\",\"type\":\"response\",", &self.text, &tail]).await
+        device
+            .record(&[
+                b"{\"time\":\"",
+                time.as_bytes(),
+                b"\",\"type\":\"response\",",
+                &self.text,
+                &tail,
+            ])
+            .await
     }
 }
 

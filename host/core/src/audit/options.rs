@@ -1,7 +1,9 @@
-//! The options of a device that is made by the API. They come as texts, and are stored as they came.
+//! The options of a device that is made by the API. They come as texts, and are stored as they
+//! came.
 //!
-//! The attacks this file stops: a file outside of the directory that the operator left to the API, a file that can be
-//! executed, and an option that nobody honours while its sender believes otherwise.
+//! The attacks this file stops: a file outside of the directory that the operator left to the API,
+//! a file that can be executed, and an option that nobody honours while its sender believes
+//! otherwise.
 
 use super::file::Place;
 use super::settings::{self, DeviceSettings};
@@ -12,13 +14,22 @@ use bulkhead_wire::name::is_name;
 use serde_json::{Map, Value};
 use std::path::{Component, Path};
 
-/// Permissions that may be asked for: whoever may execute a file could be given a program by whoever sends requests.
+/// Permissions that may be asked for: whoever may execute a file could be given a program by
+/// whoever sends requests.
 const MOST: u32 = 0o666;
 
-/// What may be asked of a file (`spec/core.md` §8.1). The two at the end are there to be refused by name.
+/// What may be asked of a file (`spec/core.md` §8.1). The two at the end are there to be refused by
+/// name.
 fn known() -> Route {
-    let flag = |name, default: bool| Field { default: Some(default.into()), ..Field::new(name, FieldKind::Bool, "") };
-    let path = Field::new("file_path", FieldKind::String, "the file, directly in the directory that the API may use");
+    let flag = |name, default: bool| Field {
+        default: Some(default.into()),
+        ..Field::new(name, FieldKind::Bool, "")
+    };
+    let path = Field::new(
+        "file_path",
+        FieldKind::String,
+        "the file, directly in the directory that the API may use",
+    );
     let fields = vec![
         Field { aliases: vec!["path".to_owned()], ..path.required() },
         Field::new("mode", FieldKind::String, "its permissions in octal; 0000 leaves them"),
@@ -45,17 +56,21 @@ pub(super) fn read(
     let mut folded = fields::fold(&known, options, &[])?;
     if let Some(unknown) = folded.unknown.first() {
         let names: Vec<&str> = known.fields.iter().map(|field| field.name.as_str()).collect();
-        let message = format!("options: {} is not known; known are {}", quoted(unknown), names.join(", "));
+        let message =
+            format!("options: {} is not known; known are {}", quoted(unknown), names.join(", "));
         return Err(Failure::invalid(message));
     }
     fields::complete(&known, &mut folded.values, true)?;
     let text = |name: &str| folded.values.get(name).and_then(Value::as_str).unwrap_or_default();
     let flag = |name: &str| folded.values.get(name).and_then(Value::as_bool).unwrap_or_default();
     if !text("prefix").is_empty() {
-        return Err(Failure::invalid("prefix is not supported: a line begins with its JSON; leave the option out"));
+        return Err(Failure::invalid(
+            "prefix is not supported: a line begins with its JSON; leave the option out",
+        ));
     }
     if !["", "json"].contains(&text("format")) {
-        let message = format!("format {} is not supported; json is what there is", quoted(text("format")));
+        let message =
+            format!("format {} is not supported; json is what there is", quoted(text("format")));
         return Err(Failure::invalid(message));
     }
     let file = within(directory, text("file_path"))?;
@@ -72,7 +87,8 @@ pub(super) fn read(
     Ok((settings, Place::Within { directory: directory.to_path_buf(), name: file }))
 }
 
-/// The name of a file that lies directly in `directory`. That it is no link is seen when it is opened.
+/// The name of a file that lies directly in `directory`. That it is no link is seen when it is
+/// opened.
 fn within(directory: &Path, file: &str) -> Result<String, Failure> {
     // Words that other servers do not take for files.
     let is_file = !["stdout", "discard"].contains(&file) && !file.ends_with('/');
@@ -80,7 +96,9 @@ fn within(directory: &Path, file: &str) -> Result<String, Failure> {
     let inside = if path.is_absolute() { path.strip_prefix(directory).ok() } else { Some(path) };
     let mut components = inside.into_iter().flat_map(Path::components);
     let name = match (components.next(), components.next()) {
-        (Some(Component::Normal(name)), None) if is_file => name.to_str().filter(|name| is_name(name)),
+        (Some(Component::Normal(name)), None) if is_file => {
+            name.to_str().filter(|name| is_name(name))
+        }
         _ => None,
     };
     name.map(str::to_owned).ok_or_else(|| {
@@ -99,7 +117,9 @@ fn mode(octal: &str) -> Result<u32, Failure> {
     }
     let digits = octal.bytes().all(|byte| byte.is_ascii_digit());
     let mode = u32::from_str_radix(octal, 8).ok().filter(|_| digits);
-    mode.ok_or_else(|| Failure::invalid(format!("mode {} is not octal; give e.g. 0600", quoted(octal))))
+    mode.ok_or_else(|| {
+        Failure::invalid(format!("mode {} is not octal; give e.g. 0600", quoted(octal)))
+    })
 }
 
 /// Refuses permissions that no audit file may have.
@@ -114,7 +134,6 @@ pub(super) fn check_mode(mode: u32) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use serde_json::json;
@@ -186,7 +205,9 @@ mod tests {
 
     #[test]
     fn no_mode_lets_a_file_be_executed() {
-        for mode in ["0700", "755", "0601", "4600", "8", "0o600", "+600", "-1", "99999999999", "u=rw"] {
+        for mode in
+            ["0700", "755", "0601", "4600", "8", "0o600", "+600", "-1", "99999999999", "u=rw"]
+        {
             let refused = asked(&json!({ "file_path": "a.log", "mode": mode })).unwrap_err();
             assert_eq!(refused.kind.status(), 400, "{mode}: {refused}");
         }

@@ -1,8 +1,9 @@
 //! What of a request's and an answer's data may be read in a line.
 //!
-//! The attack this file stops: a secret in the audit file, wherever it was put. Every text is hashed, however deep it
-//! lies. Of a member that the mount's route table marks secret, in any of its rows and under any of its names, numbers,
-//! booleans and keys are hashed, too, whatever the mount or the device would show.
+//! The attack this file stops: a secret in the audit file, wherever it was put. Every text is
+//! hashed, however deep it lies. Of a member that the mount's route table marks secret, in any of
+//! its rows and under any of its names, numbers, booleans and keys are hashed, too, whatever the
+//! mount or the device would show.
 
 use super::hashing::Hashing;
 use super::json;
@@ -25,9 +26,11 @@ enum Shown {
 /// The rules for the data of one request or answer on one device.
 pub(super) struct Redaction<'a> {
     pub(super) hashing: &'a Hashing,
-    /// Knows which names are secret. Without one nothing is known of the data, and nothing but keys is shown.
+    /// Knows which names are secret. Without one nothing is known of the data, and nothing but keys
+    /// is shown.
     pub(super) table: Option<&'a Table>,
-    /// Members that the mount shows: its `audit_non_hmac_request_keys` or `audit_non_hmac_response_keys`.
+    /// Members that the mount shows: its `audit_non_hmac_request_keys` or
+    /// `audit_non_hmac_response_keys`.
     pub(super) clear: &'a [String],
     /// The device shows what is not marked secret.
     pub(super) raw: bool,
@@ -66,10 +69,14 @@ impl Redaction<'_> {
             }
             Value::Object(map) => self.nested(map, shown, out),
             Value::Null => json::value(value, out),
-            Value::String(text) if shown == Shown::Nothing || (shown == Shown::Values && !is_timestamp(text)) => {
+            Value::String(text)
+                if shown == Shown::Nothing || (shown == Shown::Values && !is_timestamp(text)) =>
+            {
                 self.hash(text, out);
             }
-            Value::Bool(_) | Value::Number(_) if shown == Shown::Nothing => self.hash(&value.to_string(), out),
+            Value::Bool(_) | Value::Number(_) if shown == Shown::Nothing => {
+                self.hash(&value.to_string(), out)
+            }
             Value::String(_) | Value::Bool(_) | Value::Number(_) => json::value(value, out),
         }
     }
@@ -99,11 +106,12 @@ impl Redaction<'_> {
 fn is_timestamp(text: &str) -> bool {
     // Nearly every text is something else, which two bytes tell.
     let bytes = text.as_bytes();
-    bytes.get(4) == Some(&b'-') && bytes.get(10) == Some(&b'T') && OffsetDateTime::parse(text, &Rfc3339).is_ok()
+    bytes.get(4) == Some(&b'-')
+        && bytes.get(10) == Some(&b'T')
+        && OffsetDateTime::parse(text, &Rfc3339).is_ok()
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
@@ -123,7 +131,8 @@ mod tests {
     fn shown(data: &Value, described: bool, clear: &[&str], raw: bool) -> Value {
         let (hashing, table) = (Hashing::new(b"key"), table());
         let clear: Vec<String> = clear.iter().map(|name| (*name).to_owned()).collect();
-        let redaction = Redaction { hashing: &hashing, table: described.then_some(&table), clear: &clear, raw };
+        let redaction =
+            Redaction { hashing: &hashing, table: described.then_some(&table), clear: &clear, raw };
         let mut out = Vec::new();
         redaction.object(data.as_object().unwrap(), &mut out);
         serde_json::from_slice(&out).unwrap()
@@ -161,9 +170,9 @@ mod tests {
 
     #[test]
     fn what_is_marked_secret_is_found_below_other_members_too() {
-        let data = json!({ "details": { "password": 1234, "host": "h", "inner": [{ "bindpass": "p" }] } });
-        let seen =
-            json!({ "details": { "password": hash("1234"), "host": "h", "inner": [{ "bindpass": hash("p") }] } });
+        let data =
+            json!({ "details": { "password": 1234, "host": "h", "inner": [{ "bindpass": "p" }] } });
+        let seen = json!({ "details": { "password": hash("1234"), "host": "h", "inner": [{ "bindpass": hash("p") }] } });
         assert_eq!(shown(&data, true, &["details"], false), seen);
         assert_eq!(shown(&data, true, &[], true), seen);
     }
@@ -180,7 +189,8 @@ mod tests {
     fn of_data_that_no_table_describes_nothing_is_shown() {
         let data = json!({ "pin": 1234, "password": "p", "list": [{ "k": false }] });
         let key = Hashing::new(b"key").hash("k");
-        let seen = json!({ "pin": hash("1234"), "password": hash("p"), "list": [{ key: hash("false") }] });
+        let seen =
+            json!({ "pin": hash("1234"), "password": hash("p"), "list": [{ key: hash("false") }] });
         for raw in [false, true] {
             assert_eq!(shown(&data, false, &["pin"], raw), seen);
         }
@@ -188,8 +198,17 @@ mod tests {
 
     #[test]
     fn what_only_looks_like_a_time_is_hashed() {
-        for text in ["2026-11-21", "2026-13-21T17:33:56Z", "2026-11-21T17:33:56Z and more", "abcd-ef-ghTij:kl:mnZ"] {
-            assert_eq!(shown(&json!({ "at": text }), true, &[], false), json!({ "at": hash(text) }), "{text}");
+        for text in [
+            "2026-11-21",
+            "2026-13-21T17:33:56Z",
+            "2026-11-21T17:33:56Z and more",
+            "abcd-ef-ghTij:kl:mnZ",
+        ] {
+            assert_eq!(
+                shown(&json!({ "at": text }), true, &[], false),
+                json!({ "at": hash(text) }),
+                "{text}"
+            );
         }
     }
 

@@ -1,6 +1,8 @@
-//! What the operator asks of the audit: the devices that are always there, and where the API may make others.
+//! What the operator asks of the audit: the devices that are always there, and where the API may
+//! make others.
 //!
-//! The attack this file stops: a device that makes a program of what clients send. No mode may let a file be executed.
+//! The attack this file stops: a device that makes a program of what clients send. No mode may let
+//! a file be executed.
 
 use std::path::PathBuf;
 
@@ -22,7 +24,8 @@ pub struct DeviceSettings {
     pub file: PathBuf,
     /// Permissions that the file gets; 0 leaves them as they are, or as the process makes files.
     pub mode: u32,
-    /// Write values in clear. Tokens, and whatever a route table marks secret, are hashed all the same.
+    /// Write values in clear. Tokens, and whatever a route table marks secret, are hashed all the
+    /// same.
     pub log_raw: bool,
     /// Hash accessors of tokens, too.
     pub hmac_accessor: bool,
@@ -36,8 +39,8 @@ pub struct DeviceSettings {
 pub(crate) const MODE: u32 = 0o600;
 
 impl AuditSettings {
-    /// What a server in dev mode audits to: `audit.log` in its data directory, and beside it whatever the
-    /// API asks for.
+    /// What a server in dev mode audits to: `audit.log` in its data directory, and beside it
+    /// whatever the API asks for.
     #[must_use]
     pub fn within(data: &std::path::Path) -> Self {
         let device = DeviceSettings {

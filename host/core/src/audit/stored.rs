@@ -21,7 +21,8 @@ pub(crate) struct StoredDevice {
 impl StoredDevice {
     /// Writes it into the unit.
     pub(super) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
-        let body = serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
+        let body =
+            serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
         unit.put(address(&self.name), body, Index::default());
         Ok(())
     }
@@ -38,9 +39,11 @@ pub(super) fn delete(unit: &mut Unit, name: &str) {
 }
 
 /// All stored devices: the name, and what could be read of the record.
-pub(super) async fn all(store: &Arc<Store>) -> Result<Vec<(String, Result<StoredDevice, Failure>)>, Failure> {
-    let (mut found, mut walk) = (Vec::new(), store.walk(Space::Core, PREFIX));
-    while let Some(page) = walk.page().await? {
+pub(super) async fn all(
+    store: &Arc<Store>,
+) -> Result<Vec<(String, Result<StoredDevice, Failure>)>, Failure> {
+    let (mut found, mut scan) = (Vec::new(), store.scan(Space::Core, PREFIX));
+    while let Some(page) = scan.page().await? {
         for name in page.iter().filter_map(|address| address.key.strip_prefix(PREFIX)) {
             found.push((name.to_owned(), read(store, name).await));
         }
@@ -49,7 +52,8 @@ pub(super) async fn all(store: &Arc<Store>) -> Result<Vec<(String, Result<Stored
 }
 
 async fn read(store: &Arc<Store>, name: &str) -> Result<StoredDevice, Failure> {
-    let unreadable = |why: &str| Failure::internal(format!("the record of audit device {name} {why}"));
+    let unreadable =
+        |why: &str| Failure::internal(format!("the record of audit device {name} {why}"));
     let record = store.begin().get(&address(name)).await?.ok_or_else(|| unreadable("vanished"))?;
     serde_json::from_slice(&record.body).map_err(|_| unreadable("does not parse"))
 }

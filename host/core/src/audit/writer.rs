@@ -1,7 +1,8 @@
 //! What stands in a line: who asks, what is asked, what was answered.
 //!
-//! The attack this file stops: a token in a place that is not data. Tokens and accessors are hashed wherever they stand,
-//! in a path and in what was handed out, too, whatever the device shows; no header is written.
+//! The attack this file stops: a token in a place that is not data. Tokens and accessors are hashed
+//! wherever they stand, in a path and in what was handed out, too, whatever the device shows; no
+//! header is written.
 
 use super::device::Device;
 use super::json::{self, Object};
@@ -16,7 +17,8 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Of a refused request, whose sender may be anybody, more than so many bytes of body are told by their number only.
+/// Of a refused request, whose sender may be anybody, more than so many bytes of body are told by
+/// their number only.
 const MOST_OF_THE_REFUSED: u64 = 64 << 10;
 /// How tokens of ours begin (decision P16).
 const TOKENS: [&str; 3] = ["bhs.", "bhb.", "bhr."];
@@ -32,7 +34,12 @@ pub(super) type Credential<'a> = (&'a [u8], &'a [u8]);
 
 impl Writer<'_> {
     /// Who asks, as far as a token of ours tells.
-    pub(super) fn caller(&self, caller: &Caller, (token, accessor): Credential<'_>, out: &mut Vec<u8>) {
+    pub(super) fn caller(
+        &self,
+        caller: &Caller,
+        (token, accessor): Credential<'_>,
+        out: &mut Vec<u8>,
+    ) {
         let record = &caller.record;
         let mut auth = Object::begin(out);
         auth.json("client_token", token);
@@ -59,7 +66,11 @@ impl Writer<'_> {
     }
 
     /// What is asked. Returns where the members are that tell the mount.
-    pub(super) fn request(&self, (token, accessor): Credential<'_>, out: &mut Vec<u8>) -> Range<usize> {
+    pub(super) fn request(
+        &self,
+        (token, accessor): Credential<'_>,
+        out: &mut Vec<u8>,
+    ) -> Range<usize> {
         let Subject { request, operation, .. } = self.subject;
         let mut object = Object::begin(out);
         object.member("id", &request.id);
@@ -98,7 +109,9 @@ impl Writer<'_> {
         let mut object = Object::begin(out);
         object.members(mount);
         match &response.body {
-            Body::Envelope(envelope) | Body::Copied(envelope) => self.envelope(envelope, &mut object),
+            Body::Envelope(envelope) | Body::Copied(envelope) => {
+                self.envelope(envelope, &mut object)
+            }
             Body::Raw { content_type, bytes } => {
                 let data = json!({ "content_type": content_type, "length": bytes.len(), "status": response.status });
                 object.member("data", &data);
@@ -167,7 +180,9 @@ impl Writer<'_> {
         let mut object = Object::begin(out);
         for (name, value) in wrapped.as_object().into_iter().flatten() {
             match (name.as_str(), value.as_str()) {
-                ("accessor" | "wrapped_accessor", Some(accessor)) => self.accessor(accessor, object.key(name)),
+                ("accessor" | "wrapped_accessor", Some(accessor)) => {
+                    self.accessor(accessor, object.key(name))
+                }
                 ("token", Some(token)) => self.hashed(token, object.key(name)),
                 _ => object.member(name, value),
             }
@@ -184,7 +199,8 @@ impl Writer<'_> {
         Redaction { hashing: &device.hashing, table, clear, raw: device.settings.log_raw }
     }
 
-    /// Ends a line, with what is wrong where something is. A text that may repeat a secret of the path is not shown.
+    /// Ends a line, with what is wrong where something is. A text that may repeat a secret of the
+    /// path is not shown.
     pub(super) fn end(&self, error: &str, out: &mut Vec<u8>) {
         if !error.is_empty() {
             out.extend_from_slice(b",\"error\":");
@@ -194,14 +210,20 @@ impl Writer<'_> {
         out.push(b'}');
     }
 
-    /// What of the path nobody may read: captures that are marked secret, and tokens that somebody put there.
+    /// What of the path nobody may read: captures that are marked secret, and tokens that somebody
+    /// put there.
     fn secrets_of_path(&self) -> Vec<&str> {
         let captures = self.subject.route.iter().flat_map(|route| {
-            route.captures.iter().filter(|(name, _)| route.table.is_secret(name)).map(|(_, text)| text.as_str())
+            route
+                .captures
+                .iter()
+                .filter(|(name, _)| route.table.is_secret(name))
+                .map(|(_, text)| text.as_str())
         });
         let is_token = |segment: &&str| TOKENS.iter().any(|mark| segment.starts_with(mark));
         let path = &self.subject.request.path;
-        // Peers take tokens in paths below auth/token, which some are still sent to; here no row answers to them.
+        // Peers take tokens in paths below auth/token, which some are still sent to; here no row
+        // answers to them.
         let is_unserved = self.subject.route.is_none() && path.starts_with("auth/token/");
         let unserved = path.split('/').skip(if is_unserved { 3 } else { usize::MAX });
         captures.chain(path.split('/').filter(is_token)).chain(unserved).collect()
@@ -292,7 +314,6 @@ fn shown_of_responses(mount: &MountRecord) -> &[String] {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
 mod tests {
     use super::super::device::{Origin, Parts};
     use super::super::file::Place;
@@ -358,10 +379,15 @@ mod tests {
         written_of(&request(path), captured, write)
     }
 
-    fn written_of(request: &Request, captured: &str, write: impl Fn(&Writer<'_>, &mut Vec<u8>)) -> Value {
+    fn written_of(
+        request: &Request,
+        captured: &str,
+        write: impl Fn(&Writer<'_>, &mut Vec<u8>),
+    ) -> Value {
         let (device, table) = (device(), table("x/{token+}"));
         let captures = Some(captured).filter(|text| !text.is_empty());
-        let captures: Vec<_> = captures.map(|text| ("token".to_owned(), text.to_owned())).into_iter().collect();
+        let captures: Vec<_> =
+            captures.map(|text| ("token".to_owned(), text.to_owned())).into_iter().collect();
         let subject = Subject {
             request,
             operation: Operation::Read,
@@ -407,7 +433,10 @@ mod tests {
     fn of_raw_answers_length_and_type_are_told_and_of_bare_ones_nothing() {
         let body = Body::Raw { content_type: "text/plain".to_owned(), bytes: b"hunter2".to_vec() };
         let raw = answered(&Response { status: 203, body, retry_after: None });
-        assert_eq!(raw, json!({ "data": { "content_type": "text/plain", "length": 7, "status": 203 } }));
+        assert_eq!(
+            raw,
+            json!({ "data": { "content_type": "text/plain", "length": 7, "status": 203 } })
+        );
         assert_eq!(answered(&Response::bare(200, json!({ "paths": "hunter2" }))), json!({}));
         assert_eq!(answered(&Response::no_content()), json!({}));
     }
@@ -416,11 +445,15 @@ mod tests {
     fn of_a_body_of_bytes_the_length_is_told_beside_the_fields() {
         let fields = json!({ "version": "1.0.0" }).as_object().unwrap().clone();
         let raw = Some(RawBody::new(b"hunter2".to_vec()));
-        let sent = Request { fields, raw, body_bytes: 7, ..request("sys/plugins/catalog/secret/x") };
+        let sent =
+            Request { fields, raw, body_bytes: 7, ..request("sys/plugins/catalog/secret/x") };
         let line = written_of(&sent, "", |writer, out| {
             writer.request((b"", b""), out);
         });
-        assert_eq!((&line["body_bytes"], &line["data"]["version"]), (&json!(7), &json!(hash("1.0.0"))));
+        assert_eq!(
+            (&line["body_bytes"], &line["data"]["version"]),
+            (&json!(7), &json!(hash("1.0.0")))
+        );
         assert!(!line.to_string().contains("hunter2"), "{line}");
         let line = written("x/y", "", |writer, out| {
             writer.request((b"", b""), out);
@@ -440,7 +473,10 @@ mod tests {
             "token": hash("bhs.0123"), "accessor": hash("acc"), "ttl": 60, "creation_time": "2026-11-21T17:33:56Z",
             "creation_path": "sys/wrapping/wrap", "wrapped_accessor": hash("other"),
         });
-        assert_eq!(answered(&Response { status: 200, body, retry_after: None }), json!({ "wrap_info": seen }));
+        assert_eq!(
+            answered(&Response { status: 200, body, retry_after: None }),
+            json!({ "wrap_info": seen })
+        );
     }
 
     #[test]

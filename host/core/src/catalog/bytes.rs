@@ -1,4 +1,5 @@
-//! Long bytes in the store: a component, and the code that it was compiled to, in pieces below the component's digest.
+//! Long bytes in the store: a component, and the code that it was compiled to, in pieces below the
+//! component's digest.
 //!
 //! Pieces are written before the row that names them, so that whoever finds the row finds them all.
 
@@ -35,18 +36,30 @@ fn made(digest: &str) -> Address {
 }
 
 /// Stores a component.
-pub(super) async fn put_wasm(store: &Arc<Store>, digest: &str, bytes: &[u8]) -> Result<(), Failure> {
+pub(super) async fn put_wasm(
+    store: &Arc<Store>,
+    digest: &str,
+    bytes: &[u8],
+) -> Result<(), Failure> {
     put(store, &wasm(digest), bytes).await
 }
 
 /// The component of that digest; `None` where its pieces do not make it.
-pub(super) async fn wasm_of(store: &Arc<Store>, wanted: &str, bytes: usize) -> Result<Option<Vec<u8>>, Failure> {
+pub(super) async fn wasm_of(
+    store: &Arc<Store>,
+    wanted: &str,
+    bytes: usize,
+) -> Result<Option<Vec<u8>>, Failure> {
     let found = get(store, &wasm(wanted), bytes).await?;
     Ok(found.filter(|found| digest(found) == wanted))
 }
 
 /// Stores code, with the tag by which it is known to be ours.
-pub(super) async fn put_code(store: &Arc<Store>, digest: &str, made_now: &AuthenticCode) -> Result<(), Failure> {
+pub(super) async fn put_code(
+    store: &Arc<Store>,
+    digest: &str,
+    made_now: &AuthenticCode,
+) -> Result<(), Failure> {
     put(store, &code(digest), made_now.bytes()).await?;
     let row = Made { bytes: made_now.bytes().len(), tag: made_now.tag(store, digest) };
     let body = serde_json::to_vec(&row).map_err(|error| Failure::internal(error.to_string()))?;
@@ -72,24 +85,29 @@ pub(super) async fn code_of(store: &Arc<Store>, digest: &str) -> Result<Stored, 
         found => found?,
     };
     let Some(row) = row else { return Ok(Stored::Absent) };
-    let Ok(Made { bytes, tag }) = serde_json::from_slice(&row.body) else { return Ok(Stored::NotAuthentic) };
+    let Ok(Made { bytes, tag }) = serde_json::from_slice(&row.body) else {
+        return Ok(Stored::NotAuthentic);
+    };
     let found = get(store, &code(digest), bytes).await?;
     let authentic = found.and_then(|found| AuthenticCode::open(store, digest, found, &tag));
     Ok(authentic.map_or(Stored::NotAuthentic, Stored::Authentic))
 }
 
-/// Removes what is stored of components other than `kept`: of those that were removed, whose upload was cut short, or
-/// that were compiled by another build.
+/// Removes what is stored of components other than `kept`: of those that were removed, whose upload
+/// was cut short, or that were compiled by another build.
 pub(super) async fn sweep(store: &Arc<Store>, kept: &BTreeSet<String>) -> Result<(), Failure> {
-    let mut walk = store.walk(Space::Blob, "");
-    while let Some(page) = walk.page().await? {
+    let mut scan = store.scan(Space::Blob, "");
+    while let Some(page) = scan.page().await? {
         let is_kept = |address: &Address| {
             let mut parts = address.key.split('/');
-            let (kind, digest, build) = (parts.next(), parts.next().unwrap_or_default(), parts.next());
+            let (kind, digest, build) =
+                (parts.next(), parts.next().unwrap_or_default(), parts.next());
             kept.contains(digest) && (kind == Some("wasm") || build == Some(BUILD))
         };
         let mut unit = store.begin();
-        page.into_iter().filter(|address| !is_kept(address)).for_each(|address| unit.delete(address));
+        page.into_iter()
+            .filter(|address| !is_kept(address))
+            .for_each(|address| unit.delete(address));
         unit.commit().await?;
     }
     Ok(())
@@ -103,7 +121,9 @@ async fn put(store: &Arc<Store>, prefix: &str, bytes: &[u8]) -> Result<(), Failu
     let pieces: Vec<(usize, &[u8])> = bytes.chunks(PIECE).enumerate().collect();
     for some in pieces.chunks(TOGETHER) {
         let mut unit = store.begin();
-        some.iter().for_each(|(number, part)| unit.put(piece(prefix, *number), part.to_vec(), Index::default()));
+        some.iter().for_each(|(number, part)| {
+            unit.put(piece(prefix, *number), part.to_vec(), Index::default())
+        });
         unit.commit().await?;
     }
     Ok(())

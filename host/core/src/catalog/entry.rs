@@ -55,13 +55,15 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
-        let body = serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
+        let body =
+            serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
         unit.put(address(self.kind, &self.name), body, Index::default());
         Ok(())
     }
 
     pub(super) fn parse(record: &Record) -> Result<Self, String> {
-        serde_json::from_slice(&record.body).map_err(|_| "its row in the catalog does not parse".to_owned())
+        serde_json::from_slice(&record.body)
+            .map_err(|_| "its row in the catalog does not parse".to_owned())
     }
 }
 

@@ -24,11 +24,19 @@ impl Catalog {
     pub(crate) fn listed(&self) -> Vec<Listed> {
         let engines = self.all_engines();
         let engines = engines.iter().map(|plugin| &plugin.engine).map(|engine| {
-            Listed::of(PluginType::Secret, engine.identity(), (&engine.description().asks, engine.ceiling()))
+            Listed::of(
+                PluginType::Secret,
+                engine.identity(),
+                (&engine.description().asks, engine.ceiling()),
+            )
         });
         let plugins = self.all_database_plugins();
         let plugins = plugins.iter().map(|plugin| {
-            Listed::of(PluginType::Database, plugin.identity(), (&plugin.description().asks, plugin.ceiling()))
+            Listed::of(
+                PluginType::Database,
+                plugin.identity(),
+                (&plugin.description().asks, plugin.ceiling()),
+            )
         });
         let known = self.read();
         let left_out = known.left_out.values().map(|(entry, why)| Listed::left_out(entry, why));
@@ -40,7 +48,11 @@ impl Catalog {
 
 impl Listed {
     /// One that can be used. It is allowed what it asks for where its entry says nothing.
-    fn of(kind: PluginType, identity: &Identity, (asks, ceiling): (&[String], Option<&[Ask]>)) -> Self {
+    fn of(
+        kind: PluginType,
+        identity: &Identity,
+        (asks, ceiling): (&[String], Option<&[Ask]>),
+    ) -> Self {
         let Identity { name, version, digest, maker } = identity.clone();
         let grants = ceiling.map_or_else(|| asks.to_vec(), lines);
         Self { kind, name, version, digest, maker, asks: asks.to_vec(), grants, hindrance: None }

@@ -1,11 +1,11 @@
 //! Registering a component that somebody brought, and removing it.
 //!
-//! The faults this file stops: a plugin that is in the catalog and cannot be used, and one that is used and not in it.
-//! Everything is checked, compiled, loaded and asked for its description first; then its bytes and its code are written,
-//! and its row at last.
+//! The faults this file stops: a plugin that is in the catalog and cannot be used, and one that is
+//! used and not in it. Everything is checked, compiled, loaded and asked for its description first;
+//! then its bytes and its code are written, and its row at last.
 
 use super::entry::{self, Entry, PluginType};
-use super::{Change, EnginePlugin, Plugin, Workshop, bytes, rules, uploaded};
+use super::{Change, EnginePlugin, Plugin, PluginLoader, bytes, rules, uploaded};
 use crate::core::Core;
 use crate::mounts;
 use bulkhead_sandbox::compile::Compiled;
@@ -38,35 +38,42 @@ pub(crate) struct Registered {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Stores the component, and writes its row into the unit. Of one that is there already only the ceiling is changed,
-/// where another one is given.
+/// Stores the component, and writes its row into the unit. Of one that is there already only the
+/// ceiling is changed, where another one is given.
 ///
 /// # Errors
 /// 400 with what is wrong with it, for its author; 503 while others are compiled.
-pub(crate) async fn register(core: &Core, unit: &mut Unit, upload: Upload<'_>) -> Result<Registered, Failure> {
+pub(crate) async fn register(
+    core: &Core,
+    unit: &mut Unit,
+    upload: Upload<'_>,
+) -> Result<Registered, Failure> {
     let Upload { kind, name, .. } = upload;
     rules::name(&core.catalog, kind, name).map_err(Failure::invalid)?;
     let digest = digest(upload.wasm);
     if !upload.sha256.is_empty() && !upload.sha256.eq_ignore_ascii_case(&digest) {
         let asked = quoted(upload.sha256);
-        return Err(Failure::invalid(format!("the component's sha256 is {digest}, and not {asked}")));
+        return Err(Failure::invalid(format!(
+            "the component's sha256 is {digest}, and not {asked}"
+        )));
     }
-    let workshop = core.workshop();
+    let loader = core.loader();
     if let Some(found) = registered(core, unit, &upload, &digest).await? {
         if upload.ceiling.is_none() || upload.ceiling == found.ceiling {
             return Ok(Registered::default());
         }
         let entry = Entry { ceiling: upload.ceiling, ..found };
-        let plugin = uploaded::load(workshop, &entry, &core.log).await?;
+        let plugin = uploaded::load(loader, &entry, &core.log).await?;
         return written(unit, &entry, plugin);
     }
     check_world(kind, world(upload.wasm).await?)?;
-    let compiled = workshop.compiler.compile(Arc::clone(upload.wasm)).await?;
+    let compiled = loader.compiler.compile(Arc::clone(upload.wasm)).await?;
     let (plugin, description) = load(core, &upload, &digest, &compiled).await?;
     check_identity(&upload, &plugin)?;
-    let (name, version, bytes) = (name.to_owned(), plugin.identity().version.clone(), upload.wasm.len());
+    let (name, version, bytes) =
+        (name.to_owned(), plugin.identity().version.clone(), upload.wasm.len());
     let entry = Entry { kind, name, version, digest, bytes, ceiling: upload.ceiling, description };
-    store(workshop, upload.wasm, &entry, &compiled).await?;
+    store(loader, upload.wasm, &entry, &compiled).await?;
     written(unit, &entry, plugin)
 }
 
@@ -77,12 +84,21 @@ fn written(unit: &mut Unit, entry: &Entry, plugin: Plugin) -> Result<Registered,
     Ok(Registered { change: Some(Change::Registered(plugin)), warnings })
 }
 
-/// The entry of the very component, where it is registered and can be used. A version is what was registered first, for
-/// ever: another component of the same name is refused, unless the one there is cannot be used.
-async fn registered(core: &Core, unit: &mut Unit, upload: &Upload<'_>, digest: &str) -> Result<Option<Entry>, Failure> {
+/// The entry of the very component, where it is registered and can be used. A version is what was
+/// registered first, for ever: another component of the same name is refused, unless the one there
+/// is cannot be used.
+async fn registered(
+    core: &Core,
+    unit: &mut Unit,
+    upload: &Upload<'_>,
+    digest: &str,
+) -> Result<Option<Entry>, Failure> {
     let Upload { kind, name, version, .. } = *upload;
     if core.catalog.owner_of(kind, name).is_some_and(|owner| owner != name) {
-        return Err(Failure::invalid(format!("{name} is another name of a {} in the catalog", kind.title())));
+        return Err(Failure::invalid(format!(
+            "{name} is another name of a {} in the catalog",
+            kind.title()
+        )));
     }
     let found = match unit.get(&entry::address(kind, name)).await {
         Err(StoreFault::Damaged(_)) => return Ok(None),
@@ -112,7 +128,8 @@ async fn registered(core: &Core, unit: &mut Unit, upload: &Upload<'_>, digest: &
 async fn world(wasm: &Arc<Vec<u8>>) -> Result<World, Failure> {
     let wasm = Arc::clone(wasm);
     let read = tokio::task::spawn_blocking(move || structure::check(&wasm)).await;
-    read.unwrap_or_else(|_| Err("the component cannot be read".to_owned())).map_err(Failure::invalid)
+    read.unwrap_or_else(|_| Err("the component cannot be read".to_owned()))
+        .map_err(Failure::invalid)
 }
 
 fn check_world(kind: PluginType, world: World) -> Result<(), Failure> {
@@ -132,21 +149,31 @@ fn check_world(kind: PluginType, world: World) -> Result<(), Failure> {
 }
 
 /// The plugin, and what it says of itself.
-async fn load(core: &Core, upload: &Upload<'_>, digest: &str, compiled: &Compiled) -> Result<(Plugin, Value), Failure> {
-    let artefact = Artefact::Uploaded { digest, code: &compiled.code, ceiling: upload.ceiling.as_deref() };
+async fn load(
+    core: &Core,
+    upload: &Upload<'_>,
+    digest: &str,
+    compiled: &Compiled,
+) -> Result<(Plugin, Value), Failure> {
+    let artefact =
+        Artefact::Uploaded { digest, code: &compiled.code, ceiling: upload.ceiling.as_deref() };
     let unstorable = |error: serde_json::Error| Failure::internal(error.to_string());
     let _admission = core.sandbox.admit_description().await?;
     match upload.kind {
         PluginType::Secret => {
-            let engine = Engine::load(&core.sandbox, artefact, None).await.map_err(Failure::invalid)?;
+            let engine =
+                Engine::load(&core.sandbox, artefact, None).await.map_err(Failure::invalid)?;
             rules::engine(engine.description()).map_err(Failure::invalid)?;
             let description = serde_json::to_value(engine.description()).map_err(unstorable)?;
             let plugin = EnginePlugin::new(engine).map_err(Failure::invalid)?;
             Ok((Plugin::Engine(Arc::new(plugin)), description))
         }
         PluginType::Database => {
-            let plugin = DatabasePlugin::load(&core.sandbox, artefact, None).await.map_err(Failure::invalid)?;
-            rules::database_plugin(&core.catalog, plugin.description()).map_err(Failure::invalid)?;
+            let plugin = DatabasePlugin::load(&core.sandbox, artefact, None)
+                .await
+                .map_err(Failure::invalid)?;
+            rules::database_plugin(&core.catalog, plugin.description())
+                .map_err(Failure::invalid)?;
             let description = serde_json::to_value(plugin.description()).map_err(unstorable)?;
             Ok((Plugin::Database(Arc::new(plugin)), description))
         }
@@ -163,21 +190,32 @@ fn check_identity(upload: &Upload<'_>, plugin: &Plugin) -> Result<(), Failure> {
         )));
     }
     let asked = upload.version.trim_start_matches('v');
-    if asked.is_empty() || asked == identity.version { Ok(()) } else { Err(other_version(asked, &identity.version)) }
+    if asked.is_empty() || asked == identity.version {
+        Ok(())
+    } else {
+        Err(other_version(asked, &identity.version))
+    }
 }
 
 fn other_version(asked: &str, version: &str) -> Failure {
     let asked = quoted(asked);
-    Failure::invalid(format!("plugin version mismatch: the component says that it is {version}, and not {asked}"))
+    Failure::invalid(format!(
+        "plugin version mismatch: the component says that it is {version}, and not {asked}"
+    ))
 }
 
-async fn store(workshop: Workshop<'_>, wasm: &[u8], entry: &Entry, compiled: &Compiled) -> Result<(), Failure> {
-    bytes::put_wasm(workshop.store, &entry.digest, wasm).await?;
-    bytes::put_code(workshop.store, &entry.digest, &compiled.code).await
+async fn store(
+    loader: PluginLoader<'_>,
+    wasm: &[u8],
+    entry: &Entry,
+    compiled: &Compiled,
+) -> Result<(), Failure> {
+    bytes::put_wasm(loader.store, &entry.digest, wasm).await?;
+    bytes::put_code(loader.store, &entry.digest, &compiled.code).await
 }
 
-/// Removes the plugin's row in the unit; what is stored of its component goes when the service opens next. `None` when
-/// there is none.
+/// Removes the plugin's row in the unit; what is stored of its component goes when the service
+/// opens next. `None` when there is none.
 ///
 /// # Errors
 /// 400 for a plugin of this binary, and for one that a mount uses.
@@ -188,7 +226,10 @@ pub(crate) async fn deregister(
     name: &str,
 ) -> Result<Option<Change>, Failure> {
     if core.catalog.is_official(kind, name) {
-        return Err(Failure::invalid(format!("the {} {name} is built in and cannot be removed", kind.title())));
+        return Err(Failure::invalid(format!(
+            "the {} {name} is built in and cannot be removed",
+            kind.title()
+        )));
     }
     match unit.get(&entry::address(kind, name)).await {
         Ok(None) => return Ok(None),
@@ -198,7 +239,9 @@ pub(crate) async fn deregister(
     if kind == PluginType::Secret
         && let Some(path) = mounts::stored_of_kind(unit, name).await?
     {
-        return Err(Failure::invalid(format!("the secrets engine {name} is in use: disable the mount {path} first")));
+        return Err(Failure::invalid(format!(
+            "the secrets engine {name} is in use: disable the mount {path} first"
+        )));
     }
     unit.delete(entry::address(kind, name));
     Ok(Some(Change::Removed(kind, name.to_owned())))

@@ -1,7 +1,7 @@
 //! What an uploaded plugin may say of itself.
 //!
-//! The attack this file stops: a description that takes what is not its own: the name of a plugin of this binary, a path
-//! of the core, or the host's memory.
+//! The attack this file stops: a description that takes what is not its own: the name of a plugin
+//! of this binary, a path of the core, or the host's memory.
 
 use super::Catalog;
 use super::entry::PluginType;
@@ -68,11 +68,15 @@ pub(super) fn engine(description: &Description) -> Result<(), String> {
     version(&description.version)?;
     text("its description", &description.about)?;
     if description.routes.len() > ROWS {
-        return Err(format!("its table has {} rows; there may be at most {ROWS}", description.routes.len()));
+        return Err(format!(
+            "its table has {} rows; there may be at most {ROWS}",
+            description.routes.len()
+        ));
     }
     asks(&description.asks)?;
     for route in &description.routes {
-        row(route).map_err(|why| format!("row {:?} of {}: {why}", route.verb, quoted(&route.path)))?;
+        row(route)
+            .map_err(|why| format!("row {:?} of {}: {why}", route.verb, quoted(&route.path)))?;
     }
     Ok(())
 }
@@ -92,7 +96,10 @@ fn row(route: &Route) -> Result<(), String> {
         return Err(format!("deadline: {} s; there may be at most {DEADLINE}", route.deadline));
     }
     if route.body_limit > BODY {
-        return Err(format!("body_limit: {} bytes; the listener takes at most {BODY}", route.body_limit));
+        return Err(format!(
+            "body_limit: {} bytes; the listener takes at most {BODY}",
+            route.body_limit
+        ));
     }
     text("its description", &route.about)?;
     fields(&route.fields)
@@ -102,19 +109,23 @@ fn fields(fields: &[Field]) -> Result<(), String> {
     if fields.len() > FIELDS {
         return Err(format!("it has {} fields; there may be at most {FIELDS}", fields.len()));
     }
-    fields.iter().try_for_each(|field| text(&format!("the description of {}", quoted(&field.name)), &field.about))
+    fields.iter().try_for_each(|field| {
+        text(&format!("the description of {}", quoted(&field.name)), &field.about)
+    })
 }
 
 fn asks(lines: &[String]) -> Result<(), String> {
     if lines.len() > ASKS {
         return Err(format!("it asks for {} lines; there may be at most {ASKS}", lines.len()));
     }
-    let read =
-        |line: &String| line.parse::<Ask>().map(drop).map_err(|why| format!("it asks for what it cannot: {why}"));
+    let read = |line: &String| {
+        line.parse::<Ask>().map(drop).map_err(|why| format!("it asks for what it cannot: {why}"))
+    };
     lines.iter().try_for_each(read)
 }
 
-/// What whoever registers a component should know of the lines that it asks for and that its entry allows.
+/// What whoever registers a component should know of the lines that it asks for and that its entry
+/// allows.
 pub(super) fn warnings(asks: &[String], most: Option<&[Ask]>) -> Vec<String> {
     // Those that do not parse were refused.
     let asked: Vec<Ask> = asks.iter().filter_map(|line| line.parse().ok()).collect();
@@ -122,8 +133,12 @@ pub(super) fn warnings(asks: &[String], most: Option<&[Ask]>) -> Vec<String> {
     let above = asked.iter().filter(is_above).map(|ask| {
         format!("the component asks for {ask}, which its ceiling does not allow in full: what is above it is refused")
     });
-    let without = asked.iter().chain(most.unwrap_or_default()).filter_map(|ask| Some((ask, ask.without_effect()?)));
-    let mut without: Vec<String> = without.map(|(ask, why)| format!("{ask} gives nothing: {why}")).collect();
+    let without = asked
+        .iter()
+        .chain(most.unwrap_or_default())
+        .filter_map(|ask| Some((ask, ask.without_effect()?)));
+    let mut without: Vec<String> =
+        without.map(|(ask, why)| format!("{ask} gives nothing: {why}")).collect();
     without.dedup();
     above.chain(without).collect()
 }
@@ -132,17 +147,25 @@ pub(super) fn warnings(asks: &[String], most: Option<&[Ask]>) -> Vec<String> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn database_plugin(catalog: &Catalog, description: &DatabaseDescription) -> Result<(), String> {
+pub(super) fn database_plugin(
+    catalog: &Catalog,
+    description: &DatabaseDescription,
+) -> Result<(), String> {
     version(&description.version)?;
     text("its description", &description.about)?;
     fields(&description.settings)?;
     asks(&description.asks)?;
     if description.aliases.len() > ALIASES {
-        return Err(format!("it has {} aliases; there may be at most {ALIASES}", description.aliases.len()));
+        return Err(format!(
+            "it has {} aliases; there may be at most {ALIASES}",
+            description.aliases.len()
+        ));
     }
     for alias in &description.aliases {
         name(catalog, PluginType::Database, alias).map_err(|why| format!("alias: {why}"))?;
-        let owner = catalog.owner_of(PluginType::Database, alias).filter(|owner| *owner != description.name);
+        let owner = catalog
+            .owner_of(PluginType::Database, alias)
+            .filter(|owner| *owner != description.name);
         if let Some(owner) = owner {
             return Err(format!("alias: {alias} is a name of the database plugin {owner}"));
         }
@@ -163,7 +186,6 @@ fn text(what: &str, text: &str) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use bulkhead_wire::description::Verb;
@@ -177,7 +199,10 @@ mod tests {
         };
         assert_eq!(with(&|_| {}), Ok(()));
         for (change, why) in [
-            (&(|route: &mut Route| route.path = "sys/x".to_owned()) as &dyn Fn(&mut Route), "\"sys\""),
+            (
+                &(|route: &mut Route| route.path = "sys/x".to_owned()) as &dyn Fn(&mut Route),
+                "\"sys\"",
+            ),
             (&|route| route.raw = true, "raw"),
             (&|route| route.deadline = 3_601, "deadline"),
             (&|route| route.body_limit = BODY + 1, "body_limit"),
@@ -192,7 +217,8 @@ mod tests {
     fn what_a_component_asks_for_is_a_line_or_refused_with_the_nearest_word() {
         let refused = |line: &str| asks(&["sql".to_owned(), line.to_owned()]).unwrap_err();
         assert!(
-            refused("databse").contains("\"databse\" is not a grant") && refused("databse").contains("\"database\"")
+            refused("databse").contains("\"databse\" is not a grant")
+                && refused("databse").contains("\"database\"")
         );
         assert!(refused("limit:memroy=1MiB").contains("did you mean \"memory\"?"));
         assert!(asks(&vec!["sql".to_owned(); 257]).unwrap_err().contains("at most 256"));
@@ -202,8 +228,8 @@ mod tests {
     #[test]
     fn whoever_registers_learns_what_of_an_ask_is_not_given() {
         let told = |asked: &str, most: Option<&str>| {
-            let most: Option<Vec<Ask>> =
-                most.map(|most| most.split_whitespace().map(|line| line.parse().unwrap()).collect());
+            let most: Option<Vec<Ask>> = most
+                .map(|most| most.split_whitespace().map(|line| line.parse().unwrap()).collect());
             let asked: Vec<String> = asked.split_whitespace().map(str::to_owned).collect();
             warnings(&asked, most.as_deref())
         };
@@ -211,11 +237,16 @@ mod tests {
         assert_eq!(told("database:x", Some("database")), [""; 0]);
         let less = told("database limit:memory=128MiB", Some("database:x"));
         assert!(
-            less.len() == 2 && less[0].contains("asks for database,") && less[1].contains("memory=128MiB"),
+            less.len() == 2
+                && less[0].contains("asks for database,")
+                && less[1].contains("memory=128MiB"),
             "{less:?}"
         );
         let nothing = told("crypto:sign", Some("crypto:sign"));
-        assert!(nothing.len() == 1 && nothing[0].contains("crypto:sign gives nothing"), "{nothing:?}");
+        assert!(
+            nothing.len() == 1 && nothing[0].contains("crypto:sign gives nothing"),
+            "{nothing:?}"
+        );
     }
 
     #[test]
@@ -232,7 +263,9 @@ mod tests {
         assert_eq!(name(&catalog, PluginType::Secret, "my-engine"), Ok(()));
         for reserved in ["sys", "auth", "identity", "", "a/b", "a b", "-x"] {
             assert!(
-                name(&catalog, PluginType::Secret, reserved).unwrap_err().contains("cannot be the name"),
+                name(&catalog, PluginType::Secret, reserved)
+                    .unwrap_err()
+                    .contains("cannot be the name"),
                 "{reserved}"
             );
         }

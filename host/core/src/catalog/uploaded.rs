@@ -1,12 +1,13 @@
-//! Uploaded plugins when the service opens: loaded from the store, without running any of their code.
+//! Uploaded plugins when the service opens: loaded from the store, without running any of their
+//! code.
 //!
-//! The attacks this file stops: code that is not ours to trust, and a plugin that keeps the service sealed. Code that is
-//! not authentic is never loaded but made again from the component, whose digest is checked; what cannot be loaded is
-//! left out, with the reason.
+//! The attacks this file stops: code that is not ours to trust, and a plugin that keeps the service
+//! sealed. Code that is not authentic is never loaded but made again from the component, whose
+//! digest is checked; what cannot be loaded is left out, with the reason.
 
 use super::bytes::{self, Stored};
 use super::entry::{Entry, PREFIX, PluginType};
-use super::{Catalog, EnginePlugin, Plugin, Workshop};
+use super::{Catalog, EnginePlugin, Plugin, PluginLoader};
 use crate::log::Log;
 use bulkhead_sandbox::compiled::AuthenticCode;
 use bulkhead_sandbox::{Artefact, DatabasePlugin, Engine, Sandbox};
@@ -19,21 +20,27 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When the store cannot be read.
-pub(super) async fn load_all(catalog: &Catalog, workshop: Workshop<'_>, log: &Arc<dyn Log>) -> Result<(), Failure> {
+pub(super) async fn load_all(
+    catalog: &Catalog,
+    loader: PluginLoader<'_>,
+    log: &Arc<dyn Log>,
+) -> Result<(), Failure> {
     let mut digests = Some(BTreeSet::new());
-    let mut walk = workshop.store.walk(Space::Core, PREFIX);
-    while let Some(page) = walk.page().await? {
+    let mut scan = loader.store.scan(Space::Core, PREFIX);
+    while let Some(page) = scan.page().await? {
         for address in page {
-            let found = match workshop.store.begin().get(&address).await {
+            let found = match loader.store.begin().get(&address).await {
                 Err(StoreFault::Damaged(damaged)) => Err(format!("{damaged} does not open")),
-                found => found?.ok_or_else(|| "its row vanished".to_owned()).and_then(|row| Entry::parse(&row)),
+                found => found?
+                    .ok_or_else(|| "its row vanished".to_owned())
+                    .and_then(|row| Entry::parse(&row)),
             };
             match found {
                 Ok(entry) => {
                     if let Some(digests) = &mut digests {
                         digests.insert(entry.digest.clone());
                     }
-                    add(catalog, workshop, entry, log).await?;
+                    add(catalog, loader, entry, log).await?;
                 }
                 Err(why) => {
                     // Nobody knows which component it is, so that what is stored of any is kept.
@@ -44,7 +51,7 @@ pub(super) async fn load_all(catalog: &Catalog, workshop: Workshop<'_>, log: &Ar
         }
     }
     if let Some(digests) = digests
-        && let Err(failure) = bytes::sweep(workshop.store, &digests).await
+        && let Err(failure) = bytes::sweep(loader.store, &digests).await
     {
         // What is in nobody's way goes at the next start.
         log.line("warn", "components-not-swept", &[("cause", failure.message)]);
@@ -52,15 +59,24 @@ pub(super) async fn load_all(catalog: &Catalog, workshop: Workshop<'_>, log: &Ar
     Ok(())
 }
 
-async fn add(catalog: &Catalog, workshop: Workshop<'_>, entry: Entry, log: &Arc<dyn Log>) -> Result<(), Failure> {
+async fn add(
+    catalog: &Catalog,
+    loader: PluginLoader<'_>,
+    entry: Entry,
+    log: &Arc<dyn Log>,
+) -> Result<(), Failure> {
     if catalog.is_official(entry.kind, &entry.name) {
-        let pairs = [("plugin", entry.name), ("cause", "this version has a plugin of that name itself".to_owned())];
+        let pairs = [
+            ("plugin", entry.name),
+            ("cause", "this version has a plugin of that name itself".to_owned()),
+        ];
         log.line("error", "plugin-left-out", &pairs);
         return Ok(());
     }
-    match load(workshop, &entry, log).await {
+    match load(loader, &entry, log).await {
         Ok(plugin) => catalog.insert(plugin),
-        // What was read of it cannot be trusted or does not fit; what cannot be read is for the next unsealing.
+        // What was read of it cannot be trusted or does not fit; what cannot be read is for the
+        // next unsealing.
         Err(failure) if failure.kind == Kind::Unavailable => return Err(failure),
         Err(failure) => {
             let pairs = [("plugin", entry.name.clone()), ("cause", failure.message.clone())];
@@ -75,9 +91,13 @@ async fn add(catalog: &Catalog, workshop: Workshop<'_>, entry: Entry, log: &Arc<
 ///
 /// # Errors
 /// When they cannot be read or do not make it.
-pub(super) async fn load(workshop: Workshop<'_>, entry: &Entry, log: &Arc<dyn Log>) -> Result<Plugin, Failure> {
-    let event = match bytes::code_of(workshop.store, &entry.digest).await? {
-        Stored::Authentic(code) => match described(workshop.sandbox, entry, &code).await {
+pub(super) async fn load(
+    loader: PluginLoader<'_>,
+    entry: &Entry,
+    log: &Arc<dyn Log>,
+) -> Result<Plugin, Failure> {
+    let event = match bytes::code_of(loader.store, &entry.digest).await? {
+        Stored::Authentic(code) => match described(loader.sandbox, entry, &code).await {
             Ok(plugin) => return Ok(plugin),
             // Perhaps made on another processor.
             Err(_) => "compiled-code-does-not-fit",
@@ -86,25 +106,38 @@ pub(super) async fn load(workshop: Workshop<'_>, entry: &Entry, log: &Arc<dyn Lo
         Stored::NotAuthentic => "compiled-code-not-authentic",
     };
     log.line("warn", event, &[("plugin", entry.name.clone()), ("sha256", entry.digest.clone())]);
-    let wasm = bytes::wasm_of(workshop.store, &entry.digest, entry.bytes).await?;
-    let missing = "the bytes of its component are not those that were registered; register it again";
+    let wasm = bytes::wasm_of(loader.store, &entry.digest, entry.bytes).await?;
+    let missing =
+        "the bytes of its component are not those that were registered; register it again";
     let wasm = wasm.ok_or_else(|| Failure::internal(missing))?;
-    let compiled = workshop.compiler.compile(Arc::new(wasm)).await.map_err(|failure| match failure.kind {
-        Kind::Unavailable => Failure::internal(failure.message),
-        _ => failure,
-    })?;
-    let plugin = described(workshop.sandbox, entry, &compiled.code).await.map_err(Failure::internal)?;
-    if let Err(failure) = bytes::put_code(workshop.store, &entry.digest, &compiled.code).await {
+    let compiled =
+        loader.compiler.compile(Arc::new(wasm)).await.map_err(|failure| match failure.kind {
+            Kind::Unavailable => Failure::internal(failure.message),
+            _ => failure,
+        })?;
+    let plugin =
+        described(loader.sandbox, entry, &compiled.code).await.map_err(Failure::internal)?;
+    if let Err(failure) = bytes::put_code(loader.store, &entry.digest, &compiled.code).await {
         // It is compiled again at the next start.
-        log.line("warn", "compiled-code-unstored", &[("plugin", entry.name.clone()), ("cause", failure.message)]);
+        log.line(
+            "warn",
+            "compiled-code-unstored",
+            &[("plugin", entry.name.clone()), ("cause", failure.message)],
+        );
     }
     Ok(plugin)
 }
 
 /// The plugin by the description that it gave when it was registered.
-async fn described(sandbox: &Arc<Sandbox>, entry: &Entry, code: &AuthenticCode) -> Result<Plugin, String> {
-    let unreadable = |error: serde_json::Error| format!("its stored description does not parse: {error}");
-    let artefact = Artefact::Uploaded { digest: &entry.digest, code, ceiling: entry.ceiling.as_deref() };
+async fn described(
+    sandbox: &Arc<Sandbox>,
+    entry: &Entry,
+    code: &AuthenticCode,
+) -> Result<Plugin, String> {
+    let unreadable =
+        |error: serde_json::Error| format!("its stored description does not parse: {error}");
+    let artefact =
+        Artefact::Uploaded { digest: &entry.digest, code, ceiling: entry.ceiling.as_deref() };
     match entry.kind {
         PluginType::Secret => {
             let known = serde_json::from_value(entry.description.clone()).map_err(unreadable)?;
@@ -113,7 +146,9 @@ async fn described(sandbox: &Arc<Sandbox>, entry: &Entry, code: &AuthenticCode) 
         }
         PluginType::Database => {
             let known = serde_json::from_value(entry.description.clone()).map_err(unreadable)?;
-            Ok(Plugin::Database(Arc::new(DatabasePlugin::load(sandbox, artefact, Some(known)).await?)))
+            Ok(Plugin::Database(Arc::new(
+                DatabasePlugin::load(sandbox, artefact, Some(known)).await?,
+            )))
         }
     }
 }

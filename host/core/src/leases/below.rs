@@ -1,44 +1,50 @@
 //! Ending every lease below a path: for operators, and for mounts that go.
 //!
-//! All of them are made due first ([`queue_below`]), and due work ends them. Whoever waits only watches, so that
-//! nothing is lost with a client that goes away. What is being made meanwhile does not slip through: a reservation that
-//! was made due can no longer be confirmed, so that its call fails and undoes it. A call that reserves later begins
-//! later: keeping those out is for policies, and for mounts that no longer serve.
+//! All of them are made due first ([`queue_below`]), and due work ends them. Whoever waits only
+//! watches, so that nothing is lost with a client that goes away. What is being made meanwhile does
+//! not slip through: a reservation that was made due can no longer be confirmed, so that its call
+//! fails and undoes it. A call that reserves later begins later: keeping those out is for policies,
+//! and for mounts that no longer serve.
 
-use super::due_now::{Stubborn, queue};
-use super::{BOOK, LeaseRecord};
+use super::due_now::{OnFailure, queue};
+use super::{LEASE_SPACES, LeaseRecord};
 use crate::backoff;
 use crate::core::Core;
-use bulkhead_store::{Address, Space, StoreFault, Walk};
+use bulkhead_store::{Address, Scan, Space, StoreFault};
 use bulkhead_wire::failure::{Failure, Kind};
 
 /// Leases of a mount: all, or those whose path begins with `below`.
 pub(crate) struct Below<'a> {
     /// uuid of the mount.
     pub(crate) mount: &'a str,
-    /// The beginning of their keys below the mount: empty, ending in a slash, or the whole key of one lease.
+    /// The beginning of their keys below the mount: empty, ending in a slash, or the whole key of
+    /// one lease.
     pub(crate) below: &'a str,
 }
 
 impl Below<'_> {
-    fn walk(&self, core: &Core, space: Space) -> Walk {
-        core.store.walk(space, format!("{}/{}", self.mount, self.below))
+    fn scan(&self, core: &Core, space: Space) -> Scan {
+        core.store.scan(space, format!("{}/{}", self.mount, self.below))
     }
 }
 
-/// Ends the leases now, and waits until each was tried once. One that fails does not keep the others. Due work does
-/// it: the caller must not hold what due work on the mount waits for.
+/// Ends the leases now, and waits until each was tried once. One that fails does not keep the
+/// others. Due work does it: the caller must not hold what due work on the mount waits for.
 ///
 /// # Errors
-/// With the number of leases that stayed and the first reason, 400 when that was a refusal and 502 when it may pass;
-/// the store's failure; 503 when the service is being sealed.
-pub(crate) async fn end_below(core: &Core, which: &[Below<'_>], stubborn: Stubborn) -> Result<(), Failure> {
-    queue_below(core, which, stubborn).await?;
+/// With the number of leases that stayed and the first reason, 400 when that was a refusal and 502
+/// when it may pass; the store's failure; 503 when the service is being sealed.
+pub(crate) async fn end_below(
+    core: &Core,
+    which: &[Below<'_>],
+    on_failure: OnFailure,
+) -> Result<(), Failure> {
+    queue_below(core, which, on_failure).await?;
     let mut left = Left::default();
     for below in which {
-        for space in BOOK {
-            let mut walk = below.walk(core, space);
-            while let Some(page) = walk.page().await? {
+        for space in LEASE_SPACES {
+            let mut scan = below.scan(core, space);
+            while let Some(page) = scan.page().await? {
                 for address in page {
                     tried(core, &address).await?.into_iter().for_each(|failure| left.add(failure));
                 }
@@ -48,24 +54,29 @@ pub(crate) async fn end_below(core: &Core, which: &[Below<'_>], stubborn: Stubbo
     left.outcome()
 }
 
-/// Makes the leases due now, after the reservations: one that is confirmed before it was reached is a lease by then.
+/// Makes the leases due now, after the reservations: one that is confirmed before it was reached is
+/// a lease by then.
 ///
 /// # Errors
 /// The store's failure. Those that were reached are due.
-pub(crate) async fn queue_below(core: &Core, which: &[Below<'_>], stubborn: Stubborn) -> Result<(), Failure> {
-    for space in BOOK {
+pub(crate) async fn queue_below(
+    core: &Core,
+    which: &[Below<'_>],
+    on_failure: OnFailure,
+) -> Result<(), Failure> {
+    for space in LEASE_SPACES {
         for below in which {
-            let mut walk = below.walk(core, space);
-            while let Some(page) = walk.page().await? {
-                queue(core, &page, stubborn).await?;
+            let mut scan = below.scan(core, space);
+            while let Some(page) = scan.page().await? {
+                queue(core, &page, on_failure).await?;
             }
         }
     }
     Ok(())
 }
 
-/// Waits until due work has tried to end the lease; the failure if that did not work. One that nobody asked to end was
-/// made since, and is not waited for.
+/// Waits until due work has tried to end the lease; the failure if that did not work. One that
+/// nobody asked to end was made since, and is not waited for.
 async fn tried(core: &Core, address: &Address) -> Result<Option<Failure>, Failure> {
     loop {
         let freed = core.claims.freed();
@@ -80,7 +91,9 @@ async fn tried(core: &Core, address: &Address) -> Result<Option<Failure>, Failur
         };
         match LeaseRecord::parse(&record) {
             Ok(lease) if lease.reason.is_none() => return Ok(None),
-            Ok(lease) if record.index.due.is_none_or(|due| due > core.store.now()) => return Ok(Some(lease.failure())),
+            Ok(lease) if record.index.due.is_none_or(|due| due > core.store.now()) => {
+                return Ok(Some(lease.failure()));
+            }
             Ok(_) => {}
             Err(unreadable) => return Ok(Some(unreadable)),
         }
@@ -106,7 +119,8 @@ impl Left {
 
     fn outcome(self) -> Result<(), Failure> {
         let Some(first) = self.first else { return Ok(()) };
-        // The status tells whether to come back, and no more: a target's "not found" is not about our path.
+        // The status tells whether to come back, and no more: a target's "not found" is not about
+        // our path.
         let kind = if backoff::may_pass(first.kind) || first.kind == Kind::Internal {
             first.kind
         } else {
@@ -134,7 +148,8 @@ mod tests {
     }
 
     #[test]
-    fn leases_that_stay_are_counted_and_the_first_reason_is_told_with_a_status_that_says_whether_to_come_back() {
+    fn leases_that_stay_are_counted_and_the_first_reason_is_told_with_a_status_that_says_whether_to_come_back()
+     {
         assert_eq!(outcome(&[]), None);
         for (kind, status) in [
             (Kind::InvalidRequest, 400),
@@ -144,10 +159,15 @@ mod tests {
             (Kind::TimedOut, 502),
             (Kind::Internal, 500),
         ] {
-            let failures = [Failure::new(kind, "the first"), Failure::new(Kind::Unreachable, "the second")];
+            let failures =
+                [Failure::new(kind, "the first"), Failure::new(Kind::Unreachable, "the second")];
             let (answered, message) = outcome(&failures).unwrap_or_default();
             assert_eq!(answered, status, "{kind:?}");
-            assert!(message.starts_with("leases that could not be ended: 2; the first, because: the first;"));
+            assert!(
+                message.starts_with(
+                    "leases that could not be ended: 2; the first, because: the first;"
+                )
+            );
         }
     }
 }

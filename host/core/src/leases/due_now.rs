@@ -1,8 +1,8 @@
 //! Making leases due now: how whatever ends many leases begins.
 //!
-//! The fault this file stops: work on many leases that dies half-way, with its client, its disk or its process, and
-//! leaves the rest as if nobody had asked. Once they are due, due work ends them, whatever becomes of who asked: as
-//! many of a lane at once as of any other work, and oldest first.
+//! The fault this file stops: work on many leases that dies half-way, with its client, its disk or
+//! its process, and leaves the rest as if nobody had asked. Once they are due, due work ends them,
+//! whatever becomes of who asked: as many of a lane at once as of any other work, and oldest first.
 
 use super::{End, LeaseRecord, put};
 use crate::core::Core;
@@ -11,56 +11,64 @@ use bulkhead_wire::failure::Failure;
 
 /// What happens to a lease whose plugin does not end it, and to one whose record does not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stubborn {
+pub(crate) enum OnFailure {
     /// It stays, with its next attempt scheduled.
     Stays,
     /// It goes, and what it ended is left to the operator.
     Goes,
 }
 
-/// Makes these leases or reservations due because somebody asked for their end. Those that are gone are left out.
+/// Makes these leases or reservations due because somebody asked for their end. Those that are gone
+/// are left out.
 ///
 /// # Errors
 /// The store's failure.
-pub(crate) async fn queue(core: &Core, page: &[Address], stubborn: Stubborn) -> Result<(), Failure> {
+pub(crate) async fn queue(
+    core: &Core,
+    page: &[Address],
+    on_failure: OnFailure,
+) -> Result<(), Failure> {
     // Plugins know only one reason for which what was never handed out ends.
     let is_reserved = page.first().is_some_and(|address| address.space == Space::Reservation);
     let reason = Some(if is_reserved { End::Undo } else { End::Requested });
     let asked = |lease: LeaseRecord| {
-        let forced = lease.forced || stubborn == Stubborn::Goes;
+        let forced = lease.forced || on_failure == OnFailure::Goes;
         LeaseRecord { reason, forced, ..lease }
     };
-    make_due(core, page, stubborn, asked).await
+    make_due(core, page, on_failure, asked).await
 }
 
-/// Makes these due now, all of one kind and in one commit, each as `change` says. One that cannot be read is told, and
-/// as `unreadable` says: it must not keep the others.
+/// Makes these due now, all of one kind and in one commit, each as `change` says. One that cannot
+/// be read is told, and as `unreadable` says: it must not keep the others.
 ///
 /// # Errors
 /// The store's failure: none was made due.
 pub(super) async fn make_due(
     core: &Core,
     page: &[Address],
-    unreadable: Stubborn,
+    unreadable: OnFailure,
     change: impl Fn(LeaseRecord) -> LeaseRecord + Sync,
 ) -> Result<(), Failure> {
-    // What others change meanwhile is read again; nothing was done outside that would have to be undone.
+    // What others change meanwhile is read again; nothing was done outside that would have to be
+    // undone.
     let mut finish = core.store.begin().finish();
     loop {
-        let unit = finish.part();
+        let unit = finish.restart_host_part();
         for address in page {
             match opened(unit, address).await? {
-                Opened::Lease(lease) => put(unit, address, &change(*lease), Some(core.store.now()))?,
+                Opened::Lease(lease) => {
+                    put(unit, address, &change(*lease), Some(core.store.now()))?
+                }
                 Opened::Gone => {}
                 Opened::Damaged(why) => {
                     core.log.line("error", "lease-unreadable", &[("cause", why.message)]);
-                    if unreadable == Stubborn::Goes {
+                    if unreadable == OnFailure::Goes {
                         unit.delete(address.clone());
                     }
                 }
             }
         }
-        if finish.is_committed().await? {
+        if finish.try_commit().await? {
             return Ok(());
         }
     }
@@ -81,9 +89,8 @@ pub(super) enum Opened {
 pub(super) async fn opened(unit: &mut Unit, address: &Address) -> Result<Opened, Failure> {
     match unit.get(address).await {
         Ok(None) => Ok(Opened::Gone),
-        Ok(Some(record)) => {
-            Ok(LeaseRecord::parse(&record).map_or_else(Opened::Damaged, |lease| Opened::Lease(Box::new(lease))))
-        }
+        Ok(Some(record)) => Ok(LeaseRecord::parse(&record)
+            .map_or_else(Opened::Damaged, |lease| Opened::Lease(Box::new(lease)))),
         Err(damaged @ StoreFault::Damaged(_)) => Ok(Opened::Damaged(damaged.into())),
         Err(fault) => Err(fault.into()),
     }

@@ -1,17 +1,17 @@
 //! How a lease ends: by its plugin's `revoke`, once, whoever asks.
 //!
-//! A target that does not answer is tried again for ever, with growing pauses; one that refuses six times makes the
-//! lease irrevocable: it is listed as such, and tried once a day (decision P13).
+//! A target that does not answer is tried again for ever, with growing pauses; one that refuses six
+//! times makes the lease irrevocable: it is listed as such, and tried once a day (decision P13).
 
-use super::due_now::{Stubborn, make_due};
+use super::due_now::{OnFailure, make_due};
 use super::{LeaseRecord, put};
 use crate::backoff;
 use crate::claims::Claim;
 use crate::core::Core;
 use crate::guards;
-use crate::neighbours::ForWork;
+use crate::host_services::BackgroundServices;
 use crate::permit::Permit;
-use bulkhead_sandbox::Line;
+use bulkhead_sandbox::Priority;
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::Failure;
 use serde::{Deserialize, Serialize};
@@ -53,16 +53,21 @@ impl End {
 ///
 /// # Errors
 /// The plugin's failure, or that of the commit. The lease stays, with its next attempt scheduled.
-pub(crate) async fn end(core: &Arc<Core>, claim: &Claim, asked: Option<End>) -> Result<(), Failure> {
+pub(crate) async fn end(
+    core: &Arc<Core>,
+    claim: &Claim,
+    asked: Option<End>,
+) -> Result<(), Failure> {
     let Some(record) = claim.fence(&mut core.store.begin()).await? else { return Ok(()) };
     let lease = LeaseRecord::parse(&record)?;
     let reason = asked.or(lease.reason).unwrap_or(match claim.address().space {
         Space::Reservation => End::Undo,
         _ => End::Expired,
     });
-    // Somebody waits for what was asked for: it takes none of the places that are kept for due work.
-    let line = if asked.is_some() { Line::Requests } else { Line::Work };
-    match revoke(core, claim, &lease, Ending { reason, line }).await {
+    // Somebody waits for what was asked for: it takes none of the places that are kept for due
+    // work.
+    let priority = if asked.is_some() { Priority::Foreground } else { Priority::Background };
+    match revoke(core, claim, &lease, Ending { reason, priority }).await {
         Ok(()) => {
             core.log_lease("info", "lease-ended", &lease, reason.word());
             Ok(())
@@ -78,18 +83,27 @@ pub(crate) async fn end(core: &Arc<Core>, claim: &Claim, asked: Option<End>) -> 
 struct Ending {
     reason: End,
     /// Where it waits for its places.
-    line: Line,
+    priority: Priority,
 }
 
-async fn revoke(core: &Arc<Core>, claim: &Claim, lease: &LeaseRecord, ending: Ending) -> Result<(), Failure> {
+async fn revoke(
+    core: &Arc<Core>,
+    claim: &Claim,
+    lease: &LeaseRecord,
+    ending: Ending,
+) -> Result<(), Failure> {
     let mount = core.mounts.by_uuid(&lease.mount);
     let mount = mount.ok_or_else(|| core.mounts.missing(&lease.mount))?;
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(&mount, &permit);
-    let work = ForWork::new(core, &mount);
-    let let_in = work.enter(ending.line).await?;
+    let work = BackgroundServices::new(core, &mount);
+    let let_in = work.enter(ending.priority).await?;
     let unit = mount.begin(&core.store);
-    let done = opened.plugin.engine.revoke(work.scope(&opened), unit, &lease.seen(), ending.reason.word()).await;
+    let done = opened
+        .plugin
+        .engine
+        .revoke(work.scope(&opened), unit, &lease.seen(), ending.reason.word())
+        .await;
     work.left(let_in, done.ended);
     let ended = match done.result {
         Ok(()) => remove(claim, done.unit, lease).await,
@@ -99,26 +113,31 @@ async fn revoke(core: &Arc<Core>, claim: &Claim, lease: &LeaseRecord, ending: En
     ended
 }
 
-/// Removes the lease in the commit of what the plugin did to end it. One that is gone was ended by somebody else, who
-/// stored what came of it.
+/// Removes the lease in the commit of what the plugin did to end it. One that is gone was ended by
+/// somebody else, who stored what came of it.
 async fn remove(claim: &Claim, unit: Unit, lease: &LeaseRecord) -> Result<(), Failure> {
     let mut finish = unit.finish();
     loop {
-        let part = finish.part();
+        let part = finish.restart_host_part();
         if let Some(record) = claim.fence(part).await?
             && LeaseRecord::parse(&record)?.id == lease.id
         {
             part.delete(claim.address().clone());
         }
-        if finish.is_committed().await? {
+        if finish.try_commit().await? {
             return Ok(());
         }
     }
 }
 
-/// Schedules the next attempt, or lets the lease go if it was to be the last one. What changed in the lease while the
-/// plugin was at work stays changed, and a lease that is gone stays gone.
-async fn postpone(core: &Arc<Core>, claim: &Claim, reason: End, failure: &Failure) -> Result<(), Failure> {
+/// Schedules the next attempt, or lets the lease go if it was to be the last one. What changed in
+/// the lease while the plugin was at work stays changed, and a lease that is gone stays gone.
+async fn postpone(
+    core: &Arc<Core>,
+    claim: &Claim,
+    reason: End,
+    failure: &Failure,
+) -> Result<(), Failure> {
     let mut unit = core.store.begin();
     let Some(record) = claim.fence(&mut unit).await? else { return Ok(()) };
     let lease = LeaseRecord::parse(&record)?.after(reason, failure);
@@ -151,20 +170,24 @@ impl LeaseRecord {
     /// Milliseconds until the next attempt.
     fn pause(&self, failure: &Failure) -> u64 {
         if self.is_irrevocable() {
-            return backoff::pause(&Failure { retry_after: Some(DAY), ..failure.clone() }, self.attempts);
+            return backoff::pause(
+                &Failure { retry_after: Some(DAY), ..failure.clone() },
+                self.attempts,
+            );
         }
         backoff::pause(failure, self.attempts)
     }
 }
 
-/// Makes the leases that `token` owns due now. One that cannot be read is left and told; it must not keep the
-/// others.
+/// Makes the leases that `token` owns due now. One that cannot be read is left and told; it must
+/// not keep the others.
 pub(crate) async fn end_owned(core: &Core, token: &str) -> Result<(), Failure> {
-    let mut walk = core.store.walk_owned(Space::Lease, token);
-    while let Some(page) = walk.page().await? {
+    let mut scan = core.store.scan_owned(Space::Lease, token);
+    while let Some(page) = scan.page().await? {
         // Without an owner it is not found here again.
-        let orphaned = |lease| LeaseRecord { token: String::new(), reason: Some(End::TokenEnded), ..lease };
-        make_due(core, &page, Stubborn::Stays, orphaned).await?;
+        let orphaned =
+            |lease| LeaseRecord { token: String::new(), reason: Some(End::TokenEnded), ..lease };
+        make_due(core, &page, OnFailure::Stays, orphaned).await?;
     }
     Ok(())
 }

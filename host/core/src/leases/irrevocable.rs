@@ -1,8 +1,9 @@
-//! Irrevocable leases: those whose plugin refused to end them so often that somebody has to look (decision P13).
+//! Irrevocable leases: those whose plugin refused to end them so often that somebody has to look
+//! (decision P13).
 //!
 //! They are found by their owner's column, so that counting them does not walk the others.
 
-use super::BOOK;
+use super::LEASE_SPACES;
 use super::due_now::{Opened, opened};
 use crate::core::Core;
 use bulkhead_wire::failure::Failure;
@@ -17,16 +18,18 @@ pub(super) const OWNER: &str = "irrevocable";
 /// The store's failure.
 pub(crate) async fn count(core: &Core) -> Result<BTreeMap<String, u64>, Failure> {
     let mut by_uuid: BTreeMap<String, u64> = BTreeMap::new();
-    for space in BOOK {
-        let mut walk = core.store.walk_owned(space, OWNER).by(1_000);
-        while let Some(page) = walk.page().await? {
+    for space in LEASE_SPACES {
+        let mut scan = core.store.scan_owned(space, OWNER).by(1_000);
+        while let Some(page) = scan.page().await? {
             for address in page {
                 let uuid = address.key.split('/').next().unwrap_or_default();
                 *by_uuid.entry(uuid.to_owned()).or_default() += 1;
             }
         }
     }
-    let named = |uuid: String| core.mounts.by_uuid(&uuid).map_or(uuid, |mount| mount.record.accessor.clone());
+    let named = |uuid: String| {
+        core.mounts.by_uuid(&uuid).map_or(uuid, |mount| mount.record.accessor.clone())
+    };
     Ok(by_uuid.into_iter().map(|(uuid, count)| (named(uuid), count)).collect())
 }
 
@@ -44,17 +47,21 @@ pub(crate) struct Irrevocable {
 /// The store's failure.
 pub(crate) async fn list(core: &Core, most: usize) -> Result<Vec<Irrevocable>, Failure> {
     let mut found = Vec::new();
-    for space in BOOK {
-        let mut walk = core.store.walk_owned(space, OWNER);
+    for space in LEASE_SPACES {
+        let mut scan = core.store.scan_owned(space, OWNER);
         while found.len() < most
-            && let Some(page) = walk.page().await?
+            && let Some(page) = scan.page().await?
         {
             let mut unit = core.store.begin();
             for address in page {
                 match opened(&mut unit, &address).await? {
-                    Opened::Lease(lease) => found.push(Irrevocable { id: lease.id, error: lease.error }),
+                    Opened::Lease(lease) => {
+                        found.push(Irrevocable { id: lease.id, error: lease.error })
+                    }
                     Opened::Gone => {}
-                    Opened::Damaged(why) => core.log.line("error", "lease-unreadable", &[("cause", why.message)]),
+                    Opened::Damaged(why) => {
+                        core.log.line("error", "lease-unreadable", &[("cause", why.message)])
+                    }
                 }
             }
         }

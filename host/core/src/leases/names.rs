@@ -1,8 +1,9 @@
-//! The names one step below a path of the lease book: mounts and folders, which end in a slash, and the last parts of
-//! the leases there.
+//! The names one step below a path of the lease book: mounts and folders, which end in a slash, and
+//! the last parts of the leases there.
 //!
-//! Keys hold the paths of leases but not their last part. Folders are found from keys alone, each by one step over all
-//! that is in it; only leases that lie in the listed folder itself are read. As many names are held as are asked for.
+//! Keys hold the paths of leases but not their last part. Folders are found from keys alone, each
+//! by one step over all that is in it; only leases that lie in the listed folder itself are read.
+//! As many names are held as are asked for.
 
 use super::due_now::{Opened, opened};
 use super::reach::{Reach, is_below};
@@ -13,15 +14,20 @@ use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeSet;
 
-/// Behind every key that a path may begin: no path has this character in it, because it cannot be printed.
+/// Behind every key that a path may begin: no path has this character in it, because it cannot be
+/// printed.
 const LAST: char = char::MAX;
 
-/// The names one step below `path`, which has no slash at its ends and is empty for all mounts. Sorted, after
-/// `paging.after` and at most `paging.limit`.
+/// The names one step below `path`, which has no slash at its ends and is empty for all mounts.
+/// Sorted, after `paging.after` and at most `paging.limit`.
 ///
 /// # Errors
 /// The store's failure. A lease that does not open is told and left out.
-pub(crate) async fn names(core: &Core, path: &str, paging: &Paging) -> Result<Vec<String>, Failure> {
+pub(crate) async fn names(
+    core: &Core,
+    path: &str,
+    paging: &Paging,
+) -> Result<Vec<String>, Failure> {
     let mut names = Names { paging, found: BTreeSet::new() };
     match Reach::of(core, path) {
         Reach::Above(mounts) => above(core, path, &mounts, &mut names).await?,
@@ -48,10 +54,16 @@ impl Names<'_> {
 }
 
 /// Mounts that have leases, by the next segment of their paths.
-async fn above(core: &Core, path: &str, mounts: &[Holder], names: &mut Names<'_>) -> Result<(), Failure> {
+async fn above(
+    core: &Core,
+    path: &str,
+    mounts: &[Holder],
+    names: &mut Names<'_>,
+) -> Result<(), Failure> {
     for mount in mounts {
         let full = mount.path.as_str();
-        let rest = if is_below(full, path) { full.get(path.len()..).unwrap_or_default() } else { full };
+        let rest =
+            if is_below(full, path) { full.get(path.len()..).unwrap_or_default() } else { full };
         let segment = rest.trim_start_matches('/').split('/').next().unwrap_or_default();
         if core.store.count(Space::Lease, &format!("{}/", mount.uuid), None, 1).await? > 0 {
             names.add(format!("{segment}/"));
@@ -60,20 +72,27 @@ async fn above(core: &Core, path: &str, mounts: &[Holder], names: &mut Names<'_>
     Ok(())
 }
 
-async fn within(core: &Core, mount: &Holder, folder: &str, names: &mut Names<'_>) -> Result<(), Failure> {
+async fn within(
+    core: &Core,
+    mount: &Holder,
+    folder: &str,
+    names: &mut Names<'_>,
+) -> Result<(), Failure> {
     let prefix = format!("{}/{folder}", mount.uuid);
-    let mut walk = core.store.walk(Space::Lease, prefix.as_str());
-    while let Some(page) = walk.page().await? {
+    let mut scan = core.store.scan(Space::Lease, prefix.as_str());
+    while let Some(page) = scan.page().await? {
         for address in page {
             let rest = address.key.strip_prefix(&prefix).unwrap_or_default();
             match rest.split_once('/') {
                 Some((folder, _)) => {
-                    walk.skip_to(format!("{prefix}{folder}/{LAST}"));
+                    scan.skip_to(format!("{prefix}{folder}/{LAST}"));
                     names.add(format!("{folder}/"));
                     // The rest of the page is most likely of the same folder.
                     break;
                 }
-                None => last_part(core, &address).await?.into_iter().for_each(|name| names.add(name)),
+                None => {
+                    last_part(core, &address).await?.into_iter().for_each(|name| names.add(name))
+                }
             }
         }
     }
@@ -92,7 +111,6 @@ async fn last_part(core: &Core, address: &Address) -> Result<Option<String>, Fai
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -101,7 +119,9 @@ mod tests {
         let found = |after: &str, limit: usize| {
             let paging = Paging { after: after.to_owned(), limit };
             let mut names = Names { paging: &paging, found: BTreeSet::new() };
-            ["d", "a", "c/", "b", "c/", "e"].into_iter().for_each(|name| names.add(name.to_owned()));
+            ["d", "a", "c/", "b", "c/", "e"]
+                .into_iter()
+                .for_each(|name| names.add(name.to_owned()));
             Vec::from_iter(names.found)
         };
         assert_eq!(found("", usize::MAX), ["a", "b", "c/", "d", "e"]);

@@ -1,6 +1,8 @@
-//! What the path prefix of an operator reaches: everything at and below the path, at the borders of its segments.
+//! What the path prefix of an operator reaches: everything at and below the path, at the borders of
+//! its segments.
 //!
-//! The mistake this file stops: `database/creds/reader` that also ends the leases of `database/creds/reader2`.
+//! The mistake this file stops: `database/creds/reader` that also ends the leases of
+//! `database/creds/reader2`.
 
 use super::{Below, locate};
 use crate::core::Core;
@@ -11,7 +13,8 @@ pub(crate) enum Reach {
     /// In one of them.
     Within {
         mount: Holder,
-        /// The beginning of what is below the path there: empty for the mount itself, or ending in a slash.
+        /// The beginning of what is below the path there: empty for the mount itself, or ending in
+        /// a slash.
         folder: String,
         /// The key below the mount of the one lease whose id the path may be.
         lease: Option<String>,
@@ -39,7 +42,9 @@ impl Reach {
     /// The leases at and below the path.
     pub(crate) fn leases(&self) -> Vec<Below<'_>> {
         match self {
-            Self::Above(mounts) => mounts.iter().map(|mount| Below { mount: &mount.uuid, below: "" }).collect(),
+            Self::Above(mounts) => {
+                mounts.iter().map(|mount| Below { mount: &mount.uuid, below: "" }).collect()
+            }
             Self::Within { mount, folder, lease } => {
                 let beginnings = [Some(folder), lease.as_ref()].into_iter().flatten();
                 beginnings.map(|below| Below { mount: &mount.uuid, below }).collect()
@@ -59,10 +64,13 @@ mod tests {
 
     #[test]
     fn a_path_is_below_another_at_the_borders_of_segments_only() {
-        for (path, above) in [("a/b", "a"), ("a/", "a"), ("a/b/c", "a/b"), ("a", ""), ("ä/b", "ä")] {
+        for (path, above) in [("a/b", "a"), ("a/", "a"), ("a/b/c", "a/b"), ("a", ""), ("ä/b", "ä")]
+        {
             assert!(is_below(path, above), "{path} {above}");
         }
-        for (path, above) in [("ab", "a"), ("a", "a"), ("a", "a/b"), ("b/a", "a"), ("a2/b", "a"), ("ä/b", "a")] {
+        for (path, above) in
+            [("ab", "a"), ("a", "a"), ("a", "a/b"), ("b/a", "a"), ("a2/b", "a"), ("ä/b", "a")]
+        {
             assert!(!is_below(path, above), "{path} {above}");
         }
     }

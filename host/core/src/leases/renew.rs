@@ -4,10 +4,10 @@ use super::{LeaseRecord, locate, put};
 use crate::claims::Claim;
 use crate::core::Core;
 use crate::guards;
-use crate::neighbours::ForWork;
+use crate::host_services::BackgroundServices;
 use crate::permit::Permit;
 use crate::tokens;
-use bulkhead_sandbox::{Line, contract};
+use bulkhead_sandbox::{Priority, contract};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::ttl::{self, Bounds};
@@ -26,15 +26,21 @@ pub(crate) struct Renewed {
 /// # Errors
 /// 400 when there is no such lease, it is not renewable or past its maximum; the plugin's failure.
 pub(crate) async fn renew(core: &Arc<Core>, id: &str, increment: u64) -> Result<Renewed, Failure> {
-    let claim = core.claims.claim_in_turn(&locate(&core.store, &core.mounts, id).ok_or_else(not_found)?).await;
-    let (lease, owner_left) = renewable(core, &claim, &mut core.store.begin(), core.store.now()).await?;
-    let mount = core.mounts.by_uuid(&lease.mount).ok_or_else(|| core.mounts.missing(&lease.mount))?;
+    let claim = core
+        .claims
+        .claim_in_turn(&locate(&core.store, &core.mounts, id).ok_or_else(not_found)?)
+        .await;
+    let (lease, owner_left) =
+        renewable(core, &claim, &mut core.store.begin(), core.store.now()).await?;
+    let mount =
+        core.mounts.by_uuid(&lease.mount).ok_or_else(|| core.mounts.missing(&lease.mount))?;
     let seen = mount.seen(core.lifetimes, owner_left);
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(&mount, &permit);
-    let work = ForWork::new(core, &mount);
-    let let_in = work.enter(Line::Requests).await?;
-    // Before the plugin tells its target: a slow renewal shortens the lease, never the thing's grace.
+    let work = BackgroundServices::new(core, &mount);
+    let let_in = work.enter(Priority::Foreground).await?;
+    // Before the plugin tells its target: a slow renewal shortens the lease, never the thing's
+    // grace.
     let now = core.store.now();
     let done = opened
         .plugin
@@ -80,16 +86,21 @@ struct Asked {
 async fn store(core: &Core, claim: &Claim, unit: Unit, asked: &Asked) -> Result<Renewed, Failure> {
     let mut finish = unit.finish();
     loop {
-        let renewed = prolong(core, claim, finish.part(), asked).await?;
-        if finish.is_committed().await? {
+        let renewed = prolong(core, claim, finish.restart_host_part(), asked).await?;
+        if finish.try_commit().await? {
             return Ok(renewed);
         }
     }
 }
 
-/// Stores the new end in the commit of what the plugin did. Lease and owner are looked at again: a token that was
-/// revoked meanwhile must not keep a renewed lease.
-async fn prolong(core: &Core, claim: &Claim, unit: &mut Unit, asked: &Asked) -> Result<Renewed, Failure> {
+/// Stores the new end in the commit of what the plugin did. Lease and owner are looked at again: a
+/// token that was revoked meanwhile must not keep a renewed lease.
+async fn prolong(
+    core: &Core,
+    claim: &Claim,
+    unit: &mut Unit,
+    asked: &Asked,
+) -> Result<Renewed, Failure> {
     let (now, seen) = (asked.now, &asked.seen);
     let (lease, _) = renewable(core, claim, unit, now).await?;
     let bounds = Bounds {
@@ -102,7 +113,11 @@ async fn prolong(core: &Core, claim: &Claim, unit: &mut Unit, asked: &Asked) -> 
     let granted = ttl::grant(&bounds, asked.increment, lease.issued / 1000, now / 1000)?;
     let ttl = granted.ttl.min(seen.longest_lease);
     let ttl = if asked.granted.ttl == 0 { ttl } else { ttl.min(asked.granted.ttl) };
-    let lease = LeaseRecord { expires: now.saturating_add(ttl.saturating_mul(1000)), last_renewal: Some(now), ..lease };
+    let lease = LeaseRecord {
+        expires: now.saturating_add(ttl.saturating_mul(1000)),
+        last_renewal: Some(now),
+        ..lease
+    };
     put(unit, claim.address(), &lease, Some(lease.expires))?;
     Ok(Renewed { lease, ttl, warning: granted.warning })
 }
@@ -116,14 +131,20 @@ fn may_be_renewed(lease: &LeaseRecord, now: u64) -> Result<(), Failure> {
         return Err(Failure::invalid("lease is not renewable"));
     }
     if lease.reason.is_some() || lease.expires <= now {
-        return Err(Failure::invalid("lease expired: it is being ended and cannot be renewed; ask for a new secret"));
+        return Err(Failure::invalid(
+            "lease expired: it is being ended and cannot be renewed; ask for a new secret",
+        ));
     }
     Ok(())
 }
 
-/// Seconds that are left of the tokens on which the lease hangs: its owner, and the batch token that asked for it. A
-/// lease never outlives either.
-async fn owner_left(core: &Core, unit: &mut Unit, lease: &LeaseRecord) -> Result<Option<u64>, Failure> {
+/// Seconds that are left of the tokens on which the lease hangs: its owner, and the batch token
+/// that asked for it. A lease never outlives either.
+async fn owner_left(
+    core: &Core,
+    unit: &mut Unit,
+    lease: &LeaseRecord,
+) -> Result<Option<u64>, Failure> {
     let now = core.store.now();
     let of_batch = lease.longest.map(|longest| longest.saturating_sub(now) / 1000);
     if lease.token.is_empty() {

@@ -1,12 +1,12 @@
-//! Tidying the lease book: finding the leases that nothing would end any more, which no crash of ours leaves, but a
-//! restored or damaged data directory may.
+//! Tidying the lease book: finding the leases that nothing would end any more, which no crash of
+//! ours leaves, but a restored or damaged data directory may.
 //!
-//! What it repairs: a lease whose token is gone ends as with its token; one that would never be due is due at its end;
-//! one whose mount is gone is given up, because nobody is left who could end it. What does not open is only told: it is
-//! for `revoke-force`, or for a backup.
+//! What it repairs: a lease whose token is gone ends as with its token; one that would never be due
+//! is due at its end; one whose mount is gone is given up, because nobody is left who could end it.
+//! What does not open is only told: it is for `revoke-force`, or for a backup.
 
 use super::due_now::{Opened, opened};
-use super::{BOOK, End, LeaseRecord, put};
+use super::{End, LEASE_SPACES, LeaseRecord, put};
 use crate::claims::Claim;
 use crate::core::Core;
 use crate::mounts;
@@ -18,7 +18,9 @@ use std::sync::Arc;
 /// Begins to tidy; `false` when that is under way already.
 pub(crate) fn begin(core: &Arc<Core>) -> bool {
     // Not the address of any record: it stands for the work.
-    let Some(turn) = core.claims.claim(&Address::new(Space::Core, "lease-tidy")) else { return false };
+    let Some(turn) = core.claims.claim(&Address::new(Space::Core, "lease-tidy")) else {
+        return false;
+    };
     tokio::spawn(run(Arc::clone(core), turn));
     true
 }
@@ -53,11 +55,13 @@ struct Done {
 }
 
 async fn tidy(core: &Core, done: &mut Done) -> Result<(), Failure> {
-    for space in BOOK {
-        let mut walk = core.store.walk(space, "");
-        while let Some(page) = walk.page().await? {
+    for space in LEASE_SPACES {
+        let mut scan = core.store.scan(space, "");
+        while let Some(page) = scan.page().await? {
             // Page by page, so that a seal waits for one and no more.
-            let Ok(_in_flight) = core.process.in_flight.try_read() else { return Err(crate::service::sealed()) };
+            let Ok(_in_flight) = core.process.in_flight.try_read() else {
+                return Err(crate::service::sealed());
+            };
             *done = tidy_page(core, &page, *done).await?;
         }
     }
@@ -67,17 +71,22 @@ async fn tidy(core: &Core, done: &mut Done) -> Result<(), Failure> {
 async fn tidy_page(core: &Core, page: &[Address], before: Done) -> Result<Done, Failure> {
     let mut finish = core.store.begin().finish();
     loop {
-        let (unit, mut done) = (finish.part(), before);
+        let (unit, mut done) = (finish.restart_host_part(), before);
         for address in page {
             tidy_one(core, unit, address, &mut done).await?;
         }
-        if finish.is_committed().await? {
+        if finish.try_commit().await? {
             return Ok(done);
         }
     }
 }
 
-async fn tidy_one(core: &Core, unit: &mut Unit, address: &Address, done: &mut Done) -> Result<(), Failure> {
+async fn tidy_one(
+    core: &Core,
+    unit: &mut Unit,
+    address: &Address,
+    done: &mut Done,
+) -> Result<(), Failure> {
     done.looked_at += 1;
     let lease = match opened(unit, address).await? {
         Opened::Lease(lease) => *lease,
@@ -103,7 +112,8 @@ async fn tidy_one(core: &Core, unit: &mut Unit, address: &Address, done: &mut Do
     Ok(())
 }
 
-/// Asked of what is stored, and in the commit that forgets the lease: a mount that does not serve at present is there.
+/// Asked of what is stored, and in the commit that forgets the lease: a mount that does not serve
+/// at present is there.
 async fn mount_is_gone(core: &Core, unit: &mut Unit, lease: &LeaseRecord) -> Result<bool, Failure> {
     if core.mounts.by_uuid(&lease.mount).is_some() {
         return Ok(false);

@@ -1,7 +1,8 @@
 //! The breaker of a mount: a component that crashes again and again rests for a while.
 //!
-//! Each crash costs an instance, a line in the log and the time of whoever asked. Only crashes in a row count: somebody
-//! with one request that crashes a component cannot shut its mount for those whom it serves.
+//! Each crash costs an instance, a line in the log and the time of whoever asked. Only crashes in a
+//! row count: somebody with one request that crashes a component cannot shut its mount for those
+//! whom it serves.
 
 use super::Mount;
 use crate::core::Core;
@@ -61,7 +62,11 @@ enum Change {
 impl Breaker {
     /// Of the component with that digest.
     pub(super) fn new(digest: &str) -> Self {
-        Self { digest: digest.to_owned(), is_troubled: AtomicBool::new(false), trouble: Mutex::default() }
+        Self {
+            digest: digest.to_owned(),
+            is_troubled: AtomicBool::new(false),
+            trouble: Mutex::default(),
+        }
     }
 
     /// Is it about the component with that digest?
@@ -192,7 +197,6 @@ impl Mount {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -282,7 +286,8 @@ mod tests {
         for _ in 0..CRASHES {
             end(&breaker, Ended::Trapped, now);
         }
-        for (pass, ended) in before.into_iter().zip([Ended::Trapped, Ended::Answered, Ended::Late]) {
+        for (pass, ended) in before.into_iter().zip([Ended::Trapped, Ended::Answered, Ended::Late])
+        {
             assert_eq!(pass.ended(ended, now), None);
         }
         assert_eq!(breaker.may_enter(now).err(), Some(FIRST_REST));

@@ -1,7 +1,7 @@
 //! The mounts that are part of the server: `sys/` and `auth/token/`.
 //!
-//! They can be tuned, and neither be disabled nor moved nor enabled over. What names them is made from the cluster's
-//! key, so that it stays the same without being stored.
+//! They can be tuned, and neither be disabled nor moved nor enabled over. What names them is made
+//! from the cluster's key, so that it stays the same without being stored.
 
 use super::record::{Marks, MountRecord, Phase};
 use super::settings::Settings;
@@ -45,7 +45,9 @@ impl Builtin {
     /// The one that serves the request path `path`.
     pub(crate) fn serving(path: &str) -> Option<Self> {
         let serves = |one: &Self| path.strip_prefix(one.name());
-        Self::ALL.into_iter().find(|one| serves(one).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+        Self::ALL
+            .into_iter()
+            .find(|one| serves(one).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
     }
 
     /// Its path without the slash at the end.
@@ -94,10 +96,12 @@ impl Builtin {
     /// 500 for a row that does not open or does not parse, 503 when the store cannot be read.
     pub(crate) async fn read(self, store: &Store, unit: &mut Unit) -> Result<MountRecord, Failure> {
         let tuned = match unit.get(&self.address()).await? {
-            Some(record) => serde_json::from_slice(&record.body)
-                .map_err(|_| Failure::internal(format!("the settings of {} do not parse", self.path())))?,
+            Some(record) => serde_json::from_slice(&record.body).map_err(|_| {
+                Failure::internal(format!("the settings of {} do not parse", self.path()))
+            })?,
             None => {
-                let settings = Settings { description: self.description().to_owned(), ..Settings::default() };
+                let settings =
+                    Settings { description: self.description().to_owned(), ..Settings::default() };
                 Tuned { settings, revision: 0 }
             }
         };
@@ -108,13 +112,15 @@ impl Builtin {
     pub(crate) fn put(self, unit: &mut Unit, record: &mut MountRecord) -> Result<(), Failure> {
         record.revision += 1;
         let tuned = Tuned { settings: record.settings.clone(), revision: record.revision };
-        let body = serde_json::to_vec(&tuned).map_err(|error| Failure::internal(error.to_string()))?;
+        let body =
+            serde_json::to_vec(&tuned).map_err(|error| Failure::internal(error.to_string()))?;
         unit.put(self.address(), body, Index::default());
         Ok(())
     }
 
     fn record(self, store: &Store, tuned: Tuned) -> MountRecord {
-        let hash = |what: &str| store.keyed_hash("mount", format!("{what} of {}", self.path()).as_bytes());
+        let hash =
+            |what: &str| store.keyed_hash("mount", format!("{what} of {}", self.path()).as_bytes());
         let short: String = hash("accessor").chars().take(8).collect();
         let prefix = if self.path().is_auth() { "auth_" } else { "" };
         MountRecord {
@@ -134,12 +140,14 @@ impl Builtin {
     pub(super) async fn load(store: &Arc<Store>) -> Result<[Arc<MountRecord>; 2], Failure> {
         let [first, second] = Self::ALL;
         let mut unit = store.begin();
-        Ok([Arc::new(first.read(store, &mut unit).await?), Arc::new(second.read(store, &mut unit).await?)])
+        Ok([
+            Arc::new(first.read(store, &mut unit).await?),
+            Arc::new(second.read(store, &mut unit).await?),
+        ])
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 

@@ -1,8 +1,9 @@
 //! Disabling a mount: no request, no lease, no row is left.
 //!
-//! The fault this file stops: a credential that nobody can end any more, because its lease went with its mount. Rows
-//! are deleted only after every lease was ended; where one cannot be, the mount serves again. Each step is stored before
-//! it is taken, so that another process goes on where this one died.
+//! The fault this file stops: a credential that nobody can end any more, because its lease went
+//! with its mount. Rows are deleted only after every lease was ended; where one cannot be, the
+//! mount serves again. Each step is stored before it is taken, so that another process goes on
+//! where this one died.
 
 use super::ending::{end_all, in_background};
 use super::record::{MountRecord, put_phase};
@@ -17,11 +18,13 @@ use std::time::Duration;
 /// How long a caller waits for the leases of the mount to end.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Disables the mount at `path`, and waits for that. Where nothing is mounted, there is nothing to do.
+/// Disables the mount at `path`, and waits for that. Where nothing is mounted, there is nothing to
+/// do.
 ///
 /// # Errors
-/// 400 or 502 with the reason and the remedy when a lease cannot be ended: the mount serves again then. 400 while it
-/// is being moved. 503 when the store fails; what was begun goes on when it is asked again, and at the next unsealing.
+/// 400 or 502 with the reason and the remedy when a lease cannot be ended: the mount serves again
+/// then. 400 while it is being moved. 503 when the store fails; what was begun goes on when it is
+/// asked again, and at the next unsealing.
 pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Failure> {
     let Some(mount) = core.mounts.at(path) else {
         if let Some(waits) = core.mounts.stranded_at(path.as_str()) {
@@ -84,9 +87,9 @@ async fn removed(core: Arc<Core>, found: Arc<Mount>) -> Result<(), Failure> {
 fn check_stays(mount: &Mount) -> Result<(), Failure> {
     let MountRecord { path, phase, .. } = &mount.record;
     match phase {
-        Phase::Moving { to, .. } => {
-            Err(Failure::invalid(format!("{path} is being moved to {to}; wait for its end, then disable it there")))
-        }
+        Phase::Moving { to, .. } => Err(Failure::invalid(format!(
+            "{path} is being moved to {to}; wait for its end, then disable it there"
+        ))),
         _ => Ok(()),
     }
 }
@@ -99,21 +102,29 @@ async fn emptied(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<Arc<Mount>, Fai
     let ended = end_all(core, mount).await;
     ended.map_err(|failure| if failure == sealed() { failure } else { stays(path, failure) })?;
     store_phase(core, path, Phase::Erasing, |phase| *phase == Phase::Ending).await?;
-    core.mounts.at(path).ok_or_else(|| Failure::internal("a mount that is being removed was gone too early"))
+    core.mounts
+        .at(path)
+        .ok_or_else(|| Failure::internal("a mount that is being removed was gone too early"))
 }
 
 /// The failure to end a lease, with what it means for the mount and what to do.
 fn stays(path: &MountPath, failure: Failure) -> Failure {
-    let remedy = format!("mend that, or give them up with sys/leases/revoke-force/{path}, and disable it again");
+    let remedy = format!(
+        "mend that, or give them up with sys/leases/revoke-force/{path}, and disable it again"
+    );
     Failure { message: format!("{path} stays mounted: {}; {remedy}", failure.message), ..failure }
 }
 
-/// Lets the mount serve again. Where that cannot be stored, it stays as it is, and is removed when it is asked again or
-/// at the next unsealing.
+/// Lets the mount serve again. Where that cannot be stored, it stays as it is, and is removed when
+/// it is asked again or at the next unsealing.
 async fn come_back(core: &Arc<Core>, path: &MountPath) {
     let was_begun = |phase: &Phase| matches!(phase, Phase::Ending | Phase::Erasing);
     if let Err(failure) = store_phase(core, path, Phase::Serving, was_begun).await {
-        core.log.line("error", "mount-stays-closed", &[("mount", path.to_string()), ("cause", failure.message)]);
+        core.log.line(
+            "error",
+            "mount-stays-closed",
+            &[("mount", path.to_string()), ("cause", failure.message)],
+        );
     }
 }
 

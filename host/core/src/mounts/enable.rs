@@ -1,7 +1,7 @@
 //! Enabling a mount: one path, one mount.
 //!
-//! The fault this file stops: two mounts of which one covers the other, so that a request reaches whichever was there
-//! first.
+//! The fault this file stops: two mounts of which one covers the other, so that a request reaches
+//! whichever was there first.
 
 use super::record::{self, Marks, MountRecord, Phase};
 use super::{Builtin, Mounts, Settings};
@@ -54,20 +54,31 @@ impl Mounts {
     ///
     /// # Errors
     /// 400 that names the path in use.
-    pub(super) async fn check_free(&self, unit: &mut Unit, path: &MountPath) -> Result<(), Failure> {
+    pub(super) async fn check_free(
+        &self,
+        unit: &mut Unit,
+        path: &MountPath,
+    ) -> Result<(), Failure> {
         if let Some(mount) = self.all().into_iter().find(|mount| mount.record.path.overlaps(path)) {
             let why = mount.record.phase.hindrance();
             return Err(taken(&mount.record.path, why.as_deref()));
         }
-        if let Some(other) = Builtin::ALL.into_iter().map(Builtin::path).find(|other| other.overlaps(path)) {
+        if let Some(other) =
+            Builtin::ALL.into_iter().map(Builtin::path).find(|other| other.overlaps(path))
+        {
             return Err(taken(&other, None));
         }
-        // Remembered by the unit: of two who want one path at once, the later one runs again and sees the earlier, also
-        // when that does not serve yet.
-        for (prefix, why) in [(record::PREFIX, None), (record::TARGET, Some("waits for a mount that is being moved"))] {
+        // Remembered by the unit: of two who want one path at once, the later one runs again and
+        // sees the earlier, also when that does not serve yet.
+        for (prefix, why) in [
+            (record::PREFIX, None),
+            (record::TARGET, Some("waits for a mount that is being moved")),
+        ] {
             let stored = unit.keys(Space::Core, prefix, "", u32::MAX).await?;
             let mut stored = stored.iter().filter_map(|key| key.strip_prefix(prefix));
-            let other = stored.find_map(|other| MountPath::of_either(other).ok().filter(|other| other.overlaps(path)));
+            let other = stored.find_map(|other| {
+                MountPath::of_either(other).ok().filter(|other| other.overlaps(path))
+            });
             if let Some(other) = other {
                 return Err(taken(&other, why));
             }
@@ -77,7 +88,9 @@ impl Mounts {
 }
 
 fn taken(path: &MountPath, why: Option<&str>) -> Failure {
-    let remedy = why.map_or("choose another path".to_owned(), |why| format!("it {why}; wait, or choose another path"));
+    let remedy = why.map_or("choose another path".to_owned(), |why| {
+        format!("it {why}; wait, or choose another path")
+    });
     Failure::invalid(format!("path is already in use at {path}; {remedy}"))
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Mount, Phase, disable, remount};
 use crate::core::Core;
-use crate::leases::{Below, Stubborn, end_below};
+use crate::leases::{Below, OnFailure, end_below};
 use crate::service::sealed;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use tokio::task::JoinHandle;
 /// Between two attempts to store what has to be stored.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Keeps requests out, waits for those inside, and ends all leases and reservations. Each is tried, also after one that
-/// fails.
+/// Keeps requests out, waits for those inside, and ends all leases and reservations. Each is tried,
+/// also after one that fails.
 ///
 /// # Errors
 /// Of the first that could not be ended; never 500, because the remedy is the caller's.
 pub(super) async fn end_all(core: &Arc<Core>, mount: &Mount) -> Result<(), Failure> {
     drop(mount.requests.close().await);
     let all = [Below { mount: &mount.record.uuid, below: "" }];
-    end_below(core, &all, Stubborn::Stays).await.map_err(|failure| match failure.kind {
+    end_below(core, &all, OnFailure::Stays).await.map_err(|failure| match failure.kind {
         Kind::Internal => Failure { kind: Kind::InvalidRequest, ..failure },
         _ => failure,
     })
@@ -41,8 +41,8 @@ pub(crate) fn resume(core: &Arc<Core>) {
     }
 }
 
-/// Runs `work` in a task of its own, which goes on when its caller is gone, and which whoever seals the service waits
-/// for.
+/// Runs `work` in a task of its own, which goes on when its caller is gone, and which whoever seals
+/// the service waits for.
 ///
 /// # Errors
 /// 503 when the service is being sealed.
@@ -58,9 +58,14 @@ pub(super) fn in_background<T: Send + 'static>(
     }))
 }
 
-/// Tells of a failure and waits for another attempt. `false` when there is to be none, because the service is sealed.
+/// Tells of a failure and waits for another attempt. `false` when there is to be none, because the
+/// service is sealed.
 pub(super) async fn pause(core: &Core, mount: &Mount, event: &str, why: Failure) -> bool {
-    core.log.line("warn", event, &[("mount", mount.record.path.to_string()), ("cause", why.message)]);
+    core.log.line(
+        "warn",
+        event,
+        &[("mount", mount.record.path.to_string()), ("cause", why.message)],
+    );
     tokio::select! {
         () = tokio::time::sleep(PAUSE) => true,
         () = core.stopping() => false,

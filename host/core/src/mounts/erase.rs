@@ -1,6 +1,7 @@
 //! Deleting the rows of a mount that is gone for everybody, the record last.
 //!
-//! There is no way back from here, so that it is tried until it is done: by this process, or by the next one.
+//! There is no way back from here, so that it is tried until it is done: by this process, or by the
+//! next one.
 
 use super::Mount;
 use super::ending::{in_background, pause};
@@ -35,7 +36,9 @@ pub(super) async fn run(core: Arc<Core>, mount: Arc<Mount>, claim: Claim) -> Res
     let erasing = Erasing { core, mount, _work: work, _claim: claim };
     let Err(failure) = erasing.once().await else { return Ok(()) };
     let (path, why) = (&erasing.mount.record.path, &failure.message);
-    let told = format!("{path} is gone, and its data is still being deleted: {why}; that goes on by itself");
+    let told = format!(
+        "{path} is gone, and its data is still being deleted: {why}; that goes on by itself"
+    );
     let core = Arc::clone(&erasing.core);
     // Sealed meanwhile, it is for the next unsealing.
     drop(in_background(&core, erasing.until_done(failure.clone())));

@@ -1,7 +1,7 @@
 //! The gate of a mount: who is inside, and nobody comes in any more once it is closed.
 //!
-//! The fault this file stops: a request that found its mount before the mount was taken away, and stores something
-//! after its rows were deleted.
+//! The fault this file stops: a request that found its mount before the mount was taken away, and
+//! stores something after its rows were deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,7 +48,6 @@ impl Gate {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 

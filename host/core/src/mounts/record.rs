@@ -33,13 +33,14 @@ pub(crate) struct MountRecord {
     pub(crate) schema: u32,
     #[serde(default)]
     pub(crate) phase: Phase,
-    /// Counts the writes of this record, so that an older one never takes the place of a newer one in memory.
+    /// Counts the writes of this record, so that an older one never takes the place of a newer one
+    /// in memory.
     #[serde(default)]
     pub(crate) revision: u64,
 }
 
-/// What clients may ask of a mount and get told again: on one kind of storage and one node, each is as good as the
-/// other.
+/// What clients may ask of a mount and get told again: on one kind of storage and one node, each is
+/// as good as the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Marks {
@@ -87,7 +88,8 @@ impl MountRecord {
     /// Writes the record, which is newer than whatever is there, into the unit.
     pub(crate) fn put(&mut self, unit: &mut Unit) -> Result<(), Failure> {
         self.revision += 1;
-        let body = serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
+        let body =
+            serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
         unit.put(self.address(), body, Index::default());
         Ok(())
     }
@@ -107,8 +109,8 @@ impl MountRecord {
     }
 }
 
-/// The uuids of all mounts that are stored, whether they serve or not; `None` when one does not open, so that nobody
-/// knows them all.
+/// The uuids of all mounts that are stored, whether they serve or not; `None` when one does not
+/// open, so that nobody knows them all.
 pub(crate) async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<String>>, Failure> {
     let mut uuids = BTreeSet::new();
     for key in unit.keys(Space::Core, PREFIX, "", u32::MAX).await? {
@@ -116,15 +118,20 @@ pub(crate) async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<Stri
             Err(StoreFault::Damaged(_)) => return Ok(None),
             found => found?,
         };
-        let Some(Ok(record)) = found.map(|record| MountRecord::parse(&record, &key)) else { return Ok(None) };
+        let Some(Ok(record)) = found.map(|record| MountRecord::parse(&record, &key)) else {
+            return Ok(None);
+        };
         uuids.insert(record.uuid);
     }
     Ok(Some(uuids))
 }
 
-/// The path of some stored mount of this type, whether it serves or not. A mount whose row does not open has a type that
-/// nobody knows, and hinders nobody.
-pub(crate) async fn stored_of_kind(unit: &mut Unit, kind: &str) -> Result<Option<MountPath>, Failure> {
+/// The path of some stored mount of this type, whether it serves or not. A mount whose row does not
+/// open has a type that nobody knows, and hinders nobody.
+pub(crate) async fn stored_of_kind(
+    unit: &mut Unit,
+    kind: &str,
+) -> Result<Option<MountPath>, Failure> {
     for key in unit.keys(Space::Core, PREFIX, "", u32::MAX).await? {
         let found = match unit.get(&Address::new(Space::Core, key.as_str())).await {
             Err(StoreFault::Damaged(_)) => continue,
@@ -148,8 +155,8 @@ pub(super) fn target(path: &MountPath) -> Address {
     Address::new(Space::Core, format!("{TARGET}{path}"))
 }
 
-/// Stores the next phase of the mount at `path`, if `may` follow the stored one. In a commit of its own, and again
-/// where another change of the mount came first.
+/// Stores the next phase of the mount at `path`, if `may` follow the stored one. In a commit of its
+/// own, and again where another change of the mount came first.
 ///
 /// # Errors
 /// 400 when there is no such mount any more, or it is in another phase by now; the store's failure.
@@ -163,7 +170,11 @@ pub(super) async fn put_phase(
     loop {
         let mut unit = store.begin();
         let found = MountRecord::read(&mut unit, path).await?;
-        let gone = || Failure::invalid(format!("the mount at {path} was changed meanwhile; look at it and try again"));
+        let gone = || {
+            Failure::invalid(format!(
+                "the mount at {path} was changed meanwhile; look at it and try again"
+            ))
+        };
         let mut record = found.filter(|record| may(&record.phase)).ok_or_else(gone)?;
         record.phase = next.clone();
         record.put(&mut unit)?;

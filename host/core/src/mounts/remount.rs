@@ -1,7 +1,9 @@
-//! Moving a mount to another path. Its rows stay where they are; its leases end, because their ids begin with the path.
+//! Moving a mount to another path. Its rows stay where they are; its leases end, because their ids
+//! begin with the path.
 //!
-//! The fault this file stops: a mount at two paths, or at none, after a process died on the way. Both paths are kept for
-//! it from the first commit to the last, and the status of the move is stored with them.
+//! The fault this file stops: a mount at two paths, or at none, after a process died on the way.
+//! Both paths are kept for it from the first commit to the last, and the status of the move is
+//! stored with them.
 
 use super::ending::{end_all, in_background, pause};
 use super::record::{MountRecord, target};
@@ -56,7 +58,8 @@ pub(crate) struct Migration {
 
 impl Migration {
     fn put(&self, unit: &mut Unit, id: &str) -> Result<(), Failure> {
-        let body = serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
+        let body =
+            serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
         unit.put(address(id), body, Index::default());
         Ok(())
     }
@@ -80,8 +83,8 @@ fn address(id: &str) -> Address {
     Address::new(Space::Core, format!("{PREFIX}{id}"))
 }
 
-/// Writes into the unit that the mount at `from` goes to `to`, and forgets old moves. Returns the move's id and the
-/// record, with which [`carry_out`] begins once it is committed.
+/// Writes into the unit that the mount at `from` goes to `to`, and forgets old moves. Returns the
+/// move's id and the record, with which [`carry_out`] begins once it is committed.
 ///
 /// # Errors
 /// 400 when there is no mount at `from`, it is on its way already, or it cannot go to `to`.
@@ -97,7 +100,8 @@ pub(crate) async fn begin(
         )));
     }
     let found = MountRecord::read(unit, from).await?;
-    let mut record = found.ok_or_else(|| Failure::invalid(format!("nothing is mounted at {from}")))?;
+    let mut record =
+        found.ok_or_else(|| Failure::invalid(format!("nothing is mounted at {from}")))?;
     if let Some(why) = record.phase.hindrance() {
         return Err(Failure::invalid(format!("{from} {why}; wait for its end")));
     }
@@ -108,7 +112,13 @@ pub(crate) async fn begin(
     record.put(unit)?;
     unit.put(target(to), record.uuid.clone().into_bytes(), Index::default());
     let (source, target) = (from.clone(), to.clone());
-    let migration = Migration { source, target, status: Status::InProgress, began: store.now(), error: String::new() };
+    let migration = Migration {
+        source,
+        target,
+        status: Status::InProgress,
+        began: store.now(),
+        error: String::new(),
+    };
     migration.put(unit, &id)?;
     Ok((id, record))
 }
@@ -122,21 +132,30 @@ async fn forget_old(store: &Store, unit: &mut Unit) -> Result<(), Failure> {
             Err(StoreFault::Damaged(_)) => None,
             found => found?,
         };
-        let is_old = |migration: &Migration| migration.began.saturating_add(REMEMBERED) < store.now();
+        let is_old =
+            |migration: &Migration| migration.began.saturating_add(REMEMBERED) < store.now();
         let ended = |migration: &Migration| migration.status != Status::InProgress;
-        if found.as_ref().and_then(Migration::parse).is_some_and(|migration| is_old(&migration) && ended(&migration)) {
+        if found
+            .as_ref()
+            .and_then(Migration::parse)
+            .is_some_and(|migration| is_old(&migration) && ended(&migration))
+        {
             unit.delete(address);
         }
     }
     Ok(())
 }
 
-/// Carries out the move of the mount `uuid`, whose record says where it goes. In a task of its own; one that does not
-/// come to its end is carried out after the next unsealing.
+/// Carries out the move of the mount `uuid`, whose record says where it goes. In a task of its own;
+/// one that does not come to its end is carried out after the next unsealing.
 pub(crate) fn carry_out(core: &Arc<Core>, uuid: &str) {
     let moved = moved(Arc::clone(core), uuid.to_owned());
     if let Err(failure) = in_background(core, moved) {
-        core.log.line("warn", "move-put-off", &[("mount", uuid.to_owned()), ("cause", failure.message)]);
+        core.log.line(
+            "warn",
+            "move-put-off",
+            &[("mount", uuid.to_owned()), ("cause", failure.message)],
+        );
     }
 }
 
@@ -155,10 +174,13 @@ async fn moved(core: Arc<Core>, uuid: String) {
     }
 }
 
-/// Stores where the mount serves from now on: there, or here again because a lease could not be ended.
+/// Stores where the mount serves from now on: there, or here again because a lease could not be
+/// ended.
 async fn arrive(core: &Arc<Core>, mount: &Mount, failed: Option<&Failure>) -> Result<(), Failure> {
     let mut unit = core.store.begin();
-    let Some(mut record) = MountRecord::read(&mut unit, &mount.record.path).await? else { return Ok(()) };
+    let Some(mut record) = MountRecord::read(&mut unit, &mount.record.path).await? else {
+        return Ok(());
+    };
     let Phase::Moving { to, migration: id } = record.phase.clone() else { return Ok(()) };
     let status = if failed.is_some() { Status::Failure } else { Status::Success };
     if failed.is_none() {
@@ -178,8 +200,11 @@ async fn arrive(core: &Arc<Core>, mount: &Mount, failed: Option<&Failure>) -> Re
         Migration { status, error, ..migration }.put(&mut unit, &id)?;
     }
     unit.commit().await?;
-    let pairs =
-        [("mount", mount.record.path.to_string()), ("to", to.to_string()), ("status", status.word().to_owned())];
+    let pairs = [
+        ("mount", mount.record.path.to_string()),
+        ("to", to.to_string()),
+        ("status", status.word().to_owned()),
+    ];
     core.log.line("info", "mount-moved", &pairs);
     core.mounts.update(record, &core.catalog)
 }

@@ -66,7 +66,9 @@ impl Visibility {
         let all = [Self::Usual, Self::Hidden, Self::Unauth];
         all.into_iter().find(|one| one.word() == word).ok_or_else(|| {
             let word = quoted(word);
-            Failure::invalid(format!("listing_visibility {word} is unknown: give \"hidden\", \"unauth\" or \"\""))
+            Failure::invalid(format!(
+                "listing_visibility {word} is unknown: give \"hidden\", \"unauth\" or \"\""
+            ))
         })
     }
 }
@@ -128,8 +130,8 @@ impl Settings {
         Lifetimes { default: or(self.default_ttl, system.default).min(max), max }
     }
 
-    /// Refuses a default that is longer than the longest (`spec/core.md` §2.5): a mount's own maximum may be longer
-    /// than the system's, its default alone may not.
+    /// Refuses a default that is longer than the longest (`spec/core.md` §2.5): a mount's own
+    /// maximum may be longer than the system's, its default alone may not.
     ///
     /// # Errors
     /// 400 with both.
@@ -149,7 +151,6 @@ impl Settings {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -161,9 +162,13 @@ mod tests {
 
     #[test]
     fn a_mounts_own_lifetimes_come_before_the_systems() {
-        for (default, max, expected) in
-            [(0, 0, (100, 200)), (50, 0, (50, 200)), (0, 50, (50, 50)), (0, 900, (100, 900)), (300, 900, (300, 900))]
-        {
+        for (default, max, expected) in [
+            (0, 0, (100, 200)),
+            (50, 0, (50, 200)),
+            (0, 50, (50, 50)),
+            (0, 900, (100, 900)),
+            (300, 900, (300, 900)),
+        ] {
             let held = settings(default, max).lifetimes(SYSTEM);
             assert_eq!((held.default, held.max), expected, "{default} {max}");
         }
@@ -185,7 +190,12 @@ mod tests {
         for one in [Visibility::Usual, Visibility::Hidden, Visibility::Unauth] {
             assert_eq!(Visibility::of_word(one.word()), Ok(one));
         }
-        for one in [TokenType::DefaultService, TokenType::DefaultBatch, TokenType::Service, TokenType::Batch] {
+        for one in [
+            TokenType::DefaultService,
+            TokenType::DefaultBatch,
+            TokenType::Service,
+            TokenType::Batch,
+        ] {
             assert_eq!(TokenType::of_word(one.word()), Ok(one));
         }
         assert_eq!(TokenType::of_word(""), Ok(TokenType::DefaultService));

@@ -1,8 +1,8 @@
 //! From what an endpoint answered to what leaves: lease, commit, envelope.
 
-use super::{Visit, unread};
+use super::{PermittedRequest, unread};
 use crate::api::Body as HostBody;
-use crate::leases::{self, Page, Reserved};
+use crate::leases::{self, LeaseContext, Reserved};
 use crate::mounts::{Builtin, Mount};
 use crate::tokens;
 use bulkhead_sandbox::contract::{Answer, Outcome, RawAnswer, Secret};
@@ -16,45 +16,50 @@ use bulkhead_wire::ttl::{self, Bounds};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Words the response and commits the unit with the host's part, in this order: an answer that cannot leave
-/// commits nothing.
+/// Words the response and commits the unit with the host's part, in this order: an answer that
+/// cannot leave commits nothing.
 pub(super) async fn settle(
-    visit: &Visit<'_>,
+    permitted: &PermittedRequest<'_>,
     mount: &Arc<Mount>,
     unit: Unit,
     answered: Answer,
     reserved: &[Reserved],
     deadline: u64,
 ) -> Result<Response, Failure> {
-    let mut warnings = unread(&visit.folded);
+    let mut warnings = unread(&permitted.folded);
     warnings.extend(answered.warnings);
     match answered.outcome {
         Outcome::Data(text) => {
             let object = object(mount, &text)?;
-            commit(visit, unit).await?;
-            Ok(data(&visit.request.id, mount, object, warnings))
+            commit(permitted, unit).await?;
+            Ok(data(&permitted.request.id, mount, object, warnings))
         }
         Outcome::Nothing => {
-            commit(visit, unit).await?;
-            nothing(visit, mount, warnings)
+            commit(permitted, unit).await?;
+            nothing(permitted, mount, warnings)
         }
         Outcome::Raw(raw) => {
             let response = raw_response(mount, raw)?;
-            commit(visit, unit).await?;
+            commit(permitted, unit).await?;
             Ok(response)
         }
         Outcome::Secret(secret) => {
             let data = object(mount, &secret.data)?;
-            let page =
-                Page { store: &visit.core.store, mount, path: &visit.request.path, caller: visit.caller, deadline };
-            let leased = leased(visit, &page, unit, &secret, reserved).await?;
+            let page = LeaseContext {
+                store: &permitted.core.store,
+                mount,
+                path: &permitted.request.path,
+                caller: permitted.caller,
+                deadline,
+            };
+            let leased = leased(permitted, &page, unit, &secret, reserved).await?;
             warnings.extend(leased.warning);
             let envelope = Envelope {
                 lease_id: leased.id,
                 renewable: secret.renewable,
                 lease_duration: leased.ttl,
                 data: Some(data),
-                ..envelope(&visit.request.id, mount, warnings)
+                ..envelope(&permitted.request.id, mount, warnings)
             };
             Ok(enveloped(envelope))
         }
@@ -76,15 +81,16 @@ struct Leased {
 }
 
 /// Ends the unit of a call without a lease. One that wrote asserts that its token still holds.
-async fn commit(visit: &Visit<'_>, unit: Unit) -> Result<(), Failure> {
+async fn commit(permitted: &PermittedRequest<'_>, unit: Unit) -> Result<(), Failure> {
     if !unit.wrote() {
         unit.commit().await?;
         return Ok(());
     }
     let mut finish = unit.finish();
     loop {
-        tokens::still(&visit.core.store, finish.part(), visit.caller).await?;
-        if finish.is_committed().await? {
+        tokens::assert_valid(&permitted.core.store, finish.restart_host_part(), permitted.caller)
+            .await?;
+        if finish.try_commit().await? {
             return Ok(());
         }
     }
@@ -92,16 +98,16 @@ async fn commit(visit: &Visit<'_>, unit: Unit) -> Result<(), Failure> {
 
 /// Ends the unit of a call that answered a secret: with its lease.
 async fn leased(
-    visit: &Visit<'_>,
-    page: &Page<'_>,
+    permitted: &PermittedRequest<'_>,
+    page: &LeaseContext<'_>,
     unit: Unit,
     secret: &Secret,
     reserved: &[Reserved],
 ) -> Result<Leased, Failure> {
     let mut finish = unit.finish();
     loop {
-        let leased = lease(visit, page, finish.part(), secret, reserved).await?;
-        if finish.is_committed().await? {
+        let leased = lease(permitted, page, finish.restart_host_part(), secret, reserved).await?;
+        if finish.try_commit().await? {
             return Ok(leased);
         }
     }
@@ -109,31 +115,36 @@ async fn leased(
 
 /// Writes the lease of an answered secret, if the token that asked still holds.
 async fn lease(
-    visit: &Visit<'_>,
-    page: &Page<'_>,
+    permitted: &PermittedRequest<'_>,
+    page: &LeaseContext<'_>,
     unit: &mut Unit,
     secret: &Secret,
     reserved: &[Reserved],
 ) -> Result<Leased, Failure> {
-    let core = visit.core;
-    if !visit.route.leases {
-        return Err(wrong(page.mount, "answered a secret on a route that is not marked for leases"));
+    let core = permitted.core;
+    if !permitted.route.leases {
+        return Err(wrong(
+            page.mount,
+            "answered a secret on a route that is not marked for leases",
+        ));
     }
-    let token = tokens::still(&core.store, unit, visit.caller).await?.record;
+    let token = tokens::assert_valid(&core.store, unit, permitted.caller).await?.record;
     let named = match &secret.tag {
-        Some(tag) => Some(
-            reserved
-                .iter()
-                .find(|reserved| reserved.tag == *tag)
-                .ok_or_else(|| wrong(page.mount, "answered a secret for a reservation that it did not make"))?,
-        ),
+        Some(tag) => {
+            Some(reserved.iter().find(|reserved| reserved.tag == *tag).ok_or_else(|| {
+                wrong(page.mount, "answered a secret for a reservation that it did not make")
+            })?)
+        }
         None => None,
     };
     if let Some(named) = named
         && !leases::is_reserved(unit, named).await?
     {
         // What was made is being ended, or was.
-        return Err(Failure::new(Kind::Unavailable, "the reservation ended while the request ran; try again"));
+        return Err(Failure::new(
+            Kind::Unavailable,
+            "the reservation ended while the request ran; try again",
+        ));
     }
     let now = core.store.now();
     let lifetimes = page.mount.lifetimes(core.lifetimes);
@@ -151,10 +162,20 @@ async fn lease(
 }
 
 /// What the host's own endpoints answer.
-pub(super) fn of_host(visit: &Visit<'_>, body: HostBody, warnings: Vec<String>) -> Response {
-    let warnings: Vec<String> = unread(&visit.folded).into_iter().chain(warnings).collect();
-    let mount_type = Builtin::serving(&visit.request.path).unwrap_or(Builtin::System).kind().to_owned();
-    let envelope = Envelope { request_id: visit.request.id.clone(), mount_type, warnings, ..Envelope::default() };
+pub(super) fn of_host(
+    permitted: &PermittedRequest<'_>,
+    body: HostBody,
+    warnings: Vec<String>,
+) -> Response {
+    let warnings: Vec<String> = unread(&permitted.folded).into_iter().chain(warnings).collect();
+    let mount_type =
+        Builtin::serving(&permitted.request.path).unwrap_or(Builtin::System).kind().to_owned();
+    let envelope = Envelope {
+        request_id: permitted.request.id.clone(),
+        mount_type,
+        warnings,
+        ..Envelope::default()
+    };
     match body {
         HostBody::Nothing if envelope.warnings.is_empty() => Response::no_content(),
         HostBody::Nothing => enveloped(envelope),
@@ -174,15 +195,24 @@ fn copied(envelope: Envelope) -> Response {
 }
 
 /// 200 with data.
-pub(super) fn data(id: &str, mount: &Mount, data: Map<String, Value>, warnings: Vec<String>) -> Response {
+pub(super) fn data(
+    id: &str,
+    mount: &Mount,
+    data: Map<String, Value>,
+    warnings: Vec<String>,
+) -> Response {
     enveloped(Envelope { data: Some(data), ..envelope(id, mount, warnings) })
 }
 
-fn nothing(visit: &Visit<'_>, mount: &Mount, warnings: Vec<String>) -> Result<Response, Failure> {
-    match visit.request.verb {
+fn nothing(
+    permitted: &PermittedRequest<'_>,
+    mount: &Mount,
+    warnings: Vec<String>,
+) -> Result<Response, Failure> {
+    match permitted.request.verb {
         Verb::Read | Verb::List => Err(Failure::absent()),
         _ if warnings.is_empty() => Ok(Response::no_content()),
-        _ => Ok(enveloped(envelope(&visit.request.id, mount, warnings))),
+        _ => Ok(enveloped(envelope(&permitted.request.id, mount, warnings))),
     }
 }
 
@@ -196,14 +226,20 @@ fn raw_response(mount: &Mount, raw: RawAnswer) -> Result<Response, Failure> {
 }
 
 fn envelope(id: &str, mount: &Mount, warnings: Vec<String>) -> Envelope {
-    Envelope { request_id: id.to_owned(), mount_type: mount.record.kind.clone(), warnings, ..Envelope::default() }
+    Envelope {
+        request_id: id.to_owned(),
+        mount_type: mount.record.kind.clone(),
+        warnings,
+        ..Envelope::default()
+    }
 }
 
 fn enveloped(envelope: Envelope) -> Response {
     Response { status: 200, body: Body::Envelope(Box::new(envelope)), retry_after: None }
 }
 
-/// As strict as with bodies of requests: of a key that is given twice, the audit line and the caller might read one each.
+/// As strict as with bodies of requests: of a key that is given twice, the audit line and the
+/// caller might read one each.
 fn object(mount: &Mount, text: &str) -> Result<Map<String, Value>, Failure> {
     match json::value(text.as_bytes()) {
         Ok(Value::Object(object)) => Ok(object),
@@ -216,5 +252,8 @@ fn object(mount: &Mount, text: &str) -> Result<Map<String, Value>, Failure> {
 
 /// An answer that cannot leave, told without a word of it.
 fn wrong(mount: &Mount, what: &str) -> Failure {
-    Failure::internal(format!("{} {what}; nothing was stored", mount.plugin.engine.identity().title()))
+    Failure::internal(format!(
+        "{} {what}; nothing was stored",
+        mount.plugin.engine.identity().title()
+    ))
 }

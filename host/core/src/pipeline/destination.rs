@@ -41,7 +41,8 @@ impl Destination {
     }
 }
 
-/// Finds the place, from what the table of the `host` says. The failure (404 or 405) is for those whose policy allows the path.
+/// Finds the place, from what the table of the `host` says. The failure (404 or 405) is for those
+/// whose policy allows the path.
 pub(super) fn find(
     core: &Core,
     request: &Request,
@@ -51,7 +52,10 @@ pub(super) fn find(
         return Ok(Destination { place: Place::Host(endpoint), captures });
     }
     let Some((mount, below)) = core.mounts.route(&request.path) else {
-        return Err(core.mounts.stranded_at(&request.path).unwrap_or_else(|| unmounted(&request.path)));
+        return Err(core
+            .mounts
+            .stranded_at(&request.path)
+            .unwrap_or_else(|| unmounted(&request.path)));
     };
     let found = match mount.plugin.table.find(request.verb, below) {
         Match::Row { index, captures, .. } => Ok((index, captures)),

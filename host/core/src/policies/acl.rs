@@ -1,8 +1,8 @@
 //! A token's policies as one decision: may it do this, on this path, with these parameters?
 //!
-//! The attack this file stops: asking about things instead of doing them. A refusal says what the token may not do
-//! and never whether the path exists (decision P11): whoever may neither create nor update is always told that they
-//! may not update, whichever it would have been.
+//! The attack this file stops: asking about things instead of doing them. A refusal says what the
+//! token may not do and never whether the path exists (decision P11): whoever may neither create
+//! nor update is always told that they may not update, whichever it would have been.
 
 mod access;
 mod rules;
@@ -41,9 +41,11 @@ pub struct Question<'a> {
     pub operation: Operation,
     /// The endpoint needs `sudo` besides the ordinary capability.
     pub sudo: bool,
-    /// Body or query fields, without what the path captured: policies speak of parameters, not of paths.
+    /// Body or query fields, without what the path captured: policies speak of parameters, not of
+    /// paths.
     pub fields: &'a Map<String, Value>,
-    /// The fields that the endpoint knows, by which names in policies are folded. Empty if it declares none.
+    /// The fields that the endpoint knows, by which names in policies are folded. Empty if it
+    /// declares none.
     pub schema: &'a [Field],
 }
 
@@ -59,13 +61,15 @@ pub enum Verdict {
 /// What was granted, and by whom. Shared with the [`Acl`], so that an answer copies nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Granted {
-    /// All that the token may do on this path, as words in alphabetical order; `["root"]` for the root policy.
+    /// All that the token may do on this path, as words in alphabetical order; `["root"]` for the
+    /// root policy.
     pub capabilities: Arc<[String]>,
     /// Names of the policies that grant what was asked, in the token's order.
     pub policies: Arc<[Arc<str>]>,
 }
 
-/// A rule that does not count for a caller, because what the caller is called must not stand in a path.
+/// A rule that does not count for a caller, because what the caller is called must not stand in a
+/// path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
     /// The policy that holds the rule.
@@ -75,16 +79,20 @@ pub struct Skipped {
 }
 
 impl Acl {
-    /// What `policies` say together to a caller who stands for nobody. Without a rule, nothing is allowed.
+    /// What `policies` say together to a caller who stands for nobody. Without a rule, nothing is
+    /// allowed.
     pub fn new<'a>(policies: impl IntoIterator<Item = &'a Policy>) -> Self {
         let (acl, _) = Self::of_caller(policies, &Identity::default());
         acl
     }
 
-    /// What `policies` say together to the caller who is `identity`, and the rules that were left out because of a
-    /// value that must not stand in a path. A rule about something that the caller does not have is left out in
-    /// silence: it speaks of others.
-    pub fn of_caller<'a>(policies: impl IntoIterator<Item = &'a Policy>, identity: &Identity) -> (Self, Vec<Skipped>) {
+    /// What `policies` say together to the caller who is `identity`, and the rules that were left
+    /// out because of a value that must not stand in a path. A rule about something that the caller
+    /// does not have is left out in silence: it speaks of others.
+    pub fn of_caller<'a>(
+        policies: impl IntoIterator<Item = &'a Policy>,
+        identity: &Identity,
+    ) -> (Self, Vec<Skipped>) {
         let mut joined: BTreeMap<Pattern, Joined> = BTreeMap::new();
         let mut skipped = Vec::new();
         for policy in policies {
@@ -93,7 +101,9 @@ impl Acl {
                 match rule.path.resolve(identity) {
                     Ok(pattern) => joined.entry(pattern.into_owned()).or_default().add(&name, rule),
                     Err(Unresolved::Unknown) => {}
-                    Err(Unresolved::Refused(why)) => skipped.push(Skipped { policy: policy.name.clone(), why }),
+                    Err(Unresolved::Refused(why)) => {
+                        skipped.push(Skipped { policy: policy.name.clone(), why })
+                    }
                 }
             }
         }
@@ -133,9 +143,11 @@ impl Acl {
         }
     }
 
-    /// What the token may do on a path, as people ask it: `["root"]`, `["deny"]`, or words in alphabetical order.
+    /// What the token may do on a path, as people ask it: `["root"]`, `["deny"]`, or words in
+    /// alphabetical order.
     ///
-    /// `path` is taken as written, but for a `/` in front: `roles/` asks for the rules of listing `roles`.
+    /// `path` is taken as written, but for a `/` in front: `roles/` asks for the rules of listing
+    /// `roles`.
     #[must_use]
     pub fn capabilities(&self, path: &str) -> Vec<String> {
         let rules = match &self.held {
@@ -166,10 +178,12 @@ impl Acl {
 /// The sentence for the caller.
 fn judge(access: Option<&Access>, question: &Question<'_>) -> Result<Granted, String> {
     let refused = |why: &str| {
-        let act = format!("this token may not {} {}", told(access, question.operation), question.path);
+        let act =
+            format!("this token may not {} {}", told(access, question.operation), question.path);
         if why.is_empty() { act } else { format!("{act} {why}") }
     };
-    let granting = access.and_then(|access| Some((access, access.granting(needed(question.operation))?)));
+    let granting =
+        access.and_then(|access| Some((access, access.granting(needed(question.operation))?)));
     let Some((access, policies)) = granting else {
         return Err(refused(""));
     };
@@ -200,9 +214,11 @@ fn has_parameters(operation: Operation) -> bool {
     !matches!(operation, Operation::List | Operation::Delete)
 }
 
-/// The word for a refused operation. That a write would have created is told only to those who may write at all.
+/// The word for a refused operation. That a write would have created is told only to those who may
+/// write at all.
 fn told(access: Option<&Access>, operation: Operation) -> &'static str {
-    let may_write = access.is_some_and(|access| access.holds(Capability::Create) || access.holds(Capability::Update));
+    let may_write = access
+        .is_some_and(|access| access.holds(Capability::Create) || access.holds(Capability::Update));
     match operation {
         Operation::Create if !may_write => Operation::Update.word(),
         other => other.word(),

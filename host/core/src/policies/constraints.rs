@@ -1,9 +1,10 @@
 //! What a rule says about parameters: which must be there, which may not, and with what values.
 //!
-//! The attacks this file stops: a second spelling of a field that the policy does not name (names on both sides
-//! are folded by the route's schema, and every spelling that was sent is checked), a required parameter in a spelling
-//! that the endpoint ignores, a value in another form than the policy wrote it (`"1h"` and `3600`), and a forbidden
-//! value hidden among others in a list. What is allowed is read narrowly, what is denied widely.
+//! The attacks this file stops: a second spelling of a field that the policy does not name (names
+//! on both sides are folded by the route's schema, and every spelling that was sent is checked), a
+//! required parameter in a spelling that the endpoint ignores, a value in another form than the
+//! policy wrote it (`"1h"` and `3600`), and a forbidden value hidden among others in a list. What
+//! is allowed is read narrowly, what is denied widely.
 
 use bulkhead_wire::description::Field;
 use bulkhead_wire::duration;
@@ -19,7 +20,8 @@ pub type Lists = BTreeMap<String, Vec<Value>>;
 /// The parameter part of a rule, or of several merged ones.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Constraints {
-    /// If not empty, no other parameters may be given. The name `*` stands for all that are not named.
+    /// If not empty, no other parameters may be given. The name `*` stands for all that are not
+    /// named.
     pub allowed: Lists,
     /// These may not be given. The name `*` stands for all.
     pub denied: Lists,
@@ -39,13 +41,19 @@ impl Constraints {
     ///
     /// # Errors
     /// The end of the sentence "this token may not update x …". It shows names, never values.
-    pub(super) fn check(&self, fields: &Map<String, Value>, schema: &[Field]) -> Result<(), String> {
+    pub(super) fn check(
+        &self,
+        fields: &Map<String, Value>,
+        schema: &[Field],
+    ) -> Result<(), String> {
         if self.are_none() {
             return Ok(());
         }
         let given = fields.iter().filter(|(_, value)| !value.is_null());
-        let given: Vec<Parameter<'_>> = given.map(|(name, value)| Parameter::of(name, value, schema)).collect();
-        let is_given = |name: &str| given.iter().any(|parameter| parameter.is_read && parameter.name == name);
+        let given: Vec<Parameter<'_>> =
+            given.map(|(name, value)| Parameter::of(name, value, schema)).collect();
+        let is_given =
+            |name: &str| given.iter().any(|parameter| parameter.is_read && parameter.name == name);
         if let Some(name) = self.required.iter().find(|name| !is_given(&canonical(name, schema))) {
             return Err(format!("without parameter {}, which its policy requires", quoted(name)));
         }
@@ -66,8 +74,9 @@ struct Parameter<'a> {
     /// Canonical.
     name: String,
     value: &'a Value,
-    /// Whether the endpoint reads it under the name that was sent. Fields are known by their exact spelling, so that
-    /// `TTL` is nothing to an endpoint that takes `ttl`: it is held against what is forbidden, but is not there.
+    /// Whether the endpoint reads it under the name that was sent. Fields are known by their exact
+    /// spelling, so that `TTL` is nothing to an endpoint that takes `ttl`: it is held against what
+    /// is forbidden, but is not there.
     is_read: bool,
 }
 
@@ -108,7 +117,10 @@ fn check_allowed(allowed: &FieldLists<'_>, given: &[Parameter<'_>]) -> Result<()
             return Err(format!("with parameter {}, which its policy does not list", quoted(name)));
         };
         if !lists.iter().any(|list| list.is_empty() || holds_only(value, list)) {
-            return Err(format!("with this value of parameter {}; its policy lists others", quoted(name)));
+            return Err(format!(
+                "with this value of parameter {}; its policy lists others",
+                quoted(name)
+            ));
         }
     }
     Ok(())
@@ -141,26 +153,32 @@ fn names(field: &Field) -> impl Iterator<Item = &String> {
     std::iter::once(&field.name).chain(&field.aliases)
 }
 
-/// Whether everything in `asked` is listed. An empty list is not: it often means "no restriction" to its endpoint.
+/// Whether everything in `asked` is listed. An empty list is not: it often means "no restriction"
+/// to its endpoint.
 fn holds_only(asked: &Value, list: &[Value]) -> bool {
     if is_listed(asked, list) {
         return true;
     }
     match asked {
         Value::Array(items) => !items.is_empty() && items.iter().all(|item| is_listed(item, list)),
-        Value::Object(entries) => !entries.is_empty() && entries.iter().all(|entry| is_listed(&pair(entry), list)),
+        Value::Object(entries) => {
+            !entries.is_empty() && entries.iter().all(|entry| is_listed(&pair(entry), list))
+        }
         _ => false,
     }
 }
 
-/// Whether anything in `asked` is listed, or could be read as something listed, however deep it stands.
+/// Whether anything in `asked` is listed, or could be read as something listed, however deep it
+/// stands.
 fn holds_any(asked: &Value, list: &[Value]) -> bool {
     if list.iter().any(|written| may_mean(asked, written)) {
         return true;
     }
     match asked {
         Value::Array(items) => items.iter().any(|item| holds_any(item, list)),
-        Value::Object(entries) => entries.iter().any(|entry| holds_any(entry.1, list) || is_listed(&pair(entry), list)),
+        Value::Object(entries) => {
+            entries.iter().any(|entry| holds_any(entry.1, list) || is_listed(&pair(entry), list))
+        }
         _ => false,
     }
 }
@@ -195,12 +213,14 @@ fn is_same(asked: &Value, written: &Value) -> bool {
     }
 }
 
-/// Whether the endpoint could read a value as what a policy forbids. Values of fields without a kind come as they were
-/// sent, so that `"TRUE"` may be a flag and `"60m"` the 3600 of the policy.
+/// Whether the endpoint could read a value as what a policy forbids. Values of fields without a
+/// kind come as they were sent, so that `"TRUE"` may be a flag and `"60m"` the 3600 of the policy.
 fn may_mean(asked: &Value, written: &Value) -> bool {
     let is_flag = match written {
         Value::Bool(_) => true,
-        Value::String(text) => text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false"),
+        Value::String(text) => {
+            text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false")
+        }
         _ => false,
     };
     let seconds = seconds_of(asked);
@@ -214,7 +234,8 @@ fn may_mean(asked: &Value, written: &Value) -> bool {
         || seconds.is_some() && seconds == seconds_of(written)
 }
 
-/// A text without what endpoints drop from names and paths: case, white space around it, slashes at its ends.
+/// A text without what endpoints drop from names and paths: case, white space around it, slashes at
+/// its ends.
 fn folded(text: &str) -> String {
     let text: String = text.nfc().collect();
     text.trim().trim_matches('/').to_lowercase()
@@ -259,13 +280,6 @@ fn matches_glob(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "tests fail by panicking"
-    )]
 
     use super::*;
     use serde_json::json;
@@ -275,7 +289,10 @@ mod tests {
     }
 
     fn lists(value: Value) -> Lists {
-        map(value).into_iter().map(|(name, list)| (name, list.as_array().unwrap().clone())).collect()
+        map(value)
+            .into_iter()
+            .map(|(name, list)| (name, list.as_array().unwrap().clone()))
+            .collect()
     }
 
     fn allowed(value: Value) -> Constraints {
@@ -293,7 +310,9 @@ mod tests {
     fn schema() -> Vec<Field> {
         let field = |value: Value| serde_json::from_value(value).unwrap();
         vec![
-            field(json!({"name": "cluster_host", "kind": "string", "aliases": ["kubernetes_host"], "about": ""})),
+            field(
+                json!({"name": "cluster_host", "kind": "string", "aliases": ["kubernetes_host"], "about": ""}),
+            ),
             field(json!({"name": "ttl", "kind": "duration", "about": ""})),
         ]
     }
@@ -317,7 +336,8 @@ mod tests {
         let ttl = Constraints { required: ["TTL".to_lowercase()].into(), ..Constraints::default() };
         assert!(check(&ttl, json!({"ttl": 60})));
         assert!(!check(&ttl, json!({"TTL": 60})));
-        let host = Constraints { required: ["cluster_host".to_owned()].into(), ..Constraints::default() };
+        let host =
+            Constraints { required: ["cluster_host".to_owned()].into(), ..Constraints::default() };
         assert!(check(&host, json!({"kubernetes_host": "a"})));
         assert!(!check(&host, json!({"Kubernetes_Host": "a"})));
     }
@@ -325,7 +345,9 @@ mod tests {
     #[test]
     fn every_spelling_that_was_sent_is_checked() {
         let check = |rule: &Constraints, fields: Value| rule.check(&map(fields), &schema()).is_ok();
-        for rule in [allowed(json!({"cluster_host": ["good"]})), denied(json!({"cluster_host": ["bad"]}))] {
+        for rule in
+            [allowed(json!({"cluster_host": ["good"]})), denied(json!({"cluster_host": ["bad"]}))]
+        {
             assert!(check(&rule, json!({"cluster_host": "good", "kubernetes_host": "good"})));
             for (one, other) in [("good", "bad"), ("bad", "good")] {
                 assert!(!check(&rule, json!({"cluster_host": one, "kubernetes_host": other})));
@@ -352,15 +374,27 @@ mod tests {
                 assert!(!passes(&rule, json!({"a": [value]})), "[{value}] under denied {written}");
             }
         }
-        for (written, asked) in [("1h", "1 h"), ("env", "envoy"), ("", "0"), ("1", "true"), ("a", "ab")] {
-            assert!(passes(&denied(json!({"a": [written]})), json!({"a": asked})), "{asked} under denied {written}");
+        for (written, asked) in
+            [("1h", "1 h"), ("env", "envoy"), ("", "0"), ("1", "true"), ("a", "ab")]
+        {
+            assert!(
+                passes(&denied(json!({"a": [written]})), json!({"a": asked})),
+                "{asked} under denied {written}"
+            );
         }
     }
 
     #[test]
     fn what_is_allowed_is_allowed_as_it_was_written_and_not_as_it_might_be_read() {
         let rule = allowed(json!({"a": [true, 3600, "b"]}));
-        for asked in [json!("TRUE"), json!("1"), json!("60m"), json!(["b", null]), json!([["b"]]), json!({"k": "b"})] {
+        for asked in [
+            json!("TRUE"),
+            json!("1"),
+            json!("60m"),
+            json!(["b", null]),
+            json!([["b"]]),
+            json!({"k": "b"}),
+        ] {
             assert!(!passes(&rule, json!({"a": asked})), "{asked}");
         }
     }
@@ -378,7 +412,10 @@ mod tests {
             assert!(!passes(&rule, given.clone()), "{given}");
         }
         assert!(passes(&rule, json!({"policies": ["administrators"], "from": "secret2"})));
-        assert!(!passes(&allowed(json!({"policies": ["admin"]})), json!({"policies": ["ADMIN"]})), "read narrowly");
+        assert!(
+            !passes(&allowed(json!({"policies": ["admin"]})), json!({"policies": ["ADMIN"]})),
+            "read narrowly"
+        );
     }
 
     #[test]
@@ -410,7 +447,10 @@ mod tests {
 
     #[test]
     fn denied_wins_over_allowed() {
-        let both = Constraints { allowed: lists(json!({"*": []})), ..denied(json!({"a": ["x"], "b": []})) };
+        let both = Constraints {
+            allowed: lists(json!({"*": []})),
+            ..denied(json!({"a": ["x"], "b": []}))
+        };
         assert!(passes(&both, json!({"a": "y", "c": 1})));
         assert!(!passes(&both, json!({"a": "x"})));
         assert!(!passes(&both, json!({"b": "anything"})));
@@ -441,8 +481,14 @@ mod tests {
         assert!(passes(&rule, json!({"meta": {"env": "test", "team": "a"}})));
         assert!(!passes(&rule, json!({"meta": {"env": "production"}})));
         assert!(!passes(&allowed(json!({"meta": ["test"]})), json!({"meta": {"role": "test"}})));
-        assert!(!passes(&denied(json!({"meta": ["production"]})), json!({"meta": {"env": "production"}})));
-        assert!(!passes(&denied(json!({"meta": ["env=production"]})), json!({"meta": {"env": "production"}})));
+        assert!(!passes(
+            &denied(json!({"meta": ["production"]})),
+            json!({"meta": {"env": "production"}})
+        ));
+        assert!(!passes(
+            &denied(json!({"meta": ["env=production"]})),
+            json!({"meta": {"env": "production"}})
+        ));
     }
 
     #[test]
@@ -490,9 +536,15 @@ mod tests {
         assert!(!check(&denied(json!({"kubernetes_host": []})), json!({"cluster_host": "a"})));
         assert!(!check(&denied(json!({"cluster_host": []})), json!({"kubernetes_host": "a"})));
         let both = allowed(json!({"kubernetes_host": ["a"], "cluster_host": ["b"]}));
-        assert!(check(&both, json!({"cluster_host": "a"})) && check(&both, json!({"cluster_host": "b"})));
+        assert!(
+            check(&both, json!({"cluster_host": "a"}))
+                && check(&both, json!({"cluster_host": "b"}))
+        );
         assert!(!check(&both, json!({"cluster_host": "c"})));
-        let required = Constraints { required: ["kubernetes_host".to_owned()].into(), ..Constraints::default() };
+        let required = Constraints {
+            required: ["kubernetes_host".to_owned()].into(),
+            ..Constraints::default()
+        };
         assert!(check(&required, json!({"cluster_host": "a"})));
     }
 
@@ -512,7 +564,8 @@ mod tests {
     #[test]
     fn refusals_show_names_and_never_values() {
         let fields = map(json!({"password": "hunter2"}));
-        for rule in [allowed(json!({"password": ["x"]})), denied(json!({"password": ["hunter2"]}))] {
+        for rule in [allowed(json!({"password": ["x"]})), denied(json!({"password": ["hunter2"]}))]
+        {
             let error = rule.check(&fields, &[]).unwrap_err();
             assert!(error.contains("\"password\"") && !error.contains("hunter2"), "{error}");
         }

@@ -52,8 +52,8 @@ pub struct Group {
 }
 
 impl Identity {
-    /// What `reference` stands for; `None` where there is no such thing, or where it is empty: an empty value would
-    /// make a rule for one caller's folder a rule for the folder above.
+    /// What `reference` stands for; `None` where there is no such thing, or where it is empty: an
+    /// empty value would make a rule for one caller's folder a rule for the folder above.
     #[must_use]
     pub fn value(&self, reference: &Reference) -> Option<&str> {
         let attribute = &reference.attribute;
@@ -63,8 +63,12 @@ impl Identity {
                 attribute_of(&entity.id, &entity.name, &entity.metadata, attribute)
             }
             Subject::Alias { mount } => self.entity.as_ref()?.aliases.get(mount)?.value(attribute),
-            Subject::GroupById(id) => self.groups.iter().find(|group| group.id == *id)?.value(attribute),
-            Subject::GroupByName(name) => self.groups.iter().find(|group| group.name == *name)?.value(attribute),
+            Subject::GroupById(id) => {
+                self.groups.iter().find(|group| group.id == *id)?.value(attribute)
+            }
+            Subject::GroupByName(name) => {
+                self.groups.iter().find(|group| group.name == *name)?.value(attribute)
+            }
         };
         value.filter(|value| !value.is_empty())
     }

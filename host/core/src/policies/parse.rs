@@ -1,7 +1,8 @@
 //! From a policy's text to its rules.
 //!
-//! The attack this file stops: a restriction that is written, accepted and not enforced. Whatever is not known here,
-//! and whatever would restrict by means that this build does not have, refuses the whole policy.
+//! The attack this file stops: a restriction that is written, accepted and not enforced. Whatever
+//! is not known here, and whatever would restrict by means that this build does not have, refuses
+//! the whole policy.
 
 use super::capability::Capability;
 use super::constraints::{Constraints, Lists};
@@ -16,9 +17,11 @@ use std::fmt;
 
 /// Largest text of a policy, in bytes.
 pub const MAX_TEXT: usize = 512 << 10;
-/// Most rules of one policy. Every request of its tokens is held against those that hold a wildcard.
+/// Most rules of one policy. Every request of its tokens is held against those that hold a
+/// wildcard.
 pub const MAX_RULES: usize = 5_000;
-/// Most values that one rule lists for one parameter. Each element of a list in a request is held against all of them.
+/// Most values that one rule lists for one parameter. Each element of a list in a request is held
+/// against all of them.
 pub const MAX_VALUES: usize = 500;
 
 /// A policy that was understood completely.
@@ -35,7 +38,8 @@ pub struct Policy {
 pub struct Rule {
     /// Which paths it speaks of.
     pub path: RulePath,
-    /// What it grants; alone, if it holds [`Capability::Deny`]. None is possible, and grants nothing.
+    /// What it grants; alone, if it holds [`Capability::Deny`]. None is possible, and grants
+    /// nothing.
     pub capabilities: BTreeSet<Capability>,
     /// What it says about parameters.
     pub constraints: Constraints,
@@ -76,22 +80,27 @@ impl From<PolicyError> for Failure {
 }
 
 impl Policy {
-    /// Reads `text`, which is HCL1 or JSON, as the policy `name`. A name inside the text has no effect.
+    /// Reads `text`, which is HCL1 or JSON, as the policy `name`. A name inside the text has no
+    /// effect.
     ///
     /// # Errors
-    /// The first thing that is not understood, or that could not be enforced, with its line; and a text beyond
-    /// [`MAX_TEXT`], [`MAX_RULES`], [`MAX_VALUES`] or the bounds of [`hcl::parse`].
+    /// The first thing that is not understood, or that could not be enforced, with its line; and a
+    /// text beyond [`MAX_TEXT`], [`MAX_RULES`], [`MAX_VALUES`] or the bounds of [`hcl::parse`].
     pub fn parse(name: &str, text: &str) -> Result<Self, PolicyError> {
         if text.len() > MAX_TEXT {
-            let message =
-                format!("the policy has {} bytes; at most {MAX_TEXT} are read; split it into several", text.len());
+            let message = format!(
+                "the policy has {} bytes; at most {MAX_TEXT} are read; split it into several",
+                text.len()
+            );
             return Err(PolicyError { line: 1, message });
         }
         let mut rules = Vec::new();
         for item in &hcl::parse(text)?.items {
             match item.key.as_str() {
                 "path" if rules.len() == MAX_RULES => {
-                    let message = format!("the policy has more than {MAX_RULES} paths; split it into several");
+                    let message = format!(
+                        "the policy has more than {MAX_RULES} paths; split it into several"
+                    );
                     return Err(at(item, message));
                 }
                 "path" => rules.push(rule(item)?),
@@ -115,10 +124,14 @@ impl Policy {
 
 fn rule(item: &Item) -> Result<Rule, PolicyError> {
     let ([label], Node::Block(body)) = (item.labels.as_slice(), &item.value) else {
-        return Err(at(item, "a path is written as one pattern and a block, such as path \"database/creds/*\" { … }"));
+        return Err(at(
+            item,
+            "a path is written as one pattern and a block, such as path \"database/creds/*\" { … }",
+        ));
     };
     let mut rule = Rule {
-        path: RulePath::parse(label).map_err(|why| at(item, format!("path {} {why}", quoted(label))))?,
+        path: RulePath::parse(label)
+            .map_err(|why| at(item, format!("path {} {why}", quoted(label))))?,
         capabilities: BTreeSet::new(),
         constraints: Constraints::default(),
         min_wrapping_ttl: 0,
@@ -127,7 +140,10 @@ fn rule(item: &Item) -> Result<Rule, PolicyError> {
     let mut seen = BTreeSet::new();
     for part in &body.items {
         if !seen.insert(part.key.as_str()) {
-            return Err(at(part, format!("{} is given twice for one path; join the two", quoted(&part.key))));
+            return Err(at(
+                part,
+                format!("{} is given twice for one path; join the two", quoted(&part.key)),
+            ));
         }
         apply(&mut rule, part)?;
     }
@@ -135,7 +151,10 @@ fn rule(item: &Item) -> Result<Rule, PolicyError> {
         rule.capabilities = BTreeSet::from([Capability::Deny]);
     }
     if rule.max_wrapping_ttl != 0 && rule.max_wrapping_ttl < rule.min_wrapping_ttl {
-        return Err(at(item, "max_wrapping_ttl is shorter than min_wrapping_ttl; no request could meet both"));
+        return Err(at(
+            item,
+            "max_wrapping_ttl is shorter than min_wrapping_ttl; no request could meet both",
+        ));
     }
     Ok(rule)
 }
@@ -154,7 +173,10 @@ const KEYS: &[&str] = &[
 /// Puts what one key says into the rule.
 fn apply(rule: &mut Rule, item: &Item) -> Result<(), PolicyError> {
     if !item.labels.is_empty() {
-        return Err(at(item, format!("{} takes no label; write {} = …", quoted(&item.key), item.key)));
+        return Err(at(
+            item,
+            format!("{} takes no label; write {} = …", quoted(&item.key), item.key),
+        ));
     }
     match item.key.as_str() {
         "capabilities" => {
@@ -166,7 +188,8 @@ fn apply(rule: &mut Rule, item: &Item) -> Result<(), PolicyError> {
         "allowed_parameters" => rule.constraints.allowed = lists_of(item)?,
         "denied_parameters" => rule.constraints.denied = lists_of(item)?,
         "required_parameters" => {
-            rule.constraints.required = texts_of(item)?.into_iter().map(str::to_lowercase).collect();
+            rule.constraints.required =
+                texts_of(item)?.into_iter().map(str::to_lowercase).collect();
         }
         "min_wrapping_ttl" => rule.min_wrapping_ttl = seconds_of(item)?,
         "max_wrapping_ttl" => rule.max_wrapping_ttl = seconds_of(item)?,
@@ -184,7 +207,9 @@ fn apply(rule: &mut Rule, item: &Item) -> Result<(), PolicyError> {
             );
             return Err(at(item, message));
         }
-        other => return Err(at(item, format!("unknown key {}{}", quoted(other), hint(other, KEYS)))),
+        other => {
+            return Err(at(item, format!("unknown key {}{}", quoted(other), hint(other, KEYS))));
+        }
     }
     Ok(())
 }
@@ -258,9 +283,13 @@ fn lists_of(item: &Item) -> Result<Lists, PolicyError> {
                 format!("parameter {key} lists more than {MAX_VALUES} values; use \"*\" in them"),
             ));
         }
-        let values = values.iter().map(|value| plain(parameter, value)).collect::<Result<_, _>>()?;
+        let values =
+            values.iter().map(|value| plain(parameter, value)).collect::<Result<_, _>>()?;
         if lists.insert(parameter.key.to_lowercase(), values).is_some() {
-            return Err(at(parameter, format!("parameter {} is given twice; join the two", quoted(&parameter.key))));
+            return Err(at(
+                parameter,
+                format!("parameter {} is given twice; join the two", quoted(&parameter.key)),
+            ));
         }
     }
     Ok(lists)
@@ -273,7 +302,9 @@ fn plain(item: &Item, node: &Node) -> Result<Value, PolicyError> {
         Node::Number(number) => Ok(Value::Number(number.clone())),
         Node::Bool(flag) => Ok(Value::Bool(*flag)),
         Node::List(values) => values.iter().map(|value| plain(item, value)).collect(),
-        Node::Block(_) => Err(unlike(item, "a list of texts, numbers, flags or lists of them", node)),
+        Node::Block(_) => {
+            Err(unlike(item, "a list of texts, numbers, flags or lists of them", node))
+        }
     }
 }
 
@@ -287,20 +318,14 @@ fn at(item: &Item, message: impl Into<String>) -> PolicyError {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "tests fail by panicking"
-    )]
 
     use super::*;
     use serde_json::json;
     use std::time::{Duration, Instant};
 
     fn only_rule(text: &str) -> Rule {
-        let mut policy = Policy::parse("test", text).unwrap_or_else(|error| panic!("{error} in {text}"));
+        let mut policy =
+            Policy::parse("test", text).unwrap_or_else(|error| panic!("{error} in {text}"));
         assert_eq!(policy.rules.len(), 1, "{text}");
         policy.rules.remove(0)
     }
@@ -327,8 +352,14 @@ mod tests {
         );
         assert_eq!(rule.path, RulePath::parse("database/creds/*").unwrap());
         assert_eq!(rule.capabilities, BTreeSet::from([Capability::Read, Capability::Update]));
-        assert_eq!(rule.constraints.allowed["ttl"], [json!("1h"), json!(60), json!(true), json!(["a"])]);
-        assert!(rule.constraints.allowed["*"].is_empty() && rule.constraints.denied["password"].is_empty());
+        assert_eq!(
+            rule.constraints.allowed["ttl"],
+            [json!("1h"), json!(60), json!(true), json!(["a"])]
+        );
+        assert!(
+            rule.constraints.allowed["*"].is_empty()
+                && rule.constraints.denied["password"].is_empty()
+        );
         assert!(rule.constraints.required.contains("name"));
         assert_eq!((rule.min_wrapping_ttl, rule.max_wrapping_ttl), (60, 90));
     }
@@ -344,9 +375,18 @@ mod tests {
     fn legacy_words_stand_for_capabilities() {
         assert_eq!(words(r#"path "x" { policy = "deny" }"#), ["deny"]);
         assert_eq!(words(r#"path "x" { policy = "read" }"#), ["list", "read"]);
-        assert_eq!(words(r#"path "x" { policy = "write" }"#), ["create", "delete", "list", "read", "update"]);
-        assert_eq!(words(r#"path "x" { policy = "sudo" }"#), ["create", "delete", "list", "read", "sudo", "update"]);
-        assert_eq!(words(r#"path "x" { policy = "read" capabilities = ["patch"] }"#), ["list", "patch", "read"]);
+        assert_eq!(
+            words(r#"path "x" { policy = "write" }"#),
+            ["create", "delete", "list", "read", "update"]
+        );
+        assert_eq!(
+            words(r#"path "x" { policy = "sudo" }"#),
+            ["create", "delete", "list", "read", "sudo", "update"]
+        );
+        assert_eq!(
+            words(r#"path "x" { policy = "read" capabilities = ["patch"] }"#),
+            ["list", "patch", "read"]
+        );
     }
 
     #[test]
@@ -373,7 +413,11 @@ mod tests {
     fn every_refusal_names_the_line_and_the_remedy() {
         for (text, line, part) in [
             ("path \"x\" {\n capabilites = []\n}", 2, "did you mean \"capabilities\"?"),
-            ("\npath \"x\" {\n capabilities = [\"raed\"]\n}", 3, "unknown capability \"raed\"; did you mean \"read\"?"),
+            (
+                "\npath \"x\" {\n capabilities = [\"raed\"]\n}",
+                3,
+                "unknown capability \"raed\"; did you mean \"read\"?",
+            ),
             ("path \"x\" { capabilities = [\"Read\"] }", 1, "did you mean \"read\"?"),
             ("path \"x\" { capabilities = [\"root\"] }", 1, "unknown capability \"root\""),
             ("paths \"x\" {}", 1, "unknown key \"paths\"; did you mean \"path\"?"),
@@ -385,8 +429,16 @@ mod tests {
             ("path \"x\" { capabilities = \"read\" }", 1, "is a list of texts, not text"),
             ("path \"x\" { capabilities = [1] }", 1, "is a list of texts, not a number"),
             ("path \"x\" { capabilities \"y\" {} }", 1, "takes no label"),
-            ("path \"x\" {\n capabilities = [\"deny\"]\n capabilities = [\"read\"] }", 3, "given twice"),
-            ("{\"path\": {\"x\": {\n\"policy\": \"deny\",\n\"policy\": \"read\"}}}", 3, "given twice"),
+            (
+                "path \"x\" {\n capabilities = [\"deny\"]\n capabilities = [\"read\"] }",
+                3,
+                "given twice",
+            ),
+            (
+                "{\"path\": {\"x\": {\n\"policy\": \"deny\",\n\"policy\": \"read\"}}}",
+                3,
+                "given twice",
+            ),
             ("path \"x\" { policy = \"admin\" }", 1, "unknown value \"admin\" of policy"),
             ("path \"x\" { policy = true }", 1, "is a text, not true or false"),
             ("path \"x\" { allowed_parameters = [\"a\"] }", 1, "is a block of lists"),
@@ -397,10 +449,22 @@ mod tests {
             ("path \"x\" { required_parameters = [true] }", 1, "is a list of texts"),
             ("path \"x\" { min_wrapping_ttl = \"soon\" }", 1, "min_wrapping_ttl"),
             ("path \"x\" { max_wrapping_ttl = -1 }", 1, "max_wrapping_ttl"),
-            ("path \"x\" { min_wrapping_ttl = \"2h\" max_wrapping_ttl = \"1h\" }", 1, "shorter than"),
+            (
+                "path \"x\" { min_wrapping_ttl = \"2h\" max_wrapping_ttl = \"1h\" }",
+                1,
+                "shorter than",
+            ),
             ("path \"a*b\" {}", 1, "only at the end"),
-            ("\npath \"a/{{identity.entity.id}\" {}", 2, "path \"a/{{identity.entity.id}\" opens \"{{\""),
-            ("path \"a/{{request.id}}\" {}", 1, "names \"request.id\", which is no part of an identity"),
+            (
+                "\npath \"a/{{identity.entity.id}\" {}",
+                2,
+                "path \"a/{{identity.entity.id}\" opens \"{{\"",
+            ),
+            (
+                "path \"a/{{request.id}}\" {}",
+                1,
+                "names \"request.id\", which is no part of an identity",
+            ),
             ("path \"x\" {", 1, "column 10: the block that opens here"),
         ] {
             let error = Policy::parse("p", text).expect_err(text);
@@ -427,15 +491,28 @@ mod tests {
     fn the_size_of_a_policy_its_rules_and_its_values_are_bounded() {
         let refusal = |text: &str| Policy::parse("p", text).unwrap_err();
         assert!(Policy::parse("p", &" ".repeat(MAX_TEXT)).is_ok());
-        assert!(refusal(&" ".repeat(MAX_TEXT + 1)).message.contains("524289 bytes; at most 524288 are read"));
+        assert!(
+            refusal(&" ".repeat(MAX_TEXT + 1))
+                .message
+                .contains("524289 bytes; at most 524288 are read")
+        );
         let rules = |count: usize| "path \"x\" {}\n".repeat(count);
         assert_eq!(Policy::parse("p", &rules(MAX_RULES)).unwrap().rules.len(), MAX_RULES);
         let error = refusal(&rules(MAX_RULES + 1));
-        assert!(error.message.contains("more than 5000 paths") && error.line == MAX_RULES + 1, "{error}");
+        assert!(
+            error.message.contains("more than 5000 paths") && error.line == MAX_RULES + 1,
+            "{error}"
+        );
         for key in ["allowed_parameters", "denied_parameters"] {
-            let values = |count: usize| format!("path \"x\" {{ {key} = {{ a = [{}] }} }}", "1,".repeat(count));
+            let values = |count: usize| {
+                format!("path \"x\" {{ {key} = {{ a = [{}] }} }}", "1,".repeat(count))
+            };
             assert!(Policy::parse("p", &values(MAX_VALUES)).is_ok());
-            assert!(refusal(&values(MAX_VALUES + 1)).message.contains("\"a\" lists more than 500 values"));
+            assert!(
+                refusal(&values(MAX_VALUES + 1))
+                    .message
+                    .contains("\"a\" lists more than 500 values")
+            );
         }
     }
 
@@ -444,7 +521,10 @@ mod tests {
     fn no_text_within_the_bound_costs_more_than_its_size() {
         let filled = |unit: &str| unit.repeat(MAX_TEXT / unit.len());
         let inside = |open: &str, unit: &str, close: &str| {
-            format!("{open}{}{close}", unit.repeat((MAX_TEXT - open.len() - close.len()) / unit.len()))
+            format!(
+                "{open}{}{close}",
+                unit.repeat((MAX_TEXT - open.len() - close.len()) / unit.len())
+            )
         };
         let bombs = [
             filled("path \"x\" {"),
@@ -470,13 +550,21 @@ mod tests {
         let began = Instant::now();
         let read = bombs.iter().filter(|text| Policy::parse("p", text).is_ok()).count();
         assert_eq!(read, 3, "a long name, one word many times, and comments");
-        assert!(began.elapsed() < Duration::from_secs(10), "{:?} for {} texts", began.elapsed(), bombs.len());
+        assert!(
+            began.elapsed() < Duration::from_secs(10),
+            "{:?} for {} texts",
+            began.elapsed(),
+            bombs.len()
+        );
     }
 
     #[test]
     fn as_a_failure_it_is_a_bad_request_with_the_known_words() {
         let failure = Failure::from(Policy::parse("p", "x = 1").unwrap_err());
         assert_eq!(failure.kind.status(), 400);
-        assert!(failure.message.starts_with("failed to parse policy: line 1: unknown key \"x\""), "{failure}");
+        assert!(
+            failure.message.starts_with("failed to parse policy: line 1: unknown key \"x\""),
+            "{failure}"
+        );
     }
 }

@@ -1,12 +1,14 @@
-//! Path patterns of rules: what they may look like, what they match, and which of two is the closer one.
+//! Path patterns of rules: what they may look like, what they match, and which of two is the closer
+//! one.
 //!
-//! The attack this file stops: a pattern that reads like a restriction and matches nothing. A `*` in the middle or a
-//! `+` inside a segment would be such a pattern.
+//! The attack this file stops: a pattern that reads like a restriction and matches nothing. A `*`
+//! in the middle or a `+` inside a segment would be such a pattern.
 
 use bulkhead_wire::name::LONGEST_PATH;
 use std::cmp::Reverse;
 
-/// A pattern, ordered from the loosest to the closest: the order of the fields is the priority of `spec/core.md` §3.2.
+/// A pattern, ordered from the loosest to the closest: the order of the fields is the priority of
+/// `spec/core.md` §3.2.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pattern {
     /// Bytes before the first `+` or `*`: the later it stands, the closer the pattern.
@@ -51,20 +53,26 @@ impl Pattern {
         self.body
     }
 
-    /// The first segment of every path that falls under it; `None` if they begin with different ones.
+    /// The first segment of every path that falls under it; `None` if they begin with different
+    /// ones.
     pub(super) fn first_segment(&self) -> Option<&str> {
         let (segment, _) = self.body.get(..self.certain)?.split_once('/')?;
         Some(segment)
     }
 
-    /// Whether `path` falls under it. The path of a list operation ends in `/`, so that its last segment is empty;
-    /// `+` takes that one too, as policies of this field expect.
+    /// Whether `path` falls under it. The path of a list operation ends in `/`, so that its last
+    /// segment is empty; `+` takes that one too, as policies of this field expect.
     pub(super) fn matches(&self, path: &str) -> bool {
         if self.plus == Reverse(0) {
             return if self.closed { path == self.body } else { path.starts_with(&self.body) };
         }
         // Nearly all patterns end here, and every request is held against many.
-        if !self.body.as_bytes().get(..self.certain).is_some_and(|certain| path.as_bytes().starts_with(certain)) {
+        if !self
+            .body
+            .as_bytes()
+            .get(..self.certain)
+            .is_some_and(|certain| path.as_bytes().starts_with(certain))
+        {
             return false;
         }
         let mut segments = path.split('/');
@@ -114,9 +122,13 @@ fn fault(path: &str, body: &str) -> Option<&'static str> {
     } else if path.contains("+*") {
         Some("holds \"+*\"; write \"+/*\" for everything below a segment, or \"*\"")
     } else if body.contains('*') {
-        Some("has \"*\" before its end, where it would match nothing; use \"+\" for one segment, \"*\" only at the end")
+        Some(
+            "has \"*\" before its end, where it would match nothing; use \"+\" for one segment, \"*\" only at the end",
+        )
     } else if body.split('/').any(is_mixed) {
-        Some("has \"+\" inside a segment; \"+\" stands for one whole segment, as in \"database/+/orders\"")
+        Some(
+            "has \"+\" inside a segment; \"+\" stands for one whole segment, as in \"database/+/orders\"",
+        )
     } else if body.starts_with('/') || body.contains("//") {
         Some("has an empty segment, which no path has; remove a \"/\"")
     } else if path.split('/').any(|segment| segment == "." || segment == "..") {
@@ -128,13 +140,6 @@ fn fault(path: &str, body: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "tests fail by panicking"
-    )]
 
     use super::*;
 

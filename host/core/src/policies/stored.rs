@@ -1,8 +1,9 @@
 //! Stored policies, and the parsed ones in memory.
 //!
-//! The attacks this file stops: a policy that was tightened while somebody still read the old one from the cache (a
-//! parsed policy enters it only when nothing was written since it was read), and one caller's rules served to another
-//! (a templated combination is found by the very values that were put into it).
+//! The attacks this file stops: a policy that was tightened while somebody still read the old one
+//! from the cache (a parsed policy enters it only when nothing was written since it was read), and
+//! one caller's rules served to another (a templated combination is found by the very values that
+//! were put into it).
 
 use super::acl::{Acl, Skipped};
 use super::identity::Identity;
@@ -16,8 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const PREFIX: &str = "policy/";
 
-/// Rules that are kept, those of single policies and of combinations together; beyond it the cache starts anew. A rule
-/// takes some hundred bytes.
+/// Rules that are kept, those of single policies and of combinations together; beyond it the cache
+/// starts anew. A rule takes some hundred bytes.
 const MOST_RULES: usize = 100_000;
 
 #[derive(Default)]
@@ -35,8 +36,8 @@ struct Cache {
 struct Combination {
     /// What they ask of the caller, each once. Usually little or nothing.
     references: Vec<Reference>,
-    /// By what the caller has for these. Callers that differ in nothing that the policies ask share one, and one whose
-    /// name changed finds no old one.
+    /// By what the caller has for these. Callers that differ in nothing that the policies ask share
+    /// one, and one whose name changed finds no old one.
     acls: BTreeMap<Vec<Option<String>>, Arc<Acl>>,
 }
 
@@ -63,11 +64,21 @@ impl Cache {
         self.parsed.insert(name.to_owned(), parsed);
     }
 
-    fn keep_acl(&mut self, names: &[String], references: Vec<Reference>, identity: &Identity, acl: &Arc<Acl>) {
+    fn keep_acl(
+        &mut self,
+        names: &[String],
+        references: Vec<Reference>,
+        identity: &Identity,
+        acl: &Arc<Acl>,
+    ) {
         self.make_room(acl.len());
         let values = values(&references, identity);
         let new = || Combination { references, acls: BTreeMap::new() };
-        self.combinations.entry(names.to_vec()).or_insert_with(new).acls.insert(values, Arc::clone(acl));
+        self.combinations
+            .entry(names.to_vec())
+            .or_insert_with(new)
+            .acls
+            .insert(values, Arc::clone(acl));
     }
 
     fn make_room(&mut self, rules: usize) {
@@ -91,15 +102,21 @@ fn values(references: &[Reference], identity: &Identity) -> Vec<Option<String>> 
 }
 
 impl Policies {
-    /// What a token with these policies may do that stands for nobody. A policy that does not exist grants nothing.
-    pub(crate) async fn acl(&self, store: &Arc<Store>, names: &[String]) -> Result<Arc<Acl>, Failure> {
+    /// What a token with these policies may do that stands for nobody. A policy that does not exist
+    /// grants nothing.
+    pub(crate) async fn acl(
+        &self,
+        store: &Arc<Store>,
+        names: &[String],
+    ) -> Result<Arc<Acl>, Failure> {
         // Nobody has no values, so that none can be unfit for a path.
         let (acl, _) = self.acl_for(store, names, &Identity::default()).await?;
         Ok(acl)
     }
 
-    /// What a token with these policies may do that stands for `identity`, with the rules that were skipped because of
-    /// one of its values. They come when they were skipped and not again from the cache, so that each is logged once.
+    /// What a token with these policies may do that stands for `identity`, with the rules that were
+    /// skipped because of one of its values. They come when they were skipped and not again from
+    /// the cache, so that each is logged once.
     pub(crate) async fn acl_for(
         &self,
         store: &Arc<Store>,
@@ -122,7 +139,8 @@ impl Policies {
         }
         let (acl, skipped) = Acl::of_caller(policies.iter().map(Arc::as_ref), identity);
         let acl = Arc::new(acl);
-        let references: BTreeSet<Reference> = policies.iter().flat_map(|policy| policy.references()).cloned().collect();
+        let references: BTreeSet<Reference> =
+            policies.iter().flat_map(|policy| policy.references()).cloned().collect();
         let mut cache = self.lock();
         if cache.writes == writes {
             cache.keep_acl(names, references.into_iter().collect(), identity, &acl);
@@ -140,7 +158,8 @@ impl Policies {
         };
         let text = text(&mut store.begin(), name).await?;
         let parsed = text.map(|text| Policy::parse(name, &text).map(Arc::new)).transpose();
-        let parsed = parsed.map_err(|_| Failure::internal(format!("the stored policy {name:?} does not parse")))?;
+        let parsed = parsed
+            .map_err(|_| Failure::internal(format!("the stored policy {name:?} does not parse")))?;
         let mut cache = self.lock();
         if cache.writes == writes {
             cache.keep_parsed(name, parsed.clone());
@@ -160,7 +179,8 @@ impl Policies {
     }
 }
 
-/// The text of a policy. `default` has the built-in one until somebody writes it, `response-wrapping` always.
+/// The text of a policy. `default` has the built-in one until somebody writes it,
+/// `response-wrapping` always.
 pub(crate) async fn text(unit: &mut Unit, name: &str) -> Result<Option<String>, Failure> {
     if name == RESPONSE_WRAPPING {
         return Ok(Some(RESPONSE_WRAPPING_POLICY.to_owned()));
@@ -202,13 +222,6 @@ fn address(name: &str) -> Address {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "tests fail by panicking"
-    )]
 
     use super::super::identity::Entity;
     use super::*;
@@ -236,18 +249,27 @@ mod tests {
     fn a_templated_combination_is_never_served_to_another_caller() {
         let (ann, bob) = (called("1", "ann"), called("2", "bob"));
         let (cache, names) = kept(TEMPLATED, &[&ann, &bob]);
-        for (identity, path, other) in [(&ann, "home/ann", "home/bob"), (&bob, "home/bob", "home/ann")] {
+        for (identity, path, other) in
+            [(&ann, "home/ann", "home/bob"), (&bob, "home/bob", "home/ann")]
+        {
             let acl = cache.acl(&names, identity).unwrap();
-            assert_eq!((acl.capabilities(path), acl.capabilities(other)), (vec!["read".into()], vec!["deny".into()]));
+            assert_eq!(
+                (acl.capabilities(path), acl.capabilities(other)),
+                (vec!["read".into()], vec!["deny".into()])
+            );
         }
         for other in [called("1", "carol"), called("3", ""), Identity::default()] {
-            assert!(cache.acl(&names, &other).is_none(), "also the same entity under a new name: {other:?}");
+            assert!(
+                cache.acl(&names, &other).is_none(),
+                "also the same entity under a new name: {other:?}"
+            );
         }
     }
 
     #[test]
     fn a_combination_that_asks_nothing_of_the_caller_is_shared() {
-        let (cache, names) = kept(r#"path "x" { capabilities = ["read"] }"#, &[&Identity::default()]);
+        let (cache, names) =
+            kept(r#"path "x" { capabilities = ["read"] }"#, &[&Identity::default()]);
         assert!(cache.acl(&names, &called("1", "ann")).is_some());
         assert!(cache.acl(&["p".to_owned(), "q".to_owned()], &called("1", "ann")).is_none());
     }

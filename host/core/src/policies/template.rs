@@ -1,7 +1,8 @@
 //! Paths of rules that name their caller: `teams/{{identity.entity.name}}/*`.
 //!
-//! The attack this file stops: a caller who has a say in the own name, chooses `*` or `a/b`, and so turns a rule for
-//! one folder into a rule for all. A value becomes a part of one segment; one that could be more is refused.
+//! The attack this file stops: a caller who has a say in the own name, chooses `*` or `a/b`, and so
+//! turns a rule for one folder into a rule for all. A value becomes a part of one segment; one that
+//! could be more is refused.
 
 use super::identity::Identity;
 use super::pattern::Pattern;
@@ -74,7 +75,8 @@ pub enum Attribute {
 pub(super) enum Unresolved {
     /// The caller has no such value, as many have not.
     Unknown,
-    /// The caller has a value that must not stand in a path. The sentence says which and never shows it.
+    /// The caller has a value that must not stand in a path. The sentence says which and never
+    /// shows it.
     Refused(String),
 }
 
@@ -127,7 +129,9 @@ impl Template {
             }
         }
         let text = self.filled(|reference| identity.value(reference).unwrap_or_default());
-        let fault = |why| Unresolved::Refused(format!("with the caller's values, {} {why}", quoted(&self.text)));
+        let fault = |why| {
+            Unresolved::Refused(format!("with the caller's values, {} {why}", quoted(&self.text)))
+        };
         Pattern::parse(&text).map_err(fault)
     }
 
@@ -154,7 +158,8 @@ fn references(parts: &[Part]) -> impl Iterator<Item = &Reference> {
     })
 }
 
-/// A slash would reach into another folder, a wildcard into all of them; a comma makes two of one in lists of paths.
+/// A slash would reach into another folder, a wildcard into all of them; a comma makes two of one
+/// in lists of paths.
 fn is_unfit(c: char) -> bool {
     matches!(c, '/' | '*' | '+' | ',') || c.is_control()
 }
@@ -165,10 +170,15 @@ fn parts(text: &str) -> Result<Vec<Part>, String> {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("{{") {
         let Some((name, after)) = after.split_once("}}") else {
-            return Err("opens \"{{\" and does not close it; write {{identity.entity.id}}".to_owned());
+            return Err(
+                "opens \"{{\" and does not close it; write {{identity.entity.id}}".to_owned()
+            );
         };
         let Some(reference) = Reference::parse(name.trim()) else {
-            return Err(format!("names {}, which is no part of an identity; {KNOWN}", quoted(name.trim())));
+            return Err(format!(
+                "names {}, which is no part of an identity; {KNOWN}",
+                quoted(name.trim())
+            ));
         };
         if before.contains("}}") {
             return Err(UNOPENED.to_owned());
@@ -210,7 +220,9 @@ impl Reference {
             (_, Attribute::CustomMetadata(_)) => false,
             (Subject::Entity, _) => true,
             (Subject::GroupById(id), attribute) => !id.is_empty() && *attribute != Attribute::Id,
-            (Subject::GroupByName(name), attribute) => !name.is_empty() && *attribute != Attribute::Name,
+            (Subject::GroupByName(name), attribute) => {
+                !name.is_empty() && *attribute != Attribute::Name
+            }
         };
         is_known.then_some(self)
     }
@@ -258,13 +270,6 @@ impl fmt::Display for Reference {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        clippy::indexing_slicing,
-        reason = "tests fail by panicking"
-    )]
 
     use super::super::identity::{Alias, Entity, Group};
     use super::*;
@@ -287,13 +292,19 @@ mod tests {
             metadata: texts(&[("team", "ops"), ("a.b", "dotted"), ("empty", "")]),
             aliases: BTreeMap::from([("auth_jwt_1".to_owned(), alias)]),
         };
-        let group =
-            Group { id: "group-1".to_owned(), name: "night.shift".to_owned(), metadata: texts(&[("room", "12")]) };
+        let group = Group {
+            id: "group-1".to_owned(),
+            name: "night.shift".to_owned(),
+            metadata: texts(&[("room", "12")]),
+        };
         Identity { entity: Some(entity), groups: vec![group] }
     }
 
     fn resolved(text: &str, identity: &Identity) -> Result<Pattern, Unresolved> {
-        RulePath::parse(text).unwrap_or_else(|why| panic!("{text} {why}")).resolve(identity).map(Cow::into_owned)
+        RulePath::parse(text)
+            .unwrap_or_else(|why| panic!("{text} {why}"))
+            .resolve(identity)
+            .map(Cow::into_owned)
     }
 
     #[test]
@@ -327,25 +338,57 @@ mod tests {
             "identity.groups.ids.group-2.name",
             "identity.groups.names.day.id",
         ] {
-            assert_eq!(resolved(&format!("x/{{{{{name}}}}}/*"), &ann), Err(Unresolved::Unknown), "{name}");
+            assert_eq!(
+                resolved(&format!("x/{{{{{name}}}}}/*"), &ann),
+                Err(Unresolved::Unknown),
+                "{name}"
+            );
         }
-        assert_eq!(resolved("x/{{identity.entity.id}}", &Identity::default()), Err(Unresolved::Unknown));
+        assert_eq!(
+            resolved("x/{{identity.entity.id}}", &Identity::default()),
+            Err(Unresolved::Unknown)
+        );
         assert_eq!(resolved("x/{{identity.entity.name}}*", &named("")), Err(Unresolved::Unknown));
     }
 
     #[test]
     fn a_value_that_could_be_more_than_a_part_of_one_segment_is_refused_and_not_shown() {
-        for value in ["*", "a*", "+", "a+b", "a/b", "/", "../x", "a,b", "a\nb", "a\u{0}b", "\u{85}", "secret-ann/x"] {
-            for text in ["x/{{identity.entity.name}}", "x/{{identity.entity.name}}/*", "{{identity.entity.name}}"] {
-                let Err(Unresolved::Refused(why)) = resolved(text, &named(value)) else { panic!("{value:?} {text}") };
+        for value in [
+            "*",
+            "a*",
+            "+",
+            "a+b",
+            "a/b",
+            "/",
+            "../x",
+            "a,b",
+            "a\nb",
+            "a\u{0}b",
+            "\u{85}",
+            "secret-ann/x",
+        ] {
+            for text in [
+                "x/{{identity.entity.name}}",
+                "x/{{identity.entity.name}}/*",
+                "{{identity.entity.name}}",
+            ] {
+                let Err(Unresolved::Refused(why)) = resolved(text, &named(value)) else {
+                    panic!("{value:?} {text}")
+                };
                 assert!(why.contains("identity.entity.name") && !why.contains("secret"), "{why}");
             }
         }
         for value in [".", ".."] {
-            assert!(matches!(resolved("x/{{identity.entity.name}}", &named(value)), Err(Unresolved::Refused(_))));
+            assert!(matches!(
+                resolved("x/{{identity.entity.name}}", &named(value)),
+                Err(Unresolved::Refused(_))
+            ));
         }
         let long = named(&"x".repeat(5_000));
-        assert!(matches!(resolved("x/{{identity.entity.name}}", &long), Err(Unresolved::Refused(_))));
+        assert!(matches!(
+            resolved("x/{{identity.entity.name}}", &long),
+            Err(Unresolved::Refused(_))
+        ));
     }
 
     #[test]

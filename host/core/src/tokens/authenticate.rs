@@ -1,10 +1,13 @@
 //! Who calls: the token of a request, its use, and whether it still holds when something is stored.
 //!
-//! The attack this file stops: more requests than a token has uses. A use is taken by a conditional update of its own
-//! before anything else is done for the request, and stays taken whatever becomes of it.
+//! The attack this file stops: more requests than a token has uses. A use is taken by a conditional
+//! update of its own before anything else is done for the request, and stays taken whatever becomes
+//! of it.
 
 use super::uses::Use;
-use super::{Caller, Ending, TokenRecord, TokenType, batch, begin_end, by_token, is_committed, put, read};
+use super::{
+    Caller, Ending, TokenRecord, TokenType, batch, begin_end, by_token, put, read, try_commit,
+};
 use crate::core::Core;
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::Failure;
@@ -12,17 +15,25 @@ use bulkhead_wire::secret::Secret;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Finds out who calls from `remote`, and takes a use where uses are counted: once per request, however often it runs.
-/// A request that writes asks again in its commit: see [`still`]. The request ends with [`leave`].
+/// Finds out who calls from `remote`, and takes a use where uses are counted: once per request,
+/// however often it runs. A request that writes asks again in its commit: see [`assert_valid`]. The
+/// request ends with [`leave`].
 ///
 /// # Errors
-/// 403 without a token, and for one that is unknown, expired, revoked, used up or bound to other addresses; which of
-/// them is not told.
-pub(crate) async fn authenticate(core: &Core, token: Option<&Secret>, remote: IpAddr) -> Result<Caller, Failure> {
+/// 403 without a token, and for one that is unknown, expired, revoked, used up or bound to other
+/// addresses; which of them is not told.
+pub(crate) async fn authenticate(
+    core: &Core,
+    token: Option<&Secret>,
+    remote: IpAddr,
+) -> Result<Caller, Failure> {
     let Some(token) = token.filter(|token| !token.expose().is_empty()) else {
-        return Err(Failure::denied("this path needs a token; send it in the header X-Vault-Token"));
+        return Err(Failure::denied(
+            "this path needs a token; send it in the header X-Vault-Token",
+        ));
     };
-    let caller = by_token(&core.store, &mut core.store.begin(), token).await?.ok_or_else(unknown)?;
+    let caller =
+        by_token(&core.store, &mut core.store.begin(), token).await?.ok_or_else(unknown)?;
     if !may_come_from(&caller.record, remote) {
         return Err(unknown());
     }
@@ -31,7 +42,12 @@ pub(crate) async fn authenticate(core: &Core, token: Option<&Secret>, remote: Ip
     }
     let counted = Arc::new(core.tokens.uses.enter(&caller.hash));
     match take_use(core, &counted).await {
-        Ok(record) => Ok(Caller { has_last_use: record.used_up.is_some(), record, counted: Some(counted), ..caller }),
+        Ok(record) => Ok(Caller {
+            has_last_use: record.used_up.is_some(),
+            record,
+            counted: Some(counted),
+            ..caller
+        }),
         Err(failure) => {
             left(core, &counted).await;
             Err(failure)
@@ -45,20 +61,21 @@ fn may_come_from(record: &TokenRecord, remote: IpAddr) -> bool {
     !is_bound || record.bound_cidrs.iter().any(|cidr| cidr.contains(remote))
 }
 
-/// Takes one use of the stored token. Whoever takes the last one makes the row due, so that the token ends also when
-/// this process dies before it can end it.
+/// Takes one use of the stored token. Whoever takes the last one makes the row due, so that the
+/// token ends also when this process dies before it can end it.
 async fn take_use(core: &Core, counted: &Use) -> Result<Arc<TokenRecord>, Failure> {
     let store = &core.store;
     loop {
         let mut unit = store.begin();
-        let record = read(&mut unit, counted.key()).await?.filter(|record| record.holds(store.now()));
+        let record =
+            read(&mut unit, counted.key()).await?.filter(|record| record.holds(store.now()));
         let mut record = record.ok_or_else(unknown)?;
         let left = record.uses_left.map(|left| left.saturating_sub(1));
         let taken = Arc::make_mut(&mut record);
         taken.uses_left = left;
         taken.used_up = (left == Some(0)).then(|| store.now());
         put(&mut unit, counted.key(), &record)?;
-        if is_committed(unit).await? {
+        if try_commit(unit).await? {
             if record.used_up.is_some() {
                 counted.was_last();
             }
@@ -67,23 +84,31 @@ async fn take_use(core: &Core, counted: &Use) -> Result<Arc<TokenRecord>, Failur
     }
 }
 
-/// The caller as the unit sees it, so that its commit asserts that the token still holds. A request goes on with the use
-/// that it took, also when there is none left for others.
+/// The caller as the unit sees it, so that its commit asserts that the token still holds. A request
+/// goes on with the use that it took, also when there is none left for others.
 ///
 /// # Errors
 /// 403 when the token ended after the request came.
-pub(crate) async fn still(store: &Store, unit: &mut Unit, caller: &Caller) -> Result<Caller, Failure> {
+pub(crate) async fn assert_valid(
+    store: &Store,
+    unit: &mut Unit,
+    caller: &Caller,
+) -> Result<Caller, Failure> {
     let record = match caller.kind {
-        TokenType::Service => read(unit, &caller.hash)
-            .await?
-            .filter(|record| record.is_alive(store.now()) && (record.used_up.is_none() || caller.counted.is_some())),
-        TokenType::Batch => batch::holds(store, unit, &caller.record).await?.then(|| caller.record.clone()),
+        TokenType::Service => read(unit, &caller.hash).await?.filter(|record| {
+            record.is_alive(store.now()) && (record.used_up.is_none() || caller.counted.is_some())
+        }),
+        TokenType::Batch => {
+            batch::holds(store, unit, &caller.record).await?.then(|| caller.record.clone())
+        }
     };
-    let record = record.ok_or_else(|| Failure::denied("the token was revoked while the request ran"))?;
+    let record =
+        record.ok_or_else(|| Failure::denied("the token was revoked while the request ran"))?;
     Ok(Caller { record, ..caller.clone() })
 }
 
-/// The request is answered: a token that has no use left ends, unless others still work with theirs.
+/// The request is answered: a token that has no use left ends, unless others still work with
+/// theirs.
 pub(crate) async fn leave(core: &Core, caller: &Caller) {
     if let Some(counted) = &caller.counted {
         left(core, counted).await;
@@ -106,7 +131,7 @@ async fn end(core: &Core, key: &str) -> Result<(), Failure> {
         if let Some(record) = read(&mut unit, key).await? {
             begin_end(&mut unit, key, &record, Ending::WithChildren)?;
         }
-        if is_committed(unit).await? {
+        if try_commit(unit).await? {
             return Ok(());
         }
     }

@@ -1,8 +1,9 @@
 //! Batch tokens: sealed records that their holders keep, so that making one stores nothing.
 //!
-//! The attacks this file stops: a token that somebody made or changed, which does not open; one of another cluster,
-//! which does not either; and one that outlives the token that made it. A batch token cannot be revoked by itself, so
-//! it ends with its parent, which is looked up at each use and asserted by each commit.
+//! The attacks this file stops: a token that somebody made or changed, which does not open; one of
+//! another cluster, which does not either; and one that outlives the token that made it. A batch
+//! token cannot be revoked by itself, so it ends with its parent, which is looked up at each use
+//! and asserted by each commit.
 
 use super::keys::{BATCH, LONGEST};
 use super::{TokenRecord, cidr::Cidr, read};
@@ -15,7 +16,8 @@ use std::collections::BTreeMap;
 /// Of the seal. Part of the tokens' format.
 const PURPOSE: &str = "batch token";
 
-/// What a batch token says. It can be neither renewed nor used up, and knows the end that it was made with.
+/// What a batch token says. It can be neither renewed nor used up, and knows the end that it was
+/// made with.
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     policies: Vec<String>,
@@ -88,7 +90,11 @@ pub(super) fn open(store: &Store, token: &Secret) -> Option<TokenRecord> {
 }
 
 /// Has neither the token nor, as the unit sees it, its parent ended?
-pub(super) async fn holds(store: &Store, unit: &mut Unit, record: &TokenRecord) -> Result<bool, Failure> {
+pub(super) async fn holds(
+    store: &Store,
+    unit: &mut Unit,
+    record: &TokenRecord,
+) -> Result<bool, Failure> {
     if !record.is_alive(store.now()) {
         return Ok(false);
     }

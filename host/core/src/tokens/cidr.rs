@@ -1,7 +1,7 @@
 //! Networks that a token is bound to.
 //!
-//! The attack this file stops: an address that is in a network by one spelling and outside by another. An IPv4 address
-//! written as IPv6 counts as IPv4, on both sides.
+//! The attack this file stops: an address that is in a network by one spelling and outside by
+//! another. An IPv4 address written as IPv6 counts as IPv4, on both sides.
 
 use bulkhead_wire::failure::quoted;
 use ipnet::IpNet;
@@ -21,8 +21,13 @@ impl Cidr {
     /// A message with the text and the accepted forms.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let address = || text.parse::<IpAddr>().map(|address| IpNet::from(address.to_canonical())).ok();
-        let network = text.parse().ok().or_else(address).map(|network: IpNet| Self(canonical(network).trunc()));
+        let address =
+            || text.parse::<IpAddr>().map(|address| IpNet::from(address.to_canonical())).ok();
+        let network = text
+            .parse()
+            .ok()
+            .or_else(address)
+            .map(|network: IpNet| Self(canonical(network).trunc()));
         network.ok_or_else(|| {
             format!(
                 "error parsing address {}: give networks such as 10.0.0.0/8 or 2001:db8::/32, or addresses",
@@ -50,7 +55,11 @@ fn canonical(network: IpNet) -> IpNet {
 /// As it is written: a bare address where the network has only one.
 impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.prefix_len() == self.0.max_prefix_len() { self.0.addr().fmt(f) } else { self.0.fmt(f) }
+        if self.0.prefix_len() == self.0.max_prefix_len() {
+            self.0.addr().fmt(f)
+        } else {
+            self.0.fmt(f)
+        }
     }
 }
 
@@ -69,7 +78,6 @@ impl From<Cidr> for String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -81,16 +89,24 @@ mod tests {
     fn an_address_is_inside_in_every_spelling() {
         assert!(holds("10.0.0.0/8", "10.1.2.3") && holds("10.0.0.0/8", "::ffff:10.1.2.3"));
         assert!(holds("10.1.2.3", "10.1.2.3") && holds("::ffff:10.1.2.3", "10.1.2.3"));
-        assert!(holds("::ffff:10.0.0.0/104", "10.1.2.3") && !holds("::ffff:10.0.0.0/104", "11.1.2.3"));
+        assert!(
+            holds("::ffff:10.0.0.0/104", "10.1.2.3") && !holds("::ffff:10.0.0.0/104", "11.1.2.3")
+        );
         assert!(holds("2001:db8::/32", "2001:db8::1") && !holds("2001:db8::/32", "2001:db9::1"));
-        assert!(!holds("10.1.2.3", "10.1.2.4") && !holds("0.0.0.0/0", "::1") && holds("0.0.0.0/0", "8.8.8.8"));
+        assert!(
+            !holds("10.1.2.3", "10.1.2.4")
+                && !holds("0.0.0.0/0", "::1")
+                && holds("0.0.0.0/0", "8.8.8.8")
+        );
     }
 
     #[test]
     fn a_network_is_shown_without_the_bits_of_its_hosts_and_read_back() {
-        for (written, shown) in
-            [("10.1.2.3/8", "10.0.0.0/8"), ("10.1.2.3/32", "10.1.2.3"), ("2001:DB8::1", "2001:db8::1")]
-        {
+        for (written, shown) in [
+            ("10.1.2.3/8", "10.0.0.0/8"),
+            ("10.1.2.3/32", "10.1.2.3"),
+            ("2001:DB8::1", "2001:db8::1"),
+        ] {
             let cidr = Cidr::parse(written).unwrap();
             assert_eq!(cidr.to_string(), shown);
             assert_eq!(Cidr::parse(shown).unwrap(), cidr);
@@ -99,9 +115,21 @@ mod tests {
 
     #[test]
     fn what_is_no_network_is_refused_with_its_text() {
-        for text in ["", "10.0.0.0/33", "10.0.0", "10.0.0.0/-1", "example.com", "10.0.0.0/8/8", "*", "10.0.0.1:80"] {
+        for text in [
+            "",
+            "10.0.0.0/33",
+            "10.0.0",
+            "10.0.0.0/-1",
+            "example.com",
+            "10.0.0.0/8/8",
+            "*",
+            "10.0.0.1:80",
+        ] {
             let why = Cidr::parse(text).unwrap_err();
-            assert!(why.starts_with("error parsing address") && why.contains(&quoted(text)), "{why}");
+            assert!(
+                why.starts_with("error parsing address") && why.contains(&quoted(text)),
+                "{why}"
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! New tokens.
 //!
-//! Knows what a token must be to be made at all. What its maker may ask for is decided by the endpoint and by
-//! [`super::selection`].
+//! Knows what a token must be to be made at all. What its maker may ask for is decided by the
+//! endpoint and by [`super::selection`].
 
 use super::cidr::Cidr;
 use super::lifetime::{bounds, shorter};
@@ -50,12 +50,17 @@ pub(crate) struct Made {
     pub(crate) warning: Option<String>,
 }
 
-/// Makes a token for `maker`, whom the unit has asserted to hold ([`super::still`]).
+/// Makes a token for `maker`, whom the unit has asserted to hold ([`super::assert_valid`]).
 ///
 /// # Errors
-/// 400 when the maker cannot make tokens, when it asks for what such a token cannot have, or when the chosen id is
-/// taken.
-pub(crate) async fn create(core: &Core, unit: &mut Unit, maker: &Caller, new: NewToken) -> Result<Made, Failure> {
+/// 400 when the maker cannot make tokens, when it asks for what such a token cannot have, or when
+/// the chosen id is taken.
+pub(crate) async fn create(
+    core: &Core,
+    unit: &mut Unit,
+    maker: &Caller,
+    new: NewToken,
+) -> Result<Made, Failure> {
     may_make_tokens(maker)?;
     let now = core.store.now() / 1000;
     let id = new.id.clone();
@@ -63,7 +68,9 @@ pub(crate) async fn create(core: &Core, unit: &mut Unit, maker: &Caller, new: Ne
     let (record, warning) = record(core, maker, new, now)?;
     if kind == TokenType::Batch {
         if id.is_some() {
-            return Err(Failure::invalid("batch tokens cannot have an id: they carry what is known of them"));
+            return Err(Failure::invalid(
+                "batch tokens cannot have an id: they carry what is known of them",
+            ));
         }
         let token = batch::seal(&core.store, &record)?;
         let caller = Caller::batch(&core.store, &token, record);
@@ -75,7 +82,9 @@ pub(crate) async fn create(core: &Core, unit: &mut Unit, maker: &Caller, new: Ne
     };
     let caller = named(core.store.hashes(), &token, record);
     if read(unit, &caller.hash).await?.is_some() {
-        return Err(Failure::invalid("there is, or was until now, a token with this id; choose another"));
+        return Err(Failure::invalid(
+            "there is, or was until now, a token with this id; choose another",
+        ));
     }
     put(unit, &caller.hash, &caller.record)?;
     Ok(Made { token, caller, warning })
@@ -84,12 +93,17 @@ pub(crate) async fn create(core: &Core, unit: &mut Unit, maker: &Caller, new: Ne
 /// The record with its accessor, under its key.
 fn named(hashes: &Hashes, token: &Secret, record: TokenRecord) -> Caller {
     let accessor = keys::accessor(hashes, token);
-    Caller::service(keys::of_accessor(hashes, &accessor), Arc::new(TokenRecord { accessor, ..record }))
+    Caller::service(
+        keys::of_accessor(hashes, &accessor),
+        Arc::new(TokenRecord { accessor, ..record }),
+    )
 }
 
 fn may_make_tokens(maker: &Caller) -> Result<(), Failure> {
     if maker.kind == TokenType::Batch {
-        return Err(Failure::invalid("batch tokens cannot create more tokens; use a service token"));
+        return Err(Failure::invalid(
+            "batch tokens cannot create more tokens; use a service token",
+        ));
     }
     if maker.record.uses_left.is_some() {
         return Err(Failure::invalid(
@@ -99,10 +113,17 @@ fn may_make_tokens(maker: &Caller) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The record of the new token, still without its accessor, and a warning where its lifetime was cut.
-fn record(core: &Core, maker: &Caller, new: NewToken, now: u64) -> Result<(TokenRecord, Option<String>), Failure> {
+/// The record of the new token, still without its accessor, and a warning where its lifetime was
+/// cut.
+fn record(
+    core: &Core,
+    maker: &Caller,
+    new: NewToken,
+    now: u64,
+) -> Result<(TokenRecord, Option<String>), Failure> {
     let (role, of_role) = new.role.unzip();
-    let num_uses = shorter(new.num_uses, of_role.as_ref().map(|role| role.num_uses).unwrap_or_default());
+    let num_uses =
+        shorter(new.num_uses, of_role.as_ref().map(|role| role.num_uses).unwrap_or_default());
     let mut record = TokenRecord {
         accessor: String::new(),
         policies: new.policies,
@@ -128,7 +149,8 @@ fn record(core: &Core, maker: &Caller, new: NewToken, now: u64) -> Result<(Token
     if new.kind == TokenType::Batch {
         refuse_for_batch(&record, &bounds)?;
     }
-    let says_when = [new.ttl, bounds.explicit_max, bounds.period].into_iter().any(|seconds| seconds > 0);
+    let says_when =
+        [new.ttl, bounds.explicit_max, bounds.period].into_iter().any(|seconds| seconds > 0);
     if record.policies == [ROOT] && !says_when {
         return never_ending(maker, record).map(|record| (record, None));
     }
@@ -140,10 +162,14 @@ fn record(core: &Core, maker: &Caller, new: NewToken, now: u64) -> Result<(Token
 
 fn never_ending(maker: &Caller, record: TokenRecord) -> Result<TokenRecord, Failure> {
     if maker.record.expires.is_some() {
-        return Err(Failure::invalid("a root token that expires cannot make one that does not; give a ttl"));
+        return Err(Failure::invalid(
+            "a root token that expires cannot make one that does not; give a ttl",
+        ));
     }
     if !record.bound_cidrs.is_empty() {
-        return Err(Failure::invalid("a token that never expires cannot be bound to addresses; give a ttl"));
+        return Err(Failure::invalid(
+            "a token that never expires cannot be bound to addresses; give a ttl",
+        ));
     }
     Ok(TokenRecord { renewable: false, ..record })
 }
@@ -166,7 +192,11 @@ fn refuse_for_batch(record: &TokenRecord, bounds: &ttl::Bounds) -> Result<(), Fa
 ///
 /// # Errors
 /// 500 when it cannot be written.
-pub(crate) fn first_root(hashes: &Hashes, token: &Secret, now: u64) -> Result<(Address, Vec<u8>, Index), Failure> {
+pub(crate) fn first_root(
+    hashes: &Hashes,
+    token: &Secret,
+    now: u64,
+) -> Result<(Address, Vec<u8>, Index), Failure> {
     let root = named(hashes, token, root(now));
     root.record.row(&root.hash, None)
 }
@@ -203,7 +233,9 @@ pub(crate) async fn ensure_root(store: &Arc<Store>, token: &Secret) -> Result<()
     let mut unit = store.begin();
     match read(&mut unit, &keys::of_token(store.hashes(), token)).await? {
         Some(record) if record.ended.is_some() => {
-            return Err(Failure::invalid("this root token was revoked before; start with another one"));
+            return Err(Failure::invalid(
+                "this root token was revoked before; start with another one",
+            ));
         }
         Some(_) => return Ok(()),
         None => {}

@@ -1,13 +1,15 @@
 //! How tokens end: refused at once with all their descendants, then cleared away.
 //!
-//! The attack this file stops: a child that outlives its parent. A token is marked first and its children are listed
-//! after that mark was committed; whoever makes a child asserts in the same commit that the parent is not marked. So no
-//! child is overlooked, neither one that is being made nor one of another page.
+//! The attack this file stops: a child that outlives its parent. A token is marked first and its
+//! children are listed after that mark was committed; whoever makes a child asserts in the same
+//! commit that the parent is not marked. So no child is overlooked, neither one that is being made
+//! nor one of another page.
 //!
-//! The revocation answers when the whole tree is marked ([`spread`]). Due work clears it away ([`finish`]), and does the
-//! marking too, so that it does not matter where a process dies: the row of the token that was revoked goes last.
+//! The revocation answers when the whole tree is marked ([`spread`]). Due work clears it away
+//! ([`finish`]), and does the marking too, so that it does not matter where a process dies: the row
+//! of the token that was revoked goes last.
 
-use super::{TokenRecord, address, is_committed, put, put_due, read};
+use super::{TokenRecord, address, put, put_due, read, try_commit};
 use crate::core::Core;
 use crate::leases;
 use bulkhead_store::{Address, Space, Unit};
@@ -26,15 +28,20 @@ pub(crate) enum Ending {
     Alone,
 }
 
-/// Refuses the token from this commit on; [`spread`] and due work do the rest. A token that is ending already goes on
-/// ending as it was told to.
-pub(crate) fn begin_end(unit: &mut Unit, key: &str, record: &TokenRecord, ending: Ending) -> Result<(), Failure> {
+/// Refuses the token from this commit on; [`spread`] and due work do the rest. A token that is
+/// ending already goes on ending as it was told to.
+pub(crate) fn begin_end(
+    unit: &mut Unit,
+    key: &str,
+    record: &TokenRecord,
+    ending: Ending,
+) -> Result<(), Failure> {
     let record = TokenRecord { ended: Some(record.ended.unwrap_or(ending)), ..record.clone() };
     put_due(unit, key, &record, Some(0))
 }
 
-/// Once the end of a token is committed: refuses its descendants, or lets its children go, before anybody is told that
-/// it ended.
+/// Once the end of a token is committed: refuses its descendants, or lets its children go, before
+/// anybody is told that it ended.
 ///
 /// # Errors
 /// Those of the store. What is left then is done by due work.
@@ -48,14 +55,15 @@ pub(crate) async fn spread(core: &Core, key: &str) -> Result<(), Failure> {
     }
 }
 
-/// Ends every token that was made at `path` or below it, at the borders of segments, with its descendants. One that never
-/// expires has no lease, and is left; one that does not open is told, and opens no door either.
+/// Ends every token that was made at `path` or below it, at the borders of segments, with its
+/// descendants. One that never expires has no lease, and is left; one that does not open is told,
+/// and opens no door either.
 ///
 /// # Errors
 /// The store's failure. Those that were reached have ended.
 pub(crate) async fn end_made_below(core: &Core, path: &str) -> Result<(), Failure> {
-    let mut walk = core.store.walk(Space::Token, "");
-    while let Some(page) = walk.page().await? {
+    let mut scan = core.store.scan(Space::Token, "");
+    while let Some(page) = scan.page().await? {
         for key in end_those_made_below(core, path, &page).await? {
             spread(core, &key).await?;
         }
@@ -64,7 +72,11 @@ pub(crate) async fn end_made_below(core: &Core, path: &str) -> Result<(), Failur
 }
 
 /// Of these tokens, the keys of those that were ended.
-async fn end_those_made_below(core: &Core, path: &str, page: &[Address]) -> Result<Vec<String>, Failure> {
+async fn end_those_made_below(
+    core: &Core,
+    path: &str,
+    page: &[Address],
+) -> Result<Vec<String>, Failure> {
     let is_meant = |record: &TokenRecord| {
         let rest = record.path.strip_prefix(path);
         let is_below = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -73,18 +85,21 @@ async fn end_those_made_below(core: &Core, path: &str, page: &[Address]) -> Resu
     loop {
         let (mut unit, mut ended) = (core.store.begin(), Vec::new());
         for Address { key, .. } in page {
-            if let Some(record) = readable(core, &mut unit, key).await?.filter(|record| is_meant(record)) {
+            if let Some(record) =
+                readable(core, &mut unit, key).await?.filter(|record| is_meant(record))
+            {
                 begin_end(&mut unit, key, &record, Ending::WithChildren)?;
                 ended.push(key.clone());
             }
         }
-        if is_committed(unit).await? {
+        if try_commit(unit).await? {
             return Ok(ended);
         }
     }
 }
 
-/// Due work on a token: ends it if its time has come, clears its tree away, deepest tokens first, and then itself.
+/// Due work on a token: ends it if its time has come, clears its tree away, deepest tokens first,
+/// and then itself.
 ///
 /// # Errors
 /// Those of the store. The row stays due.
@@ -112,19 +127,24 @@ async fn ended_if_due(core: &Core, key: &str) -> Result<Option<Ending>, Failure>
         }
         let ending = if record.is_alive(now) && core.tokens.uses.any(key) {
             // Its last request takes longer than most.
-            put(&mut unit, key, &TokenRecord { used_up: Some(now), ..TokenRecord::clone(&record) })?;
+            put(
+                &mut unit,
+                key,
+                &TokenRecord { used_up: Some(now), ..TokenRecord::clone(&record) },
+            )?;
             None
         } else {
             begin_end(&mut unit, key, &record, Ending::WithChildren)?;
             Some(Ending::WithChildren)
         };
-        if is_committed(unit).await? {
+        if try_commit(unit).await? {
             return Ok(ending);
         }
     }
 }
 
-/// Refuses all descendants of a token whose end is committed, breadth first. Gives their keys, parents before children.
+/// Refuses all descendants of a token whose end is committed, breadth first. Gives their keys,
+/// parents before children.
 async fn mark_descendants(core: &Core, root: &str) -> Result<Vec<String>, Failure> {
     let mut found = Vec::new();
     // A tree has no cycles; a store that somebody edited might.
@@ -132,9 +152,11 @@ async fn mark_descendants(core: &Core, root: &str) -> Result<Vec<String>, Failur
     let mut next = 0;
     let mut parent = root.to_owned();
     loop {
-        let mut children = core.store.walk_owned(Space::Token, parent.as_str());
+        let mut children = core.store.scan_owned(Space::Token, parent.as_str());
         while let Some(page) = children.page().await? {
-            found.extend(mark(core, &page).await?.into_iter().filter(|key| seen.insert(key.clone())));
+            found.extend(
+                mark(core, &page).await?.into_iter().filter(|key| seen.insert(key.clone())),
+            );
         }
         let Some(key) = found.get(next) else { return Ok(found) };
         parent.clone_from(key);
@@ -142,14 +164,15 @@ async fn mark_descendants(core: &Core, root: &str) -> Result<Vec<String>, Failur
     }
 }
 
-/// Refuses these tokens. Gives the keys of those that end with their children. They are not made due: the tree is
-/// cleared away by the work on the token at its top.
+/// Refuses these tokens. Gives the keys of those that end with their children. They are not made
+/// due: the tree is cleared away by the work on the token at its top.
 async fn mark(core: &Core, page: &[Address]) -> Result<Vec<String>, Failure> {
     loop {
         let mut unit = core.store.begin();
         let mut ending = Vec::with_capacity(page.len());
         for Address { key, .. } in page {
-            // One that cannot be read opens no door, but its children may. Its row goes with the tree.
+            // One that cannot be read opens no door, but its children may. Its row goes with the
+            // tree.
             if let Some(record) = readable(core, &mut unit, key).await? {
                 match record.ended {
                     // It let its children go before.
@@ -158,13 +181,16 @@ async fn mark(core: &Core, page: &[Address]) -> Result<Vec<String>, Failure> {
                     None => put(
                         &mut unit,
                         key,
-                        &TokenRecord { ended: Some(Ending::WithChildren), ..TokenRecord::clone(&record) },
+                        &TokenRecord {
+                            ended: Some(Ending::WithChildren),
+                            ..TokenRecord::clone(&record)
+                        },
                     )?,
                 }
             }
             ending.push(key.clone());
         }
-        if is_committed(unit).await? {
+        if try_commit(unit).await? {
             return Ok(ending);
         }
     }
@@ -172,9 +198,9 @@ async fn mark(core: &Core, page: &[Address]) -> Result<Vec<String>, Failure> {
 
 /// Makes orphans of the children of a token whose end is committed.
 async fn let_children_go(core: &Core, parent: &str) -> Result<(), Failure> {
-    let mut children = core.store.walk_owned(Space::Token, parent);
+    let mut children = core.store.scan_owned(Space::Token, parent);
     while let Some(page) = children.page().await? {
-        while !is_committed(orphaned(core, &page).await?).await? {}
+        while !try_commit(orphaned(core, &page).await?).await? {}
     }
     Ok(())
 }
@@ -183,7 +209,9 @@ async fn orphaned(core: &Core, page: &[Address]) -> Result<Unit, Failure> {
     let mut unit = core.store.begin();
     for Address { key, .. } in page {
         // One that is ending has a due time of its own, which must stay.
-        if let Some(record) = readable(core, &mut unit, key).await?.filter(|record| record.ended.is_none()) {
+        if let Some(record) =
+            readable(core, &mut unit, key).await?.filter(|record| record.ended.is_none())
+        {
             put(&mut unit, key, &TokenRecord { parent: None, ..TokenRecord::clone(&record) })?;
         }
     }
@@ -191,7 +219,11 @@ async fn orphaned(core: &Core, page: &[Address]) -> Result<Unit, Failure> {
 }
 
 /// The token; `None` where there is none or its row does not open, which is told to the operator.
-async fn readable(core: &Core, unit: &mut Unit, key: &str) -> Result<Option<Arc<TokenRecord>>, Failure> {
+async fn readable(
+    core: &Core,
+    unit: &mut Unit,
+    key: &str,
+) -> Result<Option<Arc<TokenRecord>>, Failure> {
     match read(unit, key).await {
         Err(failure) if failure.kind == Kind::Internal => {
             core.log.line("error", "token-unreadable", &[("cause", failure.message)]);
@@ -211,7 +243,7 @@ async fn clear(core: &Core, key: &str) -> Result<(), Failure> {
             return Ok(());
         }
         unit.delete(address(key));
-        if is_committed(unit).await? {
+        if try_commit(unit).await? {
             return Ok(());
         }
     }

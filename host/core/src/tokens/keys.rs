@@ -1,11 +1,12 @@
 //! From a token to its accessor, and from the accessor to its row: one row, found by both.
 //!
-//! The attack this file stops: reading tokens, or turning accessors into tokens, with the whole database at hand. The
-//! accessor is a keyed hash of the token and the row's key a keyed hash of the accessor, under keys that only the open
-//! store has. So the token finds its accessor, the accessor finds the row, and nothing finds the token: an accessor
-//! says as much of its token as a random text. It has 143 bits: two tokens with the same one are not met, nor is one
-//! found for a given accessor, by anyone who would have to ask this server for each try. Look-ups go by keyed hash, so
-//! that how long one takes says nothing about how much of a token was guessed.
+//! The attack this file stops: reading tokens, or turning accessors into tokens, with the whole
+//! database at hand. The accessor is a keyed hash of the token and the row's key a keyed hash of
+//! the accessor, under keys that only the open store has. So the token finds its accessor, the
+//! accessor finds the row, and nothing finds the token: an accessor says as much of its token as a
+//! random text. It has 143 bits: two tokens with the same one are not met, nor is one found for a
+//! given accessor, by anyone who would have to ask this server for each try. Look-ups go by keyed
+//! hash, so that how long one takes says nothing about how much of a token was guessed.
 
 use crate::random;
 use bulkhead_store::Hashes;
@@ -46,7 +47,8 @@ pub(crate) fn accessor(hashes: &Hashes, token: &Secret) -> String {
     let hash = hashes.keyed_hash(purpose::ACCESSOR, token.expose().as_bytes());
     let (high, low) = hash.split_at(hash.len() / 2);
     let number = |half: &str| half.chars().filter_map(|digit| digit.to_digit(16)).fold(0, shifted);
-    // 128 bits for 71.5 of each half, so that no letter is more likely than another by more than 2^-56.
+    // 128 bits for 71.5 of each half, so that no letter is more likely than another by more than
+    // 2^-56.
     [high, low].map(|half| random::letters(number(half), ACCESSOR / 2)).concat()
 }
 
@@ -84,7 +86,9 @@ pub(crate) fn random() -> Result<Secret, Failure> {
 pub(crate) fn chosen(id: &str) -> Result<Secret, Failure> {
     let token = Secret::new(id);
     if id.contains('.') {
-        return Err(Failure::invalid("id holds a dot, which only tokens made by a server have; leave it out"));
+        return Err(Failure::invalid(
+            "id holds a dot, which only tokens made by a server have; leave it out",
+        ));
     }
     if !may_be_token(&token) {
         return Err(Failure::invalid(format!(
@@ -96,7 +100,6 @@ pub(crate) fn chosen(id: &str) -> Result<Secret, Failure> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -113,7 +116,9 @@ mod tests {
     #[test]
     fn what_cannot_be_an_accessor_is_told_by_its_shape() {
         assert!(may_be_accessor("0123456789abcdefghijABCD"));
-        for accessor in ["", "0123456789abcdefghijABC", "0123456789abcdefghijABCDE", "0123456789abcdefghijABC."] {
+        for accessor in
+            ["", "0123456789abcdefghijABC", "0123456789abcdefghijABCDE", "0123456789abcdefghijABC."]
+        {
             assert!(!may_be_accessor(accessor), "{accessor}");
         }
     }
@@ -123,7 +128,11 @@ mod tests {
         assert_eq!(chosen("my-own-token").unwrap(), Secret::new("my-own-token"));
         for id in ["bhs.x", "hvs.x", "s.x", "a.b", "a b", "\t", "ü", &"x".repeat(LONGEST + 1)] {
             let failure = chosen(id).unwrap_err();
-            assert!(!failure.message.contains(id), "a token never stands in a message: {}", failure.message);
+            assert!(
+                !failure.message.contains(id),
+                "a token never stands in a message: {}",
+                failure.message
+            );
         }
     }
 

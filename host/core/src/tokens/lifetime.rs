@@ -1,7 +1,8 @@
 //! How long tokens live, and their renewal.
 //!
-//! The attack this file stops: a token that outlives what its role allows by now. Period and explicit maximum are those
-//! that were asked for and those of the role as it is at that moment, whichever is shorter.
+//! The attack this file stops: a token that outlives what its role allows by now. Period and
+//! explicit maximum are those that were asked for and those of the role as it is at that moment,
+//! whichever is shorter.
 
 use super::roles::{self, TokenRole};
 use super::{Caller, TokenRecord, TokenType, put};
@@ -32,8 +33,8 @@ pub(super) fn shorter(one: u64, other: u64) -> u64 {
     }
 }
 
-/// Prolongs a token by `increment` seconds from now; 0 asks for as long as at its creation. Gives the record as it is
-/// stored, and a warning where less was granted.
+/// Prolongs a token by `increment` seconds from now; 0 asks for as long as at its creation. Gives
+/// the record as it is stored, and a warning where less was granted.
 ///
 /// # Errors
 /// 400 when it is not renewable, past its maximum, or its role does not exist any more.
@@ -47,7 +48,9 @@ pub(crate) async fn renew(
         return Err(Failure::invalid("batch tokens cannot be renewed; make another one"));
     }
     if !token.record.renewable {
-        return Err(Failure::invalid("lease is not renewable: this token was made not to be renewed, or never ends"));
+        return Err(Failure::invalid(
+            "lease is not renewable: this token was made not to be renewed, or never ends",
+        ));
     }
     let role = roles::of_token(unit, &token.record).await?;
     if role.is_none() && !token.record.role.is_empty() {
@@ -60,7 +63,8 @@ pub(crate) async fn renew(
     let bounds = bounds(&token.record, role.as_ref(), core.token_lifetimes());
     let granted = ttl::grant(&bounds, increment, token.record.issued, now)?;
     let expires = Some(now.saturating_add(granted.ttl));
-    let record = TokenRecord { expires, last_renewal: Some(now), ..TokenRecord::clone(&token.record) };
+    let record =
+        TokenRecord { expires, last_renewal: Some(now), ..TokenRecord::clone(&token.record) };
     put(unit, &token.hash, &record)?;
     Ok((record, granted.warning))
 }

@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 pub(crate) const EXISTENCE: &str = "token-role/{role_name}";
 const PREFIX: &str = "token-role/";
 
-/// Which tokens a role makes: one kind, or the one that is asked for with a kind for those who do not ask.
+/// Which tokens a role makes: one kind, or the one that is asked for with a kind for those who do
+/// not ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RoleType {
@@ -123,7 +124,9 @@ impl Default for TokenRole {
 impl TokenRole {
     /// Has it rules of its own for policies, instead of those of the parent?
     pub(crate) fn rules_policies(&self) -> bool {
-        self.allows_by_list() || !self.disallowed_policies.is_empty() || !self.disallowed_policies_glob.is_empty()
+        self.allows_by_list()
+            || !self.disallowed_policies.is_empty()
+            || !self.disallowed_policies_glob.is_empty()
     }
 
     /// Does it name what is allowed?
@@ -155,25 +158,33 @@ impl TokenRole {
             ("cannot have token_num_uses", self.num_uses > 0),
         ];
         match wrong.into_iter().find(|(_, wrong)| *wrong) {
-            Some((what, _)) => Err(Failure::invalid(format!("a role whose token_type is batch {what}"))),
+            Some((what, _)) => {
+                Err(Failure::invalid(format!("a role whose token_type is batch {what}")))
+            }
             None => Ok(()),
         }
     }
 }
 
 fn is_in(policy: &str, exact: &[String], globs: &[String]) -> bool {
-    exact.iter().any(|name| name == policy) || globs.iter().any(|pattern| glob::matches(pattern, policy))
+    exact.iter().any(|name| name == policy)
+        || globs.iter().any(|pattern| glob::matches(pattern, policy))
 }
 
 /// The role of that name.
 pub(crate) async fn read(unit: &mut Unit, name: &str) -> Result<Option<TokenRole>, Failure> {
     let Some(record) = unit.get(&address(name)).await? else { return Ok(None) };
     let parsed = serde_json::from_slice(&record.body);
-    parsed.map(Some).map_err(|_| Failure::internal(format!("the stored token role {name} does not parse")))
+    parsed
+        .map(Some)
+        .map_err(|_| Failure::internal(format!("the stored token role {name} does not parse")))
 }
 
 /// The role that made a token, as it is now; `None` when none did or it is gone.
-pub(crate) async fn of_token(unit: &mut Unit, token: &TokenRecord) -> Result<Option<TokenRole>, Failure> {
+pub(crate) async fn of_token(
+    unit: &mut Unit,
+    token: &TokenRecord,
+) -> Result<Option<TokenRole>, Failure> {
     if token.role.is_empty() { Ok(None) } else { read(unit, &token.role).await }
 }
 
@@ -199,7 +210,6 @@ fn address(name: &str) -> Address {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -225,7 +235,12 @@ mod tests {
 
     #[test]
     fn a_role_for_batch_tokens_promises_nothing_that_they_cannot_keep() {
-        let sound = TokenRole { token_type: RoleType::Batch, orphan: true, renewable: false, ..TokenRole::default() };
+        let sound = TokenRole {
+            token_type: RoleType::Batch,
+            orphan: true,
+            renewable: false,
+            ..TokenRole::default()
+        };
         assert!(sound.check().is_ok());
         for wrong in [
             TokenRole { orphan: false, ..sound.clone() },

@@ -1,7 +1,7 @@
 //! Which policies a new token gets.
 //!
-//! The attack this file stops: a token that can do more than the one that made it. Only sudo, a role, or root reaches
-//! beyond the parent's policies, and nobody but root to root.
+//! The attack this file stops: a token that can do more than the one that made it. Only sudo, a
+//! role, or root reaches beyond the parent's policies, and nobody but root to root.
 
 use super::TokenRecord;
 use super::roles::TokenRole;
@@ -27,7 +27,8 @@ pub(crate) struct Asked<'a> {
 /// # Errors
 /// 400 that names the first policy that it cannot have.
 pub(crate) fn select(asked: &Asked<'_>) -> Result<Vec<String>, Failure> {
-    let no_default = asked.no_default_policy || asked.role.is_some_and(|role| role.no_default_policy);
+    let no_default =
+        asked.no_default_policy || asked.role.is_some_and(|role| role.no_default_policy);
     let mut chosen = match asked.role.filter(|role| role.rules_policies()) {
         Some(role) => by_role(asked, role, no_default)?,
         None => by_parent(asked, no_default)?,
@@ -36,13 +37,19 @@ pub(crate) fn select(asked: &Asked<'_>) -> Result<Vec<String>, Failure> {
         chosen.remove(DEFAULT);
     }
     if chosen.contains(RESPONSE_WRAPPING) {
-        return Err(Failure::invalid("policy response-wrapping belongs to wrapping tokens and cannot be given out"));
+        return Err(Failure::invalid(
+            "policy response-wrapping belongs to wrapping tokens and cannot be given out",
+        ));
     }
     if chosen.contains(ROOT) && !asked.parent.is_root() {
-        return Err(Failure::invalid("policy root is given by root tokens only, which this token is not"));
+        return Err(Failure::invalid(
+            "policy root is given by root tokens only, which this token is not",
+        ));
     }
     if chosen.contains(ROOT) && chosen.len() > 1 {
-        return Err(Failure::invalid("root allows everything and cannot be combined with other policies"));
+        return Err(Failure::invalid(
+            "root allows everything and cannot be combined with other policies",
+        ));
     }
     Ok(chosen.into_iter().collect())
 }
@@ -67,11 +74,16 @@ fn by_parent(asked: &Asked<'_>, no_default: bool) -> Result<BTreeSet<String>, Fa
 }
 
 /// By the rules of the role, whatever the parent has.
-fn by_role(asked: &Asked<'_>, role: &TokenRole, no_default: bool) -> Result<BTreeSet<String>, Failure> {
+fn by_role(
+    asked: &Asked<'_>,
+    role: &TokenRole,
+    no_default: bool,
+) -> Result<BTreeSet<String>, Failure> {
     let adds_default = !no_default && !role.forbids(DEFAULT);
     let mut chosen = asked.policies.clone();
     if chosen.is_empty() {
-        let source = if role.allows_by_list() { &role.allowed_policies } else { &asked.parent.policies };
+        let source =
+            if role.allows_by_list() { &role.allowed_policies } else { &asked.parent.policies };
         chosen.extend(source.iter().cloned());
     }
     if adds_default && !chosen.contains(ROOT) {
@@ -79,10 +91,16 @@ fn by_role(asked: &Asked<'_>, role: &TokenRole, no_default: bool) -> Result<BTre
     }
     let is_allowed = |name: &str| role.allows(name) || (adds_default && name == DEFAULT);
     if let Some(name) = chosen.iter().find(|name| !is_allowed(name)) {
-        return Err(Failure::invalid(format!("policy {} is not among those that the token role allows", quoted(name))));
+        return Err(Failure::invalid(format!(
+            "policy {} is not among those that the token role allows",
+            quoted(name)
+        )));
     }
     if let Some(name) = chosen.iter().find(|name| role.forbids(name)) {
-        return Err(Failure::invalid(format!("policy {} is disallowed by the token role", quoted(name))));
+        return Err(Failure::invalid(format!(
+            "policy {} is disallowed by the token role",
+            quoted(name)
+        )));
     }
     Ok(chosen)
 }

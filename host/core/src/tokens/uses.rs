@@ -1,8 +1,9 @@
 //! Requests that are being served with tokens whose uses are counted.
 //!
-//! The fault this file stops: of ten requests at once with ten uses, the one that takes the last use is the quickest,
-//! and its end takes the token away from the nine others. A token ends when the last of them has left. Where several
-//! nodes share a store, each knows its own requests only; what a node that dies knew is made good by the row's due time.
+//! The fault this file stops: of ten requests at once with ten uses, the one that takes the last
+//! use is the quickest, and its end takes the token away from the nine others. A token ends when
+//! the last of them has left. Where several nodes share a store, each knows its own requests only;
+//! what a node that dies knew is made good by the row's due time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +29,8 @@ pub(super) struct Use {
 }
 
 impl Uses {
-    /// A request begins. To be called before it takes its use: whoever takes the last one must see it.
+    /// A request begins. To be called before it takes its use: whoever takes the last one must see
+    /// it.
     pub(super) fn enter(self: &Arc<Self>, key: &str) -> Use {
         self.lock().entry(key.to_owned()).or_default().requests += 1;
         Use { uses: Arc::clone(self), key: key.to_owned(), has_left: AtomicBool::new(false) }
@@ -57,7 +59,8 @@ impl Use {
         }
     }
 
-    /// The request is answered. `true` for the last one of a token without uses left, whose leaver ends the token.
+    /// The request is answered. `true` for the last one of a token without uses left, whose leaver
+    /// ends the token.
     pub(super) fn leave(&self) -> bool {
         if self.has_left.swap(true, Ordering::SeqCst) {
             return false;

@@ -1,4 +1,5 @@
-//! What is recorded, and that nothing happens unrecorded: devices that work, that fill up, and that fail at any step.
+//! What is recorded, and that nothing happens unrecorded: devices that work, that fill up, and that
+//! fail at any step.
 
 use crate::bed::{Bed, error, request};
 use bulkhead_core::audit::{AuditSettings, DeviceSettings};
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn folder(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("bulkhead-core-audit-{name}-{}", std::process::id()));
+    let path =
+        std::env::temp_dir().join(format!("bulkhead-core-audit-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&path);
     path
 }
@@ -78,11 +80,23 @@ async fn a_request_and_its_answer_are_one_line_each() {
     assert_eq!((&auth["client_token"], &auth["policies"]), (&token, &json!(["root"])), "{asked}");
     assert_eq!(auth["policy_results"]["allowed"], true);
     let request = &asked["request"];
-    assert_eq!((&request["client_token"], &request["client_token_accessor"]), (&token, &auth["accessor"]));
+    assert_eq!(
+        (&request["client_token"], &request["client_token_accessor"]),
+        (&token, &auth["accessor"])
+    );
     let (operation, ok) = (&request["operation"], bed.hash("ok").await);
-    assert_eq!((operation, &request["data"]), (&json!("update"), &json!({ "ttl": 600, "how": ok })));
-    assert_eq!((&request["mount_point"], &request["mount_type"]), (&json!("probe/"), &json!("probe")));
-    assert_eq!((&request["remote_address"], &request["remote_port"]), (&json!("127.0.0.1"), &json!(40_112)));
+    assert_eq!(
+        (operation, &request["data"]),
+        (&json!("update"), &json!({ "ttl": 600, "how": ok }))
+    );
+    assert_eq!(
+        (&request["mount_point"], &request["mount_type"]),
+        (&json!("probe/"), &json!("probe"))
+    );
+    assert_eq!(
+        (&request["remote_address"], &request["remote_port"]),
+        (&json!("127.0.0.1"), &json!(40_112))
+    );
     assert_eq!(request["namespace"], json!({ "id": "root", "path": "" }));
     let response = &answered["response"];
     assert_eq!(response["mount_accessor"], request["mount_accessor"]);
@@ -114,26 +128,38 @@ async fn what_is_refused_is_recorded_with_its_reason_and_never_says_more() {
         let [asked, response] = &lines[..] else { panic!("{path}: {lines:?}") };
         assert_eq!(asked["error"], error(&answer), "{path}: {asked}");
         assert_eq!(response["error"], error(&answer), "{path}: {response}");
-        let denied = asked["auth"]["policy_results"].get("allowed").filter(|allowed| **allowed == false);
+        let denied =
+            asked["auth"]["policy_results"].get("allowed").filter(|allowed| **allowed == false);
         assert_eq!(denied.cloned().unwrap_or_default(), *allowed, "{path}: {asked}");
-        assert_eq!(asked["request"].get("client_token").is_some(), !token.is_empty(), "{path}: {asked}");
+        assert_eq!(
+            asked["request"].get("client_token").is_some(),
+            !token.is_empty(),
+            "{path}: {asked}"
+        );
     }
     // Where no table describes them, not even numbers are shown.
     let unknown = bed.lines_of("nowhere/at/all");
     assert_eq!(unknown[0]["request"]["data"]["pin"], bed.hash("4711").await);
     let text = fs::read_to_string(bed.directory.join("audit.log")).unwrap();
-    assert!(!text.contains(secret) && !text.contains(&reader) && !text.contains("none-of-ours"), "{text}");
+    assert!(
+        !text.contains(secret) && !text.contains(&reader) && !text.contains("none-of-ours"),
+        "{text}"
+    );
     bed.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_over_its_limit_is_recorded_without_its_body() {
     let bed = bed("large").await;
-    let asked = request("root", Verb::Write, "probe/count/large", json!({ "padding": "x".repeat(64) }));
+    let asked =
+        request("root", Verb::Write, "probe/count/large", json!({ "padding": "x".repeat(64) }));
     let asked = bulkhead_wire::request::Request { body_bytes: 3 << 20, ..asked };
     assert_eq!(bed.service.handle(asked).await.into_bytes().0, 413);
     let lines = bed.lines_of("probe/count/large");
-    assert_eq!((lines.len(), &lines[0]["request"]["data"]), (2, &json!({ "elided_bytes": 3 << 20 })));
+    assert_eq!(
+        (lines.len(), &lines[0]["request"]["data"]),
+        (2, &json!({ "elided_bytes": 3 << 20 }))
+    );
     bed.end().await;
 }
 
@@ -141,7 +167,8 @@ async fn a_request_over_its_limit_is_recorded_without_its_body() {
 async fn a_token_in_a_path_is_hashed_there_and_the_refusal_does_not_repeat_it() {
     let bed = bed("path").await;
     assert_eq!(bed.read("auth/token/lookup-me/bhs.swordfish").await.0, 404);
-    let shown = format!("auth/token/lookup-me/{}", bed.hash("bhs.swordfish").await.as_str().unwrap());
+    let shown =
+        format!("auth/token/lookup-me/{}", bed.hash("bhs.swordfish").await.as_str().unwrap());
     assert_eq!(bed.lines_of(&shown).len(), 2);
     let text = fs::read_to_string(bed.directory.join("audit.log")).unwrap();
     assert!(!text.contains("swordfish"), "{text}");
@@ -151,7 +178,9 @@ async fn a_token_in_a_path_is_hashed_there_and_the_refusal_does_not_repeat_it() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_handed_out_is_a_hash_in_the_line_of_its_answer() {
     let bed = bed("token").await;
-    let (_, made) = bed.write("auth/token/create", json!({ "policies": "default", "meta": { "team": "ops" } })).await;
+    let (_, made) = bed
+        .write("auth/token/create", json!({ "policies": "default", "meta": { "team": "ops" } }))
+        .await;
     let auth = &bed.lines_of("auth/token/create")[1]["response"]["auth"];
     let hash = bed.hash(made["auth"]["client_token"].as_str().unwrap()).await;
     assert_eq!((&auth["client_token"], &auth["policies"]), (&hash, &json!(["default"])), "{auth}");
@@ -163,7 +192,11 @@ async fn a_token_handed_out_is_a_hash_in_the_line_of_its_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_raw_device_shows_data_and_neither_tokens_nor_what_is_marked_secret() {
     let path = folder("raw");
-    let raw = DeviceSettings { log_raw: true, hmac_accessor: false, ..device("main", path.join("audit.log")) };
+    let raw = DeviceSettings {
+        log_raw: true,
+        hmac_accessor: false,
+        ..device("main", path.join("audit.log"))
+    };
     let bed = Bed::audited(path, only(raw)).await.unwrap();
     let (_, made) = bed.write("auth/token/create", json!({ "display_name": "in clear" })).await;
     let token = made["auth"]["client_token"].as_str().unwrap();
@@ -171,7 +204,10 @@ async fn a_raw_device_shows_data_and_neither_tokens_nor_what_is_marked_secret() 
     let lines = bed.lines_of("auth/token/create");
     assert_eq!(lines[0]["request"]["data"]["display_name"], "in clear");
     assert_eq!(lines[1]["response"]["auth"]["accessor"], made["auth"]["accessor"]);
-    assert_eq!(bed.lines_of("auth/token/lookup")[0]["request"]["data"]["token"], bed.hash(token).await);
+    assert_eq!(
+        bed.lines_of("auth/token/lookup")[0]["request"]["data"]["token"],
+        bed.hash(token).await
+    );
     let lookup = &bed.lines_of("auth/token/lookup")[1]["response"]["data"]["display_name"];
     assert_eq!(lookup, "token-in-clear");
     bed.end().await;
@@ -180,7 +216,8 @@ async fn a_raw_device_shows_data_and_neither_tokens_nor_what_is_marked_secret() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listing_is_told_by_its_number_where_that_is_asked_for() {
     let path = folder("elide");
-    let eliding = DeviceSettings { elide_list_responses: true, ..device("main", path.join("audit.log")) };
+    let eliding =
+        DeviceSettings { elide_list_responses: true, ..device("main", path.join("audit.log")) };
     let bed = Bed::audited(path, only(eliding)).await.unwrap();
     assert_eq!(bed.call(Verb::List, "sys/policies/acl", json!({})).await.0, 200);
     assert_eq!(bed.lines_of("sys/policies/acl")[1]["response"]["data"]["keys"], 2);
@@ -217,9 +254,16 @@ async fn without_a_device_that_records_nothing_is_done_and_status_is_still_told(
         let (status, answer) = bed.write("probe/count/unseen", json!({})).await;
         assert_eq!((status, answer), (500, json!({ "errors": ["internal error"] })));
     }
-    assert_eq!(bed.call_as("wrong", Verb::Read, "probe/note/x", json!({})).await.0, 500, "a refusal is an answer, too");
+    assert_eq!(
+        bed.call_as("wrong", Verb::Read, "probe/note/x", json!({})).await.0,
+        500,
+        "a refusal is an answer, too"
+    );
     assert_eq!(bed.read("sys/health").await.0, 200);
-    assert_eq!(bed.log.0.lock().unwrap().iter().filter(|line| line.contains("audit-failed")).count(), 1);
+    assert_eq!(
+        bed.log.0.lock().unwrap().iter().filter(|line| line.contains("audit-failed")).count(),
+        1
+    );
     bed.stop().await;
     let bed = Bed::open(path).await;
     assert_eq!(bed.read("probe/note/unseen").await.0, 404, "it was never entered");
@@ -261,7 +305,9 @@ impl Pipe {
 
     fn open(&mut self) {
         let non_blocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
-        self.reader = Some(OpenOptions::new().read(true).custom_flags(non_blocking).open(&self.path).unwrap());
+        self.reader = Some(
+            OpenOptions::new().read(true).custom_flags(non_blocking).open(&self.path).unwrap(),
+        );
     }
 
     /// What is in it, which is taken out.
@@ -323,7 +369,11 @@ async fn the_lease_of_an_answer_that_was_not_recorded_is_revoked() {
     assert_eq!(bed.read("probe/note/kept").await.0, 404, "the other one lives");
     bed.line("audit-works-again").await;
     let told = bed.log.0.lock().unwrap().join("\n");
-    assert_eq!((told.matches("audit-failed").count(), told.matches("audit-works-again").count()), (1, 1), "{told}");
+    assert_eq!(
+        (told.matches("audit-failed").count(), told.matches("audit-works-again").count()),
+        (1, 1),
+        "{told}"
+    );
     end(bed).await;
 }
 
@@ -350,7 +400,8 @@ async fn a_token_that_nobody_was_given_is_ended_and_one_that_was_renewed_is_not(
     unanswered(&bed, &mut pipe, length, "auth/token/renew", renewal()).await;
     assert_eq!(bed.write("auth/token/lookup", token).await.0, 200);
     let data = bed.stop().await;
-    // Where nobody has to read the pipe. What is due at once has ended before what is due in a second.
+    // Where nobody has to read the pipe. What is due at once has ended before what is due in a
+    // second.
     let bed = Bed::open(data).await;
     assert_eq!(bed.write("probe/lease/short", json!({ "ttl": 1 })).await.0, 200);
     assert_eq!(bed.noted("short").await, "Expired");
@@ -379,7 +430,9 @@ async fn flushed_lines_are_recorded_like_others_and_many_at_a_time() {
     let racing: Vec<_> = (0..16)
         .map(|number| {
             let bed = Arc::clone(&bed);
-            tokio::spawn(async move { bed.write(&format!("probe/count/n{number}"), json!({})).await.0 })
+            tokio::spawn(
+                async move { bed.write(&format!("probe/count/n{number}"), json!({})).await.0 },
+            )
         })
         .collect();
     for racer in racing {
@@ -405,22 +458,34 @@ async fn a_moved_file_is_left_when_the_audit_is_reopened() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_that_cannot_be_had_keeps_the_service_from_starting() {
     let path = folder("start");
-    let refused = async |device: DeviceSettings| Bed::audited(path.clone(), only(device)).await.err().unwrap().message;
+    let refused = async |device: DeviceSettings| {
+        Bed::audited(path.clone(), only(device)).await.err().unwrap().message
+    };
     let nowhere = refused(device("main", path.join("nowhere/audit.log"))).await;
-    assert!(nowhere.contains("\"main\"") && nowhere.contains("nowhere/audit.log cannot be opened"), "{nowhere}");
-    let executable = refused(DeviceSettings { mode: 0o755, ..device("main", path.join("audit.log")) }).await;
+    assert!(
+        nowhere.contains("\"main\"") && nowhere.contains("nowhere/audit.log cannot be opened"),
+        "{nowhere}"
+    );
+    let executable =
+        refused(DeviceSettings { mode: 0o755, ..device("main", path.join("audit.log")) }).await;
     assert!(executable.contains("mode 0755"), "{executable}");
     let unnamed = refused(device("a/b", path.join("audit.log"))).await;
     assert!(unnamed.contains("give it a name"), "{unnamed}");
     let devices = vec![device("main", path.join("a.log")), device("main", path.join("b.log"))];
-    let twice = Bed::audited(path.clone(), AuditSettings { devices, api_directory: None }).await.err().unwrap();
+    let twice = Bed::audited(path.clone(), AuditSettings { devices, api_directory: None })
+        .await
+        .err()
+        .unwrap();
     assert!(twice.message.contains("another one has this name"), "{twice}");
     fs::remove_dir_all(path).unwrap();
 }
 
 /// A service whose API may make devices in `api` of its folder.
 fn api(path: &Path) -> AuditSettings {
-    AuditSettings { api_directory: Some(path.join("api")), ..only(device("main", path.join("audit.log"))) }
+    AuditSettings {
+        api_directory: Some(path.join("api")),
+        ..only(device("main", path.join("audit.log")))
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -469,8 +534,14 @@ async fn the_api_makes_no_device_where_it_may_not() {
         (file("../bulkhead.db"), "directly in"),
         (file("link"), "cannot be written to"),
         (json!({ "type": "syslog", "options": {} }), "file is what there is"),
-        (json!({ "type": "file", "options": { "file_path": "a", "prefix": "#!/bin/sh" } }), "prefix"),
-        (json!({ "type": "file", "options": { "file_path": "a", "mode": "0755" } }), "never executed"),
+        (
+            json!({ "type": "file", "options": { "file_path": "a", "prefix": "#!/bin/sh" } }),
+            "prefix",
+        ),
+        (
+            json!({ "type": "file", "options": { "file_path": "a", "mode": "0755" } }),
+            "never executed",
+        ),
         (json!({ "type": "file" }), "file_path is required"),
         (json!({ "options": { "file_path": "a" } }), "type is required"),
     ];
@@ -481,16 +552,19 @@ async fn the_api_makes_no_device_where_it_may_not() {
     assert!(!path.join("victim").exists());
     assert_eq!(bed.read("sys/audit").await.1["data"].as_object().unwrap().len(), 1);
     bed.stop().await;
-    let bed = Bed::audited(path.clone(), only(device("main", path.join("audit.log")))).await.unwrap();
+    let bed =
+        Bed::audited(path.clone(), only(device("main", path.join("audit.log")))).await.unwrap();
     let (status, refused) = bed.write("sys/audit/x", file("a.log")).await;
     assert!(status == 400 && error(&refused).contains("allow_api_audit"), "{refused}");
     bed.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_device_of_the_api_that_cannot_be_opened_again_stops_everything_until_another_one_is_declared() {
+async fn a_device_of_the_api_that_cannot_be_opened_again_stops_everything_until_another_one_is_declared()
+ {
     let path = folder("shut");
-    let nothing_declared = AuditSettings { api_directory: Some(path.join("api")), devices: Vec::new() };
+    let nothing_declared =
+        AuditSettings { api_directory: Some(path.join("api")), devices: Vec::new() };
     let bed = Bed::audited(path.clone(), nothing_declared.clone()).await.unwrap();
     let asked = json!({ "type": "file", "options": { "file_path": "only.log" } });
     assert_eq!(bed.write("sys/audit/only", asked).await.0, 204);
@@ -506,9 +580,14 @@ async fn a_device_of_the_api_that_cannot_be_opened_again_stops_everything_until_
     bed.stop().await;
 
     let bed = Bed::audited(path.clone(), AuditSettings::default()).await.unwrap();
-    assert_eq!(bed.read("sys/mounts").await.0, 500, "the API lost its directory, and the audit is not left out");
+    assert_eq!(
+        bed.read("sys/mounts").await.0,
+        500,
+        "the API lost its directory, and the audit is not left out"
+    );
     bed.stop().await;
-    let bed = Bed::audited(path.clone(), only(device("main", path.join("audit.log")))).await.unwrap();
+    let bed =
+        Bed::audited(path.clone(), only(device("main", path.join("audit.log")))).await.unwrap();
     assert_eq!(bed.call(Verb::Delete, "sys/audit/only", json!({})).await.0, 204);
     bed.stop().await;
     let bed = Bed::open(path).await;
@@ -523,7 +602,8 @@ async fn a_hash_is_the_same_after_a_restart_and_a_rotation_of_the_keys() {
     bed.write("sys/rotate", json!({})).await;
     assert_eq!(bed.hash("needle").await, before);
     let path = bed.stop().await;
-    let bed = Bed::audited(path.clone(), only(device("main", path.join("audit.log")))).await.unwrap();
+    let bed =
+        Bed::audited(path.clone(), only(device("main", path.join("audit.log")))).await.unwrap();
     assert_eq!(bed.hash("needle").await, before);
     assert_eq!(bed.write("sys/audit-hash/none", json!({ "input": "x" })).await.0, 400);
     assert_eq!(bed.write("sys/audit-hash/main", json!({})).await.0, 400);

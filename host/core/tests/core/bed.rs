@@ -33,7 +33,8 @@ pub(crate) struct Bed {
 
 impl Bed {
     pub(crate) async fn new(name: &str) -> Self {
-        let directory = std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()));
         Self::open(directory).await
     }
 
@@ -79,7 +80,13 @@ impl Bed {
         self.call_as("root", verb, path, fields).await
     }
 
-    pub(crate) async fn call_as(&self, token: &str, verb: Verb, path: &str, fields: Value) -> (u16, Value) {
+    pub(crate) async fn call_as(
+        &self,
+        token: &str,
+        verb: Verb,
+        path: &str,
+        fields: Value,
+    ) -> (u16, Value) {
         let request = request(token, verb, path, fields);
         let (status, _, body) = self.service.handle(request).await.into_bytes();
         (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
@@ -106,7 +113,11 @@ impl Bed {
             if status == 200 {
                 return answer["data"]["note"].clone();
             }
-            assert!(began.elapsed() < PATIENCE, "{name} was never noted; {:?}", self.log.0.lock().unwrap());
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{name} was never noted; {:?}",
+                self.log.0.lock().unwrap()
+            );
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -118,7 +129,11 @@ impl Bed {
             if let Some(line) = self.log.0.lock().unwrap().iter().find(|line| line.contains(part)) {
                 return line.clone();
             }
-            assert!(began.elapsed() < PATIENCE, "no line with {part}; {:?}", self.log.0.lock().unwrap());
+            assert!(
+                began.elapsed() < PATIENCE,
+                "no line with {part}; {:?}",
+                self.log.0.lock().unwrap()
+            );
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

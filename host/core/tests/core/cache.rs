@@ -1,4 +1,5 @@
-//! What the calls of a mount keep for each other in memory: theirs alone, bounded, made once, and gone when it must be.
+//! What the calls of a mount keep for each other in memory: theirs alone, bounded, made once, and
+//! gone when it must be.
 
 use crate::bed::{Bed, error};
 use crate::http::{Server, granted, ok};
@@ -7,7 +8,8 @@ use std::sync::Arc;
 
 async fn keep(bed: &Bed, path: &str, value: &str) {
     let (mount, name) = path.split_once('/').unwrap();
-    let (status, answer) = bed.write(&format!("{mount}/keep/{name}"), json!({"value": value})).await;
+    let (status, answer) =
+        bed.write(&format!("{mount}/keep/{name}"), json!({"value": value})).await;
     assert_eq!(status, 204, "{answer}");
 }
 
@@ -29,7 +31,10 @@ async fn what_one_call_keeps_the_next_one_of_the_same_mount_reads_until_it_is_re
     keep(&bed, "other/a", "two").await;
     assert_eq!(recalled(&bed, "probe/a").await, "one");
     assert_eq!(bed.write("probe/keep/a", json!({})).await.0, 204);
-    assert_eq!((recalled(&bed, "probe/a").await, recalled(&bed, "other/a").await), (Value::Null, json!("two")));
+    assert_eq!(
+        (recalled(&bed, "probe/a").await, recalled(&bed, "other/a").await),
+        (Value::Null, json!("two"))
+    );
     for ttl in [0, 86_401] {
         let (status, refused) = bed.write("probe/keep/a", json!({"value": "x", "ttl": ttl})).await;
         assert_eq!(status, 400, "{refused}");

@@ -16,15 +16,24 @@ async fn grants(bed: &Bed, mount: &str) -> Value {
 async fn a_list_is_shown_in_its_one_spelling_and_changed_line_by_line() {
     let bed = Bed::new("grants-list").await;
     assert_eq!(grants(&bed, "probe").await, json!([]), "the probe asks for no target");
-    let lines = json!(["sql:postgres://DB.example.", "address:10.1.2.3/8", "limit:memory=65536KiB"]);
-    assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe", "grants": lines})).await.0, 204);
+    let lines =
+        json!(["sql:postgres://DB.example.", "address:10.1.2.3/8", "limit:memory=65536KiB"]);
+    assert_eq!(
+        bed.write("sys/mounts/other", json!({"type": "probe", "grants": lines})).await.0,
+        204
+    );
     let canonical = ["sql:postgres://db.example:5432", "address:10.0.0.0/8", "limit:memory=64MiB"];
     assert_eq!(grants(&bed, "other").await, json!(canonical));
-    let tune = json!({"add_grants": "limit:memory=128MiB", "remove_grants": ["address:10.0.0.0/8"]});
+    let tune =
+        json!({"add_grants": "limit:memory=128MiB", "remove_grants": ["address:10.0.0.0/8"]});
     assert_eq!(bed.write("sys/mounts/other/tune", tune).await.0, 204);
     assert_eq!(grants(&bed, "other").await, json!([canonical[0], "limit:memory=128MiB"]));
     assert_eq!(bed.write("sys/mounts/other/tune", json!({"description": "x"})).await.0, 204);
-    assert_eq!(grants(&bed, "other").await, json!([canonical[0], "limit:memory=128MiB"]), "absent keeps");
+    assert_eq!(
+        grants(&bed, "other").await,
+        json!([canonical[0], "limit:memory=128MiB"]),
+        "absent keeps"
+    );
     assert_eq!(bed.write("sys/mounts/other/tune", json!({"grants": []})).await.0, 204);
     assert_eq!(grants(&bed, "other").await, json!([]));
     bed.end().await;
@@ -44,12 +53,15 @@ async fn what_is_no_grant_is_refused_and_changes_nothing() {
         assert_eq!(status, 400, "{refused}");
         assert!(error(&refused).contains(says), "{refused}");
     }
-    let (status, _) = bed.write("sys/mounts/other", json!({"type": "probe", "config": {"grants": ["x"]}})).await;
+    let (status, _) =
+        bed.write("sys/mounts/other", json!({"type": "probe", "config": {"grants": ["x"]}})).await;
     assert_eq!(status, 400);
-    let (status, refused) = bed.write("sys/mounts/auth/token/tune", json!({"grants": ["database:x"]})).await;
+    let (status, refused) =
+        bed.write("sys/mounts/auth/token/tune", json!({"grants": ["database:x"]})).await;
     assert_eq!(status, 400, "{refused}");
     assert_eq!(grants(&bed, "probe").await, json!([]));
-    let (status, warned) = bed.write("sys/mounts/probe/tune", json!({"grants": ["crypto:sign"]})).await;
+    let (status, warned) =
+        bed.write("sys/mounts/probe/tune", json!({"grants": ["crypto:sign"]})).await;
     assert_eq!(status, 200);
     assert!(warned["warnings"][0].as_str().unwrap().contains("crypto:sign"), "{warned}");
     bed.end().await;
@@ -59,7 +71,9 @@ async fn what_is_no_grant_is_refused_and_changes_nothing() {
 async fn a_tuned_limit_holds_for_the_next_call_of_its_mount_and_of_no_other() {
     let bed = Bed::new("grants-limits").await;
     assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe"})).await.0, 204);
-    let got = async |mount: &str| bed.read(&format!("{mount}/reserve/16384")).await.1["data"]["got"].clone();
+    let got = async |mount: &str| {
+        bed.read(&format!("{mount}/reserve/16384")).await.1["data"]["got"].clone()
+    };
     assert_eq!((got("probe").await, got("other").await), (json!(true), json!(true)));
     let tune = json!({"add_grants": ["limit:memory=8MiB", "limit:host-calls=1"]});
     assert_eq!(bed.write("sys/mounts/probe/tune", tune).await.0, 204);
@@ -77,7 +91,10 @@ async fn a_tuned_limit_holds_for_the_next_call_of_its_mount_and_of_no_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_runs_again_after_a_conflict_counts_once_against_the_rate() {
     let bed = Arc::new(Bed::new("grants-rate").await);
-    assert_eq!(bed.write("sys/mounts/probe/tune", json!({"add_grants": "limit:rate=8/s"})).await.0, 204);
+    assert_eq!(
+        bed.write("sys/mounts/probe/tune", json!({"add_grants": "limit:rate=8/s"})).await.0,
+        204
+    );
     let race = |_| {
         let bed = Arc::clone(&bed);
         tokio::spawn(async move { bed.write("probe/count/raced", json!({})).await })

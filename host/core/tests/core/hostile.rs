@@ -1,8 +1,8 @@
-//! The hostile guest: whatever it does, its own request fails with plugin, version and cause, the next one works, and
-//! another mount is served throughout.
+//! The hostile guest: whatever it does, its own request fails with plugin, version and cause, the
+//! next one works, and another mount is served throughout.
 //!
-//! `contained!` makes one test an act and knows all their names; `every_act_of_the_guest_has_its_test` holds them against
-//! those of the guest.
+//! `contained!` makes one test an act and knows all their names;
+//! `every_act_of_the_guest_has_its_test` holds them against those of the guest.
 
 use crate::bed::{Bed, PATIENCE, error, guest, probe};
 use crate::probe::set_schema;
@@ -23,11 +23,13 @@ static GUESTS: LazyLock<Vec<Official>> = LazyLock::new(|| {
 });
 
 async fn bed(name: &str) -> Bed {
-    let directory = std::env::temp_dir().join(format!("bulkhead-hostile-{name}-{}", std::process::id()));
+    let directory =
+        std::env::temp_dir().join(format!("bulkhead-hostile-{name}-{}", std::process::id()));
     Bed::with(directory, GUESTS.clone(), AuditSettings::default()).await.unwrap()
 }
 
-/// Who refuses: the host, because the guest broke a rule; or the guest, because the host told it no.
+/// Who refuses: the host, because the guest broke a rule; or the guest, because the host told it
+/// no.
 #[derive(PartialEq)]
 enum By {
     Host,
@@ -40,12 +42,16 @@ async fn contained(bed: &Bed, act: &str, by: By, (status, words): (u16, &str)) {
     let (told, message) = (answer.0, error(&answer.1));
     assert_eq!(told, status, "{act}: {}", answer.1);
     assert!(message.contains(words), "{act}: {message}");
-    assert!(by == By::Guest || message.starts_with(TITLE), "{act} does not say who it was: {message}");
+    assert!(
+        by == By::Guest || message.starts_with(TITLE),
+        "{act} does not say who it was: {message}"
+    );
     assert!(slowest < PATIENCE / 5, "another mount waited for {slowest:?} during {act}");
     assert_eq!(bed.read("hostile/acts").await.0, 200, "the next request after {act}");
 }
 
-/// Asks another mount until `act` is over. Returns what came of the act, and the longest that the other mount took.
+/// Asks another mount until `act` is over. Returns what came of the act, and the longest that the
+/// other mount took.
 async fn beside<T>(bed: &Bed, act: impl Future<Output = T>) -> (T, Duration) {
     let mut slowest = Duration::ZERO;
     tokio::pin!(act);
@@ -60,7 +66,8 @@ async fn beside<T>(bed: &Bed, act: impl Future<Output = T>) -> (T, Duration) {
     }
 }
 
-/// One test an act: `by the host` where the guest was stopped, `by the guest` where it passed a refusal on.
+/// One test an act: `by the host` where the guest was stopped, `by the guest` where it passed a
+/// refusal on.
 macro_rules! contained {
     ($($test:ident: $act:literal => $by:ident, $status:literal, $words:literal;)*) => {
         const CONTAINED: &[&str] = &[$($act),*];
@@ -128,7 +135,8 @@ async fn every_act_of_the_guest_has_its_test() {
     let bed = bed("acts").await;
     let (status, answer) = bed.read("hostile/acts").await;
     assert_eq!(status, 200, "{answer}");
-    let mut acts: Vec<&str> = answer["data"]["acts"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let mut acts: Vec<&str> =
+        answer["data"]["acts"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let mut tested: Vec<&str> = CONTAINED.iter().chain(TOLD_APART).copied().collect();
     acts.sort_unstable();
     tested.sort_unstable();
@@ -143,7 +151,11 @@ async fn a_flood_of_logs_is_cut_and_told_once() {
     let lines = bed.log.0.lock().unwrap().clone();
     let noise: Vec<&String> = lines.iter().filter(|line| line.contains("noise")).collect();
     let bytes: usize = noise.iter().map(|line| line.len()).sum();
-    assert!(!noise.is_empty() && noise.len() <= 64 && bytes <= 80 << 10, "{} lines, {bytes} bytes", noise.len());
+    assert!(
+        !noise.is_empty() && noise.len() <= 64 && bytes <= 80 << 10,
+        "{} lines, {bytes} bytes",
+        noise.len()
+    );
     assert!(noise.iter().all(|line| line.len() < 5_000));
     assert_eq!(lines.iter().filter(|line| line.contains("log-lines-dropped")).count(), 1);
     bed.end().await;
@@ -156,9 +168,16 @@ async fn a_line_of_the_log_cannot_be_forged() {
     let first = bed.line("info unnamed").await;
     // As a value it may say what it likes: values are quoted.
     assert!(first.contains(r#"("unnamed", "noise\nlevel=error"#), "{first}");
-    assert!(first.contains(r#"("mount", "hostile/")"#) && first.contains(r#"("plugin-mount", "probe/")"#), "{first}");
+    assert!(
+        first.contains(r#"("mount", "hostile/")"#)
+            && first.contains(r#"("plugin-mount", "probe/")"#),
+        "{first}"
+    );
     let lines = bed.log.0.lock().unwrap().clone();
-    assert!(lines.iter().any(|line| line.contains(r#"("plugin-plugin", "another"), ("unnamed", "x")"#)), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.contains(r#"("plugin-plugin", "another"), ("unnamed", "x")"#)),
+        "{lines:?}"
+    );
     assert!(lines.iter().all(|line| !line.contains('\n')));
     bed.end().await;
 }
@@ -225,7 +244,8 @@ async fn a_revocation_that_never_ends_holds_up_nobody() {
 async fn a_revocation_that_panics_is_tried_again_and_told() {
     let bed = bed("panicking-revoke").await;
     let (_, leased) = bed.read("hostile/panicking-revoke").await;
-    let (status, answer) = bed.write("sys/leases/revoke", json!({"lease_id": leased["lease_id"], "sync": true})).await;
+    let (status, answer) =
+        bed.write("sys/leases/revoke", json!({"lease_id": leased["lease_id"], "sync": true})).await;
     assert_eq!(status, 500, "{answer}");
     assert!(error(&answer).contains(TITLE) && error(&answer).contains("panicked"), "{answer}");
     bed.line("lease-end-delayed").await;
@@ -248,12 +268,19 @@ async fn a_renewal_that_panics_leaves_the_lease_as_it_was() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_renewal_that_never_ends_is_stopped_and_leaves_the_lease_as_it_was() {
     let bed = bed("endless-renew").await;
-    assert_eq!(bed.write("sys/mounts/hostile/tune", json!({"add_grants": "limit:deadline=1s"})).await.0, 204);
+    assert_eq!(
+        bed.write("sys/mounts/hostile/tune", json!({"add_grants": "limit:deadline=1s"})).await.0,
+        204
+    );
     let (_, leased) = bed.read("hostile/endless-renew").await;
     let lease = json!({"lease_id": leased["lease_id"]});
-    let ((status, answer), slowest) = beside(&bed, bed.write("sys/leases/renew", lease.clone())).await;
+    let ((status, answer), slowest) =
+        beside(&bed, bed.write("sys/leases/renew", lease.clone())).await;
     assert_eq!(status, 502, "{answer}");
-    assert!(error(&answer).contains(TITLE) && error(&answer).contains("ran past its deadline"), "{answer}");
+    assert!(
+        error(&answer).contains(TITLE) && error(&answer).contains("ran past its deadline"),
+        "{answer}"
+    );
     assert!(slowest < PATIENCE / 5, "another mount waited for {slowest:?}");
     let (status, found) = bed.write("sys/leases/lookup", lease).await;
     assert_eq!((status, &found["data"]["last_renewal"]), (200, &Value::Null), "{found}");
@@ -262,13 +289,15 @@ async fn a_renewal_that_never_ends_is_stopped_and_leaves_the_lease_as_it_was() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migration_that_never_ends_or_panics_leaves_its_mount_waiting_and_all_else_served() {
-    let directory = std::env::temp_dir().join(format!("bulkhead-hostile-migrate-{}", std::process::id()));
+    let directory =
+        std::env::temp_dir().join(format!("bulkhead-hostile-migrate-{}", std::process::id()));
     let open = async |directory| {
         let ours = vec![GUESTS[0]];
         Bed::with(directory, ours, AuditSettings::default()).await.unwrap()
     };
     let bed = open(directory).await;
-    let (status, answer) = upload(&bed, "sys/plugins/catalog/secret/hostile", guest("hostile").to_vec()).await;
+    let (status, answer) =
+        upload(&bed, "sys/plugins/catalog/secret/hostile", guest("hostile").to_vec()).await;
     assert_eq!(status, 204, "{answer}");
     let fields = json!({"type": "hostile", "grants": ["limit:deadline=1s"]});
     assert_eq!(bed.write("sys/mounts/third", fields).await.0, 204);
@@ -291,7 +320,10 @@ async fn a_migration_that_never_ends_or_panics_leaves_its_mount_waiting_and_all_
 async fn without_its_grant_no_function_of_a_database_plugin_answers() {
     let bed = bed("database-without-grant").await;
     assert_eq!(bed.write("sys/mounts/hostile/tune", json!({"grants": []})).await.0, 204);
-    let refused = (403, "to allow it: bulkhead secrets tune --grant 'database:postgresql-database-plugin' hostile/");
+    let refused = (
+        403,
+        "to allow it: bulkhead secrets tune --grant 'database:postgresql-database-plugin' hostile/",
+    );
     contained(&bed, "database-without-grant", By::Guest, refused).await;
     bed.end().await;
 }
@@ -303,11 +335,17 @@ async fn the_message_of_a_limit_is_the_command_that_raises_it() {
         let (status, answer) = bed.read("hostile/storm-of-host-calls").await;
         assert_eq!(status, 500, "{answer}");
         assert!(error(&answer).contains(&format!("limit host-calls={calls};")), "{answer}");
-        let (_, command) = error(&answer).split_once("to allow more: bulkhead secrets tune --grant '").unwrap();
+        let (_, command) =
+            error(&answer).split_once("to allow more: bulkhead secrets tune --grant '").unwrap();
         let (line, mount) = command.split_once("' ").unwrap();
-        assert_eq!(bed.write(&format!("sys/mounts/{mount}tune"), json!({"add_grants": line})).await.0, 204);
+        assert_eq!(
+            bed.write(&format!("sys/mounts/{mount}tune"), json!({"add_grants": line})).await.0,
+            204
+        );
     }
-    for (act, line) in [("memory-bomb", "limit:memory=128MiB"), ("handle-bomb", "limit:handles=2000")] {
+    for (act, line) in
+        [("memory-bomb", "limit:memory=128MiB"), ("handle-bomb", "limit:handles=2000")]
+    {
         let (_, answer) = bed.read(&format!("hostile/{act}")).await;
         assert!(error(&answer).ends_with(&format!("tune --grant '{line}' hostile/")), "{answer}");
     }
@@ -336,7 +374,11 @@ async fn a_component_that_crashes_sixteen_times_in_a_row_rests_and_its_neighbour
         for _ in 0..15 {
             assert_eq!(bed.read("hostile/panic").await.0, 500);
         }
-        assert_eq!(bed.read("hostile/acts").await.0, 200, "an answer in between keeps the mount open");
+        assert_eq!(
+            bed.read("hostile/acts").await.0,
+            200,
+            "an answer in between keeps the mount open"
+        );
     }
     for _ in 0..16 {
         assert_eq!(bed.read("hostile/panic").await.0, 500);
@@ -345,9 +387,15 @@ async fn a_component_that_crashes_sixteen_times_in_a_row_rests_and_its_neighbour
         let (status, answer) = bed.read(&format!("hostile/{act}")).await;
         assert_eq!(status, 503, "{answer}");
         assert!(error(&answer).starts_with(TITLE), "{answer}");
-        assert!(error(&answer).contains("crashed 16 times in a row; mount hostile/ rests"), "{answer}");
+        assert!(
+            error(&answer).contains("crashed 16 times in a row; mount hostile/ rests"),
+            "{answer}"
+        );
     }
     assert_eq!(bed.read("probe/tally").await.0, 200);
-    assert_eq!(bed.log.0.lock().unwrap().iter().filter(|line| line.contains("breaker-opened")).count(), 1);
+    assert_eq!(
+        bed.log.0.lock().unwrap().iter().filter(|line| line.contains("breaker-opened")).count(),
+        1
+    );
     bed.end().await;
 }

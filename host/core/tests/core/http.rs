@@ -1,5 +1,5 @@
-//! Requests to other servers: what is granted leaves, and nothing else; what was changed outside is not changed twice; and
-//! what was a secret on the way out is none of the texts that come back.
+//! Requests to other servers: what is granted leaves, and nothing else; what was changed outside is
+//! not changed twice; and what was a secret on the way out is none of the texts that come back.
 
 use crate::bed::{Bed, PATIENCE, error};
 use serde_json::{Value, json};
@@ -110,14 +110,18 @@ async fn a_granted_origin_is_answered_and_gets_what_was_sent() {
     let data = &answer.1["data"];
     assert_eq!((&data["status"], &data["body"]), (&json!(418), &json!("short")));
     assert!(data["headers"].as_array().unwrap().contains(&json!(["x-two", "2"])), "{data}");
-    assert!(asked.starts_with("PUT /a?b=c HTTP/1.1\r\n") && asked.ends_with("\r\n\r\ntext"), "{asked}");
+    assert!(
+        asked.starts_with("PUT /a?b=c HTTP/1.1\r\n") && asked.ends_with("\r\n\r\ntext"),
+        "{asked}"
+    );
     let host = format!("host: {}\r\n", server.address);
     assert!(asked.contains(&host) && asked.contains("x-one: 1\r\n"), "{asked}");
     bed.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_its_grants_a_request_never_leaves_and_each_refusal_prints_the_line_that_is_missing() {
+async fn without_its_grants_a_request_never_leaves_and_each_refusal_prints_the_line_that_is_missing()
+ {
     let (bed, mut server) = (Bed::new("http-ungranted").await, Server::new().await);
     let url = format!("http://localhost:{}/", server.address.port());
     // The origin, and each address that its name has here.
@@ -132,7 +136,8 @@ async fn without_its_grants_a_request_never_leaves_and_each_refusal_prints_the_l
         };
         assert_eq!(answer.0, 403, "{}", answer.1);
         assert_eq!(server.connections(), 0, "nothing leaves before all is granted");
-        let command = error(&answer.1).split("to allow it: bulkhead secrets tune --grant '").nth(1).unwrap();
+        let command =
+            error(&answer.1).split("to allow it: bulkhead secrets tune --grant '").nth(1).unwrap();
         let line = command.strip_suffix("' probe/").unwrap().to_owned();
         granted(&bed, &[line]).await;
     }
@@ -141,11 +146,17 @@ async fn without_its_grants_a_request_never_leaves_and_each_refusal_prints_the_l
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirect_is_an_answer_and_leads_nowhere() {
-    let (bed, mut server, elsewhere) = (Bed::new("http-redirect").await, Server::new().await, Server::new().await);
+    let (bed, mut server, elsewhere) =
+        (Bed::new("http-redirect").await, Server::new().await, Server::new().await);
     granted(&bed, &[server.grant(), elsewhere.grant()]).await;
-    let redirect = format!("HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", elsewhere.url("/"));
-    let (answer, _) =
-        tokio::join!(bed.write("probe/fetch/a", json!({"url": server.url("/")})), server.reply(&redirect));
+    let redirect = format!(
+        "HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n",
+        elsewhere.url("/")
+    );
+    let (answer, _) = tokio::join!(
+        bed.write("probe/fetch/a", json!({"url": server.url("/")})),
+        server.reply(&redirect)
+    );
     assert_eq!(answer.1["data"]["status"], 302, "{}", answer.1);
     assert_eq!(elsewhere.connections(), 0);
     bed.end().await;
@@ -154,19 +165,32 @@ async fn a_redirect_is_an_answer_and_leads_nowhere() {
 #[tokio::test(flavor = "multi_thread")]
 async fn addresses_that_are_never_dialled_are_refused_in_every_spelling_whatever_is_granted() {
     let bed = Bed::new("http-metadata").await;
-    granted(&bed, &["http:http://169.254.169.254".to_owned(), "http:http://100.100.100.200".to_owned()]).await;
-    for host in ["169.254.169.254", "0xa9fea9fe", "2852039166", "[::ffff:169.254.169.254]", "100.100.100.200"] {
-        let (status, refused) = bed.write("probe/fetch/a", json!({"url": format!("http://{host}/")})).await;
+    granted(
+        &bed,
+        &["http:http://169.254.169.254".to_owned(), "http:http://100.100.100.200".to_owned()],
+    )
+    .await;
+    for host in [
+        "169.254.169.254",
+        "0xa9fea9fe",
+        "2852039166",
+        "[::ffff:169.254.169.254]",
+        "100.100.100.200",
+    ] {
+        let (status, refused) =
+            bed.write("probe/fetch/a", json!({"url": format!("http://{host}/")})).await;
         assert_eq!(status, 400, "{host}: {refused}");
         assert!(error(&refused).contains("never dialled"), "{host}: {refused}");
     }
     bed.end().await;
 }
 
-/// Fetches with `method` while the record that the call read is changed. Returns the answer, and how often was asked.
+/// Fetches with `method` while the record that the call read is changed. Returns the answer, and
+/// how often was asked.
 async fn overtaken(bed: &Bed, server: &mut Server, method: &str) -> (u16, u32) {
     let before = server.connections();
-    let (path, fields) = (format!("probe/fetch/{method}"), json!({"url": server.url("/"), "method": method}));
+    let (path, fields) =
+        (format!("probe/fetch/{method}"), json!({"url": server.url("/"), "method": method}));
     let fetch = bed.write(&path, fields);
     let overtake = async {
         let first = server.next().await;
@@ -189,7 +213,11 @@ async fn a_get_is_run_again_after_a_conflict_and_a_post_is_not() {
     granted(&bed, &[server.grant()]).await;
     assert_eq!(overtaken(&bed, &mut server, "GET").await, (200, 2));
     assert_eq!(bed.read("probe/note/GET").await.1["data"]["note"], 2);
-    assert_eq!(overtaken(&bed, &mut server, "POST").await, (503, 1), "it happened, and may have happened only once");
+    assert_eq!(
+        overtaken(&bed, &mut server, "POST").await,
+        (503, 1),
+        "it happened, and may have happened only once"
+    );
     bed.end().await;
 }
 
@@ -206,18 +234,25 @@ async fn what_was_sent_as_a_secret_is_in_no_failure_and_no_log() {
             "how": how,
         });
         let (answer, asked) = tokio::join!(bed.write("probe/fetch/a", fields), server.reply(&echo));
-        assert!(asked.contains("authorization: Bearer Tok-4711-x") && asked.contains("hunter2"), "{asked}");
+        assert!(
+            asked.contains("authorization: Bearer Tok-4711-x") && asked.contains("hunter2"),
+            "{asked}"
+        );
         if how == "told" {
             assert_eq!(error(&answer.1), "you sent Bearer [secret] and [secret], piece: [secret]");
         }
     }
     // The refusal of an origin is told with what it would take, and without the rest of its URL.
-    let fields = json!({"url": "https://other.example/hunter2-hunter2", "secret": "hunter2-hunter2"});
+    let fields =
+        json!({"url": "https://other.example/hunter2-hunter2", "secret": "hunter2-hunter2"});
     let (status, refused) = bed.write("probe/fetch/a", fields).await;
     assert_eq!(status, 403, "{refused}");
     assert!(error(&refused).contains("'http:https://other.example:443' probe/"), "{refused}");
     let lines = bed.log.0.lock().unwrap().join("\n").to_lowercase();
-    assert!(lines.contains("http-failed") && lines.contains("https://other.example:443"), "{lines}");
+    assert!(
+        lines.contains("http-failed") && lines.contains("https://other.example:443"),
+        "{lines}"
+    );
     assert!(!lines.contains("4711") && !lines.contains("hunter2"), "{lines}");
     bed.end().await;
 }
@@ -235,7 +270,8 @@ async fn requests_and_bytes_beyond_the_calls_limits_end_the_call() {
     };
     let large = ok(&"x".repeat(100_000));
     let url = server.url("/");
-    let (answer, _) = tokio::join!(bed.write("probe/fetch/a", json!({"url": url})), server.reply(&large));
+    let (answer, _) =
+        tokio::join!(bed.write("probe/fetch/a", json!({"url": url})), server.reply(&large));
     assert_eq!(answer.0, 200, "{}", answer.1);
     let connections = Arc::clone(&server.connections);
     let served = answering(server, large);

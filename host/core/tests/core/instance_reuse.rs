@@ -1,4 +1,5 @@
-//! The mount option `instance_reuse`: fresh instances unless it says `bounded`, and none that outlives the seal.
+//! The mount option `instance_reuse`: fresh instances unless it says `bounded`, and none that
+//! outlives the seal.
 
 use crate::bed::Bed;
 use bulkhead_store::{Address, DataDirectory, Index, Options, Space};

@@ -1,5 +1,5 @@
-//! Many leases at once: found below a path, ended there whatever fails, counted when nobody can end them, and repaired
-//! when nobody would.
+//! Many leases at once: found below a path, ended there whatever fails, counted when nobody can end
+//! them, and repaired when nobody would.
 
 use crate::bed::{Bed, error, request};
 use bulkhead_store::{Address, DataDirectory, Index, Options, Space, Store};
@@ -31,7 +31,11 @@ async fn is_alive(bed: &Bed, id: &str) -> bool {
 async fn gone(bed: &Bed, id: &str) {
     let began = Instant::now();
     while is_alive(bed, id).await {
-        assert!(began.elapsed() < crate::bed::PATIENCE, "{id} does not end; {:?}", bed.log.0.lock().unwrap());
+        assert!(
+            began.elapsed() < crate::bed::PATIENCE,
+            "{id} does not end; {:?}",
+            bed.log.0.lock().unwrap()
+        );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -52,15 +56,30 @@ async fn opened(directory: &Path) -> Arc<Store> {
 async fn a_prefix_ends_what_is_at_and_below_its_path_and_nothing_beside_it() {
     let bed = Bed::new("prefix").await;
     for mount in ["team/a", "team/ab"] {
-        assert_eq!(bed.write(&format!("sys/mounts/{mount}"), json!({"type": "probe"})).await.0, 204);
+        assert_eq!(
+            bed.write(&format!("sys/mounts/{mount}"), json!({"type": "probe"})).await.0,
+            204
+        );
     }
-    let (reader, reader2) = (leased(&bed, "probe", "reader").await, leased(&bed, "probe", "reader2").await);
-    let (writer, twin) = (leased(&bed, "probe", "writer").await, leased(&bed, "probe", "writer").await);
+    let (reader, reader2) =
+        (leased(&bed, "probe", "reader").await, leased(&bed, "probe", "reader2").await);
+    let (writer, twin) =
+        (leased(&bed, "probe", "writer").await, leased(&bed, "probe", "writer").await);
     let (a, ab) = (leased(&bed, "team/a", "x").await, leased(&bed, "team/ab", "x").await);
     // Clients send the path once more in the body.
-    let revoke = async |path: &str| bed.write(path, json!({"prefix": path.split_once("prefix/").unwrap().1})).await.0;
+    let revoke = async |path: &str| {
+        bed.write(path, json!({"prefix": path.split_once("prefix/").unwrap().1})).await.0
+    };
 
-    for beside in ["probe/leas", "pro", "probe/lease/read", "probe/lease/reader/x", "nothing/mounted", "sys", "tea"] {
+    for beside in [
+        "probe/leas",
+        "pro",
+        "probe/lease/read",
+        "probe/lease/reader/x",
+        "nothing/mounted",
+        "sys",
+        "tea",
+    ] {
         assert_eq!(revoke(&format!("sys/leases/revoke-prefix/{beside}")).await, 204, "{beside}");
     }
     for id in [&reader, &reader2, &writer, &twin, &a, &ab] {
@@ -70,7 +89,11 @@ async fn a_prefix_ends_what_is_at_and_below_its_path_and_nothing_beside_it() {
     assert!(!is_alive(&bed, &reader).await && is_alive(&bed, &reader2).await);
     assert_eq!(bed.noted("reader").await, "Requested");
 
-    assert_eq!(revoke(&format!("sys/leases/revoke-prefix/{writer}")).await, 204, "the id of one lease");
+    assert_eq!(
+        revoke(&format!("sys/leases/revoke-prefix/{writer}")).await,
+        204,
+        "the id of one lease"
+    );
     assert!(!is_alive(&bed, &writer).await && is_alive(&bed, &twin).await);
     assert_eq!(revoke("sys/revoke-prefix/team/a").await, 204);
     assert!(!is_alive(&bed, &a).await && is_alive(&bed, &ab).await);
@@ -78,10 +101,18 @@ async fn a_prefix_ends_what_is_at_and_below_its_path_and_nothing_beside_it() {
     assert!(!is_alive(&bed, &ab).await && is_alive(&bed, &twin).await);
     assert_eq!(revoke("sys/leases/revoke-prefix/probe").await, 204);
     assert!(!is_alive(&bed, &reader2).await && !is_alive(&bed, &twin).await);
-    assert_eq!(bed.write("sys/leases/revoke-prefix", json!({"prefix": "probe"})).await.0, 404, "the path names it");
+    assert_eq!(
+        bed.write("sys/leases/revoke-prefix", json!({"prefix": "probe"})).await.0,
+        404,
+        "the path names it"
+    );
     let other = leased(&bed, "probe", "other").await;
-    let (_, answer) = bed.write("sys/leases/revoke-prefix/nothing", json!({"prefix": "probe"})).await;
-    assert!(answer["warnings"][0].as_str().unwrap().contains("captured from its path: [prefix]"), "{answer}");
+    let (_, answer) =
+        bed.write("sys/leases/revoke-prefix/nothing", json!({"prefix": "probe"})).await;
+    assert!(
+        answer["warnings"][0].as_str().unwrap().contains("captured from its path: [prefix]"),
+        "{answer}"
+    );
     assert!(is_alive(&bed, &other).await, "the path wins over the body");
     bed.end().await;
 }
@@ -89,15 +120,20 @@ async fn a_prefix_ends_what_is_at_and_below_its_path_and_nothing_beside_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_that_cannot_be_ended_stay_and_are_told_and_force_gives_them_up() {
     let bed = Bed::new("force").await;
-    let (stuck, other) = (leased(&bed, "probe", "stuck-a").await, leased(&bed, "probe", "free").await);
+    let (stuck, other) =
+        (leased(&bed, "probe", "stuck-a").await, leased(&bed, "probe", "free").await);
     let (status, refused) = bed.write("sys/leases/revoke-prefix/probe", json!({})).await;
     assert_eq!(status, 502, "{refused}");
-    assert!(error(&refused).starts_with("leases that could not be ended: 1; the first, because: it is stuck"));
+    assert!(
+        error(&refused)
+            .starts_with("leases that could not be ended: 1; the first, because: it is stuck")
+    );
     assert!(!is_alive(&bed, &other).await, "one that fails does not keep the others");
     assert_eq!(looked_up(&bed, &stuck).await.unwrap()["last_error"], "it is stuck");
 
     leased(&bed, "probe", "never-b").await;
-    let (status, refused) = bed.write("sys/leases/revoke-prefix/probe/lease/never-b", json!({})).await;
+    let (status, refused) =
+        bed.write("sys/leases/revoke-prefix/probe/lease/never-b", json!({})).await;
     assert_eq!(status, 400, "a refusal is no reason to come back: {refused}");
 
     assert_eq!(bed.write("sys/leases/revoke-force/probe/lease", json!({})).await.0, 204);
@@ -143,7 +179,11 @@ async fn who_does_not_wait_is_answered_202_and_the_leases_end_all_the_same() {
     let forced = leased(&bed, "probe", "stuck-forced").await;
     let ask = async |path: &str, id: Value| {
         let (status, answer) = bed.write(path, json!({"lease_id": id, "sync": false})).await;
-        assert_eq!((status, answer["warnings"].as_array().map(Vec::len)), (202, Some(1)), "{path}: {answer}");
+        assert_eq!(
+            (status, answer["warnings"].as_array().map(Vec::len)),
+            (202, Some(1)),
+            "{path}: {answer}"
+        );
     };
     ask("sys/leases/revoke", json!(one)).await;
     gone(&bed, &one).await;
@@ -151,7 +191,11 @@ async fn who_does_not_wait_is_answered_202_and_the_leases_end_all_the_same() {
     gone(&bed, &below).await;
     ask("sys/leases/revoke-force/probe", Value::Null).await;
     gone(&bed, &forced).await;
-    assert_eq!(bed.write("sys/revoke", json!({"lease_id": one, "sync": false})).await.0, 204, "gone is revoked");
+    assert_eq!(
+        bed.write("sys/revoke", json!({"lease_id": one, "sync": false})).await.0,
+        204,
+        "gone is revoked"
+    );
     bed.end().await;
 }
 
@@ -174,7 +218,8 @@ async fn many_leases_of_one_lane_end_side_by_side() {
 async fn a_credential_that_is_being_made_while_its_prefix_is_revoked_is_never_handed_out() {
     let bed = Bed::new("making").await;
     let fields = json!({"ttl": 600, "how": "waits"});
-    let (service, making) = (Arc::clone(&bed.service), request("root", Verb::Write, "probe/lease/late", fields));
+    let (service, making) =
+        (Arc::clone(&bed.service), request("root", Verb::Write, "probe/lease/late", fields));
     let making = tokio::spawn(async move { service.handle(making).await.into_bytes().0 });
     bed.noted("making-late").await;
     // Answered once everything below is due, also what is being made.
@@ -211,7 +256,10 @@ async fn a_listing_has_mounts_folders_and_the_last_parts_of_leases_sorted_and_in
     let bed = Bed::new("listing").await;
     assert_eq!(listed(&bed, "sys/leases/lookup", json!({})).await, Vec::<String>::new());
     for mount in ["team/a", "team/ab"] {
-        assert_eq!(bed.write(&format!("sys/mounts/{mount}"), json!({"type": "probe"})).await.0, 204);
+        assert_eq!(
+            bed.write(&format!("sys/mounts/{mount}"), json!({"type": "probe"})).await.0,
+            204
+        );
         leased(&bed, mount, "x").await;
     }
     // More than a page of one folder, so that it is stepped over rather than walked.
@@ -230,13 +278,16 @@ async fn a_listing_has_mounts_folders_and_the_last_parts_of_leases_sorted_and_in
     let mut last: Vec<&str> = ids[3..].iter().map(|id| id.rsplit('/').next().unwrap()).collect();
     last.sort_unstable();
     assert_eq!(listed(&bed, "sys/leases/lookup/probe/lease/a", json!({})).await, last);
-    for nothing in ["probe/lease/c", "probe/leas", "tea", "nowhere", "auth/token", "probe/lease/a/b"] {
+    for nothing in
+        ["probe/lease/c", "probe/leas", "tea", "nowhere", "auth/token", "probe/lease/a/b"]
+    {
         let path = format!("sys/leases/lookup/{nothing}");
         assert_eq!(listed(&bed, &path, json!({})).await, Vec::<String>::new(), "{nothing}");
     }
 
-    let page =
-        async |after: &str| listed(&bed, "sys/leases/lookup/probe/lease", json!({"after": after, "limit": "2"})).await;
+    let page = async |after: &str| {
+        listed(&bed, "sys/leases/lookup/probe/lease", json!({"after": after, "limit": "2"})).await
+    };
     assert_eq!(page("").await, folders[..2]);
     assert_eq!(page("a.b/").await, folders[2..4]);
     assert_eq!(page("b/").await, folders[4..]);
@@ -244,7 +295,8 @@ async fn a_listing_has_mounts_folders_and_the_last_parts_of_leases_sorted_and_in
     assert!(all.len() == 120 && all.is_sorted(), "{}", all.len());
     let query = json!({"after": all[49], "limit": "100"});
     assert_eq!(listed(&bed, "sys/leases/lookup/probe/lease/many", query).await, all[50..]);
-    let (status, refused) = bed.call(Verb::List, "sys/leases/lookup", json!({"limit": "all"})).await;
+    let (status, refused) =
+        bed.call(Verb::List, "sys/leases/lookup", json!({"limit": "all"})).await;
     assert_eq!(status, 400, "{refused}");
     bed.end().await;
 }
@@ -256,13 +308,21 @@ async fn a_lease_that_was_refused_six_times_is_irrevocable_counted_and_tried_abo
     let irrevocable = json!({"type": "irrevocable"});
     for attempt in 1..=6 {
         let (_, count) = bed.call(Verb::Read, "sys/leases/count", irrevocable.clone()).await;
-        assert_eq!(count["data"], json!({"lease_count": 0, "counts": {}}), "before attempt {attempt}");
+        assert_eq!(
+            count["data"],
+            json!({"lease_count": 0, "counts": {}}),
+            "before attempt {attempt}"
+        );
         assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": id})).await.0, 400);
     }
     assert_eq!(looked_up(&bed, &id).await.unwrap()["irrevocable"], true);
-    let accessor = bed.read("sys/mounts/probe").await.1["data"]["accessor"].as_str().unwrap().to_owned();
+    let accessor =
+        bed.read("sys/mounts/probe").await.1["data"]["accessor"].as_str().unwrap().to_owned();
     let counted = json!({"lease_count": 1, "counts": {accessor: 1}});
-    assert_eq!(bed.call(Verb::Read, "sys/leases/count", irrevocable.clone()).await.1["data"], counted);
+    assert_eq!(
+        bed.call(Verb::Read, "sys/leases/count", irrevocable.clone()).await.1["data"],
+        counted
+    );
     let error = "ü".repeat(240);
     let listed = json!({"lease_count": 1, "leases": [{"lease_id": id, "error": error}]});
     assert_eq!(bed.call(Verb::Read, "sys/leases", irrevocable.clone()).await.1["data"], listed);
@@ -270,17 +330,28 @@ async fn a_lease_that_was_refused_six_times_is_irrevocable_counted_and_tried_abo
     let directory = bed.stop().await;
     let store = opened(&directory).await;
     let keys = store.owned(Space::Lease, "irrevocable", "", 9).await.unwrap();
-    let record = store.begin().get(&Address::new(Space::Lease, keys[0].as_str())).await.unwrap().unwrap();
+    let record =
+        store.begin().get(&Address::new(Space::Lease, keys[0].as_str())).await.unwrap().unwrap();
     let hours = (record.index.due.unwrap() - store.now()) / 3_600_000;
     assert!((23..=34).contains(&hours), "due in {hours} hours");
     store.close().await;
 
     let bed = Bed::open(directory).await;
-    assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": id})).await.0, 400, "tried at once, and kept");
-    assert_eq!(bed.call(Verb::Read, "sys/leases/count", irrevocable.clone()).await.1["data"]["lease_count"], 1);
+    assert_eq!(
+        bed.write("sys/leases/revoke", json!({"lease_id": id})).await.0,
+        400,
+        "tried at once, and kept"
+    );
+    assert_eq!(
+        bed.call(Verb::Read, "sys/leases/count", irrevocable.clone()).await.1["data"]["lease_count"],
+        1
+    );
     bed.write("probe/count/go-never-ends", json!({})).await;
     assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": id})).await.0, 204);
-    assert_eq!(bed.call(Verb::Read, "sys/leases/count", irrevocable).await.1["data"]["lease_count"], 0);
+    assert_eq!(
+        bed.call(Verb::Read, "sys/leases/count", irrevocable).await.1["data"]["lease_count"],
+        0
+    );
     bed.end().await;
 }
 
@@ -288,7 +359,12 @@ async fn a_lease_that_was_refused_six_times_is_irrevocable_counted_and_tried_abo
 async fn only_irrevocable_leases_are_counted_and_a_list_is_as_long_as_it_was_asked_to_be() {
     let bed = Bed::new("types").await;
     for path in ["sys/leases/count", "sys/leases"] {
-        for wrong in [json!({}), json!({"type": "expired"}), json!({"type": ""}), json!({"type": ["irrevocable"]})] {
+        for wrong in [
+            json!({}),
+            json!({"type": "expired"}),
+            json!({"type": ""}),
+            json!({"type": ["irrevocable"]}),
+        ] {
             let (status, refused) = bed.call(Verb::Read, path, wrong.clone()).await;
             assert_eq!(status, 400, "{path} {wrong}: {refused}");
         }
@@ -300,7 +376,9 @@ async fn only_irrevocable_leases_are_counted_and_a_list_is_as_long_as_it_was_ask
         }
     }
     let list = async |limit: Value| {
-        let (status, answer) = bed.call(Verb::Read, "sys/leases", json!({"type": "irrevocable", "limit": limit})).await;
+        let (status, answer) = bed
+            .call(Verb::Read, "sys/leases", json!({"type": "irrevocable", "limit": limit}))
+            .await;
         (status, answer["data"]["leases"].as_array().map(Vec::len), answer["warnings"].clone())
     };
     assert_eq!(list(json!("2")).await, (200, Some(2), Value::Null));
@@ -313,40 +391,84 @@ async fn only_irrevocable_leases_are_counted_and_a_list_is_as_long_as_it_was_ask
 async fn what_is_no_lease_is_refused_in_words_that_tell_nothing_else() {
     let bed = Bed::new("no-lease").await;
     let long = format!("probe/lease/{}", "x".repeat(5_000));
-    let unknown =
-        ["x", "/", "//", "..", "probe", "probe/", "probe/lease/x", "probe/../sys/x", "nowhere/x", "ü/日本", &long];
+    let unknown = [
+        "x",
+        "/",
+        "//",
+        "..",
+        "probe",
+        "probe/",
+        "probe/lease/x",
+        "probe/../sys/x",
+        "nowhere/x",
+        "ü/日本",
+        &long,
+    ];
     for id in unknown {
         let ask = async |path: &str| bed.write(path, json!({"lease_id": id})).await;
         let (status, refused) = ask("sys/leases/lookup").await;
-        assert_eq!((status, error(&refused).starts_with("invalid lease")), (400, true), "{id}: {refused}");
+        assert_eq!(
+            (status, error(&refused).starts_with("invalid lease")),
+            (400, true),
+            "{id}: {refused}"
+        );
         let (status, refused) = ask("sys/leases/renew").await;
-        assert_eq!((status, error(&refused).starts_with("lease not found")), (400, true), "{id}: {refused}");
+        assert_eq!(
+            (status, error(&refused).starts_with("lease not found")),
+            (400, true),
+            "{id}: {refused}"
+        );
         assert_eq!(ask("sys/leases/revoke").await.0, 204, "{id}");
     }
-    for path in ["sys/leases/lookup", "sys/leases/renew", "sys/leases/revoke", "sys/renew", "sys/revoke"] {
+    for path in
+        ["sys/leases/lookup", "sys/leases/renew", "sys/leases/revoke", "sys/renew", "sys/revoke"]
+    {
         let (status, refused) = bed.write(path, json!({"lease_id": ""})).await;
-        assert_eq!((status, error(&refused).starts_with("lease_id is required")), (400, true), "{path}: {refused}");
+        assert_eq!(
+            (status, error(&refused).starts_with("lease_id is required")),
+            (400, true),
+            "{path}: {refused}"
+        );
     }
     let (status, refused) = bed.write("sys/leases/renew/auth/token/create/h0123", json!({})).await;
     assert_eq!(status, 400);
-    assert!(error(&refused).starts_with("tokens cannot be renewed through this endpoint"), "{refused}");
+    assert!(
+        error(&refused).starts_with("tokens cannot be renewed through this endpoint"),
+        "{refused}"
+    );
     bed.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_end_by_the_path_that_made_them_and_their_leases_with_them() {
     let bed = Bed::new("made-at").await;
-    bed.write("sys/policies/acl/all", json!({"policy": "path \"*\" { capabilities = [\"read\", \"update\"] }"})).await;
+    bed.write(
+        "sys/policies/acl/all",
+        json!({"policy": "path \"*\" { capabilities = [\"read\", \"update\"] }"}),
+    )
+    .await;
     let (_, made) = bed.write("auth/token/create", json!({"policies": "all", "ttl": "1h"})).await;
     let token = made["auth"]["client_token"].as_str().unwrap();
-    let (status, leased) = bed.call_as(token, Verb::Write, "probe/lease/of-token", json!({"ttl": 600})).await;
+    let (status, leased) =
+        bed.call_as(token, Verb::Write, "probe/lease/of-token", json!({"ttl": 600})).await;
     assert_eq!(status, 200, "{leased}");
     for beside in ["auth/token/creat", "auth/token/create/role", "auth/userpass"] {
-        assert_eq!(bed.write(&format!("sys/leases/revoke-prefix/{beside}"), json!({})).await.0, 204);
-        assert_eq!(bed.call_as(token, Verb::Write, "probe/count/x", json!({})).await.0, 204, "{beside}");
+        assert_eq!(
+            bed.write(&format!("sys/leases/revoke-prefix/{beside}"), json!({})).await.0,
+            204
+        );
+        assert_eq!(
+            bed.call_as(token, Verb::Write, "probe/count/x", json!({})).await.0,
+            204,
+            "{beside}"
+        );
     }
     assert_eq!(bed.write("sys/leases/revoke-prefix/auth", json!({})).await.0, 204);
-    assert_eq!(bed.call_as(token, Verb::Write, "probe/count/x", json!({})).await.0, 403, "refused at once");
+    assert_eq!(
+        bed.call_as(token, Verb::Write, "probe/count/x", json!({})).await.0,
+        403,
+        "refused at once"
+    );
     assert_eq!(bed.noted("of-token").await, "TokenEnded");
     assert_eq!(bed.read("sys/mounts").await.0, 200, "a token that never expires has no lease");
     bed.end().await;
@@ -356,7 +478,8 @@ async fn tokens_end_by_the_path_that_made_them_and_their_leases_with_them() {
 async fn tidying_ends_what_has_no_token_and_forgets_what_has_no_mount() {
     let bed = Bed::new("tidy").await;
     assert_eq!(bed.write("sys/mounts/lost", json!({"type": "probe"})).await.0, 204);
-    let (orphan, kept) = (leased(&bed, "probe", "orphan").await, leased(&bed, "probe", "kept").await);
+    let (orphan, kept) =
+        (leased(&bed, "probe", "orphan").await, leased(&bed, "probe", "kept").await);
     leased(&bed, "lost", "x").await;
     let directory = bed.stop().await;
     let store = opened(&directory).await;
@@ -368,7 +491,11 @@ async fn tidying_ends_what_has_no_token_and_forgets_what_has_no_mount() {
         if body["id"] == json!(orphan) {
             body["token"] = json!("0123");
         }
-        let index = if body["id"] == json!(kept) { Index { due: None, ..record.index } } else { record.index };
+        let index = if body["id"] == json!(kept) {
+            Index { due: None, ..record.index }
+        } else {
+            record.index
+        };
         unit.put(address, serde_json::to_vec(&body).unwrap(), index);
     }
     unit.delete(Address::new(Space::Core, "mount/lost/"));
@@ -379,7 +506,12 @@ async fn tidying_ends_what_has_no_token_and_forgets_what_has_no_mount() {
     let (status, answer) = bed.write("sys/leases/tidy", json!({})).await;
     assert_eq!((status, answer["warnings"].as_array().map(Vec::len)), (202, Some(1)), "{answer}");
     let line = bed.line("leases-tidied").await;
-    for pair in [r#"("looked-at", "3")"#, r#"("token-gone", "1")"#, r#"("never-due", "1")"#, r#"("mount-gone", "1")"#] {
+    for pair in [
+        r#"("looked-at", "3")"#,
+        r#"("token-gone", "1")"#,
+        r#"("never-due", "1")"#,
+        r#"("mount-gone", "1")"#,
+    ] {
         assert!(line.contains(pair), "{line}");
     }
     assert_eq!(bed.noted("orphan").await, "TokenEnded");
@@ -388,7 +520,8 @@ async fn tidying_ends_what_has_no_token_and_forgets_what_has_no_mount() {
     let store = opened(&directory).await;
     let keys = store.begin().keys(Space::Lease, "", "", 9).await.unwrap();
     assert_eq!(keys.len(), 1, "{keys:?}");
-    let left = store.begin().get(&Address::new(Space::Lease, keys[0].as_str())).await.unwrap().unwrap();
+    let left =
+        store.begin().get(&Address::new(Space::Lease, keys[0].as_str())).await.unwrap().unwrap();
     assert!(left.index.due.is_some_and(|due| due > store.now()));
     store.close().await;
     std::fs::remove_dir_all(directory).unwrap();

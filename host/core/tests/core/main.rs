@@ -1,4 +1,5 @@
-//! What core and the sandbox promise, watched through the service itself and the probe component of `tests/guests`.
+//! What core and the sandbox promise, watched through the service itself and the probe component of
+//! `tests/guests`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
-const SPACES: [Space; 6] = [Space::Core, Space::Data, Space::Token, Space::Lease, Space::Reservation, Space::Timer];
+const SPACES: [Space; 6] =
+    [Space::Core, Space::Data, Space::Token, Space::Lease, Space::Reservation, Space::Timer];
 
 /// A service with a second probe at `other/`, and the uuid of that.
 async fn with_other(name: &str) -> (Bed, String) {
@@ -31,14 +32,17 @@ async fn rows_with(directory: &Path, part: &str) -> Vec<String> {
     let mut found = Vec::new();
     for space in SPACES {
         let keys = store.begin().keys(space, "", "", u32::MAX).await.unwrap();
-        found.extend(keys.into_iter().filter(|key| key.contains(part)).map(|key| format!("{space:?} {key}")));
+        found.extend(
+            keys.into_iter().filter(|key| key.contains(part)).map(|key| format!("{space:?} {key}")),
+        );
     }
     store.close().await;
     found
 }
 
-/// What lies in every space for a mount that was used: data with its index, timers, a guard, leases.
-async fn furnish(bed: &Bed, mount: &str) {
+/// What lies in every space for a mount that was used: data with its index, timers, a guard,
+/// leases.
+async fn fill_mount(bed: &Bed, mount: &str) {
     for (path, fields) in [
         ("count/a", json!({})),
         ("place/b", json!({})),
@@ -64,7 +68,8 @@ fn begin(bed: &Bed, verb: Verb, path: &str, fields: Value) -> JoinHandle<(u16, V
 /// A request to `other/` that waits until a lease is revoked, and that lease.
 async fn waiting(bed: &Bed) -> (JoinHandle<(u16, Value)>, Value) {
     let leased = bed.write("other/lease/go-slow", json!({"ttl": 600})).await.1;
-    let call = begin(bed, Verb::Write, "other/rotate/slow", json!({"candidate": "one", "how": "waits"}));
+    let call =
+        begin(bed, Verb::Write, "other/rotate/slow", json!({"candidate": "one", "how": "waits"}));
     until(bed, "other/note/outside-slow", 200).await;
     (call, json!({"lease_id": leased["lease_id"]}))
 }
@@ -99,17 +104,31 @@ async fn moved(bed: &Bed, id: &Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disabled_mount_leaves_no_lease_and_no_row() {
     let (bed, uuid) = with_other("disabled").await;
-    furnish(&bed, "other").await;
+    fill_mount(&bed, "other").await;
     assert_eq!(bed.write("other/lease/perhaps", json!({"how": "perhaps"})).await.0, 502);
     let leased = bed.write("other/lease/held", json!({"ttl": 600})).await.1;
     assert_eq!(bed.call(Verb::Delete, "sys/mounts/other", json!({})).await.0, 204);
-    assert_eq!(bed.log.0.lock().unwrap().iter().filter(|line| line.contains("lease-ended")).count(), 4);
+    assert_eq!(
+        bed.log.0.lock().unwrap().iter().filter(|line| line.contains("lease-ended")).count(),
+        4
+    );
     assert_eq!(bed.read("other/note/a").await.0, 404);
     let (status, gone) = bed.read("sys/mounts/other").await;
     assert_eq!((status, error(&gone)), (400, "No secret engine mount at other/"));
-    assert_eq!(bed.write("sys/leases/lookup", json!({"lease_id": leased["lease_id"]})).await.0, 400);
-    assert_eq!(bed.call(Verb::Delete, "sys/mounts/other", json!({})).await.0, 204, "gone is disabled");
-    assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe"})).await.0, 204, "the path is free again");
+    assert_eq!(
+        bed.write("sys/leases/lookup", json!({"lease_id": leased["lease_id"]})).await.0,
+        400
+    );
+    assert_eq!(
+        bed.call(Verb::Delete, "sys/mounts/other", json!({})).await.0,
+        204,
+        "gone is disabled"
+    );
+    assert_eq!(
+        bed.write("sys/mounts/other", json!({"type": "probe"})).await.0,
+        204,
+        "the path is free again"
+    );
     assert_eq!(bed.read("other/note/a").await.0, 404, "with a storage of its own");
     assert_eq!(bed.call(Verb::Delete, "sys/mounts/other", json!({})).await.0, 204);
     let directory = bed.stop().await;
@@ -127,8 +146,13 @@ async fn a_mount_goes_after_the_requests_in_flight_and_serves_no_more_meanwhile(
     assert!(error(&nothing).contains("no handler for route"), "{nothing}");
     let (status, taken) = bed.write("sys/mounts/other/x", json!({"type": "probe"})).await;
     assert_eq!(status, 400);
-    assert!(error(&taken).starts_with("path is already in use at other/; it is being removed"), "{taken}");
-    for (path, fields) in [("sys/mounts/other/tune", json!({})), ("sys/remount", json!({"from": "other", "to": "x"}))] {
+    assert!(
+        error(&taken).starts_with("path is already in use at other/; it is being removed"),
+        "{taken}"
+    );
+    for (path, fields) in
+        [("sys/mounts/other/tune", json!({})), ("sys/remount", json!({"from": "other", "to": "x"}))]
+    {
         assert_eq!(bed.write(path, fields).await.0, 400, "{path}");
     }
     let again = begin(&bed, Verb::Delete, "sys/mounts/other", json!({}));
@@ -145,7 +169,7 @@ async fn a_mount_goes_after_the_requests_in_flight_and_serves_no_more_meanwhile(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_that_cannot_be_ended_keeps_its_mount() {
     let (bed, _) = with_other("kept").await;
-    furnish(&bed, "other").await;
+    fill_mount(&bed, "other").await;
     let stuck = bed.write("other/lease/stuck", json!({"ttl": 600})).await.1;
     let (status, refused) = bed.call(Verb::Delete, "sys/mounts/other", json!({})).await;
     assert_eq!(status, 502, "{refused}");
@@ -161,7 +185,8 @@ async fn a_lease_that_cannot_be_ended_keeps_its_mount() {
     bed.end().await;
 }
 
-/// Puts another phase into the record of the mount at `path`, as a process that died would have left it.
+/// Puts another phase into the record of the mount at `path`, as a process that died would have
+/// left it.
 async fn set_phase(directory: &Path, path: &str, phase: Value) {
     let store = opened(directory).await;
     let address = Address::new(Space::Core, format!("mount/{path}"));
@@ -192,7 +217,7 @@ async fn erased(directory: PathBuf, uuid: &str) {
 async fn a_removal_goes_on_after_the_process_died_at_any_step() {
     for (name, phase) in [("died-ending", "ending"), ("died-erasing", "erasing")] {
         let (bed, uuid) = with_other(name).await;
-        furnish(&bed, "other").await;
+        fill_mount(&bed, "other").await;
         let directory = bed.stop().await;
         set_phase(&directory, "other/", json!(phase)).await;
         erased(directory, &uuid).await;
@@ -202,7 +227,7 @@ async fn a_removal_goes_on_after_the_process_died_at_any_step() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removal_that_a_seal_cut_goes_on_after_the_unsealing() {
     let (bed, uuid) = with_other("cut-removal").await;
-    furnish(&bed, "other").await;
+    fill_mount(&bed, "other").await;
     let (call, _) = waiting(&bed).await;
     let disabling = begin(&bed, Verb::Delete, "sys/mounts/other", json!({}));
     until(&bed, "other/note/outside-slow", 404).await;
@@ -230,9 +255,11 @@ async fn a_removal_that_is_resumed_and_meets_a_stuck_lease_lets_the_mount_serve_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_moved_mount_keeps_its_data_and_loses_its_leases() {
     let (bed, uuid) = with_other("moved").await;
-    furnish(&bed, "other").await;
-    bed.write("sys/mounts/other/tune", json!({"description": "mine", "max_lease_ttl": "30m"})).await;
-    let (status, begun) = bed.write("sys/remount", json!({"from": "other/", "to": "team/there"})).await;
+    fill_mount(&bed, "other").await;
+    bed.write("sys/mounts/other/tune", json!({"description": "mine", "max_lease_ttl": "30m"}))
+        .await;
+    let (status, begun) =
+        bed.write("sys/remount", json!({"from": "other/", "to": "team/there"})).await;
     assert_eq!(status, 200, "{begun}");
     assert_eq!(begun["migration_id"], begun["data"]["migration_id"]);
     assert!(begun["warnings"][0].as_str().unwrap().contains("sys/remount/status/"), "{begun}");
@@ -246,9 +273,16 @@ async fn a_moved_mount_keeps_its_data_and_loses_its_leases() {
     assert_eq!((&info["uuid"], &info["description"]), (&json!(uuid), &json!("mine")));
     let leased = bed.write("team/there/lease/new", json!({"ttl": 600})).await.1;
     assert!(leased["lease_id"].as_str().unwrap().starts_with("team/there/lease/new/"), "{leased}");
-    assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": leased["lease_id"]})).await.0, 204);
+    assert_eq!(
+        bed.write("sys/leases/revoke", json!({"lease_id": leased["lease_id"]})).await.0,
+        204
+    );
     assert_eq!(bed.noted_of("team/there", "new").await, "Requested");
-    assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe"})).await.0, 204, "the old path is free");
+    assert_eq!(
+        bed.write("sys/mounts/other", json!({"type": "probe"})).await.0,
+        204,
+        "the old path is free"
+    );
     let directory = bed.stop().await;
     assert_eq!(rows_with(&directory, "mount-target/").await, Vec::<String>::new());
     let bed = Bed::open(directory).await;
@@ -269,7 +303,11 @@ async fn a_move_that_cannot_end_a_lease_fails_and_the_mount_serves_where_it_was(
     assert!(info["error"].as_str().unwrap().contains("it is stuck"), "{info}");
     assert_eq!(bed.noted_of("other", "a").await, 1);
     assert_eq!(bed.read("there/note/a").await.0, 404);
-    assert_eq!(bed.write("sys/mounts/there", json!({"type": "probe"})).await.0, 204, "the other path is free");
+    assert_eq!(
+        bed.write("sys/mounts/there", json!({"type": "probe"})).await.0,
+        204,
+        "the other path is free"
+    );
     bed.end().await;
 }
 
@@ -282,12 +320,17 @@ async fn both_paths_of_a_move_are_kept_for_it_until_it_ends() {
         assert_eq!(bed.read(path).await.0, 404, "{path}");
     }
     for taken in ["other", "other/below", "team", "team/there", "team/there/below"] {
-        let (status, refused) = bed.write(&format!("sys/mounts/{taken}"), json!({"type": "probe"})).await;
+        let (status, refused) =
+            bed.write(&format!("sys/mounts/{taken}"), json!({"type": "probe"})).await;
         assert_eq!(status, 400, "{taken}");
         assert!(error(&refused).starts_with("path is already in use at "), "{refused}");
     }
     for (from, to) in [("other", "elsewhere"), ("probe", "team/there"), ("probe", "other/x")] {
-        assert_eq!(bed.write("sys/remount", json!({"from": from, "to": to})).await.0, 400, "{from} {to}");
+        assert_eq!(
+            bed.write("sys/remount", json!({"from": from, "to": to})).await.0,
+            400,
+            "{from} {to}"
+        );
     }
     let (status, refused) = bed.call(Verb::Delete, "sys/mounts/other", json!({})).await;
     assert_eq!(status, 400, "{refused}");
@@ -302,16 +345,25 @@ async fn both_paths_of_a_move_are_kept_for_it_until_it_ends() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_move_goes_on_after_the_process_died() {
     let (bed, uuid) = with_other("died-moving").await;
-    furnish(&bed, "other").await;
+    fill_mount(&bed, "other").await;
     let directory = bed.stop().await;
     set_phase(&directory, "other/", json!({"moving": {"to": "there/", "migration": "m1"}})).await;
     let store = opened(&directory).await;
     let mut unit = store.begin();
-    unit.put(Address::new(Space::Core, "mount-target/there/"), uuid.clone().into_bytes(), Index::default());
-    for (id, began, status) in [("m1", store.now(), "in-progress"), ("old", 0, "success"), ("stuck", 0, "in-progress")]
+    unit.put(
+        Address::new(Space::Core, "mount-target/there/"),
+        uuid.clone().into_bytes(),
+        Index::default(),
+    );
+    for (id, began, status) in
+        [("m1", store.now(), "in-progress"), ("old", 0, "success"), ("stuck", 0, "in-progress")]
     {
         let migration = json!({"source": "other/", "target": "there/", "status": status, "began": began, "error": ""});
-        unit.put(Address::new(Space::Core, format!("migration/{id}")), migration.to_string().into(), Index::default());
+        unit.put(
+            Address::new(Space::Core, format!("migration/{id}")),
+            migration.to_string().into(),
+            Index::default(),
+        );
     }
     unit.commit().await.unwrap();
     store.close().await;
@@ -323,7 +375,11 @@ async fn a_move_goes_on_after_the_process_died() {
     let (_, begun) = bed.write("sys/remount", json!({"from": "there", "to": "other"})).await;
     assert_eq!(moved(&bed, &begun["data"]["migration_id"]).await["status"], "success");
     assert_eq!(bed.noted_of("other", "a").await, 1);
-    assert_eq!(bed.read("sys/remount/status/old").await.0, 404, "a new move forgets those that ended long ago");
+    assert_eq!(
+        bed.read("sys/remount/status/old").await.0,
+        404,
+        "a new move forgets those that ended long ago"
+    );
     assert_eq!(bed.read("sys/remount/status/stuck").await.0, 200, "and no other");
     let directory = bed.stop().await;
     assert_eq!(rows_with(&directory, "mount-target/").await, Vec::<String>::new());
@@ -341,12 +397,18 @@ async fn two_that_tune_at_once_lose_nothing_of_each_other() {
         );
         assert_eq!((one.0, other.0), (204, 204), "{one:?} {other:?}");
         let tuned = bed.read("sys/mounts/other/tune").await.1["data"].clone();
-        assert_eq!((&tuned["description"], &tuned["max_lease_ttl"]), (&json!(description), &json!(max)));
+        assert_eq!(
+            (&tuned["description"], &tuned["max_lease_ttl"]),
+            (&json!(description), &json!(max))
+        );
     }
     let directory = bed.stop().await;
     let bed = Bed::open(directory).await;
     let info = bed.read("sys/mounts/other").await.1["data"].clone();
-    assert_eq!((&info["description"], &info["config"]["max_lease_ttl"]), (&json!("round 19"), &json!(1_019)));
+    assert_eq!(
+        (&info["description"], &info["config"]["max_lease_ttl"]),
+        (&json!("round 19"), &json!(1_019))
+    );
     bed.end().await;
 }
 
@@ -356,23 +418,40 @@ async fn a_tuned_lifetime_holds_for_the_next_lease_and_the_next_token() {
     assert_eq!(bed.write("sys/mounts/other/tune", json!({"max_lease_ttl": "60s"})).await.0, 204);
     let leased = bed.write("other/lease/capped", json!({"ttl": 600})).await.1;
     assert_eq!(leased["lease_duration"], 60, "{leased}");
-    assert_eq!(bed.write("sys/auth/token/tune", json!({"default_lease_ttl": 90, "max_lease_ttl": 120})).await.0, 204);
+    assert_eq!(
+        bed.write("sys/auth/token/tune", json!({"default_lease_ttl": 90, "max_lease_ttl": 120}))
+            .await
+            .0,
+        204
+    );
     let lifetime = async |ttl: Value| {
-        let made = bed.write("auth/token/create", json!({"policies": "default", "ttl": ttl})).await.1;
+        let made =
+            bed.write("auth/token/create", json!({"policies": "default", "ttl": ttl})).await.1;
         made["auth"]["lease_duration"].clone()
     };
     assert_eq!((lifetime(Value::Null).await, lifetime(json!("1h")).await), (json!(90), json!(120)));
     let effective = bed.read("sys/mounts/auth/token/tune").await.1["data"].clone();
-    assert_eq!((&effective["default_lease_ttl"], &effective["max_lease_ttl"]), (&json!(90), &json!(120)));
+    assert_eq!(
+        (&effective["default_lease_ttl"], &effective["max_lease_ttl"]),
+        (&json!(90), &json!(120))
+    );
     let directory = bed.stop().await;
     let bed = Bed::open(directory).await;
     assert_eq!(bed.read("sys/auth/token/tune").await.1["data"]["default_lease_ttl"], 90);
     assert_eq!(
-        bed.write("sys/auth/token/tune", json!({"default_lease_ttl": "system", "max_lease_ttl": ""})).await.0,
+        bed.write(
+            "sys/auth/token/tune",
+            json!({"default_lease_ttl": "system", "max_lease_ttl": ""})
+        )
+        .await
+        .0,
         204
     );
     let system = bed.read("sys/auth/token/tune").await.1["data"].clone();
-    assert_eq!((&system["default_lease_ttl"], &system["max_lease_ttl"]), (&json!(3_600), &json!(7_200)));
+    assert_eq!(
+        (&system["default_lease_ttl"], &system["max_lease_ttl"]),
+        (&json!(3_600), &json!(7_200))
+    );
     bed.end().await;
 }
 
@@ -414,24 +493,44 @@ async fn what_names_the_parts_of_the_server_never_changes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_sees_the_mounts_where_its_policies_allow_anything() {
     let (bed, _) = with_other("visible").await;
-    bed.write("sys/mounts/public", json!({"type": "probe", "config": {"listing_visibility": "unauth"}})).await;
-    bed.write("sys/policies/acl/other", json!({"policy": "path \"other/note/+\" { capabilities = [\"read\"] }"})).await;
-    let made = bed.write("auth/token/create", json!({"policies": "other", "no_default_policy": true})).await.1;
+    bed.write(
+        "sys/mounts/public",
+        json!({"type": "probe", "config": {"listing_visibility": "unauth"}}),
+    )
+    .await;
+    bed.write(
+        "sys/policies/acl/other",
+        json!({"policy": "path \"other/note/+\" { capabilities = [\"read\"] }"}),
+    )
+    .await;
+    let made = bed
+        .write("auth/token/create", json!({"policies": "other", "no_default_policy": true}))
+        .await
+        .1;
     let token = made["auth"]["client_token"].as_str().unwrap();
     let seen = async |token: &str| {
-        let (status, answer) = bed.call_as(token, Verb::Read, "sys/internal/ui/mounts", json!({})).await;
+        let (status, answer) =
+            bed.call_as(token, Verb::Read, "sys/internal/ui/mounts", json!({})).await;
         assert_eq!(status, 200, "{answer}");
-        let names = |class: &str| answer["data"][class].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        let names = |class: &str| {
+            answer["data"][class].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+        };
         (names("secret"), names("auth"), answer["data"].clone())
     };
     for stranger in ["", "bhs.none"] {
         let (secret, auth, data) = seen(stranger).await;
         assert_eq!((secret, auth), (vec!["public/".to_owned()], Vec::new()), "{stranger}");
-        assert_eq!(data["secret"]["public/"], json!({"type": "probe", "description": "", "options": {}}));
+        assert_eq!(
+            data["secret"]["public/"],
+            json!({"type": "probe", "description": "", "options": {}})
+        );
     }
     let (secret, _, data) = seen(token).await;
     assert_eq!(secret, ["other/", "public/"]);
-    assert!(data["secret"]["other/"]["accessor"].is_string() && data["secret"]["public/"]["accessor"].is_null());
+    assert!(
+        data["secret"]["other/"]["accessor"].is_string()
+            && data["secret"]["public/"]["accessor"].is_null()
+    );
     let (secret, auth, _) = seen("root").await;
     assert_eq!((secret.len(), auth.len()), (4, 1), "{secret:?} {auth:?}");
 
@@ -439,8 +538,12 @@ async fn a_caller_sees_the_mounts_where_its_policies_allow_anything() {
         bed.call_as(token, Verb::Read, &format!("sys/internal/ui/mounts/{path}"), json!({})).await
     };
     let (status, info) = preflight(token, "other/note/x").await;
-    assert_eq!((status, &info["data"]["path"], &info["data"]["type"]), (200, &json!("other/"), &json!("probe")));
-    for (who, path) in [(token, "probe"), (token, "nowhere"), ("", "public"), ("bhs.none", "other")] {
+    assert_eq!(
+        (status, &info["data"]["path"], &info["data"]["type"]),
+        (200, &json!("other/"), &json!("probe"))
+    );
+    for (who, path) in [(token, "probe"), (token, "nowhere"), ("", "public"), ("bhs.none", "other")]
+    {
         let (status, refused) = preflight(who, path).await;
         let expected = format!(
             "permission denied: preflight capability check returned 403, please ensure client's policies grant access \
@@ -467,7 +570,8 @@ async fn auth_methods_are_named_by_what_the_catalog_has() {
         assert_eq!((status, error(&refused)), (400, "No auth engine at mine/"), "{path}");
     }
     assert_eq!(bed.call(Verb::Delete, "sys/auth/mine", json!({})).await.0, 204);
-    let policy = json!({"policy": "path \"sys/*\" { capabilities = [\"read\", \"update\", \"delete\"] }"});
+    let policy =
+        json!({"policy": "path \"sys/*\" { capabilities = [\"read\", \"update\", \"delete\"] }"});
     bed.write("sys/policies/acl/operator", policy).await;
     let made = bed.write("auth/token/create", json!({"policies": "operator"})).await.1;
     let token = made["auth"]["client_token"].as_str().unwrap();
@@ -482,7 +586,8 @@ async fn auth_methods_are_named_by_what_the_catalog_has() {
         (Verb::Write, "sys/remount", 403),
         (Verb::Read, "sys/mounts/probe", 200),
     ] {
-        let (answered, answer) = bed.call_as(token, verb, path, json!({"type": "x", "from": "a", "to": "b"})).await;
+        let (answered, answer) =
+            bed.call_as(token, verb, path, json!({"type": "x", "from": "a", "to": "b"})).await;
         assert_eq!(answered, status, "{path}: {answer}");
     }
     bed.end().await;

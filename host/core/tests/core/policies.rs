@@ -1,5 +1,5 @@
-//! Policies as clients write and meet them: both vocabularies, texts that are refused, and rules about paths and
-//! parameters that hold whatever way a request finds around them.
+//! Policies as clients write and meet them: both vocabularies, texts that are refused, and rules
+//! about paths and parameters that hold whatever way a request finds around them.
 
 use crate::bed::{Bed, error};
 use bulkhead_wire::description::Verb;
@@ -11,7 +11,8 @@ const READ: &str = r#"path "probe/note/*" { capabilities = ["read"] }"#;
 impl Bed {
     /// A token with the policy `text` and nothing else.
     async fn token_with(&self, name: &str, text: &str) -> String {
-        let (status, refused) = self.write(&format!("sys/policies/acl/{name}"), json!({"policy": text})).await;
+        let (status, refused) =
+            self.write(&format!("sys/policies/acl/{name}"), json!({"policy": text})).await;
         assert_eq!(status, 204, "{text}: {refused}");
         self.token_of(json!({"policies": [name], "no_default_policy": true})).await
     }
@@ -26,34 +27,54 @@ impl Bed {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_is_written_read_listed_and_deleted_in_both_vocabularies() {
     let bed = Bed::new("vocabularies").await;
-    for (base, member, written) in [("sys/policies/acl", "policy", "policy"), ("sys/policy", "rules", "rules")] {
+    for (base, member, written) in
+        [("sys/policies/acl", "policy", "policy"), ("sys/policy", "rules", "rules")]
+    {
         let path = format!("{base}/readers");
         assert_eq!(bed.read(&path).await.0, 404);
         assert_eq!(bed.write(&path, json!({written: READ})).await.0, 204);
         let (_, read) = bed.read(&path).await;
         assert_eq!(read["data"], json!({"name": "readers", member: READ}));
         let (status, listed) = bed.call(Verb::List, base, json!({})).await;
-        assert_eq!((status, &listed["data"]["keys"]), (200, &json!(["default", "readers", "root"])));
+        assert_eq!(
+            (status, &listed["data"]["keys"]),
+            (200, &json!(["default", "readers", "root"]))
+        );
         assert_eq!(bed.call(Verb::Delete, &path, json!({})).await.0, 204);
         assert_eq!(bed.call(Verb::Delete, &path, json!({})).await.0, 204, "gone is deleted");
         assert_eq!(bed.read(&path).await, (404, json!({"errors": []})));
     }
     for (name, text) in [("rules", READ), ("policy", READ)] {
-        assert_eq!(bed.write("sys/policies/acl/either", json!({name: text})).await.0, 204, "{name}");
+        assert_eq!(
+            bed.write("sys/policies/acl/either", json!({name: text})).await.0,
+            204,
+            "{name}"
+        );
     }
     let both = json!({"policy": READ, "rules": ""});
-    assert_eq!(bed.write("sys/policies/acl/both", both).await.0, 400, "two names of one field that differ");
+    assert_eq!(
+        bed.write("sys/policies/acl/both", both).await.0,
+        400,
+        "two names of one field that differ"
+    );
     bed.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn names_are_in_lower_case_with_a_warning_and_may_have_slashes() {
     let bed = Bed::new("names").await;
-    let (status, answer) = bed.write("sys/policies/acl/Team/Readers", json!({"policy": READ})).await;
+    let (status, answer) =
+        bed.write("sys/policies/acl/Team/Readers", json!({"policy": READ})).await;
     assert_eq!(status, 200, "{answer}");
-    assert_eq!(answer["warnings"], json!([r#"the policy's name is "team/readers": names are in lower case"#]));
+    assert_eq!(
+        answer["warnings"],
+        json!([r#"the policy's name is "team/readers": names are in lower case"#])
+    );
     let (_, read) = bed.read("sys/policies/acl/TEAM/readers").await;
-    assert_eq!((&read["data"]["name"], read["warnings"].as_array().unwrap().len()), (&json!("team/readers"), 1));
+    assert_eq!(
+        (&read["data"]["name"], read["warnings"].as_array().unwrap().len()),
+        (&json!("team/readers"), 1)
+    );
     assert!(bed.read("sys/policy/team/readers").await.1["warnings"].is_null());
     assert_eq!(bed.call(Verb::Delete, "sys/policies/acl/Team/readers", json!({})).await.0, 204);
     assert_eq!(bed.read("sys/policies/acl/team/readers").await.0, 404);
@@ -66,7 +87,8 @@ async fn a_policy_may_come_as_base64_and_is_stored_as_text() {
     let encoded = "cGF0aCAicHJvYmUvbm90ZS8qIiB7IGNhcGFiaWxpdGllcyA9IFsicmVhZCJdIH0=";
     assert_eq!(bed.write("sys/policies/acl/readers", json!({"policy": encoded})).await.0, 204);
     assert_eq!(bed.read("sys/policies/acl/readers").await.1["data"]["policy"], READ);
-    let (status, refused) = bed.write("sys/policies/acl/x", json!({"policy": "bm90IGEgcG9saWN5"})).await;
+    let (status, refused) =
+        bed.write("sys/policies/acl/x", json!({"policy": "bm90IGEgcG9saWN5"})).await;
     assert_eq!(status, 400, "{refused}");
     bed.end().await;
 }
@@ -81,10 +103,14 @@ async fn built_in_policies_are_guarded_and_the_default_one_can_be_edited() {
         assert_eq!(bed.read(&path).await.0, 200, "{name}");
     }
     assert_eq!(bed.call(Verb::Delete, "sys/policies/acl/default", json!({})).await.0, 400);
-    assert_eq!(bed.write("auth/token/create", json!({"policies": ["response-wrapping"]})).await.0, 400);
+    assert_eq!(
+        bed.write("auth/token/create", json!({"policies": ["response-wrapping"]})).await.0,
+        400
+    );
 
     let token = bed.token_of(json!({"policies": ["default"]})).await;
-    let look = async || bed.call_as(&token, Verb::Read, "auth/token/lookup-self", json!({})).await.0;
+    let look =
+        async || bed.call_as(&token, Verb::Read, "auth/token/lookup-self", json!({})).await.0;
     assert_eq!(look().await, 200);
     assert_eq!(bed.write("sys/policies/acl/default", json!({"policy": READ})).await.0, 204);
     assert_eq!(look().await, 403, "an edited policy counts for the next request");
@@ -125,11 +151,16 @@ async fn a_text_that_is_no_policy_is_refused_and_the_one_before_stays() {
         assert!(error(&refused).len() < 700, "{start}: {refused}");
     }
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    for empty in [json!({}), json!({"policy": ""}), json!({"policy": null}), json!({"policy": []})] {
+    for empty in [json!({}), json!({"policy": ""}), json!({"policy": null}), json!({"policy": []})]
+    {
         assert_eq!(bed.write("sys/policies/acl/kept", empty).await.0, 400);
     }
     for name in ["a,b", "x".repeat(300).as_str()] {
-        assert_eq!(bed.write(&format!("sys/policies/acl/{name}"), json!({"policy": READ})).await.0, 400, "{name}");
+        assert_eq!(
+            bed.write(&format!("sys/policies/acl/{name}"), json!({"policy": READ})).await.0,
+            400,
+            "{name}"
+        );
     }
     assert_eq!(bed.read("sys/policies/acl/kept").await.1["data"]["policy"], READ);
     bed.end().await;
@@ -142,11 +173,17 @@ async fn capabilities_are_told_of_oneself_and_of_another_token() {
                   path "probe/closed" { capabilities = ["deny"] }
                   path "sys/capabilities-self" { capabilities = ["update"] }"#;
     let token = bed.token_with("probers", text).await;
-    let own = async |fields: Value| bed.call_as(&token, Verb::Write, "sys/capabilities-self", fields).await;
+    let own = async |fields: Value| {
+        bed.call_as(&token, Verb::Write, "sys/capabilities-self", fields).await
+    };
     let (status, one) = own(json!({"path": "/probe/x"})).await;
     let words = json!(["create", "list", "update"]);
     assert_eq!((status, &one["data"]), (200, &json!({"/probe/x": words, "capabilities": words})));
-    assert_eq!((&one["/probe/x"], &one["capabilities"]), (&words, &words), "copied to the top level");
+    assert_eq!(
+        (&one["/probe/x"], &one["capabilities"]),
+        (&words, &words),
+        "copied to the top level"
+    );
     let (_, several) = own(json!({"paths": ["probe/x", "probe/closed", "other"]})).await;
     let all = json!({"probe/x": words, "probe/closed": ["deny"], "other": ["deny"]});
     assert_eq!(several["data"], all);
@@ -154,20 +191,33 @@ async fn capabilities_are_told_of_oneself_and_of_another_token() {
     let of_other = json!({"token": token, "paths": "probe/x,probe/closed,other"});
     assert_eq!(bed.write("sys/capabilities", of_other.clone()).await.1["data"], all);
     let of_root = json!({"token": "root", "path": "any"});
-    assert_eq!(bed.write("sys/capabilities", of_root).await.1["data"]["capabilities"], json!(["root"]));
+    assert_eq!(
+        bed.write("sys/capabilities", of_root).await.1["data"]["capabilities"],
+        json!(["root"])
+    );
     assert_eq!(bed.call_as(&token, Verb::Write, "sys/capabilities", of_other.clone()).await.0, 403);
 
-    let (status, refused) = bed.write("sys/capabilities", json!({"token": "bhs.forged", "path": "x"})).await;
+    let (status, refused) =
+        bed.write("sys/capabilities", json!({"token": "bhs.forged", "path": "x"})).await;
     assert_eq!(status, 403);
-    assert!(error(&refused).contains("bad token") && !error(&refused).contains("forged"), "{refused}");
-    for incomplete in [json!({"path": "x"}), json!({"token": token}), json!({"token": token, "paths": []})] {
+    assert!(
+        error(&refused).contains("bad token") && !error(&refused).contains("forged"),
+        "{refused}"
+    );
+    for incomplete in
+        [json!({"path": "x"}), json!({"token": token}), json!({"token": token, "paths": []})]
+    {
         assert_eq!(bed.write("sys/capabilities", incomplete).await.0, 400);
     }
     let many: Vec<String> = (0..1_001).map(|number| format!("x/{number}")).collect();
     assert_eq!(bed.write("sys/capabilities", json!({"token": token, "paths": many})).await.0, 400);
 
     assert_eq!(bed.write("auth/token/revoke", json!({"token": token})).await.0, 204);
-    assert_eq!(bed.write("sys/capabilities", of_other).await.0, 403, "a revoked token may do nothing");
+    assert_eq!(
+        bed.write("sys/capabilities", of_other).await.0,
+        403,
+        "a revoked token may do nothing"
+    );
     bed.end().await;
 }
 
@@ -189,7 +239,10 @@ async fn who_may_not_learns_nothing_of_what_exists() {
             (status, error(&refused).replace(path, "…"))
         };
         let (status, why) = told(there).await;
-        assert!(status == 403 && why.starts_with("permission denied: this token may not "), "{there}: {why}");
+        assert!(
+            status == 403 && why.starts_with("permission denied: this token may not "),
+            "{there}: {why}"
+        );
         assert_eq!(told(not_there).await, (status, why), "{there} and {not_there}");
     }
     bed.end().await;
@@ -210,7 +263,8 @@ async fn a_rule_about_a_policy_holds_for_every_spelling_of_its_name() {
         }
     }
     assert_eq!(bed.read("sys/policies/acl/admin").await.1["data"]["policy"], READ);
-    let (status, answer) = bed.call_as(&token, Verb::Write, "sys/policies/acl/Other", json!({"policy": READ})).await;
+    let (status, answer) =
+        bed.call_as(&token, Verb::Write, "sys/policies/acl/Other", json!({"policy": READ})).await;
     assert_eq!((status, answer["warnings"].as_array().map(Vec::len)), (200, Some(1)), "{answer}");
     bed.end().await;
 }
@@ -219,14 +273,26 @@ async fn a_rule_about_a_policy_holds_for_every_spelling_of_its_name() {
 async fn a_denied_folder_cannot_be_listed() {
     let bed = Bed::new("list").await;
     let lists = r#"path "sys/*" { capabilities = ["list"] }"#;
-    for (number, deny) in
-        ["sys/policies/acl", "sys/policies/acl/", "sys/policies/*", "sys/policies/acl*", "sys/+/acl", "sys/policies/+"]
-            .into_iter()
-            .enumerate()
+    for (number, deny) in [
+        "sys/policies/acl",
+        "sys/policies/acl/",
+        "sys/policies/*",
+        "sys/policies/acl*",
+        "sys/+/acl",
+        "sys/policies/+",
+    ]
+    .into_iter()
+    .enumerate()
     {
         let name = format!("lister-{number}");
-        let token = bed.token_with(&name, &format!("{lists} path \"{deny}\" {{ capabilities = [\"deny\"] }}")).await;
-        assert_eq!(bed.call_as(&token, Verb::List, "sys/policies/acl", json!({})).await.0, 403, "{deny}");
+        let token = bed
+            .token_with(&name, &format!("{lists} path \"{deny}\" {{ capabilities = [\"deny\"] }}"))
+            .await;
+        assert_eq!(
+            bed.call_as(&token, Verb::List, "sys/policies/acl", json!({})).await.0,
+            403,
+            "{deny}"
+        );
         assert_eq!(bed.call_as(&token, Verb::List, "sys/policy", json!({})).await.0, 200, "{deny}");
     }
     bed.end().await;
@@ -243,7 +309,8 @@ async fn assert_statuses(bed: &Bed, token: &str, path: &str, rows: &[(Value, u16
 #[tokio::test(flavor = "multi_thread")]
 async fn no_spelling_gets_a_forbidden_parameter_past_its_rule() {
     let bed = Bed::new("parameters").await;
-    let rule = |text: &str| format!("path \"auth/token/create\" {{ capabilities = [\"update\"] {text} }}");
+    let rule =
+        |text: &str| format!("path \"auth/token/create\" {{ capabilities = [\"update\"] {text} }}");
     let denied = bed.token_with("denied", &rule(r#"denied_parameters = { "ttl" = [] }"#)).await;
     let rows = [
         (json!({"display_name": "a"}), 200),
@@ -257,8 +324,12 @@ async fn no_spelling_gets_a_forbidden_parameter_past_its_rule() {
     ];
     assert_statuses(&bed, &denied, "auth/token/create", &rows).await;
 
-    let value =
-        bed.token_with("value", &rule(r#"allowed_parameters = { "lease" = ["1h"], "meta" = ["team=*"] }"#)).await;
+    let value = bed
+        .token_with(
+            "value",
+            &rule(r#"allowed_parameters = { "lease" = ["1h"], "meta" = ["team=*"] }"#),
+        )
+        .await;
     let rows = [
         (json!({}), 200),
         (json!({"ttl": "1h"}), 200),
@@ -275,7 +346,9 @@ async fn no_spelling_gets_a_forbidden_parameter_past_its_rule() {
     ];
     assert_statuses(&bed, &value, "auth/token/create", &rows).await;
 
-    let list = bed.token_with("list", &rule(r#"denied_parameters = { "policies" = ["list", "sec*"] }"#)).await;
+    let list = bed
+        .token_with("list", &rule(r#"denied_parameters = { "policies" = ["list", "sec*"] }"#))
+        .await;
     let rows = [
         (json!({"policies": ["list"]}), 403),
         (json!({"policies": "other, list"}), 403),
@@ -308,7 +381,8 @@ async fn required_parameters_are_asked_for_before_anything_else() {
         (json!({"ttl": 600, "ticket": "OPS-1", "how": "ok"}), 403),
     ];
     assert_statuses(&bed, &token, "probe/lease/a", &rows).await;
-    let (_, refused) = bed.call_as(&token, Verb::Write, "probe/lease/a", json!({"how": "ok"})).await;
+    let (_, refused) =
+        bed.call_as(&token, Verb::Write, "probe/lease/a", json!({"how": "ok"})).await;
     assert!(error(&refused).contains("without parameter"), "{refused}");
     bed.end().await;
 }
@@ -319,12 +393,17 @@ async fn the_query_of_a_read_counts_and_that_of_a_list_or_delete_does_not() {
     let text = r#"path "probe/note/*" { capabilities = ["read"] denied_parameters = { "version" = [] } }
                   path "sys/policies/acl*" { capabilities = ["read", "list", "delete"] denied_parameters = { "*" = [] } }"#;
     let token = bed.token_with("querier", text).await;
-    let ask = async |verb, path: &str, fields: Value| bed.call_as(&token, verb, path, fields).await.0;
+    let ask =
+        async |verb, path: &str, fields: Value| bed.call_as(&token, verb, path, fields).await.0;
     assert_eq!(ask(Verb::Read, "probe/note/x", json!({})).await, 404);
     assert_eq!(ask(Verb::Read, "probe/note/x", json!({"depth": "1"})).await, 404);
     assert_eq!(ask(Verb::Read, "probe/note/x", json!({"Version": "1"})).await, 403);
     assert_eq!(ask(Verb::Read, "sys/policies/acl/querier", json!({"x": "1"})).await, 403);
     assert_eq!(ask(Verb::List, "sys/policies/acl", json!({"after": "a"})).await, 200);
-    assert_eq!(ask(Verb::Delete, "sys/policies/acl/other", json!({"x": "1"})).await, 200, "with a warning");
+    assert_eq!(
+        ask(Verb::Delete, "sys/policies/acl/other", json!({"x": "1"})).await,
+        200,
+        "with a warning"
+    );
     bed.end().await;
 }

@@ -1,5 +1,5 @@
-//! Leases end for each reason, timers wake, what was begun is finished, conflicts are run again, and no guest gets away
-//! with anything.
+//! Leases end for each reason, timers wake, what was begun is finished, conflicts are run again,
+//! and no guest gets away with anything.
 
 use crate::bed::{Bed, error, request};
 use bulkhead_store::{Address, DataDirectory, Index, Options, Space, Store};
@@ -21,7 +21,11 @@ async fn a_lease_ends_for_each_reason_and_the_plugin_is_told_which() {
     assert!(id.starts_with("probe/lease/long/"), "{id}");
     assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": id})).await.0, 204);
     assert_eq!(bed.noted("long").await, "Requested");
-    assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": id})).await.0, 204, "gone is revoked");
+    assert_eq!(
+        bed.write("sys/leases/revoke", json!({"lease_id": id})).await.0,
+        204,
+        "gone is revoked"
+    );
     assert_eq!(bed.write("sys/leases/lookup", json!({"lease_id": id})).await.0, 400);
 
     assert_eq!(bed.write("probe/lease/perhaps", json!({"how": "perhaps"})).await.0, 502);
@@ -42,12 +46,20 @@ async fn the_leases_and_children_of_a_token_end_with_it() {
     let token = |answer: Value| answer["auth"]["client_token"].as_str().unwrap().to_owned();
     let parent = token(bed.write("auth/token/create", json!({"policies": "prober"})).await.1);
     let child = token(bed.call_as(&parent, Verb::Write, "auth/token/create", json!({})).await.1);
-    let (status, leased) = bed.call_as(&child, Verb::Write, "probe/lease/of-child", json!({"ttl": 600})).await;
+    let (status, leased) =
+        bed.call_as(&child, Verb::Write, "probe/lease/of-child", json!({"ttl": 600})).await;
     assert_eq!(status, 200, "{leased}");
-    assert_eq!(bed.call_as(&child, Verb::Write, "sys/policies/acl/x", json!({"policy": ""})).await.0, 403);
+    assert_eq!(
+        bed.call_as(&child, Verb::Write, "sys/policies/acl/x", json!({"policy": ""})).await.0,
+        403
+    );
 
     assert_eq!(bed.write("auth/token/revoke", json!({"token": parent})).await.0, 204);
-    assert_eq!(bed.call_as(&parent, Verb::Read, "probe/note/x", json!({})).await.0, 403, "refused at once");
+    assert_eq!(
+        bed.call_as(&parent, Verb::Read, "probe/note/x", json!({})).await.0,
+        403,
+        "refused at once"
+    );
     assert_eq!(bed.noted("of-child").await, "TokenEnded");
     assert_eq!(bed.call_as(&child, Verb::Read, "probe/note/x", json!({})).await.0, 403);
     bed.end().await;
@@ -60,7 +72,8 @@ async fn a_lease_never_outlives_the_token_that_asked_for_it() {
     bed.write("sys/policies/acl/all", policy).await;
     let (_, made) = bed.write("auth/token/create", json!({"policies": "all", "ttl": "30s"})).await;
     let token = made["auth"]["client_token"].as_str().unwrap();
-    let (_, leased) = bed.call_as(token, Verb::Write, "probe/lease/capped", json!({"ttl": 600})).await;
+    let (_, leased) =
+        bed.call_as(token, Verb::Write, "probe/lease/capped", json!({"ttl": 600})).await;
     assert!(leased["lease_duration"].as_u64().unwrap() <= 30, "{leased}");
     let renewal = json!({"lease_id": leased["lease_id"], "increment": 900});
     let (_, renewed) = bed.write("sys/leases/renew", renewal).await;
@@ -71,12 +84,18 @@ async fn a_lease_never_outlives_the_token_that_asked_for_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_ends_while_its_lease_is_renewed_takes_the_lease_with_it() {
     let bed = Bed::new("renewed").await;
-    bed.write("sys/policies/acl/all", json!({"policy": "path \"*\" { capabilities = [\"update\"] }"})).await;
+    bed.write(
+        "sys/policies/acl/all",
+        json!({"policy": "path \"*\" { capabilities = [\"update\"] }"}),
+    )
+    .await;
     let (_, made) = bed.write("auth/token/create", json!({"policies": "all"})).await;
     let token = made["auth"]["client_token"].as_str().unwrap();
-    let (_, leased) = bed.call_as(token, Verb::Write, "probe/lease/slow", json!({"ttl": 600})).await;
+    let (_, leased) =
+        bed.call_as(token, Verb::Write, "probe/lease/slow", json!({"ttl": 600})).await;
     let fields = json!({"lease_id": leased["lease_id"], "increment": 900});
-    let (core, renewal) = (Arc::clone(&bed.service), request("root", Verb::Write, "sys/leases/renew", fields));
+    let (core, renewal) =
+        (Arc::clone(&bed.service), request("root", Verb::Write, "sys/leases/renew", fields));
     let renewal = tokio::spawn(async move { core.handle(renewal).await.into_bytes().0 });
     bed.noted("renewing-slow").await;
     // The checkpoint before the note forgot what the renewal had read of lease and token.
@@ -130,7 +149,11 @@ async fn a_component_that_declares_an_index_sees_when_its_records_were_created_a
     let (one, other) = tokio::join!(place("c"), place("d"));
     let mut indexes = [one["index"].as_u64().unwrap(), other["index"].as_u64().unwrap()];
     indexes.sort_unstable();
-    assert_eq!(indexes, [first + 3, first + 4], "each commit has an index of its own, without a gap");
+    assert_eq!(
+        indexes,
+        [first + 3, first + 4],
+        "each commit has an index of its own, without a gap"
+    );
     bed.end().await;
 }
 
@@ -160,7 +183,8 @@ async fn how_long_a_failed_wake_is_paused_follows_from_its_code() {
     for (name, earliest, latest) in [("refused", 8_000, 12_000), ("away", 800, 1_200)] {
         bed.write(&format!("probe/timer/{name}"), json!({"after": 0})).await;
         let line = bed.line(&format!("/{name}\"")).await;
-        let next = line.split("(\"next\", \"").nth(1).and_then(|rest| rest.split("ms").next()).unwrap();
+        let next =
+            line.split("(\"next\", \"").nth(1).and_then(|rest| rest.split("ms").next()).unwrap();
         assert!((earliest..=latest).contains(&next.parse::<u64>().unwrap()), "{line}");
     }
     assert_eq!(bed.noted("away").await, 2);
@@ -210,7 +234,10 @@ async fn a_wake_that_leaves_a_guard_on_its_own_key_is_tried_again_with_a_pause()
     bed.write("probe/timer/again", json!({"after": 0})).await;
     assert_eq!(bed.noted("again").await, 1, "what it did is stored");
     let line = bed.line("/again\"").await;
-    assert!(line.contains("(\"attempt\", \"1\")") && line.contains("without cancelling the guard"), "{line}");
+    assert!(
+        line.contains("(\"attempt\", \"1\")") && line.contains("without cancelling the guard"),
+        "{line}"
+    );
     bed.end().await;
 }
 
@@ -228,11 +255,15 @@ async fn a_confirmed_intent_leaves_neither_record_nor_guard() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_fails_after_its_checkpoint_is_finished_at_once() {
     let bed = Bed::new("forward").await;
-    let (status, lost) = bed.write("probe/rotate/b", json!({"candidate": "two", "how": "lost"})).await;
+    let (status, lost) =
+        bed.write("probe/rotate/b", json!({"candidate": "two", "how": "lost"})).await;
     assert_eq!(status, 502, "{lost}");
     assert_eq!(bed.noted("b").await, "two", "the change was made, so it is rolled forward");
     assert_eq!(bed.noted("recovered-b").await, 1);
-    assert_eq!(bed.write("probe/rotate/c", json!({"candidate": "three", "how": "unmade"})).await.0, 502);
+    assert_eq!(
+        bed.write("probe/rotate/c", json!({"candidate": "three", "how": "unmade"})).await.0,
+        502
+    );
     assert_eq!(bed.noted("c").await, "three again");
     assert_eq!(bed.noted("outside-c").await, "three again");
     let directory = bed.stop().await;
@@ -243,7 +274,10 @@ async fn a_call_that_fails_after_its_checkpoint_is_finished_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recovery_that_fails_goes_on_counting_its_attempts_also_when_it_set_the_guard_anew() {
     let bed = Bed::new("late").await;
-    assert_eq!(bed.write("probe/rotate/late", json!({"candidate": "four", "how": "lost"})).await.0, 502);
+    assert_eq!(
+        bed.write("probe/rotate/late", json!({"candidate": "four", "how": "lost"})).await.0,
+        502
+    );
     assert_eq!(bed.noted("recovered-late").await, 3);
     assert_eq!(bed.noted("late").await, "four");
     bed.end().await;
@@ -252,8 +286,10 @@ async fn a_recovery_that_fails_goes_on_counting_its_attempts_also_when_it_set_th
 /// Starts a change that is made outside and then waits, for `go` or for its end.
 async fn waiting(bed: &Bed, name: &str) -> tokio::task::JoinHandle<u16> {
     let fields = json!({"candidate": "five", "how": "waits"});
-    let (core, request) =
-        (Arc::clone(&bed.service), request("root", Verb::Write, &format!("probe/rotate/{name}"), fields));
+    let (core, request) = (
+        Arc::clone(&bed.service),
+        request("root", Verb::Write, &format!("probe/rotate/{name}"), fields),
+    );
     let call = tokio::spawn(async move { core.handle(request).await.into_bytes().0 });
     assert_eq!(bed.noted(&format!("outside-{name}")).await, "five");
     call
@@ -311,7 +347,11 @@ async fn what_a_seal_cut_is_finished_after_the_unsealing_which_waits_for_its_end
     assert_eq!(call.await.unwrap(), 503);
     assert_eq!(bed.noted("h").await, "five");
     assert_eq!(bed.noted("recovered-h").await, 1);
-    assert_eq!(bed.read("sys/seal-status").await.1["sealed"], json!(false), "and nobody seals it again");
+    assert_eq!(
+        bed.read("sys/seal-status").await.1["sealed"],
+        json!(false),
+        "and nobody seals it again"
+    );
     bed.end().await;
 }
 
@@ -320,8 +360,10 @@ async fn of_two_that_enable_one_path_at_once_one_is_refused() {
     let bed = Bed::new("twice").await;
     for number in 0..20 {
         let path = format!("sys/mounts/p{number}");
-        let (one, other) =
-            tokio::join!(bed.write(&path, json!({"type": "probe"})), bed.write(&path, json!({"type": "probe"})));
+        let (one, other) = tokio::join!(
+            bed.write(&path, json!({"type": "probe"})),
+            bed.write(&path, json!({"type": "probe"}))
+        );
         let mut statuses = [one.0, other.0];
         statuses.sort_unstable();
         assert_eq!(statuses, [204, 400], "{one:?} {other:?}");
@@ -380,7 +422,10 @@ async fn data_of_an_older_schema_is_migrated_once_and_of_a_newer_one_refused() {
     let directory = bed.stop().await;
     set_schema(&directory, "probe/", 9).await;
     let refused = Bed::try_open(directory.clone()).await.err().unwrap();
-    assert!(refused.message.contains("newer version of probe (schema 9, this one knows 1)"), "{refused}");
+    assert!(
+        refused.message.contains("newer version of probe (schema 9, this one knows 1)"),
+        "{refused}"
+    );
     std::fs::remove_dir_all(directory).unwrap();
 }
 
@@ -414,13 +459,23 @@ async fn a_guest_that_misbehaves_fails_its_own_request_and_no_other() {
     let began = Instant::now();
     let (status, answer) = bed.read("probe/loop").await;
     assert_eq!(status, 502, "{answer}");
-    assert!(error(&answer).contains("plugin probe 1.0.0 (sha256 ") && error(&answer).contains("deadline"), "{answer}");
+    assert!(
+        error(&answer).contains("plugin probe 1.0.0 (sha256 ")
+            && error(&answer).contains("deadline"),
+        "{answer}"
+    );
     assert!(began.elapsed() < Duration::from_secs(3), "stopped after {:?}", began.elapsed());
-    for (path, cause) in [("memory", "64 MiB of memory"), ("stack", "was stopped"), ("panic", "was stopped")] {
+    for (path, cause) in
+        [("memory", "64 MiB of memory"), ("stack", "was stopped"), ("panic", "was stopped")]
+    {
         let (status, answer) = bed.read(&format!("probe/{path}")).await;
         assert_eq!(status, 500, "{path}: {answer}");
         assert!(error(&answer).contains(cause), "{path}: {answer}");
-        assert_eq!(bed.write("probe/count/after", json!({})).await.0, 204, "the next request after {path}");
+        assert_eq!(
+            bed.write("probe/count/after", json!({})).await.0,
+            204,
+            "the next request after {path}"
+        );
     }
     let (status, answer) = bed.read("probe/unmarked").await;
     assert_eq!(status, 500, "{answer}");
@@ -452,12 +507,17 @@ async fn the_longest_mount_that_is_a_prefix_serves_and_none_may_cover_another() 
     assert_eq!(bed.read("team/a/note/x").await.0, 200);
     assert_eq!(bed.read("team/ab/note/x").await.0, 404, "each mount has storage of its own");
     for taken in ["team/a", "team", "team/a/b", "probe"] {
-        let (status, refused) = bed.write(&format!("sys/mounts/{taken}"), json!({"type": "probe"})).await;
+        let (status, refused) =
+            bed.write(&format!("sys/mounts/{taken}"), json!({"type": "probe"})).await;
         assert_eq!(status, 400, "{taken}: {refused}");
         assert!(error(&refused).starts_with("path is already in use at "), "{refused}");
     }
     for reserved in ["sys/x", "auth/token", "cubbyhole"] {
-        assert_eq!(bed.write(&format!("sys/mounts/{reserved}"), json!({"type": "probe"})).await.0, 400, "{reserved}");
+        assert_eq!(
+            bed.write(&format!("sys/mounts/{reserved}"), json!({"type": "probe"})).await.0,
+            400,
+            "{reserved}"
+        );
     }
     assert_eq!(bed.write("sys/mounts/other", json!({"type": "nothing"})).await.0, 400);
     bed.end().await;

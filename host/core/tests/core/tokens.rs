@@ -1,4 +1,5 @@
-//! Tokens are used as often as they may, end with whoever made them, and give out nothing that their maker lacks.
+//! Tokens are used as often as they may, end with whoever made them, and give out nothing that
+//! their maker lacks.
 
 use crate::bed::{Bed, PATIENCE, error, request};
 use bulkhead_store::{DataDirectory, Index, Options, Space, Store};
@@ -11,20 +12,27 @@ use std::time::{Duration, Instant};
 /// May do everything by policy, but for sudo.
 const ALL: &str = r#"path "*" { capabilities = ["create", "read", "update", "delete", "list"] }"#;
 /// The same, with sudo.
-const SUDO: &str = r#"path "*" { capabilities = ["create", "read", "update", "delete", "list", "sudo"] }"#;
+const SUDO: &str =
+    r#"path "*" { capabilities = ["create", "read", "update", "delete", "list", "sudo"] }"#;
 const OWN: &str = "auth/token/lookup-self";
 
 /// A bed whose policies `all` and `sudo` exist.
 async fn bed(name: &str) -> Bed {
     let bed = Bed::new(name).await;
     for (policy, rules) in [("all", ALL), ("sudo", SUDO)] {
-        assert_eq!(bed.write(&format!("sys/policies/acl/{policy}"), json!({"policy": rules})).await.0, 204);
+        assert_eq!(
+            bed.write(&format!("sys/policies/acl/{policy}"), json!({"policy": rules})).await.0,
+            204
+        );
     }
     bed
 }
 
 fn token_of(answer: &Value) -> String {
-    answer["auth"]["client_token"].as_str().unwrap_or_else(|| panic!("no token: {answer}")).to_owned()
+    answer["auth"]["client_token"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no token: {answer}"))
+        .to_owned()
 }
 
 fn text(value: &Value) -> String {
@@ -73,7 +81,8 @@ impl Bed {
     async fn cleared(&self, accessor: &Value) {
         let began = Instant::now();
         // Whoever ends a token that is ending is told nothing; one that is gone is worth a warning.
-        while self.write("auth/token/revoke-accessor", json!({"accessor": accessor})).await.0 != 200 {
+        while self.write("auth/token/revoke-accessor", json!({"accessor": accessor})).await.0 != 200
+        {
             assert!(began.elapsed() < PATIENCE, "{accessor} is still there");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -86,8 +95,8 @@ async fn opened(directory: &Path) -> Arc<Store> {
     held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap()
 }
 
-/// Changes the stored records of tokens in a store that nobody has open. The change says when the row is due, if it
-/// changes it.
+/// Changes the stored records of tokens in a store that nobody has open. The change says when the
+/// row is due, if it changes it.
 async fn edit_tokens(directory: &Path, change: impl Fn(&mut Value) -> Option<Index>) -> usize {
     let store = opened(directory).await;
     let mut unit = store.begin();
@@ -124,7 +133,9 @@ async fn a_hundred_requests_at_once_get_exactly_the_ten_uses_of_their_token() {
         // Some write, some read, and some are denied: each of them counts.
         let path = ["probe/count/uses", OWN, "probe/note/none"][number % 3];
         let verb = if number % 3 == 0 { Verb::Write } else { Verb::Read };
-        tokio::spawn(async move { service.handle(request(&token, verb, path, json!({}))).await.into_bytes().0 })
+        tokio::spawn(async move {
+            service.handle(request(&token, verb, path, json!({}))).await.into_bytes().0
+        })
     });
     let requests: Vec<_> = requests.collect();
     let mut refused = 0;
@@ -133,7 +144,10 @@ async fn a_hundred_requests_at_once_get_exactly_the_ten_uses_of_their_token() {
     }
     assert_eq!(refused, 90);
     let (_, listed) = bed.call(Verb::List, "auth/token/accessors", json!({})).await;
-    assert!(!listed["data"]["keys"].as_array().unwrap().contains(&made["auth"]["accessor"]), "{listed}");
+    assert!(
+        !listed["data"]["keys"].as_array().unwrap().contains(&made["auth"]["accessor"]),
+        "{listed}"
+    );
     bed.end().await;
 }
 
@@ -142,7 +156,8 @@ async fn denied_requests_count_and_a_request_that_runs_again_counts_once() {
     let bed = bed("denied").await;
     let narrow = r#"path "auth/token/lookup-self" { capabilities = ["read"] }"#;
     bed.write("sys/policies/acl/narrow", json!({"policy": narrow})).await;
-    let token = bed.token(json!({"policies": "narrow", "no_default_policy": true, "num_uses": 4})).await;
+    let token =
+        bed.token(json!({"policies": "narrow", "no_default_policy": true, "num_uses": 4})).await;
     assert_eq!(bed.seen(&token).await["num_uses"], 3);
     assert_eq!(bed.as_who(&token, "probe/count/denied", json!({})).await.0, 403);
     assert_eq!(bed.as_who(&token, "no/such/mount", json!({})).await.0, 403);
@@ -258,7 +273,11 @@ async fn a_token_whose_last_request_died_with_its_process_is_ended_when_its_time
     let long_ago = |record: &mut Value| {
         record["used_up"].as_u64()?;
         record["used_up"] = json!(1);
-        Some(Index { due: Some(1), owner: record["parent"].as_str().unwrap_or_default().into(), ..Index::default() })
+        Some(Index {
+            due: Some(1),
+            owner: record["parent"].as_str().unwrap_or_default().into(),
+            ..Index::default()
+        })
     };
     assert_eq!(edit_tokens(&directory, long_ago).await, 1, "it is marked, and due by itself");
     let bed = Bed::open(directory).await;
@@ -288,7 +307,9 @@ async fn a_tree_of_tokens_is_refused_the_moment_its_top_is_revoked() {
     assert_eq!(bed.as_who(deepest, "probe/lease/deepest", json!({"ttl": 600})).await.0, 200);
     let batch = token_of(&bed.made_by(deepest, json!({"type": "batch", "ttl": "10m"})).await);
     assert_eq!(bed.as_who(&batch, "probe/lease/of-batch", json!({"ttl": 600})).await.0, 200);
-    let orphan = token_of(&bed.as_who("root", "auth/token/create-orphan", json!({"policies": "all"})).await.1);
+    let orphan = token_of(
+        &bed.as_who("root", "auth/token/create-orphan", json!({"policies": "all"})).await.1,
+    );
 
     assert_eq!(bed.write("auth/token/revoke", json!({"token": top})).await.0, 204);
     for token in all.iter().chain([&top, &batch]) {
@@ -297,7 +318,11 @@ async fn a_tree_of_tokens_is_refused_the_moment_its_top_is_revoked() {
     assert_eq!(bed.status_of(&orphan).await, 200);
     assert_eq!(bed.noted("deepest").await, "TokenEnded");
     assert_eq!(bed.noted("of-batch").await, "TokenEnded");
-    assert_eq!(bed.write("auth/token/revoke", json!({"token": top})).await.0, 204, "gone is revoked");
+    assert_eq!(
+        bed.write("auth/token/revoke", json!({"token": top})).await.0,
+        204,
+        "gone is revoked"
+    );
     bed.cleared(&made["auth"]["accessor"]).await;
     let directory = bed.stop().await;
     assert_eq!(rows_of_tokens(&directory).await, 2, "root and the orphan");
@@ -349,7 +374,11 @@ async fn tokens_that_are_each_others_parents_end_all_the_same() {
         (record["display_name"] == "token-first").then(|| {
             let owner = key_of_second.lock().unwrap().clone();
             record["parent"] = json!(owner);
-            Index { due: record["expires"].as_u64().map(|expires| expires * 1000), owner, ..Index::default() }
+            Index {
+                due: record["expires"].as_u64().map(|expires| expires * 1000),
+                owner,
+                ..Index::default()
+            }
         })
     };
     assert_eq!(edit_tokens(&directory, close).await, 1);
@@ -376,7 +405,11 @@ async fn children_of_a_token_that_is_revoked_alone_live_on_as_orphans() {
     assert_eq!(bed.seen(&grandchild).await["orphan"], false);
     assert_eq!(bed.write("auth/token/revoke", json!({"token": child})).await.0, 204);
     assert_eq!(bed.status_of(&grandchild).await, 403);
-    assert_eq!(bed.write("auth/token/revoke-orphan", json!({"token": parent})).await.0, 204, "gone is revoked");
+    assert_eq!(
+        bed.write("auth/token/revoke-orphan", json!({"token": parent})).await.0,
+        204,
+        "gone is revoked"
+    );
     bed.end().await;
 }
 
@@ -411,7 +444,8 @@ async fn a_batch_token_does_not_come_back_with_a_token_that_has_the_text_of_its_
     // The new one is told from the old by its time of issue, in whole seconds.
     let again = loop {
         let (status, answer) = bed.write("auth/token/create", named.clone()).await;
-        if status == 200 && bed.seen("shift-leader").await["creation_time"].as_u64().unwrap() > made {
+        if status == 200 && bed.seen("shift-leader").await["creation_time"].as_u64().unwrap() > made
+        {
             break answer;
         }
         assert_eq!(bed.write("auth/token/revoke", json!({"token": "shift-leader"})).await.0, 204);
@@ -426,8 +460,12 @@ async fn a_batch_token_does_not_come_back_with_a_token_that_has_the_text_of_its_
 async fn a_batch_token_works_until_its_end_through_rotations_and_restarts_and_leaves_no_row() {
     let bed = bed("batch").await;
     let before = bed.call(Verb::List, "auth/token/accessors", json!({})).await.1;
-    let made =
-        bed.made_by("root", json!({"type": "batch", "policies": "all", "meta": {"team": "db"}, "ttl": 900})).await;
+    let made = bed
+        .made_by(
+            "root",
+            json!({"type": "batch", "policies": "all", "meta": {"team": "db"}, "ttl": 900}),
+        )
+        .await;
     let token = token_of(&made);
     assert!(token.starts_with("bhb."), "scanners look for the prefix");
     let auth = &made["auth"];
@@ -436,14 +474,26 @@ async fn a_batch_token_works_until_its_end_through_rotations_and_restarts_and_le
         (&json!(""), &json!(false), &json!("batch"))
     );
     assert_eq!((&auth["lease_duration"], &auth["orphan"]), (&json!(900), &json!(false)));
-    assert_eq!(bed.call(Verb::List, "auth/token/accessors", json!({})).await.1["data"], before["data"]);
+    assert_eq!(
+        bed.call(Verb::List, "auth/token/accessors", json!({})).await.1["data"],
+        before["data"]
+    );
     assert_eq!(bed.write("sys/rotate", json!({})).await.0, 204);
     assert_eq!(bed.write("sys/rotate", json!({})).await.0, 204);
     let bed = Bed::open(bed.stop().await).await;
     let seen = bed.seen(&token).await;
-    assert_eq!((&seen["type"], &seen["accessor"], &seen["renewable"]), (&json!("batch"), &json!(""), &json!(false)));
-    assert_eq!((&seen["policies"], &seen["meta"]), (&json!(["all", "default"]), &json!({"team": "db"})));
-    assert_eq!(bed.write("auth/token/lookup", json!({"token": token})).await.1["data"]["id"], json!(token));
+    assert_eq!(
+        (&seen["type"], &seen["accessor"], &seen["renewable"]),
+        (&json!("batch"), &json!(""), &json!(false))
+    );
+    assert_eq!(
+        (&seen["policies"], &seen["meta"]),
+        (&json!(["all", "default"]), &json!({"team": "db"}))
+    );
+    assert_eq!(
+        bed.write("auth/token/lookup", json!({"token": token})).await.1["data"]["id"],
+        json!(token)
+    );
     assert_eq!(bed.as_who(&token, "probe/count/by-batch", json!({})).await.0, 204);
     for (path, why) in [
         ("auth/token/revoke", "batch tokens cannot be revoked"),
@@ -496,7 +546,11 @@ async fn forged_cut_changed_and_foreign_tokens_are_refused_and_none_is_told_from
         assert_eq!((status, &refused), (403, &answer), "{}", &token[..token.len().min(40)]);
         let named = bed.write("auth/token/lookup", json!({"token": token})).await;
         Bed::refused(&named, 403, "bad token");
-        Bed::refused(&bed.write("auth/token/renew", json!({"token": token})).await, 403, "bad token");
+        Bed::refused(
+            &bed.write("auth/token/renew", json!({"token": token})).await,
+            403,
+            "bad token",
+        );
         assert_eq!(bed.write("auth/token/revoke", json!({"token": token})).await.0, 204);
     }
     assert_eq!((bed.status_of(&own).await, other.status_of(&foreign).await), (200, 200));
@@ -513,7 +567,8 @@ async fn leases_of_a_batch_token_end_with_it_and_with_the_parent_that_owns_them(
     let fields = json!({"policies": "all", "type": "batch", "no_parent": true, "ttl": 60});
     let orphan = bed.token(fields).await;
     for (token, name) in [(&child, "child"), (&orphan, "orphan")] {
-        let (status, leased) = bed.as_who(token, &format!("probe/lease/{name}"), json!({"ttl": 600})).await;
+        let (status, leased) =
+            bed.as_who(token, &format!("probe/lease/{name}"), json!({"ttl": 600})).await;
         assert_eq!(status, 200, "{leased}");
         assert!(leased["lease_duration"].as_u64().unwrap() <= 60, "{leased}");
         let renewal = json!({"lease_id": leased["lease_id"], "increment": 900});
@@ -524,7 +579,8 @@ async fn leases_of_a_batch_token_end_with_it_and_with_the_parent_that_owns_them(
     assert_eq!(bed.noted("child").await, "TokenEnded");
     assert_eq!(bed.read("probe/note/orphan").await.0, 404);
     assert_eq!(bed.status_of(&orphan).await, 200);
-    let short = bed.token(json!({"policies": "all", "type": "batch", "no_parent": true, "ttl": 2})).await;
+    let short =
+        bed.token(json!({"policies": "all", "type": "batch", "no_parent": true, "ttl": 2})).await;
     assert_eq!(bed.as_who(&short, "probe/lease/short", json!({"ttl": 600})).await.0, 200);
     assert_eq!(bed.noted("short").await, "Expired");
     bed.end().await;
@@ -533,7 +589,8 @@ async fn leases_of_a_batch_token_end_with_it_and_with_the_parent_that_owns_them(
 #[tokio::test(flavor = "multi_thread")]
 async fn addresses_bind_a_token_and_its_children_but_none_that_never_ends() {
     let bed = bed("cidrs").await;
-    let role = json!({"allowed_policies": "all,root", "token_bound_cidrs": "10.0.0.0/8, 2001:db8::1"});
+    let role =
+        json!({"allowed_policies": "all,root", "token_bound_cidrs": "10.0.0.0/8, 2001:db8::1"});
     assert_eq!(bed.write("auth/token/roles/near", role).await.0, 204);
     let (_, made) = bed.write("auth/token/create/near", json!({"policies": "all"})).await;
     let token = token_of(&made);
@@ -557,12 +614,18 @@ async fn addresses_bind_a_token_and_its_children_but_none_that_never_ends() {
     let (_, seen) = from(&token, "10.0.0.1", OWN).await;
     assert_eq!(seen["data"]["bound_cidrs"], json!(["10.0.0.0/8", "2001:db8::1"]));
     let child = token_of(&from(&token, "10.0.0.1", "auth/token/create").await.1);
-    assert_eq!((from(&child, "10.0.0.1", OWN).await.0, from(&child, "11.0.0.1", OWN).await.0), (200, 403));
+    assert_eq!(
+        (from(&child, "10.0.0.1", OWN).await.0, from(&child, "11.0.0.1", OWN).await.0),
+        (200, 403)
+    );
     let eternal = bed.write("auth/token/create/near", json!({"policies": "root"})).await;
     Bed::refused(&eternal, 400, "never expires");
     let of_batch = json!({"policies": "all", "type": "batch"});
     let batch = token_of(&bed.write("auth/token/create/near", of_batch).await.1);
-    assert_eq!((from(&batch, "10.0.0.1", OWN).await.0, from(&batch, "11.0.0.1", OWN).await.0), (200, 403));
+    assert_eq!(
+        (from(&batch, "10.0.0.1", OWN).await.0, from(&batch, "11.0.0.1", OWN).await.0),
+        (200, 403)
+    );
     bed.end().await;
 }
 
@@ -570,16 +633,21 @@ async fn addresses_bind_a_token_and_its_children_but_none_that_never_ends() {
 async fn lifetimes_come_from_the_wish_the_system_and_the_maximum_and_a_cut_is_told() {
     let bed = bed("lifetimes").await;
     let made = bed.made_by("root", json!({"policies": "all"})).await;
-    assert_eq!((&made["auth"]["lease_duration"], &made["auth"]["renewable"]), (&json!(3600), &json!(true)));
+    assert_eq!(
+        (&made["auth"]["lease_duration"], &made["auth"]["renewable"]),
+        (&json!(3600), &json!(true))
+    );
     let made = bed.made_by("root", json!({"policies": "all", "lease": "10m"})).await;
     assert_eq!(made["auth"]["lease_duration"], 600);
     let made = bed.made_by("root", json!({"policies": "all", "ttl": "30d"})).await;
     assert_eq!(made["auth"]["lease_duration"], 7200);
     assert!(made["warnings"][0].as_str().unwrap().contains("the mount's maximum of 2h"), "{made}");
 
-    let made = bed.made_by("root", json!({"policies": "all", "ttl": 60, "explicit_max_ttl": 90})).await;
+    let made =
+        bed.made_by("root", json!({"policies": "all", "ttl": 60, "explicit_max_ttl": 90})).await;
     let token = token_of(&made);
-    let (_, renewed) = bed.as_who(&token, "auth/token/renew-self", json!({"increment": "1h"})).await;
+    let (_, renewed) =
+        bed.as_who(&token, "auth/token/renew-self", json!({"increment": "1h"})).await;
     assert!(renewed["auth"]["lease_duration"].as_u64().unwrap() <= 90, "{renewed}");
     assert!(renewed["warnings"][0].as_str().unwrap().contains("explicit_max_ttl"), "{renewed}");
     assert_eq!(bed.seen(&token).await["explicit_max_ttl"], 90);
@@ -587,17 +655,27 @@ async fn lifetimes_come_from_the_wish_the_system_and_the_maximum_and_a_cut_is_to
     let token = bed.token(json!({"policies": "all", "period": "1h", "ttl": 60})).await;
     assert_eq!(bed.seen(&token).await["period"], 3600);
     for increment in [0, 60, 90_000] {
-        let (_, renewed) = bed.write("auth/token/renew", json!({"token": token, "increment": increment})).await;
+        let (_, renewed) =
+            bed.write("auth/token/renew", json!({"token": token, "increment": increment})).await;
         assert_eq!(renewed["auth"]["lease_duration"], 3600, "{renewed}");
     }
-    let made = bed.made_by("root", json!({"policies": "all", "period": "10h", "explicit_max_ttl": "1h"})).await;
+    let made = bed
+        .made_by("root", json!({"policies": "all", "period": "10h", "explicit_max_ttl": "1h"}))
+        .await;
     assert!(made["auth"]["lease_duration"].as_u64().unwrap() <= 3600, "{made}");
 
     let eternal = bed.made_by("root", json!({})).await;
-    assert_eq!((&eternal["auth"]["lease_duration"], &eternal["auth"]["renewable"]), (&json!(0), &json!(false)));
+    assert_eq!(
+        (&eternal["auth"]["lease_duration"], &eternal["auth"]["renewable"]),
+        (&json!(0), &json!(false))
+    );
     assert_eq!(bed.seen(&token_of(&eternal)).await["expire_time"], Value::Null);
     let mortal = bed.token(json!({"ttl": 60})).await;
-    Bed::refused(&bed.as_who(&mortal, "auth/token/create", json!({})).await, 400, "root token that expires");
+    Bed::refused(
+        &bed.as_who(&mortal, "auth/token/create", json!({})).await,
+        400,
+        "root token that expires",
+    );
     assert_eq!(bed.as_who(&mortal, "auth/token/create", json!({"ttl": 30})).await.0, 200);
     bed.end().await;
 }
@@ -608,14 +686,23 @@ async fn what_is_not_renewable_is_not_renewed_and_says_why() {
     let fixed = bed.token(json!({"policies": "all", "renewable": false})).await;
     let refused = bed.as_who(&fixed, "auth/token/renew-self", json!({"increment": null})).await;
     Bed::refused(&refused, 400, "lease is not renewable");
-    Bed::refused(&bed.write("auth/token/renew-self", json!({})).await, 400, "lease is not renewable");
+    Bed::refused(
+        &bed.write("auth/token/renew-self", json!({})).await,
+        400,
+        "lease is not renewable",
+    );
     let token = bed.token(json!({"policies": "all", "ttl": 60})).await;
     for increment in [json!(-5), json!("-5s"), json!("9999999999999999999h"), json!("soon")] {
-        let refused = bed.as_who(&token, "auth/token/renew-self", json!({"increment": increment})).await;
+        let refused =
+            bed.as_who(&token, "auth/token/renew-self", json!({"increment": increment})).await;
         Bed::refused(&refused, 400, "increment");
     }
-    let (status, renewed) = bed.as_who(&token, "auth/token/renew-self", json!({"increment": 900})).await;
-    assert_eq!((status, &renewed["auth"]["lease_duration"], &renewed["data"]), (200, &json!(900), &Value::Null));
+    let (status, renewed) =
+        bed.as_who(&token, "auth/token/renew-self", json!({"increment": 900})).await;
+    assert_eq!(
+        (status, &renewed["auth"]["lease_duration"], &renewed["data"]),
+        (200, &json!(900), &Value::Null)
+    );
     let seen = bed.seen(&token).await;
     assert!(seen["last_renewal"].is_string() && seen["last_renewal_time"].is_u64(), "{seen}");
     assert_eq!((&seen["creation_ttl"], seen["issue_time"].is_string()), (&json!(60), true));
@@ -641,26 +728,38 @@ async fn accessors_name_tokens_without_giving_them_away() {
     let bed = bed("accessors").await;
     let made = bed.made_by("root", json!({"policies": "all", "ttl": 60})).await;
     let (token, accessor) = (token_of(&made), text(&made["auth"]["accessor"]));
-    assert!(accessor.len() == 24 && accessor.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{accessor}");
+    assert!(
+        accessor.len() == 24 && accessor.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+        "{accessor}"
+    );
     let named = json!({"accessor": accessor});
     let (_, seen) = bed.write("auth/token/lookup-accessor", named.clone()).await;
     assert_eq!((&seen["data"]["id"], &seen["data"]["accessor"]), (&json!(""), &json!(accessor)));
     let renewal = json!({"accessor": accessor, "increment": 600});
     let (_, renewed) = bed.write("auth/token/renew-accessor", renewal).await;
-    assert_eq!((&renewed["auth"]["client_token"], &renewed["auth"]["lease_duration"]), (&json!(""), &json!(600)));
+    assert_eq!(
+        (&renewed["auth"]["client_token"], &renewed["auth"]["lease_duration"]),
+        (&json!(""), &json!(600))
+    );
     for path in [&accessor, "bhs.", &token[4..28]] {
         assert_eq!(bed.status_of(path).await, 403, "an accessor is no token");
     }
     let (_, listed) = bed.call(Verb::List, "auth/token/accessors", json!({})).await;
     let keys = listed["data"]["keys"].as_array().unwrap();
-    assert!(keys.len() == 2 && keys.contains(&json!(accessor)) && keys.is_sorted_by_key(text), "{listed}");
+    assert!(
+        keys.len() == 2 && keys.contains(&json!(accessor)) && keys.is_sorted_by_key(text),
+        "{listed}"
+    );
     let by_all = bed.call_as(&token, Verb::List, "auth/token/accessors", json!({})).await;
     Bed::refused(&by_all, 403, "sudo");
     assert_eq!(bed.write("auth/token/revoke-accessor", named.clone()).await.0, 204);
     assert_eq!(bed.status_of(&token).await, 403);
     bed.cleared(&json!(accessor)).await;
     let (status, unknown) = bed.write("auth/token/revoke-accessor", named.clone()).await;
-    assert!(status == 200 && unknown["warnings"][0].as_str().unwrap().contains("accessor"), "{unknown}");
+    assert!(
+        status == 200 && unknown["warnings"][0].as_str().unwrap().contains("accessor"),
+        "{unknown}"
+    );
     for path in ["auth/token/lookup-accessor", "auth/token/renew-accessor"] {
         Bed::refused(&bed.write(path, named.clone()).await, 400, "invalid accessor");
         Bed::refused(&bed.write(path, json!({})).await, 400, "accessor is required");
@@ -673,9 +772,13 @@ async fn accessors_name_tokens_without_giving_them_away() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_sudo_chooses_ids_periods_parents_and_policies_beyond_its_own() {
     let bed = bed("sudo").await;
-    let (plain, sudo) = (bed.token(json!({"policies": "all"})).await, bed.token(json!({"policies": "sudo"})).await);
+    let (plain, sudo) =
+        (bed.token(json!({"policies": "all"})).await, bed.token(json!({"policies": "sudo"})).await);
     for (fields, why) in [
-        (json!({"id": "my-own"}), "id needs a root token, or the capability sudo on auth/token/create"),
+        (
+            json!({"id": "my-own"}),
+            "id needs a root token, or the capability sudo on auth/token/create",
+        ),
         (json!({"period": "1h"}), "period needs"),
         (json!({"no_parent": true}), "no_parent needs"),
         (json!({"policies": "sudo"}), "child policies must be subset of parent"),
@@ -686,15 +789,21 @@ async fn only_sudo_chooses_ids_periods_parents_and_policies_beyond_its_own() {
     }
     let refused = bed.as_who(&plain, "auth/token/create-orphan", json!({})).await;
     Bed::refused(&refused, 403, "sudo");
-    let (_, made) = bed.as_who(&sudo, "auth/token/create-orphan", json!({"role_name": "ignored"})).await;
+    let (_, made) =
+        bed.as_who(&sudo, "auth/token/create-orphan", json!({"role_name": "ignored"})).await;
     assert_eq!(made["auth"]["orphan"], true);
     assert_eq!(bed.seen(&token_of(&made)).await["path"], "auth/token/create-orphan");
-    Bed::refused(&bed.as_who(&sudo, "auth/token/create", json!({"policies": "root"})).await, 400, "root");
+    Bed::refused(
+        &bed.as_who(&sudo, "auth/token/create", json!({"policies": "root"})).await,
+        400,
+        "root",
+    );
 
     assert_eq!(bed.status_of("my-own").await, 200);
     let taken = bed.as_who(&sudo, "auth/token/create", json!({"id": "my-own"})).await;
     Bed::refused(&taken, 400, "choose another");
-    let (_, chosen) = bed.write("auth/token/create", json!({"id": "another", "policies": "all"})).await;
+    let (_, chosen) =
+        bed.write("auth/token/create", json!({"id": "another", "policies": "all"})).await;
     assert!(chosen["warnings"][0].as_str().unwrap().contains("hard to guess"), "{chosen}");
     bed.end().await;
 }
@@ -707,11 +816,17 @@ async fn every_wish_that_cannot_be_granted_is_refused_and_makes_nothing() {
         (json!({"type": "recovery"}), "neither service nor batch"),
         (json!({"type": "batch", "policies": "root"}), "batch tokens cannot be root tokens"),
         (json!({"type": "batch"}), "batch tokens cannot be root tokens"),
-        (json!({"type": "batch", "policies": "all", "period": 60}), "batch tokens cannot have a period"),
+        (
+            json!({"type": "batch", "policies": "all", "period": 60}),
+            "batch tokens cannot have a period",
+        ),
         (json!({"type": "batch", "policies": "all", "explicit_max_ttl": 60}), "explicit_max_ttl"),
         (json!({"type": "batch", "policies": "all", "num_uses": 1}), "num_uses"),
         (json!({"type": "batch", "policies": "all", "id": "mine"}), "cannot have an id"),
-        (json!({"type": "batch", "policies": "all", "meta": {"long": "x".repeat(7_000)}}), "into a header"),
+        (
+            json!({"type": "batch", "policies": "all", "meta": {"long": "x".repeat(7_000)}}),
+            "into a header",
+        ),
         (json!({"num_uses": -1}), "num_uses -1 is negative"),
         (json!({"num_uses": "many"}), "num_uses"),
         (json!({"ttl": -5}), "ttl"),
@@ -734,7 +849,8 @@ async fn every_wish_that_cannot_be_granted_is_refused_and_makes_nothing() {
     }
     Bed::refused(&bed.write("auth/token/create/nobody", json!({})).await, 400, "unknown role");
     assert_eq!(bed.call(Verb::List, "auth/token/accessors", json!({})).await.1["data"], before);
-    let nulls = json!({"policies": "all", "id": null, "num_uses": null, "ttl": null, "entity_alias": null});
+    let nulls =
+        json!({"policies": "all", "id": null, "num_uses": null, "ttl": null, "entity_alias": null});
     assert_eq!(bed.write("auth/token/create", nulls).await.0, 200);
     let nothing = json!({"no_parent": false, "no_default_policy": false, "renewable": true, "display_name": "token",
                          "num_uses": 0, "type": "service", "entity_alias": "", "period": "", "policies": ["none-yet"]});
@@ -766,30 +882,53 @@ async fn a_role_decides_what_its_tokens_are() {
         })
     );
     let plain = bed.token(json!({"policies": "all"})).await;
-    let (_, made) = bed.as_who(&plain, "auth/token/create/worker", json!({"num_uses": 9, "ttl": "2h"})).await;
+    let (_, made) =
+        bed.as_who(&plain, "auth/token/create/worker", json!({"num_uses": 9, "ttl": "2h"})).await;
     let auth = &made["auth"];
-    assert_eq!((&auth["policies"], &auth["num_uses"]), (&json!(["all", "default", "sudo"]), &json!(5)), "{made}");
+    assert_eq!(
+        (&auth["policies"], &auth["num_uses"]),
+        (&json!(["all", "default", "sudo"]), &json!(5)),
+        "{made}"
+    );
     assert_eq!(
         (&auth["orphan"], &auth["renewable"], &auth["lease_duration"]),
         (&json!(true), &json!(false), &json!(3600))
     );
     let seen = bed.seen(&token_of(&made)).await;
-    assert_eq!((&seen["path"], &seen["role"]), (&json!("auth/token/create/worker/nightly"), &json!("worker")));
+    assert_eq!(
+        (&seen["path"], &seen["role"]),
+        (&json!("auth/token/create/worker/nightly"), &json!("worker"))
+    );
     assert_eq!((&seen["explicit_max_ttl"], &seen["num_uses"]), (&json!(3600), &json!(4)));
-    let refused = bed.as_who(&plain, "auth/token/create/worker", json!({"policies": "other"})).await;
+    let refused =
+        bed.as_who(&plain, "auth/token/create/worker", json!({"policies": "other"})).await;
     Bed::refused(&refused, 400, "not among those");
     let refused = bed.as_who(&plain, "auth/token/create/worker", json!({"type": "batch"})).await;
     Bed::refused(&refused, 400, "batch tokens cannot have");
 
     // What is not named stays (decision A6), and the new name of a field takes the old one's place.
     assert_eq!(
-        bed.write("auth/token/roles/worker", json!({"token_explicit_max_ttl": 60, "orphan": false})).await.0,
+        bed.write(
+            "auth/token/roles/worker",
+            json!({"token_explicit_max_ttl": 60, "orphan": false})
+        )
+        .await
+        .0,
         204
     );
     let (_, read) = bed.read("auth/token/roles/worker").await;
-    assert_eq!((&read["data"]["token_explicit_max_ttl"], &read["data"]["explicit_max_ttl"]), (&json!(60), &json!(0)));
-    assert_eq!((&read["data"]["orphan"], &read["data"]["path_suffix"]), (&json!(false), &json!("nightly")));
-    assert_eq!(bed.call(Verb::List, "auth/token/roles", json!({})).await.1["data"]["keys"], json!(["worker"]));
+    assert_eq!(
+        (&read["data"]["token_explicit_max_ttl"], &read["data"]["explicit_max_ttl"]),
+        (&json!(60), &json!(0))
+    );
+    assert_eq!(
+        (&read["data"]["orphan"], &read["data"]["path_suffix"]),
+        (&json!(false), &json!("nightly"))
+    );
+    assert_eq!(
+        bed.call(Verb::List, "auth/token/roles", json!({})).await.1["data"]["keys"],
+        json!(["worker"])
+    );
     assert_eq!(bed.call(Verb::Delete, "auth/token/roles/worker", json!({})).await.0, 204);
     assert_eq!(bed.call(Verb::Delete, "auth/token/roles/worker", json!({})).await.0, 204);
     assert_eq!(bed.read("auth/token/roles/worker").await.0, 404);
@@ -803,7 +942,10 @@ async fn a_role_that_cannot_be_kept_is_refused_and_nothing_of_it_is_stored() {
         (json!({"token_type": "hsm"}), "token_type \"hsm\""),
         (json!({"token_type": "batch"}), "must be orphan"),
         (json!({"token_type": "batch", "orphan": true}), "cannot be renewable"),
-        (json!({"token_type": "batch", "orphan": true, "renewable": false, "period": 5}), "token_period"),
+        (
+            json!({"token_type": "batch", "orphan": true, "renewable": false, "period": 5}),
+            "token_period",
+        ),
         (json!({"token_num_uses": -1}), "token_num_uses -1 is negative"),
         (json!({"token_period": -1}), "token_period"),
         (json!({"token_explicit_max_ttl": "300y"}), "token_explicit_max_ttl"),
@@ -816,10 +958,18 @@ async fn a_role_that_cannot_be_kept_is_refused_and_nothing_of_it_is_stored() {
         assert_eq!(bed.read("auth/token/roles/bad").await.0, 404);
     }
     for name in ["-", "a%2Fb", "a b"] {
-        assert_eq!(bed.write(&format!("auth/token/roles/{name}"), json!({})).await.0, 404, "{name}");
+        assert_eq!(
+            bed.write(&format!("auth/token/roles/{name}"), json!({})).await.0,
+            404,
+            "{name}"
+        );
     }
     let (status, long) = bed.write("auth/token/roles/long", json!({"token_period": "30d"})).await;
-    assert!(status == 200 && long["warnings"][0].as_str().unwrap().contains("the mount's maximum of 2h"), "{long}");
+    assert!(
+        status == 200
+            && long["warnings"][0].as_str().unwrap().contains("the mount's maximum of 2h"),
+        "{long}"
+    );
     bed.end().await;
 }
 
@@ -830,8 +980,10 @@ async fn whoever_may_only_create_roles_may_not_change_them_and_the_other_way_rou
         let rules = format!("path \"auth/token/roles/*\" {{ capabilities = [\"{capability}\"] }}");
         bed.write(&format!("sys/policies/acl/{policy}"), json!({"policy": rules})).await;
     }
-    let (creates, updates) =
-        (bed.token(json!({"policies": "creates"})).await, bed.token(json!({"policies": "updates"})).await);
+    let (creates, updates) = (
+        bed.token(json!({"policies": "creates"})).await,
+        bed.token(json!({"policies": "updates"})).await,
+    );
     assert_eq!(bed.as_who(&updates, "auth/token/roles/one", json!({})).await.0, 403);
     assert_eq!(bed.as_who(&creates, "auth/token/roles/one", json!({})).await.0, 204);
     assert_eq!(bed.as_who(&creates, "auth/token/roles/one", json!({})).await.0, 403);
@@ -862,7 +1014,10 @@ async fn a_tidy_ends_tokens_whose_end_was_lost_and_no_others() {
     let bed = Bed::open(directory).await;
     assert_eq!(bed.status_of(&token_of(&lost[0])).await, 200, "nobody knows yet");
     let (status, answer) = bed.write("auth/token/tidy", json!({})).await;
-    assert!(status == 202 && answer["warnings"][0].as_str().unwrap().contains("has begun"), "{answer}");
+    assert!(
+        status == 202 && answer["warnings"][0].as_str().unwrap().contains("has begun"),
+        "{answer}"
+    );
     let line = bed.line("token-tidy").await;
     assert!(line.contains("(\"ended\", \"3\")"), "{line}");
     for made in &lost {
@@ -877,7 +1032,9 @@ async fn a_tidy_ends_tokens_whose_end_was_lost_and_no_others() {
 async fn no_token_is_in_any_line_of_the_log_or_message() {
     let bed = bed("told").await;
     let canary = "canary-token-7f3a";
-    let made = bed.write("auth/token/create", json!({"id": canary, "policies": "all", "num_uses": 3})).await;
+    let made = bed
+        .write("auth/token/create", json!({"id": canary, "policies": "all", "num_uses": 3}))
+        .await;
     assert_eq!(made.0, 200);
     let answers = [
         bed.write("auth/token/create", json!({"id": canary})).await.1,

@@ -1,5 +1,5 @@
-//! Uploaded components between two unsealings: what lies in the store is not trusted, and a plugin that cannot be loaded
-//! keeps nothing else from being served.
+//! Uploaded components between two unsealings: what lies in the store is not trusted, and a plugin
+//! that cannot be loaded keeps nothing else from being served.
 
 use crate::bed::{Bed, error, probe, request};
 use bulkhead_core::audit::AuditSettings;
@@ -27,7 +27,8 @@ pub(crate) async fn upload(bed: &Bed, path: &str, component: Vec<u8>) -> (u16, V
 
 /// A bare service with the probe uploaded, mounted at `third/` and counted in once.
 async fn counted(name: &str) -> Bed {
-    let directory = std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()));
+    let directory =
+        std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()));
     let bed = bare(directory).await;
     let (status, answer) = upload(&bed, PROBE, probe().to_vec()).await;
     assert_eq!(status, 204, "{answer}; if its code is of another build: run `make build`");
@@ -62,7 +63,7 @@ async fn put(store: &Arc<Store>, key: &str, body: Vec<u8>) {
 
 /// The row of a timer of the mount that has the only lease.
 async fn timer(store: &Arc<Store>) -> Address {
-    let lease = store.walk(Space::Lease, "").page().await.unwrap().unwrap().remove(0);
+    let lease = store.scan(Space::Lease, "").page().await.unwrap().unwrap().remove(0);
     Address::new(Space::Timer, format!("{}/late", lease.key.split('/').next().unwrap()))
 }
 
@@ -152,21 +153,42 @@ async fn a_plugin_that_cannot_be_loaded_leaves_its_mounts_waiting_and_all_else_s
     bed.line("plugin-left-out").await;
     bed.line("mount-without-plugin").await;
     let (status, waits) = bed.read("third/note/visits").await;
-    assert_eq!((status, error(&waits).contains("plugin probe of mount third/")), (503, true), "{waits}");
-    assert_eq!(bed.call(Verb::Delete, "sys/mounts/third", json!({})).await.0, 503, "its leases are owed");
+    assert_eq!(
+        (status, error(&waits).contains("plugin probe of mount third/")),
+        (503, true),
+        "{waits}"
+    );
+    assert_eq!(
+        bed.call(Verb::Delete, "sys/mounts/third", json!({})).await.0,
+        503,
+        "its leases are owed"
+    );
     let (status, found) = bed.write("sys/leases/lookup", json!({"lease_id": lease})).await;
     assert_eq!((status, &found["data"]["id"]), (200, &json!(lease)), "{found}");
     let below = |path: &'static str| bed.call(Verb::List, path, json!({}));
     assert_eq!(below("sys/leases/lookup").await.1["data"]["keys"], json!(["third/"]));
-    assert_eq!(below("sys/leases/lookup/third/lease/kept").await.1["data"]["keys"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        below("sys/leases/lookup/third/lease/kept").await.1["data"]["keys"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     assert_eq!(bed.write("sys/leases/renew", json!({"lease_id": lease})).await.0, 503);
     let lines = bed.log.0.lock().unwrap().join("\n");
-    assert!(!lines.contains("due-work-unstored") && !lines.contains("timer-delayed"), "its timers wait: {lines}");
+    assert!(
+        !lines.contains("due-work-unstored") && !lines.contains("timer-delayed"),
+        "its timers wait: {lines}"
+    );
     assert_eq!(bed.write("sys/mounts/third", json!({"type": "probe"})).await.0, 503);
     let (_, info) = bed.read(PROBE).await;
     assert_eq!(info["data"]["deprecation_status"], "unavailable", "{info}");
     assert_eq!(bed.call(Verb::Delete, PROBE, json!({})).await.0, 400, "a mount that waits uses it");
-    assert_eq!(bed.write("sys/policies/acl/x", json!({"policy": "path \"x\" {}"})).await.0, 204, "all else is served");
+    assert_eq!(
+        bed.write("sys/policies/acl/x", json!({"policy": "path \"x\" {}"})).await.0,
+        204,
+        "all else is served"
+    );
 
     let directory = bed.stop().await;
     tamper(&directory, async |store| {
@@ -177,7 +199,11 @@ async fn a_plugin_that_cannot_be_loaded_leaves_its_mounts_waiting_and_all_else_s
 
     let bed = bare(directory).await;
     assert_eq!(upload(&bed, PROBE, probe().to_vec()).await.0, 204);
-    assert_eq!(bed.read("third/note/visits").await.1["data"]["note"], 1, "registered anew, it serves");
+    assert_eq!(
+        bed.read("third/note/visits").await.1["data"]["note"],
+        1,
+        "registered anew, it serves"
+    );
     assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": lease})).await.0, 204);
     assert_eq!(bed.noted_of("third", "kept").await, "Requested");
     bed.end().await;
@@ -188,14 +214,16 @@ async fn of_two_who_register_one_name_at_once_one_wins_and_nothing_of_the_other_
     let directory = std::env::temp_dir().join(format!("bulkhead-core-both-{}", std::process::id()));
     let bed = bare(directory).await;
     let noted = [probe(), &[0, 2, 1, b'x']].concat();
-    let (one, other) = tokio::join!(upload(&bed, PROBE, probe().to_vec()), upload(&bed, PROBE, noted));
+    let (one, other) =
+        tokio::join!(upload(&bed, PROBE, probe().to_vec()), upload(&bed, PROBE, noted));
     let won = [&one, &other].into_iter().filter(|(status, _)| *status == 204).count();
     assert_eq!(won, 1, "{one:?} {other:?}");
     let directory = bed.stop().await;
     let directory = bare(directory).await.stop().await;
     tamper(&directory, async |store| {
         let digests = keys(store, "wasm/").await;
-        let mut digests: Vec<&str> = digests.iter().filter_map(|key| key.split('/').nth(1)).collect();
+        let mut digests: Vec<&str> =
+            digests.iter().filter_map(|key| key.split('/').nth(1)).collect();
         digests.dedup();
         assert_eq!(digests.len(), 1, "{digests:?}");
     })

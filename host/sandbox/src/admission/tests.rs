@@ -8,12 +8,12 @@ fn mount(name: &str) -> Arc<Compartment> {
     Compartment::new(name, Limits::default())
 }
 
-fn wanted(compartment: &Arc<Compartment>, places: u32, line: Line) -> Wanted<'_> {
-    Wanted { compartment, places, line, deadline: Instant::now() }
+fn wanted(compartment: &Arc<Compartment>, places: u32, priority: Priority) -> Wanted<'_> {
+    Wanted { compartment, places, priority, deadline: Instant::now() }
 }
 
-fn request(all: &Arc<Places>, compartment: &Arc<Compartment>, places: u32) -> Entered {
-    all.enter(&wanted(compartment, places, Line::Requests))
+fn request(all: &Arc<InstanceSlots>, compartment: &Arc<Compartment>, places: u32) -> Entered {
+    all.enter(&wanted(compartment, places, Priority::Foreground))
 }
 
 fn admitted(entered: Entered) -> Admission {
@@ -31,14 +31,16 @@ fn waiting(entered: Entered) -> oneshot::Receiver<Admission> {
 }
 
 /// All places that requests may have, held by mounts that are nobody else's.
-fn fill(all: &Arc<Places>) -> Vec<Admission> {
+fn fill(all: &Arc<InstanceSlots>) -> Vec<Admission> {
     let strangers = |n: u32| mount(&format!("stranger {n}"));
-    (0..limits::INSTANCES - limits::WORK_PLACES).map(|n| admitted(request(all, &strangers(n), 1))).collect()
+    (0..limits::INSTANCES - limits::WORK_PLACES)
+        .map(|n| admitted(request(all, &strangers(n), 1)))
+        .collect()
 }
 
 #[test]
 fn of_two_mounts_one_with_a_thousand_waiting_calls_the_other_is_served_next() {
-    let all = Places::new(limits::INSTANCES);
+    let all = InstanceSlots::new(limits::INSTANCES);
     let mut held = fill(&all);
     let (greedy, modest) = (mount("greedy"), mount("modest"));
     let mut first: Vec<_> = (0..1_000).map(|_| waiting(request(&all, &greedy, 1))).collect();
@@ -52,7 +54,7 @@ fn of_two_mounts_one_with_a_thousand_waiting_calls_the_other_is_served_next() {
 
 #[test]
 fn the_requests_of_a_mount_hold_no_more_than_its_share_and_others_pass_it() {
-    let all = Places::new(limits::INSTANCES);
+    let all = InstanceSlots::new(limits::INSTANCES);
     let (greedy, modest) = (mount("greedy"), mount("modest"));
     let most = Limits::default().concurrency;
     let mut held: Vec<_> = (0..most).map(|_| admitted(request(&all, &greedy, 1))).collect();
@@ -74,7 +76,7 @@ fn the_requests_of_a_mount_hold_no_more_than_its_share_and_others_pass_it() {
 
 #[test]
 fn a_share_of_one_place_serves_a_call_that_needs_two() {
-    let all = Places::new(limits::INSTANCES);
+    let all = InstanceSlots::new(limits::INSTANCES);
     let narrow = Compartment::new("narrow", Limits { concurrency: 1, ..Limits::default() });
     let first = admitted(request(&all, &narrow, 2));
     let mut second = waiting(request(&all, &narrow, 2));
@@ -84,12 +86,13 @@ fn a_share_of_one_place_serves_a_call_that_needs_two() {
 
 #[test]
 fn due_work_runs_while_requests_hold_all_that_they_may() {
-    let all = Places::new(limits::INSTANCES);
+    let all = InstanceSlots::new(limits::INSTANCES);
     let _held = fill(&all);
     let mount = mount("mount");
     let mut waits = waiting(request(&all, &mount, 1));
-    let work: Vec<_> =
-        (0..limits::WORK_PLACES / 2).map(|_| admitted(all.enter(&wanted(&mount, 2, Line::Work)))).collect();
+    let work: Vec<_> = (0..limits::WORK_PLACES / 2)
+        .map(|_| admitted(all.enter(&wanted(&mount, 2, Priority::Background))))
+        .collect();
     drop(work);
     assert!(waits.try_recv().is_err(), "what due work leaves is kept for due work");
     assert!(all.enter_idle().is_none());
@@ -97,13 +100,16 @@ fn due_work_runs_while_requests_hold_all_that_they_may() {
 
 #[test]
 fn two_places_at_once_are_not_starved_by_single_ones() {
-    let all = Places::new(limits::INSTANCES);
+    let all = InstanceSlots::new(limits::INSTANCES);
     let mut held = fill(&all);
     let (nested, plain) = (mount("nested"), mount("plain"));
     let mut two = waiting(request(&all, &nested, 2));
     let mut one = waiting(request(&all, &plain, 1));
     held.pop();
-    assert!(two.try_recv().is_err() && one.try_recv().is_err(), "the one place is kept for its turn");
+    assert!(
+        two.try_recv().is_err() && one.try_recv().is_err(),
+        "the one place is kept for its turn"
+    );
     held.pop();
     assert!(two.try_recv().is_ok());
     held.pop();
@@ -112,7 +118,7 @@ fn two_places_at_once_are_not_starved_by_single_ones() {
 
 #[test]
 fn whoever_went_away_gives_back_what_it_was_given() {
-    let all = Places::new(limits::INSTANCES);
+    let all = InstanceSlots::new(limits::INSTANCES);
     let mut held = fill(&all);
     let mount = mount("mount");
     drop(waiting(request(&all, &mount, 1)));
@@ -128,10 +134,11 @@ fn whoever_went_away_gives_back_what_it_was_given() {
 
 #[test]
 fn a_mount_waits_with_so_many_calls_and_no_more() {
-    let all = Places::new(limits::INSTANCES);
+    let all = InstanceSlots::new(limits::INSTANCES);
     let _held = fill(&all);
     let (crowded, other) = (mount("crowded"), mount("other"));
-    let mut queue: Vec<_> = (0..limits::WAITING_CALLS).map(|_| waiting(request(&all, &crowded, 1))).collect();
+    let mut queue: Vec<_> =
+        (0..limits::WAITING_CALLS).map(|_| waiting(request(&all, &crowded, 1))).collect();
     assert!(matches!(request(&all, &crowded, 1), Entered::Crowded));
     waiting(request(&all, &other, 1));
     queue.pop();
@@ -140,11 +147,13 @@ fn a_mount_waits_with_so_many_calls_and_no_more() {
 
 #[test]
 fn places_go_round_by_mount() {
-    let all = Places::new(limits::INSTANCES);
+    let all = InstanceSlots::new(limits::INSTANCES);
     let held = fill(&all);
     let mounts: Vec<_> = (0..4).map(|n| mount(&n.to_string())).collect();
-    let mut queues: Vec<_> =
-        mounts.iter().map(|mount| (0..40).map(|_| waiting(request(&all, mount, 1))).collect::<Vec<_>>()).collect();
+    let mut queues: Vec<_> = mounts
+        .iter()
+        .map(|mount| (0..40).map(|_| waiting(request(&all, mount, 1))).collect::<Vec<_>>())
+        .collect();
     let mut given = BTreeMap::new();
     let mut kept = Vec::new();
     for (place, admission) in held.into_iter().take(40).enumerate() {

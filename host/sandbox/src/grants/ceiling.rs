@@ -1,7 +1,8 @@
-//! The ceiling that a plugin's entry in the catalog sets, held against lines: what a mount is granted, and what the
-//! component asks for.
+//! The ceiling that a plugin's entry in the catalog sets, held against lines: what a mount is
+//! granted, and what the component asks for.
 //!
-//! The attack this file stops: whoever may tune a mount grants its plugin what whoever registered it ruled out.
+//! The attack this file stops: whoever may tune a mount grants its plugin what whoever registered
+//! it ruled out.
 
 use super::host::{Host, HostPattern};
 use super::line::{AnyTarget, Ask, DatabasePlugins, Grant};
@@ -13,7 +14,8 @@ use ipnet::IpNet;
 /// What the ceiling allows instead.
 pub fn check(ceiling: &[Ask], grant: &Grant) -> Result<(), String> {
     // Whoever dials for an engine is a database plugin, which has a ceiling of its own.
-    let is_for_another = matches!(grant, Grant::Sql { .. } | Grant::Address(_)) && reaches_plugins(ceiling);
+    let is_for_another =
+        matches!(grant, Grant::Sql { .. } | Grant::Address(_)) && reaches_plugins(ceiling);
     if is_for_another || is_below(ceiling, grant) {
         return Ok(());
     }
@@ -62,7 +64,8 @@ fn is_below(ceiling: &[Ask], grant: &Grant) -> bool {
 }
 
 fn reaches_plugins(ceiling: &[Ask]) -> bool {
-    let reaches = |ask: &Ask| matches!(ask, Ask::Any(AnyTarget::Database) | Ask::Of(Grant::Database(_)));
+    let reaches =
+        |ask: &Ask| matches!(ask, Ask::Any(AnyTarget::Database) | Ask::Of(Grant::Database(_)));
     ceiling.iter().any(reaches)
 }
 
@@ -98,7 +101,6 @@ fn host_contains(outer: &HostPattern, inner: &HostPattern) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -137,7 +139,11 @@ mod tests {
             ("sql", "limit:rate=1/s", true),
             ("", "database:x", false),
         ] {
-            assert_eq!(check(&ceiling(most), &line.parse().unwrap()).is_ok(), is_below, "{most} {line}");
+            assert_eq!(
+                check(&ceiling(most), &line.parse().unwrap()).is_ok(),
+                is_below,
+                "{most} {line}"
+            );
             assert_eq!(allows(&ceiling(most), &line.parse().unwrap()), is_below, "{most} {line}");
         }
     }
@@ -164,7 +170,8 @@ mod tests {
             ("172.16.0.0/12", ""),
         ] {
             let granted: IpNet = granted.parse().unwrap();
-            let narrowed: Vec<String> = narrowed(granted, Some(&most)).iter().map(IpNet::to_string).collect();
+            let narrowed: Vec<String> =
+                narrowed(granted, Some(&most)).iter().map(IpNet::to_string).collect();
             assert_eq!(narrowed.join(" "), left, "{granted}");
             assert_eq!(super::narrowed(granted, None), [granted]);
         }

@@ -1,8 +1,8 @@
 //! Hosts and ports: what an operator writes, held against what a component wants to dial.
 //!
-//! The attack this file stops: a second spelling of a host that no check knows. `0x7f.1`, `2130706433` and `127.1` are
-//! the address 127.0.0.1, full-width digits are digits, and `DB.example.` is `db.example`; whatever has no one spelling
-//! is no host.
+//! The attack this file stops: a second spelling of a host that no check knows. `0x7f.1`,
+//! `2130706433` and `127.1` are the address 127.0.0.1, full-width digits are digits, and
+//! `DB.example.` is `db.example`; whatever has no one spelling is no host.
 
 use bulkhead_wire::failure::quoted;
 use ipnet::{IpNet, Ipv4Net};
@@ -40,10 +40,14 @@ impl Host {
     }
 }
 
-/// Stricter than URLs are: what stands in a name also stands in commands that are printed for a shell.
+/// Stricter than URLs are: what stands in a name also stands in commands that are printed for a
+/// shell.
 fn is_domain(name: &str) -> bool {
-    let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
-    name.len() <= LONGEST_NAME && name.split('.').all(|label| !label.is_empty() && label.bytes().all(letter))
+    let letter = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_')
+    };
+    name.len() <= LONGEST_NAME
+        && name.split('.').all(|label| !label.is_empty() && label.bytes().all(letter))
 }
 
 impl fmt::Display for Host {
@@ -80,7 +84,8 @@ pub enum HostPattern {
     Name(String),
     /// The hosts below that domain, and not the domain itself: `*.example.com`.
     Below(String),
-    /// The addresses of that range, written out as addresses. A name that resolves to one of them is another matter.
+    /// The addresses of that range, written out as addresses. A name that resolves to one of them
+    /// is another matter.
     Network(IpNet),
 }
 
@@ -103,9 +108,9 @@ impl HostPattern {
     pub(crate) fn covers(&self, host: &Host) -> bool {
         match (self, host) {
             (Self::Name(own), Host::Name(name)) => own == name,
-            (Self::Below(domain), Host::Name(name)) => {
-                name.strip_suffix(domain.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
-            }
+            (Self::Below(domain), Host::Name(name)) => name
+                .strip_suffix(domain.as_str())
+                .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
             (Self::Network(network), Host::Address(address)) => network.contains(address),
             _ => false,
         }
@@ -126,15 +131,17 @@ impl fmt::Display for HostPattern {
         match self {
             Self::Name(name) => f.write_str(name),
             Self::Below(domain) => write!(f, "*.{domain}"),
-            Self::Network(one) if one.prefix_len() == one.max_prefix_len() => Host::Address(one.addr()).fmt(f),
+            Self::Network(one) if one.prefix_len() == one.max_prefix_len() => {
+                Host::Address(one.addr()).fmt(f)
+            }
             Self::Network(IpNet::V4(range)) => write!(f, "{range}"),
             Self::Network(IpNet::V6(range)) => write!(f, "[{range}]"),
         }
     }
 }
 
-/// A range, or one address as the range of itself; its bits behind the prefix are cleared. IPv4 addresses that are
-/// written as IPv6 ones become what they are.
+/// A range, or one address as the range of itself; its bits behind the prefix are cleared. IPv4
+/// addresses that are written as IPv6 ones become what they are.
 pub(super) fn network(text: &str) -> Option<IpNet> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     let range = match bare.contains('/') {
@@ -144,7 +151,9 @@ pub(super) fn network(text: &str) -> Option<IpNet> {
             Host::Name(_) => return None,
         },
     };
-    let (IpNet::V6(six), IpAddr::V4(four)) = (range, range.addr().to_canonical()) else { return Some(range) };
+    let (IpNet::V6(six), IpAddr::V4(four)) = (range, range.addr().to_canonical()) else {
+        return Some(range);
+    };
     let prefix = six.prefix_len().checked_sub(96);
     Some(prefix.and_then(|prefix| Ipv4Net::new(four, prefix).ok()).map_or(range, IpNet::V4))
 }
@@ -159,19 +168,28 @@ pub(super) struct Endpoint<'a> {
 impl<'a> Endpoint<'a> {
     pub(super) fn parse(text: &'a str) -> Result<Self, String> {
         let form = "write scheme://host:port";
-        let (scheme, rest) = text.split_once("://").ok_or_else(|| format!("{} has no scheme; {form}", quoted(text)))?;
+        let (scheme, rest) = text
+            .split_once("://")
+            .ok_or_else(|| format!("{} has no scheme; {form}", quoted(text)))?;
         let (host, port) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((host, "")) => (host, None),
             Some((host, rest)) => (host, Some(rest.strip_prefix(':').unwrap_or(rest))),
             None => match rest.rsplit_once(':') {
                 Some((host, _)) if host.contains(':') => {
-                    return Err(format!("{} is no host: an IPv6 address stands in brackets; {form}", quoted(rest)));
+                    return Err(format!(
+                        "{} is no host: an IPv6 address stands in brackets; {form}",
+                        quoted(rest)
+                    ));
                 }
                 Some((host, port)) => (host, Some(port)),
                 None => (rest, None),
             },
         };
-        Ok(Self { scheme, host: HostPattern::parse(host)?, port: port.map(parse_port).transpose()? })
+        Ok(Self {
+            scheme,
+            host: HostPattern::parse(host)?,
+            port: port.map(parse_port).transpose()?,
+        })
     }
 }
 
@@ -182,7 +200,6 @@ fn parse_port(text: &str) -> Result<u16, String> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -192,8 +209,15 @@ mod tests {
 
     #[test]
     fn a_host_has_one_spelling() {
-        for text in ["127.0.0.1", "127.1", "0x7f.1", "2130706433", "１２７.0.0.1", "[::ffff:127.0.0.1]", "127.0.0.1."]
-        {
+        for text in [
+            "127.0.0.1",
+            "127.1",
+            "0x7f.1",
+            "2130706433",
+            "１２７.0.0.1",
+            "[::ffff:127.0.0.1]",
+            "127.0.0.1.",
+        ] {
             assert_eq!(Host::parse(text).unwrap().to_string(), "127.0.0.1", "{text}");
         }
         for text in ["DB.Example", "db.example.", "ｄｂ.example", "%64b.example"] {
@@ -206,9 +230,24 @@ mod tests {
     #[test]
     fn what_could_be_read_in_two_ways_is_no_host() {
         let long = "a.".repeat(200);
-        let wrong =
-            ["", ".", "a..b", "a b", "a'b", "a/b", "a@b", "a?b", "a#b", "fe80::1%eth0", "1.2.3.4.5", "$(x)", "*"];
-        for text in wrong.into_iter().chain([long.as_str(), "256.1.1.1", "a\nb", "[::1", "::1]", "a%00b"]) {
+        let wrong = [
+            "",
+            ".",
+            "a..b",
+            "a b",
+            "a'b",
+            "a/b",
+            "a@b",
+            "a?b",
+            "a#b",
+            "fe80::1%eth0",
+            "1.2.3.4.5",
+            "$(x)",
+            "*",
+        ];
+        for text in
+            wrong.into_iter().chain([long.as_str(), "256.1.1.1", "a\nb", "[::1", "::1]", "a%00b"])
+        {
             assert_eq!(Host::parse(text), None, "{text:?}");
         }
     }
@@ -216,9 +255,12 @@ mod tests {
     #[test]
     fn hosts_below_a_domain_are_neither_the_domain_nor_one_that_only_ends_like_it() {
         let below = pattern("*.Example.com");
-        for (host, covered) in
-            [("b.example.com", true), ("a.b.example.com.", true), ("example.com", false), ("evilexample.com", false)]
-        {
+        for (host, covered) in [
+            ("b.example.com", true),
+            ("a.b.example.com.", true),
+            ("example.com", false),
+            ("evilexample.com", false),
+        ] {
             assert_eq!(below.covers(&Host::parse(host).unwrap()), covered, "{host}");
         }
         assert!(!pattern("example.com").covers(&Host::parse("a.example.com").unwrap()));

@@ -1,7 +1,8 @@
 //! A grant as a line: what operators write, components ask for and refusals print.
 //!
-//! Each has one canonical text: hosts in their one spelling, the port always, ranges without the bits behind their
-//! prefix. Reading what was printed gives the same grant, so that a printed remedy can be typed as it stands.
+//! Each has one canonical text: hosts in their one spelling, the port always, ranges without the
+//! bits behind their prefix. Reading what was printed gives the same grant, so that a printed
+//! remedy can be typed as it stands.
 
 use super::host::{Endpoint, Host, HostPattern, network};
 use crate::address;
@@ -98,7 +99,8 @@ pub enum DatabasePlugins {
     Named(String),
 }
 
-const ACTS: [&str; 8] = ["http", "sql", "ldap", "address", "ambient", "crypto", "database", "limit"];
+const ACTS: [&str; 8] =
+    ["http", "sql", "ldap", "address", "ambient", "crypto", "database", "limit"];
 
 const NO_LDAP: &str = "this version has no import for ldap";
 
@@ -116,7 +118,11 @@ impl Grant {
             Self::Ldap { .. } => Some(NO_LDAP),
             Self::Ambient(_) => Some("this version has no import for ambient values"),
             Self::Crypto(_) => Some("this version has no import for keys of the host"),
-            Self::Http { .. } | Self::Sql { .. } | Self::Address(_) | Self::Database(_) | Self::Limit(_) => None,
+            Self::Http { .. }
+            | Self::Sql { .. }
+            | Self::Address(_)
+            | Self::Database(_)
+            | Self::Limit(_) => None,
         }
     }
 
@@ -129,11 +135,21 @@ impl Grant {
     /// Whether it is for that target, which is written as the grant for this target alone.
     pub(super) fn covers(&self, wanted: &Self) -> bool {
         match (self, wanted) {
-            (Self::Sql { driver, host, port }, Self::Sql { driver: wanted, host: target, port: at }) => {
-                driver == wanted && port == at && target.single().is_some_and(|target| host.covers(&target))
+            (
+                Self::Sql { driver, host, port },
+                Self::Sql { driver: wanted, host: target, port: at },
+            ) => {
+                driver == wanted
+                    && port == at
+                    && target.single().is_some_and(|target| host.covers(&target))
             }
-            (Self::Http { tls, host, port }, Self::Http { tls: wanted, host: target, port: at }) => {
-                tls == wanted && port == at && target.single().is_some_and(|target| host.covers(&target))
+            (
+                Self::Http { tls, host, port },
+                Self::Http { tls: wanted, host: target, port: at },
+            ) => {
+                tls == wanted
+                    && port == at
+                    && target.single().is_some_and(|target| host.covers(&target))
             }
             (Self::Database(DatabasePlugins::Any), Self::Database(_)) => true,
             _ => self == wanted,
@@ -142,21 +158,20 @@ impl Grant {
 
     fn read(text: &str) -> Result<Self, String> {
         let Some((act, target)) = text.split_once(':') else {
-            let hint =
-                if ACTS.contains(&text) { "; it names no target".to_owned() } else { spelling::hint(text, &ACTS) };
-            return Err(format!("it is no act and its target, such as sql:postgres://10.1.0.0/16:5432{hint}"));
+            let hint = if ACTS.contains(&text) {
+                "; it names no target".to_owned()
+            } else {
+                spelling::hint(text, &ACTS)
+            };
+            return Err(format!(
+                "it is no act and its target, such as sql:postgres://10.1.0.0/16:5432{hint}"
+            ));
         };
         match act {
-            "http" => schemed(target, ["http", "https"], [80, 443]).map(|(tls, host, port)| Self::Http {
-                tls: tls == 1,
-                host,
-                port,
-            }),
-            "ldap" => schemed(target, ["ldap", "ldaps"], [389, 636]).map(|(tls, host, port)| Self::Ldap {
-                tls: tls == 1,
-                host,
-                port,
-            }),
+            "http" => schemed(target, ["http", "https"], [80, 443])
+                .map(|(tls, host, port)| Self::Http { tls: tls == 1, host, port }),
+            "ldap" => schemed(target, ["ldap", "ldaps"], [389, 636])
+                .map(|(tls, host, port)| Self::Ldap { tls: tls == 1, host, port }),
             "sql" => schemed(target, [Driver::Postgres.word()], [Driver::Postgres.port()])
                 .map(|(_, host, port)| Self::Sql { driver: Driver::Postgres, host, port }),
             "address" => read_range(target).map(Self::Address),
@@ -164,7 +179,9 @@ impl Grant {
             "crypto" => read_verb(target).map(Self::Crypto),
             "database" => DatabasePlugins::read(target).map(Self::Database),
             "limit" => LimitLine::parse(target).map(Self::Limit),
-            other => Err(format!("there is no act {}{}", quoted(other), spelling::hint(other, &ACTS))),
+            other => {
+                Err(format!("there is no act {}{}", quoted(other), spelling::hint(other, &ACTS)))
+            }
         }
     }
 }
@@ -174,7 +191,9 @@ impl HostPattern {
     fn single(&self) -> Option<Host> {
         match self {
             Self::Name(name) => Some(Host::Name(name.clone())),
-            Self::Network(one) if one.prefix_len() == one.max_prefix_len() => Some(Host::Address(one.addr())),
+            Self::Network(one) if one.prefix_len() == one.max_prefix_len() => {
+                Some(Host::Address(one.addr()))
+            }
             Self::Below(_) | Self::Network(_) => None,
         }
     }
@@ -185,7 +204,10 @@ impl FromStr for Grant {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST {
-            return Err(format!("{} is not a grant: a line has at most {LONGEST} bytes", quoted(text)));
+            return Err(format!(
+                "{} is not a grant: a line has at most {LONGEST} bytes",
+                quoted(text)
+            ));
         }
         Self::read(text).map_err(|why| format!("{} is not a grant: {why}", quoted(text)))
     }
@@ -208,9 +230,13 @@ impl From<Grant> for String {
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Http { tls, host, port } => write!(f, "http:http{}://{host}:{port}", if *tls { "s" } else { "" }),
+            Self::Http { tls, host, port } => {
+                write!(f, "http:http{}://{host}:{port}", if *tls { "s" } else { "" })
+            }
             Self::Sql { driver, host, port } => write!(f, "sql:{}://{host}:{port}", driver.word()),
-            Self::Ldap { tls, host, port } => write!(f, "ldap:ldap{}://{host}:{port}", if *tls { "s" } else { "" }),
+            Self::Ldap { tls, host, port } => {
+                write!(f, "ldap:ldap{}://{host}:{port}", if *tls { "s" } else { "" })
+            }
             Self::Address(range) => write!(f, "address:{range}"),
             Self::Ambient(Ambient::Environment(name)) => write!(f, "ambient:env/{name}"),
             Self::Ambient(Ambient::CloudToken) => f.write_str("ambient:cloud-token"),
@@ -241,24 +267,31 @@ impl Driver {
     }
 }
 
-/// `scheme://host:port` with one of the schemes, which is told by its place; its port where none is written.
+/// `scheme://host:port` with one of the schemes, which is told by its place; its port where none is
+/// written.
 fn schemed<const N: usize>(
     text: &str,
     schemes: [&str; N],
     ports: [u16; N],
 ) -> Result<(usize, HostPattern, u16), String> {
     let endpoint = Endpoint::parse(text)?;
-    let known = schemes.iter().zip(ports).enumerate().find(|(_, (scheme, _))| **scheme == endpoint.scheme);
+    let known =
+        schemes.iter().zip(ports).enumerate().find(|(_, (scheme, _))| **scheme == endpoint.scheme);
     let Some((place, (_, port))) = known else {
         let scheme = endpoint.scheme;
-        return Err(format!("there is no scheme {}{}", quoted(scheme), spelling::hint(scheme, &schemes)));
+        return Err(format!(
+            "there is no scheme {}{}",
+            quoted(scheme),
+            spelling::hint(scheme, &schemes)
+        ));
     };
     Ok((place, endpoint.host, endpoint.port.unwrap_or(port)))
 }
 
 fn read_range(text: &str) -> Result<IpNet, String> {
-    let range = network(text)
-        .ok_or_else(|| format!("{} is no range of addresses: give one such as 10.0.0.0/8", quoted(text)))?;
+    let range = network(text).ok_or_else(|| {
+        format!("{} is no range of addresses: give one such as 10.0.0.0/8", quoted(text))
+    })?;
     match address::forbidden_range(&range) {
         Some(why) => Err(format!("{range} is {why}, which no grant opens; leave it out")),
         None => Ok(range),
@@ -287,12 +320,15 @@ impl DatabasePlugins {
         match text {
             "*" => Ok(Self::Any),
             name if is_name(name) => Ok(Self::Named(name.to_owned())),
-            other => Err(format!("{} is no name of a database plugin, and not * for all", quoted(other))),
+            other => {
+                Err(format!("{} is no name of a database plugin, and not * for all", quoted(other)))
+            }
         }
     }
 }
 
-/// What a component asks for, or what its entry in the catalog allows at most: a grant, or an act whatever its target.
+/// What a component asks for, or what its entry in the catalog allows at most: a grant, or an act
+/// whatever its target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Ask {
@@ -315,8 +351,12 @@ pub enum AnyTarget {
     Database,
 }
 
-const TARGETLESS: [(AnyTarget, &str); 4] =
-    [(AnyTarget::Http, "http"), (AnyTarget::Sql, "sql"), (AnyTarget::Ldap, "ldap"), (AnyTarget::Database, "database")];
+const TARGETLESS: [(AnyTarget, &str); 4] = [
+    (AnyTarget::Http, "http"),
+    (AnyTarget::Sql, "sql"),
+    (AnyTarget::Ldap, "ldap"),
+    (AnyTarget::Database, "database"),
+];
 
 impl Ask {
     /// The grant, where it has a target.
@@ -342,8 +382,8 @@ impl Ask {
         }
     }
 
-    /// What a mount that says nothing of its own is granted of it, as a line. An act without a target has none but for
-    /// `database`.
+    /// What a mount that says nothing of its own is granted of it, as a line. An act without a
+    /// target has none but for `database`.
     #[must_use]
     pub fn as_grant(&self) -> Option<Grant> {
         match self {
@@ -404,7 +444,6 @@ impl FromStr for Ask {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -499,13 +538,15 @@ mod tests {
         }
     }
 
-    /// Lines at random from what lines are made of, so that every reader sees what the others leave.
+    /// Lines at random from what lines are made of, so that every reader sees what the others
+    /// leave.
     #[test]
     fn whatever_is_read_is_read_again_from_what_is_printed() {
         const PARTS: [&str; 34] = [
-            "http", "https", "sql", "postgres", "ldap", "ldaps", "address", "database", "limit", "ambient", "crypto",
-            ":", "://", "*.", "*", "/", "[", "]", "::1", "fd00::", "10.1.2.3", "0x7f.1", "Ex.ample", "xn--a", "16",
-            "5432", "memory=", "rate=", "1", "MiB", "/s", "env/", "sign", "'",
+            "http", "https", "sql", "postgres", "ldap", "ldaps", "address", "database", "limit",
+            "ambient", "crypto", ":", "://", "*.", "*", "/", "[", "]", "::1", "fd00::", "10.1.2.3",
+            "0x7f.1", "Ex.ample", "xn--a", "16", "5432", "memory=", "rate=", "1", "MiB", "/s",
+            "env/", "sign", "'",
         ];
         let (mut seed, mut read) = (0x9e37_79b9_7f4a_7c15_u64, 0);
         let mut next = |bound: usize| {
@@ -514,8 +555,16 @@ mod tests {
             seed ^= seed << 17;
             usize::try_from(seed >> 33).unwrap() % bound
         };
-        let starts =
-            ["http:https://", "sql:postgres://", "ldap:ldap://", "address:", "limit:", "database:", "ambient:", ""];
+        let starts = [
+            "http:https://",
+            "sql:postgres://",
+            "ldap:ldap://",
+            "address:",
+            "limit:",
+            "database:",
+            "ambient:",
+            "",
+        ];
         for _ in 0..200_000 {
             let mut text = starts.get(next(starts.len())).copied().unwrap_or_default().to_owned();
             for _ in 0..=next(4) {
@@ -524,7 +573,11 @@ mod tests {
             let Ok(grant) = text.parse::<Grant>() else { continue };
             read += 1;
             let printed = grant.to_string();
-            assert_eq!(printed.parse::<Grant>().as_ref(), Ok(&grant), "{text} was printed as {printed}");
+            assert_eq!(
+                printed.parse::<Grant>().as_ref(),
+                Ok(&grant),
+                "{text} was printed as {printed}"
+            );
             assert_eq!(printed.parse::<Grant>().unwrap().to_string(), printed);
             assert!(!printed.contains('\''), "{printed} cannot stand in a command");
         }

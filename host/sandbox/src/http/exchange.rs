@@ -39,19 +39,26 @@ pub(crate) struct Answered {
 }
 
 /// Sends `request` and waits for its answer. Whoever drops this ends the connection.
-pub(crate) async fn exchange(asked: Exchange, request: hyper::Request<Full<Bytes>>) -> Result<Answered, HttpFault> {
+pub(crate) async fn exchange(
+    asked: Exchange,
+    request: hyper::Request<Full<Bytes>>,
+) -> Result<Answered, HttpFault> {
     let until = asked.until;
     timeout_at(until, carried_out(asked, request)).await.unwrap_or(Err(HttpFault::TimedOut))
 }
 
-async fn carried_out(asked: Exchange, request: hyper::Request<Full<Bytes>>) -> Result<Answered, HttpFault> {
+async fn carried_out(
+    asked: Exchange,
+    request: hyper::Request<Full<Bytes>>,
+) -> Result<Answered, HttpFault> {
     let Exchange { origin, reach, secured, meter, connection, .. } = asked;
-    let addresses =
-        address::resolve(&origin.host.to_string(), origin.port, &reach).await.map_err(|refused| match refused {
+    let addresses = address::resolve(&origin.host.to_string(), origin.port, &reach).await.map_err(
+        |refused| match refused {
             Refused::Unknown => HttpFault::Unknown,
             Refused::Forbidden(why) => HttpFault::Forbidden(why),
             Refused::Ungranted(address, what) => HttpFault::Ungranted(address, what),
-        })?;
+        },
+    )?;
     let stream = dialled(&addresses).await?;
     let answered = match secured {
         None => spoken(stream, meter, request).await,
@@ -90,8 +97,10 @@ async fn spoken(
     let io = TokioIo::new(Metered::new(stream, meter));
     let mut http = http1::Builder::new();
     // The one bounds what is read at a time, and only the other a head.
-    http.max_buf_size(limits::HTTP_ANSWER_HEAD_BYTES).max_header_size(limits::HTTP_ANSWER_HEAD_BYTES);
-    let (mut sender, connection) = http.handshake(io).await.map_err(|error| HttpFault::of(&error))?;
+    http.max_buf_size(limits::HTTP_ANSWER_HEAD_BYTES)
+        .max_header_size(limits::HTTP_ANSWER_HEAD_BYTES);
+    let (mut sender, connection) =
+        http.handshake(io).await.map_err(|error| HttpFault::of(&error))?;
     let answer = async move {
         let response = sender.send_request(request).await.map_err(|error| HttpFault::of(&error))?;
         whole(response).await
@@ -113,10 +122,15 @@ async fn whole(response: Response<Incoming>) -> Result<Answered, HttpFault> {
     }
     let body = Limited::new(body, limits::HTTP_ANSWER_BYTES).collect().await;
     let body = body.map_err(|error| HttpFault::of(error.as_ref()))?;
-    Ok(Answered { status: head.status.as_u16(), headers: texts(&head.headers), body: body.to_bytes() })
+    Ok(Answered {
+        status: head.status.as_u16(),
+        headers: texts(&head.headers),
+        body: body.to_bytes(),
+    })
 }
 
 fn texts(headers: &HeaderMap) -> Vec<(String, String)> {
-    let text = |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let text =
+        |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
 }

@@ -93,7 +93,8 @@ impl HttpFault {
     }
 }
 
-/// The error inside of another. An I/O error shows what it holds by itself, and only the source of that as its source.
+/// The error inside of another. An I/O error shows what it holds by itself, and only the source of
+/// that as its source.
 fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(held) => Some(held),
@@ -105,18 +106,20 @@ impl TlsFault {
     fn of(error: &rustls::Error) -> Self {
         use rustls::Error as Tls;
         match error {
-            Tls::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-                Self::Expired
-            }
-            Tls::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
-                Self::NotYet
-            }
+            Tls::InvalidCertificate(
+                CertificateError::Expired | CertificateError::ExpiredContext { .. },
+            ) => Self::Expired,
+            Tls::InvalidCertificate(
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+            ) => Self::NotYet,
             Tls::InvalidCertificate(CertificateError::UnknownIssuer) => Self::UnknownIssuer,
             Tls::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             ) => Self::WrongName,
             Tls::InvalidCertificate(_) | Tls::NoCertificatesPresented => Self::Certificate,
-            Tls::PeerIncompatible(_) | Tls::AlertReceived(AlertDescription::ProtocolVersion) => Self::NothingInCommon,
+            Tls::PeerIncompatible(_) | Tls::AlertReceived(AlertDescription::ProtocolVersion) => {
+                Self::NothingInCommon
+            }
             Tls::AlertReceived(_) => Self::Rejected,
             Tls::InvalidMessage(_) => Self::NotTls,
             _ => Self::Failed,
@@ -132,7 +135,9 @@ impl fmt::Display for HttpFault {
             Self::Ungranted(address, what) => write!(f, "{address} is {what}, and not granted"),
             Self::Broken(kind) => write!(f, "the connection was not made or broke: {kind}"),
             Self::Tls(fault) => write!(f, "{fault}"),
-            Self::NotHttp => f.write_str("the answer is no HTTP/1.1, or has more than 100 headers or 64 KiB of them"),
+            Self::NotHttp => f.write_str(
+                "the answer is no HTTP/1.1, or has more than 100 headers or 64 KiB of them",
+            ),
             Self::CutShort => f.write_str("the connection ended before the answer did"),
             Self::TooLarge => f.write_str("the answer has more than 4 MiB"),
             Self::TimedOut => f.write_str("it took too long"),

@@ -1,6 +1,7 @@
 //! The request as it goes out: what a component may set, and what is the host's.
 //!
-//! The attack: a header that ends the request and begins another, or that tells two servers in a row two lengths.
+//! The attack: a header that ends the request and begins another, or that tells two servers in a
+//! row two lengths.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::http::{Header, Request};
 use crate::grants::Origin;
@@ -12,8 +13,17 @@ use hyper::header::{HOST, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Uri};
 
 /// Headers that rule the connection: the host's own.
-const RULING: [&str; 9] =
-    ["connection", "content-length", "expect", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
+const RULING: [&str; 9] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
 /// How the names of headers end whose values are secrets.
 const SECRET_ENDINGS: [&str; 5] = ["authorization", "cookie", "-key", "-token", "-secret"];
 
@@ -29,10 +39,13 @@ pub(crate) fn secrets(request: &Request) -> impl Iterator<Item = &str> {
         SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending))
     });
     // The scheme in front of credentials is a word like others.
-    let credentials =
-        headers.map(|header| header.value.split_once(' ').map_or(header.value.as_str(), |(_, rest)| rest));
+    let credentials = headers
+        .map(|header| header.value.split_once(' ').map_or(header.value.as_str(), |(_, rest)| rest));
     let key = request.tls.iter().filter_map(|tls| tls.client_key.as_deref());
-    credentials.chain(key).chain(userinfo(&request.url)).chain(request.secrets.iter().map(String::as_str))
+    credentials
+        .chain(key)
+        .chain(userinfo(&request.url))
+        .chain(request.secrets.iter().map(String::as_str))
 }
 
 /// User and password in a URL, which is refused for them.
@@ -42,11 +55,16 @@ fn userinfo(url: &str) -> Option<&str> {
     authority.rsplit_once('@').map(|(userinfo, _)| userinfo)
 }
 
-/// The request for `asked` at `origin`. Nothing of `request` but its method, headers and body is read.
+/// The request for `asked` at `origin`. Nothing of `request` but its method, headers and body is
+/// read.
 ///
 /// # Errors
 /// What may not be sent. Values are never quoted.
-pub(crate) fn prepared(origin: &Origin, asked: Uri, request: Request) -> Result<hyper::Request<Full<Bytes>>, String> {
+pub(crate) fn prepared(
+    origin: &Origin,
+    asked: Uri,
+    request: Request,
+) -> Result<hyper::Request<Full<Bytes>>, String> {
     let method = method(&request.method)?;
     let mut headers = headers(&request.headers)?;
     let port = match (origin.tls, origin.port) {
@@ -65,11 +83,14 @@ pub(crate) fn prepared(origin: &Origin, asked: Uri, request: Request) -> Result<
 fn method(text: &str) -> Result<Method, String> {
     let method = Method::from_bytes(text.as_bytes()).ok();
     let method = method.filter(|method| *method != Method::CONNECT && *method != Method::TRACE);
-    method.ok_or_else(|| format!("{} is no method for a request; give GET, POST, PUT, PATCH, DELETE …", quoted(text)))
+    method.ok_or_else(|| {
+        format!("{} is no method for a request; give GET, POST, PUT, PATCH, DELETE …", quoted(text))
+    })
 }
 
 fn headers(given: &[Header]) -> Result<HeaderMap, String> {
-    let bytes: usize = given.iter().map(|header| header.name.len().saturating_add(header.value.len())).sum();
+    let bytes: usize =
+        given.iter().map(|header| header.name.len().saturating_add(header.value.len())).sum();
     if given.len() > limits::HTTP_HEADERS || bytes > limits::HTTP_HEADER_BYTES {
         return Err("a request has at most 64 headers and 32 KiB of them".to_owned());
     }
@@ -83,22 +104,26 @@ fn headers(given: &[Header]) -> Result<HeaderMap, String> {
 
 fn read(header: &Header) -> Result<(HeaderName, HeaderValue), String> {
     let shown = quoted(&header.name);
-    let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| format!("{shown} is no header's name"))?;
+    let name = HeaderName::from_bytes(header.name.as_bytes())
+        .map_err(|_| format!("{shown} is no header's name"))?;
     if RULING.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
         return Err(format!("the header {shown} is the host's to set; leave it out"));
     }
     let value = HeaderValue::from_str(&header.value);
-    let value = value.map_err(|_| format!("the value of the header {shown} is no line of printable ASCII"))?;
+    let value = value
+        .map_err(|_| format!("the value of the header {shown} is no line of printable ASCII"))?;
     Ok((name, value))
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
     fn request(method: &str, headers: &[(&str, &str)]) -> Request {
-        let header = |(name, value): &(&str, &str)| Header { name: (*name).to_owned(), value: (*value).to_owned() };
+        let header = |(name, value): &(&str, &str)| Header {
+            name: (*name).to_owned(),
+            value: (*value).to_owned(),
+        };
         Request {
             method: method.to_owned(),
             url: "https://a:8443/".to_owned(),
@@ -150,7 +175,10 @@ mod tests {
             assert!(sent(request(method, &[])).is_err(), "{method:?}");
         }
         assert_eq!(sent(request("PURGE", &[])).unwrap().method(), "PURGE");
-        assert!(is_safe("HEAD") && !is_safe("get") && !is_safe("OPTIONS"), "what is not known to be safe is not");
+        assert!(
+            is_safe("HEAD") && !is_safe("get") && !is_safe("OPTIONS"),
+            "what is not known to be safe is not"
+        );
     }
 
     #[test]

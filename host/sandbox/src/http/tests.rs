@@ -4,7 +4,7 @@ use super::fault::TlsFault;
 use super::*;
 use crate::address::Reach;
 use crate::bindings::secrets_engine::bulkhead::plugin::http::{Header, Request, Tls};
-use crate::call::Root;
+use crate::call::CallTree;
 use crate::compartment::Compartment;
 use crate::grants::Part;
 use crate::limits::Limits;
@@ -51,7 +51,14 @@ impl Trial {
             everything: true,
             own: Arc::new([]),
         };
-        Self { url: url.into(), body: Vec::new(), tls: None, time: PATIENCE, most_bytes: 64 << 20, reach }
+        Self {
+            url: url.into(),
+            body: Vec::new(),
+            tls: None,
+            time: PATIENCE,
+            most_bytes: 64 << 20,
+            reach,
+        }
     }
 
     /// The answer, and whether the call's bytes were used up.
@@ -72,9 +79,16 @@ impl Trial {
         let request = prepared(&origin, asked, request).unwrap();
         let compartment = Compartment::new("m", Limits::default());
         let connection = compartment.connection(Arc::new(Semaphore::new(1))).await.unwrap();
-        let meter = Meter::new(&Arc::new(Root::default()), self.most_bytes);
+        let meter = Meter::new(&Arc::new(CallTree::default()), self.most_bytes);
         let until = Instant::now() + self.time;
-        let asked = Exchange { origin, reach: self.reach, secured, until, meter: meter.clone(), connection };
+        let asked = Exchange {
+            origin,
+            reach: self.reach,
+            secured,
+            until,
+            meter: meter.clone(),
+            connection,
+        };
         (exchange(asked, request).await, meter.is_over())
     }
 
@@ -142,13 +156,22 @@ async fn endless(begin: &'static [u8], again: &'static [u8], pause: Duration) ->
 async fn an_answer_comes_whole_however_it_is_framed() {
     for (text, status, body) in [
         ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi", 200, "hi"),
-        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nh\r\n1\r\ni\r\n0\r\nx: y\r\n\r\n", 200, "hi"),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nh\r\n1\r\ni\r\n0\r\nx: y\r\n\r\n",
+            200,
+            "hi",
+        ),
         ("HTTP/1.0 200 OK\r\n\r\nhi", 200, "hi"),
         ("HTTP/1.1 204 No Content\r\n\r\n", 204, ""),
         ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n", 404, ""),
-        ("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n", 302, ""),
+        (
+            "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n",
+            302,
+            "",
+        ),
         ("HTTP/1.1 999 What\r\ncontent-length: 0\r\n\r\n", 999, ""),
-        // Of two lengths the second is no more than what follows on a connection that nobody reads further.
+        // Of two lengths the second is no more than what follows on a connection that nobody reads
+        // further.
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 9\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\nHTTP/1.1 500 \r\n\r\n",
             200,
@@ -159,7 +182,9 @@ async fn an_answer_comes_whole_however_it_is_framed() {
         assert_eq!((answered.status, answered.body.as_ref()), (status, body.as_bytes()), "{text}");
     }
     let answered =
-        Trial::of(answering("HTTP/1.1 200 OK\r\nX-A: \u{fc}\r\ncontent-length: 0\r\n\r\n").await).run().await;
+        Trial::of(answering("HTTP/1.1 200 OK\r\nX-A: \u{fc}\r\ncontent-length: 0\r\n\r\n").await)
+            .run()
+            .await;
     let headers = answered.0.unwrap().headers;
     assert!(headers.contains(&("x-a".to_owned(), "\u{fc}".to_owned())), "{headers:?}");
 }
@@ -174,11 +199,17 @@ async fn what_is_no_answer_is_told_apart() {
         ("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhi", HttpFault::CutShort),
         ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\nhi", HttpFault::CutShort),
         ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nnothing\r\n", HttpFault::NotHttp),
-        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n", HttpFault::NotHttp),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
+            HttpFault::NotHttp,
+        ),
         ("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nhi", HttpFault::NotHttp),
         ("HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n", HttpFault::NotHttp),
         ("HTTP/1.1 20 OK\r\n\r\n", HttpFault::NotHttp),
-        ("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", HttpFault::NotHttp),
+        (
+            "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+            HttpFault::NotHttp,
+        ),
         ("SSH-2.0-OpenSSH_9.2\r\n\r\n", HttpFault::NotHttp),
         (many.as_str(), HttpFault::NotHttp),
         (large.as_str(), HttpFault::NotHttp),
@@ -207,7 +238,8 @@ async fn an_answer_without_end_is_ended_by_its_size_its_time_or_the_calls_bytes(
     assert!(done.is_err() && is_over, "interim answers are counted");
 
     let url = answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await;
-    let (done, is_over) = Trial { body: vec![b'x'; 2 << 20], most_bytes: 1 << 20, ..Trial::of(url) }.run().await;
+    let (done, is_over) =
+        Trial { body: vec![b'x'; 2 << 20], most_bytes: 1 << 20, ..Trial::of(url) }.run().await;
     assert!(done.is_err() && is_over, "what is sent is counted");
 }
 
@@ -218,14 +250,17 @@ async fn nobody_is_dialled_who_may_not_be() {
         let networks = networks.iter().map(|range| range.parse().unwrap()).collect();
         Reach { networks, everything: false, ..Trial::of("").reach }
     };
-    for url in
-        [format!("http://127.0.0.1:{port}/"), format!("http://localhost:{port}/"), format!("http://127.1:{port}/")]
-    {
+    for url in [
+        format!("http://127.0.0.1:{port}/"),
+        format!("http://localhost:{port}/"),
+        format!("http://127.1:{port}/"),
+    ] {
         let refused = Trial { reach: within(&["10.0.0.0/8"]), ..Trial::of(&url) }.fault().await;
         assert!(matches!(refused, HttpFault::Ungranted(..)), "{url}: {refused:?}");
     }
     let ours = Reach { own: Arc::new([([127, 0, 0, 1], port).into()]), ..Trial::of("").reach };
-    let refused = Trial { reach: ours, ..Trial::of(format!("http://localhost:{port}/")) }.fault().await;
+    let refused =
+        Trial { reach: ours, ..Trial::of(format!("http://localhost:{port}/")) }.fault().await;
     assert!(matches!(refused, HttpFault::Forbidden(_)), "{refused:?}");
     let refused = Trial::of("http://[::ffff:169.254.169.254]/").fault().await;
     assert!(matches!(refused, HttpFault::Forbidden(_)), "{refused:?}");
@@ -235,16 +270,19 @@ async fn nobody_is_dialled_who_may_not_be() {
     assert_eq!(refused, HttpFault::Broken(io::ErrorKind::ConnectionRefused));
 }
 
-/// A TLS server with that certificate, which asks for one of ours where it is told to. Returns its port.
+/// A TLS server with that certificate, which asks for one of ours where it is told to. Returns its
+/// port.
 async fn secure(certificate: &str, asks: bool) -> u16 {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+    let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions();
     let config = match asks {
         false => config.unwrap().with_no_client_auth(),
         true => {
             let mut roots = RootCertStore::empty();
             roots.add(CertificateDer::from_pem_slice(AUTHORITY.as_bytes()).unwrap()).unwrap();
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
             config.unwrap().with_client_cert_verifier(verifier.unwrap())
         }
     };
@@ -253,13 +291,24 @@ async fn secure(certificate: &str, asks: bool) -> u16 {
     let acceptor = TlsAcceptor::from(Arc::new(config.with_single_cert(chain, key).unwrap()));
     server(move |stream| {
         let acceptor = acceptor.clone();
-        async move { answer(acceptor.accept(stream).await?, b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await }
+        async move {
+            answer(
+                acceptor.accept(stream).await?,
+                b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi",
+            )
+            .await
+        }
     })
     .await
 }
 
 fn trusting(roots: &str) -> Tls {
-    Tls { root_certificates: Some(roots.to_owned()), client_certificate: None, client_key: None, server_name: None }
+    Tls {
+        root_certificates: Some(roots.to_owned()),
+        client_certificate: None,
+        client_key: None,
+        server_name: None,
+    }
 }
 
 async fn secured_with(port: u16, tls: Option<Tls>) -> Result<u16, HttpFault> {
@@ -268,24 +317,36 @@ async fn secured_with(port: u16, tls: Option<Tls>) -> Result<u16, HttpFault> {
 }
 
 #[tokio::test]
-async fn a_server_is_trusted_only_with_a_certificate_for_its_name_from_an_authority_that_was_given() {
+async fn a_server_is_trusted_only_with_a_certificate_for_its_name_from_an_authority_that_was_given()
+{
     let port = secure(SERVER, false).await;
     assert_eq!(secured_with(port, Some(trusting(AUTHORITY))).await, Ok(200));
     let both = format!("{OTHER_AUTHORITY}{AUTHORITY}");
     assert_eq!(secured_with(port, Some(trusting(&both))).await, Ok(200));
-    let address = Trial { tls: Some(trusting(AUTHORITY)), ..Trial::of(format!("https://127.0.0.1:{port}/")) };
+    let address =
+        Trial { tls: Some(trusting(AUTHORITY)), ..Trial::of(format!("https://127.0.0.1:{port}/")) };
     assert_eq!(address.run().await.0.unwrap().status, 200);
     let unknown = Err(HttpFault::Tls(TlsFault::UnknownIssuer));
     assert_eq!(secured_with(port, None).await, unknown, "the public roots did not sign it");
     assert_eq!(secured_with(port, Some(trusting(OTHER_AUTHORITY))).await, unknown);
 
     let port = secure(EXPIRED, false).await;
-    assert_eq!(secured_with(port, Some(trusting(AUTHORITY))).await, Err(HttpFault::Tls(TlsFault::Expired)));
+    assert_eq!(
+        secured_with(port, Some(trusting(AUTHORITY))).await,
+        Err(HttpFault::Tls(TlsFault::Expired))
+    );
 
     let port = secure(ELSEWHERE, false).await;
-    assert_eq!(secured_with(port, Some(trusting(AUTHORITY))).await, Err(HttpFault::Tls(TlsFault::WrongName)));
+    assert_eq!(
+        secured_with(port, Some(trusting(AUTHORITY))).await,
+        Err(HttpFault::Tls(TlsFault::WrongName))
+    );
     let named = Tls { server_name: Some("elsewhere.example".to_owned()), ..trusting(AUTHORITY) };
-    assert_eq!(secured_with(port, Some(named)).await, Ok(200), "the name may be told apart from the host");
+    assert_eq!(
+        secured_with(port, Some(named)).await,
+        Ok(200),
+        "the name may be told apart from the host"
+    );
 }
 
 #[tokio::test]
@@ -299,7 +360,10 @@ async fn a_server_that_asks_who_we_are_is_shown_the_certificate_that_was_given()
     assert_eq!(secured_with(port, Some(shown)).await, Ok(200));
     let missing = secured_with(port, Some(trusting(AUTHORITY))).await.unwrap_err();
     // Its reason may be overtaken by the end of the connection.
-    let is_told = matches!(missing, HttpFault::Tls(TlsFault::Rejected) | HttpFault::Broken(_) | HttpFault::CutShort);
+    let is_told = matches!(
+        missing,
+        HttpFault::Tls(TlsFault::Rejected) | HttpFault::Broken(_) | HttpFault::CutShort
+    );
     assert!(is_told, "{missing:?}");
 }
 
@@ -337,11 +401,19 @@ fn settings_that_secure_nothing_are_refused_and_no_key_is_quoted() {
     for (origin, tls, says) in [
         (&plain, trusting(AUTHORITY), "not https://"),
         (&origin, trusting(""), "holds no certificate"),
-        (&origin, trusting("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"), "is not PEM"),
+        (
+            &origin,
+            trusting("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"),
+            "is not PEM",
+        ),
         (&origin, trusting(&long), "64 KiB"),
         (&origin, half, "together"),
         (&origin, mixed, "do not belong together"),
-        (&origin, Tls { server_name: Some("a b".to_owned()), ..trusting(AUTHORITY) }, "no name of a host"),
+        (
+            &origin,
+            Tls { server_name: Some("a b".to_owned()), ..trusting(AUTHORITY) },
+            "no name of a host",
+        ),
     ] {
         let why = secured(origin, Some(&tls)).err().unwrap();
         assert!(why.contains(says) && !why.contains("PRIVATE"), "{why}");

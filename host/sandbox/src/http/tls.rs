@@ -1,4 +1,5 @@
-//! TLS to other servers: the certificate is always checked, against the public roots or those that were given alone.
+//! TLS to other servers: the certificate is always checked, against the public roots or those that
+//! were given alone.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::http::Tls;
 use crate::grants::{Host, Origin};
@@ -24,23 +25,28 @@ pub(crate) struct Secured {
 pub(crate) fn secured(origin: &Origin, settings: Option<&Tls>) -> Result<Option<Secured>, String> {
     if !origin.tls {
         return match settings {
-            Some(_) => Err("tls is set for a URL that is not https://; leave one of them out".to_owned()),
+            Some(_) => {
+                Err("tls is set for a URL that is not https://; leave one of them out".to_owned())
+            }
             None => Ok(None),
         };
     }
     let name = match settings.and_then(|tls| tls.server_name.as_deref()) {
-        Some(name) => Host::parse(name).ok_or_else(|| "tls.server-name is no name of a host".to_owned())?,
+        Some(name) => {
+            Host::parse(name).ok_or_else(|| "tls.server-name is no name of a host".to_owned())?
+        }
         None => origin.host.clone(),
     };
     let name = match name {
         Host::Address(address) => ServerName::from(address),
-        Host::Name(name) => ServerName::try_from(name).map_err(|_| "no certificate can bear that name".to_owned())?,
+        Host::Name(name) => ServerName::try_from(name)
+            .map_err(|_| "no certificate can bear that name".to_owned())?,
     };
     let config = trusting(roots(settings.and_then(|tls| tls.root_certificates.as_deref()))?)?;
     let mut config = match identity(settings)? {
-        Some((chain, key)) => config
-            .with_client_auth_cert(chain, key)
-            .map_err(|_| "tls.client-certificate and tls.client-key do not belong together".to_owned())?,
+        Some((chain, key)) => config.with_client_auth_cert(chain, key).map_err(|_| {
+            "tls.client-certificate and tls.client-key do not belong together".to_owned()
+        })?,
         None => config.with_no_client_auth(),
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -51,7 +57,8 @@ pub(crate) fn secured(origin: &Origin, settings: Option<&Tls>) -> Result<Option<
 
 fn trusting(roots: RootCertStore) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let versions = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12]);
+    let versions =
+        ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12]);
     let versions = versions.map_err(|error| format!("the host's TLS does not start: {error}"))?;
     Ok(versions.with_root_certificates(roots))
 }
@@ -63,7 +70,9 @@ fn roots(pem: Option<&str>) -> Result<RootCertStore, String> {
         return Ok(roots);
     };
     for certificate in certificates("tls.root-certificates", pem)? {
-        roots.add(certificate).map_err(|_| "tls.root-certificates holds one that is no authority's".to_owned())?;
+        roots
+            .add(certificate)
+            .map_err(|_| "tls.root-certificates holds one that is no authority's".to_owned())?;
     }
     Ok(roots)
 }
@@ -77,9 +86,15 @@ fn identity(settings: Option<&Tls>) -> Result<Option<Identity>, String> {
         (Some(chain), Some(key)) => {
             let chain = certificates("tls.client-certificate", chain)?;
             let key = PrivateKeyDer::from_pem_slice(bounded("tls.client-key", key)?);
-            Ok(Some((chain, key.map_err(|_| "tls.client-key is no private key in PEM".to_owned())?)))
+            Ok(Some((
+                chain,
+                key.map_err(|_| "tls.client-key is no private key in PEM".to_owned())?,
+            )))
         }
-        _ => Err("tls.client-certificate and tls.client-key are given together, or neither".to_owned()),
+        _ => {
+            Err("tls.client-certificate and tls.client-key are given together, or neither"
+                .to_owned())
+        }
     }
 }
 

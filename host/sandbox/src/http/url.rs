@@ -6,7 +6,8 @@ use crate::grants::{Host, Origin};
 use crate::limits;
 use hyper::Uri;
 
-/// Where a request goes, and the path and query that it asks for there. No message quotes the URL, which may hold a secret.
+/// Where a request goes, and the path and query that it asks for there. No message quotes the URL,
+/// which may hold a secret.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -16,30 +17,43 @@ pub(crate) fn parsed(text: &str) -> Result<(Origin, Uri), String> {
     }
     // The standard's way with these is to drop or to turn them: two readers may do so differently.
     if text.contains(|c: char| c.is_ascii_control() || c == ' ' || c == '\\') {
-        return Err("the URL holds a space, a control character or a backslash; write it percent-encoded".to_owned());
+        return Err(
+            "the URL holds a space, a control character or a backslash; write it percent-encoded"
+                .to_owned(),
+        );
     }
-    let url = url::Url::parse(text).map_err(|_| "the URL cannot be read; write https://host/path".to_owned())?;
+    let url = url::Url::parse(text)
+        .map_err(|_| "the URL cannot be read; write https://host/path".to_owned())?;
     let tls = match url.scheme() {
         "https" => true,
         "http" => false,
         _ => return Err("the URL is neither https:// nor http://".to_owned()),
     };
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("the URL holds a user or password; send them in an authorization header".to_owned());
+        return Err(
+            "the URL holds a user or password; send them in an authorization header".to_owned()
+        );
     }
     if url.fragment().is_some() {
         return Err("the URL holds a fragment, which no server is sent; leave it out".to_owned());
     }
-    let host = url.host_str().and_then(Host::parse).ok_or_else(|| "the URL's host is no host".to_owned())?;
-    let port = url.port_or_known_default().filter(|port| *port > 0).ok_or_else(|| "the URL has no port".to_owned())?;
+    let host = url
+        .host_str()
+        .and_then(Host::parse)
+        .ok_or_else(|| "the URL's host is no host".to_owned())?;
+    let port = url
+        .port_or_known_default()
+        .filter(|port| *port > 0)
+        .ok_or_else(|| "the URL has no port".to_owned())?;
     let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
     let asked = format!("{}{query}", url.path());
-    let asked = asked.parse().map_err(|_| "the URL's path or query cannot be sent; percent-encode it".to_owned())?;
+    let asked = asked
+        .parse()
+        .map_err(|_| "the URL's path or query cannot be sent; percent-encode it".to_owned())?;
     Ok((Origin { tls, host, port }, asked))
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 

@@ -46,7 +46,12 @@ impl Host for CallState {
         }
     }
 
-    fn put(&mut self, key: String, value: Vec<u8>, ttl: u32) -> wasmtime::Result<Result<(), Failure>> {
+    fn put(
+        &mut self,
+        key: String,
+        value: Vec<u8>,
+        ttl: u32,
+    ) -> wasmtime::Result<Result<(), Failure>> {
         granted!(self, Act::Cache);
         let value = Zeroizing::new(value);
         if let Err(refused) = check(&key).and_then(|()| check_value(&value, ttl)) {
@@ -75,7 +80,10 @@ fn cache(state: &CallState) -> Arc<Cache> {
 }
 
 /// What was found, as the component gets it: the host held a copy of it.
-fn read(state: &mut CallState, found: Option<Zeroizing<Vec<u8>>>) -> wasmtime::Result<Result<Value, Failure>> {
+fn read(
+    state: &mut CallState,
+    found: Option<Zeroizing<Vec<u8>>>,
+) -> wasmtime::Result<Result<Value, Failure>> {
     state.charge(found.as_ref().map_or(0, |value| value.len()))?;
     Ok(Ok(found.map(|mut value| std::mem::take(&mut *value))))
 }
@@ -85,7 +93,9 @@ fn check(key: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let key = quoted(key);
-    Err(refusal(&Refused::invalid(format!("{key} is not a key of the cache: 1 to 512 bytes of printable text"))))
+    Err(refusal(&Refused::invalid(format!(
+        "{key} is not a key of the cache: 1 to 512 bytes of printable text"
+    ))))
 }
 
 fn check_value(value: &[u8], ttl: u32) -> Result<(), Failure> {
@@ -96,7 +106,10 @@ fn check_value(value: &[u8], ttl: u32) -> Result<(), Failure> {
         ))));
     }
     if !(1..=limits::CACHE_SECONDS).contains(&ttl) {
-        let message = format!("a value is kept for 1 to {} seconds; {ttl} were asked for", limits::CACHE_SECONDS);
+        let message = format!(
+            "a value is kept for 1 to {} seconds; {ttl} were asked for",
+            limits::CACHE_SECONDS
+        );
         return Err(refusal(&Refused::invalid(message)));
     }
     Ok(())

@@ -3,8 +3,8 @@
 use crate::bindings::contract::Failure;
 use crate::bindings::secrets_engine::bulkhead::plugin::clock::Host;
 use crate::grants::Act;
+use crate::host_services::Guard;
 use crate::limits;
-use crate::neighbours::Guard;
 use crate::state::{CallState, refusal};
 use bulkhead_store::{Address, Index, Space};
 use bulkhead_wire::failure::Failure as Refused;
@@ -16,7 +16,12 @@ impl Host for CallState {
         Ok(self.sandbox.store.now())
     }
 
-    fn schedule(&mut self, key: String, at: u64, lane: String) -> wasmtime::Result<Result<(), Failure>> {
+    fn schedule(
+        &mut self,
+        key: String,
+        at: u64,
+        lane: String,
+    ) -> wasmtime::Result<Result<(), Failure>> {
         granted!(self, Act::Timers);
         Ok(schedule(self, &key, at, &lane))
     }
@@ -46,8 +51,10 @@ fn guard(state: &mut CallState, key: &str, lane: &str) -> Result<(), Failure> {
     let lane = full_lane(state, lane)?;
     let left = u64::try_from(state.scope.left().as_millis()).unwrap_or(u64::MAX);
     let deadline = state.sandbox.store.now().saturating_add(left);
-    let neighbours = Arc::clone(&state.scope.neighbours);
-    neighbours.guard(state.unit()?, Guard { timer, lane, deadline }).map_err(|failure| refusal(&failure))
+    let services = Arc::clone(&state.scope.services);
+    services
+        .guard(state.unit()?, Guard { timer, lane, deadline })
+        .map_err(|failure| refusal(&failure))
 }
 
 fn cancel(state: &mut CallState, key: &str) -> Result<(), Failure> {

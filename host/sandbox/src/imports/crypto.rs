@@ -13,28 +13,42 @@ impl Host for CallState {
     fn random(&mut self, length: u32) -> wasmtime::Result<Vec<u8>> {
         self.demand(&Act::Random)?;
         if length > limits::RANDOM_BYTES {
-            bail!("crypto.random was asked for {length} bytes; the most is {}", limits::RANDOM_BYTES);
+            bail!(
+                "crypto.random was asked for {length} bytes; the most is {}",
+                limits::RANDOM_BYTES
+            );
         }
         let mut bytes = vec![0; length as usize];
-        aws_lc_rs::rand::fill(&mut bytes).map_err(|_| format_err!("the host's random generator failed"))?;
+        aws_lc_rs::rand::fill(&mut bytes)
+            .map_err(|_| format_err!("the host's random generator failed"))?;
         Ok(bytes)
     }
 
-    async fn pbkdf2_sha256(&mut self, password: String, salt: Vec<u8>, iterations: u32) -> wasmtime::Result<Vec<u8>> {
+    async fn pbkdf2_sha256(
+        &mut self,
+        password: String,
+        salt: Vec<u8>,
+        iterations: u32,
+    ) -> wasmtime::Result<Vec<u8>> {
         self.demand(&Act::Derive)?;
-        let rounds = NonZeroU32::new(iterations).filter(|rounds| rounds.get() <= limits::DERIVATION_ROUNDS);
+        let rounds =
+            NonZeroU32::new(iterations).filter(|rounds| rounds.get() <= limits::DERIVATION_ROUNDS);
         let Some(rounds) = rounds else {
-            bail!("pbkdf2-sha256 was asked for {iterations} rounds; give 1 to {}", limits::DERIVATION_ROUNDS);
+            bail!(
+                "pbkdf2-sha256 was asked for {iterations} rounds; give 1 to {}",
+                limits::DERIVATION_ROUNDS
+            );
         };
-        let work = usize::try_from(iterations).unwrap_or(usize::MAX).saturating_mul(limits::ROUND_BYTES);
+        let work =
+            usize::try_from(iterations).unwrap_or(usize::MAX).saturating_mul(limits::ROUND_BYTES);
         self.charge(work.saturating_add(password.len()))?;
-        self.scope.root.secrets.add(&password);
+        self.scope.tree.secrets.add(&password);
         let password = Zeroizing::new(password);
         if iterations <= limits::DERIVATION_ROUNDS_AT_ONCE {
             return Ok(derive(&password, &salt, rounds));
         }
         // It computes as a guest would, and so needs a turn as a guest does.
-        let turn = self.sandbox.runtime.turns.take().await;
+        let turn = self.sandbox.runtime.cpu_permits.take().await;
         let derived = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             derive(&password, &salt, rounds)

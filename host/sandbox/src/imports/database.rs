@@ -1,17 +1,20 @@
 //! The `database` import: an engine reaches a database plugin through the host.
 //!
-//! Each nested call is a fresh instance with the secrets, the deadline and the effect mark of its root
-//! call, without storage, and with grants for the targets of the one connection that it is about.
+//! Each nested call is a fresh instance with the secrets, the deadline and the effect mark of its
+//! root call, without storage, and with grants for the targets of the one connection that it is
+//! about.
 
 use crate::bindings::contract::Failure;
 use crate::bindings::database_plugin::exports::bulkhead::plugin::database_users;
 use crate::bindings::secrets_engine::bulkhead::plugin::database::{Connection, Host, Resolved};
-use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{Configured, Credential, NewUser, Refusal};
+use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{
+    Configured, Credential, NewUser, Refusal,
+};
 use crate::call::settle;
 use crate::component::{self, DatabasePlugin};
 use crate::grants::{Act, Dials};
 use crate::instance::new_store;
-use crate::shelf::Reuse;
+use crate::instance_cache::Reuse;
 use crate::state::{CallState, ConnectionKey, refusal};
 use bulkhead_wire::failure::{Failure as Refused, Kind};
 use std::sync::Arc;
@@ -38,16 +41,23 @@ macro_rules! nested {
 }
 
 impl Host for CallState {
-    fn resolve(&mut self, plugin: String, version: String) -> wasmtime::Result<Result<Resolved, Failure>> {
+    fn resolve(
+        &mut self,
+        plugin: String,
+        version: String,
+    ) -> wasmtime::Result<Result<Resolved, Failure>> {
         granted!(self, Act::Database(&plugin));
-        let found = self.scope.neighbours.database_plugin(&plugin, &version);
+        let found = self.scope.services.database_plugin(&plugin, &version);
         Ok(found.map_err(|failure| refusal(&failure)).map(|found| Resolved {
             version: found.identity().version.clone(),
             description: found.description_text.clone(),
         }))
     }
 
-    async fn configure(&mut self, connection: Connection) -> wasmtime::Result<Result<Configured, Failure>> {
+    async fn configure(
+        &mut self,
+        connection: Connection,
+    ) -> wasmtime::Result<Result<Configured, Failure>> {
         granted!(self, Act::Database(&connection.plugin));
         nested!(self, &connection, call_configure(&connection.settings))
     }
@@ -73,7 +83,11 @@ impl Host for CallState {
         role_name: String,
     ) -> wasmtime::Result<Result<String, Failure>> {
         granted!(self, Act::Database(&connection.plugin));
-        nested!(self, &connection, call_plan_username(&connection.settings, &display_name, &role_name))
+        nested!(
+            self,
+            &connection,
+            call_plan_username(&connection.settings, &display_name, &role_name)
+        )
     }
 
     async fn create_user(
@@ -85,7 +99,11 @@ impl Host for CallState {
     ) -> wasmtime::Result<Result<(), Failure>> {
         granted!(self, Act::Database(&connection.plugin));
         keep_secret(self, &user.credential);
-        nested!(self, &connection, call_create_user(&connection.settings, &user, &statements, &rollback))
+        nested!(
+            self,
+            &connection,
+            call_create_user(&connection.settings, &user, &statements, &rollback)
+        )
     }
 
     async fn change_credential(
@@ -103,7 +121,13 @@ impl Host for CallState {
         nested!(
             self,
             &connection,
-            call_change_credential(&connection.settings, &username, &credential, current, &statements)
+            call_change_credential(
+                &connection.settings,
+                &username,
+                &credential,
+                current,
+                &statements
+            )
         )
     }
 
@@ -115,7 +139,11 @@ impl Host for CallState {
         statements: Vec<String>,
     ) -> wasmtime::Result<Result<(), Failure>> {
         granted!(self, Act::Database(&connection.plugin));
-        nested!(self, &connection, call_set_expiration(&connection.settings, &username, expires, &statements))
+        nested!(
+            self,
+            &connection,
+            call_set_expiration(&connection.settings, &username, expires, &statements)
+        )
     }
 
     async fn delete_user(
@@ -136,7 +164,11 @@ impl Host for CallState {
     ) -> wasmtime::Result<Result<Option<bool>, Failure>> {
         granted!(self, Act::Database(&connection.plugin));
         keep_secret(self, &credential);
-        nested!(self, &connection, call_check_credential(&connection.settings, &username, &credential))
+        nested!(
+            self,
+            &connection,
+            call_check_credential(&connection.settings, &username, &credential)
+        )
     }
 
     fn close(&mut self, name: String) -> wasmtime::Result<()> {
@@ -148,7 +180,7 @@ impl Host for CallState {
 
 fn keep_secret(state: &CallState, credential: &Credential) {
     if let Credential::Password(password) = credential {
-        state.scope.root.secrets.add(password);
+        state.scope.tree.secrets.add(password);
     }
 }
 
@@ -167,19 +199,23 @@ impl Nested {
                 "{title} reached for a database plugin on a route that its table does not mark as nested"
             )));
         }
-        let plugin = state.scope.neighbours.database_plugin(&connection.plugin, &connection.version)?;
+        let plugin =
+            state.scope.services.database_plugin(&connection.plugin, &connection.version)?;
         keep_settings_secret(state, &plugin, &connection.settings);
         let targets = targets(state, &plugin, connection).await?;
         let mut store = Self::store(state, &plugin, &targets);
-        let key = ConnectionKey { name: connection.name.clone(), generation: connection.generation };
+        let key =
+            ConnectionKey { name: connection.name.clone(), generation: connection.generation };
         store.data_mut().connection = Some(key);
         Ok(Self { plugin, store, connection: connection.name.clone() })
     }
 
     fn store(state: &CallState, plugin: &DatabasePlugin, targets: &[String]) -> Store<CallState> {
         let mut scope = state.scope.clone();
-        let (maker, asks, ceiling) = (plugin.identity.maker, &plugin.description().asks, plugin.ceiling());
-        scope.grants = Arc::new(scope.grants.for_connection(&Dials { maker, asks, ceiling }, targets));
+        let (maker, asks, ceiling) =
+            (plugin.identity.maker, &plugin.description().asks, plugin.ceiling());
+        scope.grants =
+            Arc::new(scope.grants.for_connection(&Dials { maker, asks, ceiling }, targets));
         scope.reuse = Reuse::Fresh;
         new_store(CallState::new(&plugin.sandbox, scope, Arc::clone(&plugin.identity), None))
     }
@@ -223,7 +259,8 @@ async fn targets(
     let work = async {
         let instance = plugin.pre.instantiate_async(&mut store).await?;
         let users = instance.bulkhead_plugin_database_users();
-        // A refusal here is told by the call that follows; it only means that nothing may be dialled.
+        // A refusal here is told by the call that follows; it only means that nothing may be
+        // dialled.
         let configured = users.call_configure(&mut store, &connection.settings).await?;
         Ok(Ok(configured.map(|configured| configured.targets).unwrap_or_default()))
     };
@@ -235,9 +272,12 @@ async fn targets(
 
 /// The values of the settings that the plugin marks secret join the secrets of the call.
 fn keep_settings_secret(state: &CallState, plugin: &DatabasePlugin, settings: &str) {
-    let Ok(settings) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(settings) else { return };
+    let Ok(settings) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(settings)
+    else {
+        return;
+    };
     for secret in bulkhead_wire::fields::secrets(&plugin.description().settings, &settings) {
-        state.scope.root.secrets.add(secret);
+        state.scope.tree.secrets.add(secret);
     }
 }
 
@@ -259,7 +299,8 @@ fn worded(nested: &Nested, refused: &database_users::Refusal) -> Failure {
     Failure { code: kind(&refused.code).code().to_owned(), message, retry_after: None, ext }
 }
 
-/// Mistakes and refusals of the database are the caller's to mend; what may pass by itself is not (decision P4).
+/// Mistakes and refusals of the database are the caller's to mend; what may pass by itself is not
+/// (decision P4).
 fn kind(code: &str) -> Kind {
     match code {
         "unreachable" => Kind::Unreachable,
@@ -281,8 +322,12 @@ fn fill(sentence: &str, nested: &Nested, refused: &database_users::Refusal) -> S
             "connection" => out.push_str(&format!("{:?}", nested.connection)),
             "setting" => out.push_str(refused.setting.as_deref().unwrap_or("a setting")),
             "vendor-code" => out.push_str(refused.vendor_code.as_deref().unwrap_or("none")),
-            "statement" => out.push_str(&refused.statement.map_or("?".to_owned(), |index| (index + 1).to_string())),
-            other => out.push_str(refused.ext.iter().find(|(key, _)| key == other).map_or("?", |(_, value)| value)),
+            "statement" => out.push_str(
+                &refused.statement.map_or("?".to_owned(), |index| (index + 1).to_string()),
+            ),
+            other => out.push_str(
+                refused.ext.iter().find(|(key, _)| key == other).map_or("?", |(_, value)| value),
+            ),
         }
         rest = tail;
     }

@@ -1,7 +1,9 @@
-//! The `http` import: grant, vetted address, one exchange in a task of its own, and everything but GET and HEAD an effect.
+//! The `http` import: grant, vetted address, one exchange in a task of its own, and everything but
+//! GET and HEAD an effect.
 //!
-//! The attack this file stops: a plugin that reaches a server which its mount was not granted, or reaches for more than
-//! its share. The name is asked before it is resolved, and each address after.
+//! The attack this file stops: a plugin that reaches a server which its mount was not granted, or
+//! reaches for more than its share. The name is asked before it is resolved, and each address
+//! after.
 
 use crate::address::Reach;
 use crate::bindings::contract::Failure;
@@ -10,9 +12,9 @@ use crate::call::Effect;
 use crate::compartment::Connection;
 use crate::effect::{self, Unheard};
 use crate::grants::{self, Origin};
+use crate::host_services::Level;
 use crate::http::{self, Answered, Exchange, HttpFault, Meter};
 use crate::limits::{self, Exceeded};
-use crate::neighbours::Level;
 use crate::state::{CallState, refusal};
 use bulkhead_wire::failure::{Failure as Refused, Kind};
 use hyper::Uri;
@@ -31,7 +33,7 @@ struct Target {
 impl Host for CallState {
     async fn send(&mut self, request: Request) -> wasmtime::Result<Result<Response, Failure>> {
         let asked = ask(self, &request)?;
-        let meter = Meter::new(&self.scope.root, self.limits().http_bytes);
+        let meter = Meter::new(&self.scope.tree, self.limits().http_bytes);
         let done = match asked {
             Ok(target) => sent(self, target, request, &meter).await,
             Err(refused) => Err(refused),
@@ -47,11 +49,11 @@ impl Host for CallState {
 fn ask(state: &mut CallState, request: &Request) -> wasmtime::Result<Result<Target, Failure>> {
     state.enter()?;
     let most = state.limits().http_calls;
-    if state.scope.root.count_http_call() > most {
+    if state.scope.tree.count_http_call() > most {
         return Err(Exceeded::count("http-calls", most).into());
     }
     state.charge(http::secrets(request).map(str::len).sum())?;
-    http::secrets(request).for_each(|secret| state.scope.root.secrets.add(secret));
+    http::secrets(request).for_each(|secret| state.scope.tree.secrets.add(secret));
     let (origin, asked) = match http::parsed(&request.url) {
         Ok(parsed) => parsed,
         Err(why) => return Ok(Err(told(state, "unknown", &Refused::invalid(why)))),
@@ -63,7 +65,12 @@ fn ask(state: &mut CallState, request: &Request) -> wasmtime::Result<Result<Targ
     })
 }
 
-async fn sent(state: &mut CallState, target: Target, request: Request, meter: &Meter) -> Result<Response, Failure> {
+async fn sent(
+    state: &mut CallState,
+    target: Target,
+    request: Request,
+    meter: &Meter,
+) -> Result<Response, Failure> {
     let (origin, reach) = (target.origin.to_string(), target.reach.clone());
     let done = exchanged(state, target, request, meter).await;
     done.map(answer).map_err(|refused| match refused {
@@ -97,7 +104,12 @@ impl From<String> for Unsent {
     }
 }
 
-async fn exchanged(state: &mut CallState, target: Target, request: Request, meter: &Meter) -> Result<Answered, Unsent> {
+async fn exchanged(
+    state: &mut CallState,
+    target: Target,
+    request: Request,
+    meter: &Meter,
+) -> Result<Answered, Unsent> {
     let Target { origin, asked, reach } = target;
     let is_safe = http::is_safe(&request.method);
     let until = until(state, request.timeout);
@@ -107,8 +119,9 @@ async fn exchanged(state: &mut CallState, target: Target, request: Request, mete
     let exchange = Exchange { origin, reach, secured, until, meter: meter.clone(), connection };
     let work = http::exchange(exchange, request);
     if is_safe {
-        state.scope.root.mark(Effect::Safe);
-        // A task of its own, because TLS and HTTP go deeper than the stack of a call; it ends with the call.
+        state.scope.tree.mark(Effect::Safe);
+        // A task of its own, because TLS and HTTP go deeper than the stack of a call; it ends with
+        // the call.
         let mut tasks = JoinSet::new();
         tasks.spawn(work);
         return match tasks.join_next().await {
@@ -121,7 +134,9 @@ async fn exchanged(state: &mut CallState, target: Target, request: Request, mete
 
 fn unheard(unheard: Unheard) -> Unsent {
     Unsent::Refused(match unheard {
-        Unheard::NoTime => Refused::new(Kind::TimedOut, "too little time is left in this call to begin a change"),
+        Unheard::NoTime => {
+            Refused::new(Kind::TimedOut, "too little time is left in this call to begin a change")
+        }
         Unheard::TimedOut => return HttpFault::TimedOut.into(),
         Unheard::NotBegun => Refused::new(Kind::Unreachable, "the request was not sent"),
         Unheard::NoAnswer => Refused::new(Kind::Unreachable, "the answer to a change was lost"),
@@ -144,7 +159,8 @@ fn until(state: &CallState, timeout: u32) -> Instant {
 }
 
 fn answer(answered: Answered) -> Response {
-    let headers = answered.headers.into_iter().map(|(name, value)| Header { name, value }).collect();
+    let headers =
+        answered.headers.into_iter().map(|(name, value)| Header { name, value }).collect();
     Response { status: answered.status, headers, body: answered.body.into() }
 }
 
@@ -156,6 +172,6 @@ fn told(state: &CallState, origin: &str, refused: &Refused) -> Failure {
         ("cause".to_owned(), refused.kind.code().to_owned()),
         ("detail".to_owned(), message.clone()),
     ];
-    state.scope.neighbours.log(Level::Warn, &state.plugin.title(), "http-failed", &pairs);
+    state.scope.services.log(Level::Warn, &state.plugin.title(), "http-failed", &pairs);
     refusal(&Refused { message, ..refused.clone() })
 }

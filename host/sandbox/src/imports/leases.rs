@@ -3,20 +3,25 @@
 use crate::bindings::contract::Failure;
 use crate::bindings::secrets_engine::bulkhead::plugin::leases::Host;
 use crate::grants::Act;
-use crate::neighbours::Reservation;
+use crate::host_services::Reservation;
 use crate::state::{CallState, refusal};
 use std::sync::Arc;
 
 impl Host for CallState {
-    fn reserve(&mut self, tag: String, lane: String, internal: String) -> wasmtime::Result<Result<(), Failure>> {
+    fn reserve(
+        &mut self,
+        tag: String,
+        lane: String,
+        internal: String,
+    ) -> wasmtime::Result<Result<(), Failure>> {
         granted!(self, Act::Leases);
         if let Err(refused) = self.check_lane(&lane).and_then(|()| self.check_name("tag", &tag)) {
             return Ok(Err(refused));
         }
-        let neighbours = Arc::clone(&self.scope.neighbours);
+        let services = Arc::clone(&self.scope.services);
         let reservation = Reservation { tag, lane, internal };
         Ok(match self.unit() {
-            Ok(unit) => neighbours.reserve(unit, reservation).map_err(|failure| refusal(&failure)),
+            Ok(unit) => services.reserve(unit, reservation).map_err(|failure| refusal(&failure)),
             Err(refused) => Err(refused),
         })
     }
@@ -26,7 +31,7 @@ impl Host for CallState {
         if let Err(refused) = self.unit() {
             return Ok(Err(refused));
         }
-        Ok(self.scope.neighbours.withdraw(&tag).map_err(|failure| refusal(&failure)))
+        Ok(self.scope.services.withdraw(&tag).map_err(|failure| refusal(&failure)))
     }
 
     async fn count(&mut self, lane: String) -> wasmtime::Result<Result<u32, Failure>> {
@@ -34,6 +39,6 @@ impl Host for CallState {
         if let Err(refused) = self.unit() {
             return Ok(Err(refused));
         }
-        Ok(self.scope.neighbours.lease_count(&lane).await.map_err(|failure| refusal(&failure)))
+        Ok(self.scope.services.lease_count(&lane).await.map_err(|failure| refusal(&failure)))
     }
 }

@@ -8,9 +8,9 @@ use crate::state::{CallState, refusal};
 impl Host for CallState {
     async fn generate(&mut self, policy: String) -> wasmtime::Result<Result<String, Failure>> {
         granted!(self, Act::Passwords);
-        let password = self.scope.neighbours.password(&policy).await;
+        let password = self.scope.services.password(&policy).await;
         if let Ok(password) = &password {
-            self.scope.root.secrets.add(password);
+            self.scope.tree.secrets.add(password);
         }
         Ok(password.map_err(|failure| refusal(&failure)))
     }

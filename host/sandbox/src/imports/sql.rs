@@ -1,15 +1,17 @@
 //! The `sql` import: grant, vetted address, pool, and effects in a task of their own.
 //!
-//! The attack this file stops: a plugin that dials what its connection does not name. Every target is
-//! held against the grants of the nested call, which are the targets of this very connection.
+//! The attack this file stops: a plugin that dials what its connection does not name. Every target
+//! is held against the grants of the nested call, which are the targets of this very connection.
 
 use crate::address::Reach;
-use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Failure, Host, Statement, Target};
+use crate::bindings::database_plugin::bulkhead::plugin::sql::{
+    Endpoint, Failure, Host, Statement, Target,
+};
 use crate::call::Effect;
 use crate::effect::{self, Unheard};
 use crate::grants::SqlTarget;
+use crate::host_services::Level;
 use crate::limits;
-use crate::neighbours::Level;
 use crate::sql::{PoolKey, Sessions, SqlFailure, failed};
 use crate::state::CallState;
 use std::future::Future;
@@ -46,7 +48,11 @@ impl Host for CallState {
         Ok(told(self, &target, done))
     }
 
-    async fn transact(&mut self, target: Target, statements: Vec<Statement>) -> wasmtime::Result<Result<(), Failure>> {
+    async fn transact(
+        &mut self,
+        target: Target,
+        statements: Vec<Statement>,
+    ) -> wasmtime::Result<Result<(), Failure>> {
         let asked = ask(self, &target)?;
         let done = match sessions(self, &target, asked).await {
             Ok(sessions) => change(self, async move { sessions.transact(&statements).await }).await,
@@ -55,7 +61,11 @@ impl Host for CallState {
         Ok(told(self, &target, done))
     }
 
-    async fn execute(&mut self, target: Target, statement: Statement) -> wasmtime::Result<Result<(), Failure>> {
+    async fn execute(
+        &mut self,
+        target: Target,
+        statement: Statement,
+    ) -> wasmtime::Result<Result<(), Failure>> {
         let asked = ask(self, &target)?;
         let done = match sessions(self, &target, asked).await {
             Ok(sessions) => change(self, async move { sessions.execute(&statement).await }).await,
@@ -65,12 +75,14 @@ impl Host for CallState {
     }
 }
 
-/// Counts the host call and asks the grant of every endpoint. What each may resolve to, in their order.
+/// Counts the host call and asks the grant of every endpoint. What each may resolve to, in their
+/// order.
 fn ask(state: &mut CallState, target: &Target) -> wasmtime::Result<Result<Vec<Reach>, SqlFailure>> {
     state.enter()?;
     let (grants, own) = (&state.scope.grants, &state.sandbox.own_addresses);
     let reach = |end: &Endpoint| {
-        let reach = grants.reach_of(SqlTarget { driver: &target.driver, host: &end.host, port: end.port }, own);
+        let reach = grants
+            .reach_of(SqlTarget { driver: &target.driver, host: &end.host, port: end.port }, own);
         reach.map_err(|refused| failed(NOT_GRANTED, refused.message))
     };
     Ok(target.endpoints.iter().map(reach).collect())
@@ -86,7 +98,7 @@ async fn sessions(
     let Some(key) = pool_key(state, target) else {
         return Err(failed(NOT_GRANTED, "sql is for calls about a connection"));
     };
-    state.scope.root.secrets.add(&target.password);
+    state.scope.tree.secrets.add(&target.password);
     let sandbox = Arc::clone(&state.sandbox);
     let work = async {
         let sessions = sandbox.pools.sessions(key.clone(), target, &reaches).await?;
@@ -99,7 +111,7 @@ async fn sessions(
     };
     let sessions = bounded(state, work).await?;
     // From here on something outside may be read.
-    state.scope.root.mark(Effect::Safe);
+    state.scope.tree.mark(Effect::Safe);
     Ok(sessions)
 }
 
@@ -109,9 +121,14 @@ fn pool_key(state: &CallState, target: &Target) -> Option<PoolKey> {
     Some(PoolKey::new(state.mount(), &connection.name, connection.generation, target))
 }
 
-async fn bounded<T>(state: &mut CallState, work: impl Future<Output = Result<T, SqlFailure>>) -> Result<T, SqlFailure> {
+async fn bounded<T>(
+    state: &mut CallState,
+    work: impl Future<Output = Result<T, SqlFailure>>,
+) -> Result<T, SqlFailure> {
     let time = limits::EFFECT_TIME.min(state.scope.left());
-    tokio::time::timeout(time, work).await.unwrap_or_else(|_| Err(failed("timed-out", "the database took too long")))
+    tokio::time::timeout(time, work)
+        .await
+        .unwrap_or_else(|_| Err(failed("timed-out", "the database took too long")))
 }
 
 /// Makes a change. Its time is looked at after dialling, which may take long.
@@ -121,16 +138,24 @@ async fn change(
 ) -> Result<(), SqlFailure> {
     effect::run(&state.scope, work).await.unwrap_or_else(|unheard| {
         Err(match unheard {
-            Unheard::NoTime => failed("timed-out", "too little time is left in this call to begin a change"),
+            Unheard::NoTime => {
+                failed("timed-out", "too little time is left in this call to begin a change")
+            }
             Unheard::TimedOut => failed("timed-out", "the database took too long"),
             Unheard::NotBegun => failed("unreachable", "the change was not begun"),
-            Unheard::NoAnswer => failed("unreachable", "the database's answer to a change was lost"),
+            Unheard::NoAnswer => {
+                failed("unreachable", "the database's answer to a change was lost")
+            }
         })
     })
 }
 
 /// The result, with a failure told to the operator and scrubbed on its way to the plugin.
-fn told<T>(state: &mut CallState, target: &Target, done: Result<T, SqlFailure>) -> Result<T, SqlFailure> {
+fn told<T>(
+    state: &mut CallState,
+    target: &Target,
+    done: Result<T, SqlFailure>,
+) -> Result<T, SqlFailure> {
     done.map_err(|mut failure| {
         if failure.code == "unreachable"
             && let Some(key) = pool_key(state, target)
@@ -142,16 +167,24 @@ fn told<T>(state: &mut CallState, target: &Target, done: Result<T, SqlFailure>) 
             state.refused_grant = Some(failure.message.clone());
         }
         let pairs = [
-            ("connection".to_owned(), state.connection.as_ref().map(|key| key.name.clone()).unwrap_or_default()),
+            (
+                "connection".to_owned(),
+                state.connection.as_ref().map(|key| key.name.clone()).unwrap_or_default(),
+            ),
             (
                 "target".to_owned(),
-                target.endpoints.iter().map(|end| format!("{}:{}", end.host, end.port)).collect::<Vec<_>>().join(","),
+                target
+                    .endpoints
+                    .iter()
+                    .map(|end| format!("{}:{}", end.host, end.port))
+                    .collect::<Vec<_>>()
+                    .join(","),
             ),
             ("cause".to_owned(), failure.code.clone()),
             ("sqlstate".to_owned(), failure.sqlstate.clone().unwrap_or_default()),
             ("detail".to_owned(), failure.message.clone()),
         ];
-        state.scope.neighbours.log(Level::Warn, &state.plugin.title(), "sql-failed", &pairs);
+        state.scope.services.log(Level::Warn, &state.plugin.title(), "sql-failed", &pairs);
         failure
     })
 }

@@ -56,8 +56,11 @@ async fn get(state: &mut CallState, key: &str) -> Result<Option<Entry>, Failure>
     let address = address(state, key)?;
     let record = state.unit()?.get(&address).await;
     let record = record.map_err(|fault| state.fault(fault))?;
-    let entry =
-        |record: Record| Entry { value: record.body.to_vec(), created: record.created, modified: record.modified };
+    let entry = |record: Record| Entry {
+        value: record.body.to_vec(),
+        created: record.created,
+        modified: record.modified,
+    };
     Ok(record.map(entry))
 }
 
@@ -65,7 +68,10 @@ fn put(state: &mut CallState, key: &str, value: Vec<u8>) -> Result<(), Failure> 
     let address = address(state, key)?;
     state.check_name("storage key", key)?;
     if value.len() > limits::VALUE_BYTES {
-        return Err(invalid(format!("the value of {key:?} has {} bytes; a value has at most 1 MiB", value.len())));
+        return Err(invalid(format!(
+            "the value of {key:?} has {} bytes; a value has at most 1 MiB",
+            value.len()
+        )));
     }
     state.unit()?.put(address, value, Index::default());
     Ok(())
@@ -77,7 +83,12 @@ fn delete(state: &mut CallState, key: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn keys(state: &mut CallState, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure> {
+async fn keys(
+    state: &mut CallState,
+    prefix: &str,
+    after: &str,
+    limit: u32,
+) -> Result<Vec<String>, Failure> {
     if !prefix.is_empty() {
         check(prefix.strip_suffix('/').unwrap_or(prefix))?;
     }
@@ -122,7 +133,8 @@ mod tests {
 
     #[test]
     fn a_key_cannot_leave_its_mount() {
-        for key in ["", "..", "a/../b", "/a", "a/", "a//b", "./a", "a\0b", "a\nb", &"x".repeat(513)] {
+        for key in ["", "..", "a/../b", "/a", "a/", "a//b", "./a", "a\0b", "a\nb", &"x".repeat(513)]
+        {
             assert!(check(key).is_err(), "{key:?} was taken for a key");
         }
         assert!(check("role/read-only").is_ok());

@@ -36,8 +36,10 @@ struct Stage {
 
 impl Stage {
     async fn new(name: &str) -> Self {
-        let directory = std::env::temp_dir().join(format!("bulkhead-instance-{name}-{}", std::process::id()));
-        let store = Rows::open(Options::at(&directory), SealKey::generate().unwrap()).await.unwrap();
+        let directory =
+            std::env::temp_dir().join(format!("bulkhead-instance-{name}-{}", std::process::id()));
+        let store =
+            Rows::open(Options::at(&directory), SealKey::generate().unwrap()).await.unwrap();
         Self { sandbox: Sandbox::new(Runtime::new().unwrap(), store, &[]), directory }
     }
 
@@ -47,8 +49,13 @@ impl Stage {
         let component = Component::from_binary(&runtime.engine, wasm).unwrap();
         let component = runtime.secrets_engines.instantiate_pre(&component).unwrap();
         let (name, deadline) = ("harm".to_owned(), Instant::now() + time);
-        let scope = nobody::scope(&name, deadline);
-        let identity = Identity { name, version: String::new(), digest: String::new(), maker: Maker::Uploaded };
+        let scope = detached::scope(&name, deadline);
+        let identity = Identity {
+            name,
+            version: String::new(),
+            digest: String::new(),
+            maker: Maker::Uploaded,
+        };
         let mut live = Live::new(CallState::new(&self.sandbox, scope, Arc::new(identity), None));
         let work = async { live.instance(&component).await.map(|_| Ok(())) };
         // Not at the deadline: the epoch is to stop it, and not that somebody waits no longer.
@@ -71,7 +78,11 @@ async fn a_start_that_loops_ends_at_its_deadline() {
     let stopped = stage.instantiated(&forever, time).await.unwrap_err();
     assert_eq!(stopped.kind, Kind::TimedOut, "{stopped:?}");
     assert!(began.elapsed() < AT_LEISURE / 2, "{:?}", began.elapsed());
-    assert_eq!(stage.instantiated(&starting(&[], &[]), AT_LEISURE).await, Ok(()), "the next one is let be");
+    assert_eq!(
+        stage.instantiated(&starting(&[], &[]), AT_LEISURE).await,
+        Ok(()),
+        "the next one is let be"
+    );
     stage.end().await;
 }
 
@@ -79,13 +90,17 @@ async fn a_start_that_loops_ends_at_its_deadline() {
 async fn a_table_bomb_ends_at_the_size_of_a_table() {
     let stage = Stage::new("table").await;
     // loop, ref.null func, i32.const 1000, table.grow 0, i32.const -1, i32.ne, br_if 0, end
-    let grow = [0x03, 0x40, 0xd0, 0x70, 0x41, 0xe8, 0x07, 0xfc, 0x0f, 0, 0x41, 0x7f, 0x47, 0x0d, 0, END];
+    let grow =
+        [0x03, 0x40, 0xd0, 0x70, 0x41, 0xe8, 0x07, 0xfc, 0x0f, 0, 0x41, 0x7f, 0x47, 0x0d, 0, END];
     // table.size 0, i32.const 20000, i32.gt_u, if, unreachable, end
     let check = [0xfc, 0x10, 0, 0x41, 0xa0, 0x9c, 0x01, 0x4b, 0x04, 0x40, 0, END];
     let bomb = starting(&one(4, &[0x70, 0, 1]), &[&grow[..], &check].concat());
     assert_eq!(stage.instantiated(&bomb, AT_LEISURE).await, Ok(()), "growing was refused in time");
     let huge = component(&[module(&[one(4, &[0x70, 0, 0xa1, 0x9c, 0x01])])]);
-    assert!(Component::from_binary(&stage.sandbox.runtime.engine, &huge).is_err(), "20,001 elements from the start");
+    assert!(
+        Component::from_binary(&stage.sandbox.runtime.engine, &huge).is_err(),
+        "20,001 elements from the start"
+    );
     stage.end().await;
 }
 
@@ -93,7 +108,8 @@ async fn a_table_bomb_ends_at_the_size_of_a_table() {
 async fn an_import_that_cannot_refuse_stops_a_component_that_is_being_described() {
     let stage = Stage::new("impure").await;
     let name = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
-    // The instance with `now: func() -> u64` is imported, and its function lowered to one of the core.
+    // The instance with `now: func() -> u64` is imported, and its function lowered to one of the
+    // core.
     let instance_type = [&[0x42, 2, 1, 0x40, 0, 0, 0x77, 4, 0][..], &name("now"), &[1, 0]].concat();
     let import = [&[0][..], &name("bulkhead:plugin/clock@0.1.0"), &[5, 0]].concat();
     let alias = [&[1, 0, 0][..], &name("now")].concat();
@@ -109,9 +125,19 @@ async fn an_import_that_cannot_refuse_stops_a_component_that_is_being_described(
     let now = [&[1, 1][..], &name("now"), &[0, 0]].concat();
     let instances = section(2, &[&[2][..], &now, &[0, 0, 1], &name(""), &[0x12, 0]].concat());
     let lowered = one(8, &[1, 0, 0, 0]);
-    let sections = [one(7, &instance_type), one(10, &import), one(6, &alias), lowered, module(&core), instances];
+    let sections = [
+        one(7, &instance_type),
+        one(10, &import),
+        one(6, &alias),
+        lowered,
+        module(&core),
+        instances,
+    ];
     let stopped = stage.instantiated(&component(&sections), AT_LEISURE).await.unwrap_err();
-    assert!(stopped.message.contains("without its grant: permission denied: describe must be pure"), "{stopped:?}");
+    assert!(
+        stopped.message.contains("without its grant: permission denied: describe must be pure"),
+        "{stopped:?}"
+    );
     assert!(!stopped.message.contains("--grant"), "no line would allow it: {stopped:?}");
     stage.end().await;
 }

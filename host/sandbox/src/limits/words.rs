@@ -1,7 +1,7 @@
 //! The limits that grants set: their words, their forms, and which of several lines holds.
 //!
-//! A mount's line counts before what its component asks for, that before the default; the catalog's ceiling, and the
-//! one that nobody is granted more than, are above all of them.
+//! A mount's line counts before what its component asks for, that before the default; the catalog's
+//! ceiling, and the one that nobody is granted more than, are above all of them.
 
 use super::Limits;
 use crate::component::Maker;
@@ -67,8 +67,9 @@ const WORDS: [(Word, &str, Form); 14] = [
 const NONE: u64 = u64::MAX;
 
 impl Limits {
-    /// The limits of a mount whose lines are `rights`. A component that somebody brought raises nothing above the
-    /// default by asking for it: the catalog's entry, or where that has no ceiling the mount, has to allow it.
+    /// The limits of a mount whose lines are `rights`. A component that somebody brought raises
+    /// nothing above the default by asking for it: the catalog's entry, or where that has no
+    /// ceiling the mount, has to allow it.
     #[must_use]
     pub fn of(rights: &Rights<'_>) -> Self {
         let mut limits = Self::default();
@@ -77,7 +78,8 @@ impl Limits {
             let line = |asks: &[Ask]| asks.iter().find_map(|ask| word.in_line(ask.grant()?));
             let unsaid = if rights.maker == Maker::Official { most } else { usual };
             let ceiling = rights.ceiling.map(|ceiling| line(ceiling).unwrap_or(unsaid));
-            let granted = rights.granted.unwrap_or_default().iter().find_map(|grant| word.in_line(grant));
+            let granted =
+                rights.granted.unwrap_or_default().iter().find_map(|grant| word.in_line(grant));
             let value = match (granted, line(rights.asked)) {
                 (Some(granted), _) => granted.min(ceiling.unwrap_or(most)),
                 (None, Some(asked)) => asked.min(ceiling.unwrap_or(unsaid)),
@@ -88,7 +90,8 @@ impl Limits {
         limits
     }
 
-    /// The line that doubles the limit of that name; `None` where nobody is granted more, and of what no line sets.
+    /// The line that doubles the limit of that name; `None` where nobody is granted more, and of
+    /// what no line sets.
     pub(crate) fn raised(&self, name: &str) -> Option<Grant> {
         let (word, ..) = WORDS.iter().find(|(_, word, _)| *word == name)?;
         let (value, most) = (word.get(self), word.get(&Self::CEILING));
@@ -103,8 +106,9 @@ impl LimitLine {
     /// # Errors
     /// What is wrong with it, and the forms that there are.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let (name, value) =
-            text.split_once('=').ok_or_else(|| format!("{} has no value; write limit:memory=64MiB", quoted(text)))?;
+        let (name, value) = text
+            .split_once('=')
+            .ok_or_else(|| format!("{} has no value; write limit:memory=64MiB", quoted(text)))?;
         let Some((word, _, form)) = WORDS.iter().find(|(_, word, _)| *word == name) else {
             let hint = spelling::hint(name, &WORDS.map(|(_, word, _)| word));
             return Err(format!("there is no limit {}{hint}", quoted(name)));
@@ -116,12 +120,15 @@ impl LimitLine {
         }
         if value > most {
             let (asked, most) = (form.show(value), form.show(most));
-            return Err(format!("{name}={asked} is more than anybody is granted; the most is {name}={most}"));
+            return Err(format!(
+                "{name}={asked} is more than anybody is granted; the most is {name}={most}"
+            ));
         }
         Ok(Self { word: *word, value })
     }
 
-    /// What a ceiling of those lines allows of this limit: of one that it does not name, the default.
+    /// What a ceiling of those lines allows of this limit: of one that it does not name, the
+    /// default.
     pub(crate) fn most_below(&self, ceiling: &[Ask]) -> Self {
         let named = ceiling.iter().find_map(|ask| self.word.in_line(ask.grant()?));
         Self { word: self.word, value: named.unwrap_or_else(|| self.word.get(&Limits::default())) }
@@ -149,10 +156,14 @@ impl fmt::Display for LimitLine {
 impl Form {
     fn parse(self, text: &str) -> Result<u64, String> {
         match self {
-            Self::Time if text.is_empty() => Err(format!("{} is not a duration: give one such as 30s", quoted(text))),
+            Self::Time if text.is_empty() => {
+                Err(format!("{} is not a duration: give one such as 30s", quoted(text)))
+            }
             Self::Time => duration::parse(text),
             Self::Size => size::parse(text),
-            Self::Count => count(text).ok_or_else(|| format!("{} is not a whole number", quoted(text))),
+            Self::Count => {
+                count(text).ok_or_else(|| format!("{} is not a whole number", quoted(text)))
+            }
             Self::Rate => text
                 .strip_suffix("/s")
                 .and_then(count)
@@ -171,7 +182,9 @@ impl Form {
 }
 
 fn count(text: &str) -> Option<u64> {
-    Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit())).and_then(|text| text.parse().ok())
+    Some(text)
+        .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
+        .and_then(|text| text.parse().ok())
 }
 
 impl Word {
@@ -225,7 +238,6 @@ impl Word {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -233,8 +245,11 @@ mod tests {
 
     /// The memory of a mount whose lines those are; an empty one is none.
     fn memory(maker: Maker, asked: &str, ceiling: Option<&str>, granted: &str) -> usize {
-        let lines = |text: &str| -> Vec<Ask> { text.split_whitespace().map(|line| line.parse().unwrap()).collect() };
-        let granted: Vec<Grant> = granted.split_whitespace().map(|line| line.parse().unwrap()).collect();
+        let lines = |text: &str| -> Vec<Ask> {
+            text.split_whitespace().map(|line| line.parse().unwrap()).collect()
+        };
+        let granted: Vec<Grant> =
+            granted.split_whitespace().map(|line| line.parse().unwrap()).collect();
         let (asked, ceiling) = (lines(asked), ceiling.map(lines));
         let rights = Rights {
             mount: "m/",
@@ -270,7 +285,13 @@ mod tests {
 
     #[test]
     fn without_lines_the_limits_are_the_defaults() {
-        let rights = Rights { mount: "m/", maker: Maker::Official, asked: &[], ceiling: None, granted: None };
+        let rights = Rights {
+            mount: "m/",
+            maker: Maker::Official,
+            asked: &[],
+            ceiling: None,
+            granted: None,
+        };
         assert_eq!(Limits::of(&rights), Limits::default());
     }
 
@@ -281,13 +302,20 @@ mod tests {
             let line = LimitLine::parse(&text).unwrap();
             assert_eq!(line.to_string(), text);
             let granted = [Grant::Limit(line)];
-            let rights =
-                Rights { mount: "m/", maker: Maker::Uploaded, asked: &[], ceiling: None, granted: Some(&granted) };
+            let rights = Rights {
+                mount: "m/",
+                maker: Maker::Uploaded,
+                asked: &[],
+                ceiling: None,
+                granted: Some(&granted),
+            };
             let limits = Limits::of(&rights);
             assert_eq!(word.get(&limits), word.get(&Limits::CEILING), "{name}");
             let others = WORDS.iter().filter(|(other, ..)| *other != word);
             assert!(
-                others.into_iter().all(|(other, ..)| other.get(&limits) == other.get(&Limits::default())),
+                others
+                    .into_iter()
+                    .all(|(other, ..)| other.get(&limits) == other.get(&Limits::default())),
                 "{name}"
             );
         }
@@ -301,9 +329,13 @@ mod tests {
                 NONE => String::new(),
                 value => format!(" `{}` ", form.show(value)),
             };
-            let row = readme.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap();
+            let row =
+                readme.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap();
             let most = format!("| `{}` |", form.show(word.get(&Limits::CEILING)));
-            assert!(row.contains(&default) && row.contains(&most), "{row}: default {default}, most {most}");
+            assert!(
+                row.contains(&default) && row.contains(&most),
+                "{row}: default {default}, most {most}"
+            );
         }
     }
 
@@ -313,7 +345,10 @@ mod tests {
         let usual = Limits::default();
         assert_eq!(raised(&usual, "host-calls").as_deref(), Some("limit:host-calls=200000"));
         assert_eq!(raised(&usual, "answer").as_deref(), Some("limit:answer=7MiB"));
-        assert_eq!(raised(&Limits { memory_bytes: 3 * MIB, ..usual }, "memory").as_deref(), Some("limit:memory=6MiB"));
+        assert_eq!(
+            raised(&Limits { memory_bytes: 3 * MIB, ..usual }, "memory").as_deref(),
+            Some("limit:memory=6MiB")
+        );
         assert_eq!(raised(&usual, "deadline"), None, "there is none");
         assert_eq!(raised(&usual, "warnings"), None, "no line sets it");
         assert!(WORDS.iter().all(|(_, name, _)| Limits::CEILING.raised(name).is_none()));

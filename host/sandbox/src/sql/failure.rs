@@ -1,4 +1,5 @@
-//! What a database's refusal means: one code, the server's own code, and no text of a secret statement.
+//! What a database's refusal means: one code, the server's own code, and no text of a secret
+//! statement.
 
 use crate::bindings::database_plugin::bulkhead::plugin::sql;
 use sqlx::postgres::PgDatabaseError;
@@ -14,7 +15,10 @@ pub(crate) fn failed(code: &str, message: impl Into<String>) -> SqlFailure {
 /// What `error` means when it came from dialling or logging in.
 pub(crate) fn of_login(error: &sqlx::Error) -> SqlFailure {
     let mut failure = of_statement(error, false);
-    let rejected = failure.sqlstate.as_deref().is_some_and(|state| state.starts_with("28") || state == "3D000");
+    let rejected = failure
+        .sqlstate
+        .as_deref()
+        .is_some_and(|state| state.starts_with("28") || state == "3D000");
     if rejected {
         "refused".clone_into(&mut failure.code);
     }
@@ -29,7 +33,9 @@ pub(crate) fn of_statement(error: &sqlx::Error, secret: bool) -> SqlFailure {
             None => failed("statement-failed", ""),
         },
         sqlx::Error::PoolTimedOut => failed("timed-out", "no session became free in time"),
-        sqlx::Error::PoolClosed => failed("unreachable", "the connection was changed or closed meanwhile"),
+        sqlx::Error::PoolClosed => {
+            failed("unreachable", "the connection was changed or closed meanwhile")
+        }
         sqlx::Error::Io(io) => failed("unreachable", io.kind().to_string()),
         sqlx::Error::Tls(_) => failed("unreachable", "TLS could not be agreed with the server"),
         sqlx::Error::ColumnDecode { index, .. } => {
@@ -47,12 +53,20 @@ fn of_postgres(error: &PgDatabaseError, secret: bool) -> SqlFailure {
         "57014" | "55P03" => "timed-out",
         // A demoted primary; a commit of which nobody knows how it ended.
         "25006" | "40003" => "unreachable",
-        // Lost sessions, exhausted resources, operators at work, failing disks: none is an answer to the statement.
-        code if ["08", "53", "57P", "58"].iter().any(|class| code.starts_with(class)) => "unreachable",
+        // Lost sessions, exhausted resources, operators at work, failing disks: none is an answer
+        // to the statement.
+        code if ["08", "53", "57P", "58"].iter().any(|class| code.starts_with(class)) => {
+            "unreachable"
+        }
         _ => "statement-failed",
     };
     let message = if secret { String::new() } else { error.message().to_owned() };
-    SqlFailure { code: code.to_owned(), message, statement: None, sqlstate: Some(error.code().to_owned()) }
+    SqlFailure {
+        code: code.to_owned(),
+        message,
+        statement: None,
+        sqlstate: Some(error.code().to_owned()),
+    }
 }
 
 /// PostgreSQL tells "tuple concurrently updated" by an internal error; its text is translated, the

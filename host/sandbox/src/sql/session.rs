@@ -9,8 +9,8 @@ use futures_util::{Stream, StreamExt as _};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgRow, PgSslMode};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool, Postgres, Row as _,
-    Transaction,
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool,
+    Postgres, Row as _, Transaction,
 };
 use std::net::SocketAddr;
 use std::str::FromStr as _;
@@ -18,8 +18,8 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// A session that is not there after this time makes us look whether the server still listens, so that
-/// a database that is down is told at once instead of after the whole connect timeout.
+/// A session that is not there after this time makes us look whether the server still listens, so
+/// that a database that is down is told at once instead of after the whole connect timeout.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// So long after its last use a session is used without asking whether it lives.
@@ -36,16 +36,21 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Tries the target's endpoints in order and opens a pool on the first that lets us in. Each has its reach.
+    /// Tries the target's endpoints in order and opens a pool on the first that lets us in. Each
+    /// has its reach.
     pub(crate) async fn open(target: &Target, reaches: &[Reach]) -> Result<Self, SqlFailure> {
         if target.driver != "postgres" {
-            return Err(failed("invalid-request", format!("there is no SQL driver {:?}", target.driver)));
+            return Err(failed(
+                "invalid-request",
+                format!("there is no SQL driver {:?}", target.driver),
+            ));
         }
         let mut last = failed("invalid-request", "the target names no endpoint");
         for (endpoint, reach) in target.endpoints.iter().zip(reaches) {
             match Self::open_at(target, endpoint, reach).await {
                 Ok(sessions) => return Ok(sessions),
-                // A wrong password is wrong everywhere; asking the next server could lock the account.
+                // A wrong password is wrong everywhere; asking the next server could lock the
+                // account.
                 Err(failure) if failure.code == "refused" => return Err(failure),
                 Err(failure) => last = failure,
             }
@@ -53,9 +58,14 @@ impl Sessions {
         Err(last)
     }
 
-    async fn open_at(target: &Target, endpoint: &Endpoint, reach: &Reach) -> Result<Self, SqlFailure> {
+    async fn open_at(
+        target: &Target,
+        endpoint: &Endpoint,
+        reach: &Reach,
+    ) -> Result<Self, SqlFailure> {
         let connect_timeout = connect_timeout(target);
-        let found = timeout(connect_timeout, address::resolve(&endpoint.host, endpoint.port, reach)).await;
+        let found =
+            timeout(connect_timeout, address::resolve(&endpoint.host, endpoint.port, reach)).await;
         let addresses = found
             .map_err(|_| failed("timed-out", "resolving the name took too long"))?
             .map_err(|refused| unresolved(refused, reach))?;
@@ -68,7 +78,10 @@ impl Sessions {
                     return Ok(Self { pool, address, connect_timeout, most });
                 }
                 Ok(Err(failure)) => last = failure,
-                Err(_) => last = failed("timed-out", "the server did not answer within the connect timeout"),
+                Err(_) => {
+                    last =
+                        failed("timed-out", "the server did not answer within the connect timeout")
+                }
             }
         }
         Err(last)
@@ -87,7 +100,11 @@ impl Sessions {
     }
 
     /// One statement in a read-only transaction, text in and text out.
-    pub(crate) async fn query(&self, sql: &str, parameters: &[String]) -> Result<Vec<Vec<Option<String>>>, SqlFailure> {
+    pub(crate) async fn query(
+        &self,
+        sql: &str,
+        parameters: &[String],
+    ) -> Result<Vec<Vec<Option<String>>>, SqlFailure> {
         let mut transaction = self.begun("BEGIN READ ONLY").await?;
         let mut query = sqlx::query(AssertSqlSafe(sql.to_owned()));
         for parameter in parameters {
@@ -115,7 +132,8 @@ impl Sessions {
     async fn transact_once(&self, statements: &[Statement]) -> Result<(), SqlFailure> {
         let mut transaction = self.begun("BEGIN").await?;
         for (index, statement) in statements.iter().enumerate() {
-            let run = transaction.execute(sqlx::raw_sql(AssertSqlSafe(statement.text.clone()))).await;
+            let run =
+                transaction.execute(sqlx::raw_sql(AssertSqlSafe(statement.text.clone()))).await;
             if let Err(error) = run {
                 let mut failure = of_statement(&error, statement.secret);
                 failure.statement = u32::try_from(index).ok();
@@ -139,12 +157,15 @@ impl Sessions {
         self.pool.close().await;
     }
 
-    /// A transaction. A session that broke since its last use fails here, before anything was done on it, and
-    /// gives way to the next.
+    /// A transaction. A session that broke since its last use fails here, before anything was done
+    /// on it, and gives way to the next.
     async fn begun(&self, begin: &str) -> Result<Transaction<'static, Postgres>, SqlFailure> {
-        // Bounded by the server too: a statement that hangs would keep its session from everybody else.
+        // Bounded by the server too: a statement that hangs would keep its session from everybody
+        // else.
         let (statement, lock) = (limits::STATEMENT_TIME_MS, limits::LOCK_TIME_MS);
-        let text = format!("{begin}; SET LOCAL statement_timeout = {statement}; SET LOCAL lock_timeout = {lock}");
+        let text = format!(
+            "{begin}; SET LOCAL statement_timeout = {statement}; SET LOCAL lock_timeout = {lock}"
+        );
         loop {
             let may_be_broken = self.may_be_broken();
             match self.patiently(self.pool.begin_with(AssertSqlSafe(text.clone()))).await {
@@ -154,8 +175,8 @@ impl Sessions {
         }
     }
 
-    /// Is there a session that was used before? Each that turns out broken leaves the pool, so this ends; a
-    /// closed pool refuses at once and for ever.
+    /// Is there a session that was used before? Each that turns out broken leaves the pool, so this
+    /// ends; a closed pool refuses at once and for ever.
     fn may_be_broken(&self) -> bool {
         self.pool.num_idle() > 0 && !self.pool.is_closed()
     }
@@ -172,7 +193,10 @@ impl Sessions {
         }
     }
 
-    async fn patiently<T>(&self, wanted: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, SqlFailure> {
+    async fn patiently<T>(
+        &self,
+        wanted: impl Future<Output = Result<T, sqlx::Error>>,
+    ) -> Result<T, SqlFailure> {
         tokio::pin!(wanted);
         if let Ok(had) = timeout(PATIENCE, &mut wanted).await {
             return had.map_err(|error| of_login(&error));
@@ -184,7 +208,9 @@ impl Sessions {
         match timeout(self.connect_timeout, TcpStream::connect(self.address)).await {
             Ok(Ok(_)) => wanted.await.map_err(|error| of_login(&error)),
             Ok(Err(error)) => Err(failed("unreachable", error.kind().to_string())),
-            Err(_) => Err(failed("timed-out", "the server did not answer within the connect timeout")),
+            Err(_) => {
+                Err(failed("timed-out", "the server did not answer within the connect timeout"))
+            }
         }
     }
 }
@@ -192,7 +218,9 @@ impl Sessions {
 fn unresolved(refused: Refused, reach: &Reach) -> SqlFailure {
     match refused {
         Refused::Unknown => failed("unreachable", "the name has no address"),
-        Refused::Forbidden(why) => failed("forbidden-address", format!("it is {why}, which is never dialled")),
+        Refused::Forbidden(why) => {
+            failed("forbidden-address", format!("it is {why}, which is never dialled"))
+        }
         Refused::Ungranted(address, what) => {
             failed("permission-denied", grants::ungranted_address(reach, address, what).message)
         }
@@ -201,7 +229,8 @@ fn unresolved(refused: Refused, reach: &Reach) -> SqlFailure {
 
 /// Logs in once before there is a pool: the pool itself would try a dead server again and again.
 async fn probe(options: &PgConnectOptions, writable: bool) -> Result<(), SqlFailure> {
-    let mut session = PgConnection::connect_with(options).await.map_err(|error| of_login(&error))?;
+    let mut session =
+        PgConnection::connect_with(options).await.map_err(|error| of_login(&error))?;
     let read_only = match writable {
         true => sqlx::query("SHOW transaction_read_only").fetch_one(&mut session).await.map(Some),
         false => Ok(None),
@@ -215,8 +244,8 @@ async fn probe(options: &PgConnectOptions, writable: bool) -> Result<(), SqlFail
     }
 }
 
-/// A session that was used just now is not asked whether it lives: that would be a round trip for each use.
-/// One that broke since then is found by its BEGIN, before anything was done on it.
+/// A session that was used just now is not asked whether it lives: that would be a round trip for
+/// each use. One that broke since then is found by its BEGIN, before anything was done on it.
 async fn is_alive(session: &mut PgConnection, idle: Duration) -> Result<bool, sqlx::Error> {
     if idle > TRUSTED {
         session.ping().await?;
@@ -227,7 +256,8 @@ async fn is_alive(session: &mut PgConnection, idle: Duration) -> Result<bool, sq
 /// What the connection asks, but so short that every endpoint gets its turn within one call.
 fn connect_timeout(target: &Target) -> Duration {
     let turns = u32::try_from(target.endpoints.len()).unwrap_or(u32::MAX).saturating_add(1);
-    Duration::from_millis(u64::from(target.pool.connect_timeout.max(1))).min(limits::EFFECT_TIME / turns)
+    Duration::from_millis(u64::from(target.pool.connect_timeout.max(1)))
+        .min(limits::EFFECT_TIME / turns)
 }
 
 fn most_sessions(target: &Target) -> u32 {
@@ -247,12 +277,21 @@ fn pool(target: &Target, options: PgConnectOptions) -> PgPool {
 }
 
 /// Every field is set; what sqlx took from the environment is overwritten.
-fn options(target: &Target, endpoint: &Endpoint, address: SocketAddr) -> Result<PgConnectOptions, SqlFailure> {
+fn options(
+    target: &Target,
+    endpoint: &Endpoint,
+    address: SocketAddr,
+) -> Result<PgConnectOptions, SqlFailure> {
     let tls = &target.tls;
     let mode = PgSslMode::from_str(&tls.mode)
         .map_err(|_| failed("invalid-request", format!("there is no TLS mode {:?}", tls.mode)))?;
-    // A certificate is checked against the name; everything else goes to the address that was vetted.
-    let host = if matches!(mode, PgSslMode::VerifyFull) { endpoint.host.clone() } else { address.ip().to_string() };
+    // A certificate is checked against the name; everything else goes to the address that was
+    // vetted.
+    let host = if matches!(mode, PgSslMode::VerifyFull) {
+        endpoint.host.clone()
+    } else {
+        address.ip().to_string()
+    };
     let mut options = PgConnectOptions::new_without_pgpass()
         .host(&host)
         .port(endpoint.port)
@@ -282,13 +321,17 @@ async fn texts(
         let row = row.map_err(|error| of_statement(&error, false))?;
         let mut cells = Vec::with_capacity(row.len());
         for column in 0..row.len() {
-            let cell: Option<String> = row.try_get(column).map_err(|error| of_statement(&error, false))?;
+            let cell: Option<String> =
+                row.try_get(column).map_err(|error| of_statement(&error, false))?;
             bytes = bytes.saturating_add(cell.as_ref().map_or(0, String::len));
             cells.push(cell);
         }
         table.push(cells);
         if table.len() > limits::QUERY_ROWS || bytes > limits::QUERY_BYTES {
-            return Err(failed("invalid-request", "the query answers more than 10,000 rows or 4 MiB"));
+            return Err(failed(
+                "invalid-request",
+                "the query answers more than 10,000 rows or 4 MiB",
+            ));
         }
     }
     Ok(table)

@@ -1,4 +1,5 @@
-//! The server with failpoints, for `tests/fault`: where a name is chosen by its environment, it dies or fails there.
+//! The server with failpoints, for `tests/fault`: where a name is chosen by its environment, it
+//! dies or fails there.
 //!
 //! Never for real secrets: whoever sets its environment can stop it anywhere.
 

@@ -20,8 +20,10 @@ fn main() -> ExitCode {
 }
 
 fn precompile(wasm: &Path, compiled: &Path) -> Result<(), String> {
-    let bytes = fs::read(wasm).map_err(|error| format!("cannot read {}: {error}", wasm.display()))?;
-    let code = bulkhead_sandbox::precompile(&bytes).map_err(|why| format!("{}: {why}", wasm.display()))?;
+    let bytes =
+        fs::read(wasm).map_err(|error| format!("cannot read {}: {error}", wasm.display()))?;
+    let code =
+        bulkhead_sandbox::precompile(&bytes).map_err(|why| format!("{}: {why}", wasm.display()))?;
     // An interrupted build must not leave half a file that is newer than its source.
     let partial = compiled.with_extension("cwasm.partial");
     let written = fs::write(&partial, code).and_then(|()| fs::rename(&partial, compiled));

@@ -1,8 +1,9 @@
 //! `audit "file" "NAME"`: which devices record every request, and whether the API may add some.
 //!
-//! The attack this file stops: a file that a device makes is written by the server's user, wherever it is. So devices
-//! are declared here, by whoever may write this file, and the API makes them only below the one folder that is named
-//! here for it (`spec/core.md` §8.1); no device makes a file that can be executed.
+//! The attack this file stops: a file that a device makes is written by the server's user, wherever
+//! it is. So devices are declared here, by whoever may write this file, and the API makes them only
+//! below the one folder that is named here for it (`spec/core.md` §8.1); no device makes a file
+//! that can be executed.
 
 use super::section::{Labelled, Section, Value, Words, Wrong};
 use bulkhead_core::audit::{AuditSettings, DeviceSettings};
@@ -21,9 +22,11 @@ const WORDS: Words = Words {
     ],
 };
 
-const NOT_THIS_KIND: &str = "this version audits to files only; write audit \"file\" \"NAME\" { path = … }";
+const NOT_THIS_KIND: &str =
+    "this version audits to files only; write audit \"file\" \"NAME\" { path = … }";
 
-const UNSERVED: [(&str, &str); 3] = [("socket", NOT_THIS_KIND), ("syslog", NOT_THIS_KIND), ("http", NOT_THIS_KIND)];
+const UNSERVED: [(&str, &str); 3] =
+    [("socket", NOT_THIS_KIND), ("syslog", NOT_THIS_KIND), ("http", NOT_THIS_KIND)];
 
 /// The devices of the file, and what it says of the API.
 pub(super) fn settings(file: &Section<'_>) -> Result<AuditSettings, Wrong> {
@@ -51,7 +54,9 @@ pub(super) fn settings(file: &Section<'_>) -> Result<AuditSettings, Wrong> {
 fn device(block: &Labelled<'_>) -> Result<DeviceSettings, Wrong> {
     let example = "write audit \"file\" \"main\" { path = \"/var/log/bulkhead/audit.log\" }";
     let [kind, device] = block.labels()[..] else {
-        return Err(block.wrong(format!("audit takes two labels, its kind and its name: {example}")));
+        return Err(
+            block.wrong(format!("audit takes two labels, its kind and its name: {example}"))
+        );
     };
     block.check_kind(kind, "file", &UNSERVED)?;
     if !name::is_name(device) {
@@ -76,7 +81,8 @@ fn device(block: &Labelled<'_>) -> Result<DeviceSettings, Wrong> {
 /// Octal digits in quotes: without them HCL reads a decimal number.
 fn mode(value: &Value<'_>) -> Result<u32, Wrong> {
     let text = value.text()?;
-    let octal = (3..=4).contains(&text.len()) && text.bytes().all(|digit| (b'0'..=b'7').contains(&digit));
+    let octal =
+        (3..=4).contains(&text.len()) && text.bytes().all(|digit| (b'0'..=b'7').contains(&digit));
     let mode = octal.then(|| u32::from_str_radix(text, 8).ok()).flatten();
     match mode {
         Some(mode) if mode & !0o666 == 0 => Ok(mode),

@@ -5,7 +5,8 @@ use crate::proxies::TrustedProxies;
 use bulkhead_wire::failure::quoted;
 use std::time::Duration;
 
-/// Largest body unless told, in bytes (decision P18). A route's own, smaller limit is checked by the core.
+/// Largest body unless told, in bytes (decision P18). A route's own, smaller limit is checked by
+/// the core.
 const BODY_MAX: u64 = 32 << 20;
 
 /// How long an engine may work on a request unless told, in seconds (`spec/core.md` §1.3).
@@ -29,14 +30,22 @@ const NO_TLS: &str = "this version serves plain HTTP only; leave tls_cert_file a
                       127.0.0.1, and put a proxy that speaks TLS in front";
 
 const WORDS: Words = Words {
-    keys: &["address", "trusted_proxies", "max_request_size", "request_timeout", "max_connections_per_address"],
+    keys: &[
+        "address",
+        "trusted_proxies",
+        "max_request_size",
+        "request_timeout",
+        "max_connections_per_address",
+    ],
     blocks: &[],
     unserved: &[("tls_cert_file", NO_TLS), ("tls_key_file", NO_TLS)],
 };
 
 /// Kinds of listeners to come.
-const UNSERVED: [(&str, &str); 1] =
-    [("scheduler", "this version serves no scheduler API; leave the block out, or nobody would listen there")];
+const UNSERVED: [(&str, &str); 1] = [(
+    "scheduler",
+    "this version serves no scheduler API; leave the block out, or nobody would listen there",
+)];
 
 /// What a listener is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,10 +56,11 @@ pub struct Listener {
     pub proxies: TrustedProxies,
     /// Largest body, in bytes.
     pub body_max: u64,
-    /// How long an engine may work on a request. The body before has as long to arrive, and never over 30 s.
+    /// How long an engine may work on a request. The body before has as long to arrive, and never
+    /// over 30 s.
     pub request_time: Duration,
-    /// Most connections of one address at a time; those of trusted proxies are not counted, but the requests of each
-    /// client behind them are, and are as many.
+    /// Most connections of one address at a time; those of trusted proxies are not counted, but the
+    /// requests of each client behind them are, and are as many.
     pub connections_per_address: usize,
 }
 
@@ -103,12 +113,18 @@ fn address<'a>(value: &Value<'a>) -> Result<&'a str, Wrong> {
     let text = value.text()?;
     let parts = text.rsplit_once(':').filter(|(host, port)| {
         let is_whole = !host.contains(':') || (host.starts_with('[') && host.ends_with(']'));
-        is_whole && !host.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()) && port.parse::<u16>().is_ok()
+        is_whole
+            && !host.is_empty()
+            && port.bytes().all(|digit| digit.is_ascii_digit())
+            && port.parse::<u16>().is_ok()
     });
     if parts.is_some() && !text.contains(|c: char| c.is_whitespace() || c == '/') {
         return Ok(text);
     }
-    Err(value.wrong(format!("{} is no HOST:PORT; write such as \"127.0.0.1:8200\" or \"[::1]:8200\"", quoted(text))))
+    Err(value.wrong(format!(
+        "{} is no HOST:PORT; write such as \"127.0.0.1:8200\" or \"[::1]:8200\"",
+        quoted(text)
+    )))
 }
 
 /// Refused by the line of the element, because such lists are long.

@@ -1,4 +1,5 @@
-//! What `bulkhead server --check` prints: a configuration as the acts of the server that would be started with it.
+//! What `bulkhead server --check` prints: a configuration as the acts of the server that would be
+//! started with it.
 
 use super::Config;
 use bulkhead_wire::{duration, size};
@@ -9,7 +10,8 @@ impl fmt::Display for Config {
         self.tell_listener(f)?;
         writeln!(f, "keeps its data in {}, opened by Shamir's shares", self.data.display())?;
         self.tell_audit(f)?;
-        let (default, max) = (duration::show(self.default_lease_ttl), duration::show(self.max_lease_ttl));
+        let (default, max) =
+            (duration::show(self.default_lease_ttl), duration::show(self.max_lease_ttl));
         writeln!(f, "lets leases and tokens live {default}, and never over {max}")?;
         writeln!(f, "tells clients that it is version {}", self.reported_version)?;
         if !self.api_address.is_empty() {
@@ -30,8 +32,15 @@ impl Config {
         }
         writeln!(f, "refuses bodies over {}", size::show(listener.body_max))?;
         let connections = listener.connections_per_address;
-        writeln!(f, "lets an address have {connections} connections at a time, but for trusted proxies")?;
-        writeln!(f, "stops an engine that works on a request for {}", duration::show(listener.request_time.as_secs()))
+        writeln!(
+            f,
+            "lets an address have {connections} connections at a time, but for trusted proxies"
+        )?;
+        writeln!(
+            f,
+            "stops an engine that works on a request for {}",
+            duration::show(listener.request_time.as_secs())
+        )
     }
 
     fn tell_audit(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,13 +53,21 @@ impl Config {
                 (device.sync, "flushed to the disk"),
             ];
             ways.extend(flags.iter().filter(|(is_on, _)| *is_on).map(|(_, way)| (*way).to_owned()));
-            writeln!(f, "audits to {}: {} ({})", device.name, device.file.display(), ways.join(", "))?;
+            writeln!(
+                f,
+                "audits to {}: {} ({})",
+                device.name,
+                device.file.display(),
+                ways.join(", ")
+            )?;
         }
         if self.audit.devices.is_empty() {
             writeln!(f, "audits to no device of this file")?;
         }
         match &self.audit.api_directory {
-            Some(directory) => writeln!(f, "lets the API make audit devices in {}", directory.display()),
+            Some(directory) => {
+                writeln!(f, "lets the API make audit devices in {}", directory.display())
+            }
             None => writeln!(f, "lets the API make no audit device"),
         }
     }

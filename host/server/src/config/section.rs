@@ -1,8 +1,9 @@
 //! The configuration's text as sections of named values, each with its line.
 //!
-//! The mistake this file stops: a setting that is written and has no effect. A section is made with the words that it
-//! may hold, and a word that it may not hold refuses the file, with the word that was probably meant; a value is read
-//! as what it is to be, or refused. Values are constants: the language's expressions would need somebody who computes.
+//! The mistake this file stops: a setting that is written and has no effect. A section is made with
+//! the words that it may hold, and a word that it may not hold refuses the file, with the word that
+//! was probably meant; a value is read as what it is to be, or refused. Values are constants: the
+//! language's expressions would need somebody who computes.
 
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::spelling::hint;
@@ -45,8 +46,8 @@ pub(super) struct Words {
     pub(super) keys: &'static [&'static str],
     /// Written `name "label" { … }`.
     pub(super) blocks: &'static [&'static str],
-    /// Words that this version knows and does not serve, each with the reason: ignored, they would look as if they
-    /// worked.
+    /// Words that this version knows and does not serve, each with the reason: ignored, they would
+    /// look as if they worked.
     pub(super) unserved: &'static [(&'static str, &'static str)],
 }
 
@@ -55,9 +56,11 @@ pub(super) struct Words {
 struct Lines<'a>(&'a str);
 
 impl Lines<'_> {
-    /// The line of a place, counted from 1. Whatever has no place of its own is at the end of the text.
+    /// The line of a place, counted from 1. Whatever has no place of its own is at the end of the
+    /// text.
     fn of(self, place: Option<Range<usize>>) -> usize {
-        let before = self.0.get(..place.map_or(self.0.len(), |place| place.start)).unwrap_or(self.0);
+        let before =
+            self.0.get(..place.map_or(self.0.len(), |place| place.start)).unwrap_or(self.0);
         before.matches('\n').count() + 1
     }
 }
@@ -79,7 +82,10 @@ pub(super) fn with_root<T>(
 fn syntax(error: &parser::Error) -> Wrong {
     let line = error.location().line();
     if error.message().contains("redefined attribute") {
-        return Wrong::at(line, "this key is given before in the same block; leave one of the two out");
+        return Wrong::at(
+            line,
+            "this key is given before in the same block; leave one of the two out",
+        );
     }
     Wrong::at(line, format!("column {}: {}", error.location().column(), error.message()))
 }
@@ -115,7 +121,9 @@ impl<'a> Section<'a> {
     /// # Errors
     /// When it is missing; `example` says what to write.
     pub(super) fn required(&self, key: &'static str, example: &str) -> Result<Value<'a>, Wrong> {
-        self.value(key).ok_or_else(|| self.wrong(format!("{} needs {key}: write {key} = {example}", self.head.title)))
+        self.value(key).ok_or_else(|| {
+            self.wrong(format!("{} needs {key}: write {key} = {example}", self.head.title))
+        })
     }
 
     /// Every block called `name`, in the order of the text.
@@ -128,7 +136,8 @@ impl<'a> Section<'a> {
     /// The one block `name "kind"`, if it is there.
     ///
     /// # Errors
-    /// When it is there twice, or is of another kind; `unserved` are kinds with the reason why they are refused.
+    /// When it is there twice, or is of another kind; `unserved` are kinds with the reason why they
+    /// are refused.
     pub(super) fn only(
         &self,
         name: &'static str,
@@ -138,14 +147,16 @@ impl<'a> Section<'a> {
         let mut found: Option<Labelled<'a>> = None;
         for block in self.blocks(name) {
             let [label] = block.labels()[..] else {
-                return Err(block.wrong(format!("{name} takes one label: write {name} \"{kind}\" {{ … }}")));
+                return Err(
+                    block.wrong(format!("{name} takes one label: write {name} \"{kind}\" {{ … }}"))
+                );
             };
             block.check_kind(label, kind, unserved)?;
             if let Some(first) = found {
                 let line = first.line();
-                return Err(
-                    block.wrong(format!("{name} \"{kind}\" is given on line {line} already; leave one of the two out"))
-                );
+                return Err(block.wrong(format!(
+                    "{name} \"{kind}\" is given on line {line} already; leave one of the two out"
+                )));
             }
             found = Some(block);
         }
@@ -169,11 +180,18 @@ fn check(lines: Lines<'_>, structure: &Structure, words: &Words) -> Result<(), W
         return Err(Wrong::at(line, format!("{word}: {why}")));
     }
     match (words.keys.contains(&word), words.blocks.contains(&word)) {
-        (true, _) if is_block => Err(Wrong::at(line, format!("{word} takes a value: write {word} = …"))),
-        (_, true) if !is_block => Err(Wrong::at(line, format!("{word} is a block: write {word} \"…\" {{ … }}"))),
+        (true, _) if is_block => {
+            Err(Wrong::at(line, format!("{word} takes a value: write {word} = …")))
+        }
+        (_, true) if !is_block => {
+            Err(Wrong::at(line, format!("{word} is a block: write {word} \"…\" {{ … }}")))
+        }
         (false, false) => {
             let known: Vec<&str> = words.keys.iter().chain(words.blocks).copied().collect();
-            Err(Wrong::at(line, format!("unknown {} {}{}", kind_of(is_block), quoted(word), hint(word, &known))))
+            Err(Wrong::at(
+                line,
+                format!("unknown {} {}{}", kind_of(is_block), quoted(word), hint(word, &known)),
+            ))
         }
         _ => Ok(()),
     }
@@ -201,7 +219,12 @@ impl<'a> Labelled<'a> {
     }
 
     /// Refuses a label that is not `kind`.
-    pub(super) fn check_kind(&self, label: &str, kind: &'static str, unserved: &[(&str, &str)]) -> Result<(), Wrong> {
+    pub(super) fn check_kind(
+        &self,
+        label: &str,
+        kind: &'static str,
+        unserved: &[(&str, &str)],
+    ) -> Result<(), Wrong> {
         if label == kind {
             return Ok(());
         }
@@ -217,7 +240,8 @@ impl<'a> Labelled<'a> {
     /// # Errors
     /// The first word that is none of `words`.
     pub(super) fn section(&self, words: &Words) -> Result<Section<'a>, Wrong> {
-        let labels: String = self.labels().iter().map(|label| format!(" {}", quoted(label))).collect();
+        let labels: String =
+            self.labels().iter().map(|label| format!(" {}", quoted(label))).collect();
         let head = Head { title: format!("{}{labels}", self.name), line: self.line() };
         Section::new(self.lines, &self.block.body, words, head)
     }
@@ -282,7 +306,8 @@ impl<'a> Value<'a> {
         let Expression::Number(number) = self.expression else {
             return Err(self.is_no("a whole number such as 1024", self.expression));
         };
-        let whole = number.value().as_u64().ok_or_else(|| format!("{} is no whole number", number.value()));
+        let whole =
+            number.value().as_u64().ok_or_else(|| format!("{} is no whole number", number.value()));
         self.within(whole, (least, most), |count| count.to_string())
     }
 
@@ -296,7 +321,12 @@ impl<'a> Value<'a> {
         if (least..=most).contains(&value) {
             return Ok(value);
         }
-        Err(self.wrong(format!("{} is not between {} and {}", show(value), show(least), show(most))))
+        Err(self.wrong(format!(
+            "{} is not between {} and {}",
+            show(value),
+            show(least),
+            show(most)
+        )))
     }
 
     /// The elements of a list, each with its own line.
@@ -349,7 +379,9 @@ fn kind(expression: &Expression) -> String {
             "${…} and %{…} are not computed here (as text they are $${ and %%{)".to_owned()
         }
         Expression::HeredocTemplate(_) => "a heredoc has no meaning here".to_owned(),
-        Expression::Variable(word) => format!("the bare word {} is not known", quoted(word.as_str())),
+        Expression::Variable(word) => {
+            format!("the bare word {} is not known", quoted(word.as_str()))
+        }
         _ => "nothing is computed in this file".to_owned(),
     }
 }

@@ -1,13 +1,5 @@
 //! What a file says, and each way in which it can be wrong.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
-
 use super::*;
 use bulkhead_core::audit::DeviceSettings;
 use std::time::Duration;
@@ -43,7 +35,10 @@ fn a_file_that_says_only_where_the_data_are_has_the_defaults() {
     let config = read(STORAGE);
     assert_eq!(config.data, PathBuf::from("/data"));
     assert_eq!(config.listener, Listener::at("127.0.0.1:8200"));
-    assert_eq!((config.listener.body_max, config.listener.request_time), (32 << 20, Duration::from_secs(90)));
+    assert_eq!(
+        (config.listener.body_max, config.listener.request_time),
+        (32 << 20, Duration::from_secs(90))
+    );
     assert_eq!(config.audit, AuditSettings::default());
     assert_eq!((config.default_lease_ttl, config.max_lease_ttl), (2_764_800, 2_764_800));
     assert_eq!((config.reported_version.as_str(), config.api_address.as_str()), ("1.21.0+ent", ""));
@@ -83,9 +78,11 @@ fn every_setting_is_read() {
         api_addr          = "https://bulkhead.example.com:8200/"
         "##,
     );
-    let proxies = crate::proxies::TrustedProxies::new(["10.0.0.0/8", "fd00::/8", "192.0.2.7"]).unwrap();
+    let proxies =
+        crate::proxies::TrustedProxies::new(["10.0.0.0/8", "fd00::/8", "192.0.2.7"]).unwrap();
     let (address, request_time) = ("0.0.0.0:8200".to_owned(), Duration::from_secs(120));
-    let told = Listener { address, proxies, body_max: 1 << 20, request_time, connections_per_address: 64 };
+    let told =
+        Listener { address, proxies, body_max: 1 << 20, request_time, connections_per_address: 64 };
     assert_eq!(config.listener, told);
     assert_eq!(config.data, PathBuf::from("/var/lib/bulkhead"));
     let main = DeviceSettings {
@@ -115,7 +112,8 @@ fn every_setting_is_read() {
 
 #[test]
 fn windows_line_ends_and_a_byte_order_mark_are_no_content() {
-    let config = read("\u{feff}storage \"sqlite\" {\r\n  path = \"/data\"\r\n}\r\nseal \"shamir\" {}\r\n");
+    let config =
+        read("\u{feff}storage \"sqlite\" {\r\n  path = \"/data\"\r\n}\r\nseal \"shamir\" {}\r\n");
     assert_eq!(config.data, PathBuf::from("/data"));
 }
 
@@ -128,13 +126,21 @@ fn an_unknown_word_is_refused_with_the_nearest_known_one() {
             &["unknown key", "\"defualt_lease_ttl\"", "did you mean \"default_lease_ttl\""],
         ),
         ("\n\nlistner \"tcp\" {}", 4, &["unknown block", "did you mean \"listener\""]),
-        ("disable_mlock = true", 2, &["unknown key \"disable_mlock\"", "known are", "api_addr", "storage"]),
+        (
+            "disable_mlock = true",
+            2,
+            &["unknown key \"disable_mlock\"", "known are", "api_addr", "storage"],
+        ),
         ("listener \"tcp\" {\n  adress = \"127.0.0.1:1\"\n}", 3, &["did you mean \"address\""]),
         ("listener \"tcp\" {\n  tls_disable = true\n}", 3, &["unknown key \"tls_disable\""]),
         ("listener \"tpc\" {}", 2, &["unknown listener \"tpc\"", "\"tcp\""]),
         ("seal \"shamir\" {\n  shares = 5\n}", 3, &["unknown key \"shares\""]),
         ("seal \"awskms\" {}", 2, &["unknown seal \"awskms\"", "shamir"]),
-        ("audit \"file\" \"main\" {\n  file_path = \"/a\"\n}", 3, &["unknown key \"file_path\"", "path"]),
+        (
+            "audit \"file\" \"main\" {\n  file_path = \"/a\"\n}",
+            3,
+            &["unknown key \"file_path\"", "path"],
+        ),
         ("audit \"fil\" \"main\" { path = \"/a\" }", 2, &["unknown audit \"fil\"", "\"file\""]),
     ]);
 }
@@ -142,9 +148,17 @@ fn an_unknown_word_is_refused_with_the_nearest_known_one() {
 #[test]
 fn what_this_version_does_not_serve_is_refused_with_the_reason_and_never_ignored() {
     refuse_all(&[
-        ("listener \"tcp\" {\n\n  tls_cert_file = \"/c\"\n}", 4, &["tls_cert_file", "plain HTTP", "proxy"]),
+        (
+            "listener \"tcp\" {\n\n  tls_cert_file = \"/c\"\n}",
+            4,
+            &["tls_cert_file", "plain HTTP", "proxy"],
+        ),
         ("listener \"tcp\" {\n  tls_key_file = \"/k\"\n}", 3, &["tls_key_file", "plain HTTP"]),
-        ("listener \"scheduler\" {\n  address = \"127.0.0.1:4646\"\n}", 2, &["scheduler", "leave the block out"]),
+        (
+            "listener \"scheduler\" {\n  address = \"127.0.0.1:4646\"\n}",
+            2,
+            &["scheduler", "leave the block out"],
+        ),
         ("storage \"postgres\" {\n  url = \"postgres://db\"\n}", 2, &["postgres", "SQLite"]),
         ("seal \"static\" { key_file = \"/k\" }", 2, &["static", "shamir"]),
         ("audit \"socket\" \"s\" { address = \"127.0.0.1:1\" }", 2, &["socket", "audit \"file\""]),
@@ -164,7 +178,11 @@ fn what_is_given_twice_is_refused() {
         ("listener \"tcp\" {}\n\nlistener \"tcp\" {}", 4, &["listener \"tcp\"", "line 2"]),
         ("storage \"sqlite\" { path = \"/other\" }", 2, &["storage \"sqlite\"", "line 1"]),
         ("seal \"shamir\" {}\nseal \"shamir\" {}", 3, &["seal"]),
-        ("audit \"file\" \"a\" { path = \"/a\" }\naudit \"file\" \"a\" { path = \"/b\" }", 3, &["\"a\"", "twice"]),
+        (
+            "audit \"file\" \"a\" { path = \"/a\" }\naudit \"file\" \"a\" { path = \"/b\" }",
+            3,
+            &["\"a\"", "twice"],
+        ),
         (
             "audit \"file\" \"a\" { path = \"/a\" }\naudit \"file\" \"b\" { path = \"/a\" }",
             3,
@@ -212,10 +230,22 @@ fn a_word_of_the_wrong_form_or_a_value_of_the_wrong_type_is_refused() {
         ("allow_api_audit = \"true\"", 2, &["true or false"]),
         ("allow_api_audit = 1", 2, &["true or false"]),
         ("listener \"tcp\" {\n  trusted_proxies = \"10.0.0.0/8\"\n}", 3, &["a list such as"]),
-        ("listener \"tcp\" {\n  trusted_proxies = [\n    \"10.0.0.0/8\",\n    7,\n  ]\n}", 5, &["text in quotes"]),
-        ("listener \"tcp\" {\n  max_request_size = \"32MB\"\n}", 3, &["\"32MB\" is not a size", "32MiB"]),
+        (
+            "listener \"tcp\" {\n  trusted_proxies = [\n    \"10.0.0.0/8\",\n    7,\n  ]\n}",
+            5,
+            &["text in quotes"],
+        ),
+        (
+            "listener \"tcp\" {\n  max_request_size = \"32MB\"\n}",
+            3,
+            &["\"32MB\" is not a size", "32MiB"],
+        ),
         ("listener \"tcp\" {\n  max_request_size = {}\n}", 3, &["a size such as"]),
-        ("listener \"tcp\" {\n  max_connections_per_address = \"9\"\n}", 3, &["a whole number such as"]),
+        (
+            "listener \"tcp\" {\n  max_connections_per_address = \"9\"\n}",
+            3,
+            &["a whole number such as"],
+        ),
     ]);
 }
 
@@ -235,11 +265,23 @@ fn a_value_that_no_server_could_have_is_refused() {
         ),
         ("listener \"tcp\" {\n  max_request_size = 0\n}", 3, &["0B is not between 1KiB and 1GiB"]),
         ("listener \"tcp\" {\n  max_request_size = \"2GiB\"\n}", 3, &["2GiB is not between"]),
-        ("listener \"tcp\" {\n  max_connections_per_address = 0\n}", 3, &["0 is not between 1 and 4096"]),
-        ("listener \"tcp\" {\n  max_connections_per_address = 1.5\n}", 3, &["1.5 is no whole number"]),
+        (
+            "listener \"tcp\" {\n  max_connections_per_address = 0\n}",
+            3,
+            &["0 is not between 1 and 4096"],
+        ),
+        (
+            "listener \"tcp\" {\n  max_connections_per_address = 1.5\n}",
+            3,
+            &["1.5 is no whole number"],
+        ),
         ("listener \"tcp\" {\n  request_timeout = \"0s\"\n}", 3, &["0s is not between 1s and 1h"]),
         ("listener \"tcp\" {\n  request_timeout = \"2h\"\n}", 3, &["2h is not between"]),
-        ("audit \"file\" \"main\" { path = \"audit.log\" }", 2, &["\"audit.log\" is no whole path"]),
+        (
+            "audit \"file\" \"main\" { path = \"audit.log\" }",
+            2,
+            &["\"audit.log\" is no whole path"],
+        ),
         ("audit \"file\" \"main\" { path = \"stdout\" }", 2, &["\"stdout\" is no whole path"]),
         ("audit \"file\" \"../x\" { path = \"/a\" }", 2, &["\"../x\" is no name"]),
         ("audit \"file\" \"\" { path = \"/a\" }", 2, &["\"\" is no name"]),
@@ -253,7 +295,11 @@ fn a_value_that_no_server_could_have_is_refused() {
         ("audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = 600\n}", 4, &["text in quotes"]),
         ("allow_api_audit = true\naudit_directory = \"audit\"", 3, &["no whole path"]),
         ("default_lease_ttl = 0", 2, &["0s is not between 1s"]),
-        ("max_lease_ttl = \"1h\"\ndefault_lease_ttl = \"2h\"", 3, &["2h is longer than max_lease_ttl, which is 1h"]),
+        (
+            "max_lease_ttl = \"1h\"\ndefault_lease_ttl = \"2h\"",
+            3,
+            &["2h is longer than max_lease_ttl, which is 1h"],
+        ),
         ("default_lease_ttl = \"800h\"", 2, &["max_lease_ttl, which is 32d"]),
         ("reported_version = \"1.21\"", 2, &["\"1.21\" is no semantic version", "1.21.0+ent"]),
         ("reported_version = \"\"", 2, &["no semantic version"]),
@@ -301,7 +347,9 @@ fn a_hostile_file_is_refused_and_harms_nobody() {
 
 #[test]
 fn a_file_that_cannot_be_read_is_named_with_the_cause() {
-    for (file, says) in [("/nonexistent/bulkhead.hcl", "No such file"), ("/", "directory"), ("/dev/zero", "1 MiB")] {
+    for (file, says) in
+        [("/nonexistent/bulkhead.hcl", "No such file"), ("/", "directory"), ("/dev/zero", "1 MiB")]
+    {
         let why = Config::read(Path::new(file)).unwrap_err();
         assert!(why.starts_with(file) && why.contains(says), "{why}");
     }

@@ -1,13 +1,5 @@
 //! Who is believed, and who is not.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
-
 use super::*;
 use bulkhead_wire::failure::Kind;
 
@@ -29,7 +21,8 @@ fn asked(peer: &str, lines: &[&str]) -> Result<SocketAddr, Failure> {
 
 #[track_caller]
 fn assert_client(peer: &str, lines: &[&str], expected: &str) {
-    let client = asked(peer, lines).unwrap_or_else(|failure| panic!("{lines:?}: {}", failure.message));
+    let client =
+        asked(peer, lines).unwrap_or_else(|failure| panic!("{lines:?}: {}", failure.message));
     assert_eq!(client.ip().to_string(), expected, "from {peer} with {lines:?}");
 }
 
@@ -123,7 +116,11 @@ fn a_trusted_proxy_that_does_not_say_who_asks_is_400() {
     ] {
         let failure = asked(PROXY, &[line]).expect_err(line);
         assert_eq!(failure.kind, Kind::InvalidRequest, "{line:?}");
-        assert!(failure.message.contains("X-Forwarded-For") && failure.message.len() < 400, "{}", failure.message);
+        assert!(
+            failure.message.contains("X-Forwarded-For") && failure.message.len() < 400,
+            "{}",
+            failure.message
+        );
     }
     assert_client(PROXY, &[&vec!["10.0.0.9"; CHAIN_MAX].join(",")], "10.0.0.9");
 }

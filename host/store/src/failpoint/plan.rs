@@ -1,4 +1,5 @@
-//! What is to happen at which point: the text of the environment variable, and counting the points that it means.
+//! What is to happen at which point: the text of the environment variable, and counting the points
+//! that it means.
 
 /// What happens at the chosen point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,6 @@ impl Plan {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 
@@ -100,8 +100,10 @@ mod tests {
 
     #[test]
     fn a_text_that_means_nothing_is_refused_and_named() {
-        let wrong =
-            ["", "abort", "abort@", "abort@0", "fail@-1", "fail@x", "stop@1", "abort@:1", "abort@a:", "fail@a:0"];
+        let wrong = [
+            "", "abort", "abort@", "abort@0", "fail@-1", "fail@x", "stop@1", "abort@:1",
+            "abort@a:", "fail@a:0",
+        ];
         for text in wrong {
             let said = Plan::parse(text).unwrap_err();
             assert!(said.contains(&format!("{text:?}")) && said.contains("abort@NAME:N"), "{said}");

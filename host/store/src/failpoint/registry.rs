@@ -1,6 +1,7 @@
 //! The one registry of the process: configured by its environment when the first point is passed.
 //!
-//! The one static state of the store, because points lie in many crates and know nothing of each other.
+//! The one static state of the store, because points lie in many crates and know nothing of each
+//! other.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -39,7 +40,10 @@ pub(super) fn pass(name: &'static str, fallible: bool) -> bool {
 pub(crate) const VARIABLE: &str = "BULKHEAD_FAULT";
 
 fn configured() -> Registry {
-    Registry { plan: env::var_os(VARIABLE).map(plan), trace: env::var_os("BULKHEAD_FAULT_TRACE").map(trace) }
+    Registry {
+        plan: env::var_os(VARIABLE).map(plan),
+        trace: env::var_os("BULKHEAD_FAULT_TRACE").map(trace),
+    }
 }
 
 fn plan(text: OsString) -> Plan {
@@ -53,7 +57,8 @@ fn trace(path: OsString) -> File {
     })
 }
 
-/// A wrong plan must never look like a fault that did not fire. That the text cannot be written changes nothing.
+/// A wrong plan must never look like a fault that did not fire. That the text cannot be written
+/// changes nothing.
 fn refuse(text: &str) -> ! {
     drop(writeln!(io::stderr(), "{text}"));
     process::exit(2)

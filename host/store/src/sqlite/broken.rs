@@ -1,14 +1,16 @@
-//! What an error of SQLite means: for the write that met it, for the writes after it, and in words for the operator.
+//! What an error of SQLite means: for the write that met it, for the writes after it, and in words
+//! for the operator.
 //!
-//! The fault this file stops: a write reported as failed that is stored, or as stored that is not. Only what is known
-//! to be rolled back is called so.
+//! The fault this file stops: a write reported as failed that is stored, or as stored that is not.
+//! Only what is known to be rolled back is called so.
 
 use std::io;
 
 use crate::failpoint::Injected;
 use crate::fault::StoreFault;
 
-/// SQLite's primary result codes that need their own words; see <https://www.sqlite.org/rescode.html>.
+/// SQLite's primary result codes that need their own words; see
+/// <https://www.sqlite.org/rescode.html>.
 mod code {
     pub(super) const BUSY: i32 = 5;
     pub(super) const IO: i32 = 10;
@@ -19,12 +21,13 @@ mod code {
     pub(super) const FLUSH: i32 = 1034;
 }
 
-const CLOSED: &str = "the store is closed, because the service was sealed or stopped; try again when it is open";
+const CLOSED: &str =
+    "the store is closed, because the service was sealed or stopped; try again when it is open";
 
 /// Why a write is not known to have happened.
 pub(crate) enum Broken {
-    /// Nothing is written any more, or at least not by this store. For the writes that met the I/O error itself it is
-    /// not known whether they were stored.
+    /// Nothing is written any more, or at least not by this store. For the writes that met the I/O
+    /// error itself it is not known whether they were stored.
     Stopped(StoreFault),
     /// There is no room: nothing of it was written, and the same again would not fit either.
     Full(StoreFault),
@@ -76,23 +79,26 @@ impl Cut {
         Cut { error, committing: true }
     }
 
-    /// Why nothing may be written after this error, if so: what the disk holds is not known. An I/O error before the
-    /// order to commit leaves nothing behind, unless it was a flush: what that should have written may be lost although
-    /// the next flush succeeds.
+    /// Why nothing may be written after this error, if so: what the disk holds is not known. An I/O
+    /// error before the order to commit leaves nothing behind, unless it was a flush: what that
+    /// should have written may be lost although the next flush succeeds.
     pub(super) fn stops(&self) -> Option<String> {
         let io = primary_code(&self.error) == Some(code::IO);
         let unknown = self.committing || extended_code(&self.error) == Some(code::FLUSH);
         (io && unknown).then(|| describe(&self.error))
     }
 
-    /// A commit that found no room or no lock was refused, and its transaction ends with the connection.
+    /// A commit that found no room or no lock was refused, and its transaction ends with the
+    /// connection.
     pub(super) fn broken(self) -> Broken {
         match primary_code(&self.error) {
-            Some(code::IO) if self.stops().is_some() => Broken::Stopped(StoreFault::Unavailable(format!(
-                "the disk failed while writing ({}); whether this was stored is not known, and nothing more is \
+            Some(code::IO) if self.stops().is_some() => {
+                Broken::Stopped(StoreFault::Unavailable(format!(
+                    "the disk failed while writing ({}); whether this was stored is not known, and nothing more is \
                  written; check the disk and restart",
-                describe(&self.error)
-            ))),
+                    describe(&self.error)
+                )))
+            }
             Some(code::FULL) => Broken::Full(fault(self.error)),
             Some(code::BUSY) => Broken::Undone(fault(self.error)),
             _ if self.committing => Broken::Unknown(describe(&self.error)),
@@ -113,10 +119,16 @@ pub(crate) fn fault(error: sqlx::Error) -> StoreFault {
     }
     let said = describe(&error);
     StoreFault::Unavailable(match primary_code(&error) {
-        Some(code::FULL) => format!("the disk of the data directory is full ({said}); nothing was stored, free space"),
-        Some(code::IO) => format!("the data directory cannot be read or written ({said}); check the disk and restart"),
+        Some(code::FULL) => format!(
+            "the disk of the data directory is full ({said}); nothing was stored, free space"
+        ),
+        Some(code::IO) => format!(
+            "the data directory cannot be read or written ({said}); check the disk and restart"
+        ),
         Some(code::CORRUPT | code::NOT_A_DATABASE) => {
-            format!("the database file is damaged ({said}); stop the server and restore the data directory")
+            format!(
+                "the database file is damaged ({said}); stop the server and restore the data directory"
+            )
         }
         _ => format!("the database failed ({said}); nothing was acknowledged, try again"),
     })
@@ -144,7 +156,6 @@ fn primary_code(error: &sqlx::Error) -> Option<i32> {
 }
 
 #[cfg(test)]
-#[allow(clippy::panic, reason = "tests fail by panicking")]
 mod tests {
     use std::borrow::Cow;
     use std::{error, fmt};
@@ -197,9 +208,13 @@ mod tests {
 
     #[test]
     fn an_io_error_at_the_commit_and_a_failed_flush_at_any_time_stop_all_writes() {
-        for cut in [Cut::committing(error(778)), Cut::committing(error(1034)), Cut::before(error(1034))] {
+        for cut in
+            [Cut::committing(error(778)), Cut::committing(error(1034)), Cut::before(error(1034))]
+        {
             assert!(cut.stops().is_some_and(|reason| reason.contains("code")));
-            let Broken::Stopped(StoreFault::Unavailable(text)) = cut.broken() else { panic!("not stopped") };
+            let Broken::Stopped(StoreFault::Unavailable(text)) = cut.broken() else {
+                panic!("not stopped")
+            };
             assert!(text.contains("is not known") && text.contains("restart"), "{text}");
         }
         let before = Cut::before(error(266));

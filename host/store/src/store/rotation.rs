@@ -1,7 +1,7 @@
 //! Rotation: a new key for all records to come, while the store serves.
 //!
-//! Rows that older terms sealed stay as they are and open as before; each moves to the newest term when it is written
-//! again. Nothing sweeps over the others, so an old term is never given up.
+//! Rows that older terms sealed stay as they are and open as before; each moves to the newest term
+//! when it is written again. Nothing sweeps over the others, so an old term is never given up.
 
 use std::sync::Arc;
 
@@ -14,16 +14,19 @@ use crate::keyring::KeyStatus;
 use crate::sqlite::Attempt;
 
 impl Store {
-    /// Makes a new key that seals all records from now on: stores it, then uses it. Serving goes on meanwhile;
-    /// rotations wait for each other. Goes on when the caller goes away.
+    /// Makes a new key that seals all records from now on: stores it, then uses it. Serving goes on
+    /// meanwhile; rotations wait for each other. Goes on when the caller goes away.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the new key could not be stored; the one before it is used further.
+    /// [`StoreFault::Unavailable`] when the new key could not be stored; the one before it is used
+    /// further.
     pub async fn rotate(self: &Arc<Self>) -> Result<KeyStatus, StoreFault> {
         let store = Arc::clone(self);
         let task = tokio::spawn(async move { store.rotate_alone().await });
         task.await.unwrap_or_else(|_| {
-            Err(StoreFault::Unavailable("the rotation was stopped half-way; look at the key's status".into()))
+            Err(StoreFault::Unavailable(
+                "the rotation was stopped half-way; look at the key's status".into(),
+            ))
         })
     }
 
@@ -32,8 +35,8 @@ impl Store {
         self.seal.status()
     }
 
-    /// A write that fails although it was stored does no harm: nothing was sealed under that term, and the next
-    /// rotation replaces it.
+    /// A write that fails although it was stored does no harm: nothing was sealed under that term,
+    /// and the next rotation replaces it.
     async fn rotate_alone(&self) -> Result<KeyStatus, StoreFault> {
         let _one_at_a_time = self.rotating.lock().await;
         let (keyring, sealed) = self.seal.rotated(self.now())?;
@@ -47,13 +50,6 @@ impl Store {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests {
     use std::collections::BTreeSet;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -126,7 +122,11 @@ mod tests {
     async fn a_rotation_that_cannot_be_stored_leaves_the_key_in_use() {
         let scratch = Scratch::new();
         let store = scratch.open().await;
-        edit(&store, "CREATE TRIGGER no BEFORE UPDATE ON meta BEGIN SELECT RAISE(ABORT, 'no'); END").await;
+        edit(
+            &store,
+            "CREATE TRIGGER no BEFORE UPDATE ON meta BEGIN SELECT RAISE(ABORT, 'no'); END",
+        )
+        .await;
         let before = store.key_status();
         assert!(matches!(store.rotate().await, Err(StoreFault::Unavailable(_))));
         assert_eq!(store.key_status(), before);
@@ -135,7 +135,9 @@ mod tests {
         assert_eq!(store.rotate().await.unwrap().term, 2);
         store.close().await;
         assert_eq!(body(&scratch.open().await, &data("a")).await.unwrap(), "1");
-        assert!(matches!(store.rotate().await, Err(StoreFault::Unavailable(text)) if text.contains("closed")));
+        assert!(
+            matches!(store.rotate().await, Err(StoreFault::Unavailable(text)) if text.contains("closed"))
+        );
     }
 
     #[tokio::test]
@@ -164,8 +166,8 @@ mod tests {
         assert_eq!(scratch.open().await.key_status().term, 21);
     }
 
-    /// Starts writers that each store and read back records until told to stop; `done` counts what was acknowledged,
-    /// by writer.
+    /// Starts writers that each store and read back records until told to stop; `done` counts what
+    /// was acknowledged, by writer.
     fn start_writers(
         store: &Arc<Store>,
         (stop, done): (&Arc<AtomicBool>, &Arc<[AtomicUsize; WRITERS]>),
@@ -194,7 +196,10 @@ mod tests {
     async fn assert_readable(store: &Arc<Store>, acknowledged: [usize; WRITERS]) {
         for (writer, count) in acknowledged.into_iter().enumerate() {
             for number in 0..count {
-                assert_eq!(body(store, &lease(writer, number)).await.unwrap(), format!("{writer} wrote {number}"));
+                assert_eq!(
+                    body(store, &lease(writer, number)).await.unwrap(),
+                    format!("{writer} wrote {number}")
+                );
             }
         }
         let mut all = store.begin();
@@ -232,7 +237,8 @@ mod tests {
         let scratch = Scratch::new();
         let store = scratch.open().await;
         let (stop, done) = (Arc::default(), Arc::default());
-        // A copy of files one after the other is what a crash leaves only while the log alone grows.
+        // A copy of files one after the other is what a crash leaves only while the log alone
+        // grows.
         edit(&store, "PRAGMA wal_autocheckpoint = 0").await;
         let mut running = start_writers(&store, (&stop, &done));
         let (rotator, until) = (Arc::clone(&store), Arc::clone(&stop));
@@ -275,7 +281,10 @@ mod tests {
         store.close().await;
         let store = scratch.open().await;
         assert_eq!(body(&store, &data("old")).await.unwrap(), "1");
-        assert_eq!(store.begin().get(&data("new")).await.err(), Some(StoreFault::Damaged(data("new"))));
+        assert_eq!(
+            store.begin().get(&data("new")).await.err(),
+            Some(StoreFault::Damaged(data("new")))
+        );
     }
 
     fn assert_nowhere(scratch: &Scratch, secrets: &[Vec<u8>]) {
@@ -293,7 +302,9 @@ mod tests {
         let scratch = Scratch::new();
         let key = crate::SealKey::generate().unwrap();
         let directory = scratch.hold().await;
-        let first = |_: &crate::Hashes| Ok(vec![(data("first"), CANARY.as_bytes().to_vec(), Index::default())]);
+        let first = |_: &crate::Hashes| {
+            Ok(vec![(data("first"), CANARY.as_bytes().to_vec(), Index::default())])
+        };
         directory.initialise(crate::SealConfig::SINGLE, &key, first).await.unwrap();
         let unseal = *key.bytes();
         let store = directory.open(key).await.unwrap();
@@ -305,7 +316,12 @@ mod tests {
         let mut secrets = vec![CANARY.as_bytes().to_vec()];
         for key in keys {
             let hex = hexadecimal::text(&key);
-            secrets.extend([key.to_vec(), hex.to_uppercase().into(), hex.into(), STANDARD.encode(key).into()]);
+            secrets.extend([
+                key.to_vec(),
+                hex.to_uppercase().into(),
+                hex.into(),
+                STANDARD.encode(key).into(),
+            ]);
         }
         assert_nowhere(&scratch, &secrets);
         store.close().await;

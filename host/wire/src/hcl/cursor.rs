@@ -70,7 +70,8 @@ impl<'a> Cursor<'a> {
         word
     }
 
-    /// Takes the rest of the line with its newline, and gives it without; `None` at the end of the text.
+    /// Takes the rest of the line with its newline, and gives it without; `None` at the end of the
+    /// text.
     pub(super) fn rest_of_line(&mut self) -> Option<&'a str> {
         if self.rest.is_empty() {
             return None;
@@ -112,7 +113,9 @@ impl<'a> Cursor<'a> {
         self.take("/*");
         while !self.take("*/") {
             if self.bump().is_none() {
-                return Err(opened.error("the comment that opens here with `/*` is not closed; end it with `*/`"));
+                return Err(opened.error(
+                    "the comment that opens here with `/*` is not closed; end it with `*/`",
+                ));
             }
         }
         Ok(())

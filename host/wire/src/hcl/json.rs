@@ -1,7 +1,7 @@
 //! JSON, read by `serde_json` straight into the tree of HCL.
 //!
-//! Not through `serde_json::Value`: its maps keep one of two equal keys, so a `deny` could vanish behind an
-//! `allow` of the same path; and its depth and number of values are not ours to bound.
+//! Not through `serde_json::Value`: its maps keep one of two equal keys, so a `deny` could vanish
+//! behind an `allow` of the same path; and its depth and number of values are not ours to bound.
 
 use super::{Body, Item, Node, SyntaxError, check_depth, count_node};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -11,22 +11,26 @@ use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Read};
 
-/// A root key longer than this is not repeated for each of its labels, which would multiply a long key
-/// by the number of objects below it. No language that is read here has such a key.
+/// A root key longer than this is not repeated for each of its labels, which would multiply a long
+/// key by the number of objects below it. No language that is read here has such a key.
 const MAX_SPREAD_KEY: usize = 64;
 
 /// Reads a whole JSON text, whose root is an object.
 pub(super) fn parse(text: &str) -> Result<Body, SyntaxError> {
     let progress = Progress { line: Cell::new(1), nodes: Cell::new(0) };
-    let mut reader =
-        serde_json::Deserializer::from_reader(CountedLines { rest: text.as_bytes(), line: &progress.line });
+    let mut reader = serde_json::Deserializer::from_reader(CountedLines {
+        rest: text.as_bytes(),
+        line: &progress.line,
+    });
     let root = Level { depth: 0, progress: &progress }.deserialize(&mut reader).map_err(explain)?;
     reader.end().map_err(explain)?;
     match root {
         Node::Block(body) => Ok(Body { items: body.items.into_iter().flat_map(spread).collect() }),
-        other => {
-            Err(SyntaxError { line: 1, column: 1, message: format!("an object is expected, not {}", other.kind()) })
-        }
+        other => Err(SyntaxError {
+            line: 1,
+            column: 1,
+            message: format!("an object is expected, not {}", other.kind()),
+        }),
     }
 }
 
@@ -104,7 +108,9 @@ impl<'de> Visitor<'de> for Level<'_> {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Node, E> {
-        Number::from_f64(value).map(Node::Number).ok_or_else(|| E::custom("this number is too large"))
+        Number::from_f64(value)
+            .map(Node::Number)
+            .ok_or_else(|| E::custom("this number is too large"))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Node, E> {
@@ -142,7 +148,8 @@ impl<'de> Visitor<'de> for Level<'_> {
     }
 }
 
-/// The items that a root key stands for: one for each object of a list, one for each name of an object.
+/// The items that a root key stands for: one for each object of a list, one for each name of an
+/// object.
 fn spread(item: Item) -> Vec<Item> {
     let Item { key, labels, value, line } = item;
     match value {
@@ -154,15 +161,25 @@ fn spread(item: Item) -> Vec<Item> {
     }
 }
 
-/// An object whose values are all objects is a set of names; anything else is one item as it stands.
+/// An object whose values are all objects is a set of names; anything else is one item as it
+/// stands.
 fn labelled(item: Item) -> Vec<Item> {
     let Item { key, labels, value, line } = item;
     match value {
-        Node::Block(names) if key.len() <= MAX_SPREAD_KEY && all_blocks(names.items.iter().map(|i| &i.value)) => names
-            .items
-            .into_iter()
-            .map(|named| Item { key: key.clone(), labels: vec![named.key], value: named.value, line: named.line })
-            .collect(),
+        Node::Block(names)
+            if key.len() <= MAX_SPREAD_KEY && all_blocks(names.items.iter().map(|i| &i.value)) =>
+        {
+            names
+                .items
+                .into_iter()
+                .map(|named| Item {
+                    key: key.clone(),
+                    labels: vec![named.key],
+                    value: named.value,
+                    line: named.line,
+                })
+                .collect()
+        }
         value => vec![Item { key, labels, value, line }],
     }
 }
@@ -179,7 +196,9 @@ fn explain(error: serde_json::Error) -> SyntaxError {
     let text = error.to_string();
     let reason = text.strip_suffix(&place).unwrap_or(&text);
     let message = match error.classify() {
-        Category::Eof => "the JSON text ends before it is complete; close every `{`, `[` and `\"`".to_owned(),
+        Category::Eof => {
+            "the JSON text ends before it is complete; close every `{`, `[` and `\"`".to_owned()
+        }
         Category::Data => reason.to_owned(),
         Category::Syntax | Category::Io => format!("this is not JSON: {reason}"),
     };

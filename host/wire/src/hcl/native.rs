@@ -22,7 +22,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// One item, and the comma behind it where there is one. `depth` is that of the body it stands in.
+    /// One item, and the comma behind it where there is one. `depth` is that of the body it stands
+    /// in.
     fn item(&mut self, depth: usize) -> Result<Item, SyntaxError> {
         let line = self.at.place().line;
         let key = self.key()?;
@@ -37,14 +38,17 @@ impl Reader<'_> {
                     break self.value(depth)?;
                 }
                 Some('=') => {
-                    return Err(self.at.error(format!("{} has a label; write `{{` instead of `=`", shown(&key))));
+                    return Err(self
+                        .at
+                        .error(format!("{} has a label; write `{{` instead of `=`", shown(&key))));
                 }
                 Some('"' | '_') => labels.push(self.key()?),
                 Some(c) if c.is_alphabetic() => labels.push(self.key()?),
                 _ => {
-                    return Err(self
-                        .at
-                        .error(format!("{} has no value; write `= value` or `{{ … }}` after it", shown(&key))));
+                    return Err(self.at.error(format!(
+                        "{} has no value; write `= value` or `{{ … }}` after it",
+                        shown(&key)
+                    )));
                 }
             }
         };
@@ -96,7 +100,9 @@ impl Reader<'_> {
                 return Ok(Node::Block(Body { items }));
             }
             if self.at.peek().is_none() {
-                return Err(opened.error("the block that opens here is not closed; end it with `}`"));
+                return Err(
+                    opened.error("the block that opens here is not closed; end it with `}`")
+                );
             }
             items.push(self.item(depth)?);
         }
@@ -118,7 +124,9 @@ impl Reader<'_> {
             elements.push(self.value(depth)?);
             self.at.skip_blank()?;
             if !self.at.take(",") && self.at.peek().is_some_and(|c| c != ']') {
-                return Err(self.at.error("elements of a list are separated by commas; add one here"));
+                return Err(self
+                    .at
+                    .error("elements of a list are separated by commas; add one here"));
             }
         }
     }
@@ -128,14 +136,19 @@ impl Reader<'_> {
         match self.at.word(is_key_char) {
             "true" => Ok(Node::Bool(true)),
             "false" => Ok(Node::Bool(false)),
-            word => Err(here.error(format!("{} is not a value; put text in double quotes", shown(word)))),
+            word => {
+                Err(here
+                    .error(format!("{} is not a value; put text in double quotes", shown(word))))
+            }
         }
     }
 
     fn number(&mut self) -> Result<Node, SyntaxError> {
         let here = self.at.place();
-        let digits = self.at.word(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '_'));
-        // JSON's grammar on purpose: a leading zero would be octal to one reader and decimal to another.
+        let digits =
+            self.at.word(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '_'));
+        // JSON's grammar on purpose: a leading zero would be octal to one reader and decimal to
+        // another.
         serde_json::from_str(digits).map(Node::Number).map_err(|_| {
             here.error(format!(
                 "{} is not a number; write it like 20, -3 or 1.5, or put it in double quotes",
@@ -154,7 +167,9 @@ impl Reader<'_> {
                 Some('"') => return Ok(text),
                 Some('\\') => text.push(self.escape()?),
                 None | Some('\n') => {
-                    return Err(opened.error("the text that opens here is not closed on its line; end it with `\"`"));
+                    return Err(opened.error(
+                        "the text that opens here is not closed on its line; end it with `\"`",
+                    ));
                 }
                 Some(c) => text.push(c),
             }
@@ -173,7 +188,9 @@ impl Reader<'_> {
             Some('U') => self.code_point(8),
             _ => None,
         };
-        read.ok_or_else(|| here.error("behind `\\` one of these is read: \\ \" n r t uXXXX UXXXXXXXX"))
+        read.ok_or_else(|| {
+            here.error("behind `\\` one of these is read: \\ \" n r t uXXXX UXXXXXXXX")
+        })
     }
 
     fn code_point(&mut self, digits: usize) -> Option<char> {
@@ -184,8 +201,8 @@ impl Reader<'_> {
         char::from_u32(code)
     }
 
-    /// `<<MARK` and the lines up to one that holds only the mark. `<<-MARK` takes the closing mark's
-    /// indentation off every line, if every line has it.
+    /// `<<MARK` and the lines up to one that holds only the mark. `<<-MARK` takes the closing
+    /// mark's indentation off every line, if every line has it.
     fn heredoc(&mut self) -> Result<String, SyntaxError> {
         let opened = self.at.place();
         let begins = self.at.take("<<");
@@ -198,7 +215,9 @@ impl Reader<'_> {
         let mut lines = Vec::new();
         loop {
             let Some(line) = self.at.rest_of_line() else {
-                return Err(opened.error("the heredoc that opens here is not closed by a line with only its mark"));
+                return Err(opened.error(
+                    "the heredoc that opens here is not closed by a line with only its mark",
+                ));
             };
             if line.trim() == mark {
                 let margin = line.strip_suffix(line.trim_start()).unwrap_or_default();
@@ -228,7 +247,8 @@ fn is_key_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 
-/// A piece of the text for a message: escaped where it would not be seen, and cut after 64 characters.
+/// A piece of the text for a message: escaped where it would not be seen, and cut after 64
+/// characters.
 fn shown(text: &str) -> String {
     let start: String = text.chars().take(64).collect();
     let more = if start.len() < text.len() { "…" } else { "" };

@@ -1,13 +1,5 @@
 //! What the parser reads, what it refuses, and that no text makes it panic or grow without bound.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
-
 use super::{Body, Item, MAX_NODES, MAX_TEXT, Node, SyntaxError, parse};
 
 fn read(text: &str) -> Body {
@@ -31,7 +23,11 @@ fn value(source: &str) -> Node {
 
 /// The tree without its line numbers, which differ between the two syntaxes.
 fn without_lines(body: Body) -> Body {
-    let items = body.items.into_iter().map(|item| Item { line: 0, value: node_without_lines(item.value), ..item });
+    let items = body.items.into_iter().map(|item| Item {
+        line: 0,
+        value: node_without_lines(item.value),
+        ..item
+    });
     Body { items: items.collect() }
 }
 
@@ -59,10 +55,15 @@ path "sys/+/x" { capabilities = ["deny"] } path "y" { policy = "read", comment =
 #[test]
 fn a_policy_in_hcl1_becomes_its_tree() {
     let body = read(POLICY);
-    let heads: Vec<_> = body.items.iter().map(|i| (i.key.as_str(), i.labels.join(","), i.line)).collect();
+    let heads: Vec<_> =
+        body.items.iter().map(|i| (i.key.as_str(), i.labels.join(","), i.line)).collect();
     assert_eq!(
         heads,
-        [("path", "secret/data/*".to_owned(), 3), ("path", "sys/+/x".to_owned(), 11), ("path", "y".to_owned(), 11)]
+        [
+            ("path", "secret/data/*".to_owned(), 3),
+            ("path", "sys/+/x".to_owned(), 11),
+            ("path", "y".to_owned(), 11)
+        ]
     );
     let Node::Block(first) = &body.items[0].value else { panic!("not a block") };
     assert_eq!(first.items[0].value, Node::List(vec![text("read"), text("list")]));
@@ -83,7 +84,8 @@ fn json_gives_the_same_tree_as_hcl() {
 
 #[test]
 fn json_lists_of_objects_are_repeated_items() {
-    let json = r#"{"length": 20, "rule": [{"charset": {"min-chars": 1}}, {"charset": {"min-chars": 2}}]}"#;
+    let json =
+        r#"{"length": 20, "rule": [{"charset": {"min-chars": 1}}, {"charset": {"min-chars": 2}}]}"#;
     let hcl = "length = 20\nrule \"charset\" { min-chars = 1 }\nrule \"charset\" { min-chars = 2 }";
     assert_eq!(without_lines(read(json)), without_lines(read(hcl)));
 }
@@ -97,7 +99,9 @@ fn json_objects_with_plain_values_stay_blocks_without_labels() {
 
 #[test]
 fn json_keys_given_twice_are_both_kept() {
-    let body = read("{\"path\": {\"a\": {\"capabilities\": [\"deny\"]},\n\"a\": {\"capabilities\": [\"read\"]}}}");
+    let body = read(
+        "{\"path\": {\"a\": {\"capabilities\": [\"deny\"]},\n\"a\": {\"capabilities\": [\"read\"]}}}",
+    );
     let labels: Vec<_> = body.items.iter().map(|i| (i.labels.join(","), i.line)).collect();
     assert_eq!(labels, [("a".to_owned(), 1), ("a".to_owned(), 2)]);
 }
@@ -110,7 +114,10 @@ fn blocks_with_and_without_an_equals_sign_are_the_same() {
 
 #[test]
 fn text_is_unescaped_and_interpolation_is_plain_text() {
-    assert_eq!(value(r#"a = "q\" b\\ n\n t\t r\r \u00e9 \U0001F600""#), text("q\" b\\ n\n t\t r\r é 😀"));
+    assert_eq!(
+        value(r#"a = "q\" b\\ n\n t\t r\r \u00e9 \U0001F600""#),
+        text("q\" b\\ n\n t\t r\r é 😀")
+    );
     assert_eq!(value(r#"a = "${x} %{y} {{z}}""#), text("${x} %{y} {{z}}"));
 }
 
@@ -175,7 +182,9 @@ fn a_refusal_names_the_place_and_the_remedy() {
 #[test]
 fn a_refusal_shows_only_the_start_of_a_long_word() {
     let long = "w".repeat(100_000);
-    for source in [long.clone(), format!("a = {long}"), format!("a = 1{long}"), format!("\"{long}\" b = 1")] {
+    for source in
+        [long.clone(), format!("a = {long}"), format!("a = 1{long}"), format!("\"{long}\" b = 1")]
+    {
         let error = refusal(&source);
         assert!(error.message.contains("www…`") && error.message.len() < 200, "{error}");
     }
@@ -252,8 +261,9 @@ impl Dice {
 #[test]
 fn no_sequence_of_fragments_makes_the_parser_panic() {
     const FRAGMENTS: &[&str] = &[
-        "path", " ", "\"", "\"x\"", "{", "}", "[", "]", "=", ",", "\n", "#", "//", "/*", "*/", "<<", "<<-", "EOF",
-        "\\", "\\u", "12", "-", "1e9", "true", "é", "\u{0}", "\r", ":", "null", "{\"a\":", "${", "\u{feff}", "😀",
+        "path", " ", "\"", "\"x\"", "{", "}", "[", "]", "=", ",", "\n", "#", "//", "/*", "*/",
+        "<<", "<<-", "EOF", "\\", "\\u", "12", "-", "1e9", "true", "é", "\u{0}", "\r", ":", "null",
+        "{\"a\":", "${", "\u{feff}", "😀",
     ];
     let mut dice = Dice(0x5eed);
     let mut accepted = 0;
@@ -262,7 +272,10 @@ fn no_sequence_of_fragments_makes_the_parser_panic() {
         let source: String = (0..length).map(|_| FRAGMENTS[dice.below(FRAGMENTS.len())]).collect();
         match parse(&source) {
             Ok(_) => accepted += 1,
-            Err(error) => assert!(error.line >= 1 && error.column >= 1 && !error.message.is_empty(), "{source:?}"),
+            Err(error) => assert!(
+                error.line >= 1 && error.column >= 1 && !error.message.is_empty(),
+                "{source:?}"
+            ),
         }
     }
     assert!(accepted > 100, "the fragments should also give texts that read; {accepted} did");
@@ -297,7 +310,8 @@ fn random_value(dice: &mut Dice, depth: usize) -> (String, Node) {
         1 => ("-7".to_owned(), Node::Number((-7).into())),
         2 => ("true".to_owned(), Node::Bool(true)),
         3 => {
-            let (written, nodes): (Vec<_>, Vec<_>) = (0..dice.below(3)).map(|_| random_value(dice, depth + 1)).unzip();
+            let (written, nodes): (Vec<_>, Vec<_>) =
+                (0..dice.below(3)).map(|_| random_value(dice, depth + 1)).unzip();
             (format!("[{}]", written.join(" , ")), Node::List(nodes))
         }
         _ => {
@@ -308,7 +322,8 @@ fn random_value(dice: &mut Dice, depth: usize) -> (String, Node) {
 }
 
 fn block_of(items: Vec<(String, Node)>) -> Body {
-    let items = items.into_iter().map(|(key, value)| Item { key, labels: Vec::new(), value, line: 0 });
+    let items =
+        items.into_iter().map(|(key, value)| Item { key, labels: Vec::new(), value, line: 0 });
     Body { items: items.collect() }
 }
 

@@ -1,6 +1,4 @@
 //! What is asked of the database when a user leaves, and what is never asked.
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
-
 use super::*;
 use crate::script::{Script, failure, settings, state};
 
@@ -35,7 +33,10 @@ fn a_user_that_is_gone_is_success() {
     let script = Script::default().fails("transact", state("42704"));
     assert_eq!(deleted(&script, "u", &["DROP ROLE \"{{name}}\""]), Ok(()));
     let script = Script::default().fails("transact", state("42601"));
-    assert_eq!(deleted(&script, "u", &["DROP ROLE \"{{name}}\""]).unwrap_err().code, "statement-failed");
+    assert_eq!(
+        deleted(&script, "u", &["DROP ROLE \"{{name}}\""]).unwrap_err().code,
+        "statement-failed"
+    );
 }
 
 #[test]
@@ -45,7 +46,11 @@ fn a_user_that_appears_while_its_absence_is_proven_is_tried_again() {
         assert_eq!(deleted(&script, "u", &[]).unwrap_err().code, "conflict");
     }
     let script = Script::default().fails("CREATE ROLE", failure("timed-out", None));
-    assert_eq!(deleted(&script, "u", &[]).unwrap_err().code, "timed-out", "somebody may still be making it");
+    assert_eq!(
+        deleted(&script, "u", &[]).unwrap_err().code,
+        "timed-out",
+        "somebody may still be making it"
+    );
     let script = Script::default().fails("CREATE ROLE", state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()), "who may not make roles has made none");
 }
@@ -84,7 +89,9 @@ fn names_of_schemas_and_users_cannot_break_out_of_their_quotes() {
     assert_eq!(deleted(&script, "u\"; DROP ROLE root; --", &[]), Ok(()));
     let asked = script.asked();
     let role = "\"u\"\"; DROP ROLE root; --\"";
-    for schema in ["\"a\"\"; drop role x; --\"", "\"Mixed Case\"", "\"public; select 1\"", "\"public\""] {
+    for schema in
+        ["\"a\"\"; drop role x; --\"", "\"Mixed Case\"", "\"public; select 1\"", "\"public\""]
+    {
         let revoked = format!("transact REVOKE USAGE ON SCHEMA {schema} FROM {role}");
         assert_eq!(asked.iter().filter(|asked| **asked == revoked).count(), 1, "{revoked}");
     }
@@ -99,8 +106,18 @@ fn what_cannot_be_revoked_does_not_keep_the_rest() {
 
 #[test]
 fn an_outage_at_any_step_is_an_outage() {
-    for step in ["pg_roles", "NOLOGIN", "pg_terminate", "role_column_grants", "REVOKE USAGE", "CONNECT", "DROP ROLE"] {
-        let script = Script::default().fails(step, failure("unreachable", None)).answers("FROM pg_roles", &["16400"]);
+    for step in [
+        "pg_roles",
+        "NOLOGIN",
+        "pg_terminate",
+        "role_column_grants",
+        "REVOKE USAGE",
+        "CONNECT",
+        "DROP ROLE",
+    ] {
+        let script = Script::default()
+            .fails(step, failure("unreachable", None))
+            .answers("FROM pg_roles", &["16400"]);
         assert_eq!(deleted(&script, "u", &[]).unwrap_err().code, "unreachable", "{step}");
     }
 }
@@ -117,8 +134,9 @@ fn other_privileges_go_with_drop_owned_after_everything_owned_changed_hands() {
 
 #[test]
 fn membership_is_taken_only_where_it_is_needed() {
-    let script =
-        living().fails_once("transact DROP ROLE", state("2BP01")).fails_once("transact REASSIGN", state("42501"));
+    let script = living()
+        .fails_once("transact DROP ROLE", state("2BP01"))
+        .fails_once("transact REASSIGN", state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     let granted = "transact GRANT \"u\" TO CURRENT_USER; REASSIGN OWNED BY";
     assert!(script.asked().iter().any(|asked| asked.starts_with(granted)));
@@ -126,7 +144,8 @@ fn membership_is_taken_only_where_it_is_needed() {
     let script = living().fails_once("pg_terminate", state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     let asked = script.asked();
-    let granted = asked.iter().position(|asked| asked == "transact GRANT \"u\" TO CURRENT_USER").unwrap();
+    let granted =
+        asked.iter().position(|asked| asked == "transact GRANT \"u\" TO CURRENT_USER").unwrap();
     assert_eq!(asked.iter().skip(granted).filter(|asked| *asked == TERMINATE).count(), 2);
 }
 
@@ -134,24 +153,33 @@ fn membership_is_taken_only_where_it_is_needed() {
 fn what_a_user_owns_is_never_dropped() {
     let owned: Vec<String> = (0..11).map(|number| format!("table t{number}")).collect();
     let owned: Vec<&str> = owned.iter().map(String::as_str).collect();
-    let script = living().fails("transact DROP ROLE", state("2BP01")).answers("deptype = 'o'", &owned);
+    let script =
+        living().fails("transact DROP ROLE", state("2BP01")).answers("deptype = 'o'", &owned);
     let refusal = deleted(&script, "u", &[]).unwrap_err();
     assert_eq!(refusal.code, "owns-objects");
     let (name, objects) = refusal.ext.first().unwrap();
     assert_eq!(name, "objects");
-    assert!(objects.starts_with("table t0, table t1,") && objects.ends_with("table t9, …"), "{objects}");
+    assert!(
+        objects.starts_with("table t0, table t1,") && objects.ends_with("table t9, …"),
+        "{objects}"
+    );
     assert!(!script.asked().iter().any(|asked| asked.contains("DROP OWNED")));
 }
 
 #[test]
 fn privileges_that_stay_are_told_by_what_they_are_on() {
     let held = ["database stock", "something in database billing"];
-    let script =
-        living().fails("DROP ROLE", state("2BP01")).answers("deptype = 'o'", &[]).answers("pg_shdepend", &held);
+    let script = living()
+        .fails("DROP ROLE", state("2BP01"))
+        .answers("deptype = 'o'", &[])
+        .answers("pg_shdepend", &held);
     let refusal = deleted(&script, "u", &[]).unwrap_err();
     assert_eq!(refusal.code, "still-holds-privileges");
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    assert_eq!(refusal.ext, [pair("held", "database stock, something in database billing"), pair("user", "root")]);
+    assert_eq!(
+        refusal.ext,
+        [pair("held", "database stock, something in database billing"), pair("user", "root")]
+    );
 
     let script = living().fails("DROP ROLE", state("2BP01"));
     assert_eq!(deleted(&script, "u", &[]).unwrap_err().code, "statement-failed");
@@ -168,7 +196,10 @@ fn servers_that_cannot_wait_for_a_session_still_end_it() {
 #[test]
 fn the_operators_statements_replace_our_own_and_sessions_still_end() {
     let script = living();
-    assert_eq!(deleted(&script, "u", &["REVOKE g FROM \"{{name}}\"; DROP ROLE \"{{username}}\";"]), Ok(()));
+    assert_eq!(
+        deleted(&script, "u", &["REVOKE g FROM \"{{name}}\"; DROP ROLE \"{{username}}\";"]),
+        Ok(())
+    );
     let asked = script.asked();
     assert!(asked.contains(&"transact REVOKE g FROM \"u\"; DROP ROLE \"u\"".to_owned()));
     assert_eq!(asked.last().map(String::as_str), Some(TERMINATE));
@@ -184,7 +215,10 @@ fn the_operators_statements_replace_our_own_and_sessions_still_end() {
 fn the_connections_own_user_is_never_removed() {
     let script = living();
     assert_eq!(deleted(&script, "root", &[]).unwrap_err().code, "connection-user");
-    assert_eq!(deleted(&script, "root", &["DROP ROLE \"{{name}}\""]).unwrap_err().code, "connection-user");
+    assert_eq!(
+        deleted(&script, "root", &["DROP ROLE \"{{name}}\""]).unwrap_err().code,
+        "connection-user"
+    );
     assert!(script.asked().is_empty());
 }
 

@@ -1,13 +1,14 @@
 //! Connection settings as a table: every shape of `connection_url`, and everything that is refused.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
-
 use super::*;
 use crate::script::{settings, settings_with};
 use bulkhead_sdk::database_plugin::Endpoint;
 use serde_json::json;
 
 fn target(url: &str) -> Target {
-    Connection::read(&settings(url)).map(|connection| connection.target).map_err(|refusal| refusal.code).expect(url)
+    Connection::read(&settings(url))
+        .map(|connection| connection.target)
+        .map_err(|refusal| refusal.code)
+        .expect(url)
 }
 
 fn code(settings: &Settings) -> String {
@@ -18,7 +19,8 @@ fn code(settings: &Settings) -> String {
 
 /// Addresses, user, password, database.
 fn read(url: &str, more: &[(&str, Value)]) -> (String, String, String, String) {
-    let connection = Connection::read(&settings_with(url, more)).map_err(|refusal| refusal.code).expect(url);
+    let connection =
+        Connection::read(&settings_with(url, more)).map_err(|refusal| refusal.code).expect(url);
     let addresses = target::written(&connection.target).join(" ");
     (addresses, connection.target.username, connection.target.password, connection.target.database)
 }
@@ -34,13 +36,25 @@ fn every_shape_of_a_connection_url_is_understood() {
         ("postgres://u:p@q@db/o", "postgres://db:5432", "u", "p@q", "o"),
         ("postgres://u@[::1]:5433/o", "postgres://[::1]:5433", "u", "", "o"),
         ("postgres://u@[2001:db8::1]/o", "postgres://[2001:db8::1]:5432", "u", "", "o"),
-        ("postgres://u@a:1,b,c:3/o", "postgres://a:1 postgres://b:5432 postgres://c:3", "u", "", "o"),
+        (
+            "postgres://u@a:1,b,c:3/o",
+            "postgres://a:1 postgres://b:5432 postgres://c:3",
+            "u",
+            "",
+            "o",
+        ),
         ("postgres://u@a,a/o", "postgres://a:5432", "u", "", "o"),
         ("postgres:///o?host=a,b&port=1,2&user=u", "postgres://a:1 postgres://b:2", "u", "", "o"),
         ("postgres://db?user=u&password=p%26&dbname=o", "postgres://db:5432", "u", "p&", "o"),
         ("  postgres://u@10.0.0.1/o  ", "postgres://10.0.0.1:5432", "u", "", "o"),
         ("host=db user=u password=p dbname=o port=5433", "postgres://db:5433", "u", "p", "o"),
-        ("host = db  user = 'u x' password='p\\'\\\\ q' dbname=o", "postgres://db:5432", "u x", "p'\\ q", "o"),
+        (
+            "host = db  user = 'u x' password='p\\'\\\\ q' dbname=o",
+            "postgres://db:5432",
+            "u x",
+            "p'\\ q",
+            "o",
+        ),
         ("host=a,b port=7 user=u", "postgres://a:7 postgres://b:7", "u", "", "u"),
         ("host=::1 user=u password=", "postgres://[::1]:5432", "u", "", "u"),
         ("user=u\\ v host=db", "postgres://db:5432", "u v", "", "u v"),
@@ -56,18 +70,30 @@ fn placeholders_take_the_settings_whatever_is_in_them() {
     let templated = "postgres://{{username}}:{{password}}@db/{{name}}";
     for password in ["p", "p@/:?#% '\"\\$", "{{name}}", "{{foo}}", "%41", "a\nb", "pä"] {
         let more = [("username", json!("u/x")), ("password", json!(password))];
-        let expected = ("postgres://db:5432".to_owned(), "u/x".to_owned(), password.to_owned(), "u/x".to_owned());
+        let expected = (
+            "postgres://db:5432".to_owned(),
+            "u/x".to_owned(),
+            password.to_owned(),
+            "u/x".to_owned(),
+        );
         assert_eq!(read(templated, &more), expected);
         let keywords = "host=db user={{username}} password='{{password}}' dbname={{username}}";
         assert_eq!(read(keywords, &more), expected);
         let more = [more[0].clone(), more[1].clone(), ("disable_escaping", json!(true))];
         assert_eq!(read(keywords, &more), expected);
     }
-    let encoded = [("username", json!("u")), ("password", json!("p%40")), ("disable_escaping", json!("true"))];
+    let encoded = [
+        ("username", json!("u")),
+        ("password", json!("p%40")),
+        ("disable_escaping", json!("true")),
+    ];
     assert_eq!(read(templated, &encoded).2, "p@");
     assert_eq!(read(templated, &encoded[..2]).2, "p%40");
     assert_eq!(read(templated, &[("username", json!("u")), ("password", json!(12345))]).2, "12345");
-    assert_eq!(read("postgres://db/o", &[("username", json!("u")), ("password", json!("p"))]).2, "p");
+    assert_eq!(
+        read("postgres://db/o", &[("username", json!("u")), ("password", json!("p"))]).2,
+        "p"
+    );
 }
 
 #[test]
@@ -172,8 +198,13 @@ fn the_pool_and_the_server_are_chosen_by_settings() {
         ("max_connection_lifetime", json!("1m30s")),
         ("connect_timeout", json!(3)),
     ];
-    let connection = Connection::read(&settings_with("host=db user=u target_session_attrs=read-write", &more)).unwrap();
-    assert_eq!(connection.target.pool, Pool { max_connections: 5, connect_timeout: 3000, max_lifetime: 90_000 });
+    let connection =
+        Connection::read(&settings_with("host=db user=u target_session_attrs=read-write", &more))
+            .unwrap();
+    assert_eq!(
+        connection.target.pool,
+        Pool { max_connections: 5, connect_timeout: 3000, max_lifetime: 90_000 }
+    );
     assert!(connection.target.writable);
     let plain = target("postgres://u@db/o?connect_timeout=7&application_name=x");
     assert_eq!(plain.pool, Pool { max_connections: 4, connect_timeout: 7000, max_lifetime: 0 });
@@ -200,17 +231,25 @@ fn settings_are_kept_as_they_were_written() {
 
 #[test]
 fn what_is_risky_is_warned_of() {
-    let warned = |url: &str, more: &[(&str, Value)]| configure(&settings_with(url, more)).unwrap().warnings.join(" ");
+    let warned = |url: &str, more: &[(&str, Value)]| {
+        configure(&settings_with(url, more)).unwrap().warnings.join(" ")
+    };
     let scram = ("password_authentication", json!("scram-sha-256"));
     let username = ("username", json!("u"));
     let password = ("password", json!("p"));
     assert_eq!(warned("postgres://u:p@db/o", &[]), "password-in-url scram-recommended");
-    assert_eq!(warned("host=db user=u password=p", std::slice::from_ref(&scram)), "password-in-url");
+    assert_eq!(
+        warned("host=db user=u password=p", std::slice::from_ref(&scram)),
+        "password-in-url"
+    );
     assert_eq!(
         warned("postgres://u:p@db/o?sslmode=disable", &[password.clone(), scram.clone()]),
         "password-in-url password-not-templated tls-off"
     );
-    assert_eq!(warned("postgres://{{username}}:{{password}}@db/o", &[username, password, scram]), "");
+    assert_eq!(
+        warned("postgres://{{username}}:{{password}}@db/o", &[username, password, scram]),
+        ""
+    );
     let known = crate::description::description().warnings;
     for code in ["password-in-url", "password-not-templated", "tls-off", "scram-recommended"] {
         assert!(known.contains_key(code), "{code}");

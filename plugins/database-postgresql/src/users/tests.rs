@@ -1,6 +1,4 @@
 //! What reaches the database when users are made, changed and tried.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
-
 use super::*;
 use crate::script::{Script, failure, settings, settings_with, state};
 use serde_json::json;
@@ -37,8 +35,10 @@ fn creation_is_one_transaction_and_only_what_holds_the_password_is_secret() {
     create(&script, &connection("password"), &user("p'w"), &list(&[CREATION])).unwrap();
     assert_eq!(
         script.asked(),
-        ["transact CREATE ROLE \"v-a-1\" WITH LOGIN PASSWORD 'p''w' VALID UNTIL '2030-01-01 00:00:00+0000'; \
-          GRANT SELECT ON ALL TABLES IN SCHEMA public TO \"v-a-1\""]
+        [
+            "transact CREATE ROLE \"v-a-1\" WITH LOGIN PASSWORD 'p''w' VALID UNTIL '2030-01-01 00:00:00+0000'; \
+          GRANT SELECT ON ALL TABLES IN SCHEMA public TO \"v-a-1\""
+        ]
     );
     assert_eq!(script.secrets().len(), 1);
 }
@@ -47,20 +47,37 @@ fn creation_is_one_transaction_and_only_what_holds_the_password_is_secret() {
 fn with_scram_the_password_itself_is_never_sent() {
     let script = Script::default();
     create(&script, &connection("scram-sha-256"), &user("hunter22"), &list(&[CREATION])).unwrap();
-    change_credential(&script, &connection("scram-sha-256"), "u", &user("hunter22").credential, &[]).unwrap();
+    change_credential(
+        &script,
+        &connection("scram-sha-256"),
+        "u",
+        &user("hunter22").credential,
+        &[],
+    )
+    .unwrap();
     let asked = script.asked();
-    assert!(asked.iter().all(|asked| asked.contains("'SCRAM-SHA-256$4096:") && !asked.contains("hunter22")));
+    assert!(
+        asked
+            .iter()
+            .all(|asked| asked.contains("'SCRAM-SHA-256$4096:") && !asked.contains("hunter22"))
+    );
     assert_ne!(asked[0].split('$').nth(1), asked[1].split('$').nth(1), "salts differ");
     assert_eq!(script.secrets().len(), 2);
-    let refusal = create(&script, &connection("scram-sha-256"), &user("pä"), &list(&[CREATION])).unwrap_err();
+    let refusal =
+        create(&script, &connection("scram-sha-256"), &user("pä"), &list(&[CREATION])).unwrap_err();
     assert_eq!(refusal.code, "password-not-ascii");
 }
 
 #[test]
 fn statements_that_do_not_lex_never_reach_the_database() {
     let script = Script::default();
-    let refusal =
-        create(&script, &connection("password"), &user("pw"), &list(&["SELECT 1", "CREATE ROLE 'x"])).unwrap_err();
+    let refusal = create(
+        &script,
+        &connection("password"),
+        &user("pw"),
+        &list(&["SELECT 1", "CREATE ROLE 'x"]),
+    )
+    .unwrap_err();
     assert_eq!((refusal.code.as_str(), refusal.statement), ("invalid-statement", Some(1)));
     for nothing in [vec![], list(&["", " ; -- nothing"])] {
         let refusal = create(&script, &connection("password"), &user("pw"), &nothing).unwrap_err();
@@ -83,12 +100,23 @@ fn a_failed_statement_is_counted_as_the_operator_counts() {
 #[test]
 fn only_passwords_are_handled() {
     let script = Script::default();
-    for credential in [Credential::PublicKeyPem("k".to_owned()), Credential::SubjectDn("CN=x".to_owned())] {
+    for credential in
+        [Credential::PublicKeyPem("k".to_owned()), Credential::SubjectDn("CN=x".to_owned())]
+    {
         let new = NewUser { credential: credential.clone(), ..user("pw") };
         let connection = connection("password");
-        assert_eq!(create(&script, &connection, &new, &list(&[CREATION])).unwrap_err().code, "unsupported");
-        assert_eq!(change_credential(&script, &connection, "u", &credential, &[]).unwrap_err().code, "unsupported");
-        assert_eq!(check_credential(&script, &connection, "u", &credential).unwrap_err().code, "unsupported");
+        assert_eq!(
+            create(&script, &connection, &new, &list(&[CREATION])).unwrap_err().code,
+            "unsupported"
+        );
+        assert_eq!(
+            change_credential(&script, &connection, "u", &credential, &[]).unwrap_err().code,
+            "unsupported"
+        );
+        assert_eq!(
+            check_credential(&script, &connection, "u", &credential).unwrap_err().code,
+            "unsupported"
+        );
     }
     assert!(script.asked().is_empty());
 }
@@ -109,13 +137,15 @@ fn changes_have_statements_of_their_own_unless_the_operator_gives_some() {
             "transact SELECT '1970-01-01 00:00:00+0000'",
         ]
     );
-    let refusal = set_expiration(&script, &connection, "u", 0, &list(&["x '{{password}}'"])).unwrap_err();
+    let refusal =
+        set_expiration(&script, &connection, "u", 0, &list(&["x '{{password}}'"])).unwrap_err();
     assert_eq!(refusal.code, "invalid-statement");
 }
 
 #[test]
 fn a_user_that_is_gone_cannot_be_changed() {
-    let script = Script::default().fails("transact", SqlFailure { statement: Some(0), ..state("42704") });
+    let script =
+        Script::default().fails("transact", SqlFailure { statement: Some(0), ..state("42704") });
     let refusal = set_expiration(&script, &connection("password"), "u", 0, &[]).unwrap_err();
     assert_eq!(refusal.code, "user-not-found");
     let given = list(&["ALTER ROLE \"{{name}}\" VALID UNTIL '{{expiration}}'"]);
@@ -133,11 +163,17 @@ fn a_credential_is_tried_by_logging_in_with_it() {
     let script = Script::default().fails("ping", failure("refused", Some("28P01")));
     assert_eq!(check_credential(&script, &connection, "u", &credential), Ok(Some(false)));
     let script = Script::default().fails("ping", failure("unreachable", None));
-    assert_eq!(check_credential(&script, &connection, "u", &credential).unwrap_err().code, "unreachable");
+    assert_eq!(
+        check_credential(&script, &connection, "u", &credential).unwrap_err().code,
+        "unreachable"
+    );
 }
 
 #[test]
 fn a_connection_without_credentials_in_its_url_uses_the_settings() {
     let connection = Connection::read(&settings("host=db user=root password='ro ot'")).unwrap();
-    assert_eq!((connection.target.username.as_str(), connection.target.password.as_str()), ("root", "ro ot"));
+    assert_eq!(
+        (connection.target.username.as_str(), connection.target.password.as_str()),
+        ("root", "ro ot")
+    );
 }

@@ -1,11 +1,5 @@
-//! The intent on the test bed: an engine that changes a password, and one whose provider makes keys, killed everywhere.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
+//! The intent on the test bed: an engine that changes a password, and one whose provider makes
+//! keys, killed everywhere.
 
 use super::{Candidates, Ended, Found, Intent, Proven, key_of};
 use crate::database_plugin::{Credential, NewUser};
@@ -26,7 +20,8 @@ impl SecretsEngine for Rotation {
     const ABOUT: &'static str = "Changes the password of one user.";
     const TABLE: &'static [Row] = &[
         write("rotate", rotate).about("Changes it."),
-        write("overtaken", overtaken).about("Changes it while another call finishes the same change."),
+        write("overtaken", overtaken)
+            .about("Changes it while another call finishes the same change."),
         write("removed", removed).about("Deletes the role while its change is not finished."),
     ];
 
@@ -75,8 +70,22 @@ fn recover(host: &dyn Host) -> Result<(), Failure> {
 
 fn change(host: &dyn Host, intent: Intent<String>) -> Result<Proven<String>, Failure> {
     intent.make(
-        |new| host.databases().change_credential(&orders(), "app", &Credential::Password(new.clone()), None, &[]),
-        |new, ()| if works(host, new)? { Ok(()) } else { Err(Failure::invalid("the new password does not work")) },
+        |new| {
+            host.databases().change_credential(
+                &orders(),
+                "app",
+                &Credential::Password(new.clone()),
+                None,
+                &[],
+            )
+        },
+        |new, ()| {
+            if works(host, new)? {
+                Ok(())
+            } else {
+                Err(Failure::invalid("the new password does not work"))
+            }
+        },
     )
 }
 
@@ -102,7 +111,11 @@ fn orders() -> Connection {
 /// A bed whose database has the user, with a password that the engine knows.
 fn bed() -> TestBed<Rotation> {
     let bed = TestBed::<Rotation>::new().unwrap();
-    let app = NewUser { username: "app".to_owned(), credential: Credential::Password("first".to_owned()), expires: 0 };
+    let app = NewUser {
+        username: "app".to_owned(),
+        credential: Credential::Password("first".to_owned()),
+        expires: 0,
+    };
     bed.host.create_user(&orders(), &app, &[], &[]).unwrap();
     bed.host.steps();
     let host: &dyn Host = &bed.host;
@@ -126,7 +139,11 @@ fn stored(bed: &TestBed<Rotation>) -> (String, bool) {
 
 fn is_open(bed: &TestBed<Rotation>) -> bool {
     let record = bed.host.stored("intent/app").is_some();
-    assert_eq!(record, bed.host.timer("intent/app").is_some(), "an intent and its guard come and go together");
+    assert_eq!(
+        record,
+        bed.host.timer("intent/app").is_some(),
+        "an intent and its guard come and go together"
+    );
     record
 }
 
@@ -241,7 +258,11 @@ fn a_confirm_after_another_call_finished_the_change_stores_nothing() {
     let refused = bed.write("overtaken", &json!({})).err().unwrap();
     assert_eq!(refused.kind, Kind::Unavailable);
     assert!(!refused.message.contains("Password"), "{refused}");
-    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true), "what the other call stored");
+    assert_eq!(
+        stored(&bed),
+        ("Generated-Password-1".to_owned(), true),
+        "what the other call stored"
+    );
     assert!(!is_open(&bed));
 }
 
@@ -249,7 +270,8 @@ fn a_confirm_after_another_call_finished_the_change_stores_nothing() {
 fn a_confirm_after_another_call_only_took_the_change_up_is_refused_too() {
     let bed = bed();
     let host: &dyn Host = &bed.host;
-    let proven = change(host, Intent::begin(host, "app", "orders", "second".to_owned()).unwrap()).unwrap();
+    let proven =
+        change(host, Intent::begin(host, "app", "orders", "second".to_owned()).unwrap()).unwrap();
     let other = Intent::<String>::recover(host, "app").unwrap().unwrap();
     assert_eq!(store(host, proven).unwrap_err().kind, Kind::Unavailable);
     assert!(matches!(other.look(|_| Ok(true)), Ok(Found::InForce(_))));
@@ -282,10 +304,14 @@ fn no_candidate_is_forgotten_before_another_is_proven() {
 
     let intent = Intent::<u32>::recover(host, "app").unwrap().unwrap();
     assert_eq!(intent.candidates().count(), 32, "the refused one changed nothing");
-    let Found::Nowhere(intent) = intent.look(|_| Ok(false)).unwrap() else { panic!("nothing was in force") };
+    let Found::Nowhere(intent) = intent.look(|_| Ok(false)).unwrap() else {
+        panic!("nothing was in force")
+    };
     assert!(intent.look(|_| Err(Failure::new(Kind::Unreachable, "cannot tell"))).is_err());
     let intent = Intent::<u32>::recover(host, "app").unwrap().unwrap();
-    let Found::InForce(proven) = intent.look(|candidate| Ok(*candidate == 7)).unwrap() else { panic!("7 is in force") };
+    let Found::InForce(proven) = intent.look(|candidate| Ok(*candidate == 7)).unwrap() else {
+        panic!("7 is in force")
+    };
     proven.confirm(host, |candidate, ()| host.storage().put("number", candidate)).unwrap();
     host.storage().checkpoint().unwrap();
     assert_eq!(bed.host.stored("number"), Some(json!(7)));
@@ -297,7 +323,11 @@ fn the_old_state_proven_leaves_only_the_new_candidate() {
     let bed = bed();
     let host: &dyn Host = &bed.host;
     let intent = Intent::begin(host, "app", "orders", 1_u32).unwrap();
-    let intent = intent.restart(host, 2, Candidates::Kept).unwrap().restart(host, 3, Candidates::Disproven).unwrap();
+    let intent = intent
+        .restart(host, 2, Candidates::Kept)
+        .unwrap()
+        .restart(host, 3, Candidates::Disproven)
+        .unwrap();
     assert_eq!(intent.candidates().copied().collect::<Vec<_>>(), [3]);
 }
 
@@ -319,7 +349,8 @@ fn an_engines_own_timer_is_no_intent() {
     assert_eq!(key_of("intent"), None);
 }
 
-/// An engine whose provider makes the secret: the candidate is the names of the keys that were there before.
+/// An engine whose provider makes the secret: the candidate is the names of the keys that were
+/// there before.
 struct Keys;
 
 impl SecretsEngine for Keys {
@@ -357,7 +388,11 @@ fn replace(host: &dyn Host, intent: Intent<Vec<String>>) -> Result<(), Failure> 
 fn provider_makes_a_key(host: &dyn Host) -> Result<(String, String), Failure> {
     let username = host.databases().plan_username(&orders(), "key", "of-ours")?;
     let secret = format!("secret of {username}");
-    let user = NewUser { username: username.clone(), credential: Credential::Password(secret.clone()), expires: 0 };
+    let user = NewUser {
+        username: username.clone(),
+        credential: Credential::Password(secret.clone()),
+        expires: 0,
+    };
     host.databases().create_user(&orders(), &user, &[], &[])?;
     Ok((username, secret))
 }

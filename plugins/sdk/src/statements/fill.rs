@@ -1,8 +1,9 @@
-//! Puts values in the place of placeholders, in one pass from left to right: a value that looks like a
-//! placeholder stays what it is.
+//! Puts values in the place of placeholders, in one pass from left to right: a value that looks
+//! like a placeholder stays what it is.
 //!
-//! How a value is written depends on the quotes around its placeholder. Text that somebody else will read
-//! as code again (a `DO` body, a string with quotes in it) takes only values that cannot end a quote in it.
+//! How a value is written depends on the quotes around its placeholder. Text that somebody else
+//! will read as code again (a `DO` body, a string with quotes in it) takes only values that cannot
+//! end a quote in it.
 
 use super::lexer::{self, Context, Segment};
 use super::split::{self, Lexed};
@@ -33,7 +34,8 @@ const PLACEHOLDERS: [Placeholder; 4] = [
     Placeholder { word: "expiration", written: "{{expiration}}", kind: Kind::Expiration },
 ];
 
-/// Longest name of an unknown placeholder that an error repeats; longer ones are not taken for placeholders.
+/// Longest name of an unknown placeholder that an error repeats; longer ones are not taken for
+/// placeholders.
 const LONGEST_NAME: usize = 64;
 
 /// How a value must be written.
@@ -64,7 +66,11 @@ pub(super) fn check(statement: &Lexed<'_>) -> Result<(), Located> {
 }
 
 /// The finished statement.
-pub(super) fn fill(dialect: Dialect, statement: &Lexed<'_>, values: &Values<'_>) -> Result<Statement, Located> {
+pub(super) fn fill(
+    dialect: Dialect,
+    statement: &Lexed<'_>,
+    values: &Values<'_>,
+) -> Result<Statement, Located> {
     let mut filling = Filling { values, pieces: Vec::new(), last: None };
     for segment in &statement.segments {
         filling.segment(segment)?;
@@ -79,8 +85,8 @@ pub(super) fn fill(dialect: Dialect, statement: &Lexed<'_>, values: &Values<'_>)
     Ok(Statement { text, secret })
 }
 
-/// Whether the finished text is still one statement made of the same pieces. Values such as `x--y` pass
-/// every rule for words and would still swallow what follows them.
+/// Whether the finished text is still one statement made of the same pieces. Values such as `x--y`
+/// pass every rule for words and would still swallow what follows them.
 fn keeps_its_shape(dialect: Dialect, text: &str, pieces: &[Piece]) -> bool {
     let Ok(statements) = split::statements(dialect, text, 0) else { return false };
     let mut again = Vec::new();
@@ -92,7 +98,9 @@ fn keeps_its_shape(dialect: Dialect, text: &str, pieces: &[Piece]) -> bool {
 
 fn append(pieces: &mut Vec<Piece>, context: Context, text: &str) {
     match pieces.last_mut() {
-        Some(last) if context == Context::Plain && last.context == Context::Plain => last.text.push_str(text),
+        Some(last) if context == Context::Plain && last.context == Context::Plain => {
+            last.text.push_str(text)
+        }
         _ => pieces.push(Piece { context, text: text.to_owned() }),
     }
 }
@@ -109,14 +117,18 @@ impl Filling<'_> {
         let parts = parts(segment.text, segment.at)?;
         let code = inner(segment.text).contains(['\'', '"']);
         match segment.context {
-            Context::Text if !code && self.brings_backslash(&parts) => self.as_escape_string(&parts),
+            Context::Text if !code && self.brings_backslash(&parts) => {
+                self.as_escape_string(&parts)
+            }
             Context::Text if !code => self.with(segment.context, &parts, Rule::Text),
             Context::Escaped if !code => self.with(segment.context, &parts, Rule::Escaped),
             Context::Identifier => self.with(segment.context, &parts, Rule::Identifier),
             Context::Body => self.body(segment),
-            Context::Plain | Context::Comment | Context::Prefixed | Context::Text | Context::Escaped => {
-                self.with(segment.context, &parts, Rule::Word)
-            }
+            Context::Plain
+            | Context::Comment
+            | Context::Prefixed
+            | Context::Text
+            | Context::Escaped => self.with(segment.context, &parts, Rule::Word),
         }
     }
 
@@ -131,13 +143,20 @@ impl Filling<'_> {
         for part in parts {
             match part {
                 Part::Fixed(fixed) => text.push_str(fixed),
-                Part::Placeholder(at, placeholder) => text.push_str(&self.value(*at, *placeholder, rule)?),
+                Part::Placeholder(at, placeholder) => {
+                    text.push_str(&self.value(*at, *placeholder, rule)?)
+                }
             }
         }
         Ok(text)
     }
 
-    fn value(&mut self, at: usize, placeholder: Placeholder, rule: Rule) -> Result<String, Located> {
+    fn value(
+        &mut self,
+        at: usize,
+        placeholder: Placeholder,
+        rule: Rule,
+    ) -> Result<String, Located> {
         let absent = || Located { at, fault: LexFault::AbsentPlaceholder(placeholder.written) };
         self.last = Some((at, placeholder));
         let value = match placeholder.kind {
@@ -146,10 +165,12 @@ impl Filling<'_> {
             // Written here in one fixed form, which is safe everywhere.
             Kind::Expiration => {
                 let expiration = self.values.expiration.ok_or_else(absent)?;
-                return written(expiration).ok_or(Located { at, fault: LexFault::ExpirationOutOfRange });
+                return written(expiration)
+                    .ok_or(Located { at, fault: LexFault::ExpirationOutOfRange });
             }
         };
-        escaped(value, rule).ok_or(Located { at, fault: LexFault::UnsafePlaceholder(placeholder.written) })
+        escaped(value, rule)
+            .ok_or(Located { at, fault: LexFault::UnsafePlaceholder(placeholder.written) })
     }
 
     fn brings_backslash(&self, parts: &[Part<'_>]) -> bool {
@@ -157,14 +178,16 @@ impl Filling<'_> {
             Part::Fixed(_) => false,
             Part::Placeholder(_, placeholder) => match placeholder.kind {
                 Kind::Username => self.values.username.contains('\\'),
-                Kind::Password => self.values.password.is_some_and(|password| password.contains('\\')),
+                Kind::Password => {
+                    self.values.password.is_some_and(|password| password.contains('\\'))
+                }
                 Kind::Expiration => false,
             },
         })
     }
 
-    /// A value with a backslash makes `'…'` an `E'…'`, because what a backslash means in `'…'` is a setting
-    /// of the server (`standard_conforming_strings`) and in `E'…'` it is not.
+    /// A value with a backslash makes `'…'` an `E'…'`, because what a backslash means in `'…'` is a
+    /// setting of the server (`standard_conforming_strings`) and in `E'…'` it is not.
     fn as_escape_string(&mut self, parts: &[Part<'_>]) -> Result<(), Located> {
         let fixed: Vec<String> = parts
             .iter()
@@ -185,12 +208,15 @@ impl Filling<'_> {
         self.with(Context::Escaped, &parts, Rule::Escaped)
     }
 
-    /// Inside quotes of the body a value must be quiet, elsewhere a word. A body that does not lex is in a
-    /// language we do not know, where only words are safe.
+    /// Inside quotes of the body a value must be quiet, elsewhere a word. A body that does not lex
+    /// is in a language we do not know, where only words are safe.
     fn body(&mut self, segment: &Segment<'_>) -> Result<(), Located> {
         let delimiter = lexer::dollar_delimiter(segment.text).unwrap_or("$$");
-        let code =
-            segment.text.strip_prefix(delimiter).and_then(|text| text.strip_suffix(delimiter)).unwrap_or_default();
+        let code = segment
+            .text
+            .strip_prefix(delimiter)
+            .and_then(|text| text.strip_suffix(delimiter))
+            .unwrap_or_default();
         let start = segment.at + delimiter.len();
         let whole = || vec![Segment { context: Context::Plain, text: code, at: 0 }];
         let mut text = delimiter.to_owned();
@@ -219,7 +245,8 @@ fn escaped(value: &str, rule: Rule) -> Option<String> {
     if value.contains('\0') {
         return None;
     }
-    let loud = |character: char| matches!(character, '\'' | '"' | '\\' | '$') || character.is_control();
+    let loud =
+        |character: char| matches!(character, '\'' | '"' | '\\' | '$') || character.is_control();
     match rule {
         Rule::Word => is_word(value).then(|| value.to_owned()),
         Rule::Quiet => (!value.contains(loud)).then(|| value.to_owned()),
@@ -230,7 +257,9 @@ fn escaped(value: &str, rule: Rule) -> Option<String> {
 }
 
 fn is_word(value: &str) -> bool {
-    let fits = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '@' | '-');
+    let fits = |character: char| {
+        character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '@' | '-')
+    };
     !value.is_empty() && value.chars().all(fits)
 }
 
@@ -259,7 +288,8 @@ fn parts(text: &str, at: usize) -> Result<Vec<Part<'_>>, Located> {
             searched += found + 1;
             continue;
         };
-        let Some(placeholder) = PLACEHOLDERS.iter().find(|placeholder| placeholder.word == name) else {
+        let Some(placeholder) = PLACEHOLDERS.iter().find(|placeholder| placeholder.word == name)
+        else {
             let fault = LexFault::UnknownPlaceholder(format!("{{{{{name}}}}}"));
             return Err(Located { at: place, fault });
         };
@@ -272,8 +302,8 @@ fn parts(text: &str, at: usize) -> Result<Vec<Part<'_>>, Located> {
     Ok(parts)
 }
 
-/// What stands between the `{{` that `text` begins with and `}}`, if it is a name. Spaces count as part of
-/// it, so that `{{ name }}` is refused by name rather than sent to the server.
+/// What stands between the `{{` that `text` begins with and `}}`, if it is a name. Spaces count as
+/// part of it, so that `{{ name }}` is refused by name rather than sent to the server.
 fn placeholder_name(text: &str) -> Option<&str> {
     let inside = text.strip_prefix("{{")?;
     let name = inside.get(..inside.find("}}")?)?;

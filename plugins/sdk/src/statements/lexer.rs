@@ -63,7 +63,8 @@ struct Lexer<'a> {
     at: usize,
     /// Where the plain run began that is not yet a segment.
     plain_from: usize,
-    /// What the next quote opens, when a prefix or a literal that continues on a new line decides it.
+    /// What the next quote opens, when a prefix or a literal that continues on a new line decides
+    /// it.
     next_quote: Option<Context>,
     segments: Vec<Segment<'a>>,
 }
@@ -129,7 +130,8 @@ impl<'a> Lexer<'a> {
         while let Some((offset, character)) = characters.next() {
             if character == '\\' && context == Context::Escaped {
                 characters.next();
-            } else if character == quote && characters.next_if(|(_, next)| *next == quote).is_none() {
+            } else if character == quote && characters.next_if(|(_, next)| *next == quote).is_none()
+            {
                 self.push(context, offset + quote.len_utf8());
                 return Ok(());
             }
@@ -178,7 +180,8 @@ impl<'a> Lexer<'a> {
     }
 
     fn end_plain(&mut self) {
-        if let Some(text) = self.text.get(self.plain_from..self.at).filter(|text| !text.is_empty()) {
+        if let Some(text) = self.text.get(self.plain_from..self.at).filter(|text| !text.is_empty())
+        {
             self.segments.push(Segment { context: Context::Plain, text, at: self.plain_from });
         }
     }

@@ -1,7 +1,8 @@
 //! Cuts texts into single statements.
 //!
-//! The reference cuts at every `;` and keeps a text with the word `END` whole. Here a `;` cuts only where
-//! the server would end a statement: not in quotes, comments, parentheses, or a routine's `BEGIN … END`.
+//! The reference cuts at every `;` and keeps a text with the word `END` whole. Here a `;` cuts only
+//! where the server would end a statement: not in quotes, comments, parentheses, or a routine's
+//! `BEGIN … END`.
 
 use super::lexer::{self, Context, Segment};
 use super::{Dialect, LexFault, Located};
@@ -9,7 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 /// First words that would end the transaction in which all statements run.
-const TRANSACTION_WORDS: [&str; 8] = ["begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"];
+const TRANSACTION_WORDS: [&str; 8] =
+    ["begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"];
 
 /// As many leading words as decide what a statement is: `create or replace function`.
 const LEADING_WORDS: usize = 4;
@@ -22,17 +24,23 @@ pub(super) struct Lexed<'a> {
     pub(super) segments: Vec<Segment<'a>>,
 }
 
-/// The texts that one element of a list stands for: those of a JSON array, in base64 or not, else itself.
+/// The texts that one element of a list stands for: those of a JSON array, in base64 or not, else
+/// itself.
 pub(super) fn texts(element: &str) -> Vec<String> {
     let element = element.trim();
-    let packed: String = element.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
+    let packed: String =
+        element.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
     let decoded = STANDARD.decode(packed).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let text = decoded.unwrap_or_else(|| element.to_owned());
     serde_json::from_str(&text).unwrap_or_else(|_| vec![text])
 }
 
 /// The statements of one text.
-pub(super) fn statements(dialect: Dialect, text: &str, index: u32) -> Result<Vec<Lexed<'_>>, Located> {
+pub(super) fn statements(
+    dialect: Dialect,
+    text: &str,
+    index: u32,
+) -> Result<Vec<Lexed<'_>>, Located> {
     let segments = match dialect {
         Dialect::Postgres => lexer::postgres(text)?,
     };
@@ -40,8 +48,11 @@ pub(super) fn statements(dialect: Dialect, text: &str, index: u32) -> Result<Vec
     for segment in segments {
         match segment.context {
             Context::Plain => splitter.plain(&segment)?,
-            // A block comment parts tokens; a line comment is followed by its line's end, which does.
-            Context::Comment => splitter.part(if segment.text.starts_with("/*") { " " } else { "" }, segment.at),
+            // A block comment parts tokens; a line comment is followed by its line's end, which
+            // does.
+            Context::Comment => {
+                splitter.part(if segment.text.starts_with("/*") { " " } else { "" }, segment.at)
+            }
             _ => splitter.current.push(segment),
         }
     }
@@ -113,8 +124,11 @@ impl<'a> Splitter<'a> {
     }
 
     fn is_routine(&self) -> bool {
-        let mut words =
-            self.words.iter().map(|(word, _)| word.as_str()).filter(|word| !matches!(*word, "or" | "replace"));
+        let mut words = self
+            .words
+            .iter()
+            .map(|(word, _)| word.as_str())
+            .filter(|word| !matches!(*word, "or" | "replace"));
         words.next() == Some("create") && matches!(words.next(), Some("function" | "procedure"))
     }
 
@@ -146,13 +160,15 @@ fn transaction_control(words: &[(String, usize)]) -> Option<usize> {
     let mut leading = words.iter();
     let (first, at) = leading.next()?;
     let second = leading.next().map(|(word, _)| word.as_str());
-    let ends = TRANSACTION_WORDS.contains(&first.as_str()) || first == "prepare" && second == Some("transaction");
+    let ends = TRANSACTION_WORDS.contains(&first.as_str())
+        || first == "prepare" && second == Some("transaction");
     ends.then_some(*at)
 }
 
 /// Without white space at either end.
 fn trimmed(mut segments: Vec<Segment<'_>>) -> Vec<Segment<'_>> {
-    let is_space = |segment: &Segment<'_>| segment.context == Context::Plain && segment.text.trim().is_empty();
+    let is_space =
+        |segment: &Segment<'_>| segment.context == Context::Plain && segment.text.trim().is_empty();
     let lead = segments.iter().take_while(|segment| is_space(segment)).count();
     segments.drain(..lead);
     while segments.pop_if(|segment| is_space(segment)).is_some() {}

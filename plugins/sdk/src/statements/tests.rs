@@ -1,18 +1,13 @@
 //! Statements as a table: what goes in, what comes out, and what must never get through.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 
 use super::*;
 
-const VALUES: Values<'static> = Values { username: "v-a-1", password: Some("pw"), expiration: Some(1_893_456_000_999) };
+const VALUES: Values<'static> =
+    Values { username: "v-a-1", password: Some("pw"), expiration: Some(1_893_456_000_999) };
 
 fn filled(text: &str, values: &Values<'_>) -> Result<Vec<String>, LexFault> {
-    let prepared = prepare(Dialect::Postgres, &[text.to_owned()], values).map_err(|error| error.fault)?;
+    let prepared =
+        prepare(Dialect::Postgres, &[text.to_owned()], values).map_err(|error| error.fault)?;
     Ok(prepared.into_iter().map(|prepared| prepared.statement.text).collect())
 }
 
@@ -91,8 +86,7 @@ fn bodies_stay_whole() {
     let assigned = "DO $do$ BEGIN PERFORM set_config('x', rolname=\"{{name}}\"); END $do$";
     assert_eq!(split(assigned), [assigned.replace("{{name}}", "v-a-1")]);
 
-    let routine =
-        "CREATE OR REPLACE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 2; END";
+    let routine = "CREATE OR REPLACE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 2; END";
     assert_eq!(split(&format!("{routine}; SELECT 1")), [routine, "SELECT 1"]);
     assert_eq!(split("CREATE TABLE begin_at (a int); b"), ["CREATE TABLE begin_at (a int)", "b"]);
 }
@@ -138,7 +132,14 @@ fn what_does_not_lex_is_told_by_kind_and_place() {
 
 #[test]
 fn braces_that_are_no_placeholder_stay() {
-    for text in ["a '{{1,2},{3,4}}'", "a '{\"a\":{\"b\":{}}}'", "a '{{}}'", "a '{{'", "a '}}'", "a '{{name}'"] {
+    for text in [
+        "a '{{1,2},{3,4}}'",
+        "a '{\"a\":{\"b\":{}}}'",
+        "a '{{}}'",
+        "a '{{'",
+        "a '}}'",
+        "a '{{name}'",
+    ] {
         assert_eq!(split(text), [text]);
     }
     assert_eq!(split("a '{{{name}}}'"), ["a '{v-a-1}'"]);
@@ -156,7 +157,8 @@ fn values_are_escaped_for_the_quotes_around_them() {
 
 #[test]
 fn hostile_passwords_stay_inside_their_literal() {
-    let create = "CREATE ROLE \"{{name}}\" PASSWORD '{{password}}' -- note\n; GRANT g TO \"{{name}}\"";
+    let create =
+        "CREATE ROLE \"{{name}}\" PASSWORD '{{password}}' -- note\n; GRANT g TO \"{{name}}\"";
     for password in [
         "'",
         "''",
@@ -194,20 +196,34 @@ fn hostile_passwords_stay_inside_their_literal() {
 fn literal(text: &str) -> String {
     let (before, rest) = text.split_once('\'').unwrap();
     let inside = rest.strip_suffix('\'').unwrap();
-    if before.ends_with(" E") { inside.replace("''", "'").replace("\\\\", "\\") } else { inside.replace("''", "'") }
+    if before.ends_with(" E") {
+        inside.replace("''", "'").replace("\\\\", "\\")
+    } else {
+        inside.replace("''", "'")
+    }
 }
 
 #[test]
 fn a_value_that_looks_like_a_placeholder_is_not_filled_again() {
-    assert_eq!(with_password("x '{{password}}' \"{{name}}\"", "{{name}}").unwrap(), "x '{{name}}' \"v-a-1\"");
-    assert_eq!(with_name("x \"{{name}}\" '{{password}}'", "{{password}}").unwrap(), "x \"{{password}}\" 'pw'");
+    assert_eq!(
+        with_password("x '{{password}}' \"{{name}}\"", "{{name}}").unwrap(),
+        "x '{{name}}' \"v-a-1\""
+    );
+    assert_eq!(
+        with_name("x \"{{name}}\" '{{password}}'", "{{password}}").unwrap(),
+        "x \"{{password}}\" 'pw'"
+    );
 }
 
 #[test]
 fn outside_quotes_only_plain_words_are_taken() {
     assert_eq!(with_name("x {{name}}", "a.b_c@d-1").unwrap(), "x a.b_c@d-1");
     for name in ["a b", "a;b", "a\"b", "a'b", "a\nb", "", "é", "x--y", "a$b"] {
-        assert_eq!(with_name("x {{name}} y", name), Err(LexFault::UnsafePlaceholder("{{name}}")), "{name:?}");
+        assert_eq!(
+            with_name("x {{name}} y", name),
+            Err(LexFault::UnsafePlaceholder("{{name}}")),
+            "{name:?}"
+        );
     }
 }
 
@@ -229,7 +245,11 @@ fn code_inside_quotes_takes_only_values_that_can_end_no_quote() {
     let body = "DO $$ BEGIN CREATE ROLE \"{{name}}\" PASSWORD '{{password}}'; END $$";
     assert!(with_password(body, "a b;c!").is_ok());
     for password in ["'", "\"", "\\", "$$", "$", "a\nb"] {
-        assert_eq!(with_password(body, password), Err(LexFault::UnsafePlaceholder("{{password}}")), "{password:?}");
+        assert_eq!(
+            with_password(body, password),
+            Err(LexFault::UnsafePlaceholder("{{password}}")),
+            "{password:?}"
+        );
     }
     for code in [
         "DO $$ BEGIN CREATE ROLE {{password}}; END $$",
@@ -245,10 +265,17 @@ fn code_inside_quotes_takes_only_values_that_can_end_no_quote() {
     ] {
         assert!(with_password(code, "abc-1").is_ok(), "{code}");
         for password in ["a b", "a;b", "'", "\\"] {
-            assert_eq!(with_password(code, password), Err(LexFault::UnsafePlaceholder("{{password}}")), "{code}");
+            assert_eq!(
+                with_password(code, password),
+                Err(LexFault::UnsafePlaceholder("{{password}}")),
+                "{code}"
+            );
         }
     }
-    assert!(split("DO $$ BEGIN EXECUTE 'ALTER ROLE x VALID UNTIL ''{{expiration}}'''; END $$")[0].contains("+0000"));
+    assert!(
+        split("DO $$ BEGIN EXECUTE 'ALTER ROLE x VALID UNTIL ''{{expiration}}'''; END $$")[0]
+            .contains("+0000")
+    );
 }
 
 #[test]
@@ -259,31 +286,47 @@ fn a_continued_escape_string_escapes_too() {
 
 #[test]
 fn values_with_nul_are_refused_everywhere() {
-    for text in
-        ["x '{{password}}'", "x E'{{password}}'", "x \"{{password}}\"", "x {{password}}", "x $$'{{password}}'$$"]
-    {
-        assert_eq!(with_password(text, "a\0b"), Err(LexFault::UnsafePlaceholder("{{password}}")), "{text}");
+    for text in [
+        "x '{{password}}'",
+        "x E'{{password}}'",
+        "x \"{{password}}\"",
+        "x {{password}}",
+        "x $$'{{password}}'$$",
+    ] {
+        assert_eq!(
+            with_password(text, "a\0b"),
+            Err(LexFault::UnsafePlaceholder("{{password}}")),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn comments_are_not_sent() {
     assert_eq!(with_password("x -- {{password}}\n y", "a\nb").unwrap(), "x \n y");
-    let prepared = prepare(Dialect::Postgres, &["x /* {{password}} */".to_owned()], &VALUES).unwrap();
+    let prepared =
+        prepare(Dialect::Postgres, &["x /* {{password}} */".to_owned()], &VALUES).unwrap();
     assert!(!prepared[0].statement.secret);
 }
 
 #[test]
 fn a_placeholder_without_a_value_is_refused_by_name() {
     let values = Values { username: "v", password: None, expiration: None };
-    assert_eq!(filled("x '{{password}}'", &values), Err(LexFault::AbsentPlaceholder("{{password}}")));
-    assert_eq!(filled("x '{{expiration}}'", &values), Err(LexFault::AbsentPlaceholder("{{expiration}}")));
+    assert_eq!(
+        filled("x '{{password}}'", &values),
+        Err(LexFault::AbsentPlaceholder("{{password}}"))
+    );
+    assert_eq!(
+        filled("x '{{expiration}}'", &values),
+        Err(LexFault::AbsentPlaceholder("{{expiration}}"))
+    );
     assert_eq!(filled("x {{username}} {{name}}", &values).unwrap(), ["x v v"]);
 }
 
 #[test]
 fn an_expiration_is_written_in_utc_and_bounded() {
-    let at = |expiration| filled("'{{expiration}}'", &Values { expiration: Some(expiration), ..VALUES });
+    let at =
+        |expiration| filled("'{{expiration}}'", &Values { expiration: Some(expiration), ..VALUES });
     assert_eq!(at(0).unwrap(), ["'1970-01-01 00:00:00+0000'"]);
     assert_eq!(at(253_402_300_799_000).unwrap(), ["'9999-12-31 23:59:59+0000'"]);
     assert_eq!(at(253_402_300_800_000), Err(LexFault::ExpirationOutOfRange));
@@ -315,12 +358,17 @@ fn no_text_panics_and_what_passes_passes_again() {
     for _ in 0..20_000 {
         let mut text = String::new();
         for _ in 0..(state >> 60) + 12 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             text.push(alphabet[usize::try_from(state >> 33).unwrap() % alphabet.len()]);
         }
         let Ok(statements) = filled(&text, &VALUES) else { continue };
         // A single word may be base64 of something else.
-        for statement in statements.into_iter().filter(|statement| split::texts(statement) == [statement.as_str()]) {
+        for statement in statements
+            .into_iter()
+            .filter(|statement| split::texts(statement) == [statement.as_str()])
+        {
             assert_eq!(split(&statement), std::slice::from_ref(&statement), "{text:?}");
         }
     }

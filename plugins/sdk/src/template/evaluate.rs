@@ -2,8 +2,8 @@
 
 use super::functions::Call;
 use super::{
-    Branch, LONGEST_RESULT, LONGEST_VALUE, MOST_STEPS, Names, Node, Operand, Pipeline, Surroundings, TemplateFault,
-    Value,
+    Branch, LONGEST_RESULT, LONGEST_VALUE, MOST_STEPS, Names, Node, Operand, Pipeline,
+    Surroundings, TemplateFault, Value,
 };
 
 /// What the nodes make of `names`.
@@ -64,7 +64,11 @@ impl Evaluation<'_> {
     }
 
     /// A function with its arguments, the piped value last; anything else must stand alone.
-    fn command(&mut self, command: &[Operand], piped: Option<Value>) -> Result<Value, TemplateFault> {
+    fn command(
+        &mut self,
+        command: &[Operand],
+        piped: Option<Value>,
+    ) -> Result<Value, TemplateFault> {
         match command.split_first() {
             Some((Operand::Function(function), rest)) => {
                 self.step()?;
@@ -73,7 +77,10 @@ impl Evaluation<'_> {
                     arguments.push(self.operand(operand)?);
                 }
                 arguments.extend(piped);
-                bounded(Call { function: *function, surroundings: self.surroundings }.value(arguments)?)
+                bounded(
+                    Call { function: *function, surroundings: self.surroundings }
+                        .value(arguments)?,
+                )
             }
             Some((operand, [])) if piped.is_none() => self.operand(operand),
             _ => Err(TemplateFault::Unexpected("a value with arguments".to_owned())),
@@ -83,13 +90,15 @@ impl Evaluation<'_> {
     fn operand(&mut self, operand: &Operand) -> Result<Value, TemplateFault> {
         self.step()?;
         match operand {
-            Operand::DisplayName => bounded(Value::Text(self.names.display_name.as_bytes().to_vec())),
+            Operand::DisplayName => {
+                bounded(Value::Text(self.names.display_name.as_bytes().to_vec()))
+            }
             Operand::RoleName => bounded(Value::Text(self.names.role_name.as_bytes().to_vec())),
             Operand::Literal(value) => Ok(value.clone()),
             Operand::Group(pipeline) => self.pipeline(pipeline),
-            Operand::Function(function) => {
-                bounded(Call { function: *function, surroundings: self.surroundings }.value(Vec::new())?)
-            }
+            Operand::Function(function) => bounded(
+                Call { function: *function, surroundings: self.surroundings }.value(Vec::new())?,
+            ),
         }
     }
 

@@ -26,28 +26,67 @@ const FUNCTIONS: [Function; 25] = [
     Function { name: "random", run: random },
     Function { name: "truncate", run: truncate },
     Function { name: "truncate_sha256", run: truncate_sha256 },
-    Function { name: "uppercase", run: |given, _| text1(given).map(|text| done(recased(text, str::to_uppercase))) },
-    Function { name: "lowercase", run: |given, _| text1(given).map(|text| done(recased(text, str::to_lowercase))) },
+    Function {
+        name: "uppercase",
+        run: |given, _| text1(given).map(|text| done(recased(text, str::to_uppercase))),
+    },
+    Function {
+        name: "lowercase",
+        run: |given, _| text1(given).map(|text| done(recased(text, str::to_lowercase))),
+    },
     Function { name: "replace", run: replace },
-    Function { name: "sha256", run: |given, _| text1(given).map(|text| done(hex(&Sha256::digest(text)))) },
-    Function { name: "base64", run: |given, _| text1(given).map(|text| done(STANDARD.encode(text))) },
+    Function {
+        name: "sha256",
+        run: |given, _| text1(given).map(|text| done(hex(&Sha256::digest(text)))),
+    },
+    Function {
+        name: "base64",
+        run: |given, _| text1(given).map(|text| done(STANDARD.encode(text))),
+    },
     Function { name: "hex", run: |given, _| text1(given).map(|text| done(hex(text))) },
-    Function { name: "unix_time", run: |given, around| none(given).map(|()| done((around.now / 1000).to_string())) },
-    Function { name: "unix_time_millis", run: |given, around| none(given).map(|()| done(around.now.to_string())) },
+    Function {
+        name: "unix_time",
+        run: |given, around| none(given).map(|()| done((around.now / 1000).to_string())),
+    },
+    Function {
+        name: "unix_time_millis",
+        run: |given, around| none(given).map(|()| done(around.now.to_string())),
+    },
     Function { name: "uuid", run: uuid },
     Function { name: "timestamp", run: timestamp },
     Function { name: "printf", run: printf },
-    Function { name: "print", run: |given, _| Some(done(given.iter().flat_map(Value::shown).collect::<Vec<u8>>())) },
+    Function {
+        name: "print",
+        run: |given, _| Some(done(given.iter().flat_map(Value::shown).collect::<Vec<u8>>())),
+    },
     Function { name: "len", run: len },
     Function { name: "eq", run: equal },
-    Function { name: "ne", run: |given, _| pair(given).map(|(one, other)| Ok(Value::Bool(one != other))) },
-    Function { name: "lt", run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one < other))) },
-    Function { name: "le", run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one <= other))) },
-    Function { name: "gt", run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one > other))) },
-    Function { name: "ge", run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one >= other))) },
+    Function {
+        name: "ne",
+        run: |given, _| pair(given).map(|(one, other)| Ok(Value::Bool(one != other))),
+    },
+    Function {
+        name: "lt",
+        run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one < other))),
+    },
+    Function {
+        name: "le",
+        run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one <= other))),
+    },
+    Function {
+        name: "gt",
+        run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one > other))),
+    },
+    Function {
+        name: "ge",
+        run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one >= other))),
+    },
     Function { name: "and", run: |given, _| chosen(given, |value| !value.is_true()) },
     Function { name: "or", run: |given, _| chosen(given, Value::is_true) },
-    Function { name: "not", run: |given, _| one(given).map(|value| Ok(Value::Bool(!value.is_true()))) },
+    Function {
+        name: "not",
+        run: |given, _| one(given).map(|value| Ok(Value::Bool(!value.is_true()))),
+    },
 ];
 
 impl Function {
@@ -95,7 +134,9 @@ fn text1(given: &[Value]) -> Option<&[u8]> {
 /// Two values of one kind.
 fn pair(given: &[Value]) -> Option<(&Value, &Value)> {
     match given {
-        [one, other] if std::mem::discriminant(one) == std::mem::discriminant(other) => Some((one, other)),
+        [one, other] if std::mem::discriminant(one) == std::mem::discriminant(other) => {
+            Some((one, other))
+        }
         _ => None,
     }
 }
@@ -124,17 +165,22 @@ fn len(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, TemplateFa
     Some(Ok(Value::Int(length)))
 }
 
-/// So many letters and digits, each equally likely: bytes that would favour the first ones are dropped.
+/// So many letters and digits, each equally likely: bytes that would favour the first ones are
+/// dropped.
 fn random(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
     let length = match given {
-        [Value::Int(length)] => usize::try_from(*length).ok().filter(|length| (1..=LONGEST_RESULT).contains(length))?,
+        [Value::Int(length)] => {
+            usize::try_from(*length).ok().filter(|length| (1..=LONGEST_RESULT).contains(length))?
+        }
         _ => return None,
     };
     let mut text = Vec::with_capacity(length);
     while text.len() < length {
         let wanted = u32::try_from(length + length / 8 + 8).ok()?;
         let before = text.len();
-        let bytes = (around.random)(wanted).into_iter().filter(|byte| usize::from(*byte) < 4 * BASE62.len());
+        let bytes = (around.random)(wanted)
+            .into_iter()
+            .filter(|byte| usize::from(*byte) < 4 * BASE62.len());
         text.extend(bytes.filter_map(|byte| BASE62.get(usize::from(byte) % BASE62.len())));
         if text.len() == before {
             return Some(Err(TemplateFault::NoRandomness));
@@ -206,17 +252,23 @@ fn hex(bytes: &[u8]) -> String {
 /// A random UUID (version 4).
 fn uuid(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
     none(given)?;
-    let Ok(bytes) = <[u8; 16]>::try_from((around.random)(16)) else { return Some(Err(TemplateFault::NoRandomness)) };
-    let bits = u128::from_be_bytes(bytes) & !(0xf000_u128 << 64) & !(0xc000_u128 << 48) | 0x4000 << 64 | 0x8000 << 48;
+    let Ok(bytes) = <[u8; 16]>::try_from((around.random)(16)) else {
+        return Some(Err(TemplateFault::NoRandomness));
+    };
+    let bits = u128::from_be_bytes(bytes) & !(0xf000_u128 << 64) & !(0xc000_u128 << 48)
+        | 0x4000 << 64
+        | 0x8000 << 48;
     let digits = format!("{bits:032x}");
-    let groups = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| digits.get(range).unwrap_or_default());
+    let groups =
+        [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| digits.get(range).unwrap_or_default());
     Some(done(groups.join("-")))
 }
 
 /// The time in UTC by a Go layout made of two-digit parts, `2006`, punctuation, `T` and `Z`.
 fn timestamp(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value, TemplateFault>> {
     let layout = std::str::from_utf8(text1(given)?).ok()?;
-    let moment = OffsetDateTime::from_unix_timestamp(i64::try_from(around.now / 1000).ok()?).ok()?;
+    let moment =
+        OffsetDateTime::from_unix_timestamp(i64::try_from(around.now / 1000).ok()?).ok()?;
     let parts = [
         ("2006", moment.year(), 4),
         ("06", moment.year() % 100, 2),
@@ -229,7 +281,8 @@ fn timestamp(given: &[Value], around: &Surroundings<'_>) -> Option<Result<Value,
     let mut text = String::new();
     let mut rest = layout;
     while let Some(first) = rest.chars().next() {
-        let part = parts.iter().find_map(|part| rest.strip_prefix(part.0).map(|after| (part, after)));
+        let part =
+            parts.iter().find_map(|part| rest.strip_prefix(part.0).map(|after| (part, after)));
         if let Some(((_, number, width), after)) = part {
             text.push_str(&format!("{number:0width$}"));
             rest = after;
@@ -275,7 +328,9 @@ fn go_quoted(text: &[u8]) -> Vec<u8> {
             b'\n' => quoted.extend(b"\\n"),
             b'\r' => quoted.extend(b"\\r"),
             b'\t' => quoted.extend(b"\\t"),
-            control if control.is_ascii_control() => quoted.extend(format!("\\x{control:02x}").bytes()),
+            control if control.is_ascii_control() => {
+                quoted.extend(format!("\\x{control:02x}").bytes())
+            }
             _ => quoted.push(*byte),
         }
     }

@@ -4,7 +4,8 @@ use super::functions::Function;
 use super::{Branch, DEEPEST, Node, Operand, Pipeline, TemplateFault, Value};
 
 /// Words of the language that user names have no need of.
-const UNSUPPORTED: [&str; 8] = ["range", "with", "define", "template", "block", "break", "continue", "nil"];
+const UNSUPPORTED: [&str; 8] =
+    ["range", "with", "define", "template", "block", "break", "continue", "nil"];
 
 /// So much of a wrong word is repeated in an error.
 const SHOWN: usize = 40;
@@ -41,9 +42,13 @@ fn items(text: &str) -> Result<Vec<Item>, TemplateFault> {
     let mut rest = text;
     let mut trim_start = false;
     while let Some((before, after)) = rest.split_once("{{") {
-        let marked = after.strip_prefix('-').filter(|inside| inside.starts_with(|c: char| c.is_ascii_whitespace()));
+        let marked = after
+            .strip_prefix('-')
+            .filter(|inside| inside.starts_with(|c: char| c.is_ascii_whitespace()));
         let before = if trim_start { before.trim_ascii_start() } else { before };
-        items.push(Item::Text(if marked.is_some() { before.trim_ascii_end() } else { before }.to_owned()));
+        items.push(Item::Text(
+            if marked.is_some() { before.trim_ascii_end() } else { before }.to_owned(),
+        ));
         let (action, tail) = action(marked.unwrap_or(after))?;
         items.extend(action.map(Item::Action));
         trim_start = tail.trimmed;
@@ -111,7 +116,9 @@ fn quoted(text: &str) -> Result<(Token, &str), TemplateFault> {
     let mut characters = text.chars();
     loop {
         let character = match characters.next().ok_or(TemplateFault::BadLiteral)? {
-            '"' => return Ok((Token::Literal(Value::Text(value.into_bytes())), characters.as_str())),
+            '"' => {
+                return Ok((Token::Literal(Value::Text(value.into_bytes())), characters.as_str()));
+            }
             '\n' => return Err(TemplateFault::BadLiteral),
             '\\' => match characters.next() {
                 Some('n') => '\n',
@@ -127,8 +134,10 @@ fn quoted(text: &str) -> Result<(Token, &str), TemplateFault> {
 }
 
 fn word(text: &str) -> Result<(Token, &str), TemplateFault> {
-    let ends = |c: char| c.is_ascii_whitespace() || matches!(c, '|' | '(' | ')' | '"' | '`' | '}' | '{');
-    let (word, after) = text.split_at_checked(text.find(ends).unwrap_or(text.len())).unwrap_or((text, ""));
+    let ends =
+        |c: char| c.is_ascii_whitespace() || matches!(c, '|' | '(' | ')' | '"' | '`' | '}' | '{');
+    let (word, after) =
+        text.split_at_checked(text.find(ends).unwrap_or(text.len())).unwrap_or((text, ""));
     let token = if word.starts_with('.') {
         Token::Field(word.to_owned())
     } else if word.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
@@ -140,7 +149,9 @@ fn word(text: &str) -> Result<(Token, &str), TemplateFault> {
     } else if word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         Token::Word(word.to_owned())
     } else {
-        return Err(unexpected(text.get(..text.chars().next().map_or(0, char::len_utf8)).unwrap_or_default()));
+        return Err(unexpected(
+            text.get(..text.chars().next().map_or(0, char::len_utf8)).unwrap_or_default(),
+        ));
     };
     Ok((token, after))
 }
@@ -235,7 +246,10 @@ fn pipeline(tokens: Option<&[Token]>) -> Result<Pipeline, TemplateFault> {
 }
 
 /// Commands up to `)` or the end of the action, and whether it was `)`.
-fn commands(tokens: &mut std::slice::Iter<'_, Token>, depth: usize) -> Result<(Pipeline, bool), TemplateFault> {
+fn commands(
+    tokens: &mut std::slice::Iter<'_, Token>,
+    depth: usize,
+) -> Result<(Pipeline, bool), TemplateFault> {
     if depth > DEEPEST {
         return Err(TemplateFault::TooDeep);
     }
@@ -275,5 +289,7 @@ fn field(written: &str) -> Result<Operand, TemplateFault> {
 }
 
 fn function(word: &str) -> Result<Operand, TemplateFault> {
-    Function::named(word).map(Operand::Function).ok_or_else(|| TemplateFault::UnknownFunction(shown(word)))
+    Function::named(word)
+        .map(Operand::Function)
+        .ok_or_else(|| TemplateFault::UnknownFunction(shown(word)))
 }

@@ -1,18 +1,12 @@
 //! Templates as a table, the vectors of the reference, and every bound.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 
 use super::*;
 
 const NAMES: Names<'static> = Names { display_name: "token-alice", role_name: "Read.Only" };
 
 fn rendered_for(text: &str, names: &Names<'_>) -> Result<String, TemplateFault> {
-    let surroundings = Surroundings { random: &|length| vec![0; length as usize], now: 1_700_000_000_123 };
+    let surroundings =
+        Surroundings { random: &|length| vec![0; length as usize], now: 1_700_000_000_123 };
     let bytes = Template::parse(text)?.render(names, &surroundings)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -32,11 +26,17 @@ fn the_understood_part_of_the_language_means_what_it_means_in_go() {
         ("{{ .RoleName | uppercase | replace \".\" \"_\" }}", "READ_ONLY"),
         ("{{ lowercase .RoleName }}", "read.only"),
         ("{{ replace `e` `` .RoleName }}", "Rad.Only"),
-        ("{{ printf \"%s-%d-%v-%q-%%\" .RoleName 5 true \"a\\\"b\" }}", "Read.Only-5-true-\"a\\\"b\"-%"),
+        (
+            "{{ printf \"%s-%d-%v-%q-%%\" .RoleName 5 true \"a\\\"b\" }}",
+            "Read.Only-5-true-\"a\\\"b\"-%",
+        ),
         ("{{ printf \"%s\" (printf \"<%s>\" (.RoleName | truncate 4)) }}", "<Read>"),
         ("{{ print .RoleName 5 }}", "Read.Only5"),
         ("{{ unix_time }} {{ unix_time_millis }}", "1700000000 1700000000123"),
-        ("{{ timestamp \"2006-01-02T15:04:05Z\" }} {{ timestamp \"060102\" }}", "2023-11-14T22:13:20Z 231114"),
+        (
+            "{{ timestamp \"2006-01-02T15:04:05Z\" }} {{ timestamp \"060102\" }}",
+            "2023-11-14T22:13:20Z 231114",
+        ),
         ("{{ random 5 }}", "AAAAA"),
         ("{{ uuid }}", "00000000-0000-4000-8000-000000000000"),
         ("{{ \"abc\" | sha256 | truncate 8 }}", "ba7816bf"),
@@ -70,7 +70,10 @@ fn the_vectors_of_truncate_sha256_hold() {
         let text = format!("{{{{ \"thisisareallylongstring\" | truncate_sha256 {length} }}}}");
         assert_eq!(rendered(&text).as_deref(), Ok(result));
     }
-    assert_eq!(rendered("{{ truncate_sha256 8 \"x\" }}"), Err(TemplateFault::WrongArguments("truncate_sha256")));
+    assert_eq!(
+        rendered("{{ truncate_sha256 8 \"x\" }}"),
+        Err(TemplateFault::WrongArguments("truncate_sha256"))
+    );
 }
 
 #[test]
@@ -141,7 +144,9 @@ fn every_bound_holds() {
 
 #[test]
 fn a_generator_that_gives_nothing_is_a_fault_and_no_endless_loop() {
-    for generator in [&(|_| Vec::new()) as &dyn Fn(u32) -> Vec<u8>, &|length| vec![255; length as usize]] {
+    for generator in
+        [&(|_| Vec::new()) as &dyn Fn(u32) -> Vec<u8>, &|length| vec![255; length as usize]]
+    {
         let surroundings = Surroundings { random: generator, now: 0 };
         let outcome = Template::parse("{{ random 5 }}").unwrap().render(&NAMES, &surroundings);
         assert_eq!(outcome, Err(TemplateFault::NoRandomness));
@@ -165,7 +170,10 @@ fn every_letter_and_digit_is_equally_likely() {
 fn cutting_a_character_in_two_leaves_bytes_that_are_replaced() {
     let names = Names { display_name: "aé", role_name: "" };
     let surroundings = Surroundings { random: &|_| Vec::new(), now: 0 };
-    let cut = Template::parse("{{ .DisplayName | truncate 2 }}").unwrap().render(&names, &surroundings).unwrap();
+    let cut = Template::parse("{{ .DisplayName | truncate 2 }}")
+        .unwrap()
+        .render(&names, &surroundings)
+        .unwrap();
     assert_eq!(cut, [b'a', 0xc3]);
     assert_eq!(sanitised(&cut), "a-");
 }
@@ -175,7 +183,11 @@ fn only_harmless_characters_are_left() {
     assert_eq!(sanitised(b"aZ09_.@-"), "aZ09_.@-");
     assert_eq!(sanitised("a\"'; \\\n\0$é/*".as_bytes()), "a------------".get(..13).unwrap());
     let every: Vec<u8> = (0..=255).collect();
-    assert!(sanitised(&every).bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.@-".contains(&byte)));
+    assert!(
+        sanitised(&every)
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_.@-".contains(&byte))
+    );
 }
 
 #[test]
@@ -224,7 +236,8 @@ fn no_template_panics() {
     ];
     let mut state = 0x2545_f491_u64;
     let mut draw = |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(state >> 33).unwrap() % below
     };
     let mut understood = 0;

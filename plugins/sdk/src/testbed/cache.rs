@@ -1,4 +1,5 @@
-//! The mount's cache in memory. Nobody else calls, so that whoever asks for what is absent leads at once.
+//! The mount's cache in memory. Nobody else calls, so that whoever asks for what is absent leads at
+//! once.
 
 use super::host::TestHost;
 use crate::database_plugin::StoreTime;
@@ -21,7 +22,12 @@ impl Cache for TestHost {
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
         self.step("cached", None, |state| {
             let now = state.now();
-            Ok(state.kept.0.get(key).filter(|(_, until)| now < *until).map(|(value, _)| value.clone()))
+            Ok(state
+                .kept
+                .0
+                .get(key)
+                .filter(|(_, until)| now < *until)
+                .map(|(value, _)| value.clone()))
         })
     }
 
@@ -46,7 +52,6 @@ impl Cache for TestHost {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use crate::Host as _;

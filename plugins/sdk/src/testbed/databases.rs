@@ -45,9 +45,16 @@ pub fn plugin() -> DatabaseDescription {
         about: "A database in memory.".to_owned(),
         credential_types: vec!["password".to_owned()],
         creation_statements_required: true,
-        settings: vec![setting("connection_url"), setting("username"), setting("password").secret()],
+        settings: vec![
+            setting("connection_url"),
+            setting("username"),
+            setting("password").secret(),
+        ],
         codes: BTreeMap::new(),
-        warnings: BTreeMap::from([("tls-off".to_owned(), "connection {connection} does not use TLS".to_owned())]),
+        warnings: BTreeMap::from([(
+            "tls-off".to_owned(),
+            "connection {connection} does not use TLS".to_owned(),
+        )]),
     }
 }
 
@@ -59,7 +66,8 @@ impl TestHost {
 
     /// Makes `configure` answer these warning codes from now on.
     pub fn warn_when_configured(&self, codes: &[&str]) {
-        self.state.borrow_mut().server.warnings = codes.iter().map(|code| (*code).to_owned()).collect();
+        self.state.borrow_mut().server.warnings =
+            codes.iter().map(|code| (*code).to_owned()).collect();
     }
 
     /// The user `username` of the database behind `connection`.
@@ -92,7 +100,8 @@ impl Databases for TestHost {
         self.step("resolve", None, |state| {
             let known = &state.server.plugin;
             if plugin != known.name && !known.aliases.iter().any(|alias| alias == plugin) {
-                let message = format!("there is no database plugin {plugin:?}; there is {:?}", known.name);
+                let message =
+                    format!("there is no database plugin {plugin:?}; there is {:?}", known.name);
                 return Err(Failure::new(Kind::NotFound, message));
             }
             Ok(Resolved { version: known.version.clone(), description: known.clone() })
@@ -107,7 +116,11 @@ impl Databases for TestHost {
     }
 
     /// Refuses statements that contain `unreadable`.
-    fn check_statements(&self, connection: &Connection, statements: &[String]) -> Result<(), Failure> {
+    fn check_statements(
+        &self,
+        connection: &Connection,
+        statements: &[String],
+    ) -> Result<(), Failure> {
         self.step("check-statements", Some(&about(connection, "")), |_| {
             match statements.iter().position(|statement| statement.contains("unreadable")) {
                 Some(at) => Err(Failure::invalid(format!("statement {at} cannot be read"))),
@@ -121,7 +134,12 @@ impl Databases for TestHost {
     }
 
     /// `v-<display name>-<role>-<number>`.
-    fn plan_username(&self, connection: &Connection, display_name: &str, role_name: &str) -> Result<String, Failure> {
+    fn plan_username(
+        &self,
+        connection: &Connection,
+        display_name: &str,
+        role_name: &str,
+    ) -> Result<String, Failure> {
         self.step("plan-username", Some(&about(connection, "")), |state| {
             state.server.planned += 1;
             Ok(format!("v-{display_name}-{role_name}-{}", state.server.planned))
@@ -136,8 +154,11 @@ impl Databases for TestHost {
         _rollback: &[String],
     ) -> Result<(), Failure> {
         self.step("create-user", Some(&about(connection, &user.username)), |state| {
-            let made =
-                User { credential: user.credential.clone(), expires: user.expires, statements: statements.to_vec() };
+            let made = User {
+                credential: user.credential.clone(),
+                expires: user.expires,
+                statements: statements.to_vec(),
+            };
             state.server.users.insert((connection.name.clone(), user.username.clone()), made);
             Ok(())
         })
@@ -175,7 +196,12 @@ impl Databases for TestHost {
     }
 
     /// The statements become part of the step, because the user that they were about is gone.
-    fn delete_user(&self, connection: &Connection, username: &str, statements: &[String]) -> Result<(), Failure> {
+    fn delete_user(
+        &self,
+        connection: &Connection,
+        username: &str,
+        statements: &[String],
+    ) -> Result<(), Failure> {
         let whom = format!("{username} {}", statements.join("; "));
         self.step("delete-user", Some(&about(connection, whom.trim_end())), |state| {
             state.server.users.remove(&(connection.name.clone(), username.to_owned()));

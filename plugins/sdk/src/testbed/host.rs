@@ -1,4 +1,5 @@
-//! The host in memory: storage with a buffer, lease book, passwords, and a script of failures and of deaths.
+//! The host in memory: storage with a buffer, lease book, passwords, and a script of failures and
+//! of deaths.
 
 use super::cache::Kept;
 use super::databases::Server;
@@ -6,7 +7,9 @@ use super::http::Servers;
 use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
-use crate::host::{Cache, Clock, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Storage};
+use crate::host::{
+    Cache, Clock, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Storage,
+};
 use bulkhead_wire::failure::{Failure, Kind};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -73,7 +76,8 @@ impl TestHost {
         self.state.borrow_mut().elapsed += seconds * 1_000;
     }
 
-    /// Makes the next `step` (its first word, such as `checkpoint` or `get`) fail before it happens.
+    /// Makes the next `step` (its first word, such as `checkpoint` or `get`) fail before it
+    /// happens.
     pub fn refuse(&self, step: &str, failure: Failure) {
         self.script(step, Then::Refuse(failure));
     }
@@ -83,8 +87,9 @@ impl TestHost {
         self.script(step, Then::LoseReply(failure));
     }
 
-    /// Lets the next `step` happen, and then the process die: nothing happens that the call does afterwards, and what
-    /// it has not committed is lost. The bed goes on as the process that is started next.
+    /// Lets the next `step` happen, and then the process die: nothing happens that the call does
+    /// afterwards, and what it has not committed is lost. The bed goes on as the process that is
+    /// started next.
     pub fn die_after(&self, step: &str) {
         self.script(step, Then::Die);
     }
@@ -98,7 +103,8 @@ impl TestHost {
         self.state.borrow_mut().policies.insert(name.to_owned(), prefix.to_owned());
     }
 
-    /// Reservations, checkpoints, calls of database plugins, HTTP requests, and log events, in order and since the last look.
+    /// Reservations, checkpoints, calls of database plugins, HTTP requests, and log events, in
+    /// order and since the last look.
     pub fn steps(&self) -> Vec<String> {
         std::mem::take(&mut self.state.borrow_mut().steps)
     }
@@ -120,8 +126,8 @@ impl TestHost {
         self.state.borrow_mut().steps.push(step);
     }
 
-    /// Does `act` under the name of a step, unless the script says otherwise. `detail` goes into the record of steps;
-    /// without it, the step is too common to be worth writing down.
+    /// Does `act` under the name of a step, unless the script says otherwise. `detail` goes into
+    /// the record of steps; without it, the step is too common to be worth writing down.
     pub(super) fn step<T>(
         &self,
         word: &str,
@@ -169,14 +175,21 @@ impl TestHost {
     /// Leases that were committed by a checkpoint and that no answer has confirmed.
     pub(super) fn unconfirmed(&self) -> Vec<Lease> {
         let state = self.state.borrow();
-        state.leases.values().filter(|entry| !entry.confirmed).map(|entry| entry.lease.clone()).collect()
+        state
+            .leases
+            .values()
+            .filter(|entry| !entry.confirmed)
+            .map(|entry| entry.lease.clone())
+            .collect()
     }
 
     pub(super) fn confirm(&self, tag: &str, ttl: u64) -> Result<(), Failure> {
         let mut state = self.state.borrow_mut();
         let expires = state.now().saturating_add(ttl.saturating_mul(1_000));
         let Some(entry) = state.leases.get_mut(tag) else {
-            return Err(Failure::internal(format!("the answer names {tag:?}, which this call did not reserve")));
+            return Err(Failure::internal(format!(
+                "the answer names {tag:?}, which this call did not reserve"
+            )));
         };
         entry.confirmed = true;
         entry.lease.expires = expires;
@@ -246,7 +259,10 @@ impl State {
     fn visible(&self) -> BTreeMap<&str, Entry<&Vec<u8>>> {
         let mut seen: BTreeMap<&str, Entry<&Vec<u8>>> = BTreeMap::new();
         for (key, entry) in &self.records {
-            seen.insert(key, Entry { value: &entry.value, created: entry.created, modified: entry.modified });
+            seen.insert(
+                key,
+                Entry { value: &entry.value, created: entry.created, modified: entry.modified },
+            );
         }
         for (key, value) in &self.buffer.records {
             match value {
@@ -326,7 +342,8 @@ impl Storage for TestHost {
     fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure> {
         self.step("keys", None, |state| {
             let seen = state.visible();
-            let names = seen.keys().filter_map(|key| key.strip_prefix(prefix)).filter(|name| *name > after);
+            let names =
+                seen.keys().filter_map(|key| key.strip_prefix(prefix)).filter(|name| *name > after);
             Ok(names.take(limit as usize).map(str::to_owned).collect())
         })
     }
@@ -339,20 +356,35 @@ impl Storage for TestHost {
 impl Leases for TestHost {
     fn reserve(&self, tag: &str, lane: &str, internal: &Value) -> Result<(), Failure> {
         self.step("reserve", Some(&format!("{tag} in {lane}")), |state| {
-            if tag.is_empty() || state.buffer.leases.contains_key(tag) || state.leases.contains_key(tag) {
+            if tag.is_empty()
+                || state.buffer.leases.contains_key(tag)
+                || state.leases.contains_key(tag)
+            {
                 return Err(Failure::invalid(format!("the tag {tag:?} is empty or taken")));
             }
             let now = state.now();
-            let lease = Lease { tag: tag.to_owned(), internal: internal.clone(), issued: now, expires: now };
-            state.buffer.leases.insert(tag.to_owned(), Booked { lease, lane: lane.to_owned(), confirmed: false });
+            let lease = Lease {
+                tag: tag.to_owned(),
+                internal: internal.clone(),
+                issued: now,
+                expires: now,
+            };
+            state
+                .buffer
+                .leases
+                .insert(tag.to_owned(), Booked { lease, lane: lane.to_owned(), confirmed: false });
             Ok(())
         })
     }
 
     fn end(&self, tag: &str) -> Result<(), Failure> {
-        self.step("end", Some(tag), |state| match state.leases.remove(tag).or(state.buffer.leases.remove(tag)) {
-            Some(_) => Ok(()),
-            None => Err(Failure::new(Kind::NotFound, format!("this call did not reserve {tag:?}"))),
+        self.step("end", Some(tag), |state| {
+            match state.leases.remove(tag).or(state.buffer.leases.remove(tag)) {
+                Some(_) => Ok(()),
+                None => {
+                    Err(Failure::new(Kind::NotFound, format!("this call did not reserve {tag:?}")))
+                }
+            }
         })
     }
 
@@ -368,13 +400,12 @@ impl Passwords for TestHost {
     /// Numbered, so that tests can name the password they expect.
     fn generate(&self, policy: &str) -> Result<String, Failure> {
         self.step("generate", None, |state| {
-            let prefix =
-                match policy {
-                    "" => "Generated",
-                    named => state.policies.get(named).map(String::as_str).ok_or_else(|| {
-                        Failure::new(Kind::NotFound, format!("there is no password policy {named:?}"))
-                    })?,
-                };
+            let prefix = match policy {
+                "" => "Generated",
+                named => state.policies.get(named).map(String::as_str).ok_or_else(|| {
+                    Failure::new(Kind::NotFound, format!("there is no password policy {named:?}"))
+                })?,
+            };
             let password = format!("{prefix}-Password-{}", state.generated + 1);
             state.generated += 1;
             Ok(password)
@@ -389,14 +420,17 @@ impl Random for TestHost {
         state.generated += 1;
         let start = state.generated;
         (0..length)
-            .map(|offset| start.wrapping_add(offset).to_le_bytes().first().copied().unwrap_or_default())
+            .map(|offset| {
+                start.wrapping_add(offset).to_le_bytes().first().copied().unwrap_or_default()
+            })
             .collect()
     }
 }
 
 impl Log for TestHost {
     fn write(&self, _level: Level, event: &str, pairs: &[(&str, &str)]) {
-        let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let pairs: Vec<String> =
+            pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
         self.write_down(format!("log {event} {}", pairs.join(" ")).trim_end().to_owned());
     }
 }

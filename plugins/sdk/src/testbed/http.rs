@@ -14,10 +14,16 @@ pub(super) struct Servers {
 }
 
 impl TestHost {
-    /// Arranges an answer to `METHOD url`, such as `GET https://a.example/x`. Several are given in their order, and the
-    /// last one again and again.
+    /// Arranges an answer to `METHOD url`, such as `GET https://a.example/x`. Several are given in
+    /// their order, and the last one again and again.
     pub fn answer(&self, asked: &str, answer: Response) {
-        self.state.borrow_mut().servers.answers.entry(asked.to_owned()).or_default().push_back(answer);
+        self.state
+            .borrow_mut()
+            .servers
+            .answers
+            .entry(asked.to_owned())
+            .or_default()
+            .push_back(answer);
     }
 
     /// Requests that were sent, in order and since the last look.
@@ -37,13 +43,14 @@ impl Http for TestHost {
                 0 | 1 => answers.front().cloned(),
                 _ => answers.pop_front(),
             });
-            answer.ok_or_else(|| Failure::new(Kind::Unreachable, format!("no answer is arranged for {asked}")))
+            answer.ok_or_else(|| {
+                Failure::new(Kind::Unreachable, format!("no answer is arranged for {asked}"))
+            })
         })
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
 

@@ -72,7 +72,8 @@ impl TestHost {
         found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no timer {key:?}")))
     }
 
-    /// Makes the removal of a timer that rang part of what the wake commits, unless the wake set it anew.
+    /// Makes the removal of a timer that rang part of what the wake commits, unless the wake set it
+    /// anew.
     pub(super) fn remove_rung(&self, key: &str, rung: &Timer) {
         let mut state = self.state.borrow_mut();
         if !state.buffer.timers.contains_key(key) && state.timers.0.get(key) == Some(rung) {

@@ -70,7 +70,11 @@ pub(crate) fn not_utf8(_call: &Call) -> Ending {
 }
 
 fn raw(status: u16, content_type: &str) -> Ending {
-    Ok(of(Outcome::Raw(RawAnswer { status, content_type: content_type.into(), body: b"body".to_vec() })))
+    Ok(of(Outcome::Raw(RawAnswer {
+        status,
+        content_type: content_type.into(),
+        body: b"body".to_vec(),
+    })))
 }
 
 pub(crate) fn impossible_status(_call: &Call) -> Ending {

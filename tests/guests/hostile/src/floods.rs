@@ -37,7 +37,8 @@ pub(crate) fn puts(_call: &Call) -> Ending {
 /// Each is another, and as long as any that is told from other text.
 pub(crate) fn secrets(_call: &Call) -> Ending {
     for number in 0_u32.. {
-        let letters = (0..65_536_u32).filter_map(|letter| char::from_u32(0x4e00 + (letter * (number + 1)) % 20_000));
+        let letters = (0..65_536_u32)
+            .filter_map(|letter| char::from_u32(0x4e00 + (letter * (number + 1)) % 20_000));
         crypto::pbkdf2_sha256(&letters.collect::<String>(), b"salt", 1);
     }
     Ok(answers::nothing())

@@ -6,15 +6,24 @@ use crate::{Ending, answers};
 
 pub(crate) fn forged_log_line(_call: &Call) -> Ending {
     let forged = "noise\nlevel=error event=forged mount=probe/";
-    log::write(log::Level::Info, forged, &[(forged.into(), forged.into()), ("mount".into(), "probe/".into())]);
-    log::write(log::Level::Info, "", &[("plugin".into(), "another".into()), ("".into(), "x".into())]);
+    log::write(
+        log::Level::Info,
+        forged,
+        &[(forged.into(), forged.into()), ("mount".into(), "probe/".into())],
+    );
+    log::write(
+        log::Level::Info,
+        "",
+        &[("plugin".into(), "another".into()), ("".into(), "x".into())],
+    );
     Ok(answers::nothing())
 }
 
 /// Tells the secret to its caller, who may know it, so that the test can look for it.
 pub(crate) fn secret_in_log(_call: &Call) -> Ending {
     let secret = passwords::generate("")?;
-    let lowered: String = secret.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
+    let lowered: String =
+        secret.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
     let piece: String = secret.chars().skip(3).take(7).collect();
     let pairs = [
         (lowered.clone(), "name".to_owned()),
@@ -54,7 +63,10 @@ pub(crate) fn foreign_key(_call: &Call) -> Ending {
             Ok(_) => return Ok(answers::nothing()),
             Err(failure) => refused = Some(failure),
         }
-        if storage::put(key, b"x").is_ok() || storage::delete(key).is_ok() || storage::keys(key, "", 1).is_ok() {
+        if storage::put(key, b"x").is_ok()
+            || storage::delete(key).is_ok()
+            || storage::keys(key, "", 1).is_ok()
+        {
             return Ok(answers::nothing());
         }
     }

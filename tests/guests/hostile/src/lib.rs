@@ -1,9 +1,16 @@
 //! The hostile guest: one act a route, each of which a component must not get away with.
 //!
-//! It is not made with our SDK, which has no words for most of this. `host/core/tests/core/hostile.rs` demands a test for
-//! every act: a new one without a test fails there.
+//! It is not made with our SDK, which has no words for most of this.
+//! `host/core/tests/core/hostile.rs` demands a test for every act: a new one without a test fails
+//! there.
 
-#![allow(clippy::all, missing_docs, unreachable_pub, unsafe_code, reason = "half of it is generated from wit/")]
+#![allow(
+    clippy::all,
+    missing_docs,
+    unreachable_pub,
+    unsafe_code,
+    reason = "half of it is generated from wit/"
+)]
 
 wit_bindgen::generate!({ path: "../../../wit", world: "secrets-engine" });
 
@@ -122,8 +129,11 @@ impl engine::Guest for Hostile {
         if let Some(answered) = reaches::answered_to_nobody() {
             return format!("{answered} answered a component that is only being described");
         }
-        let row = |path: &str, marks: &str| format!(r#"{{"verb":"read","path":"{path}","about":"An act."{marks}}}"#);
-        let rows: Vec<String> = ACTS.iter().map(|act| row(act.name, act.marks)).chain([row("acts", "")]).collect();
+        let row = |path: &str, marks: &str| {
+            format!(r#"{{"verb":"read","path":"{path}","about":"An act."{marks}}}"#)
+        };
+        let rows: Vec<String> =
+            ACTS.iter().map(|act| row(act.name, act.marks)).chain([row("acts", "")]).collect();
         let rows = rows.join(",");
         format!(
             r#"{{"kind":"secrets-engine","name":"hostile","version":"1.0.0","schema":2,"about":"Does harm.","asks":["database"],"routes":[{rows}]}}"#
@@ -141,7 +151,8 @@ impl engine::Guest for Hostile {
         match ACTS.iter().find(|act| act.name == call.route) {
             Some(act) => (act.run)(&call),
             None => {
-                let names: Vec<String> = ACTS.iter().map(|act| format!("\"{}\"", act.name)).collect();
+                let names: Vec<String> =
+                    ACTS.iter().map(|act| format!("\"{}\"", act.name)).collect();
                 Ok(answers::data(format!("{{\"acts\":[{}]}}", names.join(","))))
             }
         }

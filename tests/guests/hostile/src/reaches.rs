@@ -35,7 +35,10 @@ fn of_databases() -> Vec<Tried> {
         tried("verify", database::verify(&connection)),
         tried("plan-username", database::plan_username(&connection, "display", "role")),
         tried("create-user", database::create_user(&connection, &user, &[], &[])),
-        tried("change-credential", database::change_credential(&connection, "user", &credential, None, &[])),
+        tried(
+            "change-credential",
+            database::change_credential(&connection, "user", &credential, None, &[]),
+        ),
         tried("set-expiration", database::set_expiration(&connection, "user", 0, &[])),
         tried("delete-user", database::delete_user(&connection, "user", &[])),
         tried("check-credential", database::check_credential(&connection, "user", &credential)),
@@ -45,12 +48,18 @@ fn of_databases() -> Vec<Tried> {
 /// Fails as the first of them was refused; says which answered, where one did.
 pub(crate) fn every_function(_call: &Call) -> Ending {
     let tried = of_databases();
-    let answered: Vec<String> =
-        tried.iter().filter(|(_, answer)| answer.is_ok()).map(|(name, _)| format!("{name:?}")).collect();
+    let answered: Vec<String> = tried
+        .iter()
+        .filter(|(_, answer)| answer.is_ok())
+        .map(|(name, _)| format!("{name:?}"))
+        .collect();
     if !answered.is_empty() {
         return Ok(answers::data(format!("{{\"answered\":[{}]}}", answered.join(","))));
     }
-    tried.into_iter().find_map(|(_, answer)| answer.err()).map_or_else(|| Ok(answers::nothing()), Err)
+    tried
+        .into_iter()
+        .find_map(|(_, answer)| answer.err())
+        .map_or_else(|| Ok(answers::nothing()), Err)
 }
 
 /// Its row says nothing of database plugins.
@@ -59,8 +68,8 @@ pub(crate) fn unmarked_nested(_call: &Call) -> Ending {
     Ok(answers::nothing())
 }
 
-/// While it is described a component is granted nothing: the import that answers all the same, where there is one. Those
-/// that cannot refuse would trap.
+/// While it is described a component is granted nothing: the import that answers all the same,
+/// where there is one. Those that cannot refuse would trap.
 pub(crate) fn answered_to_nobody() -> Option<&'static str> {
     let others = [
         tried("get", storage::get("key")),
@@ -76,5 +85,9 @@ pub(crate) fn answered_to_nobody() -> Option<&'static str> {
         tried("cancel", clock::cancel("timer")),
         tried("generate", passwords::generate("")),
     ];
-    of_databases().into_iter().chain(others).find(|(_, answer)| answer.is_ok()).map(|(name, _)| name)
+    of_databases()
+        .into_iter()
+        .chain(others)
+        .find(|(_, answer)| answer.is_ok())
+        .map(|(name, _)| name)
 }

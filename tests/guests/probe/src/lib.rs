@@ -1,5 +1,6 @@
-//! The probe: an engine that does on request what engines do (leases, timers, intents, counters) and what they must
-//! not (loop, exhaust memory and stack, panic, tell secrets), so that tests can watch the host.
+//! The probe: an engine that does on request what engines do (leases, timers, intents, counters)
+//! and what they must not (loop, exhaust memory and stack, panic, tell secrets), so that tests can
+//! watch the host.
 
 mod memory;
 mod outside;
@@ -7,7 +8,9 @@ mod rotation;
 
 use bulkhead_sdk::reservation::{Reservation, Unmade};
 use bulkhead_sdk::table::{Field, Row, read, write};
-use bulkhead_sdk::{Answer, Call, Failure, Host, Kind, Lease, Mount, Reason, Renewal, SecretsEngine, intent};
+use bulkhead_sdk::{
+    Answer, Call, Failure, Host, Kind, Lease, Mount, Reason, Renewal, SecretsEngine, intent,
+};
 use serde_json::json;
 use std::time::Duration;
 
@@ -15,12 +18,17 @@ use std::time::Duration;
 pub struct Probe;
 
 const NAME: &[Field] = &[Field::name_of("name", "what it is about")];
-const AFTER: &[Field] =
-    &[Field::whole("after", "milliseconds from now"), Field::text("lane", "what it waits with").or_text("timers")];
-const CANDIDATE: &[Field] =
-    &[Field::text("candidate", "what to put in force"), Field::text("how", "ok, unmade, lost or waits")];
+const AFTER: &[Field] = &[
+    Field::whole("after", "milliseconds from now"),
+    Field::text("lane", "what it waits with").or_text("timers"),
+];
+const CANDIDATE: &[Field] = &[
+    Field::text("candidate", "what to put in force"),
+    Field::text("how", "ok, unmade, lost or waits"),
+];
 const GUARD: &[Field] = &[Field::text("how", "left, cancelled, dropped, failed or many")];
-const HOW: &[Field] = &[Field::text("how", "ok, perhaps, surely or forget"), Field::seconds("ttl", "lifetime")];
+const HOW: &[Field] =
+    &[Field::text("how", "ok, perhaps, surely or forget"), Field::seconds("ttl", "lifetime")];
 
 impl SecretsEngine for Probe {
     const NAME: &'static str = "probe";
@@ -32,16 +40,33 @@ impl SecretsEngine for Probe {
     const TABLE: &'static [Row] = &[
         read("note/{name}", note).about("What was noted.").fields(&[NAME]),
         write("timer/{name}", timer).about("Asks to be woken.").fields(&[NAME, AFTER]),
-        write("rotate/{name}", rotation::rotate).about("Changes something.").fields(&[NAME, CANDIDATE]),
-        write("recover/{name}", rotation::recover_now).about("Finishes a change of another call.").fields(&[NAME]),
-        write("guard/{name}", guard).about("Guards a key and ends in one way or another.").fields(&[NAME, GUARD]),
+        write("rotate/{name}", rotation::rotate)
+            .about("Changes something.")
+            .fields(&[NAME, CANDIDATE]),
+        write("recover/{name}", rotation::recover_now)
+            .about("Finishes a change of another call.")
+            .fields(&[NAME]),
+        write("guard/{name}", guard)
+            .about("Guards a key and ends in one way or another.")
+            .fields(&[NAME, GUARD]),
         write("count/{name}", count).about("Adds one.").fields(&[NAME]),
-        write("lease/{name}", lease).about("A lease, made in one way or another.").fields(&[NAME, HOW]).leases(),
-        write("place/{name}", place).about("Keeps a record, and tells its place in history.").fields(&[NAME]),
-        write("fetch/{name}", outside::fetch).about("Asks a web server.").fields(&[NAME, outside::REQUEST]),
-        write("keep/{name}", outside::keep).about("Keeps a text in memory.").fields(&[NAME, outside::KEPT]),
+        write("lease/{name}", lease)
+            .about("A lease, made in one way or another.")
+            .fields(&[NAME, HOW])
+            .leases(),
+        write("place/{name}", place)
+            .about("Keeps a record, and tells its place in history.")
+            .fields(&[NAME]),
+        write("fetch/{name}", outside::fetch)
+            .about("Asks a web server.")
+            .fields(&[NAME, outside::REQUEST]),
+        write("keep/{name}", outside::keep)
+            .about("Keeps a text in memory.")
+            .fields(&[NAME, outside::KEPT]),
         read("recall/{name}", outside::recall).about("What is kept in memory.").fields(&[NAME]),
-        write("make/{name}", outside::make).about("Keeps what a web server says.").fields(&[NAME, outside::REQUEST]),
+        write("make/{name}", outside::make)
+            .about("Keeps what a web server says.")
+            .fields(&[NAME, outside::REQUEST]),
         read("loop", endless).about("Never ends.").deadline(1),
         read("memory", memory).about("Takes all memory.").deadline(20),
         read("stack", stack).about("Takes all stack."),
@@ -50,14 +75,21 @@ impl SecretsEngine for Probe {
         read("warn", warn).about("Tells a secret in a warning."),
         read("outside/{name}", outside).about("Reads a key of another mount.").fields(&[NAME]),
         read("tally", memory::tally).about("Counts the calls of this instance."),
-        read("reserve/{name}", memory::reserve).about("Takes so many KiB of memory, if it may.").fields(&[NAME]),
+        read("reserve/{name}", memory::reserve)
+            .about("Takes so many KiB of memory, if it may.")
+            .fields(&[NAME]),
         read("print", memory::print).about("Writes to its output, and keeps the handle."),
         read("say/{name}", memory::say).about("Says it in an error.").fields(&[NAME]),
         read("unmarked", unmarked).about("Answers a lease on a route that is not marked for one."),
     ];
 
     /// A name that begins with `slow` notes that it began, and waits for `note/go-<name>`.
-    fn renew(host: &dyn Host, lease: &Lease, increment: u64, _mount: &Mount) -> Result<Renewal, Failure> {
+    fn renew(
+        host: &dyn Host,
+        lease: &Lease,
+        increment: u64,
+        _mount: &Mount,
+    ) -> Result<Renewal, Failure> {
         if lease.tag.starts_with("slow") {
             host.storage().put(&format!("note/renewing-{}", lease.tag), &true)?;
             host.storage().checkpoint()?;
@@ -71,16 +103,21 @@ impl SecretsEngine for Probe {
         host.storage().put("note/migrated", &from)
     }
 
-    /// Notes the reason. A name that begins with `stuck` cannot be ended, one with `never` not before
-    /// `note/go-<name>`, one with `tarry` takes a while, and one with `hang` does not come back.
+    /// Notes the reason. A name that begins with `stuck` cannot be ended, one with `never` not
+    /// before `note/go-<name>`, one with `tarry` takes a while, and one with `hang` does not come
+    /// back.
     fn revoke(host: &dyn Host, lease: &Lease, reason: Reason) -> Result<(), Failure> {
         if lease.tag.starts_with("stuck") {
             return Err(Failure::new(Kind::Unreachable, "it is stuck"));
         }
-        if lease.tag.starts_with("never") && host.storage().get::<u64>(&format!("note/go-{}", lease.tag))?.is_none() {
+        if lease.tag.starts_with("never")
+            && host.storage().get::<u64>(&format!("note/go-{}", lease.tag))?.is_none()
+        {
             return Err(Failure::invalid("ü".repeat(300)));
         }
-        for (beginning, time) in [("tarry", Duration::from_millis(100)), ("hang", Duration::from_secs(600))] {
+        for (beginning, time) in
+            [("tarry", Duration::from_millis(100)), ("hang", Duration::from_secs(600))]
+        {
             if lease.tag.starts_with(beginning) {
                 std::thread::sleep(time);
             }
@@ -88,14 +125,17 @@ impl SecretsEngine for Probe {
         host.storage().put(&format!("note/{}", lease.tag), &format!("{reason:?}"))
     }
 
-    /// Notes the attempt. A name that begins with `twice`, `refused` or `away` fails at first, one that begins with
-    /// `hang` never ends, one that begins with `again` guards itself.
+    /// Notes the attempt. A name that begins with `twice`, `refused` or `away` fails at first, one
+    /// that begins with `hang` never ends, one that begins with `again` guards itself.
     fn wake(host: &dyn Host, key: &str, attempt: u32) -> Result<(), Failure> {
         if let Some(name) = intent::key_of(key) {
             return rotation::wake(host, name, attempt);
         }
         if key.starts_with("twice") && attempt < 2 {
-            return Err(Failure { retry_after: Some(20), ..Failure::new(Kind::Unreachable, "not yet") });
+            return Err(Failure {
+                retry_after: Some(20),
+                ..Failure::new(Kind::Unreachable, "not yet")
+            });
         }
         if attempt < 2 && key.starts_with("refused") {
             return Err(Failure::invalid("it was refused"));
@@ -123,7 +163,11 @@ fn note(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 fn timer(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let after = call.text("after").parse().unwrap_or_default();
-    host.clock().schedule(call.text("name"), host.clock().now().saturating_add(after), call.text("lane"))?;
+    host.clock().schedule(
+        call.text("name"),
+        host.clock().now().saturating_add(after),
+        call.text("lane"),
+    )?;
     Ok(Answer::nothing())
 }
 
@@ -132,7 +176,8 @@ fn guard(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     host.clock().guard(name, "guards")?;
     match how {
         "dropped" => return Err(Failure::invalid("before anything was stored")),
-        "many" => (1..65).try_for_each(|number| host.clock().guard(&format!("{name}-{number}"), "guards"))?,
+        "many" => (1..65)
+            .try_for_each(|number| host.clock().guard(&format!("{name}-{number}"), "guards"))?,
         _ => {}
     }
     host.storage().checkpoint()?;
@@ -166,16 +211,17 @@ fn place(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 fn lease(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (name, how) = (call.text("name"), call.text("how"));
-    let made = Reservation::new(name, "lane", &json!({"name": name}))?.make(host, || match how {
-        "perhaps" => Err(Unmade::Perhaps(Failure::new(Kind::TimedOut, "nobody knows"))),
-        "surely" => Err(Unmade::Surely(Failure::invalid("it was refused"))),
-        "waits" => {
-            host.storage().put(&format!("note/making-{name}"), &true)?;
-            host.storage().checkpoint()?;
-            Ok(rotation::wait(host, name)?)
-        }
-        _ => Ok(()),
-    })?;
+    let made =
+        Reservation::new(name, "lane", &json!({"name": name}))?.make(host, || match how {
+            "perhaps" => Err(Unmade::Perhaps(Failure::new(Kind::TimedOut, "nobody knows"))),
+            "surely" => Err(Unmade::Surely(Failure::invalid("it was refused"))),
+            "waits" => {
+                host.storage().put(&format!("note/making-{name}"), &true)?;
+                host.storage().checkpoint()?;
+                Ok(rotation::wait(host, name)?)
+            }
+            _ => Ok(()),
+        })?;
     if how == "forget" {
         return Ok(Answer::nothing());
     }
@@ -217,7 +263,8 @@ fn tell(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
 
 fn warn(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let password = host.passwords().generate("")?;
-    Ok(Answer::data(&json!({}))?.warn([format!("it begins with {}", password.get(..6).unwrap_or_default())]))
+    Ok(Answer::data(&json!({}))?
+        .warn([format!("it begins with {}", password.get(..6).unwrap_or_default())]))
 }
 
 fn outside(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {

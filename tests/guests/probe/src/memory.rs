@@ -11,9 +11,11 @@ pub(crate) fn tally(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     Answer::data(&json!({"calls": CALLS.fetch_add(1, Ordering::Relaxed) + 1}))
 }
 
-/// Tells whether it got the memory, and gives it back to its allocator: the instance has grown all the same.
+/// Tells whether it got the memory, and gives it back to its allocator: the instance has grown all
+/// the same.
 pub(crate) fn reserve(_host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let kib: usize = call.text("name").parse().map_err(|_| Failure::invalid("the name is a number of KiB"))?;
+    let kib: usize =
+        call.text("name").parse().map_err(|_| Failure::invalid("the name is a number of KiB"))?;
     let mut room: Vec<u8> = Vec::new();
     let got = room.try_reserve_exact(kib << 10).is_ok();
     Answer::data(&json!({"got": got && std::hint::black_box(room).capacity() > 0}))

@@ -18,11 +18,13 @@ pub(crate) const REQUEST: &[Field] = &[
 ];
 
 /// What is kept.
-pub(crate) const KEPT: &[Field] =
-    &[Field::text("value", "a text; without one the key is removed"), Field::seconds("ttl", "how long").or_whole(60)];
+pub(crate) const KEPT: &[Field] = &[
+    Field::text("value", "a text; without one the key is removed"),
+    Field::seconds("ttl", "how long").or_whole(60),
+];
 
-/// Counts itself under `note/<name>`, and answers what the server did. `told` repeats the body in an error, and `logged` in
-/// the log.
+/// Counts itself under `note/<name>`, and answers what the server did. `told` repeats the body in
+/// an error, and `logged` in the log.
 pub(crate) fn fetch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let key = format!("note/{}", call.text("name"));
     let before: u64 = host.storage().get(&key)?.unwrap_or_default();
@@ -35,7 +37,9 @@ pub(crate) fn fetch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let body = String::from_utf8_lossy(&answer.body);
     match call.text("how") {
         "told" => return Err(Failure::invalid(body)),
-        "logged" => host.log().write(bulkhead_sdk::host::Level::Info, "fetched", &[("body", &body)]),
+        "logged" => {
+            host.log().write(bulkhead_sdk::host::Level::Info, "fetched", &[("body", &body)])
+        }
         _ => {}
     }
     Answer::data(&json!({"status": answer.status, "headers": answer.headers, "body": body}))
@@ -55,7 +59,8 @@ pub(crate) fn recall(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&json!({"value": String::from_utf8_lossy(&kept)}))
 }
 
-/// What is kept under the name, or what the server says, which is kept from then on. With `panics` it crashes in between.
+/// What is kept under the name, or what the server says, which is kept from then on. With `panics`
+/// it crashes in between.
 pub(crate) fn make(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let made = host.cache().get_or_make(call.text("name"), 60, || {
         let answer = host.http().send(&request(call))?;
@@ -75,7 +80,8 @@ fn request(call: &Call) -> Request {
         request = request.secret(call.text("secret"));
     }
     match call.given("roots") {
-        true => request.tls(Tls { root_certificates: Some(call.text("roots").to_owned()), ..Tls::default() }),
+        true => request
+            .tls(Tls { root_certificates: Some(call.text("roots").to_owned()), ..Tls::default() }),
         false => request,
     }
 }

@@ -1,4 +1,5 @@
-//! A change that is written down as an intent: of something outside, for which a checkpointed note stands in.
+//! A change that is written down as an intent: of something outside, for which a checkpointed note
+//! stands in.
 //!
 //! `note/outside-<name>` is what is in force, `note/<name>` what the engine knows of it.
 
@@ -6,13 +7,15 @@ use bulkhead_sdk::intent::{Candidates, Found, Intent, Proven};
 use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
 use std::time::Duration;
 
-/// Changes it to the candidate. `unmade` fails before the change, `lost` after it; `waits` makes it and then waits for
-/// `note/go-<name>`.
+/// Changes it to the candidate. `unmade` fails before the change, `lost` after it; `waits` makes it
+/// and then waits for `note/go-<name>`.
 pub(crate) fn rotate(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (name, how) = (call.text("name"), call.text("how"));
     let intent = Intent::begin(host, name, "rotations", call.text("candidate").to_owned())?;
-    let proven =
-        intent.make(|candidate| effect(host, name, how, candidate), |candidate, ()| verify(host, name, candidate))?;
+    let proven = intent.make(
+        |candidate| effect(host, name, how, candidate),
+        |candidate, ()| verify(host, name, candidate),
+    )?;
     store(host, name, proven)?;
     Ok(Answer::nothing())
 }
@@ -23,14 +26,19 @@ pub(crate) fn recover_now(host: &dyn Host, call: &Call) -> Result<Answer, Failur
     Ok(Answer::nothing())
 }
 
-/// Notes the attempt as `note/recovered-<name>`. A name that begins with `late` cannot be recovered at first.
+/// Notes the attempt as `note/recovered-<name>`. A name that begins with `late` cannot be recovered
+/// at first.
 pub(crate) fn wake(host: &dyn Host, name: &str, attempt: u32) -> Result<(), Failure> {
     if name.starts_with("late") && attempt < 3 {
-        // The second one fails after it has taken the intent up, and so has set the guard on its own key anew.
+        // The second one fails after it has taken the intent up, and so has set the guard on its
+        // own key anew.
         if attempt == 2 {
             Intent::<String>::recover(host, name)?;
         }
-        return Err(Failure { retry_after: Some(20), ..Failure::new(Kind::Unreachable, "not yet") });
+        return Err(Failure {
+            retry_after: Some(20),
+            ..Failure::new(Kind::Unreachable, "not yet")
+        });
     }
     recover(host, name)?;
     host.storage().put(&format!("note/recovered-{name}"), &attempt)
@@ -38,14 +46,18 @@ pub(crate) fn wake(host: &dyn Host, name: &str, attempt: u32) -> Result<(), Fail
 
 fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
     let Some(intent) = Intent::recover(host, name)? else { return Ok(()) };
-    let intent = match intent.look(|candidate: &String| Ok(outside(host, name)?.as_ref() == Some(candidate)))? {
+    let intent = match intent
+        .look(|candidate: &String| Ok(outside(host, name)?.as_ref() == Some(candidate)))?
+    {
         Found::InForce(proven) => return store(host, name, proven),
         Found::Nowhere(intent) => intent,
     };
     let fresh = format!("{} again", intent.candidates().next().map_or("", String::as_str));
     let intent = intent.restart(host, fresh, Candidates::Disproven)?;
-    let proven =
-        intent.make(|candidate| effect(host, name, "ok", candidate), |candidate, ()| verify(host, name, candidate))?;
+    let proven = intent.make(
+        |candidate| effect(host, name, "ok", candidate),
+        |candidate, ()| verify(host, name, candidate),
+    )?;
     store(host, name, proven)
 }
 
@@ -62,8 +74,8 @@ fn effect(host: &dyn Host, name: &str, how: &str, candidate: &str) -> Result<(),
     }
 }
 
-/// Each look is a segment of its own, so that it sees what came in between. Whatever was noted counts: a number, or why a
-/// lease ended.
+/// Each look is a segment of its own, so that it sees what came in between. Whatever was noted
+/// counts: a number, or why a lease ended.
 pub(crate) fn wait(host: &dyn Host, name: &str) -> Result<(), Failure> {
     while host.storage().get::<serde_json::Value>(&format!("note/go-{name}"))?.is_none() {
         host.storage().checkpoint()?;

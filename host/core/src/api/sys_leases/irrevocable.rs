@@ -1,4 +1,5 @@
-//! `GET sys/leases/count` and `GET sys/leases`: the leases that somebody has to look after (decision P13).
+//! `GET sys/leases/count` and `GET sys/leases`: the leases that somebody has to look after
+//! (decision P13).
 
 use super::{Act, Body, HostCall, Reply, field, row, sudo};
 use crate::core::Core;
@@ -24,8 +25,14 @@ pub(super) fn rows() -> Vec<(Act, Route)> {
         field("force", FieldKind::Bool, "list more than 10,000"),
     ];
     vec![
-        (Act::CountIrrevocable, row(Verb::Read, "sys/leases/count", "number of irrevocable leases", which())),
-        (Act::ListIrrevocable, sudo(Verb::Read, "sys/leases", "irrevocable leases", [which(), part].concat())),
+        (
+            Act::CountIrrevocable,
+            row(Verb::Read, "sys/leases/count", "number of irrevocable leases", which()),
+        ),
+        (
+            Act::ListIrrevocable,
+            sudo(Verb::Read, "sys/leases", "irrevocable leases", [which(), part].concat()),
+        ),
     ]
 }
 
@@ -49,16 +56,25 @@ pub(super) async fn list(core: &Core, call: &HostCall<'_>) -> Result<Reply, Fail
     let warning = is_cut.then(|| {
         format!("there are {total} irrevocable leases and the first {MOST} are listed; send force=true for all")
     });
-    let leases: Vec<_> = found.iter().map(|lease| json!({"lease_id": lease.id, "error": lease.error})).collect();
+    let leases: Vec<_> =
+        found.iter().map(|lease| json!({"lease_id": lease.id, "error": lease.error})).collect();
     let data = [("lease_count".to_owned(), json!(total)), ("leases".to_owned(), json!(leases))];
-    Ok(Reply { warnings: warning.into_iter().collect(), ..Reply::from(Body::Data(Map::from_iter(data))) })
+    Ok(Reply {
+        warnings: warning.into_iter().collect(),
+        ..Reply::from(Body::Data(Map::from_iter(data)))
+    })
 }
 
 fn only_irrevocable(call: &HostCall<'_>) -> Result<(), Failure> {
     match call.text("type") {
         "irrevocable" => Ok(()),
-        "" => Err(Failure::invalid("type is required: send type=irrevocable, the only type there is")),
-        other => Err(Failure::invalid(format!("type {} is not known: send type=irrevocable", quoted(other)))),
+        "" => {
+            Err(Failure::invalid("type is required: send type=irrevocable, the only type there is"))
+        }
+        other => Err(Failure::invalid(format!(
+            "type {} is not known: send type=irrevocable",
+            quoted(other)
+        ))),
     }
 }
 
@@ -67,7 +83,10 @@ fn limit(text: &str) -> Result<usize, Failure> {
     match text {
         "" | "none" => Ok(usize::MAX),
         number => number.parse().ok().filter(|limit| *limit > 0).ok_or_else(|| {
-            Failure::invalid(format!("limit {} is not a whole number above 0; \"none\" is no limit", quoted(number)))
+            Failure::invalid(format!(
+                "limit {} is not a whole number above 0; \"none\" is no limit",
+                quoted(number)
+            ))
         }),
     }
 }

@@ -1,4 +1,5 @@
-//! `LIST sys/leases/lookup`: what leases there are below a path, for whoever must find them without their ids.
+//! `LIST sys/leases/lookup`: what leases there are below a path, for whoever must find them without
+//! their ids.
 
 use super::{Act, Body, HostCall, Reply, field, sudo};
 use crate::core::Core;
@@ -16,7 +17,11 @@ pub(super) fn rows() -> Vec<(Act, Route)> {
             field("limit", FieldKind::String, "list at most so many"),
         ]
     };
-    let prefix = field("prefix", FieldKind::String, "the beginning of their paths, at the border of a segment");
+    let prefix = field(
+        "prefix",
+        FieldKind::String,
+        "the beginning of their paths, at the border of a segment",
+    );
     let below = [vec![prefix], part()].concat();
     let about = "leases and folders of leases below a path";
     vec![

@@ -1,12 +1,13 @@
-//! `sys/leases/revoke-prefix` and `sys/leases/revoke-force`: ending everything below a path, the second also where its
-//! plugin cannot.
+//! `sys/leases/revoke-prefix` and `sys/leases/revoke-force`: ending everything below a path, the
+//! second also where its plugin cannot.
 //!
-//! The path is read at the borders of its segments; it may name a mount, a path below one, or a folder of several.
-//! Tokens are their own leases: below `auth/` it is they who end, by the path that made them.
+//! The path is read at the borders of its segments; it may name a mount, a path below one, or a
+//! folder of several. Tokens are their own leases: below `auth/` it is they who end, by the path
+//! that made them.
 
 use super::{Act, Body, HostCall, Reply, begun, field, sudo, sync};
 use crate::core::Core;
-use crate::leases::{self, Reach, Stubborn};
+use crate::leases::{self, OnFailure, Reach};
 use crate::tokens;
 use bulkhead_wire::description::{FieldKind, Route, Verb};
 use bulkhead_wire::failure::{Failure, Kind, quoted};
@@ -19,22 +20,33 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub(super) fn rows() -> Vec<(Act, Route)> {
     let mut rows = Vec::new();
     for base in ["sys/leases/revoke-prefix", "sys/revoke-prefix"] {
-        rows.push((Act::RevokeBelow(Stubborn::Stays), below(base, "revoke every lease below a path")));
+        rows.push((
+            Act::RevokeBelow(OnFailure::Stays),
+            below(base, "revoke every lease below a path"),
+        ));
     }
     for base in ["sys/leases/revoke-force", "sys/revoke-force"] {
         let about = "revoke every lease below a path, and forget those that cannot be";
-        rows.push((Act::RevokeBelow(Stubborn::Goes), below(base, about)));
+        rows.push((Act::RevokeBelow(OnFailure::Goes), below(base, about)));
     }
     rows
 }
 
 fn below(base: &str, about: &str) -> Route {
-    let prefix = field("prefix", FieldKind::String, "the beginning of their paths, at the border of a segment");
+    let prefix = field(
+        "prefix",
+        FieldKind::String,
+        "the beginning of their paths, at the border of a segment",
+    );
     sudo(Verb::Write, &format!("{base}/{{prefix+}}"), about, vec![prefix, sync()])
 }
 
 /// Ends what is below the prefix, tokens first, so that nobody who is meant makes another lease.
-pub(super) async fn revoke(core: &Core, call: &HostCall<'_>, stubborn: Stubborn) -> Result<Reply, Failure> {
+pub(super) async fn revoke(
+    core: &Core,
+    call: &HostCall<'_>,
+    on_failure: OnFailure,
+) -> Result<Reply, Failure> {
     let path = call.text("prefix");
     let ends = async || {
         if path == "auth" || path.starts_with("auth/") {
@@ -46,12 +58,14 @@ pub(super) async fn revoke(core: &Core, call: &HostCall<'_>, stubborn: Stubborn)
     let which = reach.leases();
     if !call.flag("sync", true) {
         ends().await?;
-        leases::queue_below(core, &which, stubborn).await?;
-        return Ok(begun("the leases are being revoked; LIST sys/leases/lookup shows those that are left"));
+        leases::queue_below(core, &which, on_failure).await?;
+        return Ok(begun(
+            "the leases are being revoked; LIST sys/leases/lookup shows those that are left",
+        ));
     }
     let ended = async {
         ends().await?;
-        leases::end_below(core, &which, stubborn).await
+        leases::end_below(core, &which, on_failure).await
     };
     match tokio::time::timeout(PATIENCE, ended).await {
         Ok(ended) => ended.map(|()| Body::Nothing.into()),

@@ -1,7 +1,8 @@
 //! What all rules for one pattern say together, whichever policies they come from.
 //!
-//! The attack this file stops: a second policy that loosens what the first one forbids. `deny` anywhere wipes
-//! everything that the others grant for its pattern, and so do bounds that no request can meet.
+//! The attack this file stops: a second policy that loosens what the first one forbids. `deny`
+//! anywhere wipes everything that the others grant for its pattern, and so do bounds that no
+//! request can meet.
 
 use super::super::capability::Capability;
 use super::super::constraints::Constraints;
@@ -70,14 +71,19 @@ impl Joined {
 
     /// What the rules say, now that all are known.
     pub(super) fn finish(self) -> Access {
-        let impossible = self.max_wrapping_ttl != 0 && self.max_wrapping_ttl < self.min_wrapping_ttl;
+        let impossible =
+            self.max_wrapping_ttl != 0 && self.max_wrapping_ttl < self.min_wrapping_ttl;
         if self.denies || impossible {
             return Access { denies: true, ..Access::default() };
         }
         let effective = self.granting.keys().filter(|capability| capability.has_effect());
         Access {
             words: effective.map(|capability| capability.word().to_owned()).collect(),
-            granting: self.granting.into_iter().map(|(capability, policies)| (capability, policies.into())).collect(),
+            granting: self
+                .granting
+                .into_iter()
+                .map(|(capability, policies)| (capability, policies.into()))
+                .collect(),
             constraints: self.constraints,
             wrapped_only: self.min_wrapping_ttl != 0 || self.max_wrapping_ttl != 0,
             denies: false,

@@ -1,15 +1,8 @@
 //! Random policies and requests, decided by the product and by the second matcher of `naive.rs`.
 //!
-//! Every case has a seed of its own. A case on which the two differ is made as small as it can be and printed with its
-//! seed; `POLICY_SEED=… cargo test … fuzz` begins with that case, and any other number walks elsewhere.
-
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
+//! Every case has a seed of its own. A case on which the two differ is made as small as it can be
+//! and printed with its seed; `POLICY_SEED=… cargo test … fuzz` begins with that case, and any
+//! other number walks elsewhere.
 
 use super::naive::{FIELDS, Lists, Request, Rule, granting, shown};
 use super::*;
@@ -56,13 +49,27 @@ fn random_pattern(dice: &mut Dice) -> String {
     if dice.below(14) == 0 {
         return "*".to_owned();
     }
-    let segments: Vec<&str> = (0..=dice.below(3)).map(|_| dice.pick(&["a", "b", "ab", "+"])).collect();
-    let ends: &[&str] = if segments.last() == Some(&"+") { &["", "", "/", "/*"] } else { &["", "*", "/", "/*"] };
+    let segments: Vec<&str> =
+        (0..=dice.below(3)).map(|_| dice.pick(&["a", "b", "ab", "+"])).collect();
+    let ends: &[&str] =
+        if segments.last() == Some(&"+") { &["", "", "/", "/*"] } else { &["", "*", "/", "/*"] };
     segments.join("/") + dice.pick(ends)
 }
 
 fn random_values(dice: &mut Dice) -> Vec<Value> {
-    dice.some(2, &[json!("a"), json!("a*"), json!("*b"), json!("*a*"), json!("*"), json!(1), json!("1"), json!("")])
+    dice.some(
+        2,
+        &[
+            json!("a"),
+            json!("a*"),
+            json!("*b"),
+            json!("*a*"),
+            json!("*"),
+            json!(1),
+            json!("1"),
+            json!(""),
+        ],
+    )
 }
 
 fn random_lists(dice: &mut Dice) -> Lists {
@@ -94,8 +101,16 @@ fn random_rule(dice: &mut Dice) -> Rule {
 
 fn random_parameters(dice: &mut Dice) -> Vec<(&'static str, Value)> {
     let names = ["ttl", "lease", "name", "other", "TTL", "Lease", "Other"];
-    let values =
-        [json!("a"), json!("ab"), json!("b"), json!(1), json!(""), json!([]), json!(["a", "ab"]), json!(["b", 1])];
+    let values = [
+        json!("a"),
+        json!("ab"),
+        json!("b"),
+        json!(1),
+        json!(""),
+        json!([]),
+        json!(["a", "ab"]),
+        json!(["b", 1]),
+    ];
     let mut names = dice.some(3, &names);
     names.sort_unstable();
     names.dedup();
@@ -105,15 +120,27 @@ fn random_parameters(dice: &mut Dice) -> Vec<(&'static str, Value)> {
 fn random_case(seed: u64) -> Case {
     let mut dice = Dice::of(seed);
     let rules = (0..dice.below(9)).map(|_| random_rule(&mut dice)).collect();
-    let segments: Vec<&str> = (0..=dice.below(3)).map(|_| dice.pick(&["a", "b", "ab", "abc"])).collect();
+    let segments: Vec<&str> =
+        (0..=dice.below(3)).map(|_| dice.pick(&["a", "b", "ab", "abc"])).collect();
     let word = dice.pick(&["create", "read", "update", "patch", "delete", "list", "list"]);
     let sudo = dice.below(8) == 0;
-    Case { rules, request: Request { path: segments.join("/"), word, sudo, parameters: random_parameters(&mut dice) } }
+    Case {
+        rules,
+        request: Request {
+            path: segments.join("/"),
+            word,
+            sudo,
+            parameters: random_parameters(&mut dice),
+        },
+    }
 }
 
 fn written(rule: &Rule) -> String {
     let lists = |lists: &[(&str, Vec<Value>)]| {
-        lists.iter().map(|(name, values)| format!("{name:?} = {} ", json!(values))).collect::<String>()
+        lists
+            .iter()
+            .map(|(name, values)| format!("{name:?} = {} ", json!(values)))
+            .collect::<String>()
     };
     format!(
         "path {:?} {{ capabilities = {:?} allowed_parameters = {{ {}}} denied_parameters = {{ {}}}\n\
@@ -137,21 +164,34 @@ fn acl_of(rules: &[Rule]) -> Acl {
 }
 
 fn schema() -> Vec<Field> {
-    let ttl = Field { aliases: vec![FIELDS[1].to_owned()], ..Field::new(FIELDS[0], FieldKind::Any, "") };
+    let ttl =
+        Field { aliases: vec![FIELDS[1].to_owned()], ..Field::new(FIELDS[0], FieldKind::Any, "") };
     vec![ttl, Field::new(FIELDS[2], FieldKind::Any, "")]
 }
 
 fn operation(word: &str) -> Operation {
     use Operation::{Create, Delete, List, Patch, Read, Update};
-    [Create, Read, Update, Patch, Delete, List].into_iter().find(|operation| operation.word() == word).unwrap()
+    [Create, Read, Update, Patch, Delete, List]
+        .into_iter()
+        .find(|operation| operation.word() == word)
+        .unwrap()
 }
 
 /// What the product grants, as texts.
 fn decided(acl: &Acl, request: &Request) -> Verdict {
-    let fields: Map<String, Value> =
-        request.parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    let fields: Map<String, Value> = request
+        .parameters
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.clone()))
+        .collect();
     let (operation, schema) = (operation(request.word), schema());
-    acl.check(&Question { path: &request.path, operation, sudo: request.sudo, fields: &fields, schema: &schema })
+    acl.check(&Question {
+        path: &request.path,
+        operation,
+        sudo: request.sudo,
+        fields: &fields,
+        schema: &schema,
+    })
 }
 
 /// Where the two differ; `None` where they agree.
@@ -187,13 +227,27 @@ fn smaller(case: &Case) -> Vec<Case> {
         }));
         let (words, allowed) = (rule.words.len(), rule.allowed.len());
         let (denied, required) = (rule.denied.len(), rule.required.len());
-        found.extend((0..words).map(|at| with(&|case| case.rules[index].words = without(&rule.words, at))));
-        found.extend((0..allowed).map(|at| with(&|case| case.rules[index].allowed = without(&rule.allowed, at))));
-        found.extend((0..denied).map(|at| with(&|case| case.rules[index].denied = without(&rule.denied, at))));
-        found.extend((0..required).map(|at| with(&|case| case.rules[index].required = without(&rule.required, at))));
+        found.extend(
+            (0..words).map(|at| with(&|case| case.rules[index].words = without(&rule.words, at))),
+        );
+        found.extend(
+            (0..allowed)
+                .map(|at| with(&|case| case.rules[index].allowed = without(&rule.allowed, at))),
+        );
+        found.extend(
+            (0..denied)
+                .map(|at| with(&|case| case.rules[index].denied = without(&rule.denied, at))),
+        );
+        found.extend(
+            (0..required)
+                .map(|at| with(&|case| case.rules[index].required = without(&rule.required, at))),
+        );
     }
     let parameters = &case.request.parameters;
-    found.extend((0..parameters.len()).map(|at| with(&|case| case.request.parameters = without(parameters, at))));
+    found.extend(
+        (0..parameters.len())
+            .map(|at| with(&|case| case.request.parameters = without(parameters, at))),
+    );
     found
 }
 
@@ -212,18 +266,30 @@ fn shrunk(mut case: Case, fails: impl Fn(&Case) -> bool) -> Case {
 
 #[test]
 fn the_second_matcher_decides_every_case_the_same() {
-    let first = std::env::var("POLICY_SEED").map_or(SEED, |seed| seed.parse().expect("POLICY_SEED is a number"));
+    let first = std::env::var("POLICY_SEED")
+        .map_or(SEED, |seed| seed.parse().expect("POLICY_SEED is a number"));
     let (mut grants, mut refusals) = (0, 0);
     for seed in first..first + CASES {
         let case = random_case(seed);
         if disagreement(&case).is_some() {
             let case = shrunk(case, |case| disagreement(case).is_some());
-            let text: String = case.rules.iter().map(|rule| format!("# {}\n{}", rule.policy, written(rule))).collect();
-            panic!("POLICY_SEED={seed}: {}\n{:?}\n{text}", disagreement(&case).unwrap(), case.request);
+            let text: String = case
+                .rules
+                .iter()
+                .map(|rule| format!("# {}\n{}", rule.policy, written(rule)))
+                .collect();
+            panic!(
+                "POLICY_SEED={seed}: {}\n{:?}\n{text}",
+                disagreement(&case).unwrap(),
+                case.request
+            );
         }
         if granting(&case.rules, &case.request).is_empty() { refusals += 1 } else { grants += 1 }
     }
-    assert!(grants > CASES / 20 && refusals > CASES / 20, "both must be met: {grants} grants, {refusals} refusals");
+    assert!(
+        grants > CASES / 20 && refusals > CASES / 20,
+        "both must be met: {grants} grants, {refusals} refusals"
+    );
 }
 
 #[test]
@@ -232,5 +298,8 @@ fn a_case_is_shrunk_to_what_makes_it_fail() {
     let case = (SEED..).map(random_case).find(|case| case.rules.len() > 3 && holds(case)).unwrap();
     let shrunk = shrunk(case, holds);
     assert_eq!((shrunk.rules.len(), shrunk.rules[0].words.as_slice()), (1, ["deny"].as_slice()));
-    assert!(shrunk.request.parameters.is_empty() && shrunk.rules[0].allowed.is_empty(), "{shrunk:?}");
+    assert!(
+        shrunk.request.parameters.is_empty() && shrunk.rules[0].allowed.is_empty(),
+        "{shrunk:?}"
+    );
 }

@@ -1,9 +1,7 @@
 //! A second matcher for the fuzz, written from the words of `spec/core.md` §3.2 and §3.3 alone.
 //!
-//! It knows texts, never the product's types; it tries everything and remembers nothing, so that it can be read beside
-//! the specification.
-
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
+//! It knows texts, never the product's types; it tries everything and remembers nothing, so that it
+//! can be read beside the specification.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -39,7 +37,8 @@ pub(super) const FIELDS: [&str; 3] = ["ttl", "lease", "name"];
 /// The policies that grant it; none when it is denied.
 pub(super) fn granting(rules: &[Rule], request: &Request) -> BTreeSet<&'static str> {
     let path = request.path.as_str();
-    let pattern = if request.word == "list" { pattern_of_list(rules, path) } else { pattern_of(rules, path) };
+    let pattern =
+        if request.word == "list" { pattern_of_list(rules, path) } else { pattern_of(rules, path) };
     let Some(pattern) = pattern else { return BTreeSet::new() };
     let words = words(rules, pattern);
     let same = || rules.iter().filter(|rule| rule.pattern == pattern);
@@ -57,7 +56,9 @@ pub(super) fn granting(rules: &[Rule], request: &Request) -> BTreeSet<&'static s
 
 /// What is shown for a path, which ends in a slash where the folder is meant.
 pub(super) fn shown(rules: &[Rule], path: &str) -> Vec<&'static str> {
-    let pattern = path.strip_suffix('/').map_or_else(|| pattern_of(rules, path), |path| pattern_of_list(rules, path));
+    let pattern = path
+        .strip_suffix('/')
+        .map_or_else(|| pattern_of(rules, path), |path| pattern_of_list(rules, path));
     let words = pattern.map(|pattern| words(rules, pattern)).unwrap_or_default();
     if words.is_empty() { vec!["deny"] } else { words.into_iter().collect() }
 }
@@ -67,7 +68,11 @@ fn words(rules: &[Rule], pattern: &str) -> BTreeSet<&'static str> {
     if denies(rules, pattern) {
         return BTreeSet::new();
     }
-    rules.iter().filter(|rule| rule.pattern == pattern).flat_map(|rule| rule.words.clone()).collect()
+    rules
+        .iter()
+        .filter(|rule| rule.pattern == pattern)
+        .flat_map(|rule| rule.words.clone())
+        .collect()
 }
 
 /// Whether one of them says so, or their bounds on wrapping contradict each other.
@@ -96,7 +101,9 @@ fn pattern_of_list<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
     }
     match (closest(rules, &folder), closest(rules, path)) {
         // Deny wins over any wildcard that is not closer, for LIST too.
-        (Some(by_folder), Some(by_name)) if wins(by_name, by_folder) && denies(rules, by_name) => Some(by_name),
+        (Some(by_folder), Some(by_name)) if wins(by_name, by_folder) && denies(rules, by_name) => {
+            Some(by_name)
+        }
         (by_folder, by_name) => by_folder.or(by_name),
     }
 }
@@ -105,11 +112,16 @@ fn pattern_of_list<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
 fn closest<'a>(rules: &'a [Rule], path: &str) -> Option<&'a str> {
     let is_wild = |pattern: &str| pattern.ends_with('*') || pattern.contains('+');
     let patterns = rules.iter().map(|rule| rule.pattern.as_str());
-    let matching = patterns.filter(|pattern| is_wild(pattern) && matches(pattern.as_bytes(), path.as_bytes()));
-    let (segments, mut prefixes): (Vec<&str>, Vec<&str>) = matching.partition(|pattern| pattern.contains('+'));
+    let matching =
+        patterns.filter(|pattern| is_wild(pattern) && matches(pattern.as_bytes(), path.as_bytes()));
+    let (segments, mut prefixes): (Vec<&str>, Vec<&str>) =
+        matching.partition(|pattern| pattern.contains('+'));
     prefixes.sort_by_key(|prefix| prefix.len());
     let longest = prefixes.pop();
-    segments.into_iter().chain(longest).reduce(|best, other| if wins(other, best) { other } else { best })
+    segments
+        .into_iter()
+        .chain(longest)
+        .reduce(|best, other| if wins(other, best) { other } else { best })
 }
 
 /// Whether `a` wins against `b`, question by question from (a) to (e).
@@ -152,17 +164,25 @@ fn folded(name: &str) -> String {
 
 fn may_send(rules: &[&Rule], parameters: &[(&'static str, Value)]) -> bool {
     // An endpoint reads a field that it knows in its exact spelling only.
-    let is_read = |name: &str| !FIELDS.contains(&name.to_lowercase().as_str()) || FIELDS.contains(&name);
+    let is_read =
+        |name: &str| !FIELDS.contains(&name.to_lowercase().as_str()) || FIELDS.contains(&name);
     let mut required = rules.iter().flat_map(|rule| &rule.required);
-    if !required.all(|name| parameters.iter().any(|(sent, _)| is_read(sent) && folded(sent) == folded(name))) {
+    if !required.all(|name| {
+        parameters.iter().any(|(sent, _)| is_read(sent) && folded(sent) == folded(name))
+    }) {
         return false;
     }
-    let lists = |of: fn(&Rule) -> &Lists| rules.iter().flat_map(|rule| of(rule).clone()).collect::<Vec<_>>();
+    let lists = |of: fn(&Rule) -> &Lists| {
+        rules.iter().flat_map(|rule| of(rule).clone()).collect::<Vec<_>>()
+    };
     let (allowed, denied) = (lists(|rule| &rule.allowed), lists(|rule| &rule.denied));
     parameters.iter().all(|(name, value)| {
         let named = |(key, _): &&(&str, Vec<Value>)| folded(key) == folded(name);
         let is_denied = denied.iter().any(|(key, _)| *key == "*")
-            || denied.iter().filter(named).any(|(_, list)| list.is_empty() || fits_any(value, list));
+            || denied
+                .iter()
+                .filter(named)
+                .any(|(_, list)| list.is_empty() || fits_any(value, list));
         let by_name: Vec<_> = allowed.iter().filter(named).collect();
         let by_star: Vec<_> = allowed.iter().filter(|(key, _)| *key == "*").collect();
         let counting = if by_name.is_empty() { by_star } else { by_name };
@@ -212,7 +232,9 @@ fn fits_any(value: &Value, list: &[Value]) -> bool {
 /// An empty list says nothing that could be listed.
 fn fits_only(value: &Value, list: &[Value]) -> bool {
     match value {
-        Value::Array(items) => takes_all(list) || !items.is_empty() && items.iter().all(|item| fits(item, list)),
+        Value::Array(items) => {
+            takes_all(list) || !items.is_empty() && items.iter().all(|item| fits(item, list))
+        }
         _ => fits(value, list),
     }
 }

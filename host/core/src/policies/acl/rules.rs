@@ -1,7 +1,8 @@
 //! Which rule counts on a path: the closest, by `spec/core.md` §3.2.
 //!
-//! The attack this file stops: listing a folder that is denied by its name. Every request asks here, so that it finds
-//! an exact rule by its path, and holds a path against the patterns of its own first segment only.
+//! The attack this file stops: listing a folder that is denied by its name. Every request asks
+//! here, so that it finds an exact rule by its path, and holds a path against the patterns of its
+//! own first segment only.
 
 use super::super::pattern::Pattern;
 use super::access::{Access, Joined};
@@ -12,8 +13,8 @@ use std::collections::{BTreeMap, HashMap};
 pub(super) struct Rules {
     /// Those for one path, by that path.
     exact: HashMap<String, Access>,
-    /// The others, from the closest to the loosest: the first that matches is the one that counts. Its place is its
-    /// rank.
+    /// The others, from the closest to the loosest: the first that matches is the one that counts.
+    /// Its place is its rank.
     ranked: Vec<(Pattern, Access)>,
     /// Ranks of the patterns with this first segment, ascending.
     by_first_segment: HashMap<String, Vec<usize>>,
@@ -33,7 +34,9 @@ impl Rules {
             }
             let rank = rules.ranked.len();
             match pattern.first_segment() {
-                Some(segment) => rules.by_first_segment.entry(segment.to_owned()).or_default().push(rank),
+                Some(segment) => {
+                    rules.by_first_segment.entry(segment.to_owned()).or_default().push(rank)
+                }
                 None => rules.anywhere.push(rank),
             }
             rules.ranked.push((pattern, access));
@@ -51,9 +54,10 @@ impl Rules {
         self.exact.get(path).or_else(|| self.closest(path).map(|(_, access)| access))
     }
 
-    /// A list speaks of the folder, `roles/`; rules that name it without its slash count where none names it with. A
-    /// `deny` without the slash also counts where it is closer than what names the folder: `+` takes the name and not
-    /// the folder, and what is denied by its name is not to be looked into either.
+    /// A list speaks of the folder, `roles/`; rules that name it without its slash count where none
+    /// names it with. A `deny` without the slash also counts where it is closer than what names the
+    /// folder: `+` takes the name and not the folder, and what is denied by its name is not to be
+    /// looked into either.
     pub(super) fn access_to_list(&self, path: &str) -> Option<&Access> {
         let folder = format!("{path}/");
         if let Some(exact) = self.exact.get(&folder).or_else(|| self.exact.get(path)) {
@@ -68,10 +72,11 @@ impl Rules {
         found.map(|(_, access)| access)
     }
 
-    /// Does any rule allow something at `folder`, which ends in a slash, or below it? The closest pattern that covers all
-    /// of the folder has the last word on what no closer one allows.
+    /// Does any rule allow something at `folder`, which ends in a slash, or below it? The closest
+    /// pattern that covers all of the folder has the last word on what no closer one allows.
     pub(super) fn allow_below(&self, folder: &str) -> bool {
-        let is_inside = |path: &str| path.starts_with(folder) || path == folder.trim_end_matches('/');
+        let is_inside =
+            |path: &str| path.starts_with(folder) || path == folder.trim_end_matches('/');
         if self.exact.iter().any(|(path, access)| is_inside(path) && access.allows()) {
             return true;
         }
@@ -84,7 +89,10 @@ impl Rules {
     /// The closest pattern that matches, with its rank: 0 is the closest of all.
     fn closest(&self, path: &str) -> Option<(usize, &Access)> {
         let first_segment = path.split('/').next().unwrap_or_default();
-        let here = self.by_first_segment.get(first_segment).and_then(|ranks| self.first_match(ranks, path));
+        let here = self
+            .by_first_segment
+            .get(first_segment)
+            .and_then(|ranks| self.first_match(ranks, path));
         let anywhere = self.first_match(&self.anywhere, path);
         match (here, anywhere) {
             (Some(here), Some(anywhere)) if anywhere.0 < here.0 => Some(anywhere),

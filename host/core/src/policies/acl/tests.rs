@@ -1,13 +1,5 @@
 //! The decision, row by row.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
-
 use super::super::identity::Entity;
 use super::*;
 use serde_json::json;
@@ -61,9 +53,17 @@ fn without_a_rule_nothing_is_allowed() {
 fn root_may_do_everything() {
     let root = Acl::root();
     let fields = Map::new();
-    let question =
-        Question { path: "sys/seal", operation: Operation::Update, sudo: true, fields: &fields, schema: &[] };
-    let granted = Granted { capabilities: Arc::from(["root".to_owned()]), policies: Arc::from([Arc::from("root")]) };
+    let question = Question {
+        path: "sys/seal",
+        operation: Operation::Update,
+        sudo: true,
+        fields: &fields,
+        schema: &[],
+    };
+    let granted = Granted {
+        capabilities: Arc::from(["root".to_owned()]),
+        policies: Arc::from([Arc::from("root")]),
+    };
     assert_eq!(root.check(&question), Verdict::Granted(granted));
     assert_eq!(root.capabilities("any"), ["root"]);
 }
@@ -75,7 +75,11 @@ fn each_operation_needs_its_own_capability() {
     for granted_one in all {
         let acl = acl(&[&format!("path \"x\" {{ capabilities = [\"{}\"] }}", granted_one.word())]);
         for asked in all {
-            assert_eq!(may(&ask(&acl, asked, "x")), asked == granted_one, "{granted_one:?} {asked:?}");
+            assert_eq!(
+                may(&ask(&acl, asked, "x")),
+                asked == granted_one,
+                "{granted_one:?} {asked:?}"
+            );
         }
     }
 }
@@ -88,8 +92,9 @@ fn capabilities_without_effect_grant_nothing_and_are_not_shown() {
     assert!(!may(&ask(&acl, Operation::Read, "x")));
 }
 
-/// `spec/core.md` §3.2 row by row. For each, the first rule grants `update` or `list` and the other one denies, and the
-/// other way round, in both orders: the first is the one that counts on the path.
+/// `spec/core.md` §3.2 row by row. For each, the first rule grants `update` or `list` and the other
+/// one denies, and the other way round, in both orders: the first is the one that counts on the
+/// path.
 #[test]
 fn the_closest_rule_counts_alone() {
     const ROWS: [(&str, &str, &str, &str); 26] = [
@@ -121,17 +126,26 @@ fn the_closest_rule_counts_alone() {
         ("3, list: a pattern with segments takes the name", "+/b", "b*", "a/b/"),
     ];
     for (row, close, loose, path) in ROWS {
-        let (operation, asked) =
-            path.strip_suffix('/').map_or((Operation::Update, path), |folder| (Operation::List, folder));
+        let (operation, asked) = path
+            .strip_suffix('/')
+            .map_or((Operation::Update, path), |folder| (Operation::List, folder));
         let word = operation.word();
         for (close_word, loose_word, expected) in [(word, "deny", true), ("deny", word, false)] {
             let close_rule = format!("path \"{close}\" {{ capabilities = [\"{close_word}\"] }}");
             let loose_rule = format!("path \"{loose}\" {{ capabilities = [\"{loose_word}\"] }}");
             for texts in [[&close_rule, &loose_rule], [&loose_rule, &close_rule]] {
                 let acl = acl(&texts.map(String::as_str));
-                assert_eq!(may(&ask(&acl, operation, asked)), expected, "{row}: {close} before {loose} on {path}");
+                assert_eq!(
+                    may(&ask(&acl, operation, asked)),
+                    expected,
+                    "{row}: {close} before {loose} on {path}"
+                );
                 let shown = if expected { word } else { "deny" };
-                assert_eq!(acl.capabilities(path), [shown], "{row}: {close} before {loose} on {path}");
+                assert_eq!(
+                    acl.capabilities(path),
+                    [shown],
+                    "{row}: {close} before {loose} on {path}"
+                );
             }
         }
     }
@@ -139,7 +153,9 @@ fn the_closest_rule_counts_alone() {
 
 #[test]
 fn a_closer_rule_may_take_away() {
-    let acl = acl(&[r#"path "a/*" { capabilities = ["read"] } path "a/secret" { capabilities = ["deny"] }"#]);
+    let acl = acl(&[
+        r#"path "a/*" { capabilities = ["read"] } path "a/secret" { capabilities = ["deny"] }"#,
+    ]);
     assert!(may(&ask(&acl, Operation::Read, "a/open")));
     assert_eq!(refusal(ask(&acl, Operation::Read, "a/secret")), "this token may not read a/secret");
     assert_eq!(acl.capabilities("a/secret"), ["deny"]);
@@ -147,7 +163,10 @@ fn a_closer_rule_may_take_away() {
 
 #[test]
 fn the_same_pattern_in_several_policies_is_joined() {
-    let acl = acl(&[r#"path "x" { capabilities = ["read"] }"#, r#"path "/x" { capabilities = ["update", "sudo"] }"#]);
+    let acl = acl(&[
+        r#"path "x" { capabilities = ["read"] }"#,
+        r#"path "/x" { capabilities = ["update", "sudo"] }"#,
+    ]);
     assert_eq!(ask(&acl, Operation::Read, "x"), granted(&["read", "sudo", "update"]));
     assert_eq!(acl.capabilities("/x"), ["read", "sudo", "update"]);
 }
@@ -191,7 +210,8 @@ fn a_list_counts_patterns_with_the_slash_before_those_without() {
     assert!(!may(&ask(&without, Operation::List, "a/b")));
 }
 
-/// The names below a denied folder are not read by listing it, whatever wildcard reaches it by another way.
+/// The names below a denied folder are not read by listing it, whatever wildcard reaches it by
+/// another way.
 #[test]
 fn a_deny_is_not_got_around_by_listing() {
     for (deny, list) in [
@@ -212,7 +232,9 @@ fn a_deny_is_not_got_around_by_listing() {
         assert!(!may(&ask(&acl, Operation::List, "kv/private")), "{deny} before {list}");
         assert_eq!(acl.capabilities("kv/private/"), ["deny"], "{deny} before {list}");
     }
-    let acl = acl(&[r#"path "kv/+" { capabilities = ["deny"] } path "kv/open/*" { capabilities = ["list"] }"#]);
+    let acl = acl(&[
+        r#"path "kv/+" { capabilities = ["deny"] } path "kv/open/*" { capabilities = ["list"] }"#,
+    ]);
     assert!(may(&ask(&acl, Operation::List, "kv/open")), "a closer rule opens the folder");
 }
 
@@ -229,7 +251,13 @@ fn guarded_endpoints_need_sudo_and_the_ordinary_capability() {
     let fields = Map::new();
     let ask = |capabilities: &str| {
         let acl = acl(&[&format!("path \"x\" {{ capabilities = [{capabilities}] }}")]);
-        acl.check(&Question { path: "x", operation: Operation::Update, sudo: true, fields: &fields, schema: &[] })
+        acl.check(&Question {
+            path: "x",
+            operation: Operation::Update,
+            sudo: true,
+            fields: &fields,
+            schema: &[],
+        })
     };
     assert!(may(&ask("\"update\", \"sudo\"")));
     assert!(refusal(ask("\"update\"")).contains("without sudo"));
@@ -287,7 +315,10 @@ fn deny_also_wipes_parameters_that_would_have_been_allowed() {
         r#"path "x" { capabilities = ["update"] allowed_parameters = { "ttl" = [] } }"#,
         r#"path "x" { capabilities = ["deny"] }"#,
     ]);
-    assert_eq!(refusal(ask_with(&acl, Operation::Update, json!({"ttl": 1}))), "this token may not update x");
+    assert_eq!(
+        refusal(ask_with(&acl, Operation::Update, json!({"ttl": 1}))),
+        "this token may not update x"
+    );
 }
 
 #[test]
@@ -295,7 +326,10 @@ fn a_rule_that_bounds_wrapping_denies_unwrapped_requests() {
     for bound in ["min_wrapping_ttl = \"1m\"", "max_wrapping_ttl = 60"] {
         let text = format!("path \"x\" {{ capabilities = [\"read\"] {bound} }}");
         let acl = acl(&[&text, r#"path "x" { capabilities = ["read"] }"#]);
-        assert!(refusal(ask(&acl, Operation::Read, "x")).contains("unless the response is wrapped"), "{bound}");
+        assert!(
+            refusal(ask(&acl, Operation::Read, "x")).contains("unless the response is wrapped"),
+            "{bound}"
+        );
     }
     let unset = acl(&[r#"path "x" { capabilities = ["read"] min_wrapping_ttl = 0 }"#]);
     assert!(may(&ask(&unset, Operation::Read, "x")));
@@ -303,8 +337,9 @@ fn a_rule_that_bounds_wrapping_denies_unwrapped_requests() {
 
 #[test]
 fn bounds_on_wrapping_are_joined_to_the_smallest_and_deny_everything_when_none_can_meet_them() {
-    let bound =
-        |name: &str, ttl: u64| format!("path \"x\" {{ capabilities = [\"read\"] {name}_wrapping_ttl = {ttl} }}");
+    let bound = |name: &str, ttl: u64| {
+        format!("path \"x\" {{ capabilities = [\"read\"] {name}_wrapping_ttl = {ttl} }}")
+    };
     let capabilities = |rules: &[(&str, u64)]| {
         let texts: Vec<String> = rules.iter().map(|(name, ttl)| bound(name, *ttl)).collect();
         acl(&texts.iter().map(String::as_str).collect::<Vec<_>>()).capabilities("x")
@@ -312,21 +347,36 @@ fn bounds_on_wrapping_are_joined_to_the_smallest_and_deny_everything_when_none_c
     assert_eq!(capabilities(&[("min", 60), ("max", 60)]), ["read"]);
     assert_eq!(capabilities(&[("min", 61), ("max", 60)]), ["deny"]);
     assert_eq!(capabilities(&[("max", 60), ("min", 61)]), ["deny"]);
-    assert_eq!(capabilities(&[("min", 90), ("max", 60), ("min", 30)]), ["read"], "the smallest minimum is 30");
-    assert_eq!(capabilities(&[("min", 40), ("max", 60), ("max", 30)]), ["deny"], "the smallest maximum is 30");
+    assert_eq!(
+        capabilities(&[("min", 90), ("max", 60), ("min", 30)]),
+        ["read"],
+        "the smallest minimum is 30"
+    );
+    assert_eq!(
+        capabilities(&[("min", 40), ("max", 60), ("max", 30)]),
+        ["deny"],
+        "the smallest maximum is 30"
+    );
     assert_eq!(capabilities(&[("min", 90), ("max", 0)]), ["read"], "no maximum is set");
 }
 
 fn named(texts: &[(&str, &str)]) -> Acl {
-    let policies: Vec<Policy> = texts.iter().map(|(name, text)| Policy::parse(name, text).unwrap()).collect();
+    let policies: Vec<Policy> =
+        texts.iter().map(|(name, text)| Policy::parse(name, text).unwrap()).collect();
     Acl::new(&policies)
 }
 
 #[test]
 fn the_policies_that_grant_what_was_asked_are_named_in_the_tokens_order() {
     let acl = named(&[
-        ("writers", r#"path "x" { capabilities = ["update", "read"] } path "/x" { capabilities = ["read"] }"#),
-        ("readers", r#"path "x" { capabilities = ["read"] } path "x*" { capabilities = ["delete"] }"#),
+        (
+            "writers",
+            r#"path "x" { capabilities = ["update", "read"] } path "/x" { capabilities = ["read"] }"#,
+        ),
+        (
+            "readers",
+            r#"path "x" { capabilities = ["read"] } path "x*" { capabilities = ["delete"] }"#,
+        ),
         ("others", r#"path "y" { capabilities = ["read"] }"#),
     ]);
     let granting = |operation: Operation| match ask(&acl, operation, "x") {
@@ -335,11 +385,18 @@ fn the_policies_that_grant_what_was_asked_are_named_in_the_tokens_order() {
     };
     assert_eq!(granting(Operation::Read), ["writers", "readers"]);
     assert_eq!(granting(Operation::Update), ["writers"]);
-    assert_eq!(granting(Operation::Delete), Vec::<String>::new(), "the rule that grants it is not the closest");
+    assert_eq!(
+        granting(Operation::Delete),
+        Vec::<String>::new(),
+        "the rule that grants it is not the closest"
+    );
 }
 
 fn called(name: &str) -> Identity {
-    Identity { entity: Some(Entity { name: name.to_owned(), ..Entity::default() }), groups: Vec::new() }
+    Identity {
+        entity: Some(Entity { name: name.to_owned(), ..Entity::default() }),
+        groups: Vec::new(),
+    }
 }
 
 #[test]
@@ -397,7 +454,10 @@ fn a_token_reaches_a_folder_where_it_may_do_anything_at_all() {
         (r#"path "a/*" { capabilities = ["subscribe"] }"#, false),
         (r#"path "a/*" { capabilities = ["deny"] } path "*" { capabilities = ["read"] }"#, false),
         (r#"path "a/*" { capabilities = ["deny"] } path "a/b" { capabilities = ["read"] }"#, true),
-        (r#"path "a/*" { capabilities = ["deny"] } path "a/b/*" { capabilities = ["read"] }"#, true),
+        (
+            r#"path "a/*" { capabilities = ["deny"] } path "a/b/*" { capabilities = ["read"] }"#,
+            true,
+        ),
     ] {
         assert_eq!(acl(&[rules]).reaches("a/"), expected, "{rules}");
     }

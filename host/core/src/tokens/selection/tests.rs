@@ -1,6 +1,4 @@
 //! The table of `spec/core.md` §2.2, row by row.
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
-
 use super::*;
 use crate::tokens::roles::TokenRole;
 
@@ -133,8 +131,11 @@ fn a_role_forbids_by_list_and_pattern_also_what_it_allows() {
     case.is_refused(&["x"], "disallowed");
     case.is_refused(&["orders-admin"], "disallowed");
     case.is_refused(&["default"], "disallowed");
-    let both =
-        TokenRole { allowed_policies: names(&["x", "y"]), disallowed_policies: names(&["y"]), ..TokenRole::default() };
+    let both = TokenRole {
+        allowed_policies: names(&["x", "y"]),
+        disallowed_policies: names(&["y"]),
+        ..TokenRole::default()
+    };
     Case::with(&["a"], both.clone()).gets(&["x"], &["default", "x"]);
     Case::with(&["a"], both).is_refused(&[], "disallowed");
 }
@@ -144,5 +145,6 @@ fn a_role_without_rules_for_policies_leaves_those_of_the_parent() {
     let plain = TokenRole { orphan: true, ..TokenRole::default() };
     Case::with(&["a"], plain.clone()).is_refused(&["b"], "child policies must be subset of parent");
     Case::with(&["a"], plain.clone()).gets(&[], &["a"]);
-    Case::with(&["a", "default"], TokenRole { no_default_policy: true, ..plain }).gets(&["a"], &["a"]);
+    Case::with(&["a", "default"], TokenRole { no_default_policy: true, ..plain })
+        .gets(&["a"], &["a"]);
 }

@@ -1,16 +1,16 @@
 //! Serving a permitted request: by the host, by a listing, or by entering a component.
 
 use super::destination::unmounted;
-use super::{Visit, answer, object_text, operation};
+use super::{PermittedRequest, answer, object_text, operation};
 use crate::api::{self, Endpoint, HostCall};
 use crate::core::Core;
 use crate::guards;
+use crate::host_services::{CallServices, Path};
 use crate::leases;
 use crate::mounts::{Inside, Mount};
-use crate::neighbours::{ForCall, Path};
 use crate::paging::Paging;
 use crate::tokens;
-use bulkhead_sandbox::{Effect, Limits, Line, Neighbours, Root, Scope, Wanted, contract};
+use bulkhead_sandbox::{CallTree, Effect, HostServices, Limits, Priority, Scope, Wanted, contract};
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::fields;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-impl Visit<'_> {
+impl PermittedRequest<'_> {
     /// An endpoint of the host.
     pub(super) async fn host(
         self,
@@ -32,13 +32,19 @@ impl Visit<'_> {
             // Whatever conflict it meets, it is for the caller to try again.
             *effect = Effect::Effect;
         }
-        let caller = tokens::still(&self.core.store, &mut unit, self.caller).await?;
+        let caller = tokens::assert_valid(&self.core.store, &mut unit, self.caller).await?;
         let capabilities = self.permit.capabilities();
-        let call = HostCall { request: self.request, caller: &caller, values: &self.folded.values, capabilities };
+        let call = HostCall {
+            request: self.request,
+            caller: &caller,
+            values: &self.folded.values,
+            capabilities,
+        };
         let reply = api::serve(self.core, endpoint, &mut unit, &call).await?;
         let committed = unit.commit().await;
         if committed.is_ok() || matches!(reply.then, api::Then::PoliciesChanged) {
-            // Of a commit that failed nobody knows whether it is stored: what was parsed before is forgotten too.
+            // Of a commit that failed nobody knows whether it is stored: what was parsed before is
+            // forgotten too.
             api::after_commit(self.core, reply.then).await?;
         }
         committed?;
@@ -46,12 +52,18 @@ impl Visit<'_> {
     }
 
     /// Names below a prefix, paged by the host without running plugin code.
-    pub(super) async fn list(self, mount: &Arc<Mount>, mut unit: Unit) -> Result<Response, Failure> {
+    pub(super) async fn list(
+        self,
+        mount: &Arc<Mount>,
+        mut unit: Unit,
+    ) -> Result<Response, Failure> {
         let _inside = self.enter(mount)?;
         self.count(mount)?;
         let prefix = self.route.list.as_deref().unwrap_or_default();
         let prefix = bulkhead_wire::route::fill(prefix, &self.destination.captures);
-        let keys = names(&mut unit, &format!("{}/{prefix}", mount.record.uuid), &self.request.fields).await?;
+        let keys =
+            names(&mut unit, &format!("{}/{prefix}", mount.record.uuid), &self.request.fields)
+                .await?;
         unit.commit().await?;
         if keys.is_empty() {
             return Err(Failure::absent());
@@ -76,14 +88,24 @@ impl Visit<'_> {
         let pass = mount.may_call()?;
         let time = self.time(mount);
         let deadline = Instant::now() + time;
-        let ends = self.core.store.now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let ends = self
+            .core
+            .store
+            .now()
+            .saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let places = if self.route.nested { 2 } else { 1 };
-        let wanted = Wanted { compartment: &mount.compartment, places, line: Line::Requests, deadline };
+        let wanted = Wanted {
+            compartment: &mount.compartment,
+            places,
+            priority: Priority::Foreground,
+            deadline,
+        };
         let _admission = self.core.sandbox.admit(wanted).await?;
-        let neighbours = ForCall::new(self.core, mount, self.route.leases.then(|| self.lease_path(ends)));
-        let root = Arc::new(Root::default());
+        let services =
+            CallServices::new(self.core, mount, self.route.leases.then(|| self.lease_path(ends)));
+        let tree = Arc::new(CallTree::default());
         for secret in fields::secrets(&self.route.fields, &self.folded.values) {
-            root.secrets.add(secret);
+            tree.secrets.add(secret);
         }
         let opened = self.core.mounts.open(mount, &self.permit);
         let scope = Scope {
@@ -92,19 +114,20 @@ impl Visit<'_> {
             reuse: opened.reuse,
             deadline,
             places,
-            neighbours: Arc::clone(&neighbours) as Arc<dyn Neighbours>,
-            root: Arc::clone(&root),
+            services: Arc::clone(&services) as Arc<dyn HostServices>,
+            tree: Arc::clone(&tree),
         };
         let call = self.call(mount, ends)?;
         let done = opened.plugin.engine.handle(scope, unit, &call).await;
         mount.called(self.core, pass, done.ended);
-        *effect = root.effect();
-        let mut reserved = neighbours.reserved();
+        *effect = tree.effect();
+        let mut reserved = services.reserved();
         let checkpointed = done.unit.checkpoints() > 0;
         let settled = match done.result {
             Ok(answered) => {
                 let confirmed = answer::tag(&answered).map(str::to_owned);
-                let settled = answer::settle(&self, mount, done.unit, answered, &reserved, ends).await;
+                let settled =
+                    answer::settle(&self, mount, done.unit, answered, &reserved, ends).await;
                 reserved.retain(|one| settled.is_err() || confirmed.as_ref() != Some(&one.tag));
                 settled
             }
@@ -113,12 +136,12 @@ impl Visit<'_> {
         if checkpointed && !reserved.is_empty() {
             undo_unconfirmed(self.core, &reserved).await;
         }
-        guards::release(self.core, neighbours.guards()).await;
+        guards::release(self.core, services.guards()).await;
         settled
     }
 
-    /// Keeps the mount from being removed or moved while the request runs. One that was removed or moved after the
-    /// request found it is not there.
+    /// Keeps the mount from being removed or moved while the request runs. One that was removed or
+    /// moved after the request found it is not there.
     fn enter(&self, mount: &Mount) -> Result<Inside, Failure> {
         mount.enter().ok_or_else(|| unmounted(&self.request.path))
     }
@@ -128,12 +151,17 @@ impl Visit<'_> {
         if self.is_first { within_rate(mount) } else { Ok(()) }
     }
 
-    /// How long the call may take: what its route or else the server says, where the mount's limit is not shorter.
+    /// How long the call may take: what its route or else the server says, where the mount's limit
+    /// is not shorter.
     fn time(&self, mount: &Mount) -> Duration {
         let usual = self.core.process.settings.request_timeout;
-        let time = if self.route.deadline == 0 { usual } else { Duration::from_secs(self.route.deadline) };
+        let time =
+            if self.route.deadline == 0 { usual } else { Duration::from_secs(self.route.deadline) };
         // A route's table is its author's word, and may say any number.
-        [mount.compartment.limits().deadline, Limits::CEILING.deadline].into_iter().flatten().fold(time, Duration::min)
+        [mount.compartment.limits().deadline, Limits::CEILING.deadline]
+            .into_iter()
+            .flatten()
+            .fold(time, Duration::min)
     }
 
     fn lease_path(&self, deadline: u64) -> Path {
@@ -156,7 +184,8 @@ impl Visit<'_> {
         })
     }
 
-    /// The caller as the plugin sees it. Its id stands for the token on this mount and nowhere else.
+    /// The caller as the plugin sees it. Its id stands for the token on this mount and nowhere
+    /// else.
     fn caller_seen(&self, mount: &Mount) -> contract::Caller {
         let named = format!("{} {}", mount.record.uuid, self.caller.hash);
         contract::Caller {
@@ -172,14 +201,18 @@ impl Visit<'_> {
 /// Refuses a request of a mount that has had as many as it may.
 fn within_rate(mount: &Mount) -> Result<(), Failure> {
     mount.compartment.count_request(Instant::now()).map_err(|wait| {
-        let (path, rate) = (&mount.record.path, mount.compartment.limits().rate.unwrap_or_default());
-        let message = format!("mount {path} takes {rate} requests a second and has had them; try again later");
+        let (path, rate) =
+            (&mount.record.path, mount.compartment.limits().rate.unwrap_or_default());
+        let message = format!(
+            "mount {path} takes {rate} requests a second and has had them; try again later"
+        );
         let retry_after = u64::try_from(wait.as_millis()).ok();
         Failure { retry_after, ..Failure::new(Kind::RateLimited, message) }
     })
 }
 
-/// What a call reserved and did not confirm is undone by due work; a confirmed reservation is gone already.
+/// What a call reserved and did not confirm is undone by due work; a confirmed reservation is gone
+/// already.
 async fn undo_unconfirmed(core: &Core, reserved: &[leases::Reserved]) {
     if let Err(failure) = leases::undo(&core.store, reserved).await {
         // Nothing is lost: the reservation is due by itself, a minute after its call's deadline.
@@ -188,7 +221,11 @@ async fn undo_unconfirmed(core: &Core, reserved: &[leases::Reserved]) {
 }
 
 /// Names below `prefix`: all, or as `after` and `limit` of the query say.
-async fn names(unit: &mut Unit, prefix: &str, query: &Map<String, Value>) -> Result<Vec<String>, Failure> {
+async fn names(
+    unit: &mut Unit,
+    prefix: &str,
+    query: &Map<String, Value>,
+) -> Result<Vec<String>, Failure> {
     let Paging { after, limit } = Paging::of(query)?;
     Ok(unit.names(Space::Data, prefix, &after, limit).await?)
 }

@@ -1,10 +1,11 @@
 //! Bounded reuse (decision T4): the idle instances of one mount that asked for it.
 //!
-//! A reused instance may remember what it was told, so this file bounds who can be told it again: a shelf belongs to
-//! one mount and one loaded component, and lends to no other. It takes back only what answered and left nothing
-//! behind, and forgets an instance after some calls, after some time, and when its mount changes or the store is
-//! sealed. The other attack that it stops is on room: what is idle holds a place in the engine's pool, and gives it
-//! up to any call that waits for one.
+//! A reused instance may remember what it was told, so this file bounds who can be told it again: a
+//! shelf belongs to one mount and one loaded component, and lends to no other. It takes back only
+//! what answered and left nothing behind, and forgets an instance after some calls, after some
+//! time, and when its mount changes or the store is sealed. The other attack that it stops is on
+//! room: what is idle holds a place in the engine's pool, and gives it up to any call that waits
+//! for one.
 
 use crate::admission::Admission;
 use crate::component::{Engine, Identity};
@@ -20,13 +21,18 @@ pub enum Reuse {
     /// A fresh one each.
     #[default]
     Fresh,
-    /// One that served other calls of the same mount, where there is one. Made by [`Engine::reuse`].
-    Bounded(Arc<Shelf>),
+    /// One that served other calls of the same mount, where there is one. Made by
+    /// [`Engine::reuse`].
+    Bounded(Arc<InstanceShelf>),
 }
 
 impl Reuse {
     /// The shelf, for calls of `component` on `mount`; none if it is another one's.
-    pub(crate) fn shelf(&self, component: &Arc<Identity>, mount: &str) -> Option<Arc<Shelf>> {
+    pub(crate) fn shelf(
+        &self,
+        component: &Arc<Identity>,
+        mount: &str,
+    ) -> Option<Arc<InstanceShelf>> {
         let Self::Bounded(shelf) = self else { return None };
         let is_theirs = Arc::ptr_eq(&shelf.component, component) && shelf.mount == mount;
         is_theirs.then(|| Arc::clone(shelf))
@@ -34,19 +40,19 @@ impl Reuse {
 }
 
 impl Engine {
-    /// Reuse of this component's instances for the mount with that uuid. The instances live as long as the value: it
-    /// belongs to whatever ends when the mount or its version changes.
+    /// Reuse of this component's instances for the mount with that uuid. The instances live as long
+    /// as the value: it belongs to whatever ends when the mount or its version changes.
     #[must_use]
     pub fn reuse(&self, mount: &str, bounds: ReuseBounds) -> Reuse {
         let (mount, component) = (mount.to_owned(), Arc::clone(&self.identity));
-        let shelf = Arc::new(Shelf { mount, component, bounds, idle: Mutex::default() });
+        let shelf = Arc::new(InstanceShelf { mount, component, bounds, idle: Mutex::default() });
         self.sandbox.shelves.add(&shelf);
         Reuse::Bounded(shelf)
     }
 }
 
 /// Idle instances of one mount and one loaded component.
-pub struct Shelf {
+pub struct InstanceShelf {
     mount: String,
     component: Arc<Identity>,
     bounds: ReuseBounds,
@@ -55,7 +61,8 @@ pub struct Shelf {
 
 #[derive(Default)]
 struct Idle {
-    /// The one that was used last comes last, and is lent first: its memory is the likeliest to be in the caches.
+    /// The one that was used last comes last, and is lent first: its memory is the likeliest to be
+    /// in the caches.
     kept: Vec<Kept>,
     /// A task drops what grows old.
     is_swept: bool,
@@ -68,7 +75,7 @@ struct Kept {
     _room: Admission,
 }
 
-impl Shelf {
+impl InstanceShelf {
     /// An instance that may serve one more call.
     pub(crate) fn take(&self) -> Option<Live> {
         loop {
@@ -79,7 +86,8 @@ impl Shelf {
         }
     }
 
-    /// Moves an answered call out of its instance, and keeps the instance where it may serve another.
+    /// Moves an answered call out of its instance, and keeps the instance where it may serve
+    /// another.
     pub(crate) fn keep(self: &Arc<Self>, mut live: Live) -> CallState {
         let left_nothing = live.store.data().left_nothing();
         let ended = live.end();
@@ -145,7 +153,7 @@ impl Shelf {
 }
 
 /// Drops what grows old on a shelf that nobody asks, until it is empty or gone.
-async fn sweep(shelf: Weak<Shelf>) {
+async fn sweep(shelf: Weak<InstanceShelf>) {
     while let Some(next) = shelf.upgrade().and_then(|shelf| shelf.drop_old()) {
         tokio::time::sleep_until(next).await;
     }
@@ -153,16 +161,16 @@ async fn sweep(shelf: Weak<Shelf>) {
 
 /// The shelves of a sandbox, wherever their mounts are.
 #[derive(Default)]
-pub(crate) struct Shelves(Mutex<Known>);
+pub(crate) struct InstanceCache(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    shelves: Vec<Weak<Shelf>>,
+    shelves: Vec<Weak<InstanceShelf>>,
     is_closed: bool,
 }
 
-impl Shelves {
-    fn add(&self, shelf: &Arc<Shelf>) {
+impl InstanceCache {
+    fn add(&self, shelf: &Arc<InstanceShelf>) {
         let mut known = self.lock();
         known.shelves.retain(|shelf| shelf.strong_count() > 0);
         known.shelves.push(Arc::downgrade(shelf));
@@ -188,7 +196,7 @@ impl Shelves {
         self.all().iter().for_each(|shelf| shelf.close());
     }
 
-    fn all(&self) -> Vec<Arc<Shelf>> {
+    fn all(&self) -> Vec<Arc<InstanceShelf>> {
         self.lock().shelves.iter().filter_map(Weak::upgrade).collect()
     }
 
@@ -198,11 +206,4 @@ impl Shelves {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 mod tests;

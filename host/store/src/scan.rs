@@ -1,8 +1,9 @@
-//! Walks over keys, page by page, as of each moment: whoever works through many records holds a page of them and no
-//! more, and nothing of the walk is remembered that a commit would have to check.
+//! Scans over keys, page by page, as of each moment: whoever works through many records holds a
+//! page of them and no more, and nothing of the scan is remembered that a commit would have to
+//! check.
 //!
-//! A walk sees every record that is there from its beginning to its end. One that comes or goes meanwhile is seen or
-//! not, as its key lies before or behind the place where the walk is.
+//! A scan sees every record that is there from its beginning to its end. One that comes or goes
+//! meanwhile is seen or not, as its key lies before or behind the place where the scan is.
 
 use std::sync::Arc;
 
@@ -14,8 +15,9 @@ use crate::store::Store;
 /// Keys that are read at a time.
 const PAGE: u32 = 100;
 
-/// A walk, made by [`Store::walk`] or [`Store::walk_owned`]; asked for its pages until there is none.
-pub struct Walk {
+/// A scan, made by [`Store::scan`] or [`Store::scan_owned`]; asked for its pages until there is
+/// none.
+pub struct Scan {
     store: Arc<Store>,
     space: Space,
     over: Over,
@@ -31,33 +33,41 @@ enum Over {
 }
 
 impl Store {
-    /// A walk over the keys of `space` that begin with `prefix`, in the order of their bytes.
-    pub fn walk(self: &Arc<Self>, space: Space, prefix: impl Into<String>) -> Walk {
-        Walk::new(self, space, Over::Prefix(prefix.into()))
+    /// A scan over the keys of `space` that begin with `prefix`, in the order of their bytes.
+    pub fn scan(self: &Arc<Self>, space: Space, prefix: impl Into<String>) -> Scan {
+        Scan::new(self, space, Over::Prefix(prefix.into()))
     }
 
-    /// A walk over the keys of `space` that belong to `owner`, in the order of their bytes, found by index. Nobody (an
-    /// empty owner) owns nothing.
-    pub fn walk_owned(self: &Arc<Self>, space: Space, owner: impl Into<String>) -> Walk {
-        Walk::new(self, space, Over::Owner(owner.into()))
+    /// A scan over the keys of `space` that belong to `owner`, in the order of their bytes, found
+    /// by index. Nobody (an empty owner) owns nothing.
+    pub fn scan_owned(self: &Arc<Self>, space: Space, owner: impl Into<String>) -> Scan {
+        Scan::new(self, space, Over::Owner(owner.into()))
     }
 }
 
-impl Walk {
-    fn new(store: &Arc<Store>, space: Space, over: Over) -> Walk {
-        Walk { store: Arc::clone(store), space, over, after: String::new(), limit: PAGE, is_over: false }
+impl Scan {
+    fn new(store: &Arc<Store>, space: Space, over: Over) -> Scan {
+        Scan {
+            store: Arc::clone(store),
+            space,
+            over,
+            after: String::new(),
+            limit: PAGE,
+            is_over: false,
+        }
     }
 
-    /// The same walk, with at most `limit` keys a page; 0 walks nowhere.
+    /// The same scan, with at most `limit` keys a page; 0 scans nowhere.
     #[must_use]
-    pub fn by(self, limit: u32) -> Walk {
-        Walk { limit, ..self }
+    pub fn by(self, limit: u32) -> Scan {
+        Scan { limit, ..self }
     }
 
     /// The next page, never empty; `None` at the end.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] when the database cannot be read. The same page can be asked for again.
+    /// [`StoreFault::Unavailable`] when the database cannot be read. The same page can be asked for
+    /// again.
     pub async fn page(&mut self) -> Result<Option<Vec<Address>>, StoreFault> {
         if self.is_over {
             return Ok(None);
@@ -66,7 +76,9 @@ impl Walk {
             Over::Prefix(prefix) => {
                 self.store.list(&KeyRange::new(self.space, prefix, &self.after), self.limit).await?
             }
-            Over::Owner(owner) => self.store.owned(self.space, owner, &self.after, self.limit).await?,
+            Over::Owner(owner) => {
+                self.store.owned(self.space, owner, &self.after, self.limit).await?
+            }
         };
         self.is_over = u32::try_from(keys.len()).is_ok_and(|found| found < self.limit);
         let Some(last) = keys.last() else {
@@ -85,15 +97,14 @@ impl Walk {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use crate::Index;
     use crate::testing::{Scratch, data, put, put_indexed};
 
-    async fn pages(mut walk: Walk) -> Vec<Vec<String>> {
+    async fn pages(mut scan: Scan) -> Vec<Vec<String>> {
         let mut pages = Vec::new();
-        while let Some(page) = walk.page().await.unwrap() {
+        while let Some(page) = scan.page().await.unwrap() {
             pages.push(page.into_iter().map(|address| address.key).collect());
         }
         pages
@@ -119,13 +130,19 @@ mod tests {
             (3, vec![vec!["a/0", "a/1", "a/2"], vec!["a/3"]]),
             (99, vec![vec!["a/0", "a/1", "a/2", "a/3"]]),
         ] {
-            assert_eq!(pages(store.walk(Space::Data, "a/").by(limit)).await, expected, "by {limit}");
+            assert_eq!(
+                pages(store.scan(Space::Data, "a/").by(limit)).await,
+                expected,
+                "by {limit}"
+            );
         }
-        let owned = pages(store.walk_owned(Space::Data, "token").by(3)).await;
+        let owned = pages(store.scan_owned(Space::Data, "token").by(3)).await;
         assert_eq!(owned, [vec!["a/1", "a/2", "a/3"], vec!["b/1"]]);
-        for nothing in
-            [store.walk(Space::Data, "c"), store.walk_owned(Space::Data, ""), store.walk(Space::Data, "a").by(0)]
-        {
+        for nothing in [
+            store.scan(Space::Data, "c"),
+            store.scan_owned(Space::Data, ""),
+            store.scan(Space::Data, "a").by(0),
+        ] {
             assert!(pages(nothing).await.is_empty());
         }
     }
@@ -134,12 +151,12 @@ mod tests {
     async fn a_walk_goes_on_where_it_is_sent_also_after_its_end() {
         let scratch = Scratch::new();
         let store = filled(&scratch).await;
-        let mut walk = store.walk(Space::Data, "");
-        assert_eq!(walk.page().await.unwrap().unwrap().len(), 5);
-        assert_eq!(walk.page().await.unwrap(), None);
-        walk.skip_to("a/\u{10ffff}");
-        assert_eq!(walk.page().await.unwrap().unwrap(), [data("b/1")]);
-        walk.skip_to("z");
-        assert_eq!(walk.page().await.unwrap(), None);
+        let mut scan = store.scan(Space::Data, "");
+        assert_eq!(scan.page().await.unwrap().unwrap().len(), 5);
+        assert_eq!(scan.page().await.unwrap(), None);
+        scan.skip_to("a/\u{10ffff}");
+        assert_eq!(scan.page().await.unwrap().unwrap(), [data("b/1")]);
+        scan.skip_to("z");
+        assert_eq!(scan.page().await.unwrap(), None);
     }
 }

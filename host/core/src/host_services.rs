@@ -1,14 +1,15 @@
-//! Core as one plugin call sees it: the sandbox's `Neighbours`, made anew for each call.
+//! Core as one plugin call sees it: the sandbox's `HostServices`, made anew for each call.
 
 use crate::core::Core;
 use crate::guards::Guards;
-use crate::leases::{self, Page, Reserved};
+use crate::leases::{self, LeaseContext, Reserved};
 use crate::mounts::{Mount, Opened, Pass};
 use crate::passwords;
 use crate::tokens::Caller;
 use async_trait::async_trait;
 use bulkhead_sandbox::{
-    Admission, DatabasePlugin, Ended, Guard, Level, Line, Neighbours, Reservation, Root, Scope, Wanted,
+    Admission, CallTree, DatabasePlugin, Ended, Guard, HostServices, Level, Priority, Reservation,
+    Scope, Wanted,
 };
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -30,7 +31,7 @@ const WORK_TIME: Duration = Duration::from_secs(90);
 const PLACES: u32 = 2;
 
 /// What one call may ask of core, and what it reserved and guards.
-pub(crate) struct ForCall {
+pub(crate) struct CallServices {
     core: Arc<Core>,
     mount: Arc<Mount>,
     /// Where leases are written; `None` for calls that cannot hand one out.
@@ -47,7 +48,7 @@ pub(crate) struct Path {
     pub(crate) deadline: u64,
 }
 
-impl ForCall {
+impl CallServices {
     pub(crate) fn new(core: &Arc<Core>, mount: &Arc<Mount>, page: Option<Path>) -> Arc<Self> {
         let (core, mount) = (Arc::clone(core), Arc::clone(mount));
         Arc::new(Self { core, mount, page, reserved: Mutex::default(), guards: Guards::default() })
@@ -65,7 +66,7 @@ impl ForCall {
 }
 
 #[async_trait]
-impl Neighbours for ForCall {
+impl HostServices for CallServices {
     async fn password(&self, policy: &str) -> Result<String, Failure> {
         passwords::generate(policy)
     }
@@ -77,15 +78,26 @@ impl Neighbours for ForCall {
     fn reserve(&self, unit: &mut Unit, asked: Reservation) -> Result<(), Failure> {
         let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(path) = &self.page else {
-            return Err(Failure::denied("this call cannot hand out a lease: its route is not marked so"));
+            return Err(Failure::denied(
+                "this call cannot hand out a lease: its route is not marked so",
+            ));
         };
-        if asked.tag.is_empty() || asked.tag.len() > LONGEST_TAG || asked.internal.len() > LONGEST_INTERNAL {
-            return Err(Failure::invalid("a reservation needs a tag of 1 to 256 bytes and at most 64 KiB of data"));
+        if asked.tag.is_empty()
+            || asked.tag.len() > LONGEST_TAG
+            || asked.internal.len() > LONGEST_INTERNAL
+        {
+            return Err(Failure::invalid(
+                "a reservation needs a tag of 1 to 256 bytes and at most 64 KiB of data",
+            ));
         }
-        if reserved.len() >= MOST_RESERVATIONS || reserved.iter().any(|other| other.tag == asked.tag) {
-            return Err(Failure::invalid("a call makes at most 64 reservations, each with a tag of its own"));
+        if reserved.len() >= MOST_RESERVATIONS
+            || reserved.iter().any(|other| other.tag == asked.tag)
+        {
+            return Err(Failure::invalid(
+                "a call makes at most 64 reservations, each with a tag of its own",
+            ));
         }
-        let page = Page {
+        let page = LeaseContext {
             store: &self.core.store,
             mount: &self.mount,
             path: &path.path,
@@ -103,7 +115,9 @@ impl Neighbours for ForCall {
                 reserved.withdrawn = true;
                 Ok(())
             }
-            None => Err(Failure::new(Kind::NotFound, "this call made no reservation with that tag")),
+            None => {
+                Err(Failure::new(Kind::NotFound, "this call made no reservation with that tag"))
+            }
         }
     }
 
@@ -126,8 +140,8 @@ impl Neighbours for ForCall {
 }
 
 /// A call that no request makes: the end or renewal of a lease, a timer, a migration.
-pub(crate) struct ForWork {
-    neighbours: Arc<ForCall>,
+pub(crate) struct BackgroundServices {
+    services: Arc<CallServices>,
     deadline: Instant,
 }
 
@@ -137,31 +151,41 @@ pub(crate) struct LetIn<'a> {
     pass: Pass<'a>,
 }
 
-impl ForWork {
+impl BackgroundServices {
     pub(crate) fn new(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
-        let time = mount.compartment.limits().deadline.map_or(WORK_TIME, |deadline| deadline.min(WORK_TIME));
-        Self { neighbours: ForCall::new(core, mount, None), deadline: Instant::now() + time }
+        let time = mount
+            .compartment
+            .limits()
+            .deadline
+            .map_or(WORK_TIME, |deadline| deadline.min(WORK_TIME));
+        Self { services: CallServices::new(core, mount, None), deadline: Instant::now() + time }
     }
 
     /// Waits for the places of a call that may reach a database plugin.
     ///
     /// # Errors
-    /// `unavailable`, which may pass: there are none until the deadline, or the component rests after crashes.
-    pub(crate) async fn enter(&self, line: Line) -> Result<LetIn<'_>, Failure> {
-        let ForCall { core, mount, .. } = &*self.neighbours;
+    /// `unavailable`, which may pass: there are none until the deadline, or the component rests
+    /// after crashes.
+    pub(crate) async fn enter(&self, priority: Priority) -> Result<LetIn<'_>, Failure> {
+        let CallServices { core, mount, .. } = &*self.services;
         let pass = mount.may_call()?;
-        let wanted = Wanted { compartment: &mount.compartment, places: PLACES, line, deadline: self.deadline };
+        let wanted = Wanted {
+            compartment: &mount.compartment,
+            places: PLACES,
+            priority,
+            deadline: self.deadline,
+        };
         Ok(LetIn { _admission: core.sandbox.admit(wanted).await?, pass })
     }
 
     /// Tells how the component left the call.
     pub(crate) fn left(&self, let_in: LetIn<'_>, ended: Ended) {
-        self.neighbours.mount.called(&self.neighbours.core, let_in.pass, ended);
+        self.services.mount.called(&self.services.core, let_in.pass, ended);
     }
 
     /// What the call guards, to be released at its end.
     pub(crate) fn guards(&self) -> &Guards {
-        &self.neighbours.guards
+        &self.services.guards
     }
 
     /// What the plugin may use.
@@ -172,8 +196,8 @@ impl ForWork {
             reuse: opened.reuse.clone(),
             deadline: self.deadline,
             places: PLACES,
-            neighbours: Arc::clone(&self.neighbours) as Arc<dyn Neighbours>,
-            root: Arc::new(Root::default()),
+            services: Arc::clone(&self.services) as Arc<dyn HostServices>,
+            tree: Arc::new(CallTree::default()),
         }
     }
 }

@@ -52,16 +52,18 @@ pub struct Guard {
     pub deadline: u64,
 }
 
-/// Core, as one call sees it: made anew for each root call, so that it knows mount, caller and deadline.
+/// Core, as one call sees it: made anew for each root call, so that it knows mount, caller and
+/// deadline.
 #[async_trait]
-pub trait Neighbours: Send + Sync {
+pub trait HostServices: Send + Sync {
     /// A password by the named policy; empty means the default one.
     ///
     /// # Errors
     /// `not-found` when there is no such policy.
     async fn password(&self, policy: &str) -> Result<String, Failure>;
 
-    /// The database plugin that `name` and `version` choose; an empty version leaves it to the catalog.
+    /// The database plugin that `name` and `version` choose; an empty version leaves it to the
+    /// catalog.
     ///
     /// # Errors
     /// `not-found`, with the plugins there are.
@@ -70,8 +72,8 @@ pub trait Neighbours: Send + Sync {
     /// Writes a reservation into the call's unit of work.
     ///
     /// # Errors
-    /// `invalid-request` for a tag that is empty, too long or taken; `unsupported-operation` where the
-    /// call cannot hand out a lease.
+    /// `invalid-request` for a tag that is empty, too long or taken; `unsupported-operation` where
+    /// the call cannot hand out a lease.
     fn reserve(&self, unit: &mut Unit, reservation: Reservation) -> Result<(), Failure>;
 
     /// Withdraws a reservation of this call: the thing was certainly not made.
@@ -80,7 +82,8 @@ pub trait Neighbours: Send + Sync {
     /// `not-found` when this call made no such reservation.
     fn withdraw(&self, tag: &str) -> Result<(), Failure>;
 
-    /// Writes a guard into the call's unit of work, in place of what was scheduled under the same key.
+    /// Writes a guard into the call's unit of work, in place of what was scheduled under the same
+    /// key.
     ///
     /// # Errors
     /// `invalid-request` when the call guards 64 other keys already.

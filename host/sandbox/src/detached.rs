@@ -1,12 +1,12 @@
-//! Nobody: the scope of an instance that serves no call. It has no mount, no grant and no neighbour.
+//! The scope of an instance that serves no call: no mount, no grant, no host services.
 
-use crate::call::{Root, Scope};
+use crate::call::{CallTree, Scope};
 use crate::compartment::Compartment;
 use crate::component::DatabasePlugin;
 use crate::grants::Grants;
+use crate::host_services::{Guard, HostServices, Level, Reservation};
+use crate::instance_cache::Reuse;
 use crate::limits::Limits;
-use crate::neighbours::{Guard, Level, Neighbours, Reservation};
-use crate::shelf::Reuse;
 use async_trait::async_trait;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
@@ -21,23 +21,23 @@ pub(crate) fn scope(doing: &str, deadline: Instant) -> Scope {
         reuse: Reuse::Fresh,
         deadline,
         places: 1,
-        neighbours: Arc::new(Nobody),
-        root: Arc::new(Root::default()),
+        services: Arc::new(Detached),
+        tree: Arc::new(CallTree::default()),
     }
 }
 
-/// The scope of instances between two calls, when nothing of theirs runs. Made once: it is put in place at the end of
-/// every call.
+/// The scope of instances between two calls, when nothing of theirs runs. Made once: it is put in
+/// place at the end of every call.
 pub(crate) fn between_calls() -> Scope {
     static SCOPE: LazyLock<Scope> = LazyLock::new(|| scope("between calls", Instant::now()));
     SCOPE.clone()
 }
 
-/// Neighbours of a call that has none.
-struct Nobody;
+/// The services of a call that has none.
+struct Detached;
 
 #[async_trait]
-impl Neighbours for Nobody {
+impl HostServices for Detached {
     async fn password(&self, _policy: &str) -> Result<String, Failure> {
         Err(alone())
     }

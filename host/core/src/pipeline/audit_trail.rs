@@ -1,7 +1,8 @@
 //! What a request leaves behind: one line before it is entered, one before its answer leaves.
 //!
-//! The attack this file stops: an act without a trace. Where there is a device and none recorded the request, nothing
-//! is entered; where none recorded the answer, nothing of it leaves, and what it would have handed out is ended again.
+//! The attack this file stops: an act without a trace. Where there is a device and none recorded
+//! the request, nothing is entered; where none recorded the answer, nothing of it leaves, and what
+//! it would have handed out is ended again.
 
 use super::destination::{Destination, Place};
 use super::operation;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 const ATTEMPTS: u32 = 8;
 
 /// The trail of one request.
-pub(super) struct Trail<'a> {
+pub(super) struct AuditTrail<'a> {
     core: &'a Arc<Core>,
     request: &'a Request,
     destination: Option<&'a Destination>,
@@ -58,15 +59,27 @@ pub(super) struct Met<'a> {
     pub(super) caller: Option<&'a Caller>,
 }
 
-impl<'a> Trail<'a> {
+impl<'a> AuditTrail<'a> {
     /// Begins the trail. Nothing is recorded yet.
     pub(super) fn of(met: Met<'a>) -> Self {
         let Met { core, request, destination, caller } = met;
         let operation = operation(request.verb, false);
         let (devices, entries) = (core.audit.devices(), Vec::new());
-        let builtin = core.mounts.builtin(Builtin::serving(&request.path).unwrap_or(Builtin::System));
+        let builtin =
+            core.mounts.builtin(Builtin::serving(&request.path).unwrap_or(Builtin::System));
         let (verdict, step) = (None, Step::Begun);
-        Self { core, request, destination, caller, devices, entries, operation, verdict, builtin, step }
+        Self {
+            core,
+            request,
+            destination,
+            caller,
+            devices,
+            entries,
+            operation,
+            verdict,
+            builtin,
+            step,
+        }
     }
 
     /// Policy allows the request.
@@ -86,8 +99,8 @@ impl<'a> Trail<'a> {
         if self.step == Step::Entered { Ok(()) } else { Err(unrecorded()) }
     }
 
-    /// Records the answer, after the request where that was refused before it was entered. Returns the answer that may
-    /// leave.
+    /// Records the answer, after the request where that was refused before it was entered. Returns
+    /// the answer that may leave.
     pub(super) async fn leave(mut self, served: Result<Response, Failure>) -> Response {
         if self.devices.is_empty() {
             return served.unwrap_or_else(|failure| Response::failed(&failure));
@@ -161,10 +174,12 @@ impl<'a> Trail<'a> {
         }
     }
 
-    /// Ends the lease or token of an answer that nobody gets. Due work does it; the answer does not wait.
+    /// Ends the lease or token of an answer that nobody gets. Due work does it; the answer does not
+    /// wait.
     async fn end_what_was_made(&self, response: &Response) {
         let (Body::Envelope(envelope) | Body::Copied(envelope)) = &response.body else { return };
-        let is_of_a_mount = matches!(self.destination.map(|found| &found.place), Some(Place::Mount(..)));
+        let is_of_a_mount =
+            matches!(self.destination.map(|found| &found.place), Some(Place::Mount(..)));
         // The host renews leases, and makes none.
         if is_of_a_mount && !envelope.lease_id.is_empty() {
             self.end(Made::Lease(&envelope.lease_id)).await;
@@ -183,10 +198,16 @@ impl<'a> Trail<'a> {
             };
             match ended {
                 Ok(()) => return,
-                Err(failure) if failure.kind == Kind::Conflict && attempts < ATTEMPTS => attempts += 1,
+                Err(failure) if failure.kind == Kind::Conflict && attempts < ATTEMPTS => {
+                    attempts += 1
+                }
                 // It ends when its time is over.
                 Err(failure) => {
-                    return self.core.log.line("error", "unanswered-not-ended", &[("cause", failure.message)]);
+                    return self.core.log.line(
+                        "error",
+                        "unanswered-not-ended",
+                        &[("cause", failure.message)],
+                    );
                 }
             }
         }
@@ -198,7 +219,8 @@ impl<'a> Trail<'a> {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Ends a token that this very request made; one that it renewed was in somebody's hands before.
+    /// Ends a token that this very request made; one that it renewed was in somebody's hands
+    /// before.
     async fn end_token(&self, token: &Secret) -> Result<(), Failure> {
         let store = &self.core.store;
         let mut unit = store.begin();

@@ -1,12 +1,12 @@
-//! Turns: how many guests may compute for long at a time.
+//! Permits to compute: how many guests may compute for long at a time.
 //!
-//! The attack this file stops: as many busy guests as there are workers, each of which gives its worker up only once a
-//! tick, so that everybody else's calls wait for ticks. A guest that computes for longer than a call of ours ever does
-//! needs a turn, of which there is one fewer than there are processors; so one worker is always free of them. Many calls
-//! that each end soon are no way around it: where one of a mount computed for long, the next ones need a turn from their
-//! start.
+//! The attack this file stops: as many busy guests as there are workers, each of which gives its
+//! worker up only once a tick, so that everybody else's calls wait for ticks. A guest that computes
+//! for longer than a call of ours ever does needs a turn, of which there is one fewer than there
+//! are processors; so one worker is always free of them. Many calls that each end soon are no way
+//! around it: where one of a mount computed for long, the next ones need a turn from their start.
 
-use crate::call::Root;
+use crate::call::CallTree;
 use crate::compartment::Compartment;
 use crate::limits;
 use std::future::{Future, poll_fn};
@@ -18,21 +18,23 @@ use wasmtime::UpdateDeadline;
 
 /// The turns of a process.
 #[derive(Clone)]
-pub(crate) struct Turns(Arc<Semaphore>);
+pub(crate) struct CpuPermits(Arc<Semaphore>);
 
-impl Turns {
+impl CpuPermits {
     pub(crate) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self(Arc::new(Semaphore::new(processors.saturating_sub(1).max(1))))
     }
 
-    /// A turn, in the order in which they were asked for. `None` cannot happen while the process runs.
+    /// A turn, in the order in which they were asked for. `None` cannot happen while the process
+    /// runs.
     pub(crate) async fn take(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.0).acquire_owned().await.ok()
     }
 }
 
-/// How long the guest of a root call has computed, its nested calls included, and the turn that it has.
+/// How long the guest of a root call has computed, its nested calls included, and the turn that it
+/// has.
 #[derive(Default)]
 pub(crate) struct Turn(Mutex<Computing>);
 
@@ -46,7 +48,8 @@ struct Computing {
 }
 
 impl Turn {
-    /// Does the work of a root call: counts what it computes, and takes its turn from it wherever it waits.
+    /// Does the work of a root call: counts what it computes, and takes its turn from it wherever
+    /// it waits.
     pub(crate) async fn counted<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         poll_fn(|context| {
@@ -58,14 +61,15 @@ impl Turn {
         .await
     }
 
-    /// Waits for a turn before the first instruction, where calls of the mount computed for long a moment ago.
-    pub(crate) async fn begin(&self, turns: &Turns, compartment: &Compartment) {
+    /// Waits for a turn before the first instruction, where calls of the mount computed for long a
+    /// moment ago.
+    pub(crate) async fn begin(&self, turns: &CpuPermits, compartment: &Compartment) {
         if compartment.taken().computed_long(Instant::now()) {
             self.take(turns).await;
         }
     }
 
-    async fn take(&self, turns: &Turns) {
+    async fn take(&self, turns: &CpuPermits) {
         let permit = turns.take().await;
         self.lock().permit = permit;
     }
@@ -86,32 +90,36 @@ impl Computing {
     }
 }
 
-/// The epoch moved while the guest computed: one that has done so for long goes on when it has its turn again, and
-/// others run meanwhile.
-pub(crate) fn tick(root: &Arc<Root>, compartment: &Compartment, turns: &Turns) -> UpdateDeadline {
-    if root.turn.lock().computed() < limits::COMPUTED_FREELY {
+/// The epoch moved while the guest computed: one that has done so for long goes on when it has its
+/// turn again, and others run meanwhile.
+pub(crate) fn tick(
+    tree: &Arc<CallTree>,
+    compartment: &Compartment,
+    turns: &CpuPermits,
+) -> UpdateDeadline {
+    if tree.turn.lock().computed() < limits::COMPUTED_FREELY {
         return UpdateDeadline::Continue(1);
     }
     compartment.taken().computes_long(Instant::now());
-    let (root, turns) = (Arc::clone(root), turns.clone());
+    let (tree, turns) = (Arc::clone(tree), turns.clone());
     UpdateDeadline::YieldCustom(
         1,
         Box::pin(async move {
-            // Also where nobody else waits for a turn: calls that need none do. And the turn that it has ends there.
+            // Also where nobody else waits for a turn: calls that need none do. And the turn that
+            // it has ends there.
             tokio::task::yield_now().await;
-            root.turn.take(&turns).await;
+            tree.turn.take(&turns).await;
         }),
     )
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 mod tests {
     use super::*;
     use crate::limits::Limits;
 
-    fn one() -> Turns {
-        Turns(Arc::new(Semaphore::new(1)))
+    fn one() -> CpuPermits {
+        CpuPermits(Arc::new(Semaphore::new(1)))
     }
 
     /// Keeps the processor busy, as a guest does.
@@ -124,18 +132,21 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_computes_for_long_goes_on_with_a_turn_and_waits_without_one() {
-        let (turns, compartment, root) = (one(), Compartment::new("m", Limits::default()), Arc::new(Root::default()));
+        let (turns, compartment, tree) =
+            (one(), Compartment::new("m", Limits::default()), Arc::new(CallTree::default()));
         let work = async {
-            assert!(matches!(tick(&root, &compartment, &turns), UpdateDeadline::Continue(1)));
+            assert!(matches!(tick(&tree, &compartment, &turns), UpdateDeadline::Continue(1)));
             compute(limits::COMPUTED_FREELY);
-            let UpdateDeadline::YieldCustom(1, other) = tick(&root, &compartment, &turns) else { panic!("no turn") };
+            let UpdateDeadline::YieldCustom(1, other) = tick(&tree, &compartment, &turns) else {
+                panic!("no turn")
+            };
             Box::into_pin(Box::new(other)).await;
             assert_eq!(turns.0.available_permits(), 0, "it computes");
             tokio::task::yield_now().await;
             assert_eq!(turns.0.available_permits(), 1, "it waited");
         };
-        root.turn.counted(work).await;
-        assert!(root.turn.lock().before >= limits::COMPUTED_FREELY);
+        tree.turn.counted(work).await;
+        assert!(tree.turn.lock().before >= limits::COMPUTED_FREELY);
     }
 
     #[tokio::test]
@@ -144,12 +155,12 @@ mod tests {
         let busy = Compartment::new("busy", Limits::default());
         busy.taken().computes_long(Instant::now());
         let permits = async |compartment: &Compartment| {
-            let root = Root::default();
+            let tree = CallTree::default();
             let begun = async {
-                root.turn.begin(&turns, compartment).await;
+                tree.turn.begin(&turns, compartment).await;
                 turns.0.available_permits()
             };
-            root.turn.counted(begun).await
+            tree.turn.counted(begun).await
         };
         assert_eq!(permits(&busy).await, 0);
         assert_eq!(permits(&Compartment::new("other", Limits::default())).await, 1);

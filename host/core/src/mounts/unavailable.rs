@@ -1,7 +1,8 @@
-//! Mounts whose plugin is not available: they answer that, keep their path, rows and leases, and serve again when the
-//! plugin is registered anew.
+//! Mounts whose plugin is not available: they answer that, keep their path, rows and leases, and
+//! serve again when the plugin is registered anew.
 //!
-//! The fault this file stops: one plugin that does not load, and a whole service that does not open.
+//! The fault this file stops: one plugin that does not load, and a whole service that does not
+//! open.
 
 use super::{MountRecord, Mounts, key};
 use crate::core::Core;
@@ -11,12 +12,13 @@ use std::sync::Arc;
 
 /// A mount without its plugin, and why it has none.
 #[derive(Clone)]
-pub(super) struct Stranded {
+pub(super) struct UnavailableMount {
     record: MountRecord,
     why: String,
 }
 
-/// A mount as the book of leases knows it: its leases are its own whether its plugin is there or not.
+/// A mount as the book of leases knows it: its leases are its own whether its plugin is there or
+/// not.
 pub(crate) struct Holder {
     /// With the slash at its end.
     pub(crate) path: String,
@@ -56,31 +58,43 @@ impl Mounts {
         if let Some(mount) = table.by_uuid.get(&record.uuid).map(Arc::clone) {
             table.remove(&mount);
         }
-        table.stranded.insert(key(&record.path).to_owned(), Stranded { record, why });
+        table.stranded.insert(key(&record.path).to_owned(), UnavailableMount { record, why });
     }
 
     /// Why nothing below `path` is served, where a mount there waits for its plugin.
     pub(crate) fn stranded_at(&self, path: &str) -> Option<Failure> {
         let table = self.read();
         let mut stranded = table.stranded.iter();
-        stranded.find(|(mount, _)| below(path, mount).is_some()).map(|(_, stranded)| stranded.failure())
+        stranded
+            .find(|(mount, _)| below(path, mount).is_some())
+            .map(|(_, stranded)| stranded.failure())
     }
 
-    /// Why the mount `uuid` is not there: it waits for its plugin, which may pass, or there is none.
+    /// Why the mount `uuid` is not there: it waits for its plugin, which may pass, or there is
+    /// none.
     pub(crate) fn missing(&self, uuid: &str) -> Failure {
-        self.waits(uuid).unwrap_or_else(|| Failure::internal("the lease's mount does not exist any more"))
+        self.waits(uuid)
+            .unwrap_or_else(|| Failure::internal("the lease's mount does not exist any more"))
     }
 
     /// What the mount `uuid` waits for; `None` where it does not wait.
     pub(crate) fn waits(&self, uuid: &str) -> Option<Failure> {
         let table = self.read();
-        table.stranded.values().find(|stranded| stranded.record.uuid == uuid).map(Stranded::failure)
+        table
+            .stranded
+            .values()
+            .find(|stranded| stranded.record.uuid == uuid)
+            .map(UnavailableMount::failure)
     }
 
     fn take_stranded(&self, kind: &str) -> Vec<MountRecord> {
         let mut table = self.write();
-        let found: Vec<String> =
-            table.stranded.iter().filter(|(_, one)| one.record.kind == kind).map(|(path, _)| path.clone()).collect();
+        let found: Vec<String> = table
+            .stranded
+            .iter()
+            .filter(|(_, one)| one.record.kind == kind)
+            .map(|(path, _)| path.clone())
+            .collect();
         found.iter().filter_map(|path| table.stranded.remove(path)).map(|one| one.record).collect()
     }
 }
@@ -91,7 +105,7 @@ fn below<'p>(path: &'p str, mount: &str) -> Option<&'p str> {
     (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
 }
 
-impl Stranded {
+impl UnavailableMount {
     fn failure(&self) -> Failure {
         let MountRecord { path, kind, .. } = &self.record;
         let why = &self.why;
@@ -100,8 +114,8 @@ impl Stranded {
     }
 }
 
-/// Serves the mounts that waited for the engine `kind`, each once its data are migrated. One that cannot be goes on
-/// waiting.
+/// Serves the mounts that waited for the engine `kind`, each once its data are migrated. One that
+/// cannot be goes on waiting.
 pub(crate) async fn revive(core: &Arc<Core>, kind: &str) {
     for record in core.mounts.take_stranded(kind) {
         let path = record.path.to_string();
@@ -114,7 +128,11 @@ pub(crate) async fn revive(core: &Arc<Core>, kind: &str) {
         match migrated {
             Ok(()) => core.log.line("info", "mount-has-its-plugin", &[("mount", path)]),
             Err(failure) => {
-                core.log.line("error", "mount-without-plugin", &[("mount", path), ("cause", failure.message.clone())]);
+                core.log.line(
+                    "error",
+                    "mount-without-plugin",
+                    &[("mount", path), ("cause", failure.message.clone())],
+                );
                 core.mounts.strand(record, failure.message);
             }
         }

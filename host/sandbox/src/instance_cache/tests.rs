@@ -1,11 +1,12 @@
-//! Bounded reuse, watched through the probe component, which counts in its memory the calls of its instance.
+//! Bounded reuse, watched through the probe component, which counts in its memory the calls of its
+//! instance.
 
 use super::*;
 use crate::Maker;
 use crate::contract::{Call, Caller, Mount, Outcome};
 use crate::{
-    Artefact, Compartment, DatabasePlugin, Grants, Guard, Level, Limits, Line, Neighbours, Reservation, Rights, Root,
-    Runtime, Sandbox, Scope, Wanted, limits,
+    Artefact, CallTree, Compartment, DatabasePlugin, Grants, Guard, HostServices, Level, Limits,
+    Priority, Reservation, Rights, Runtime, Sandbox, Scope, Wanted, limits,
 };
 use async_trait::async_trait;
 use bulkhead_store::{Options, SealKey, Store, Unit};
@@ -32,26 +33,35 @@ struct Stage {
 
 impl Stage {
     async fn new(name: &str) -> Self {
-        let directory = std::env::temp_dir().join(format!("bulkhead-reuse-{name}-{}", std::process::id()));
-        let store = Store::open(Options::at(&directory), SealKey::generate().unwrap()).await.unwrap();
+        let directory =
+            std::env::temp_dir().join(format!("bulkhead-reuse-{name}-{}", std::process::id()));
+        let store =
+            Store::open(Options::at(&directory), SealKey::generate().unwrap()).await.unwrap();
         let sandbox = Sandbox::new(Runtime::new().unwrap(), store, &[]);
         let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
-        let wasm = std::fs::read(target.join("guests/probe.wasm")).expect("the probe is missing: run `make guests`");
+        let wasm = std::fs::read(target.join("guests/probe.wasm"))
+            .expect("the probe is missing: run `make guests`");
         let artefact = Artefact::Official { wasm: wasm.leak(), compiled: None };
         let engine = Engine::load(&sandbox, artefact, None).await.unwrap();
         Self { sandbox, engine, artefact, directory }
     }
 
     fn scope(&self, reuse: &Reuse, time: Duration) -> Scope {
-        let rights = Rights { mount: "probe/", maker: Maker::Uploaded, asked: &[], ceiling: None, granted: None };
+        let rights = Rights {
+            mount: "probe/",
+            maker: Maker::Uploaded,
+            asked: &[],
+            ceiling: None,
+            granted: None,
+        };
         Scope {
             compartment: Compartment::new(MOUNT, Limits::default()),
             grants: Arc::new(Grants::of(&rights)),
             reuse: reuse.clone(),
             deadline: Instant::now() + time,
             places: 1,
-            neighbours: Arc::new(Passwords),
-            root: Arc::new(Root::default()),
+            services: Arc::new(Passwords),
+            tree: Arc::new(CallTree::default()),
         }
     }
 
@@ -122,7 +132,7 @@ fn call(path: &str) -> Call {
 struct Passwords;
 
 #[async_trait]
-impl Neighbours for Passwords {
+impl HostServices for Passwords {
     async fn password(&self, _policy: &str) -> Result<String, Failure> {
         Ok(PASSWORD.to_owned())
     }
@@ -150,7 +160,7 @@ impl Neighbours for Passwords {
     fn log(&self, _level: Level, _plugin: &str, _event: &str, _pairs: &[(String, String)]) {}
 }
 
-fn shelf(reuse: &Reuse) -> &Arc<Shelf> {
+fn shelf(reuse: &Reuse) -> &Arc<InstanceShelf> {
     match reuse {
         Reuse::Bounded(shelf) => shelf,
         Reuse::Fresh => panic!("no shelf"),
@@ -195,7 +205,8 @@ async fn an_instance_that_is_too_old_serves_no_call_and_is_dropped_without_being
     for _ in 0..3 {
         assert_eq!(stage.tally(&reuse).await, 1);
     }
-    let reuse = bounded(&stage, ReuseBounds { age: Duration::from_millis(200), ..ReuseBounds::default() });
+    let reuse =
+        bounded(&stage, ReuseBounds { age: Duration::from_millis(200), ..ReuseBounds::default() });
     let began = Instant::now();
     stage.tally(&reuse).await;
     // A machine that stands still for longer than the age has dropped it by now.
@@ -242,18 +253,23 @@ async fn only_a_call_that_answered_leaves_its_instance_to_others() {
     let scope = stage.scope(&reuse, Duration::from_millis(50));
     assert_eq!(stage.read_in(scope, &stage.engine, "loop").await.unwrap_err().kind, Kind::TimedOut);
     assert_eq!(stage.tally(&reuse).await, 1, "after the deadline");
-    let few =
-        Scope { compartment: under(Limits { host_calls: 0, ..Limits::default() }), ..stage.scope(&reuse, PATIENCE) };
+    let few = Scope {
+        compartment: under(Limits { host_calls: 0, ..Limits::default() }),
+        ..stage.scope(&reuse, PATIENCE)
+    };
     assert_eq!(stage.read_in(few, &stage.engine, "tell").await.unwrap_err().kind, Kind::Internal);
     assert_eq!(stage.tally(&reuse).await, 1, "after too many host calls");
     stage.end().await;
 }
 
 #[tokio::test]
-async fn an_instance_that_grew_was_refused_memory_or_holds_a_handle_is_dropped_although_it_answered() {
+async fn an_instance_that_grew_was_refused_memory_or_holds_a_handle_is_dropped_although_it_answered()
+ {
     let stage = Stage::new("grown").await;
     let reuse = bounded(&stage, ReuseBounds::default());
-    for (path, got, kept) in [("reserve/64", true, 1), ("reserve/4096", true, 0), ("reserve/100000", false, 0)] {
+    for (path, got, kept) in
+        [("reserve/64", true, 1), ("reserve/4096", true, 0), ("reserve/100000", false, 0)]
+    {
         assert_eq!(stage.read(&reuse, path).await.unwrap()["got"], got, "{path}");
         assert_eq!(shelf(&reuse).idle(), kept, "{path}");
     }
@@ -273,7 +289,11 @@ async fn memory_is_counted_over_all_calls_of_an_instance() {
     let reserve = |path: &'static str| stage.read_in(narrow(1 << 20), &stage.engine, path);
     assert_eq!(reserve("reserve/512").await.unwrap()["got"], true);
     assert_eq!(shelf(&reuse).idle(), 1);
-    assert_eq!(reserve("reserve/900").await.unwrap()["got"], false, "what it grew by before counts");
+    assert_eq!(
+        reserve("reserve/900").await.unwrap()["got"],
+        false,
+        "what it grew by before counts"
+    );
     stage.end().await;
 }
 
@@ -294,8 +314,10 @@ async fn an_instance_serves_its_own_mount_and_component_and_no_other() {
     let stage = Stage::new("others").await;
     let reuse = bounded(&stage, ReuseBounds::default());
     stage.tally(&reuse).await;
-    let elsewhere =
-        Scope { compartment: Compartment::new("another", Limits::default()), ..stage.scope(&reuse, PATIENCE) };
+    let elsewhere = Scope {
+        compartment: Compartment::new("another", Limits::default()),
+        ..stage.scope(&reuse, PATIENCE)
+    };
     assert_eq!(stage.read_in(elsewhere, &stage.engine, "tally").await.unwrap()["calls"], 1);
     let anew = Engine::load(&stage.sandbox, stage.artefact, None).await.unwrap();
     let anew = stage.read_in(stage.scope(&reuse, PATIENCE), &anew, "tally").await.unwrap();
@@ -331,7 +353,8 @@ async fn each_call_of_an_instance_has_its_own_deadline() {
     stage.read_in(first, &stage.engine, "tally").await.unwrap();
     tokio::time::sleep_until(ended).await;
     let (began, time) = (Instant::now(), Duration::from_millis(300));
-    let stopped = stage.read_in(stage.scope(&reuse, time), &stage.engine, "loop").await.unwrap_err();
+    let stopped =
+        stage.read_in(stage.scope(&reuse, time), &stage.engine, "loop").await.unwrap_err();
     assert_eq!(stopped.kind, Kind::TimedOut);
     assert!((time..PATIENCE).contains(&began.elapsed()), "stopped after {:?}", began.elapsed());
     stage.end().await;
@@ -347,7 +370,8 @@ async fn idle_instances_end_with_their_mount_and_with_the_seal() {
     drop(reuse);
     assert_eq!(stage.free(), all, "the mount is gone, or serves another version");
 
-    let (open, late) = (bounded(&stage, ReuseBounds::default()), bounded(&stage, ReuseBounds::default()));
+    let (open, late) =
+        (bounded(&stage, ReuseBounds::default()), bounded(&stage, ReuseBounds::default()));
     stage.tally(&open).await;
     let lent = empty(&stage, &late);
     stage.sandbox.close().await;
@@ -364,7 +388,8 @@ async fn idle_instances_end_with_their_mount_and_with_the_seal() {
 #[tokio::test]
 async fn idle_instances_give_way_to_calls_of_other_mounts_when_the_pool_is_full() {
     let stage = Stage::new("full").await;
-    let (many, one) = (bounded(&stage, ReuseBounds::default()), bounded(&stage, ReuseBounds::default()));
+    let (many, one) =
+        (bounded(&stage, ReuseBounds::default()), bounded(&stage, ReuseBounds::default()));
     let lent: Vec<Live> = (0..4).map(|_| empty(&stage, &many)).collect();
     lent.into_iter().for_each(|live| drop(shelf(&many).keep(live)));
     stage.tally(&one).await;
@@ -372,13 +397,26 @@ async fn idle_instances_give_way_to_calls_of_other_mounts_when_the_pool_is_full(
     let compartment = Compartment::new(MOUNT, Limits::default());
     let admit = |places| {
         let deadline = Instant::now() + PATIENCE;
-        stage.sandbox.admit(Wanted { compartment: &compartment, places, line: Line::Work, deadline })
+        stage.sandbox.admit(Wanted {
+            compartment: &compartment,
+            places,
+            priority: Priority::Background,
+            deadline,
+        })
     };
     let busy = admit(limits::INSTANCES - 5).await.unwrap();
-    assert_eq!((stage.free(), shelf(&many).idle()), (0, 4), "room was free, so nothing was dropped");
+    assert_eq!(
+        (stage.free(), shelf(&many).idle()),
+        (0, 4),
+        "room was free, so nothing was dropped"
+    );
 
     let _first = admit(1).await.unwrap();
-    assert_eq!((shelf(&many).idle(), shelf(&one).idle()), (3, 1), "the mount that keeps most gives way");
+    assert_eq!(
+        (shelf(&many).idle(), shelf(&one).idle()),
+        (3, 1),
+        "the mount that keeps most gives way"
+    );
     let _nested = admit(2).await.unwrap();
     assert_eq!((shelf(&many).idle(), shelf(&one).idle()), (1, 1));
 
