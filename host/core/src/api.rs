@@ -30,6 +30,7 @@ mod sys_unseal;
 use crate::audit::AuditChange;
 use crate::catalog;
 use crate::core::Core;
+use crate::lifecycle;
 use crate::mounts::{self, Builtin};
 use crate::pipeline::{self, unsupported};
 use crate::policies::ROOT;
@@ -408,17 +409,17 @@ pub(crate) async fn after_commit(core: &Arc<Core>, then: Then) -> Result<(), Fai
             core.policies.changed();
             Ok(())
         }
-        Then::TokenEnding(key) => tokens::spread(core, &key).await,
+        Then::TokenEnding(key) => core.tokens.spread_end(&key).await,
         Then::Seal => {
             core.ask_to_seal();
             Ok(())
         }
-        Then::Mounts(change) => mounts::after_commit(core, change),
+        Then::Mounts(change) => lifecycle::apply_mount_change(core, change),
         Then::Audit(change) => {
             core.audit.change(change);
             Ok(())
         }
-        Then::Catalog(change) => catalog::after_commit(core, change).await,
+        Then::Catalog(change) => lifecycle::apply_catalog_change(core, change).await,
     }
 }
 

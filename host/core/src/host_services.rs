@@ -1,7 +1,7 @@
 //! Core as one plugin call sees it: the sandbox's `HostServices`, made anew for each call.
 
+use crate::background::guards::Guards;
 use crate::core::Core;
-use crate::guards::Guards;
 use crate::leases::{self, LeaseContext, Reserved};
 use crate::mounts::{Mount, Opened, Pass};
 use crate::passwords;
@@ -180,7 +180,8 @@ impl BackgroundServices {
 
     /// Tells how the component left the call.
     pub(crate) fn left(&self, let_in: LetIn<'_>, ended: Ended) {
-        self.services.mount.called(&self.services.core, let_in.pass, ended);
+        let CallServices { core, mount, .. } = &*self.services;
+        mount.note_end(&*core.log, let_in.pass, ended);
     }
 
     /// What the call guards, to be released at its end.

@@ -7,17 +7,14 @@
 
 mod api;
 pub mod audit;
-mod backoff;
+mod background;
 mod catalog;
-mod claims;
 mod core;
-mod due;
-mod guards;
 mod host_services;
-mod instance_reuse;
 mod leases;
+mod lifecycle;
+mod lifetimes;
 pub mod log;
-mod migrate;
 mod mounts;
 mod openapi;
 mod paging;
@@ -25,10 +22,14 @@ mod passwords;
 mod permit;
 mod pipeline;
 pub mod policies;
+mod process;
 pub mod random;
+mod sealing;
 mod service;
+mod settings;
 pub mod tables;
 mod tokens;
 
 pub use crate::catalog::Official;
-pub use crate::service::{Service, Settings};
+pub use crate::service::Service;
+pub use crate::settings::Settings;

@@ -3,7 +3,7 @@
 //! The attack this file stops: an unchecked call. A mount's component is had only in exchange for a
 //! permit, and only the two functions below make one.
 
-use crate::claims::Claim;
+use crate::background::Claim;
 use crate::policies::acl::{Acl, Granted, Question, Verdict};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;

@@ -48,7 +48,7 @@ pub(crate) async fn handle(
     // 2. Who calls? Asked once, however often the request runs, and before its unit of work begins:
     //    a token that is renewed meanwhile is no reason to run again. Whatever writes asks once
     //    more, in its commit.
-    let caller = tokens::authenticate(core, request.token.as_ref(), request.remote).await;
+    let caller = core.tokens.authenticate(request.token.as_ref(), request.remote).await;
 
     // 3. to 6. What is served and what is refused leave the same trail.
     let (found, known) = (destination.as_ref(), caller.as_ref());
@@ -69,7 +69,7 @@ pub(crate) async fn handle(
     //    request.
     let response = trail.leave(served).await;
     if let Ok(caller) = &caller {
-        tokens::leave(core, caller).await;
+        core.tokens.finish_request(caller).await;
     }
     response
 }

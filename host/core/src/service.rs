@@ -6,12 +6,14 @@
 //! longer store is undone at the next unsealing, which waits for its end.
 
 use crate::api::{self, HostTable};
-use crate::audit::{self, AuditSettings};
-use crate::catalog::Official;
+use crate::audit;
 use crate::core::Core;
-use crate::log::Log;
+use crate::lifecycle;
 use crate::pipeline;
+use crate::process::Process;
 use crate::random;
+pub(crate) use crate::sealing::sealed;
+use crate::settings::Settings;
 use crate::tables::Tables;
 use crate::tokens;
 use bulkhead_sandbox::Runtime;
@@ -21,52 +23,13 @@ use bulkhead_store::{
     DataDirectory, Hashes, Options, Progress, SealConfig, SealKey, Share, ShareCollector, Store,
     StoreFault,
 };
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::Failure;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 use tokio::sync::{Mutex, OwnedRwLockReadGuard};
-
-/// What a server is started with.
-pub struct Settings {
-    /// Where the store lives; made when missing, locked while in use.
-    pub directory: PathBuf,
-    /// The components of this binary.
-    pub officials: Vec<Official>,
-    /// The program that compiles uploaded components, which is this build of `bulkhead`.
-    pub compiler: PathBuf,
-    /// Seconds.
-    pub default_lease_ttl: u64,
-    /// Seconds.
-    pub max_lease_ttl: u64,
-    /// How long a call into a component may take that says nothing else of itself.
-    pub request_timeout: Duration,
-    /// The version that clients switch features on (decision P5).
-    pub reported_version: String,
-    /// The URL by which clients reach this node, as `sys/leader` tells it; empty when nobody said.
-    pub api_address: String,
-    /// Where the server listens: no component ever dials it.
-    pub own_addresses: Vec<SocketAddr>,
-    /// Where requests and answers are recorded.
-    pub audit: AuditSettings,
-    /// Where lines for the operator go.
-    pub log: Arc<dyn Log>,
-}
-
-/// What stays the same while the store is opened and sealed again.
-pub(crate) struct Process {
-    pub(crate) settings: Settings,
-    pub(crate) runtime: Arc<Runtime>,
-    pub(crate) compiler: Compiler,
-    pub(crate) table: HostTable,
-    /// Every request and every piece of due work holds it for reading until it has ended. Whoever
-    /// opens the store waits for it: what began before a seal must not go on beside what undoes it.
-    pub(crate) in_flight: Arc<tokio::sync::RwLock<()>>,
-}
 
 /// The running service.
 pub struct Service {
@@ -155,7 +118,7 @@ impl Service {
         }
         let store = self.directory.open(key).await.map_err(|fault| self.wrong_dev_key(fault))?;
         let core = self.unlock(store).await?;
-        core.provision_dev(root_token).await
+        lifecycle::provision_dev(&core, root_token).await
     }
 
     /// The one share of the dev seal, in base64.
@@ -232,7 +195,7 @@ impl Service {
             .unwrap_or_else(PoisonError::into_inner)
             .take_if(|open| is_meant(open));
         if let Some(core) = core {
-            core.stop().await;
+            lifecycle::stop(&core).await;
             core.log.line("info", "sealed", &[]);
         }
     }
@@ -361,7 +324,7 @@ impl Service {
     /// caller has the turn.
     async fn unlock(&self, store: Arc<Store>) -> Result<Arc<Core>, Failure> {
         let nothing_in_flight = self.process.in_flight.write().await;
-        let core = match Core::open(Arc::clone(&store), Arc::clone(&self.process)).await {
+        let core = match lifecycle::open(Arc::clone(&store), Arc::clone(&self.process)).await {
             Ok(core) => core,
             Err(failure) => {
                 Store::close(&store).await;
@@ -370,7 +333,7 @@ impl Service {
         };
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&core));
         drop(nothing_in_flight);
-        core.begin_due_work();
+        lifecycle::begin_due_work(&core);
         core.log.line("info", "unsealed", &[]);
         Ok(core)
     }
@@ -384,9 +347,4 @@ fn wrong_shares(fault: StoreFault) -> Failure {
         ),
         other => other.into(),
     }
-}
-
-/// The words that clients of this API look for (`spec/core.md` §1.5).
-pub(crate) fn sealed() -> Failure {
-    Failure::new(Kind::Unavailable, "Vault is sealed")
 }

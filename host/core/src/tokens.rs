@@ -17,18 +17,21 @@ pub(crate) mod keys;
 mod lifetime;
 pub(crate) mod roles;
 pub(crate) mod selection;
-pub(crate) mod tidy;
+mod tidy;
 mod uses;
 
-pub(crate) use authenticate::{assert_valid, authenticate, leave};
-pub(crate) use create::{NewToken, create, ensure_root, first_root};
-pub(crate) use end::{Ending, begin_end, end_made_below, finish, spread};
-pub(crate) use lifetime::{bounds, renew};
+pub(crate) use authenticate::assert_valid;
+pub(crate) use create::{NewToken, ensure_root, first_root};
+pub(crate) use end::{Ending, begin_end};
+pub(crate) use lifetime::bounds;
 
-use crate::tokens::cidr::Cidr;
+use crate::background::{Background, Claims};
+use crate::log::Log;
+use crate::sealing::Sealing;
 use bulkhead_store::{Address, Index, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
+use cidr::Cidr;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -199,10 +202,26 @@ impl Caller {
     }
 }
 
-/// What the process knows of tokens besides what is stored.
-#[derive(Default)]
-pub(crate) struct Ongoing {
+/// The tokens of an open store.
+pub(crate) struct Tokens {
+    store: Arc<Store>,
+    claims: Arc<Claims>,
+    sealing: Sealing,
+    log: Arc<dyn Log>,
+    /// Requests that are being served with tokens whose uses are counted.
     uses: Arc<Uses>,
+}
+
+impl Tokens {
+    pub(crate) fn new(work: &Background) -> Arc<Self> {
+        Arc::new(Self {
+            store: Arc::clone(&work.store),
+            claims: Arc::clone(&work.claims),
+            sealing: work.sealing.clone(),
+            log: Arc::clone(&work.log),
+            uses: Arc::default(),
+        })
+    }
 }
 
 /// The row of a token.

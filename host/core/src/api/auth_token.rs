@@ -182,7 +182,8 @@ async fn renewed(
     named: Named,
 ) -> Result<Reply, Failure> {
     let Named { text, mut token } = named;
-    let (record, warning) = tokens::renew(core, unit, &token, call.number("increment")).await?;
+    let (record, warning) =
+        core.tokens.renew(unit, &token, call.number("increment"), core.token_lifetimes()).await?;
     token.record = Arc::new(record);
     let body = Body::Auth(Box::new(auth(core, text, &token)));
     Ok(Reply { warnings: warning.into_iter().collect(), ..Reply::from(body) })
@@ -259,7 +260,7 @@ pub(super) async fn accessors(core: &Core) -> Result<Reply, Failure> {
 
 /// `POST auth/token/tidy`.
 pub(super) fn tidy(core: &Arc<Core>) -> Reply {
-    let (body, warning) = if tokens::tidy::begin(core) {
+    let (body, warning) = if core.tokens.begin_tidy() {
         let about = "looking for tokens whose end was lost has begun: tokens past their end, marked as ended, or left \
                      without their parent are ended; the server's log says how many";
         (Body::Begun, about)

@@ -106,7 +106,7 @@ pub(super) async fn serve(
     if new.id.is_some() {
         warnings.push("the token is as hard to guess as the id that was chosen for it".to_owned());
     }
-    let made = tokens::create(core, unit, call.caller, new).await?;
+    let made = core.tokens.create(unit, call.caller, new, core.token_lifetimes()).await?;
     warnings.extend(made.warning);
     let body = Body::Auth(Box::new(auth(core, made.token, &made.caller)));
     Ok(Reply { warnings, ..Reply::from(body) })

@@ -126,7 +126,8 @@ fn not_there(line: &Grant, list: &[Grant]) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mounts::{Class, Lifetimes, Running};
+    use crate::lifetimes::Lifetimes;
+    use crate::mounts::{Class, Running};
     use bulkhead_sandbox::Ask;
     use serde_json::json;
 

@@ -1,7 +1,8 @@
 //! A mount as listings and reads show it: the object of `spec/core.md` §5.2, every member always
 //! there.
 
-use crate::mounts::{Class, Lifetimes, MountRecord, Running};
+use crate::lifetimes::Lifetimes;
+use crate::mounts::{Class, MountRecord, Running};
 use serde_json::{Map, Value, json};
 
 /// The whole object. Lifetimes are as they were set: 0 is the system's.

@@ -6,8 +6,9 @@
 
 use super::mount_grants;
 use super::row::field;
-use crate::instance_reuse;
-use crate::mounts::{Builtin, Class, Lifetimes, Running, Settings, TokenType, Visibility};
+use crate::lifetimes::Lifetimes;
+use crate::mounts::instance_reuse;
+use crate::mounts::{Builtin, Class, Running, Settings, TokenType, Visibility};
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, quoted};

@@ -10,6 +10,7 @@ use super::row::{field, required, row, sudo};
 use super::{Body, Handler, HostCall, Reply, timestamp};
 use crate::core::Core;
 use crate::leases::{self, End, LeaseRecord, OnFailure};
+use crate::lifecycle;
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::failure::Failure;
@@ -94,7 +95,7 @@ pub(super) async fn serve(
 
 /// `POST sys/leases/lookup`.
 async fn lookup(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let found = leases::find(core, unit, call.text("lease_id")).await?;
+    let found = core.leases.find(unit, call.text("lease_id")).await?;
     let (_, lease) = found.ok_or_else(|| {
         Failure::invalid("invalid lease: there is no lease with this id; it may have ended")
     })?;
@@ -126,7 +127,7 @@ async fn renew(core: &Arc<Core>, call: &HostCall<'_>) -> Result<Reply, Failure> 
             "tokens cannot be renewed through this endpoint; use auth/token/renew with the token",
         ));
     }
-    let renewed = leases::renew(core, id, call.number("increment")).await?;
+    let renewed = lifecycle::renew_lease(core, id, call.number("increment")).await?;
     let body =
         Body::Lease { id: renewed.lease.id, ttl: renewed.ttl, renewable: renewed.lease.renewable };
     Ok(Reply { warnings: renewed.warning.into_iter().collect(), ..Reply::from(body) })
@@ -134,22 +135,22 @@ async fn renew(core: &Arc<Core>, call: &HostCall<'_>) -> Result<Reply, Failure> 
 
 /// `POST sys/leases/revoke`. A lease that does not exist is revoked already.
 async fn revoke(core: &Arc<Core>, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let found = leases::find(core, &mut core.store.begin(), call.text("lease_id")).await?;
+    let found = core.leases.find(&mut core.store.begin(), call.text("lease_id")).await?;
     let Some((address, _)) = found else { return Ok(Body::Nothing.into()) };
     if !call.flag("sync", true) {
-        leases::queue(core, slice::from_ref(&address), OnFailure::Stays).await?;
+        core.leases.queue(slice::from_ref(&address), OnFailure::Stays).await?;
         return Ok(begun("the lease is being revoked; look it up to see whether that worked"));
     }
     let claim = core.claims.claim_in_turn(&address).await;
     // What was never handed out is undone, for its plugin too.
     let reason = (address.space == Space::Lease).then_some(End::Requested);
-    leases::end(core, &claim, reason).await?;
+    lifecycle::end_lease(core, &claim, reason).await?;
     Ok(Body::Nothing.into())
 }
 
 /// `POST sys/leases/tidy`.
 fn tidy(core: &Arc<Core>) -> Reply {
-    if leases::tidy::begin(core) {
+    if core.leases.begin_tidy() {
         return begun(
             "Tidy operation started; the server's log tells what it looked at and repaired.",
         );

@@ -4,9 +4,10 @@
 use super::row::{field, required, row};
 use super::{Body, Handler, HostCall, Reply, Then, mount_grants, mount_info, mount_settings};
 use crate::core::Core;
+use crate::lifecycle;
+use crate::lifetimes::Lifetimes;
 use crate::mounts::{
-    self, Builtin, Change, Class, Lifetimes, Marks, Mount, MountRecord, NewMount, Phase, Running,
-    Settings,
+    self, Builtin, Change, Class, Marks, Mount, MountRecord, NewMount, Phase, Running, Settings,
 };
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
@@ -313,7 +314,7 @@ async fn disable(core: &Arc<Core>, class: Class, call: &HostCall<'_>) -> Result<
             "{path} is part of the server and cannot be disabled"
         )));
     }
-    mounts::disable(core, &mount_path(class, call)?).await?;
+    lifecycle::disable(core, &mount_path(class, call)?).await?;
     Ok(Body::Nothing.into())
 }
 

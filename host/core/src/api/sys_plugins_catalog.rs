@@ -5,6 +5,7 @@ use super::row::{field, row, sudo};
 use super::{Body, Handler, HostCall, Reply, Then};
 use crate::catalog::{self, Listed, PluginType, Registered, Upload};
 use crate::core::Core;
+use crate::lifecycle;
 use bulkhead_sandbox::{Ask, Maker};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
@@ -191,7 +192,8 @@ async fn register(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<R
         ceiling: ceiling(call)?,
         wasm: raw.bytes(),
     };
-    let Registered { change, warnings } = catalog::register(core, unit, upload).await?;
+    let Registered { change, warnings } =
+        core.catalog.register(core.loader(), unit, upload).await?;
     Ok(Reply { warnings, ..changed(change) })
 }
 
@@ -236,7 +238,7 @@ async fn deregister(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result
             "{name} has no version {version}; there is {there_is}"
         )));
     }
-    Ok(changed(catalog::deregister(core, unit, kind, name).await?))
+    Ok(changed(lifecycle::deregister(core, unit, kind, name).await?))
 }
 
 fn changed(change: Option<catalog::Change>) -> Reply {

@@ -4,7 +4,7 @@
 use super::row::{field, required, row, sudo};
 use super::{Body, Handler, HostCall, Reply, Then};
 use crate::core::Core;
-use crate::mounts::remount::{self, Migration};
+use crate::lifecycle::remount::{self, Migration};
 use crate::mounts::{Builtin, Change};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::{FieldKind, Route, Verb};

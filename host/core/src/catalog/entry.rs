@@ -27,7 +27,7 @@ impl PluginType {
     }
 
     /// What such a plugin is called.
-    pub(super) fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Database => "database plugin",
             Self::Secret => "secrets engine",
@@ -68,6 +68,6 @@ impl Entry {
 }
 
 /// The row of an uploaded plugin.
-pub(super) fn address(kind: PluginType, name: &str) -> Address {
+pub(crate) fn address(kind: PluginType, name: &str) -> Address {
     Address::new(Space::Core, format!("{PREFIX}{}/{name}", kind.word()))
 }

@@ -1,7 +1,7 @@
 //! The catalog as it is shown: every plugin, also those that cannot be used.
 
-use super::Catalog;
 use super::entry::{Entry, PluginType};
+use super::table::Catalog;
 use bulkhead_sandbox::component::Identity;
 use bulkhead_sandbox::{Ask, Maker};
 

@@ -5,9 +5,9 @@
 //! then its bytes and its code are written, and its row at last.
 
 use super::entry::{self, Entry, PluginType};
-use super::{Change, EnginePlugin, Plugin, PluginLoader, bytes, rules, uploaded};
-use crate::core::Core;
-use crate::mounts;
+use super::plugin::{Change, EnginePlugin, Plugin, PluginLoader};
+use super::table::Catalog;
+use super::{bytes, rules, uploaded};
 use bulkhead_sandbox::compile::Compiled;
 use bulkhead_sandbox::component::digest;
 use bulkhead_sandbox::structure::{self, World};
@@ -38,43 +38,119 @@ pub(crate) struct Registered {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Stores the component, and writes its row into the unit. Of one that is there already only the
-/// ceiling is changed, where another one is given.
-///
-/// # Errors
-/// 400 with what is wrong with it, for its author; 503 while others are compiled.
-pub(crate) async fn register(
-    core: &Core,
-    unit: &mut Unit,
-    upload: Upload<'_>,
-) -> Result<Registered, Failure> {
-    let Upload { kind, name, .. } = upload;
-    rules::name(&core.catalog, kind, name).map_err(Failure::invalid)?;
-    let digest = digest(upload.wasm);
-    if !upload.sha256.is_empty() && !upload.sha256.eq_ignore_ascii_case(&digest) {
-        let asked = quoted(upload.sha256);
-        return Err(Failure::invalid(format!(
-            "the component's sha256 is {digest}, and not {asked}"
-        )));
-    }
-    let loader = core.loader();
-    if let Some(found) = registered(core, unit, &upload, &digest).await? {
-        if upload.ceiling.is_none() || upload.ceiling == found.ceiling {
-            return Ok(Registered::default());
+impl Catalog {
+    /// Stores the component, and writes its row into the unit. Of one that is there already only the
+    /// ceiling is changed, where another one is given.
+    ///
+    /// # Errors
+    /// 400 with what is wrong with it, for its author; 503 while others are compiled.
+    pub(crate) async fn register(
+        &self,
+        loader: PluginLoader<'_>,
+        unit: &mut Unit,
+        upload: Upload<'_>,
+    ) -> Result<Registered, Failure> {
+        let Upload { kind, name, .. } = upload;
+        rules::name(self, kind, name).map_err(Failure::invalid)?;
+        let digest = digest(upload.wasm);
+        if !upload.sha256.is_empty() && !upload.sha256.eq_ignore_ascii_case(&digest) {
+            let asked = quoted(upload.sha256);
+            return Err(Failure::invalid(format!(
+                "the component's sha256 is {digest}, and not {asked}"
+            )));
         }
-        let entry = Entry { ceiling: upload.ceiling, ..found };
-        let plugin = uploaded::load(loader, &entry, &core.log).await?;
-        return written(unit, &entry, plugin);
+        if let Some(found) = self.registered(unit, &upload, &digest).await? {
+            if upload.ceiling.is_none() || upload.ceiling == found.ceiling {
+                return Ok(Registered::default());
+            }
+            let entry = Entry { ceiling: upload.ceiling, ..found };
+            let plugin = uploaded::load(loader, &entry).await?;
+            return written(unit, &entry, plugin);
+        }
+        check_world(kind, world(upload.wasm).await?)?;
+        let compiled = loader.compiler.compile(Arc::clone(upload.wasm)).await?;
+        let (plugin, description) = self.load_upload(loader, &upload, &digest, &compiled).await?;
+        check_identity(&upload, &plugin)?;
+        let (name, version, bytes) =
+            (name.to_owned(), plugin.identity().version.clone(), upload.wasm.len());
+        let entry =
+            Entry { kind, name, version, digest, bytes, ceiling: upload.ceiling, description };
+        store(loader, upload.wasm, &entry, &compiled).await?;
+        written(unit, &entry, plugin)
     }
-    check_world(kind, world(upload.wasm).await?)?;
-    let compiled = loader.compiler.compile(Arc::clone(upload.wasm)).await?;
-    let (plugin, description) = load(core, &upload, &digest, &compiled).await?;
-    check_identity(&upload, &plugin)?;
-    let (name, version, bytes) =
-        (name.to_owned(), plugin.identity().version.clone(), upload.wasm.len());
-    let entry = Entry { kind, name, version, digest, bytes, ceiling: upload.ceiling, description };
-    store(loader, upload.wasm, &entry, &compiled).await?;
-    written(unit, &entry, plugin)
+
+    /// The entry of the very component, where it is registered and can be used. A version is what was
+    /// registered first, for ever: another component of the same name is refused, unless the one there
+    /// is cannot be used.
+    async fn registered(
+        &self,
+        unit: &mut Unit,
+        upload: &Upload<'_>,
+        digest: &str,
+    ) -> Result<Option<Entry>, Failure> {
+        let Upload { kind, name, version, .. } = *upload;
+        if self.owner_of(kind, name).is_some_and(|owner| owner != name) {
+            return Err(Failure::invalid(format!(
+                "{name} is another name of a {} in the catalog",
+                kind.title()
+            )));
+        }
+        let found = match unit.get(&entry::address(kind, name)).await {
+            Err(StoreFault::Damaged(_)) => return Ok(None),
+            found => found?,
+        };
+        let Some(Ok(found)) = found.as_ref().map(Entry::parse) else { return Ok(None) };
+        if self.is_left_out(kind, name) {
+            return Ok(None);
+        }
+        if found.digest == digest {
+            let asked = version.trim_start_matches('v');
+            return if asked.is_empty() || asked == found.version {
+                Ok(Some(found))
+            } else {
+                Err(other_version(asked, &found.version))
+            };
+        }
+        Err(Failure::invalid(format!(
+            "the {} {name} is registered in version {} with sha256 {}; a name has one component: deregister that first",
+            kind.title(),
+            found.version,
+            found.digest
+        )))
+    }
+
+    /// The plugin, and what it says of itself.
+    async fn load_upload(
+        &self,
+        loader: PluginLoader<'_>,
+        upload: &Upload<'_>,
+        digest: &str,
+        compiled: &Compiled,
+    ) -> Result<(Plugin, Value), Failure> {
+        let artefact =
+            Artefact::Uploaded { digest, code: &compiled.code, ceiling: upload.ceiling.as_deref() };
+        let unstorable = |error: serde_json::Error| Failure::internal(error.to_string());
+        let _admission = loader.sandbox.admit_description().await?;
+        match upload.kind {
+            PluginType::Secret => {
+                let engine = Engine::load(&loader.sandbox, artefact, None)
+                    .await
+                    .map_err(Failure::invalid)?;
+                rules::engine(engine.description()).map_err(Failure::invalid)?;
+                let description = serde_json::to_value(engine.description()).map_err(unstorable)?;
+                let plugin = EnginePlugin::new(engine).map_err(Failure::invalid)?;
+                Ok((Plugin::Engine(Arc::new(plugin)), description))
+            }
+            PluginType::Database => {
+                let plugin = DatabasePlugin::load(&loader.sandbox, artefact, None)
+                    .await
+                    .map_err(Failure::invalid)?;
+                rules::database_plugin(self, plugin.description()).map_err(Failure::invalid)?;
+                let description = serde_json::to_value(plugin.description()).map_err(unstorable)?;
+                Ok((Plugin::Database(Arc::new(plugin)), description))
+            }
+        }
+    }
 }
 
 /// Writes the row, after everything that it names.
@@ -82,46 +158,6 @@ fn written(unit: &mut Unit, entry: &Entry, plugin: Plugin) -> Result<Registered,
     entry.put(unit)?;
     let warnings = rules::warnings(plugin.asks(), entry.ceiling.as_deref());
     Ok(Registered { change: Some(Change::Registered(plugin)), warnings })
-}
-
-/// The entry of the very component, where it is registered and can be used. A version is what was
-/// registered first, for ever: another component of the same name is refused, unless the one there
-/// is cannot be used.
-async fn registered(
-    core: &Core,
-    unit: &mut Unit,
-    upload: &Upload<'_>,
-    digest: &str,
-) -> Result<Option<Entry>, Failure> {
-    let Upload { kind, name, version, .. } = *upload;
-    if core.catalog.owner_of(kind, name).is_some_and(|owner| owner != name) {
-        return Err(Failure::invalid(format!(
-            "{name} is another name of a {} in the catalog",
-            kind.title()
-        )));
-    }
-    let found = match unit.get(&entry::address(kind, name)).await {
-        Err(StoreFault::Damaged(_)) => return Ok(None),
-        found => found?,
-    };
-    let Some(Ok(found)) = found.as_ref().map(Entry::parse) else { return Ok(None) };
-    if core.catalog.is_left_out(kind, name) {
-        return Ok(None);
-    }
-    if found.digest == digest {
-        let asked = version.trim_start_matches('v');
-        return if asked.is_empty() || asked == found.version {
-            Ok(Some(found))
-        } else {
-            Err(other_version(asked, &found.version))
-        };
-    }
-    Err(Failure::invalid(format!(
-        "the {} {name} is registered in version {} with sha256 {}; a name has one component: deregister that first",
-        kind.title(),
-        found.version,
-        found.digest
-    )))
 }
 
 /// What the component is built for, told before anything is compiled.
@@ -146,38 +182,6 @@ fn check_world(kind: PluginType, world: World) -> Result<(), Failure> {
         kind.title(),
         built_for.word()
     )))
-}
-
-/// The plugin, and what it says of itself.
-async fn load(
-    core: &Core,
-    upload: &Upload<'_>,
-    digest: &str,
-    compiled: &Compiled,
-) -> Result<(Plugin, Value), Failure> {
-    let artefact =
-        Artefact::Uploaded { digest, code: &compiled.code, ceiling: upload.ceiling.as_deref() };
-    let unstorable = |error: serde_json::Error| Failure::internal(error.to_string());
-    let _admission = core.sandbox.admit_description().await?;
-    match upload.kind {
-        PluginType::Secret => {
-            let engine =
-                Engine::load(&core.sandbox, artefact, None).await.map_err(Failure::invalid)?;
-            rules::engine(engine.description()).map_err(Failure::invalid)?;
-            let description = serde_json::to_value(engine.description()).map_err(unstorable)?;
-            let plugin = EnginePlugin::new(engine).map_err(Failure::invalid)?;
-            Ok((Plugin::Engine(Arc::new(plugin)), description))
-        }
-        PluginType::Database => {
-            let plugin = DatabasePlugin::load(&core.sandbox, artefact, None)
-                .await
-                .map_err(Failure::invalid)?;
-            rules::database_plugin(&core.catalog, plugin.description())
-                .map_err(Failure::invalid)?;
-            let description = serde_json::to_value(plugin.description()).map_err(unstorable)?;
-            Ok((Plugin::Database(Arc::new(plugin)), description))
-        }
-    }
 }
 
 /// Refuses a plugin that says that it is another one than the caller says.
@@ -212,37 +216,4 @@ async fn store(
 ) -> Result<(), Failure> {
     bytes::put_wasm(loader.store, &entry.digest, wasm).await?;
     bytes::put_code(loader.store, &entry.digest, &compiled.code).await
-}
-
-/// Removes the plugin's row in the unit; what is stored of its component goes when the service
-/// opens next. `None` when there is none.
-///
-/// # Errors
-/// 400 for a plugin of this binary, and for one that a mount uses.
-pub(crate) async fn deregister(
-    core: &Core,
-    unit: &mut Unit,
-    kind: PluginType,
-    name: &str,
-) -> Result<Option<Change>, Failure> {
-    if core.catalog.is_official(kind, name) {
-        return Err(Failure::invalid(format!(
-            "the {} {name} is built in and cannot be removed",
-            kind.title()
-        )));
-    }
-    match unit.get(&entry::address(kind, name)).await {
-        Ok(None) => return Ok(None),
-        Ok(Some(_)) | Err(StoreFault::Damaged(_)) => {}
-        Err(fault) => return Err(fault.into()),
-    }
-    if kind == PluginType::Secret
-        && let Some(path) = mounts::stored_of_kind(unit, name).await?
-    {
-        return Err(Failure::invalid(format!(
-            "the secrets engine {name} is in use: disable the mount {path} first"
-        )));
-    }
-    unit.delete(entry::address(kind, name));
-    Ok(Some(Change::Removed(kind, name.to_owned())))
 }

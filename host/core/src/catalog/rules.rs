@@ -3,8 +3,8 @@
 //! The attack this file stops: a description that takes what is not its own: the name of a plugin
 //! of this binary, a path of the core, or the host's memory.
 
-use super::Catalog;
 use super::entry::PluginType;
+use super::table::Catalog;
 use bulkhead_sandbox::Ask;
 use bulkhead_sandbox::grants::ceiling;
 use bulkhead_wire::description::{DatabaseDescription, Description, Field, Route};

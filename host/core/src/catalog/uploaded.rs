@@ -7,8 +7,8 @@
 
 use super::bytes::{self, Stored};
 use super::entry::{Entry, PREFIX, PluginType};
-use super::{Catalog, EnginePlugin, Plugin, PluginLoader};
-use crate::log::Log;
+use super::plugin::{EnginePlugin, Plugin, PluginLoader};
+use super::table::Catalog;
 use bulkhead_sandbox::compiled::AuthenticCode;
 use bulkhead_sandbox::{Artefact, DatabasePlugin, Engine, Sandbox};
 use bulkhead_store::{Space, StoreFault};
@@ -20,11 +20,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When the store cannot be read.
-pub(super) async fn load_all(
-    catalog: &Catalog,
-    loader: PluginLoader<'_>,
-    log: &Arc<dyn Log>,
-) -> Result<(), Failure> {
+pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Result<(), Failure> {
     let mut digests = Some(BTreeSet::new());
     let mut scan = loader.store.scan(Space::Core, PREFIX);
     while let Some(page) = scan.page().await? {
@@ -40,12 +36,16 @@ pub(super) async fn load_all(
                     if let Some(digests) = &mut digests {
                         digests.insert(entry.digest.clone());
                     }
-                    add(catalog, loader, entry, log).await?;
+                    add(catalog, loader, entry).await?;
                 }
                 Err(why) => {
-                    // Nobody knows which component it is, so that what is stored of any is kept.
+                    // Which component it is cannot be known, so that what is stored of any is kept.
                     digests = None;
-                    log.line("error", "plugin-unreadable", &[("row", address.key), ("cause", why)]);
+                    loader.log.line(
+                        "error",
+                        "plugin-unreadable",
+                        &[("row", address.key), ("cause", why)],
+                    );
                 }
             }
         }
@@ -53,34 +53,29 @@ pub(super) async fn load_all(
     if let Some(digests) = digests
         && let Err(failure) = bytes::sweep(loader.store, &digests).await
     {
-        // What is in nobody's way goes at the next start.
-        log.line("warn", "components-not-swept", &[("cause", failure.message)]);
+        // It is in the way of nothing, and goes at the next start.
+        loader.log.line("warn", "components-not-swept", &[("cause", failure.message)]);
     }
     Ok(())
 }
 
-async fn add(
-    catalog: &Catalog,
-    loader: PluginLoader<'_>,
-    entry: Entry,
-    log: &Arc<dyn Log>,
-) -> Result<(), Failure> {
+async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Result<(), Failure> {
     if catalog.is_official(entry.kind, &entry.name) {
         let pairs = [
             ("plugin", entry.name),
             ("cause", "this version has a plugin of that name itself".to_owned()),
         ];
-        log.line("error", "plugin-left-out", &pairs);
+        loader.log.line("error", "plugin-left-out", &pairs);
         return Ok(());
     }
-    match load(loader, &entry, log).await {
+    match load(loader, &entry).await {
         Ok(plugin) => catalog.insert(plugin),
         // What was read of it cannot be trusted or does not fit; what cannot be read is for the
         // next unsealing.
         Err(failure) if failure.kind == Kind::Unavailable => return Err(failure),
         Err(failure) => {
             let pairs = [("plugin", entry.name.clone()), ("cause", failure.message.clone())];
-            log.line("error", "plugin-left-out", &pairs);
+            loader.log.line("error", "plugin-left-out", &pairs);
             catalog.leave_out(entry, failure.message);
         }
     }
@@ -91,11 +86,7 @@ async fn add(
 ///
 /// # Errors
 /// When they cannot be read or do not make it.
-pub(super) async fn load(
-    loader: PluginLoader<'_>,
-    entry: &Entry,
-    log: &Arc<dyn Log>,
-) -> Result<Plugin, Failure> {
+pub(super) async fn load(loader: PluginLoader<'_>, entry: &Entry) -> Result<Plugin, Failure> {
     let event = match bytes::code_of(loader.store, &entry.digest).await? {
         Stored::Authentic(code) => match described(loader.sandbox, entry, &code).await {
             Ok(plugin) => return Ok(plugin),
@@ -105,7 +96,11 @@ pub(super) async fn load(
         Stored::Absent => "compiled-code-of-another-build",
         Stored::NotAuthentic => "compiled-code-not-authentic",
     };
-    log.line("warn", event, &[("plugin", entry.name.clone()), ("sha256", entry.digest.clone())]);
+    loader.log.line(
+        "warn",
+        event,
+        &[("plugin", entry.name.clone()), ("sha256", entry.digest.clone())],
+    );
     let wasm = bytes::wasm_of(loader.store, &entry.digest, entry.bytes).await?;
     let missing =
         "the bytes of its component are not those that were registered; register it again";
@@ -119,7 +114,7 @@ pub(super) async fn load(
         described(loader.sandbox, entry, &compiled.code).await.map_err(Failure::internal)?;
     if let Err(failure) = bytes::put_code(loader.store, &entry.digest, &compiled.code).await {
         // It is compiled again at the next start.
-        log.line(
+        loader.log.line(
             "warn",
             "compiled-code-unstored",
             &[("plugin", entry.name.clone()), ("cause", failure.message)],

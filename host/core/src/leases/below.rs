@@ -1,17 +1,19 @@
 //! Ending every lease below a path: for operators, and for mounts that go.
 //!
-//! All of them are made due first ([`queue_below`]), and due work ends them. Whoever waits only
+//! All of them are made due first ([`Leases::queue_below`]), and due work ends them. The caller that waits only
 //! watches, so that nothing is lost with a client that goes away. What is being made meanwhile does
 //! not slip through: a reservation that was made due can no longer be confirmed, so that its call
 //! fails and undoes it. A call that reserves later begins later: keeping those out is for policies,
 //! and for mounts that no longer serve.
 
-use super::due_now::{OnFailure, queue};
-use super::{LEASE_SPACES, LeaseRecord};
-use crate::backoff;
-use crate::core::Core;
-use bulkhead_store::{Address, Scan, Space, StoreFault};
+use super::book::Leases;
+use super::due_now::OnFailure;
+use super::record::{LEASE_SPACES, LeaseRecord};
+use crate::background::backoff;
+use crate::sealing::sealed;
+use bulkhead_store::{Address, Scan, Space, Store, StoreFault};
 use bulkhead_wire::failure::{Failure, Kind};
+use std::sync::Arc;
 
 /// Leases of a mount: all, or those whose path begins with `below`.
 pub(crate) struct Below<'a> {
@@ -23,83 +25,88 @@ pub(crate) struct Below<'a> {
 }
 
 impl Below<'_> {
-    fn scan(&self, core: &Core, space: Space) -> Scan {
-        core.store.scan(space, format!("{}/{}", self.mount, self.below))
+    fn scan(&self, store: &Arc<Store>, space: Space) -> Scan {
+        store.scan(space, format!("{}/{}", self.mount, self.below))
     }
 }
 
-/// Ends the leases now, and waits until each was tried once. One that fails does not keep the
-/// others. Due work does it: the caller must not hold what due work on the mount waits for.
-///
-/// # Errors
-/// With the number of leases that stayed and the first reason, 400 when that was a refusal and 502
-/// when it may pass; the store's failure; 503 when the service is being sealed.
-pub(crate) async fn end_below(
-    core: &Core,
-    which: &[Below<'_>],
-    on_failure: OnFailure,
-) -> Result<(), Failure> {
-    queue_below(core, which, on_failure).await?;
-    let mut left = Left::default();
-    for below in which {
-        for space in LEASE_SPACES {
-            let mut scan = below.scan(core, space);
-            while let Some(page) = scan.page().await? {
-                for address in page {
-                    tried(core, &address).await?.into_iter().for_each(|failure| left.add(failure));
+impl Leases {
+    /// Ends the leases now, and waits until each was tried once. One that fails does not keep the
+    /// others. Due work does it: the caller must not hold what due work on the mount waits for.
+    ///
+    /// # Errors
+    /// With the number of leases that stayed and the first reason, 400 when that was a refusal and 502
+    /// when it may pass; the store's failure; 503 when the service is being sealed.
+    pub(crate) async fn end_below(
+        &self,
+        which: &[Below<'_>],
+        on_failure: OnFailure,
+    ) -> Result<(), Failure> {
+        self.queue_below(which, on_failure).await?;
+        let mut left = Left::default();
+        for below in which {
+            for space in LEASE_SPACES {
+                let mut scan = below.scan(&self.store, space);
+                while let Some(page) = scan.page().await? {
+                    for address in page {
+                        self.await_attempt(&address)
+                            .await?
+                            .into_iter()
+                            .for_each(|failure| left.add(failure));
+                    }
                 }
             }
         }
+        left.outcome()
     }
-    left.outcome()
-}
 
-/// Makes the leases due now, after the reservations: one that is confirmed before it was reached is
-/// a lease by then.
-///
-/// # Errors
-/// The store's failure. Those that were reached are due.
-pub(crate) async fn queue_below(
-    core: &Core,
-    which: &[Below<'_>],
-    on_failure: OnFailure,
-) -> Result<(), Failure> {
-    for space in LEASE_SPACES {
-        for below in which {
-            let mut scan = below.scan(core, space);
-            while let Some(page) = scan.page().await? {
-                queue(core, &page, on_failure).await?;
+    /// Makes the leases due now, after the reservations: one that is confirmed before it was reached is
+    /// a lease by then.
+    ///
+    /// # Errors
+    /// The store's failure. Those that were reached are due.
+    pub(crate) async fn queue_below(
+        &self,
+        which: &[Below<'_>],
+        on_failure: OnFailure,
+    ) -> Result<(), Failure> {
+        for space in LEASE_SPACES {
+            for below in which {
+                let mut scan = below.scan(&self.store, space);
+                while let Some(page) = scan.page().await? {
+                    self.queue(&page, on_failure).await?;
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Waits until due work has tried to end the lease; the failure if that did not work. One that
-/// nobody asked to end was made since, and is not waited for.
-async fn tried(core: &Core, address: &Address) -> Result<Option<Failure>, Failure> {
-    loop {
-        let freed = core.claims.freed();
-        tokio::pin!(freed);
-        // Registered before looking: what is freed in between wakes us.
-        freed.as_mut().enable();
-        let record = match core.store.begin().get(address).await {
-            Ok(Some(record)) => record,
-            Ok(None) => return Ok(None),
-            Err(damaged @ StoreFault::Damaged(_)) => return Ok(Some(damaged.into())),
-            Err(fault) => return Err(fault.into()),
-        };
-        match LeaseRecord::parse(&record) {
-            Ok(lease) if lease.reason.is_none() => return Ok(None),
-            Ok(lease) if record.index.due.is_none_or(|due| due > core.store.now()) => {
-                return Ok(Some(lease.failure()));
+    /// Waits until due work has tried to end the lease; the failure if that did not work. One that
+    /// nobody asked to end was made since, and is not waited for.
+    async fn await_attempt(&self, address: &Address) -> Result<Option<Failure>, Failure> {
+        loop {
+            let freed = self.claims.freed();
+            tokio::pin!(freed);
+            // Registered before looking: what is freed in between wakes us.
+            freed.as_mut().enable();
+            let record = match self.store.begin().get(address).await {
+                Ok(Some(record)) => record,
+                Ok(None) => return Ok(None),
+                Err(damaged @ StoreFault::Damaged(_)) => return Ok(Some(damaged.into())),
+                Err(fault) => return Err(fault.into()),
+            };
+            match LeaseRecord::parse(&record) {
+                Ok(lease) if lease.reason.is_none() => return Ok(None),
+                Ok(lease) if record.index.due.is_none_or(|due| due > self.store.now()) => {
+                    return Ok(Some(lease.failure()));
+                }
+                Ok(_) => {}
+                Err(unreadable) => return Ok(Some(unreadable)),
             }
-            Ok(_) => {}
-            Err(unreadable) => return Ok(Some(unreadable)),
-        }
-        tokio::select! {
-            () = freed => {}
-            () = core.stopping() => return Err(crate::service::sealed()),
+            tokio::select! {
+                () = freed => {}
+                () = self.sealing.begun() => return Err(sealed()),
+            }
         }
     }
 }

@@ -3,34 +3,61 @@
 //!
 //! They are found by their owner's column, so that counting them does not walk the others.
 
-use super::LEASE_SPACES;
-use super::due_now::{Opened, opened};
-use crate::core::Core;
+use super::book::Leases;
+use super::record::{IRREVOCABLE, LEASE_SPACES, Opened, read_tolerantly};
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
 
-/// Owner of their rows. No token is stored under a key like this one.
-pub(super) const OWNER: &str = "irrevocable";
-
-/// How many there are on each mount, by its accessor; by its uuid where the mount is gone.
-///
-/// # Errors
-/// The store's failure.
-pub(crate) async fn count(core: &Core) -> Result<BTreeMap<String, u64>, Failure> {
-    let mut by_uuid: BTreeMap<String, u64> = BTreeMap::new();
-    for space in LEASE_SPACES {
-        let mut scan = core.store.scan_owned(space, OWNER).by(1_000);
-        while let Some(page) = scan.page().await? {
-            for address in page {
-                let uuid = address.key.split('/').next().unwrap_or_default();
-                *by_uuid.entry(uuid.to_owned()).or_default() += 1;
+impl Leases {
+    /// How many there are on each mount, by its accessor; by its uuid where the mount is gone.
+    ///
+    /// # Errors
+    /// The store's failure.
+    pub(crate) async fn count_irrevocable(&self) -> Result<BTreeMap<String, u64>, Failure> {
+        let mut by_uuid: BTreeMap<String, u64> = BTreeMap::new();
+        for space in LEASE_SPACES {
+            let mut scan = self.store.scan_owned(space, IRREVOCABLE).by(1_000);
+            while let Some(page) = scan.page().await? {
+                for address in page {
+                    let uuid = address.key.split('/').next().unwrap_or_default();
+                    *by_uuid.entry(uuid.to_owned()).or_default() += 1;
+                }
             }
         }
+        let named = |uuid: String| {
+            self.mounts.by_uuid(&uuid).map_or(uuid, |mount| mount.record.accessor.clone())
+        };
+        Ok(by_uuid.into_iter().map(|(uuid, count)| (named(uuid), count)).collect())
     }
-    let named = |uuid: String| {
-        core.mounts.by_uuid(&uuid).map_or(uuid, |mount| mount.record.accessor.clone())
-    };
-    Ok(by_uuid.into_iter().map(|(uuid, count)| (named(uuid), count)).collect())
+
+    /// The first `most` of them. One that does not open is told and left out.
+    ///
+    /// # Errors
+    /// The store's failure.
+    pub(crate) async fn list_irrevocable(&self, most: usize) -> Result<Vec<Irrevocable>, Failure> {
+        let mut found = Vec::new();
+        for space in LEASE_SPACES {
+            let mut scan = self.store.scan_owned(space, IRREVOCABLE);
+            while found.len() < most
+                && let Some(page) = scan.page().await?
+            {
+                let mut unit = self.store.begin();
+                for address in page {
+                    match read_tolerantly(&mut unit, &address).await? {
+                        Opened::Lease(lease) => {
+                            found.push(Irrevocable { id: lease.id, error: lease.error })
+                        }
+                        Opened::Gone => {}
+                        Opened::Damaged(why) => {
+                            self.log.line("error", "lease-unreadable", &[("cause", why.message)])
+                        }
+                    }
+                }
+            }
+        }
+        found.truncate(most);
+        Ok(found)
+    }
 }
 
 /// One of them.
@@ -39,33 +66,4 @@ pub(crate) struct Irrevocable {
     pub(crate) id: String,
     /// Why the last attempt failed, at most 240 characters.
     pub(crate) error: String,
-}
-
-/// The first `most` of them. One that does not open is told and left out.
-///
-/// # Errors
-/// The store's failure.
-pub(crate) async fn list(core: &Core, most: usize) -> Result<Vec<Irrevocable>, Failure> {
-    let mut found = Vec::new();
-    for space in LEASE_SPACES {
-        let mut scan = core.store.scan_owned(space, OWNER);
-        while found.len() < most
-            && let Some(page) = scan.page().await?
-        {
-            let mut unit = core.store.begin();
-            for address in page {
-                match opened(&mut unit, &address).await? {
-                    Opened::Lease(lease) => {
-                        found.push(Irrevocable { id: lease.id, error: lease.error })
-                    }
-                    Opened::Gone => {}
-                    Opened::Damaged(why) => {
-                        core.log.line("error", "lease-unreadable", &[("cause", why.message)])
-                    }
-                }
-            }
-        }
-    }
-    found.truncate(most);
-    Ok(found)
 }

@@ -5,9 +5,9 @@
 //! by one step over all that is in it; only leases that lie in the listed folder itself are read.
 //! As many names are held as are asked for.
 
-use super::due_now::{Opened, opened};
+use super::book::Leases;
 use super::reach::{Reach, is_below};
-use crate::core::Core;
+use super::record::{Opened, read_tolerantly};
 use crate::mounts::Holder;
 use crate::paging::Paging;
 use bulkhead_store::{Address, Space};
@@ -18,22 +18,80 @@ use std::collections::BTreeSet;
 /// printed.
 const LAST: char = char::MAX;
 
-/// The names one step below `path`, which has no slash at its ends and is empty for all mounts.
-/// Sorted, after `paging.after` and at most `paging.limit`.
-///
-/// # Errors
-/// The store's failure. A lease that does not open is told and left out.
-pub(crate) async fn names(
-    core: &Core,
-    path: &str,
-    paging: &Paging,
-) -> Result<Vec<String>, Failure> {
-    let mut names = Names { paging, found: BTreeSet::new() };
-    match Reach::of(core, path) {
-        Reach::Above(mounts) => above(core, path, &mounts, &mut names).await?,
-        Reach::Within { mount, folder, .. } => within(core, &mount, &folder, &mut names).await?,
+impl Leases {
+    /// The names one step below `path`, which has no slash at its ends and is empty for all mounts.
+    /// Sorted, after `paging.after` and at most `paging.limit`.
+    ///
+    /// # Errors
+    /// The store's failure. A lease that does not open is told and left out.
+    pub(crate) async fn names(&self, path: &str, paging: &Paging) -> Result<Vec<String>, Failure> {
+        let mut names = Names { paging, found: BTreeSet::new() };
+        match self.reach(path) {
+            Reach::Above(mounts) => self.above(path, &mounts, &mut names).await?,
+            Reach::Within { mount, folder, .. } => self.within(&mount, &folder, &mut names).await?,
+        }
+        Ok(names.found.into_iter().collect())
     }
-    Ok(names.found.into_iter().collect())
+
+    /// Mounts that have leases, by the next segment of their paths.
+    async fn above(
+        &self,
+        path: &str,
+        mounts: &[Holder],
+        names: &mut Names<'_>,
+    ) -> Result<(), Failure> {
+        for mount in mounts {
+            let full = mount.path.as_str();
+            let rest = if is_below(full, path) {
+                full.get(path.len()..).unwrap_or_default()
+            } else {
+                full
+            };
+            let segment = rest.trim_start_matches('/').split('/').next().unwrap_or_default();
+            if self.store.count(Space::Lease, &format!("{}/", mount.uuid), None, 1).await? > 0 {
+                names.add(format!("{segment}/"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn within(
+        &self,
+        mount: &Holder,
+        folder: &str,
+        names: &mut Names<'_>,
+    ) -> Result<(), Failure> {
+        let prefix = format!("{}/{folder}", mount.uuid);
+        let mut scan = self.store.scan(Space::Lease, prefix.as_str());
+        while let Some(page) = scan.page().await? {
+            for address in page {
+                let rest = address.key.strip_prefix(&prefix).unwrap_or_default();
+                match rest.split_once('/') {
+                    Some((folder, _)) => {
+                        scan.skip_to(format!("{prefix}{folder}/{LAST}"));
+                        names.add(format!("{folder}/"));
+                        // The rest of the page is most likely of the same folder.
+                        break;
+                    }
+                    None => {
+                        self.last_part(&address).await?.into_iter().for_each(|name| names.add(name))
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn last_part(&self, address: &Address) -> Result<Option<String>, Failure> {
+        match read_tolerantly(&mut self.store.begin(), address).await? {
+            Opened::Lease(lease) => Ok(lease.id.rsplit('/').next().map(str::to_owned)),
+            Opened::Gone => Ok(None),
+            Opened::Damaged(why) => {
+                self.log.line("error", "lease-unreadable", &[("cause", why.message)]);
+                Ok(None)
+            }
+        }
+    }
 }
 
 /// The smallest names that were asked for.
@@ -49,63 +107,6 @@ impl Names<'_> {
         }
         if self.found.len() > self.paging.limit {
             self.found.pop_last();
-        }
-    }
-}
-
-/// Mounts that have leases, by the next segment of their paths.
-async fn above(
-    core: &Core,
-    path: &str,
-    mounts: &[Holder],
-    names: &mut Names<'_>,
-) -> Result<(), Failure> {
-    for mount in mounts {
-        let full = mount.path.as_str();
-        let rest =
-            if is_below(full, path) { full.get(path.len()..).unwrap_or_default() } else { full };
-        let segment = rest.trim_start_matches('/').split('/').next().unwrap_or_default();
-        if core.store.count(Space::Lease, &format!("{}/", mount.uuid), None, 1).await? > 0 {
-            names.add(format!("{segment}/"));
-        }
-    }
-    Ok(())
-}
-
-async fn within(
-    core: &Core,
-    mount: &Holder,
-    folder: &str,
-    names: &mut Names<'_>,
-) -> Result<(), Failure> {
-    let prefix = format!("{}/{folder}", mount.uuid);
-    let mut scan = core.store.scan(Space::Lease, prefix.as_str());
-    while let Some(page) = scan.page().await? {
-        for address in page {
-            let rest = address.key.strip_prefix(&prefix).unwrap_or_default();
-            match rest.split_once('/') {
-                Some((folder, _)) => {
-                    scan.skip_to(format!("{prefix}{folder}/{LAST}"));
-                    names.add(format!("{folder}/"));
-                    // The rest of the page is most likely of the same folder.
-                    break;
-                }
-                None => {
-                    last_part(core, &address).await?.into_iter().for_each(|name| names.add(name))
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-async fn last_part(core: &Core, address: &Address) -> Result<Option<String>, Failure> {
-    match opened(&mut core.store.begin(), address).await? {
-        Opened::Lease(lease) => Ok(lease.id.rsplit('/').next().map(str::to_owned)),
-        Opened::Gone => Ok(None),
-        Opened::Damaged(why) => {
-            core.log.line("error", "lease-unreadable", &[("cause", why.message)]);
-            Ok(None)
         }
     }
 }

@@ -4,8 +4,8 @@
 //! The mistake this file stops: `database/creds/reader` that also ends the leases of
 //! `database/creds/reader2`.
 
-use super::{Below, locate};
-use crate::core::Core;
+use super::below::Below;
+use super::book::Leases;
 use crate::mounts::Holder;
 
 /// Where a path stands among the mounts.
@@ -23,22 +23,24 @@ pub(crate) enum Reach {
     Above(Vec<Holder>),
 }
 
-impl Reach {
+impl Leases {
     /// What `path`, without slashes at its ends, reaches. The empty path is above all.
-    pub(crate) fn of(core: &Core, path: &str) -> Self {
-        let Some((mount, below)) = core.mounts.holder(path) else {
-            let mut all = core.mounts.holders();
+    pub(crate) fn reach(&self, path: &str) -> Reach {
+        let Some((mount, below)) = self.mounts.holder(path) else {
+            let mut all = self.mounts.holders();
             all.retain(|mount| is_below(&mount.path, path));
-            return Self::Above(all);
+            return Reach::Above(all);
         };
         if below.is_empty() {
-            return Self::Within { mount, folder: String::new(), lease: None };
+            return Reach::Within { mount, folder: String::new(), lease: None };
         }
-        let key = locate(&core.store, &core.mounts, path).map(|address| address.key);
+        let key = self.locate(path).map(|address| address.key);
         let lease = key.and_then(|key| Some(key.split_once('/')?.1.to_owned()));
-        Self::Within { mount, folder: format!("{below}/"), lease }
+        Reach::Within { mount, folder: format!("{below}/"), lease }
     }
+}
 
+impl Reach {
     /// The leases at and below the path.
     pub(crate) fn leases(&self) -> Vec<Below<'_>> {
         match self {

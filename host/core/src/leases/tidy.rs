@@ -2,44 +2,127 @@
 //! ours leaves, but a restored or damaged data directory may.
 //!
 //! What it repairs: a lease whose token is gone ends as with its token; one that would never be due
-//! is due at its end; one whose mount is gone is given up, because nobody is left who could end it.
+//! is due at its end; one whose mount is gone is given up, because no plugin is left that could end it.
 //! What does not open is only told: it is for `revoke-force`, or for a backup.
 
-use super::due_now::{Opened, opened};
-use super::{End, LEASE_SPACES, LeaseRecord, put};
-use crate::claims::Claim;
-use crate::core::Core;
+use super::book::Leases;
+use super::record::{End, LEASE_SPACES, LeaseRecord, Opened, put, read_tolerantly};
+use crate::background::Claim;
 use crate::mounts;
 use crate::tokens;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// Begins to tidy; `false` when that is under way already.
-pub(crate) fn begin(core: &Arc<Core>) -> bool {
-    // Not the address of any record: it stands for the work.
-    let Some(turn) = core.claims.claim(&Address::new(Space::Core, "lease-tidy")) else {
-        return false;
-    };
-    tokio::spawn(run(Arc::clone(core), turn));
-    true
-}
+impl Leases {
+    /// Begins to tidy; `false` when that is under way already.
+    pub(crate) fn begin_tidy(self: &Arc<Self>) -> bool {
+        // Not the address of any record: it stands for the work.
+        let Some(turn) = self.claims.claim(&Address::new(Space::Core, "lease-tidy")) else {
+            return false;
+        };
+        tokio::spawn(Arc::clone(self).tidy(turn));
+        true
+    }
 
-async fn run(core: Arc<Core>, _turn: Claim) {
-    let mut done = Done::default();
-    let outcome = tidy(&core, &mut done).await;
-    let mut pairs = vec![
-        ("looked-at", done.looked_at.to_string()),
-        ("token-gone", done.token_gone.to_string()),
-        ("never-due", done.never_due.to_string()),
-        ("mount-gone", done.mount_gone.to_string()),
-        ("unreadable", done.unreadable.to_string()),
-    ];
-    match outcome {
-        Ok(()) => core.log.line("info", "leases-tidied", &pairs),
-        Err(failure) => {
-            pairs.push(("cause", failure.message));
-            core.log.line("warn", "leases-not-tidied", &pairs);
+    async fn tidy(self: Arc<Self>, _turn: Claim) {
+        let mut done = Done::default();
+        let outcome = self.tidy_all(&mut done).await;
+        let mut pairs = vec![
+            ("looked-at", done.looked_at.to_string()),
+            ("token-gone", done.token_gone.to_string()),
+            ("never-due", done.never_due.to_string()),
+            ("mount-gone", done.mount_gone.to_string()),
+            ("unreadable", done.unreadable.to_string()),
+        ];
+        match outcome {
+            Ok(()) => self.log.line("info", "leases-tidied", &pairs),
+            Err(failure) => {
+                pairs.push(("cause", failure.message));
+                self.log.line("warn", "leases-not-tidied", &pairs);
+            }
+        }
+    }
+
+    async fn tidy_all(&self, done: &mut Done) -> Result<(), Failure> {
+        for space in LEASE_SPACES {
+            let mut scan = self.store.scan(space, "");
+            while let Some(page) = scan.page().await? {
+                // Page by page, so that a seal waits for one and no more.
+                let _in_flight = self.sealing.enter()?;
+                *done = self.tidy_page(&page, *done).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn tidy_page(&self, page: &[Address], before: Done) -> Result<Done, Failure> {
+        let mut finish = self.store.begin().finish();
+        loop {
+            let (unit, mut done) = (finish.restart_host_part(), before);
+            for address in page {
+                self.tidy_one(unit, address, &mut done).await?;
+            }
+            if finish.try_commit().await? {
+                return Ok(done);
+            }
+        }
+    }
+
+    async fn tidy_one(
+        &self,
+        unit: &mut Unit,
+        address: &Address,
+        done: &mut Done,
+    ) -> Result<(), Failure> {
+        done.looked_at += 1;
+        let lease = match read_tolerantly(unit, address).await? {
+            Opened::Lease(lease) => *lease,
+            Opened::Gone => return Ok(()),
+            Opened::Damaged(why) => {
+                done.unreadable += 1;
+                self.log.line("error", "lease-unreadable", &[("cause", why.message)]);
+                return Ok(());
+            }
+        };
+        if self.mount_is_gone(unit, &lease).await? {
+            done.mount_gone += 1;
+            self.tell("warn", "lease-forgotten", &lease, "its mount is gone");
+            unit.delete(address.clone());
+        } else if address.space == Space::Lease && self.token_is_gone(unit, &lease).await? {
+            done.token_gone += 1;
+            let lease =
+                LeaseRecord { token: String::new(), reason: Some(End::TokenEnded), ..lease };
+            put(unit, address, &lease, Some(self.store.now()))?;
+        } else if unit.get(address).await?.is_some_and(|record| record.index.due.is_none()) {
+            done.never_due += 1;
+            put(unit, address, &lease, Some(lease.expires))?;
+        }
+        Ok(())
+    }
+
+    /// Asked of what is stored, and in the commit that forgets the lease: a mount that does not serve
+    /// at present is there.
+    async fn mount_is_gone(&self, unit: &mut Unit, lease: &LeaseRecord) -> Result<bool, Failure> {
+        if self.mounts.by_uuid(&lease.mount).is_some() {
+            return Ok(false);
+        }
+        let stored = mounts::stored_uuids(unit).await?;
+        Ok(stored.is_some_and(|uuids| !uuids.contains(&lease.mount)))
+    }
+
+    async fn token_is_gone(&self, unit: &mut Unit, lease: &LeaseRecord) -> Result<bool, Failure> {
+        // It ends already, or no token ends it.
+        if lease.reason.is_some() || lease.token.is_empty() {
+            return Ok(false);
+        }
+        match tokens::read(unit, &lease.token).await {
+            Ok(token) => Ok(!token.is_some_and(|token| token.is_alive(self.store.now()))),
+            Err(unreadable) => {
+                // It may be put back; until then its leases end at their time.
+                self.log.line("error", "token-unreadable", &[("cause", unreadable.message)]);
+                Ok(false)
+            }
         }
     }
 }
@@ -52,87 +135,4 @@ struct Done {
     never_due: u64,
     mount_gone: u64,
     unreadable: u64,
-}
-
-async fn tidy(core: &Core, done: &mut Done) -> Result<(), Failure> {
-    for space in LEASE_SPACES {
-        let mut scan = core.store.scan(space, "");
-        while let Some(page) = scan.page().await? {
-            // Page by page, so that a seal waits for one and no more.
-            let Ok(_in_flight) = core.process.in_flight.try_read() else {
-                return Err(crate::service::sealed());
-            };
-            *done = tidy_page(core, &page, *done).await?;
-        }
-    }
-    Ok(())
-}
-
-async fn tidy_page(core: &Core, page: &[Address], before: Done) -> Result<Done, Failure> {
-    let mut finish = core.store.begin().finish();
-    loop {
-        let (unit, mut done) = (finish.restart_host_part(), before);
-        for address in page {
-            tidy_one(core, unit, address, &mut done).await?;
-        }
-        if finish.try_commit().await? {
-            return Ok(done);
-        }
-    }
-}
-
-async fn tidy_one(
-    core: &Core,
-    unit: &mut Unit,
-    address: &Address,
-    done: &mut Done,
-) -> Result<(), Failure> {
-    done.looked_at += 1;
-    let lease = match opened(unit, address).await? {
-        Opened::Lease(lease) => *lease,
-        Opened::Gone => return Ok(()),
-        Opened::Damaged(why) => {
-            done.unreadable += 1;
-            core.log.line("error", "lease-unreadable", &[("cause", why.message)]);
-            return Ok(());
-        }
-    };
-    if mount_is_gone(core, unit, &lease).await? {
-        done.mount_gone += 1;
-        core.log_lease("warn", "lease-forgotten", &lease, "its mount is gone");
-        unit.delete(address.clone());
-    } else if address.space == Space::Lease && token_is_gone(core, unit, &lease).await? {
-        done.token_gone += 1;
-        let lease = LeaseRecord { token: String::new(), reason: Some(End::TokenEnded), ..lease };
-        put(unit, address, &lease, Some(core.store.now()))?;
-    } else if unit.get(address).await?.is_some_and(|record| record.index.due.is_none()) {
-        done.never_due += 1;
-        put(unit, address, &lease, Some(lease.expires))?;
-    }
-    Ok(())
-}
-
-/// Asked of what is stored, and in the commit that forgets the lease: a mount that does not serve
-/// at present is there.
-async fn mount_is_gone(core: &Core, unit: &mut Unit, lease: &LeaseRecord) -> Result<bool, Failure> {
-    if core.mounts.by_uuid(&lease.mount).is_some() {
-        return Ok(false);
-    }
-    let stored = mounts::stored_uuids(unit).await?;
-    Ok(stored.is_some_and(|uuids| !uuids.contains(&lease.mount)))
-}
-
-async fn token_is_gone(core: &Core, unit: &mut Unit, lease: &LeaseRecord) -> Result<bool, Failure> {
-    // It ends already, or no token ends it.
-    if lease.reason.is_some() || lease.token.is_empty() {
-        return Ok(false);
-    }
-    match tokens::read(unit, &lease.token).await {
-        Ok(token) => Ok(!token.is_some_and(|token| token.is_alive(core.store.now()))),
-        Err(unreadable) => {
-            // It may be put back; until then its leases end at their time.
-            core.log.line("error", "token-unreadable", &[("cause", unreadable.message)]);
-            Ok(false)
-        }
-    }
 }

@@ -4,17 +4,14 @@
 //! row count: somebody with one request that crashes a component cannot shut its mount for those
 //! whom it serves.
 
-use super::Mount;
-use crate::core::Core;
 use bulkhead_sandbox::Ended;
-use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// Crashes in a row after which a mount rests.
-const CRASHES: u32 = 16;
+pub(super) const CRASHES: u32 = 16;
 /// Time in which they must happen.
 const WINDOW: Duration = Duration::from_secs(60);
 /// First rest. Each further one, without an answer in between, is twice as long.
@@ -54,7 +51,7 @@ pub(crate) struct Pass<'a> {
 
 /// What the end of a call changed.
 #[derive(Debug, PartialEq, Eq)]
-enum Change {
+pub(super) enum Change {
     Opened(Duration),
     Closed,
 }
@@ -76,7 +73,7 @@ impl Breaker {
 
     /// # Errors
     /// How long the mount rests yet.
-    fn may_enter(&self, now: Instant) -> Result<Pass<'_>, Duration> {
+    pub(super) fn may_enter(&self, now: Instant) -> Result<Pass<'_>, Duration> {
         let ordinary = Pass { breaker: self, is_trial: false };
         if !self.is_troubled.load(Ordering::Relaxed) {
             return Ok(ordinary);
@@ -98,7 +95,7 @@ impl Breaker {
 }
 
 impl Pass<'_> {
-    fn ended(mut self, ended: Ended, now: Instant) -> Option<Change> {
+    pub(super) fn end(mut self, ended: Ended, now: Instant) -> Option<Change> {
         let breaker = self.breaker;
         let is_trial = std::mem::take(&mut self.is_trial);
         if !is_trial && ended != Ended::Trapped && !breaker.is_troubled.load(Ordering::Relaxed) {
@@ -164,38 +161,6 @@ impl Trouble {
     }
 }
 
-impl Mount {
-    /// The right to call the mount's component.
-    ///
-    /// # Errors
-    /// `unavailable` while the component rests after crashes.
-    pub(crate) fn may_call(&self) -> Result<Pass<'_>, Failure> {
-        self.breaker.may_enter(Instant::now()).map_err(|left| {
-            let (title, path) = (self.plugin.engine.identity().title(), &self.record.path);
-            let seconds = left.as_secs().saturating_add(1);
-            let message =
-                format!("{title} crashed {CRASHES} times in a row; mount {path} rests, try again in {seconds}s");
-            let retry_after = u64::try_from(left.as_millis()).ok();
-            Failure { retry_after, ..Failure::new(Kind::Unavailable, message) }
-        })
-    }
-
-    /// Tells how a call of the component ended.
-    pub(crate) fn called(&self, core: &Core, pass: Pass<'_>, ended: Ended) {
-        let Some(change) = pass.ended(ended, Instant::now()) else { return };
-        let (mount, plugin) = (self.record.path.to_string(), self.plugin.engine.identity().title());
-        let about = [("mount", mount), ("plugin", plugin)];
-        match change {
-            Change::Opened(length) => {
-                let [mount, plugin] = about;
-                let rest = ("next", format!("{}s", length.as_secs()));
-                core.log.line("error", "breaker-opened", &[mount, plugin, rest]);
-            }
-            Change::Closed => core.log.line("info", "breaker-closed", &about),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,7 +168,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn end(breaker: &Breaker, ended: Ended, now: Instant) -> Option<Change> {
-        breaker.may_enter(now).ok().unwrap().ended(ended, now)
+        breaker.may_enter(now).ok().unwrap().end(ended, now)
     }
 
     /// Open since the time that it returns.
@@ -288,7 +253,7 @@ mod tests {
         }
         for (pass, ended) in before.into_iter().zip([Ended::Trapped, Ended::Answered, Ended::Late])
         {
-            assert_eq!(pass.ended(ended, now), None);
+            assert_eq!(pass.end(ended, now), None);
         }
         assert_eq!(breaker.may_enter(now).err(), Some(FIRST_REST));
     }

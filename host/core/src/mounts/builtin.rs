@@ -3,9 +3,10 @@
 //! They can be tuned, and neither be disabled nor moved nor enabled over. What names them is made
 //! from the cluster's key, so that it stays the same without being stored.
 
+use super::class::Class;
+use super::mount::Running;
 use super::record::{Marks, MountRecord, Phase};
 use super::settings::Settings;
-use super::{Class, Running};
 use crate::random;
 use bulkhead_store::{Address, Index, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;

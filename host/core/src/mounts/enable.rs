@@ -3,8 +3,10 @@
 //! The fault this file stops: two mounts of which one covers the other, so that a request reaches
 //! whichever was there first.
 
+use super::builtin::Builtin;
 use super::record::{self, Marks, MountRecord, Phase};
-use super::{Builtin, Mounts, Settings};
+use super::settings::Settings;
+use super::table::Mounts;
 use crate::catalog::Catalog;
 use crate::random;
 use bulkhead_store::{Space, Unit};
@@ -54,7 +56,7 @@ impl Mounts {
     ///
     /// # Errors
     /// 400 that names the path in use.
-    pub(super) async fn check_free(
+    pub(crate) async fn check_free(
         &self,
         unit: &mut Unit,
         path: &MountPath,

@@ -17,6 +17,9 @@ pub(crate) struct Gate {
 /// Whoever has it is inside; dropped, it is outside again.
 pub(crate) type Inside = OwnedRwLockReadGuard<()>;
 
+/// A gate that was closed, with nothing inside; those who outwait it wait until this is dropped.
+pub(crate) type Closed = OwnedRwLockWriteGuard<()>;
+
 impl Gate {
     /// A gate through which nobody ever comes.
     pub(super) fn closed() -> Self {
@@ -41,7 +44,7 @@ impl Gate {
     }
 
     /// Closes, and waits until nobody is inside. Who is inside has a deadline, so that it ends.
-    pub(super) async fn close(&self) -> OwnedRwLockWriteGuard<()> {
+    pub(super) async fn close(&self) -> Closed {
         self.closed.store(true, Ordering::SeqCst);
         Arc::clone(&self.inside).write_owned().await
     }

@@ -64,14 +64,14 @@ pub(crate) enum Phase {
     Moving {
         /// Where it goes.
         to: MountPath,
-        /// Id of the [`super::remount::Migration`] that tells of it.
+        /// Id of the `Migration` (`lifecycle/remount.rs`) that tells of it.
         migration: String,
     },
 }
 
 impl Phase {
     /// Why it cannot be changed now; `None` while it serves.
-    pub(super) fn hindrance(&self) -> Option<String> {
+    pub(crate) fn hindrance(&self) -> Option<String> {
         match self {
             Self::Serving => None,
             Self::Ending | Self::Erasing => Some("is being removed".to_owned()),
@@ -151,7 +151,7 @@ pub(super) fn address(path: &MountPath) -> Address {
 }
 
 /// The row that keeps `path` free for a mount on its way there. Its body is the mount's uuid.
-pub(super) fn target(path: &MountPath) -> Address {
+pub(crate) fn target(path: &MountPath) -> Address {
     Address::new(Space::Core, format!("{TARGET}{path}"))
 }
 
@@ -160,7 +160,7 @@ pub(super) fn target(path: &MountPath) -> Address {
 ///
 /// # Errors
 /// 400 when there is no such mount any more, or it is in another phase by now; the store's failure.
-pub(super) async fn put_phase(
+pub(crate) async fn put_phase(
     store: &Arc<Store>,
     path: &MountPath,
     next: Phase,

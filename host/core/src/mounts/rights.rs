@@ -1,7 +1,7 @@
 //! What a mount may do and how much of everything it gets: from its component, its maker and the
 //! mount's grants.
 
-use super::MountRecord;
+use super::record::MountRecord;
 use crate::catalog::EnginePlugin;
 use bulkhead_sandbox::{Ask, Engine, Grant, Grants, Limits, Maker, Rights};
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! What can be tuned at a mount, and how long its leases may live.
 
+use crate::lifetimes::Lifetimes;
 use bulkhead_sandbox::Grant;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, quoted};
@@ -113,13 +114,6 @@ impl TokenType {
             Failure::invalid(format!("token_type {} is unknown: give one of {words}", quoted(word)))
         })
     }
-}
-
-/// Default and longest lifetime, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lifetimes {
-    pub(crate) default: u64,
-    pub(crate) max: u64,
 }
 
 impl Settings {

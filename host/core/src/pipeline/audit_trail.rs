@@ -193,7 +193,7 @@ impl<'a> AuditTrail<'a> {
         let mut attempts = 1;
         loop {
             let ended = match made {
-                Made::Lease(id) => leases::end_unanswered(self.core, id).await,
+                Made::Lease(id) => self.core.leases.end_unanswered(id).await,
                 Made::Token(token) => self.end_token(token).await,
             };
             match ended {

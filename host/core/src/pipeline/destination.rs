@@ -54,7 +54,7 @@ pub(super) fn find(
     let Some((mount, below)) = core.mounts.route(&request.path) else {
         return Err(core
             .mounts
-            .stranded_at(&request.path)
+            .unavailable_at(&request.path)
             .unwrap_or_else(|| unmounted(&request.path)));
     };
     let found = match mount.plugin.table.find(request.verb, below) {

@@ -3,8 +3,8 @@
 use super::destination::unmounted;
 use super::{PermittedRequest, answer, object_text, operation};
 use crate::api::{self, Endpoint, HostCall};
+use crate::background::guards;
 use crate::core::Core;
-use crate::guards;
 use crate::host_services::{CallServices, Path};
 use crate::leases;
 use crate::mounts::{Inside, Mount};
@@ -119,7 +119,7 @@ impl PermittedRequest<'_> {
         };
         let call = self.call(mount, ends)?;
         let done = opened.plugin.engine.handle(scope, unit, &call).await;
-        mount.called(self.core, pass, done.ended);
+        mount.note_end(&*self.core.log, pass, done.ended);
         *effect = tree.effect();
         let mut reserved = services.reserved();
         let checkpointed = done.unit.checkpoints() > 0;
@@ -136,7 +136,7 @@ impl PermittedRequest<'_> {
         if checkpointed && !reserved.is_empty() {
             undo_unconfirmed(self.core, &reserved).await;
         }
-        guards::release(self.core, services.guards()).await;
+        guards::release(&self.core.store, &*self.core.log, services.guards()).await;
         settled
     }
 

@@ -6,51 +6,106 @@
 
 use super::uses::Use;
 use super::{
-    Caller, Ending, TokenRecord, TokenType, batch, begin_end, by_token, put, read, try_commit,
+    Caller, Ending, TokenRecord, TokenType, Tokens, batch, begin_end, by_token, put, read,
+    try_commit,
 };
-use crate::core::Core;
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Finds out who calls from `remote`, and takes a use where uses are counted: once per request,
-/// however often it runs. A request that writes asks again in its commit: see [`assert_valid`]. The
-/// request ends with [`leave`].
-///
-/// # Errors
-/// 403 without a token, and for one that is unknown, expired, revoked, used up or bound to other
-/// addresses; which of them is not told.
-pub(crate) async fn authenticate(
-    core: &Core,
-    token: Option<&Secret>,
-    remote: IpAddr,
-) -> Result<Caller, Failure> {
-    let Some(token) = token.filter(|token| !token.expose().is_empty()) else {
-        return Err(Failure::denied(
-            "this path needs a token; send it in the header X-Vault-Token",
-        ));
-    };
-    let caller =
-        by_token(&core.store, &mut core.store.begin(), token).await?.ok_or_else(unknown)?;
-    if !may_come_from(&caller.record, remote) {
-        return Err(unknown());
+impl Tokens {
+    /// Finds out who calls from `remote`, and takes a use where uses are counted: once per request,
+    /// however often it runs. A request that writes asks again in its commit: see [`assert_valid`]. The
+    /// request ends with [`Tokens::finish_request`].
+    ///
+    /// # Errors
+    /// 403 without a token, and for one that is unknown, expired, revoked, used up or bound to other
+    /// addresses; which of them is not told.
+    pub(crate) async fn authenticate(
+        &self,
+        token: Option<&Secret>,
+        remote: IpAddr,
+    ) -> Result<Caller, Failure> {
+        let Some(token) = token.filter(|token| !token.expose().is_empty()) else {
+            return Err(Failure::denied(
+                "this path needs a token; send it in the header X-Vault-Token",
+            ));
+        };
+        let caller =
+            by_token(&self.store, &mut self.store.begin(), token).await?.ok_or_else(unknown)?;
+        if !may_come_from(&caller.record, remote) {
+            return Err(unknown());
+        }
+        if caller.record.uses_left.is_none() {
+            return Ok(caller);
+        }
+        let counted = Arc::new(self.uses.enter(&caller.hash));
+        match self.take_use(&counted).await {
+            Ok(record) => Ok(Caller {
+                has_last_use: record.used_up.is_some(),
+                record,
+                counted: Some(counted),
+                ..caller
+            }),
+            Err(failure) => {
+                self.release_use(&counted).await;
+                Err(failure)
+            }
+        }
     }
-    if caller.record.uses_left.is_none() {
-        return Ok(caller);
+
+    /// Takes one use of the stored token. Whoever takes the last one makes the row due, so that the
+    /// token ends also when this process dies before it can end it.
+    async fn take_use(&self, counted: &Use) -> Result<Arc<TokenRecord>, Failure> {
+        let store = &self.store;
+        loop {
+            let mut unit = store.begin();
+            let record =
+                read(&mut unit, counted.key()).await?.filter(|record| record.holds(store.now()));
+            let mut record = record.ok_or_else(unknown)?;
+            let left = record.uses_left.map(|left| left.saturating_sub(1));
+            let taken = Arc::make_mut(&mut record);
+            taken.uses_left = left;
+            taken.used_up = (left == Some(0)).then(|| store.now());
+            put(&mut unit, counted.key(), &record)?;
+            if try_commit(unit).await? {
+                if record.used_up.is_some() {
+                    counted.was_last();
+                }
+                return Ok(record);
+            }
+        }
     }
-    let counted = Arc::new(core.tokens.uses.enter(&caller.hash));
-    match take_use(core, &counted).await {
-        Ok(record) => Ok(Caller {
-            has_last_use: record.used_up.is_some(),
-            record,
-            counted: Some(counted),
-            ..caller
-        }),
-        Err(failure) => {
-            left(core, &counted).await;
-            Err(failure)
+
+    /// The request is answered: a token that has no use left ends, unless others still work with
+    /// theirs.
+    pub(crate) async fn finish_request(&self, caller: &Caller) {
+        if let Some(counted) = &caller.counted {
+            self.release_use(counted).await;
+        }
+    }
+
+    async fn release_use(&self, counted: &Use) {
+        if !counted.leave() {
+            return;
+        }
+        if let Err(failure) = self.end_used_up(counted.key()).await {
+            // Nothing is lost: no request begins with it, and the row is due by itself.
+            self.log.line("warn", "token-end-delayed", &[("cause", failure.message)]);
+        }
+    }
+
+    async fn end_used_up(&self, key: &str) -> Result<(), Failure> {
+        loop {
+            let mut unit = self.store.begin();
+            if let Some(record) = read(&mut unit, key).await? {
+                begin_end(&mut unit, key, &record, Ending::WithChildren)?;
+            }
+            if try_commit(unit).await? {
+                return Ok(());
+            }
         }
     }
 }
@@ -59,29 +114,6 @@ pub(crate) async fn authenticate(
 fn may_come_from(record: &TokenRecord, remote: IpAddr) -> bool {
     let is_bound = record.expires.is_some() && !record.bound_cidrs.is_empty();
     !is_bound || record.bound_cidrs.iter().any(|cidr| cidr.contains(remote))
-}
-
-/// Takes one use of the stored token. Whoever takes the last one makes the row due, so that the
-/// token ends also when this process dies before it can end it.
-async fn take_use(core: &Core, counted: &Use) -> Result<Arc<TokenRecord>, Failure> {
-    let store = &core.store;
-    loop {
-        let mut unit = store.begin();
-        let record =
-            read(&mut unit, counted.key()).await?.filter(|record| record.holds(store.now()));
-        let mut record = record.ok_or_else(unknown)?;
-        let left = record.uses_left.map(|left| left.saturating_sub(1));
-        let taken = Arc::make_mut(&mut record);
-        taken.uses_left = left;
-        taken.used_up = (left == Some(0)).then(|| store.now());
-        put(&mut unit, counted.key(), &record)?;
-        if try_commit(unit).await? {
-            if record.used_up.is_some() {
-                counted.was_last();
-            }
-            return Ok(record);
-        }
-    }
 }
 
 /// The caller as the unit sees it, so that its commit asserts that the token still holds. A request
@@ -105,36 +137,6 @@ pub(crate) async fn assert_valid(
     let record =
         record.ok_or_else(|| Failure::denied("the token was revoked while the request ran"))?;
     Ok(Caller { record, ..caller.clone() })
-}
-
-/// The request is answered: a token that has no use left ends, unless others still work with
-/// theirs.
-pub(crate) async fn leave(core: &Core, caller: &Caller) {
-    if let Some(counted) = &caller.counted {
-        left(core, counted).await;
-    }
-}
-
-async fn left(core: &Core, counted: &Use) {
-    if !counted.leave() {
-        return;
-    }
-    if let Err(failure) = end(core, counted.key()).await {
-        // Nothing is lost: no request begins with it, and the row is due by itself.
-        core.log.line("warn", "token-end-delayed", &[("cause", failure.message)]);
-    }
-}
-
-async fn end(core: &Core, key: &str) -> Result<(), Failure> {
-    loop {
-        let mut unit = core.store.begin();
-        if let Some(record) = read(&mut unit, key).await? {
-            begin_end(&mut unit, key, &record, Ending::WithChildren)?;
-        }
-        if try_commit(unit).await? {
-            return Ok(());
-        }
-    }
 }
 
 fn unknown() -> Failure {

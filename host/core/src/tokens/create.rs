@@ -6,8 +6,8 @@
 use super::cidr::Cidr;
 use super::lifetime::{bounds, shorter};
 use super::roles::TokenRole;
-use super::{Caller, TokenRecord, TokenType, batch, keys, put, read};
-use crate::core::Core;
+use super::{Caller, TokenRecord, TokenType, Tokens, batch, keys, put, read};
+use crate::lifetimes::Lifetimes;
 use crate::policies::ROOT;
 use bulkhead_store::{Address, Hashes, Index, Store, Unit};
 use bulkhead_wire::failure::Failure;
@@ -50,44 +50,96 @@ pub(crate) struct Made {
     pub(crate) warning: Option<String>,
 }
 
-/// Makes a token for `maker`, whom the unit has asserted to hold ([`super::assert_valid`]).
-///
-/// # Errors
-/// 400 when the maker cannot make tokens, when it asks for what such a token cannot have, or when
-/// the chosen id is taken.
-pub(crate) async fn create(
-    core: &Core,
-    unit: &mut Unit,
-    maker: &Caller,
-    new: NewToken,
-) -> Result<Made, Failure> {
-    may_make_tokens(maker)?;
-    let now = core.store.now() / 1000;
-    let id = new.id.clone();
-    let kind = new.kind;
-    let (record, warning) = record(core, maker, new, now)?;
-    if kind == TokenType::Batch {
-        if id.is_some() {
+impl Tokens {
+    /// Makes a token for `maker`, whom the unit has asserted to hold ([`super::assert_valid`]).
+    /// `system` holds where neither the maker nor the role says how long it lives.
+    ///
+    /// # Errors
+    /// 400 when the maker cannot make tokens, when it asks for what such a token cannot have, or when
+    /// the chosen id is taken.
+    pub(crate) async fn create(
+        &self,
+        unit: &mut Unit,
+        maker: &Caller,
+        new: NewToken,
+        system: Lifetimes,
+    ) -> Result<Made, Failure> {
+        may_make_tokens(maker)?;
+        let now = self.store.now() / 1000;
+        let id = new.id.clone();
+        let kind = new.kind;
+        let (record, warning) = self.record(maker, new, now, system)?;
+        if kind == TokenType::Batch {
+            if id.is_some() {
+                return Err(Failure::invalid(
+                    "batch tokens cannot have an id: they carry what is known of them",
+                ));
+            }
+            let token = batch::seal(&self.store, &record)?;
+            let caller = Caller::batch(&self.store, &token, record);
+            return Ok(Made { token, caller, warning });
+        }
+        let token = match id {
+            Some(token) => token,
+            None => keys::random()?,
+        };
+        let caller = named(self.store.hashes(), &token, record);
+        if read(unit, &caller.hash).await?.is_some() {
             return Err(Failure::invalid(
-                "batch tokens cannot have an id: they carry what is known of them",
+                "there is, or was until now, a token with this id; choose another",
             ));
         }
-        let token = batch::seal(&core.store, &record)?;
-        let caller = Caller::batch(&core.store, &token, record);
-        return Ok(Made { token, caller, warning });
+        put(unit, &caller.hash, &caller.record)?;
+        Ok(Made { token, caller, warning })
     }
-    let token = match id {
-        Some(token) => token,
-        None => keys::random()?,
-    };
-    let caller = named(core.store.hashes(), &token, record);
-    if read(unit, &caller.hash).await?.is_some() {
-        return Err(Failure::invalid(
-            "there is, or was until now, a token with this id; choose another",
-        ));
+
+    /// The record of the new token, still without its accessor, and a warning where its lifetime was
+    /// cut.
+    fn record(
+        &self,
+        maker: &Caller,
+        new: NewToken,
+        now: u64,
+        system: Lifetimes,
+    ) -> Result<(TokenRecord, Option<String>), Failure> {
+        let (role, of_role) = new.role.unzip();
+        let num_uses =
+            shorter(new.num_uses, of_role.as_ref().map(|role| role.num_uses).unwrap_or_default());
+        let mut record = TokenRecord {
+            accessor: String::new(),
+            policies: new.policies,
+            display_name: new.display_name,
+            parent: (!new.is_orphan).then(|| maker.hash.clone()),
+            path: new.path,
+            role: role.unwrap_or_default(),
+            entity_id: if new.is_orphan { String::new() } else { maker.record.entity_id.clone() },
+            meta: new.meta,
+            bound_cidrs: new.bound_cidrs,
+            issued: now,
+            creation_ttl: new.ttl,
+            expires: None,
+            explicit_max_ttl: new.explicit_max_ttl,
+            period: new.period,
+            renewable: new.renewable && new.kind == TokenType::Service,
+            last_renewal: None,
+            uses_left: (num_uses > 0).then_some(num_uses),
+            used_up: None,
+            ended: None,
+        };
+        let bounds = bounds(&record, of_role.as_ref(), system);
+        if new.kind == TokenType::Batch {
+            refuse_for_batch(&record, &bounds)?;
+        }
+        let says_when =
+            [new.ttl, bounds.explicit_max, bounds.period].into_iter().any(|seconds| seconds > 0);
+        if record.policies == [ROOT] && !says_when {
+            return never_ending(maker, record).map(|record| (record, None));
+        }
+        let granted = ttl::grant(&bounds, 0, now, now)?;
+        record.creation_ttl = granted.ttl;
+        record.expires = Some(now.saturating_add(granted.ttl));
+        Ok((record, granted.warning))
     }
-    put(unit, &caller.hash, &caller.record)?;
-    Ok(Made { token, caller, warning })
 }
 
 /// The record with its accessor, under its key.
@@ -111,53 +163,6 @@ fn may_make_tokens(maker: &Caller) -> Result<(), Failure> {
         ));
     }
     Ok(())
-}
-
-/// The record of the new token, still without its accessor, and a warning where its lifetime was
-/// cut.
-fn record(
-    core: &Core,
-    maker: &Caller,
-    new: NewToken,
-    now: u64,
-) -> Result<(TokenRecord, Option<String>), Failure> {
-    let (role, of_role) = new.role.unzip();
-    let num_uses =
-        shorter(new.num_uses, of_role.as_ref().map(|role| role.num_uses).unwrap_or_default());
-    let mut record = TokenRecord {
-        accessor: String::new(),
-        policies: new.policies,
-        display_name: new.display_name,
-        parent: (!new.is_orphan).then(|| maker.hash.clone()),
-        path: new.path,
-        role: role.unwrap_or_default(),
-        entity_id: if new.is_orphan { String::new() } else { maker.record.entity_id.clone() },
-        meta: new.meta,
-        bound_cidrs: new.bound_cidrs,
-        issued: now,
-        creation_ttl: new.ttl,
-        expires: None,
-        explicit_max_ttl: new.explicit_max_ttl,
-        period: new.period,
-        renewable: new.renewable && new.kind == TokenType::Service,
-        last_renewal: None,
-        uses_left: (num_uses > 0).then_some(num_uses),
-        used_up: None,
-        ended: None,
-    };
-    let bounds = bounds(&record, of_role.as_ref(), core.token_lifetimes());
-    if new.kind == TokenType::Batch {
-        refuse_for_batch(&record, &bounds)?;
-    }
-    let says_when =
-        [new.ttl, bounds.explicit_max, bounds.period].into_iter().any(|seconds| seconds > 0);
-    if record.policies == [ROOT] && !says_when {
-        return never_ending(maker, record).map(|record| (record, None));
-    }
-    let granted = ttl::grant(&bounds, 0, now, now)?;
-    record.creation_ttl = granted.ttl;
-    record.expires = Some(now.saturating_add(granted.ttl));
-    Ok((record, granted.warning))
 }
 
 fn never_ending(maker: &Caller, record: TokenRecord) -> Result<TokenRecord, Failure> {

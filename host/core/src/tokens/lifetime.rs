@@ -5,9 +5,8 @@
 //! whichever is shorter.
 
 use super::roles::{self, TokenRole};
-use super::{Caller, TokenRecord, TokenType, put};
-use crate::core::Core;
-use crate::mounts::Lifetimes;
+use super::{Caller, TokenRecord, TokenType, Tokens, put};
+use crate::lifetimes::Lifetimes;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::ttl::{self, Bounds};
@@ -33,38 +32,42 @@ pub(super) fn shorter(one: u64, other: u64) -> u64 {
     }
 }
 
-/// Prolongs a token by `increment` seconds from now; 0 asks for as long as at its creation. Gives
-/// the record as it is stored, and a warning where less was granted.
-///
-/// # Errors
-/// 400 when it is not renewable, past its maximum, or its role does not exist any more.
-pub(crate) async fn renew(
-    core: &Core,
-    unit: &mut Unit,
-    token: &Caller,
-    increment: u64,
-) -> Result<(TokenRecord, Option<String>), Failure> {
-    if token.kind == TokenType::Batch {
-        return Err(Failure::invalid("batch tokens cannot be renewed; make another one"));
+impl Tokens {
+    /// Prolongs a token by `increment` seconds from now; 0 asks for as long as at its creation. Gives
+    /// the record as it is stored, and a warning where less was granted. `system` holds where the token
+    /// and its role say nothing.
+    ///
+    /// # Errors
+    /// 400 when it is not renewable, past its maximum, or its role does not exist any more.
+    pub(crate) async fn renew(
+        &self,
+        unit: &mut Unit,
+        token: &Caller,
+        increment: u64,
+        system: Lifetimes,
+    ) -> Result<(TokenRecord, Option<String>), Failure> {
+        if token.kind == TokenType::Batch {
+            return Err(Failure::invalid("batch tokens cannot be renewed; make another one"));
+        }
+        if !token.record.renewable {
+            return Err(Failure::invalid(
+                "lease is not renewable: this token was made not to be renewed, or never ends",
+            ));
+        }
+        let role = roles::of_token(unit, &token.record).await?;
+        if role.is_none() && !token.record.role.is_empty() {
+            return Err(Failure::invalid(format!(
+                "token role {}, which made this token, does not exist any more: the token cannot be renewed",
+                quoted(&token.record.role)
+            )));
+        }
+        let now = self.store.now() / 1000;
+        let bounds = bounds(&token.record, role.as_ref(), system);
+        let granted = ttl::grant(&bounds, increment, token.record.issued, now)?;
+        let expires = Some(now.saturating_add(granted.ttl));
+        let record =
+            TokenRecord { expires, last_renewal: Some(now), ..TokenRecord::clone(&token.record) };
+        put(unit, &token.hash, &record)?;
+        Ok((record, granted.warning))
     }
-    if !token.record.renewable {
-        return Err(Failure::invalid(
-            "lease is not renewable: this token was made not to be renewed, or never ends",
-        ));
-    }
-    let role = roles::of_token(unit, &token.record).await?;
-    if role.is_none() && !token.record.role.is_empty() {
-        return Err(Failure::invalid(format!(
-            "token role {}, which made this token, does not exist any more: the token cannot be renewed",
-            quoted(&token.record.role)
-        )));
-    }
-    let now = core.store.now() / 1000;
-    let bounds = bounds(&token.record, role.as_ref(), core.token_lifetimes());
-    let granted = ttl::grant(&bounds, increment, token.record.issued, now)?;
-    let expires = Some(now.saturating_add(granted.ttl));
-    let record =
-        TokenRecord { expires, last_renewal: Some(now), ..TokenRecord::clone(&token.record) };
-    put(unit, &token.hash, &record)?;
-    Ok((record, granted.warning))
 }

@@ -5,33 +5,74 @@
 //! marked as ended, and children whose parent has no row any more. Rows that do not open are told
 //! in the log and left.
 
-use super::{Ending, TokenRecord, address, begin_end, read, try_commit};
-use crate::core::Core;
+use super::{Ending, TokenRecord, Tokens, address, begin_end, read, try_commit};
+use crate::background::Claim;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 
-/// Begins to look, in the background; `false` when somebody does already.
-pub(crate) fn begin(core: &Arc<Core>) -> bool {
-    // Not the key of any token: it stands for the work.
-    let Some(turn) = core.claims.claim(&address("tidy")) else { return false };
-    let core = Arc::clone(core);
-    tokio::spawn(async move {
-        match look(&core).await {
+impl Tokens {
+    /// Begins to look, in the background; `false` when that is under way already.
+    pub(crate) fn begin_tidy(self: &Arc<Self>) -> bool {
+        // Not the key of any token: it stands for the work.
+        let Some(turn) = self.claims.claim(&address("tidy")) else { return false };
+        tokio::spawn(Arc::clone(self).tidy(turn));
+        true
+    }
+
+    async fn tidy(self: Arc<Self>, _turn: Claim) {
+        match self.look().await {
             Ok(Found { seen, ended }) => {
-                core.log.line(
+                self.log.line(
                     "info",
                     "token-tidy",
                     &[("seen", seen.to_string()), ("ended", ended.to_string())],
                 );
             }
             Err(failure) => {
-                core.log.line("warn", "token-tidy-stopped", &[("cause", failure.message)])
+                self.log.line("warn", "token-tidy-stopped", &[("cause", failure.message)])
             }
         }
-        drop(turn);
-    });
-    true
+    }
+
+    async fn look(&self) -> Result<Found, Failure> {
+        let (mut found, mut scan) = (Found::default(), self.store.scan(Space::Token, ""));
+        while let Some(page) = scan.page().await? {
+            // One page at a time: a seal does not wait for all of them.
+            let Ok(_in_flight) = self.sealing.enter() else {
+                return Err(Failure::new(Kind::Unavailable, "the service is being sealed"));
+            };
+            for Address { key, .. } in &page {
+                found.seen += 1;
+                match self.end_lost(key).await {
+                    Ok(ended) => found.ended += usize::from(ended),
+                    Err(failure) if failure.kind == Kind::Internal => {
+                        self.log.line("error", "token-unreadable", &[("cause", failure.message)]);
+                    }
+                    Err(failure) => return Err(failure),
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Ends the token if its end was lost. One whose end is under way is due once more, which does no
+    /// harm.
+    async fn end_lost(&self, key: &str) -> Result<bool, Failure> {
+        loop {
+            let mut unit = self.store.begin();
+            let Some(record) = read(&mut unit, key).await? else { return Ok(false) };
+            let is_late =
+                record.due().is_some_and(|due| due <= self.store.now()) && !self.uses.any(key);
+            if record.ended.is_none() && !is_late && !is_abandoned(&mut unit, &record).await? {
+                return Ok(false);
+            }
+            begin_end(&mut unit, key, &record, Ending::WithChildren)?;
+            if try_commit(unit).await? {
+                return Ok(true);
+            }
+        }
+    }
 }
 
 /// What a look found.
@@ -39,45 +80,6 @@ pub(crate) fn begin(core: &Arc<Core>) -> bool {
 struct Found {
     seen: usize,
     ended: usize,
-}
-
-async fn look(core: &Arc<Core>) -> Result<Found, Failure> {
-    let (mut found, mut scan) = (Found::default(), core.store.scan(Space::Token, ""));
-    while let Some(page) = scan.page().await? {
-        // One page at a time: nobody who wants to seal the service waits for all of them.
-        let Ok(_in_flight) = Arc::clone(&core.process.in_flight).try_read_owned() else {
-            return Err(Failure::new(Kind::Unavailable, "the service is being sealed"));
-        };
-        for Address { key, .. } in &page {
-            found.seen += 1;
-            match end_lost(core, key).await {
-                Ok(ended) => found.ended += usize::from(ended),
-                Err(failure) if failure.kind == Kind::Internal => {
-                    core.log.line("error", "token-unreadable", &[("cause", failure.message)]);
-                }
-                Err(failure) => return Err(failure),
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// Ends the token if its end was lost. One whose end is under way is due once more, which does no
-/// harm.
-async fn end_lost(core: &Core, key: &str) -> Result<bool, Failure> {
-    loop {
-        let mut unit = core.store.begin();
-        let Some(record) = read(&mut unit, key).await? else { return Ok(false) };
-        let is_late =
-            record.due().is_some_and(|due| due <= core.store.now()) && !core.tokens.uses.any(key);
-        if record.ended.is_none() && !is_late && !is_abandoned(&mut unit, &record).await? {
-            return Ok(false);
-        }
-        begin_end(&mut unit, key, &record, Ending::WithChildren)?;
-        if try_commit(unit).await? {
-            return Ok(true);
-        }
-    }
 }
 
 /// A child whose parent is gone. One that is ending takes its children along, or lets them go, by

@@ -39,7 +39,7 @@ pub(super) fn rows() -> Vec<(Act, Route)> {
 /// `GET sys/leases/count`, by accessor of the mount.
 pub(super) async fn count(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
     only_irrevocable(call)?;
-    let counts = leases::irrevocable::count(core).await?;
+    let counts = core.leases.count_irrevocable().await?;
     let total: u64 = counts.values().sum();
     let data = [("lease_count".to_owned(), json!(total)), ("counts".to_owned(), json!(counts))];
     Ok(Body::Data(Map::from_iter(data)).into())
@@ -50,8 +50,8 @@ pub(super) async fn list(core: &Core, call: &HostCall<'_>) -> Result<Reply, Fail
     only_irrevocable(call)?;
     let limit = limit(call.text("limit"))?;
     let allowed = if call.flag("force", false) { usize::MAX } else { MOST };
-    let total: u64 = leases::irrevocable::count(core).await?.values().sum();
-    let found = leases::irrevocable::list(core, limit.min(allowed)).await?;
+    let total: u64 = core.leases.count_irrevocable().await?.values().sum();
+    let found = core.leases.list_irrevocable(limit.min(allowed)).await?;
     let is_cut = limit > allowed && total > u64::try_from(allowed).unwrap_or(u64::MAX);
     let warning = is_cut.then(|| {
         format!("there are {total} irrevocable leases and the first {MOST} are listed; send force=true for all")

@@ -32,7 +32,7 @@ pub(super) fn rows() -> Vec<(Act, Route)> {
 
 /// The names one step below the prefix.
 pub(super) async fn names(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let names = leases::names(core, call.text("prefix"), &Paging::of(call.values)?).await?;
+    let names = core.leases.names(call.text("prefix"), &Paging::of(call.values)?).await?;
     if names.is_empty() {
         return Err(Failure::absent());
     }

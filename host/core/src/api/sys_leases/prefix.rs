@@ -50,22 +50,22 @@ pub(super) async fn revoke(
     let path = call.text("prefix");
     let ends = async || {
         if path == "auth" || path.starts_with("auth/") {
-            tokens::end_made_below(core, path).await?;
+            core.tokens.end_made_below(path).await?;
         }
         Ok::<(), Failure>(())
     };
-    let reach = Reach::of(core, path);
+    let reach = core.leases.reach(path);
     let which = reach.leases();
     if !call.flag("sync", true) {
         ends().await?;
-        leases::queue_below(core, &which, on_failure).await?;
+        core.leases.queue_below(&which, on_failure).await?;
         return Ok(begun(
             "the leases are being revoked; LIST sys/leases/lookup shows those that are left",
         ));
     }
     let ended = async {
         ends().await?;
-        leases::end_below(core, &which, on_failure).await
+        core.leases.end_below(&which, on_failure).await
     };
     match tokio::time::timeout(PATIENCE, ended).await {
         Ok(ended) => ended.map(|()| Body::Nothing.into()),

@@ -6,11 +6,10 @@
 //! stored with them.
 
 use super::ending::{end_all, in_background, pause};
-use super::record::{MountRecord, target};
-use super::{Class, Mount, Mounts, Phase};
 use crate::core::Core;
+use crate::mounts::{Class, Mount, MountRecord, Mounts, Phase, target};
 use crate::random;
-use crate::service::sealed;
+use crate::sealing::sealed;
 use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;
@@ -149,8 +148,8 @@ async fn forget_old(store: &Store, unit: &mut Unit) -> Result<(), Failure> {
 /// Carries out the move of the mount `uuid`, whose record says where it goes. In a task of its own;
 /// one that does not come to its end is carried out after the next unsealing.
 pub(crate) fn carry_out(core: &Arc<Core>, uuid: &str) {
-    let moved = moved(Arc::clone(core), uuid.to_owned());
-    if let Err(failure) = in_background(core, moved) {
+    let work = carry_out_move(Arc::clone(core), uuid.to_owned());
+    if let Err(failure) = in_background(core, work) {
         core.log.line(
             "warn",
             "move-put-off",
@@ -159,7 +158,7 @@ pub(crate) fn carry_out(core: &Arc<Core>, uuid: &str) {
     }
 }
 
-async fn moved(core: Arc<Core>, uuid: String) {
+async fn carry_out_move(core: Arc<Core>, uuid: String) {
     let Some(mount) = core.mounts.by_uuid(&uuid) else { return };
     let _claim = core.claims.claim_in_turn(&mount.record.address()).await;
     let ended = end_all(&core, &mount).await;

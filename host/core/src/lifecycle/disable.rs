@@ -6,10 +6,10 @@
 //! where this one died.
 
 use super::ending::{end_all, in_background};
-use super::record::{MountRecord, put_phase};
-use super::{Mount, Phase, erase};
+use super::erase::erase;
 use crate::core::Core;
-use crate::service::sealed;
+use crate::mounts::{Mount, MountRecord, Phase, put_phase};
+use crate::sealing::sealed;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// asked again, and at the next unsealing.
 pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Failure> {
     let Some(mount) = core.mounts.at(path) else {
-        if let Some(waits) = core.mounts.stranded_at(path.as_str()) {
+        if let Some(waits) = core.mounts.unavailable_at(path.as_str()) {
             return Err(waits);
         }
         // A row that does not open is told: its data would stay for ever.
@@ -36,7 +36,7 @@ pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Fa
     // Before it waits in turn: the move may take long, and its end is elsewhere.
     check_stays(&mount)?;
     // In a task, so that it goes on when the client does not wait.
-    let done = in_background(core, removed(Arc::clone(core), mount))?;
+    let done = in_background(core, remove(Arc::clone(core), mount))?;
     let Ok(done) = tokio::time::timeout(PATIENCE, done).await else {
         return Err(Failure::new(
             Kind::TimedOut,
@@ -51,15 +51,15 @@ pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Fa
 }
 
 /// Goes on with the removal of a mount, and tells of its failure in the log.
-pub(super) async fn go_on(core: Arc<Core>, mount: Arc<Mount>) {
+pub(super) async fn resume_removal(core: Arc<Core>, mount: Arc<Mount>) {
     let path = mount.record.path.to_string();
-    if let Err(failure) = removed(Arc::clone(&core), mount).await {
+    if let Err(failure) = remove(Arc::clone(&core), mount).await {
         core.log.line("error", "mount-stays", &[("mount", path), ("cause", failure.message)]);
     }
 }
 
 /// Removes the mount that was `found`, and none that was enabled at its path since.
-async fn removed(core: Arc<Core>, found: Arc<Mount>) -> Result<(), Failure> {
+async fn remove(core: Arc<Core>, found: Arc<Mount>) -> Result<(), Failure> {
     let path = found.record.path.clone();
     // One after the other: whoever comes second finds nothing, or tries again.
     let claim = core.claims.claim_in_turn(&found.record.address()).await;
@@ -67,17 +67,17 @@ async fn removed(core: Arc<Core>, found: Arc<Mount>) -> Result<(), Failure> {
     let Some(mount) = mount else { return Ok(()) };
     check_stays(&mount)?;
     if mount.record.phase == Phase::Erasing {
-        return erase::run(core, mount, claim).await;
+        return erase(core, mount, claim).await;
     }
-    match emptied(&core, &mount).await {
+    match empty(&core, &mount).await {
         Ok(mount) => {
             core.log.line("info", "mount-disabled", &[("mount", path.to_string())]);
-            erase::run(core, mount, claim).await
+            erase(core, mount, claim).await
         }
         // Cut by whoever seals the service, it goes on after the next unsealing.
         Err(cut) if cut == sealed() => Err(cut),
         Err(failure) => {
-            come_back(&core, &path).await;
+            serve_again(&core, &path).await;
             Err(failure)
         }
     }
@@ -95,7 +95,7 @@ fn check_stays(mount: &Mount) -> Result<(), Failure> {
 }
 
 /// The mount without requests and leases, decided to be erased.
-async fn emptied(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<Arc<Mount>, Failure> {
+async fn empty(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<Arc<Mount>, Failure> {
     let path = &mount.record.path;
     let may = |phase: &Phase| matches!(phase, Phase::Serving | Phase::Ending);
     store_phase(core, path, Phase::Ending, may).await?;
@@ -117,7 +117,7 @@ fn stays(path: &MountPath, failure: Failure) -> Failure {
 
 /// Lets the mount serve again. Where that cannot be stored, it stays as it is, and is removed when
 /// it is asked again or at the next unsealing.
-async fn come_back(core: &Arc<Core>, path: &MountPath) {
+async fn serve_again(core: &Arc<Core>, path: &MountPath) {
     let was_begun = |phase: &Phase| matches!(phase, Phase::Ending | Phase::Erasing);
     if let Err(failure) = store_phase(core, path, Phase::Serving, was_begun).await {
         core.log.line(

@@ -1,21 +1,41 @@
 //! Migration: a mount's stored data is brought to the schema of the component that now serves it.
 
+use crate::background::guards;
 use crate::core::Core;
-use crate::guards;
 use crate::host_services::BackgroundServices;
 use crate::mounts::{Mount, MountRecord, Phase};
 use crate::permit::Permit;
-use bulkhead_sandbox::Priority;
+use bulkhead_sandbox::{Maker, Priority};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
+
+/// Brings the stored data of every mount to the schema of its component. A mount of an uploaded one
+/// that fails in it is left out.
+///
+/// # Errors
+/// The failure of a component of this binary.
+pub(super) async fn migrate_all(core: &Arc<Core>) -> Result<(), Failure> {
+    for mount in core.mounts.all() {
+        match migrate(core, &mount).await {
+            Err(failure) if mount.plugin.engine.identity().maker == Maker::Uploaded => {
+                let pairs =
+                    [("mount", mount.record.path.to_string()), ("cause", failure.message.clone())];
+                core.log.line("error", "mount-without-plugin", &pairs);
+                core.mounts.set_unavailable(mount.record.clone(), failure.message);
+            }
+            migrated => migrated?,
+        }
+    }
+    Ok(())
+}
 
 /// Runs the component's `migrate` where the mount's data is older, and stores the new schema with
 /// it.
 ///
 /// # Errors
 /// The component's failure, or data written by a newer component.
-pub(crate) async fn run(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), Failure> {
+pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), Failure> {
     let wanted = mount.plugin.engine.description().schema;
     let stored = mount.record.schema;
     if stored == wanted || mount.record.phase == Phase::Erasing {
@@ -41,7 +61,7 @@ pub(crate) async fn run(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), Fail
         Ok(()) => store(&mut record, done.unit).await,
         Err(failure) => Err(failure),
     };
-    guards::release(core, work.guards()).await;
+    guards::release(&core.store, &*core.log, work.guards()).await;
     stored?;
     core.mounts.update(record, &core.catalog)
 }

@@ -6,9 +6,9 @@
 //! since no call outlived the process; and the row's own time, a minute after the call's deadline,
 //! holds where both were lost. What was let go is an ordinary timer that is due.
 
-use crate::claims::{Claim, Claims};
-use crate::core::Core;
-use crate::leases::GRACE;
+use super::backoff::GRACE;
+use super::claims::{Claim, Claims};
+use crate::log::Log;
 use crate::random;
 use bulkhead_sandbox::Guard;
 use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
@@ -98,16 +98,12 @@ pub(crate) fn put_timer(unit: &mut Unit, address: &Address, lane: &str, attempts
 
 /// Lets go of what a call guarded, whatever became of the call: its last act, after the commit or
 /// the failure.
-pub(crate) async fn release(core: &Core, guards: &Guards) {
+pub(crate) async fn release(store: &Arc<Store>, log: &dyn Log, guards: &Guards) {
     for (timer, set) in guards.take() {
-        if let Err(failure) = release_one(&core.store, &timer, &set.mark).await {
+        if let Err(failure) = release_one(store, &timer, &set.mark).await {
             // Nothing is lost: the guard is due by itself, a minute after its call's deadline, and
             // at the next unsealing.
-            core.log.line(
-                "warn",
-                "guard-delayed",
-                &[("timer", timer.key), ("cause", failure.message)],
-            );
+            log.line("warn", "guard-delayed", &[("timer", timer.key), ("cause", failure.message)]);
         }
     }
 }
@@ -132,8 +128,7 @@ async fn release_one(store: &Arc<Store>, timer: &Address, mark: &str) -> Result<
 ///
 /// # Errors
 /// 503 when the store cannot be read or written. A guard that does not open is told and left.
-pub(crate) async fn release_all(core: &Core) -> Result<(), Failure> {
-    let store = &core.store;
+pub(crate) async fn release_all(store: &Arc<Store>, log: &dyn Log) -> Result<(), Failure> {
     let mut scan = store.scan_owned(Space::Timer, OWNER);
     while let Some(page) = scan.page().await? {
         let mut unit = store.begin();
@@ -144,7 +139,7 @@ pub(crate) async fn release_all(core: &Core) -> Result<(), Failure> {
                 }
                 Ok(None) => {}
                 Err(damaged @ StoreFault::Damaged(_)) => {
-                    core.log.line("error", "guard-unreadable", &[("cause", damaged.to_string())]);
+                    log.line("error", "guard-unreadable", &[("cause", damaged.to_string())]);
                 }
                 Err(fault) => return Err(fault.into()),
             }

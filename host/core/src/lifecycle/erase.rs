@@ -1,16 +1,15 @@
-//! Deleting the rows of a mount that is gone for everybody, the record last.
+//! Deleting the rows of a mount that is gone for every caller, the record last.
 //!
 //! There is no way back from here, so that it is tried until it is done: by this process, or by the
 //! next one.
 
-use super::Mount;
 use super::ending::{in_background, pause};
-use crate::claims::Claim;
+use crate::background::Claim;
 use crate::core::Core;
+use crate::mounts::{Closed, Mount};
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
-use tokio::sync::OwnedRwLockWriteGuard;
 
 /// What a mount stores, timers first: they are due, and wait for this.
 const SPACES: [Space; 4] = [Space::Timer, Space::Data, Space::Reservation, Space::Lease];
@@ -21,8 +20,8 @@ const PAGE: u32 = 500;
 struct Erasing {
     core: Arc<Core>,
     mount: Arc<Mount>,
-    /// Nobody works on it, and whoever wants to waits for the end of this.
-    _work: OwnedRwLockWriteGuard<()>,
+    /// No due work is at work on it; what is due waits for the end of this.
+    _work: Closed,
     _claim: Claim,
 }
 
@@ -30,8 +29,8 @@ struct Erasing {
 ///
 /// # Errors
 /// 503 when they could not all be deleted; that goes on by itself.
-pub(super) async fn run(core: Arc<Core>, mount: Arc<Mount>, claim: Claim) -> Result<(), Failure> {
-    let work = mount.work.close().await;
+pub(super) async fn erase(core: Arc<Core>, mount: Arc<Mount>, claim: Claim) -> Result<(), Failure> {
+    let work = mount.close_work().await;
     core.sandbox.close_mount(&mount.record.uuid);
     let erasing = Erasing { core, mount, _work: work, _claim: claim };
     let Err(failure) = erasing.once().await else { return Ok(()) };

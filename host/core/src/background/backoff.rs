@@ -6,6 +6,9 @@
 use crate::random;
 use bulkhead_wire::failure::{Failure, Kind};
 
+/// Milliseconds after its call's deadline at which what a call wrote down is taken up in any case:
+/// reservations are undone, guards ring.
+pub(crate) const GRACE: u64 = 60_000;
 /// First pause after what may pass by itself, in milliseconds; doubles.
 const FIRST: u64 = 1_000;
 /// First pause after a refusal; doubles. Six attempts span five minutes, in which somebody may mend

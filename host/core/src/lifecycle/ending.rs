@@ -1,9 +1,8 @@
-//! Ending what a mount handed out, and going on with what a process left half-done.
+//! Ending what a mount handed out, in tasks that outlive the request which asked for it.
 
-use super::{Mount, Phase, disable, remount};
 use crate::core::Core;
-use crate::leases::{Below, OnFailure, end_below};
-use crate::service::sealed;
+use crate::leases::{Below, OnFailure};
+use crate::mounts::Mount;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,31 +17,16 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// # Errors
 /// Of the first that could not be ended; never 500, because the remedy is the caller's.
 pub(super) async fn end_all(core: &Arc<Core>, mount: &Mount) -> Result<(), Failure> {
-    drop(mount.requests.close().await);
+    mount.close_requests().await;
     let all = [Below { mount: &mount.record.uuid, below: "" }];
-    end_below(core, &all, OnFailure::Stays).await.map_err(|failure| match failure.kind {
+    core.leases.end_below(&all, OnFailure::Stays).await.map_err(|failure| match failure.kind {
         Kind::Internal => Failure { kind: Kind::InvalidRequest, ..failure },
         _ => failure,
     })
 }
 
-/// Goes on with the mounts that an earlier process left on their way out or elsewhere.
-pub(crate) fn resume(core: &Arc<Core>) {
-    for mount in core.mounts.all() {
-        match mount.record.phase {
-            Phase::Serving => {}
-            Phase::Moving { .. } => remount::carry_out(core, &mount.record.uuid),
-            Phase::Ending | Phase::Erasing => {
-                let work = disable::go_on(Arc::clone(core), mount);
-                // Sealed again at once, it is for the next unsealing.
-                drop(in_background(core, work));
-            }
-        }
-    }
-}
-
-/// Runs `work` in a task of its own, which goes on when its caller is gone, and which whoever seals
-/// the service waits for.
+/// Runs `work` in a task of its own, which goes on when its caller is gone, and which a seal
+/// waits for.
 ///
 /// # Errors
 /// 503 when the service is being sealed.
@@ -50,7 +34,7 @@ pub(super) fn in_background<T: Send + 'static>(
     core: &Arc<Core>,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<JoinHandle<T>, Failure> {
-    let in_flight = Arc::clone(&core.process.in_flight).try_read_owned().map_err(|_| sealed())?;
+    let in_flight = core.sealing.enter()?;
     Ok(tokio::spawn(async move {
         let done = work.await;
         drop(in_flight);
@@ -68,6 +52,6 @@ pub(super) async fn pause(core: &Core, mount: &Mount, event: &str, why: Failure)
     );
     tokio::select! {
         () = tokio::time::sleep(PAUSE) => true,
-        () = core.stopping() => false,
+        () = core.sealing.begun() => false,
     }
 }

@@ -1,59 +1,23 @@
-//! How a lease ends: by its plugin's `revoke`, once, whoever asks.
+//! How a lease ends: by its plugin's `revoke`, once, whatever asked for it.
 //!
 //! A target that does not answer is tried again for ever, with growing pauses; one that refuses six
 //! times makes the lease irrevocable: it is listed as such, and tried once a day (decision P13).
 
-use super::due_now::{OnFailure, make_due};
-use super::{LeaseRecord, put};
-use crate::backoff;
-use crate::claims::Claim;
+use crate::background::{Claim, guards};
 use crate::core::Core;
-use crate::guards;
 use crate::host_services::BackgroundServices;
+use crate::leases::{End, LeaseRecord, put};
 use crate::permit::Permit;
 use bulkhead_sandbox::Priority;
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::Failure;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// Refusals after which a lease is irrevocable.
-pub(super) const MOST_REFUSALS: u32 = 6;
-/// Characters of a failure that are kept.
-const ERROR_CHARACTERS: usize = 240;
-/// Milliseconds until an irrevocable lease is tried again, at least.
-const DAY: u64 = 86_400_000;
-
-/// Why a lease ends: the words of the plugin contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum End {
-    /// Its time is over.
-    Expired,
-    /// Somebody revoked it.
-    Requested,
-    /// Its token ended.
-    TokenEnded,
-    /// The call that reserved it did not confirm it.
-    Undo,
-}
-
-impl End {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Expired => "expired",
-            Self::Requested => "requested",
-            Self::TokenEnded => "token-ended",
-            Self::Undo => "undo",
-        }
-    }
-}
 
 /// Ends the claimed lease or reservation. A lease that is gone is success.
 ///
 /// # Errors
 /// The plugin's failure, or that of the commit. The lease stays, with its next attempt scheduled.
-pub(crate) async fn end(
+pub(crate) async fn end_lease(
     core: &Arc<Core>,
     claim: &Claim,
     asked: Option<End>,
@@ -69,7 +33,7 @@ pub(crate) async fn end(
     let priority = if asked.is_some() { Priority::Foreground } else { Priority::Background };
     match revoke(core, claim, &lease, Ending { reason, priority }).await {
         Ok(()) => {
-            core.log_lease("info", "lease-ended", &lease, reason.word());
+            core.leases.tell("info", "lease-ended", &lease, reason.word());
             Ok(())
         }
         Err(failure) => {
@@ -109,7 +73,7 @@ async fn revoke(
         Ok(()) => remove(claim, done.unit, lease).await,
         Err(failure) => Err(failure),
     };
-    guards::release(core, work.guards()).await;
+    guards::release(&core.store, &*core.log, work.guards()).await;
     ended
 }
 
@@ -140,54 +104,16 @@ async fn postpone(
 ) -> Result<(), Failure> {
     let mut unit = core.store.begin();
     let Some(record) = claim.fence(&mut unit).await? else { return Ok(()) };
-    let lease = LeaseRecord::parse(&record)?.after(reason, failure);
+    let lease = LeaseRecord::parse(&record)?.after_failure(reason, failure);
     if lease.forced {
-        core.log_lease("warn", "lease-forgotten", &lease, &lease.error);
+        core.leases.tell("warn", "lease-forgotten", &lease, &lease.error);
         unit.delete(claim.address().clone());
     } else {
         let event = if lease.is_irrevocable() { "lease-irrevocable" } else { "lease-end-delayed" };
-        core.log_lease("warn", event, &lease, &lease.error);
-        let due = core.store.now().saturating_add(lease.pause(failure));
+        core.leases.tell("warn", event, &lease, &lease.error);
+        let due = core.store.now().saturating_add(lease.pause_after(failure));
         put(&mut unit, claim.address(), &lease, Some(due))?;
     }
     unit.commit().await?;
-    Ok(())
-}
-
-impl LeaseRecord {
-    /// The lease after an attempt to end it that failed.
-    fn after(mut self, reason: End, failure: &Failure) -> Self {
-        self.reason = Some(reason);
-        self.attempts = self.attempts.saturating_add(1);
-        if !backoff::may_pass(failure.kind) {
-            self.refusals = self.refusals.saturating_add(1);
-        }
-        self.error = failure.message.chars().take(ERROR_CHARACTERS).collect();
-        failure.kind.code().clone_into(&mut self.error_code);
-        self
-    }
-
-    /// Milliseconds until the next attempt.
-    fn pause(&self, failure: &Failure) -> u64 {
-        if self.is_irrevocable() {
-            return backoff::pause(
-                &Failure { retry_after: Some(DAY), ..failure.clone() },
-                self.attempts,
-            );
-        }
-        backoff::pause(failure, self.attempts)
-    }
-}
-
-/// Makes the leases that `token` owns due now. One that cannot be read is left and told; it must
-/// not keep the others.
-pub(crate) async fn end_owned(core: &Core, token: &str) -> Result<(), Failure> {
-    let mut scan = core.store.scan_owned(Space::Lease, token);
-    while let Some(page) = scan.page().await? {
-        // Without an owner it is not found here again.
-        let orphaned =
-            |lease| LeaseRecord { token: String::new(), reason: Some(End::TokenEnded), ..lease };
-        make_due(core, &page, OnFailure::Stays, orphaned).await?;
-    }
     Ok(())
 }

@@ -1,10 +1,9 @@
 //! Renewing a lease: the plugin prolongs the thing, the host caps and stores the new end.
 
-use super::{LeaseRecord, locate, put};
-use crate::claims::Claim;
+use crate::background::{Claim, guards};
 use crate::core::Core;
-use crate::guards;
 use crate::host_services::BackgroundServices;
+use crate::leases::{LeaseRecord, put};
 use crate::permit::Permit;
 use crate::tokens;
 use bulkhead_sandbox::{Priority, contract};
@@ -25,11 +24,12 @@ pub(crate) struct Renewed {
 ///
 /// # Errors
 /// 400 when there is no such lease, it is not renewable or past its maximum; the plugin's failure.
-pub(crate) async fn renew(core: &Arc<Core>, id: &str, increment: u64) -> Result<Renewed, Failure> {
-    let claim = core
-        .claims
-        .claim_in_turn(&locate(&core.store, &core.mounts, id).ok_or_else(not_found)?)
-        .await;
+pub(crate) async fn renew_lease(
+    core: &Arc<Core>,
+    id: &str,
+    increment: u64,
+) -> Result<Renewed, Failure> {
+    let claim = core.claims.claim_in_turn(&core.leases.locate(id).ok_or_else(not_found)?).await;
     let (lease, owner_left) =
         renewable(core, &claim, &mut core.store.begin(), core.store.now()).await?;
     let mount =
@@ -55,7 +55,7 @@ pub(crate) async fn renew(core: &Arc<Core>, id: &str, increment: u64) -> Result<
         }
         Err(failure) => Err(failure),
     };
-    guards::release(core, work.guards()).await;
+    guards::release(&core.store, &*core.log, work.guards()).await;
     renewed
 }
 

@@ -5,7 +5,7 @@
 //! through storage. `bounded` is quicker, and trusts the component not to keep in memory what it
 //! was told; see `ReuseBounds` for the bounds. It is the operator's choice, mount by mount.
 
-use crate::mounts::MountRecord;
+use super::record::MountRecord;
 use bulkhead_sandbox::{Engine, Reuse, ReuseBounds};
 use bulkhead_wire::failure::{Failure, quoted};
 use std::collections::BTreeMap;

@@ -1,0 +1,185 @@
+//! Due work: leases and tokens that end, reservations to undo, timers and guards to wake.
+//!
+//! Found by an index, never loaded at start. The worker sleeps until the next row is due, something
+//! earlier is committed, or a claim is given back; a hanging target holds its own lane and no
+//! other, until sixteen of them hang at once.
+
+use super::claims::{Claim, Claims};
+use crate::log::Log;
+use crate::sealing::{InFlight, Sealing};
+use bulkhead_store::{DueAsk, Space, Store};
+use bulkhead_wire::failure::{Failure, Kind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Longest sleep: clocks are corrected, and a condition that is looked at again cannot be missed
+/// for ever.
+const LONGEST_SLEEP: Duration = Duration::from_secs(30);
+/// After work whose outcome could not be stored, its claim is kept so long.
+const UNSTORED_PAUSE: Duration = Duration::from_secs(1);
+/// The same, where nothing but a repair will help: of the row, or of the disk under a store that
+/// writes no more.
+const REPAIR_PAUSE: Duration = Duration::from_secs(60);
+
+/// What has no lane, and is asked for by itself: rows of lanes must not hide it.
+const WITHOUT_LANE: [Space; 1] = [Space::Token];
+/// What waits in lanes.
+const IN_LANES: [Space; 3] = [Space::Lease, Space::Reservation, Space::Timer];
+
+/// What is worked on although nothing can be stored any more: to end a credential twice does no
+/// harm, and to leave it until the restart would.
+const WITHOUT_STORE: [Space; 2] = [Space::Lease, Space::Reservation];
+
+/// What background work of an open store shares.
+pub(crate) struct Background {
+    pub(crate) store: Arc<Store>,
+    pub(crate) claims: Arc<Claims>,
+    pub(crate) sealing: Sealing,
+    pub(crate) log: Arc<dyn Log>,
+    stopped_writes_told: AtomicBool,
+}
+
+/// What is done with a row that is due: the rows of the mounts, tokens and leases know it.
+pub(crate) trait DueWork: Send + Sync + 'static {
+    /// Does what is due at the claimed address.
+    ///
+    /// # Errors
+    /// When the outcome could not be stored: the row is still due.
+    fn do_due_work(
+        self: Arc<Self>,
+        claim: Arc<Claim>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+impl Background {
+    pub(crate) fn new(store: &Arc<Store>, sealing: Sealing, log: &Arc<dyn Log>) -> Arc<Self> {
+        Arc::new(Self {
+            store: Arc::clone(store),
+            claims: Arc::default(),
+            sealing,
+            log: Arc::clone(log),
+            stopped_writes_told: AtomicBool::new(false),
+        })
+    }
+
+    /// Says once that nothing is written any more.
+    fn tell_of_stopped_writes(&self, reason: &str) {
+        if !self.stopped_writes_told.swap(true, Ordering::SeqCst) {
+            self.log.line("error", "writes-stopped", &[("cause", reason.to_owned())]);
+        }
+    }
+}
+
+/// Runs until the service is being sealed.
+pub(crate) async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
+    while !background.sealing.has_begun() {
+        background.store.alarm().listen();
+        let freed = background.claims.freed();
+        tokio::pin!(freed);
+        freed.as_mut().enable();
+        let sleep = match begin_what_is_due(&background, &work).await {
+            Ok(sleep) => sleep,
+            Err(failure) => {
+                background.log.line("error", "due-work-unreadable", &[("cause", failure.message)]);
+                UNSTORED_PAUSE
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(sleep) => {}
+            () = background.store.alarm().rung() => {}
+            () = freed => {}
+            () = background.sealing.begun() => {}
+        }
+    }
+}
+
+/// Claims and starts what is due; returns how long nothing more will be.
+async fn begin_what_is_due(
+    background: &Arc<Background>,
+    work: &Arc<impl DueWork>,
+) -> Result<Duration, Failure> {
+    let now = background.store.now();
+    let in_lanes = match background.store.stopped() {
+        None => {
+            while begin_a_page(
+                background,
+                work,
+                now,
+                &WITHOUT_LANE,
+                background.claims.room_without_lane(),
+            )
+            .await?
+            {}
+            &IN_LANES[..]
+        }
+        Some(reason) => {
+            background.tell_of_stopped_writes(reason);
+            &WITHOUT_STORE[..]
+        }
+    };
+    // A page may be all of one lane, of which a few are begun: the next look leaves that lane out.
+    while begin_a_page(background, work, now, in_lanes, background.claims.room_in_lanes()).await? {}
+    let next = background.store.next_due_after(now).await?;
+    let latest = now.saturating_add(u64::try_from(LONGEST_SLEEP.as_millis()).unwrap_or(u64::MAX));
+    let next = next.unwrap_or(latest).min(latest);
+    background.store.alarm().set(next);
+    Ok(Duration::from_millis(next.saturating_sub(now)))
+}
+
+/// Starts what is due in `spaces`, up to `room`. `true` when there may be more to start.
+async fn begin_a_page(
+    background: &Arc<Background>,
+    work: &Arc<impl DueWork>,
+    now: u64,
+    spaces: &[Space],
+    room: usize,
+) -> Result<bool, Failure> {
+    if room == 0 {
+        return Ok(false);
+    }
+    let (busy_lanes, busy) = background.claims.busy();
+    let limit = u32::try_from(room).unwrap_or(u32::MAX);
+    let found = background
+        .store
+        .due(&DueAsk { spaces: spaces.to_vec(), until: now, busy_lanes, busy, limit })
+        .await?;
+    let is_full = found.len() >= room;
+    let mut began = false;
+    for due in found {
+        // Taken unless the service is being sealed.
+        let Ok(in_flight) = background.sealing.enter() else {
+            return Ok(false);
+        };
+        if let Some(claim) = background.claims.claim_due(&due.address, &due.lane) {
+            began = true;
+            tokio::spawn(do_and_pause(Arc::clone(background), Arc::clone(work), claim, in_flight));
+        }
+    }
+    Ok(is_full && began)
+}
+
+/// Does the work, and keeps the claim for a while where its outcome could not be stored.
+async fn do_and_pause(
+    background: Arc<Background>,
+    work: Arc<impl DueWork>,
+    claim: Claim,
+    in_flight: InFlight,
+) {
+    let claim = Arc::new(claim);
+    // In a task of its own, so that a panic ends that and is paused for like any other failure.
+    let done = tokio::spawn(work.do_due_work(Arc::clone(&claim))).await;
+    let done = done.unwrap_or_else(|_| Err(Failure::internal("the work ended early")));
+    drop(in_flight);
+    let Err(failure) = done else { return };
+    let needs_repair = failure.kind == Kind::Internal || background.store.stopped().is_some();
+    let pause = if needs_repair { REPAIR_PAUSE } else { UNSTORED_PAUSE };
+    background.log.line("error", "due-work-unstored", &[("cause", failure.message)]);
+    // The row is still due: without a pause it would be taken up again at once. Its lane is for
+    // those that can be worked on.
+    let _resting = Arc::into_inner(claim).map(Claim::leave_lane);
+    tokio::select! {
+        () = tokio::time::sleep(pause) => {}
+        () = background.sealing.begun() => {}
+    }
+}

@@ -1,0 +1,98 @@
+//! Loading the catalog: the components of this binary, then those that were uploaded.
+//!
+//! A component's description is asked once, when its digest is first seen, and stored; later starts
+//! read it and run no plugin code.
+
+use super::official::Official;
+use super::plugin::{EnginePlugin, Plugin, PluginLoader};
+use super::table::Catalog;
+use super::uploaded;
+use bulkhead_sandbox::{Artefact, DatabasePlugin, Engine};
+use bulkhead_store::{Address, Index, Space, Store, StoreFault};
+use bulkhead_wire::failure::Failure;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+impl Catalog {
+    /// Loads the components of this binary and those that were uploaded.
+    ///
+    /// # Errors
+    /// When a component of this binary does not load, or the store cannot be read.
+    pub(crate) async fn load(
+        loader: PluginLoader<'_>,
+        officials: &[Official],
+    ) -> Result<Self, Failure> {
+        let catalog = Self::default();
+        for official in officials {
+            catalog.add_official(loader, *official).await?;
+        }
+        uploaded::load_all(&catalog, loader).await?;
+        Ok(catalog)
+    }
+
+    async fn add_official(
+        &self,
+        loader: PluginLoader<'_>,
+        official: Official,
+    ) -> Result<(), Failure> {
+        let PluginLoader { store, sandbox, .. } = loader;
+        let artefact =
+            Artefact::Official { wasm: official.wasm, compiled: Some(official.compiled) };
+        let digest = bulkhead_sandbox::component::digest(official.wasm);
+        let not_an_engine =
+            match Engine::load(sandbox, artefact, known(store, &digest).await?).await {
+                Ok(engine) => {
+                    let plugin = EnginePlugin::new(engine).map_err(Failure::internal)?;
+                    remember(store, &digest, plugin.engine.description()).await?;
+                    self.insert(Plugin::Engine(Arc::new(plugin)));
+                    return Ok(());
+                }
+                Err(why) => why,
+            };
+        match DatabasePlugin::load(sandbox, artefact, known(store, &digest).await?).await {
+            Ok(plugin) => {
+                remember(store, &digest, plugin.description()).await?;
+                self.insert(Plugin::Database(Arc::new(plugin)));
+                Ok(())
+            }
+            Err(why) => Err(Failure::internal(format!(
+                "the component {digest} is neither an engine ({not_an_engine}) nor a database plugin ({why})"
+            ))),
+        }
+    }
+}
+
+fn address(digest: &str) -> Address {
+    Address::new(Space::Core, format!("description/{digest}"))
+}
+
+/// The stored description, where this digest was described before and the document is of that kind.
+/// One that does not open is as good as none: the component is asked again.
+async fn known<T: DeserializeOwned>(
+    store: &Arc<Store>,
+    digest: &str,
+) -> Result<Option<T>, Failure> {
+    let record = match store.begin().get(&address(digest)).await {
+        Err(StoreFault::Damaged(_)) => None,
+        found => found?,
+    };
+    Ok(record.and_then(|record| serde_json::from_slice(&record.body).ok()))
+}
+
+async fn remember<T: serde::Serialize>(
+    store: &Arc<Store>,
+    digest: &str,
+    description: &T,
+) -> Result<(), Failure> {
+    let mut unit = store.begin();
+    match unit.get(&address(digest)).await {
+        Ok(Some(_)) => return Ok(()),
+        Ok(None) | Err(StoreFault::Damaged(_)) => {}
+        Err(fault) => return Err(fault.into()),
+    }
+    let body =
+        serde_json::to_vec(description).map_err(|error| Failure::internal(error.to_string()))?;
+    unit.put(address(digest), body, Index::default());
+    unit.commit().await?;
+    Ok(())
+}

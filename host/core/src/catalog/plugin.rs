@@ -1,0 +1,72 @@
+//! A plugin as the catalog holds it, and what loading one takes.
+
+use super::entry::PluginType;
+use crate::log::Log;
+use bulkhead_sandbox::compile::Compiler;
+use bulkhead_sandbox::component::Identity;
+use bulkhead_sandbox::{DatabasePlugin, Engine, Sandbox};
+use bulkhead_store::Store;
+use bulkhead_wire::route::Table;
+use std::sync::Arc;
+
+/// A secrets engine with its route table.
+pub(crate) struct EnginePlugin {
+    pub(crate) engine: Engine,
+    pub(crate) table: Table,
+}
+
+/// A plugin that can be called.
+pub(crate) enum Plugin {
+    Engine(Arc<EnginePlugin>),
+    Database(Arc<DatabasePlugin>),
+}
+
+/// What a commit changed in the catalog.
+pub(crate) enum Change {
+    /// A plugin is there.
+    Registered(Plugin),
+    /// The plugin of that type and name is not there any more.
+    Removed(PluginType, String),
+}
+
+/// What loading a plugin takes.
+#[derive(Clone, Copy)]
+pub(crate) struct PluginLoader<'a> {
+    pub(crate) store: &'a Arc<Store>,
+    pub(crate) sandbox: &'a Arc<Sandbox>,
+    pub(crate) compiler: &'a Compiler,
+    pub(crate) log: &'a Arc<dyn Log>,
+}
+
+impl EnginePlugin {
+    pub(super) fn new(engine: Engine) -> Result<Self, String> {
+        let routes = engine.description().routes.clone();
+        let table =
+            Table::new(routes).map_err(|why| format!("{}: {why}", engine.identity().title()))?;
+        Ok(Self { engine, table })
+    }
+}
+
+impl Plugin {
+    pub(crate) fn kind(&self) -> PluginType {
+        match self {
+            Self::Engine(_) => PluginType::Secret,
+            Self::Database(_) => PluginType::Database,
+        }
+    }
+
+    /// What it asks for, in lines.
+    pub(super) fn asks(&self) -> &[String] {
+        match self {
+            Self::Engine(plugin) => &plugin.engine.description().asks,
+            Self::Database(plugin) => &plugin.description().asks,
+        }
+    }
+
+    pub(crate) fn identity(&self) -> &Identity {
+        match self {
+            Self::Engine(plugin) => plugin.engine.identity(),
+            Self::Database(plugin) => plugin.identity(),
+        }
+    }
+}

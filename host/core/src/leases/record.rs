@@ -1,0 +1,180 @@
+//! A lease or reservation as it is stored, and how a failed attempt to end it changes it.
+
+use crate::background::backoff;
+use bulkhead_sandbox::contract;
+use bulkhead_store::{Address, Index, Record, Space, StoreFault, Unit};
+use bulkhead_wire::failure::{Failure, Kind};
+use serde::{Deserialize, Serialize};
+
+/// Refusals after which a lease is irrevocable.
+const MOST_REFUSALS: u32 = 6;
+/// Characters of a failure that are kept.
+const ERROR_CHARACTERS: usize = 240;
+/// Milliseconds until an irrevocable lease is tried again, at least.
+const DAY: u64 = 86_400_000;
+/// Owner of the rows of irrevocable leases, by which they are found. No token is stored under a key
+/// like this one.
+pub(super) const IRREVOCABLE: &str = "irrevocable";
+/// Where the things are written down that may exist outside: in this order, because what is
+/// reserved becomes a lease.
+pub(crate) const LEASE_SPACES: [Space; 2] = [Space::Reservation, Space::Lease];
+
+/// Why a lease ends: the words of the plugin contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum End {
+    /// Its time is over.
+    Expired,
+    /// Somebody revoked it.
+    Requested,
+    /// Its token ended.
+    TokenEnded,
+    /// The call that reserved it did not confirm it.
+    Undo,
+}
+
+impl End {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Requested => "requested",
+            Self::TokenEnded => "token-ended",
+            Self::Undo => "undo",
+        }
+    }
+}
+
+/// A lease or reservation as it is stored. Times are milliseconds of store time.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct LeaseRecord {
+    /// `database/creds/readonly/<24 letters and digits>`.
+    pub(crate) id: String,
+    /// uuid of its mount.
+    pub(crate) mount: String,
+    /// Key of the token that owns it; empty when it stands alone.
+    pub(crate) token: String,
+    /// When it ends at the latest although its owner lives on: with the batch token that asked for
+    /// it.
+    pub(crate) longest: Option<u64>,
+    pub(crate) tag: String,
+    pub(crate) lane: String,
+    /// JSON text that only the plugin reads.
+    pub(crate) internal: String,
+    pub(crate) issued: u64,
+    pub(crate) expires: u64,
+    pub(crate) renewable: bool,
+    pub(crate) last_renewal: Option<u64>,
+    /// Why it ends, once that was decided.
+    pub(crate) reason: Option<End>,
+    /// Failed attempts to end it.
+    pub(crate) attempts: u32,
+    /// Attempts that were refused for good, rather than unanswered.
+    pub(crate) refusals: u32,
+    /// The last failure, already scrubbed, and the code of its kind; empty while none failed.
+    pub(crate) error: String,
+    pub(crate) error_code: String,
+    /// The next attempt is the last one: whatever comes of it, the lease goes.
+    pub(crate) forced: bool,
+}
+
+impl LeaseRecord {
+    pub(crate) fn parse(record: &Record) -> Result<Self, Failure> {
+        serde_json::from_slice(&record.body)
+            .map_err(|_| Failure::internal("the record of a lease does not parse"))
+    }
+
+    /// As its plugin sees it.
+    pub(crate) fn seen(&self) -> contract::Lease {
+        contract::Lease {
+            tag: self.tag.clone(),
+            internal: self.internal.clone(),
+            issued: self.issued,
+            expires: self.expires,
+        }
+    }
+
+    /// Index columns: found when due, by lane, by the token that owns it. An irrevocable lease is
+    /// ending whatever becomes of its token, so that its owner's column is free to say what it is.
+    fn index(&self, due: Option<u64>) -> Index {
+        let owner = if self.is_irrevocable() { IRREVOCABLE } else { &self.token };
+        Index { due, lane: format!("{}/{}", self.mount, self.lane), owner: owner.to_owned() }
+    }
+
+    /// Its plugin refused to end it so often that only somebody's help will: it is tried once a
+    /// day.
+    pub(crate) fn is_irrevocable(&self) -> bool {
+        self.refusals >= MOST_REFUSALS
+    }
+
+    /// Why the last attempt to end it failed.
+    pub(super) fn failure(&self) -> Failure {
+        Failure::new(Kind::of_code(&self.error_code), self.error.clone())
+    }
+}
+
+impl LeaseRecord {
+    /// The lease after an attempt to end it that failed.
+    pub(crate) fn after_failure(mut self, reason: End, failure: &Failure) -> Self {
+        self.reason = Some(reason);
+        self.attempts = self.attempts.saturating_add(1);
+        if !backoff::may_pass(failure.kind) {
+            self.refusals = self.refusals.saturating_add(1);
+        }
+        self.error = failure.message.chars().take(ERROR_CHARACTERS).collect();
+        failure.kind.code().clone_into(&mut self.error_code);
+        self
+    }
+
+    /// Milliseconds until the next attempt.
+    pub(crate) fn pause_after(&self, failure: &Failure) -> u64 {
+        if self.is_irrevocable() {
+            return backoff::pause(
+                &Failure { retry_after: Some(DAY), ..failure.clone() },
+                self.attempts,
+            );
+        }
+        backoff::pause(failure, self.attempts)
+    }
+}
+
+/// Reads a lease.
+pub(crate) async fn read(
+    unit: &mut Unit,
+    address: &Address,
+) -> Result<Option<LeaseRecord>, Failure> {
+    unit.get(address).await?.as_ref().map(LeaseRecord::parse).transpose()
+}
+
+/// Writes a lease, to be ended at `due`.
+pub(crate) fn put(
+    unit: &mut Unit,
+    address: &Address,
+    record: &LeaseRecord,
+    due: Option<u64>,
+) -> Result<(), Failure> {
+    let body = serde_json::to_vec(record).map_err(|error| Failure::internal(error.to_string()))?;
+    unit.put(address.clone(), body, record.index(due));
+    Ok(())
+}
+
+/// What is at the address of a lease.
+pub(super) enum Opened {
+    Lease(Box<LeaseRecord>),
+    Gone,
+    /// Edited in the file, or written by nobody: why it does not open.
+    Damaged(Failure),
+}
+
+/// Reads a lease, also one that does not open.
+///
+/// # Errors
+/// The store's failure.
+pub(super) async fn read_tolerantly(unit: &mut Unit, address: &Address) -> Result<Opened, Failure> {
+    match unit.get(address).await {
+        Ok(None) => Ok(Opened::Gone),
+        Ok(Some(record)) => Ok(LeaseRecord::parse(&record)
+            .map_or_else(Opened::Damaged, |lease| Opened::Lease(Box::new(lease)))),
+        Err(damaged @ StoreFault::Damaged(_)) => Ok(Opened::Damaged(damaged.into())),
+        Err(fault) => Err(fault.into()),
+    }
+}

@@ -1,0 +1,137 @@
+//! Leases that a call writes down: reserved before the thing exists, confirmed with the answer.
+
+use super::book::address;
+use super::record::{End, LeaseRecord, put, read};
+use crate::background::{Claim, Claims, GRACE};
+use crate::mounts::Mount;
+use crate::random;
+use crate::tokens::Caller;
+use bulkhead_sandbox::contract;
+use bulkhead_store::{Address, Space, Store, Unit};
+use bulkhead_wire::failure::Failure;
+use std::sync::Arc;
+
+/// Letters and digits of a lease id after its path: 143 bits.
+const SUFFIX: usize = 24;
+
+/// Where leases of a request are written: who asks, on which mount and path, until when.
+pub(crate) struct LeaseContext<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) mount: &'a Mount,
+    /// The request's path, which the lease id begins with.
+    pub(crate) path: &'a str,
+    /// Who asks: whose token owns the leases, and how long they may be.
+    pub(crate) caller: &'a Caller,
+    /// Store time, in milliseconds, at which the call ends at the latest.
+    pub(crate) deadline: u64,
+}
+
+impl LeaseContext<'_> {
+    fn address(&self, space: Space, id: &str) -> Address {
+        let mount = &self.mount.record;
+        let below =
+            self.path.strip_prefix(mount.path.as_str().trim_end_matches('/')).unwrap_or(self.path);
+        address(self.store, space, &mount.uuid, below.trim_start_matches('/'), id)
+    }
+}
+
+/// A reservation that a call made.
+pub(crate) struct Reserved {
+    pub(crate) tag: String,
+    pub(crate) address: Address,
+    /// Its thing was certainly not made, so there is nothing to undo.
+    pub(crate) withdrawn: bool,
+    record: LeaseRecord,
+    /// So that due work leaves it alone while the call runs, also when clocks jump.
+    _claim: Option<Claim>,
+}
+
+/// Writes a reservation into the call's unit of work.
+pub(crate) fn reserve(
+    page: &LeaseContext<'_>,
+    claims: &Arc<Claims>,
+    unit: &mut Unit,
+    asked: bulkhead_sandbox::Reservation,
+) -> Result<Reserved, Failure> {
+    let record = blank(page, asked.tag, asked.lane, asked.internal)?;
+    let address = page.address(Space::Reservation, &record.id);
+    put(unit, &address, &record, Some(page.deadline.saturating_add(GRACE)))?;
+    let claim = claims.claim(&address);
+    Ok(Reserved { tag: record.tag.clone(), address, withdrawn: false, record, _claim: claim })
+}
+
+fn blank(
+    page: &LeaseContext<'_>,
+    tag: String,
+    lane: String,
+    internal: String,
+) -> Result<LeaseRecord, Failure> {
+    Ok(LeaseRecord {
+        id: format!("{}/{}", page.path, random::base62(SUFFIX)?),
+        mount: page.mount.record.uuid.clone(),
+        token: page.caller.owner().to_owned(),
+        longest: page.caller.longest_lease(),
+        tag,
+        lane,
+        internal,
+        issued: page.store.now(),
+        expires: 0,
+        renewable: false,
+        last_renewal: None,
+        reason: None,
+        attempts: 0,
+        refusals: 0,
+        error: String::new(),
+        error_code: String::new(),
+        forced: false,
+    })
+}
+
+/// May the call still hand out what it reserved? Not when due work was quicker, because clocks
+/// jumped, and not when somebody revoked everything below its path meanwhile.
+pub(crate) async fn is_reserved(unit: &mut Unit, reserved: &Reserved) -> Result<bool, Failure> {
+    Ok(read(unit, &reserved.address).await?.is_some_and(|record| record.reason.is_none()))
+}
+
+/// Ends reservations whose call did not confirm them: due now, or gone where there is nothing to
+/// undo. What is due is written from memory, also where it is gone from the store: ending twice
+/// does no harm.
+pub(crate) async fn undo(store: &Arc<Store>, reserved: &[Reserved]) -> Result<(), Failure> {
+    let mut unit = store.begin();
+    for one in reserved {
+        match one.withdrawn {
+            true => unit.delete(one.address.clone()),
+            false => {
+                let ended = LeaseRecord { reason: Some(End::Undo), ..one.record.clone() };
+                put(&mut unit, &one.address, &ended, Some(store.now()))?;
+            }
+        }
+    }
+    unit.commit().await?;
+    Ok(())
+}
+
+/// Turns the answered secret into a lease, in the call's unit of work: the reservation it names
+/// goes, the lease comes. `ttl` is in seconds and already capped.
+pub(crate) fn confirm(
+    page: &LeaseContext<'_>,
+    unit: &mut Unit,
+    secret: &contract::Secret,
+    reserved: Option<&Reserved>,
+    ttl: u64,
+) -> Result<LeaseRecord, Failure> {
+    let mut record = match reserved {
+        Some(reserved) => {
+            unit.delete(reserved.address.clone());
+            reserved.record.clone()
+        }
+        None => blank(page, String::new(), String::new(), secret.internal.clone())?,
+    };
+    // Counted from the reservation, as the plugin told its target: a slow call shortens the lease,
+    // and never leaves a lease without its thing.
+    record.expires = record.issued.saturating_add(ttl.saturating_mul(1000));
+    record.renewable = secret.renewable;
+    let address = page.address(Space::Lease, &record.id);
+    put(unit, &address, &record, Some(record.expires))?;
+    Ok(record)
+}

@@ -1,0 +1,30 @@
+//! What lives and ends over time: the service's opening and seal, the ends of leases and tokens,
+//! mounts that are disabled, moved, migrated and revived, and what takes effect after a commit.
+//!
+//! Knows every noun through [`Core`](crate::core::Core), and the order in which they change. Never
+//! knows requests: the files of `api` and the pipeline call these functions.
+
+mod after_commit;
+mod deregister;
+mod disable;
+mod due_work;
+mod end_lease;
+mod end_token;
+mod ending;
+mod erase;
+mod migrate;
+mod open;
+mod provision_dev;
+pub(crate) mod remount;
+mod renew_lease;
+mod resume;
+mod revive;
+mod wake_timer;
+
+pub(crate) use after_commit::{apply_catalog_change, apply_mount_change};
+pub(crate) use deregister::deregister;
+pub(crate) use disable::disable;
+pub(crate) use end_lease::end_lease;
+pub(crate) use open::{begin_due_work, open, stop};
+pub(crate) use provision_dev::provision_dev;
+pub(crate) use renew_lease::renew_lease;

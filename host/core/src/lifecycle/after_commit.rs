@@ -1,0 +1,63 @@
+//! What takes effect in this process once it is committed: changes of mounts and of the catalog.
+
+use super::{remount, revive};
+use crate::catalog::{self, PluginType};
+use crate::core::Core;
+use crate::mounts::Change;
+use bulkhead_wire::failure::Failure;
+use std::sync::Arc;
+
+/// Lets a committed change of a mount take effect.
+///
+/// # Errors
+/// When the mount cannot be made anew.
+pub(crate) fn apply_mount_change(core: &Arc<Core>, change: Change) -> Result<(), Failure> {
+    match change {
+        Change::Enabled(record) => core.mounts.serve(*record, &core.catalog),
+        Change::Tuned(record) => {
+            let uuid = record.uuid.clone();
+            let before =
+                core.mounts.by_uuid(&uuid).map(|mount| mount.record.settings.grants.clone());
+            let regranted = before.is_some_and(|before| before != record.settings.grants);
+            core.mounts.update(*record, &core.catalog)?;
+            if regranted {
+                // They were opened by what the mount was granted before.
+                core.sandbox.close_mount(&uuid);
+            }
+            Ok(())
+        }
+        Change::TunedBuiltin(which, record) => {
+            core.mounts.update_builtin(which, *record);
+            Ok(())
+        }
+        Change::Moving(record) => {
+            let uuid = record.uuid.clone();
+            core.mounts.update(*record, &core.catalog)?;
+            remount::carry_out(core, &uuid);
+            Ok(())
+        }
+    }
+}
+
+/// Lets a committed change of the catalog take effect. Mounts that waited for the plugin serve again, and those
+/// that have it go by its ceiling.
+///
+/// # Errors
+/// When a mount cannot be made anew.
+pub(crate) async fn apply_catalog_change(
+    core: &Arc<Core>,
+    change: catalog::Change,
+) -> Result<(), Failure> {
+    match change {
+        catalog::Change::Registered(plugin) => {
+            let (kind, name) = (plugin.kind(), plugin.identity().name.clone());
+            core.catalog.insert(plugin);
+            if kind == PluginType::Secret {
+                core.mounts.renew(&name, &core.catalog)?;
+                revive::revive(core, &name).await;
+            }
+        }
+        catalog::Change::Removed(kind, name) => core.catalog.remove(kind, &name),
+    }
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! What is done with a row that is due, by the table that it is in.
+
+use super::end_lease::end_lease;
+use super::end_token::end_token;
+use super::wake_timer::wake_timer;
+use crate::background::{Claim, DueWork};
+use crate::core::Core;
+use bulkhead_store::{Address, Space};
+use bulkhead_wire::failure::Failure;
+use std::sync::Arc;
+
+impl DueWork for Core {
+    async fn do_due_work(self: Arc<Self>, claim: Arc<Claim>) -> Result<(), Failure> {
+        let Address { space, key } = claim.address();
+        let Ok(_inside) = self.mounts.enter_work(key).await else { return Ok(()) };
+        match space {
+            Space::Lease | Space::Reservation => end_due_lease(&self, &claim).await,
+            Space::Token => end_token(&self, key).await,
+            _ => wake_timer(&self, &claim).await,
+        }
+    }
+}
+
+/// Ends a lease that is still due now that it is claimed: it may have been renewed in between.
+async fn end_due_lease(core: &Arc<Core>, claim: &Claim) -> Result<(), Failure> {
+    if !is_still_due(core, claim.address()).await? {
+        return Ok(());
+    }
+    match end_lease(core, claim, None).await {
+        Ok(()) => Ok(()),
+        // The failure is stored in the lease, with its next attempt; only a row that is due again
+        // at once needs the pause.
+        Err(_) if !is_still_due(core, claim.address()).await? => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn is_still_due(core: &Arc<Core>, address: &Address) -> Result<bool, Failure> {
+    let record = core.store.begin().get(address).await?;
+    Ok(record.is_some_and(|record| record.index.due.is_some_and(|due| due <= core.store.now())))
+}

@@ -1,0 +1,65 @@
+//! The start and the end of the unsealed service.
+
+use super::migrate::migrate_all;
+use super::resume::resume;
+use crate::audit::Audit;
+use crate::background::{self, Background, guards};
+use crate::catalog::{Catalog, PluginLoader};
+use crate::core::{Core, Parts};
+use crate::mounts::Mounts;
+use crate::process::Process;
+use crate::sealing::Sealing;
+use bulkhead_sandbox::Sandbox;
+use bulkhead_store::Store;
+use bulkhead_wire::failure::Failure;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long requests in flight may take to end when the service is sealed.
+const SEAL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Loads the catalog and the mount table from the open store, and makes due what an earlier process
+/// left half-done. Neither leases nor roles are read.
+///
+/// # Errors
+/// What keeps the service from starting, in words for the operator.
+pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc<Core>, Failure> {
+    let (settings, log) = (&process.settings, &process.settings.log);
+    let sandbox =
+        Sandbox::new(Arc::clone(&process.runtime), Arc::clone(&store), &settings.own_addresses);
+    let loader =
+        PluginLoader { store: &store, sandbox: &sandbox, compiler: &process.compiler, log };
+    let catalog = Catalog::load(loader, &settings.officials).await?;
+    let mounts = Mounts::load(&store, &catalog, log).await?;
+    let audit = Audit::open(&store, &settings.audit, log).await?;
+    let background = Background::new(&store, Sealing::new(&process.in_flight), log);
+    let core = Core::assemble(Parts { process, sandbox, catalog, mounts, audit, background });
+    core.leases.undo_all().await?;
+    guards::release_all(&core.store, &*core.log).await?;
+    migrate_all(&core).await?;
+    Ok(core)
+}
+
+/// Starts due work, and goes on with mounts that were being removed or moved.
+pub(crate) fn begin_due_work(core: &Arc<Core>) {
+    let work = background::run(Arc::clone(&core.background), Arc::clone(core));
+    core.due_work.set(tokio::spawn(work));
+    resume(core);
+}
+
+/// Stops due work, waits a little for what is in flight, closes outbound sessions and the store.
+/// What is still under way then cannot commit; what it reserved is undone at the next unsealing,
+/// which waits for its end.
+pub(crate) async fn stop(core: &Core) {
+    core.sealing.begin();
+    if let Some(worker) = core.due_work.take()
+        && worker.await.is_err()
+    {
+        core.log.line("error", "due-work-ended-early", &[]);
+    }
+    if !core.sealing.outwait(SEAL_PATIENCE).await {
+        core.log.line("warn", "sealed-under-requests", &[]);
+    }
+    core.sandbox.close().await;
+    core.store.close().await;
+}

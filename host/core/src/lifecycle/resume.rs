@@ -1,0 +1,22 @@
+//! Going on with what an earlier process left half-done.
+
+use super::ending::in_background;
+use super::{disable, remount};
+use crate::core::Core;
+use crate::mounts::Phase;
+use std::sync::Arc;
+
+/// Goes on with the mounts that an earlier process left on their way out or elsewhere.
+pub(crate) fn resume(core: &Arc<Core>) {
+    for mount in core.mounts.all() {
+        match mount.record.phase {
+            Phase::Serving => {}
+            Phase::Moving { .. } => remount::carry_out(core, &mount.record.uuid),
+            Phase::Ending | Phase::Erasing => {
+                let work = disable::resume_removal(Arc::clone(core), mount);
+                // Sealed again at once, it is for the next unsealing.
+                drop(in_background(core, work));
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Mounts that waited for their plugin serve again once it is there.
+
+use super::migrate::migrate;
+use crate::core::Core;
+use std::sync::Arc;
+
+/// Serves the mounts that waited for the engine `kind`, each once its data are migrated. One that
+/// cannot be goes on waiting.
+pub(crate) async fn revive(core: &Arc<Core>, kind: &str) {
+    for record in core.mounts.take_unavailable(kind) {
+        let path = record.path.to_string();
+        let served = core.mounts.serve(record.clone(), &core.catalog);
+        let migrated = match served.map(|()| core.mounts.by_uuid(&record.uuid)) {
+            Ok(Some(mount)) => migrate(core, &mount).await,
+            Ok(None) => Ok(()),
+            Err(failure) => Err(failure),
+        };
+        match migrated {
+            Ok(()) => core.log.line("info", "mount-has-its-plugin", &[("mount", path)]),
+            Err(failure) => {
+                core.log.line(
+                    "error",
+                    "mount-without-plugin",
+                    &[("mount", path), ("cause", failure.message.clone())],
+                );
+                core.mounts.set_unavailable(record, failure.message);
+            }
+        }
+    }
+}

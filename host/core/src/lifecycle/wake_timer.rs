@@ -1,0 +1,128 @@
+//! Waking a plugin: timers that it scheduled, and guards that its calls left behind.
+
+use crate::background::guards::{self, Guards};
+use crate::background::{Claim, backoff};
+use crate::core::Core;
+use crate::host_services::BackgroundServices;
+use crate::permit::Permit;
+use bulkhead_sandbox::Priority;
+use bulkhead_store::{Record, Unit};
+use bulkhead_wire::failure::Failure;
+use std::sync::Arc;
+
+/// Wakes the plugin that scheduled a timer or left a guard. Success removes the timer, unless it
+/// was scheduled anew.
+pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Failure> {
+    let Some(timer) = claim.fence(&mut core.store.begin()).await? else { return Ok(()) };
+    if timer.index.due.is_none_or(|due| due > core.store.now()) {
+        return Ok(());
+    }
+    let address = claim.address();
+    let (uuid, key) = address.key.split_once('/').unwrap_or((address.key.as_str(), ""));
+    let Some(mount) = core.mounts.by_uuid(uuid) else {
+        if let Some(waits) = core.mounts.waits(uuid) {
+            return put_off(core, claim, &timer, &waits).await;
+        }
+        return Err(Failure::internal(format!(
+            "a timer of mount {uuid} is due, but there is no such mount"
+        )));
+    };
+    let permit = Permit::for_due_work(claim);
+    let opened = core.mounts.open(&mount, &permit);
+    let call = BackgroundServices::new(core, &mount);
+    let attempt = guards::attempts(&timer).saturating_add(1);
+    let woken = Woken { claim, timer: &timer, guards: call.guards() };
+    let ended = match call.enter(Priority::Background).await {
+        Ok(let_in) => {
+            let done = opened
+                .plugin
+                .engine
+                .wake(call.scope(&opened), mount.begin(&core.store), key, attempt)
+                .await;
+            call.left(let_in, done.ended);
+            match done.result {
+                Ok(()) => woken.finish(done.unit).await,
+                Err(failure) => Err(failure),
+            }
+        }
+        Err(failure) => Err(failure),
+    };
+    let stored = match ended {
+        Ok(()) => Ok(()),
+        Err(failure) => woken.postpone(core, attempt, &failure).await,
+    };
+    guards::release(&core.store, &*core.log, call.guards()).await;
+    stored
+}
+
+/// Puts a timer off whose mount waits for its plugin. That was told when the mount was left out,
+/// and is no attempt.
+async fn put_off(
+    core: &Core,
+    claim: &Claim,
+    timer: &Record,
+    waits: &Failure,
+) -> Result<(), Failure> {
+    let mut unit = core.store.begin();
+    if let Some(record) = claim.fence(&mut unit).await?.filter(|record| record.index == timer.index)
+    {
+        let attempts = guards::attempts(timer);
+        let due = core.store.now().saturating_add(backoff::pause(waits, attempts));
+        guards::put_timer(&mut unit, claim.address(), &record.index.lane, attempts, due);
+    }
+    unit.commit().await?;
+    Ok(())
+}
+
+/// A wake after its call.
+struct Woken<'a> {
+    claim: &'a Claim,
+    /// As it was when the wake began.
+    timer: &'a Record,
+    /// What the wake itself guards.
+    guards: &'a Guards,
+}
+
+impl Woken<'_> {
+    /// Removes the timer in the commit of what the wake did, and not before: at least once.
+    async fn finish(&self, mut unit: Unit) -> Result<(), Failure> {
+        let address = self.claim.address();
+        let left = self.claim.fence(&mut unit).await?;
+        if left.as_ref().is_some_and(|record| record.index == self.timer.index) {
+            unit.delete(address.clone());
+        }
+        unit.commit().await?;
+        match left {
+            // Let go as other guards are, it would ring at once, and again, for ever.
+            Some(record) if self.guards.stand(address, &record) => Err(Failure::internal(
+                "the wake ended without cancelling the guard that it set on its own key",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the next attempt. Whoever cancelled or moved the timer meanwhile knows better; a
+    /// guard that the failed wake set on its own key is this very timer, and no reason to try again
+    /// without a pause.
+    async fn postpone(&self, core: &Core, attempts: u32, failure: &Failure) -> Result<(), Failure> {
+        let address = self.claim.address();
+        let pause = backoff::pause(failure, attempts);
+        let pairs = [
+            ("timer", address.key.clone()),
+            ("attempt", attempts.to_string()),
+            ("next", format!("{pause}ms")),
+            ("cause", failure.message.clone()),
+        ];
+        core.log.line("warn", "timer-delayed", &pairs);
+        let mut unit = core.store.begin();
+        let ours = |record: &Record| {
+            record.index == self.timer.index || self.guards.stand(address, record)
+        };
+        if let Some(record) = self.claim.fence(&mut unit).await?.filter(ours) {
+            let due = core.store.now().saturating_add(pause);
+            guards::put_timer(&mut unit, address, &record.index.lane, attempts, due);
+        }
+        unit.commit().await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! All mounts: which of them serves a path, and the only door to a component.
+
+use super::builtin::Builtin;
+use super::gate::Inside;
+use super::mount::{Mount, Opened};
+use super::record::{self, MountRecord, Phase};
+use super::unavailable::UnavailableMount;
+use crate::catalog::Catalog;
+use crate::log::Log;
+use crate::permit::Permit;
+use bulkhead_store::{Space, Store, StoreFault};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::name::MountPath;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// The mount is being erased, and all its rows with it.
+pub(crate) struct Erased;
+
+/// All mounts: those that serve, those on their way out, and the parts of the server.
+pub(crate) struct Mounts {
+    table: RwLock<Table>,
+    builtins: RwLock<[Arc<MountRecord>; 2]>,
+}
+
+#[derive(Default)]
+pub(super) struct Table {
+    /// Paths without the slash at their end.
+    pub(super) by_path: BTreeMap<String, Arc<Mount>>,
+    pub(super) by_uuid: HashMap<String, Arc<Mount>>,
+    /// Those whose plugin is not available, by their paths.
+    pub(super) unavailable: BTreeMap<String, UnavailableMount>,
+}
+
+impl Mounts {
+    /// Reads the mount table.
+    pub(crate) async fn load(
+        store: &Arc<Store>,
+        catalog: &Catalog,
+        log: &Arc<dyn Log>,
+    ) -> Result<Self, Failure> {
+        let builtins = RwLock::new(Builtin::load(store).await?);
+        let mounts = Self { table: RwLock::default(), builtins };
+        let mut scan = store.scan(Space::Core, record::PREFIX);
+        while let Some(page) = scan.page().await? {
+            for address in page {
+                let path = address.key.strip_prefix(record::PREFIX).unwrap_or_default().to_owned();
+                let found = match store.begin().get(&address).await {
+                    Err(damaged @ StoreFault::Damaged(_)) => {
+                        // Its requests find nothing there; the other mounts serve.
+                        log.line("error", "mount-unreadable", &[("cause", damaged.to_string())]);
+                        continue;
+                    }
+                    found => found?,
+                };
+                let vanished =
+                    || Failure::internal(format!("mount {path} vanished while it was read"));
+                let record = MountRecord::parse(&found.ok_or_else(vanished)?, &path)?;
+                if let Err(failure) = mounts.serve(record.clone(), catalog) {
+                    // It is no engine of this binary: those are all there, or nothing would be
+                    // loaded.
+                    let pairs = [("mount", path), ("cause", failure.message.clone())];
+                    log.line("error", "mount-without-plugin", &pairs);
+                    mounts.set_unavailable(record, failure.message);
+                }
+            }
+        }
+        Ok(mounts)
+    }
+
+    /// Longest prefix first: the mount that serves `path`, and the rest of the path below it.
+    pub(crate) fn route<'p>(&self, path: &'p str) -> Option<(Arc<Mount>, &'p str)> {
+        self.owner(path).filter(|(mount, _)| mount.record.phase == Phase::Serving)
+    }
+
+    /// As [`Mounts::route`], also where the mount answers no requests because it is on its way out:
+    /// it has its leases still.
+    pub(crate) fn owner<'p>(&self, path: &'p str) -> Option<(Arc<Mount>, &'p str)> {
+        let table = self.read();
+        let mut end = path.len();
+        loop {
+            let candidate = path.get(..end)?;
+            if let Some(mount) = table.by_path.get(candidate) {
+                return Some((Arc::clone(mount), path.get(end..)?.trim_start_matches('/')));
+            }
+            end = candidate.rfind('/')?;
+        }
+    }
+
+    /// The mount at `path`, in whatever phase.
+    pub(crate) fn at(&self, path: &MountPath) -> Option<Arc<Mount>> {
+        self.read().by_path.get(key(path)).map(Arc::clone)
+    }
+
+    /// The mount whose rows begin with `uuid`, in whatever phase.
+    pub(crate) fn by_uuid(&self, uuid: &str) -> Option<Arc<Mount>> {
+        self.read().by_uuid.get(uuid).map(Arc::clone)
+    }
+
+    /// Every mount, in the order of paths and in whatever phase.
+    pub(crate) fn all(&self) -> Vec<Arc<Mount>> {
+        self.read().by_path.values().map(Arc::clone).collect()
+    }
+
+    /// The part of the server that looks like a mount.
+    pub(crate) fn builtin(&self, which: Builtin) -> Arc<MountRecord> {
+        let [system, token] = &*self.builtins.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(match which {
+            Builtin::System => system,
+            Builtin::Token => token,
+        })
+    }
+
+    /// The only door to a component.
+    pub(crate) fn open<'a>(&self, mount: &'a Mount, _permit: &Permit) -> Opened<'a> {
+        let (grants, compartment) = (Arc::clone(&mount.grants), Arc::clone(&mount.compartment));
+        Opened { plugin: &mount.plugin, grants, compartment, reuse: mount.reuse.clone() }
+    }
+
+    /// The right to do due work on the row `key`, whose first segment is its mount's uuid. Of a row
+    /// without a mount it says nothing.
+    ///
+    /// # Errors
+    /// When the row is being deleted with its mount, which was waited for.
+    pub(crate) async fn enter_work(&self, key: &str) -> Result<Option<Inside>, Erased> {
+        let uuid = key.split('/').next().unwrap_or_default();
+        let Some(mount) = self.by_uuid(uuid) else { return Ok(None) };
+        mount.work.enter_or_outwait().await.map(Some).ok_or(Erased)
+    }
+
+    /// Serves a mount, after its record was committed.
+    pub(crate) fn serve(&self, record: MountRecord, catalog: &Catalog) -> Result<(), Failure> {
+        let mount = Mount::new(record, catalog, None)?;
+        self.write().insert(mount);
+        Ok(())
+    }
+
+    /// Lets a newer record take the place of the one that it was made from. Of a mount that is gone
+    /// nothing comes back.
+    pub(crate) fn update(&self, record: MountRecord, catalog: &Catalog) -> Result<(), Failure> {
+        let mut table = self.write();
+        let Some(before) = table.by_uuid.get(&record.uuid).map(Arc::clone) else { return Ok(()) };
+        if before.record.revision < record.revision {
+            let mount = Mount::new(record, catalog, Some(&before))?;
+            table.remove(&before);
+            table.insert(mount);
+        }
+        Ok(())
+    }
+
+    /// Lets the plugin's new entry in the catalog hold for its mounts.
+    pub(crate) fn renew(&self, kind: &str, catalog: &Catalog) -> Result<(), Failure> {
+        let mut table = self.write();
+        let of_kind = table.by_path.values().filter(|mount| mount.record.kind == kind);
+        for before in of_kind.map(Arc::clone).collect::<Vec<_>>() {
+            table.insert(Mount::new(before.record.clone(), catalog, Some(&before))?);
+        }
+        Ok(())
+    }
+
+    /// Forgets a mount, after its record was deleted.
+    pub(crate) fn forget(&self, mount: &Mount) {
+        self.write().remove(mount);
+    }
+
+    pub(crate) fn update_builtin(&self, which: Builtin, record: MountRecord) {
+        let [system, token] = &mut *self.builtins.write().unwrap_or_else(PoisonError::into_inner);
+        let slot = match which {
+            Builtin::System => system,
+            Builtin::Token => token,
+        };
+        if slot.revision < record.revision {
+            *slot = Arc::new(record);
+        }
+    }
+
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, Table> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, Table> {
+        self.table.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn insert(&mut self, mount: Arc<Mount>) {
+        self.by_path.insert(key(&mount.record.path).to_owned(), Arc::clone(&mount));
+        self.by_uuid.insert(mount.record.uuid.clone(), mount);
+    }
+
+    pub(super) fn remove(&mut self, mount: &Mount) {
+        self.by_path.remove(key(&mount.record.path));
+        self.by_uuid.remove(&mount.record.uuid);
+    }
+}
+
+/// The path without the slash at its end.
+pub(super) fn key(path: &MountPath) -> &str {
+    path.as_str().trim_end_matches('/')
+}
