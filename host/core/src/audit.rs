@@ -21,6 +21,7 @@ mod options;
 mod redaction;
 mod settings;
 mod stored;
+pub(crate) mod subject;
 mod writer;
 
 pub(crate) use device::{Device, Origin};
@@ -188,7 +189,7 @@ impl Audit {
         let file = settings.file.display().to_string();
         let hashing = Hashing::of(store, &name);
         let device = self.device(Parts { settings, place, origin: Origin::Api(asked), hashing });
-        if !device.reopen().await || !device.prove(&line::time(store.now()), id).await {
+        if !device.reopen().await || !device.prove(&subject::time(store.now()), id).await {
             return Err(Failure::invalid(format!(
                 "{file} cannot be written to; the server's log says why"
             )));

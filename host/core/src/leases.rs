@@ -6,19 +6,19 @@
 //! trust.
 
 mod below;
-mod book;
 mod due_now;
 mod irrevocable;
 mod names;
 mod reach;
 mod record;
 mod reservation;
+mod table;
 mod tidy;
 mod unanswered;
 
 pub(crate) use below::Below;
-pub(crate) use book::Leases;
 pub(crate) use due_now::OnFailure;
 pub(crate) use reach::Reach;
 pub(crate) use record::{End, LeaseRecord, put};
 pub(crate) use reservation::{LeaseContext, Reserved, confirm, is_reserved, reserve, undo};
+pub(crate) use table::Leases;

@@ -11,6 +11,7 @@ pub mod constraints;
 pub mod identity;
 pub mod parse;
 pub mod pattern;
+pub mod reference;
 pub(crate) mod stored;
 pub mod template;
 

@@ -4,56 +4,16 @@
 //! once.
 
 use super::device::Device;
+use super::subject::{Subject, time};
 use super::writer::Writer;
-use crate::mounts::{MountRecord, Running};
-use crate::tokens::Caller;
-use bulkhead_wire::description::Operation;
-use bulkhead_wire::request::Request;
 use bulkhead_wire::response::{Body, Response};
-use bulkhead_wire::route::Table;
 use std::ops::Range;
-use std::sync::Arc;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 /// What an ordinary request takes, so that its text grows once.
 const USUAL: usize = 2 << 10;
 
 /// What a hash takes, with its quotes.
 const HASH: usize = 80;
-
-/// What is known of a request when it is written down.
-pub(crate) struct Subject<'a> {
-    pub(crate) request: &'a Request,
-    pub(crate) operation: Operation,
-    /// `None` where the token is missing or none of ours.
-    pub(crate) caller: Option<&'a Caller>,
-    /// `None` where no row answers to it.
-    pub(crate) route: Option<Described<'a>>,
-    /// What policy says; `None` where policy was not asked.
-    pub(crate) verdict: Option<&'a Verdict>,
-    /// It was refused before anything was entered.
-    pub(crate) is_refused: bool,
-    /// Store time of the line, in milliseconds.
-    pub(crate) now: u64,
-}
-
-/// What policy says of a request.
-pub(crate) enum Verdict {
-    /// Allowed, by the policies of these names.
-    Allowed(Arc<[Arc<str>]>),
-    Denied,
-}
-
-/// What a route table says of a request.
-pub(crate) struct Described<'a> {
-    pub(crate) table: &'a Table,
-    /// Name and text of each capture of the path.
-    pub(crate) captures: &'a [(String, String)],
-    /// The mount that serves, or the part of the server.
-    pub(crate) mount: &'a MountRecord,
-    pub(crate) running: Running<'a>,
-}
 
 /// What both lines of a request say, on one device.
 pub(crate) struct Entry {
@@ -133,10 +93,4 @@ pub(crate) fn errors(response: &Response) -> String {
         Body::Errors(errors) => errors.join("; "),
         _ => String::new(),
     }
-}
-
-/// RFC 3339 in UTC, of milliseconds since 1970.
-pub(super) fn time(milliseconds: u64) -> String {
-    let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(milliseconds) * 1_000_000);
-    moment.ok().and_then(|moment| moment.format(&Rfc3339).ok()).unwrap_or_default()
 }

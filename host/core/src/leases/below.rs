@@ -6,9 +6,9 @@
 //! fails and undoes it. A call that reserves later begins later: keeping those out is for policies,
 //! and for mounts that no longer serve.
 
-use super::book::Leases;
 use super::due_now::OnFailure;
 use super::record::{LEASE_SPACES, LeaseRecord};
+use super::table::Leases;
 use crate::background::backoff;
 use crate::sealing::sealed;
 use bulkhead_store::{Address, Scan, Space, Store, StoreFault};

@@ -4,8 +4,8 @@
 //! its process, and leaves the rest as if nobody had asked. Once they are due, due work ends them,
 //! whatever becomes of who asked: as many of a lane at once as of any other work, and oldest first.
 
-use super::book::Leases;
 use super::record::{End, LeaseRecord, Opened, put, read_tolerantly};
+use super::table::Leases;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
 

@@ -3,8 +3,8 @@
 //!
 //! They are found by their owner's column, so that counting them does not walk the others.
 
-use super::book::Leases;
 use super::record::{IRREVOCABLE, LEASE_SPACES, Opened, read_tolerantly};
+use super::table::Leases;
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
 

@@ -5,9 +5,9 @@
 //! by one step over all that is in it; only leases that lie in the listed folder itself are read.
 //! As many names are held as are asked for.
 
-use super::book::Leases;
 use super::reach::{Reach, is_below};
 use super::record::{Opened, read_tolerantly};
+use super::table::Leases;
 use crate::mounts::Holder;
 use crate::paging::Paging;
 use bulkhead_store::{Address, Space};

@@ -5,7 +5,7 @@
 //! `database/creds/reader2`.
 
 use super::below::Below;
-use super::book::Leases;
+use super::table::Leases;
 use crate::mounts::Holder;
 
 /// Where a path stands among the mounts.

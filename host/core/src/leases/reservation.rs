@@ -1,7 +1,7 @@
 //! Leases that a call writes down: reserved before the thing exists, confirmed with the answer.
 
-use super::book::address;
 use super::record::{End, LeaseRecord, put, read};
+use super::table::address;
 use crate::background::{Claim, Claims, GRACE};
 use crate::mounts::Mount;
 use crate::random;

@@ -5,8 +5,8 @@
 //! is due at its end; one whose mount is gone is given up, because no plugin is left that could end it.
 //! What does not open is only told: it is for `revoke-force`, or for a backup.
 
-use super::book::Leases;
 use super::record::{End, LEASE_SPACES, LeaseRecord, Opened, put, read_tolerantly};
+use super::table::Leases;
 use crate::background::Claim;
 use crate::mounts;
 use crate::tokens;

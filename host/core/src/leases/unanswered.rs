@@ -1,7 +1,7 @@
 //! Leases whose answer reached nobody.
 
-use super::book::Leases;
 use super::record::{End, LeaseRecord, put, read};
+use super::table::Leases;
 use bulkhead_wire::failure::Failure;
 
 impl Leases {

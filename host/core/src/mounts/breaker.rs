@@ -215,7 +215,7 @@ mod tests {
         let later = now + FIRST_REST;
         let trial = breaker.may_enter(later).ok().unwrap();
         assert_eq!(breaker.may_enter(later).err(), Some(TRIAL), "one at a time");
-        assert_eq!(trial.ended(Ended::Answered, later), Some(Change::Closed));
+        assert_eq!(trial.end(Ended::Answered, later), Some(Change::Closed));
         assert_eq!(end(&breaker, Ended::Trapped, later), None, "and all is forgotten");
         assert!(breaker.may_enter(later).is_ok());
     }

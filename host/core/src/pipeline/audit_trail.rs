@@ -7,7 +7,8 @@
 use super::destination::{Destination, Place};
 use super::operation;
 use crate::audit::Devices;
-use crate::audit::line::{self, Described, Entry, Subject, Verdict};
+use crate::audit::line::{self, Entry};
+use crate::audit::subject::{Described, Subject, Verdict};
 use crate::core::Core;
 use crate::leases;
 use crate::mounts::{Builtin, MountRecord};

@@ -2,7 +2,7 @@
 //!
 //! Values only: where they come from, and whether they may stand in a path, is not known here.
 
-use super::template::{Attribute, Reference, Subject};
+use super::reference::{Attribute, Reference, Subject};
 use std::collections::BTreeMap;
 
 /// Whom a token stands for. The empty one is that of a token that stands for nobody.

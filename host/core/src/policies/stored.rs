@@ -8,7 +8,7 @@
 use super::acl::{Acl, Skipped};
 use super::identity::Identity;
 use super::parse::Policy;
-use super::template::Reference;
+use super::reference::Reference;
 use super::{DEFAULT, DEFAULT_POLICY, RESPONSE_WRAPPING, RESPONSE_WRAPPING_POLICY, ROOT};
 use bulkhead_store::{Address, Index, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;

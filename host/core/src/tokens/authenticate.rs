@@ -4,11 +4,13 @@
 //! update of its own before anything else is done for the request, and stays taken whatever becomes
 //! of it.
 
+use super::batch;
+use super::caller::Caller;
+use super::end::begin_end;
+use super::lookup::by_token;
+use super::record::{Ending, TokenRecord, TokenType, put, read, try_commit};
+use super::table::Tokens;
 use super::uses::Use;
-use super::{
-    Caller, Ending, TokenRecord, TokenType, Tokens, batch, begin_end, by_token, put, read,
-    try_commit,
-};
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;

@@ -3,10 +3,13 @@
 //! Knows what a token must be to be made at all. What its maker may ask for is decided by the
 //! endpoint and by [`super::selection`].
 
+use super::caller::Caller;
 use super::cidr::Cidr;
 use super::lifetime::{bounds, shorter};
+use super::record::{TokenRecord, TokenType, put, read};
 use super::roles::TokenRole;
-use super::{Caller, TokenRecord, TokenType, Tokens, batch, keys, put, read};
+use super::table::Tokens;
+use super::{batch, keys};
 use crate::lifetimes::Lifetimes;
 use crate::policies::ROOT;
 use bulkhead_store::{Address, Hashes, Index, Store, Unit};

@@ -9,22 +9,12 @@
 //! clears it away (`lifecycle/end_token.rs`), and does the marking too, so that it does not matter
 //! where a process dies: the row of the token that was revoked goes last.
 
-use super::{TokenRecord, Tokens, address, put, put_due, read, try_commit};
+use super::record::{Ending, TokenRecord, address, put, put_due, read, try_commit};
+use super::table::Tokens;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// What happens to the children of a token that ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Ending {
-    /// They end with it.
-    WithChildren,
-    /// They live on as orphans. Batch tokens cannot: what would say so is kept by their holders.
-    Alone,
-}
 
 /// Refuses the token from this commit on; [`Tokens::spread_end`] and due work do the rest. A token that is
 /// ending already goes on ending as it was told to.

@@ -4,8 +4,10 @@
 //! explicit maximum are those that were asked for and those of the role as it is at that moment,
 //! whichever is shorter.
 
+use super::caller::Caller;
+use super::record::{TokenRecord, TokenType, put};
 use super::roles::{self, TokenRole};
-use super::{Caller, TokenRecord, TokenType, Tokens, put};
+use super::table::Tokens;
 use crate::lifetimes::Lifetimes;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, quoted};

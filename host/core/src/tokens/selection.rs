@@ -3,7 +3,7 @@
 //! The attack this file stops: a token that can do more than the one that made it. Only sudo, a
 //! role, or root reaches beyond the parent's policies, and nobody but root to root.
 
-use super::TokenRecord;
+use super::record::TokenRecord;
 use super::roles::TokenRole;
 use crate::policies::{DEFAULT, RESPONSE_WRAPPING, ROOT};
 use bulkhead_wire::failure::{Failure, quoted};

@@ -5,7 +5,9 @@
 //! marked as ended, and children whose parent has no row any more. Rows that do not open are told
 //! in the log and left.
 
-use super::{Ending, TokenRecord, Tokens, address, begin_end, read, try_commit};
+use super::end::begin_end;
+use super::record::{Ending, TokenRecord, address, read, try_commit};
+use super::table::Tokens;
 use crate::background::Claim;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};

@@ -1,0 +1,49 @@
+//! What is known of a request when it is written down.
+
+use crate::mounts::{MountRecord, Running};
+use crate::tokens::Caller;
+use bulkhead_wire::description::Operation;
+use bulkhead_wire::request::Request;
+use bulkhead_wire::route::Table;
+use std::sync::Arc;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// What is known of a request when it is written down.
+pub(crate) struct Subject<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) operation: Operation,
+    /// `None` where the token is missing or none of ours.
+    pub(crate) caller: Option<&'a Caller>,
+    /// `None` where no row answers to it.
+    pub(crate) route: Option<Described<'a>>,
+    /// What policy says; `None` where policy was not asked.
+    pub(crate) verdict: Option<&'a Verdict>,
+    /// It was refused before anything was entered.
+    pub(crate) is_refused: bool,
+    /// Store time of the line, in milliseconds.
+    pub(crate) now: u64,
+}
+
+/// What policy says of a request.
+pub(crate) enum Verdict {
+    /// Allowed, by the policies of these names.
+    Allowed(Arc<[Arc<str>]>),
+    Denied,
+}
+
+/// What a route table says of a request.
+pub(crate) struct Described<'a> {
+    pub(crate) table: &'a Table,
+    /// Name and text of each capture of the path.
+    pub(crate) captures: &'a [(String, String)],
+    /// The mount that serves, or the part of the server.
+    pub(crate) mount: &'a MountRecord,
+    pub(crate) running: Running<'a>,
+}
+
+/// RFC 3339 in UTC, of milliseconds since 1970.
+pub(super) fn time(milliseconds: u64) -> String {
+    let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(milliseconds) * 1_000_000);
+    moment.ok().and_then(|moment| moment.format(&Rfc3339).ok()).unwrap_or_default()
+}

@@ -1,0 +1,174 @@
+//! Tests of `writer.rs`.
+
+use super::super::device::{Origin, Parts};
+use super::super::file::Place;
+use super::super::hashing::Hashing;
+use super::super::settings::AuditSettings;
+use super::*;
+use crate::log::Log;
+use crate::mounts::Builtin;
+use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use bulkhead_wire::request::{RawBody, Request};
+use bulkhead_wire::route::Table;
+use std::path::Path;
+use std::sync::Arc;
+
+struct Nobody;
+
+impl Log for Nobody {
+    fn line(&self, _: &str, _: &str, _: &[(&str, String)]) {}
+}
+
+fn device() -> Arc<Device> {
+    let settings = AuditSettings::within(Path::new("/nonexistent")).devices.pop().unwrap();
+    let (place, origin) = (Place::Nowhere(String::new()), Origin::Configuration);
+    let log: Arc<dyn Log> = Arc::new(Nobody);
+    Device::new(Parts { settings, place, origin, hashing: Hashing::new(b"key") }, &log)
+}
+
+fn hash(text: &str) -> String {
+    Hashing::new(b"key").hash(text)
+}
+
+/// A table in which the capture of `pattern` is secret.
+fn table(pattern: &str) -> Table {
+    let fields = vec![Field::new("token", FieldKind::String, "").secret()];
+    Table::new(vec![Route { fields, ..Route::new(Verb::Read, pattern, "") }]).unwrap()
+}
+
+/// A mount that shows the member `shown` of requests.
+fn record() -> MountRecord {
+    let record = json!({
+        "path": "database/", "uuid": "", "accessor": "database_1", "kind": "database", "schema": 1, "description": "",
+        "options": {}, "default_ttl": 0, "max_ttl": 0, "audit_non_hmac_request_keys": ["shown"],
+    });
+    serde_json::from_value(record).unwrap()
+}
+
+fn request(path: &str) -> Request {
+    Request {
+        id: "5e1c".to_owned(),
+        verb: Verb::Read,
+        path: path.to_owned(),
+        token: None,
+        fields: Map::new(),
+        raw: None,
+        body_bytes: 0,
+        remote: "192.0.2.1".parse().unwrap(),
+        remote_port: 1,
+    }
+}
+
+/// What `write` writes of a request for `path`, whose last part was captured as a token.
+fn written(path: &str, captured: &str, write: impl Fn(&Writer<'_>, &mut Vec<u8>)) -> Value {
+    written_of(&request(path), captured, write)
+}
+
+fn written_of(
+    request: &Request,
+    captured: &str,
+    write: impl Fn(&Writer<'_>, &mut Vec<u8>),
+) -> Value {
+    let (device, table) = (device(), table("x/{token+}"));
+    let captures = Some(captured).filter(|text| !text.is_empty());
+    let captures: Vec<_> =
+        captures.map(|text| ("token".to_owned(), text.to_owned())).into_iter().collect();
+    let subject = Subject {
+        request,
+        operation: Operation::Read,
+        caller: None,
+        route: Some(Described {
+            table: &table,
+            captures: &captures,
+            mount: &record(),
+            running: Builtin::running(),
+        }),
+        verdict: None,
+        is_refused: false,
+        now: 0,
+    };
+    let mut out = Vec::new();
+    write(&Writer { device: &device, subject: &subject }, &mut out);
+    serde_json::from_slice(&out).unwrap()
+}
+
+fn answered(response: &Response) -> Value {
+    written("x/y", "y", |writer, out| writer.response(response, b"", out))
+}
+
+#[test]
+fn a_secret_of_the_path_is_hashed_in_its_segments_only() {
+    let path = |path: &str, captured: &str| {
+        let write = |writer: &Writer<'_>, out: &mut Vec<u8>| {
+            writer.request((b"", b""), out);
+        };
+        written(path, captured, write)["path"].clone()
+    };
+    assert_eq!(path("x/p4ss", "p4ss"), format!("x/{}", hash("p4ss")));
+    assert_eq!(path("x/x4", "x4"), format!("x/{}", hash("x4")));
+    assert_eq!(path("a/b/a/b", "a/b"), format!("a/b/{}", hash("a/b")));
+    assert_eq!(
+        path("y/bhs.0123/bhb.4/bhr.5/z", ""),
+        format!("y/{}/{}/{}/z", hash("bhs.0123"), hash("bhb.4"), hash("bhr.5"))
+    );
+    assert_eq!(path("y/z", ""), "y/z");
+}
+
+#[test]
+fn of_raw_answers_length_and_type_are_told_and_of_bare_ones_nothing() {
+    let body = Body::Raw { content_type: "text/plain".to_owned(), bytes: b"hunter2".to_vec() };
+    let raw = answered(&Response { status: 203, body, retry_after: None });
+    assert_eq!(
+        raw,
+        json!({ "data": { "content_type": "text/plain", "length": 7, "status": 203 } })
+    );
+    assert_eq!(answered(&Response::bare(200, json!({ "paths": "hunter2" }))), json!({}));
+    assert_eq!(answered(&Response::no_content()), json!({}));
+}
+
+#[test]
+fn of_a_body_of_bytes_the_length_is_told_beside_the_fields() {
+    let fields = json!({ "version": "1.0.0" }).as_object().unwrap().clone();
+    let raw = Some(RawBody::new(b"hunter2".to_vec()));
+    let sent = Request { fields, raw, body_bytes: 7, ..request("sys/plugins/catalog/secret/x") };
+    let line = written_of(&sent, "", |writer, out| {
+        writer.request((b"", b""), out);
+    });
+    assert_eq!((&line["body_bytes"], &line["data"]["version"]), (&json!(7), &json!(hash("1.0.0"))));
+    assert!(!line.to_string().contains("hunter2"), "{line}");
+    let line = written("x/y", "", |writer, out| {
+        writer.request((b"", b""), out);
+    });
+    assert_eq!(line.get("body_bytes"), None, "{line}");
+}
+
+#[test]
+fn what_wraps_an_answer_is_hidden_with_what_it_names() {
+    let wrap_info = json!({
+        "token": "bhs.0123", "accessor": "acc", "ttl": 60, "creation_time": "2026-11-21T17:33:56Z",
+        "creation_path": "sys/wrapping/wrap", "wrapped_accessor": "other",
+    });
+    let envelope = Envelope { wrap_info: Some(wrap_info), ..Envelope::default() };
+    let body = Body::Envelope(Box::new(envelope));
+    let seen = json!({
+        "token": hash("bhs.0123"), "accessor": hash("acc"), "ttl": 60, "creation_time": "2026-11-21T17:33:56Z",
+        "creation_path": "sys/wrapping/wrap", "wrapped_accessor": hash("other"),
+    });
+    assert_eq!(
+        answered(&Response { status: 200, body, retry_after: None }),
+        json!({ "wrap_info": seen })
+    );
+}
+
+#[test]
+fn an_error_that_may_repeat_a_secret_of_the_path_is_not_shown() {
+    let end = |path: &str| {
+        written(path, "", |writer, out| {
+            out.extend_from_slice(b"{\"a\":1");
+            writer.end("it is here", out);
+        })["error"]
+            .clone()
+    };
+    assert_eq!(end("x/y"), "it is here");
+    assert!(end("x/bhs.0123").as_str().unwrap().starts_with("not shown"));
+}

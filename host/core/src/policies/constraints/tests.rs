@@ -1,0 +1,281 @@
+//! Tests of `constraints.rs`.
+
+use super::*;
+use serde_json::json;
+
+fn map(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+fn lists(value: Value) -> Lists {
+    map(value).into_iter().map(|(name, list)| (name, list.as_array().unwrap().clone())).collect()
+}
+
+fn allowed(value: Value) -> Constraints {
+    Constraints { allowed: lists(value), ..Constraints::default() }
+}
+
+fn denied(value: Value) -> Constraints {
+    Constraints { denied: lists(value), ..Constraints::default() }
+}
+
+fn passes(constraints: &Constraints, fields: Value) -> bool {
+    constraints.check(&map(fields), &[]).is_ok()
+}
+
+fn schema() -> Vec<Field> {
+    let field = |value: Value| serde_json::from_value(value).unwrap();
+    vec![
+        field(
+            json!({"name": "cluster_host", "kind": "string", "aliases": ["kubernetes_host"], "about": ""}),
+        ),
+        field(json!({"name": "ttl", "kind": "duration", "about": ""})),
+    ]
+}
+
+#[test]
+fn no_constraints_allow_everything() {
+    assert!(passes(&Constraints::default(), json!({"a": 1, "b": [2]})));
+}
+
+#[test]
+fn required_parameters_must_be_there_in_any_case_and_not_null() {
+    let rule = Constraints { required: ["ttl".to_owned()].into(), ..Constraints::default() };
+    assert!(passes(&rule, json!({"TTL": "1h"})));
+    assert!(!passes(&rule, json!({"ttl": null})));
+    assert!(rule.check(&Map::new(), &[]).unwrap_err().contains("without parameter \"ttl\""));
+}
+
+#[test]
+fn a_required_parameter_in_a_spelling_that_the_endpoint_does_not_read_is_not_there() {
+    let check = |rule: &Constraints, fields: Value| rule.check(&map(fields), &schema()).is_ok();
+    let ttl = Constraints { required: ["TTL".to_lowercase()].into(), ..Constraints::default() };
+    assert!(check(&ttl, json!({"ttl": 60})));
+    assert!(!check(&ttl, json!({"TTL": 60})));
+    let host =
+        Constraints { required: ["cluster_host".to_owned()].into(), ..Constraints::default() };
+    assert!(check(&host, json!({"kubernetes_host": "a"})));
+    assert!(!check(&host, json!({"Kubernetes_Host": "a"})));
+}
+
+#[test]
+fn every_spelling_that_was_sent_is_checked() {
+    let check = |rule: &Constraints, fields: Value| rule.check(&map(fields), &schema()).is_ok();
+    for rule in
+        [allowed(json!({"cluster_host": ["good"]})), denied(json!({"cluster_host": ["bad"]}))]
+    {
+        assert!(check(&rule, json!({"cluster_host": "good", "kubernetes_host": "good"})));
+        for (one, other) in [("good", "bad"), ("bad", "good")] {
+            assert!(!check(&rule, json!({"cluster_host": one, "kubernetes_host": other})));
+            assert!(!check(&rule, json!({"cluster_host": one, "CLUSTER_HOST": other})));
+            assert!(!check(&rule, json!({"Cluster_Host": one, "KUBERNETES_host": other})));
+        }
+    }
+}
+
+#[test]
+fn what_is_denied_is_denied_in_every_form_that_an_endpoint_may_read() {
+    for (written, asked) in [
+        (json!(true), json!(["TRUE", "True", "t", "1", 1, true])),
+        (json!("false"), json!(["FALSE", "0", 0, "f", false])),
+        (json!("1h"), json!([3600, "3600", "60m", " 1h ", 3600.0])),
+        (json!(3600), json!([3600, "3600", "60m", "1h", 3600.0])),
+        (json!("t*"), json!([true, "true"])),
+        (json!("b"), json!(["b", ["a", "b"], [["b"]], {"k": "b"}, {"k": ["b"]}])),
+        (json!("*"), json!(["", 0, [], {}, false])),
+    ] {
+        for value in asked.as_array().unwrap() {
+            let rule = denied(json!({"a": [written]}));
+            assert!(!passes(&rule, json!({"a": value})), "{value} under denied {written}");
+            assert!(!passes(&rule, json!({"a": [value]})), "[{value}] under denied {written}");
+        }
+    }
+    for (written, asked) in [("1h", "1 h"), ("env", "envoy"), ("", "0"), ("1", "true"), ("a", "ab")]
+    {
+        assert!(
+            passes(&denied(json!({"a": [written]})), json!({"a": asked})),
+            "{asked} under denied {written}"
+        );
+    }
+}
+
+#[test]
+fn what_is_allowed_is_allowed_as_it_was_written_and_not_as_it_might_be_read() {
+    let rule = allowed(json!({"a": [true, 3600, "b"]}));
+    for asked in [
+        json!("TRUE"),
+        json!("1"),
+        json!("60m"),
+        json!(["b", null]),
+        json!([["b"]]),
+        json!({"k": "b"}),
+    ] {
+        assert!(!passes(&rule, json!({"a": asked})), "{asked}");
+    }
+}
+
+#[test]
+fn what_is_denied_is_denied_in_every_spelling_that_endpoints_take_for_the_same() {
+    let rule = denied(json!({"policies": ["admin", "team-*"], "from": ["secret/"]}));
+    for given in [
+        json!({"policies": ["x", "ADMIN"]}),
+        json!({"policies": [" Admin "]}),
+        json!({"policies": "Team-Orders"}),
+        json!({"from": "/secret"}),
+        json!({"from": "secret"}),
+    ] {
+        assert!(!passes(&rule, given.clone()), "{given}");
+    }
+    assert!(passes(&rule, json!({"policies": ["administrators"], "from": "secret2"})));
+    assert!(
+        !passes(&allowed(json!({"policies": ["admin"]})), json!({"policies": ["ADMIN"]})),
+        "read narrowly"
+    );
+}
+
+#[test]
+fn a_request_without_parameters_meets_allowed_and_denied() {
+    for rule in [allowed(json!({"a": ["x"]})), denied(json!({"*": []}))] {
+        assert!(passes(&rule, json!({})));
+        assert!(passes(&rule, json!({"b": null})));
+    }
+}
+
+#[test]
+fn only_listed_parameters_with_listed_values_are_allowed() {
+    let rule = allowed(json!({"a": ["x", "y*"], "b": []}));
+    assert!(passes(&rule, json!({"a": "x", "b": {"any": "thing"}})));
+    assert!(passes(&rule, json!({"A": "yes"})));
+    assert!(!passes(&rule, json!({"a": "z"})));
+    assert!(!passes(&rule, json!({"a": "x", "c": 1})));
+}
+
+#[test]
+fn the_star_parameter_stands_for_all_that_are_not_named() {
+    let rule = allowed(json!({"a": ["x"], "*": []}));
+    assert!(passes(&rule, json!({"a": "x", "other": 1})));
+    assert!(!passes(&rule, json!({"a": "y", "other": 1})));
+    let narrow = allowed(json!({"*": ["x"]}));
+    assert!(passes(&narrow, json!({"any": "x"})));
+    assert!(!passes(&narrow, json!({"any": "y"})));
+}
+
+#[test]
+fn denied_wins_over_allowed() {
+    let both =
+        Constraints { allowed: lists(json!({"*": []})), ..denied(json!({"a": ["x"], "b": []})) };
+    assert!(passes(&both, json!({"a": "y", "c": 1})));
+    assert!(!passes(&both, json!({"a": "x"})));
+    assert!(!passes(&both, json!({"b": "anything"})));
+    assert!(!passes(&denied(json!({"*": ["x"]})), json!({"a": "y"})));
+}
+
+#[test]
+fn lists_are_compared_element_by_element() {
+    let rule = allowed(json!({"a": ["x", "y"]}));
+    assert!(passes(&rule, json!({"a": ["x", "y", "x"]})));
+    assert!(!passes(&rule, json!({"a": ["x", "z"]})));
+    let rule = denied(json!({"a": ["x", "y"]}));
+    assert!(passes(&rule, json!({"a": ["z"]})));
+    assert!(!passes(&rule, json!({"a": ["z", "x"]})));
+    assert!(!passes(&rule, json!({"a": [["z", ["y"]]]})), "nesting hides nothing");
+}
+
+#[test]
+fn an_empty_list_is_no_listed_value_unless_it_is_written() {
+    assert!(!passes(&allowed(json!({"cidrs": ["10.0.0.0/8"]})), json!({"cidrs": []})));
+    assert!(passes(&allowed(json!({"cidrs": ["10.0.0.0/8", []]})), json!({"cidrs": []})));
+    assert!(passes(&allowed(json!({"cidrs": []})), json!({"cidrs": []})));
+}
+
+#[test]
+fn maps_are_compared_by_key_and_value() {
+    let rule = allowed(json!({"meta": ["env=test", "team=*"]}));
+    assert!(passes(&rule, json!({"meta": {"env": "test", "team": "a"}})));
+    assert!(!passes(&rule, json!({"meta": {"env": "production"}})));
+    assert!(!passes(&allowed(json!({"meta": ["test"]})), json!({"meta": {"role": "test"}})));
+    assert!(!passes(
+        &denied(json!({"meta": ["production"]})),
+        json!({"meta": {"env": "production"}})
+    ));
+    assert!(!passes(
+        &denied(json!({"meta": ["env=production"]})),
+        json!({"meta": {"env": "production"}})
+    ));
+}
+
+#[test]
+fn scalars_are_the_same_in_every_form_a_client_may_send() {
+    for (asked, written) in [
+        (json!(3600), json!("1h")),
+        (json!(3600), json!("3600s")),
+        (json!(3600), json!(3600)),
+        (json!(3600), json!(3600.0)),
+        (json!(3600), json!("36*")),
+        (json!("3600"), json!(3600)),
+        (json!(true), json!("True")),
+        (json!(true), json!(1)),
+        (json!(false), json!("0")),
+        (json!("true"), json!(true)),
+        (json!("abc"), json!("*c")),
+        (json!("abc"), json!("*b*")),
+        (json!({"x": 1}), json!("*")),
+        (json!(true), json!("t*")),
+    ] {
+        assert!(is_same(&asked, &written), "{asked} {written}");
+    }
+}
+
+#[test]
+fn other_scalars_are_not_the_same() {
+    for (asked, written) in [
+        (json!(3600), json!("2h")),
+        (json!(0), json!("")),
+        (json!(-1), json!("1")),
+        (json!(9_007_199_254_740_993_u64), json!(9_007_199_254_740_992_u64)),
+        (json!(true), json!("false")),
+        (json!("abc"), json!("a*c")),
+        (json!("ABC"), json!("abc")),
+        (json!(""), json!("a*")),
+        (json!({"x": 1}), json!("x*")),
+    ] {
+        assert!(!is_same(&asked, &written), "{asked} {written}");
+    }
+}
+
+#[test]
+fn an_alias_in_the_policy_constrains_the_field_behind_it() {
+    let check = |rule: &Constraints, fields: Value| rule.check(&map(fields), &schema()).is_ok();
+    assert!(!check(&denied(json!({"kubernetes_host": []})), json!({"cluster_host": "a"})));
+    assert!(!check(&denied(json!({"cluster_host": []})), json!({"kubernetes_host": "a"})));
+    let both = allowed(json!({"kubernetes_host": ["a"], "cluster_host": ["b"]}));
+    assert!(
+        check(&both, json!({"cluster_host": "a"})) && check(&both, json!({"cluster_host": "b"}))
+    );
+    assert!(!check(&both, json!({"cluster_host": "c"})));
+    let required =
+        Constraints { required: ["kubernetes_host".to_owned()].into(), ..Constraints::default() };
+    assert!(check(&required, json!({"cluster_host": "a"})));
+}
+
+#[test]
+fn merging_joins_values_and_any_value_wins() {
+    let mut rule = allowed(json!({"a": ["x"], "b": ["x"]}));
+    rule.merge(&Constraints {
+        required: ["r".to_owned()].into(),
+        ..allowed(json!({"a": ["y"], "b": [], "c": []}))
+    });
+    assert_eq!(rule.allowed, lists(json!({"a": ["x", "y"], "b": [], "c": []})));
+    rule.merge(&allowed(json!({"b": ["z"]})));
+    assert_eq!(rule.allowed.get("b").unwrap(), &Vec::<Value>::new());
+    assert!(rule.required.contains("r"));
+}
+
+#[test]
+fn refusals_show_names_and_never_values() {
+    let fields = map(json!({"password": "hunter2"}));
+    for rule in [allowed(json!({"password": ["x"]})), denied(json!({"password": ["hunter2"]}))] {
+        let error = rule.check(&fields, &[]).unwrap_err();
+        assert!(error.contains("\"password\"") && !error.contains("hunter2"), "{error}");
+    }
+}

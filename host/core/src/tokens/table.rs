@@ -1,0 +1,30 @@
+//! The tokens of an open store, and what working on them takes.
+
+use super::uses::Uses;
+use crate::background::{Background, Claims};
+use crate::log::Log;
+use crate::sealing::Sealing;
+use bulkhead_store::Store;
+use std::sync::Arc;
+
+/// The tokens of an open store.
+pub(crate) struct Tokens {
+    pub(super) store: Arc<Store>,
+    pub(super) claims: Arc<Claims>,
+    pub(super) sealing: Sealing,
+    pub(super) log: Arc<dyn Log>,
+    /// Requests that are being served with tokens whose uses are counted.
+    pub(super) uses: Arc<Uses>,
+}
+
+impl Tokens {
+    pub(crate) fn new(work: &Background) -> Arc<Self> {
+        Arc::new(Self {
+            store: Arc::clone(&work.store),
+            claims: Arc::clone(&work.claims),
+            sealing: work.sealing.clone(),
+            log: Arc::clone(&work.log),
+            uses: Arc::default(),
+        })
+    }
+}
