@@ -1,6 +1,6 @@
 //! Audit: who asked for what, and what came of it, on devices of the operator's.
 //!
-//! The attack this file stops: an act that nobody can find afterwards. While there is a device, a
+//! The attack this file stops: an act that cannot be found afterwards. While there is a device, a
 //! request is entered only after one recorded it, and an answer leaves only after one recorded it
 //! (`pipeline/trail.rs`). A device that was asked for and does not work counts as one that records
 //! nothing: it is never left out.
@@ -137,8 +137,8 @@ impl Audit {
         self.devices().iter().find(|device| device.settings.name == name).map(Arc::clone)
     }
 
-    /// Goes over to the files that are now at the places of the devices, after somebody moved the
-    /// old ones away. A device whose place cannot be opened keeps its file, and tells.
+    /// Goes over to the files that are now at the places of the devices, after the operator moved
+    /// the old ones away. A device whose place cannot be opened keeps its file, and tells.
     pub(crate) async fn reopen(&self) {
         for device in self.devices().iter() {
             if device.reopen().await {

@@ -1,9 +1,9 @@
 //! The catalog: which plugins there are, by type and name.
 //!
-//! Those of this binary, and those that somebody uploaded. A component's description is asked once,
-//! when its digest is first seen, and stored; later starts read it and run no plugin code. An
-//! uploaded plugin that cannot be loaded is known with the reason, and keeps nobody else from
-//! starting.
+//! Those of this binary, and those that operators uploaded. A component's description is asked
+//! once, when its digest is first seen, and stored; later starts read it and run no plugin code. An
+//! uploaded plugin that cannot be loaded is known with the reason, and does not keep the service
+//! from starting.
 
 mod bytes;
 mod entry;

@@ -17,7 +17,7 @@ impl Permit {
     /// Holds the request against the token's policies.
     ///
     /// # Errors
-    /// 403, worded so that nobody learns what exists on the path.
+    /// 403, worded so that the caller does not learn what exists on the path.
     pub(crate) fn ask(acl: &Acl, question: &Question<'_>) -> Result<Self, Failure> {
         match acl.check(question) {
             Verdict::Granted(granted) => Ok(Self { granted }),
@@ -25,7 +25,7 @@ impl Permit {
         }
     }
 
-    /// For the end or renewal of a lease, and for timers: whoever holds the claim acts for the
+    /// For the end or renewal of a lease, and for timers: the holder of the claim acts for the
     /// host.
     pub(crate) fn for_due_work(_claim: &Claim) -> Self {
         Self { granted: Granted::default() }

@@ -26,8 +26,8 @@ pub const DEFAULT: &str = "default";
 /// The policy of wrapping tokens. It cannot be written, deleted or given to a token.
 pub const RESPONSE_WRAPPING: &str = "response-wrapping";
 
-/// What [`DEFAULT`] holds until somebody edits it: a token may look after itself and after its own
-/// leases.
+/// What [`DEFAULT`] holds until an operator edits it: a token may look after itself and after its
+/// own leases.
 pub const DEFAULT_POLICY: &str = include_str!("policies/default.hcl");
 
 /// What [`RESPONSE_WRAPPING`] holds.
@@ -58,10 +58,10 @@ pub fn canonical_name(raw: &str) -> Result<String, String> {
     Ok(name)
 }
 
-/// The canonical form of a name whose policy somebody wants to write.
+/// The canonical form of a name whose policy is to be written.
 ///
 /// # Errors
-/// As [`canonical_name`], and for the policies that nobody may write.
+/// As [`canonical_name`], and for the policies that no caller may write.
 pub fn writable_name(raw: &str) -> Result<String, String> {
     let name = canonical_name(raw)?;
     if name == ROOT || name == RESPONSE_WRAPPING {
@@ -72,7 +72,7 @@ pub fn writable_name(raw: &str) -> Result<String, String> {
     Ok(name)
 }
 
-/// The canonical form of a name whose policy somebody wants to delete.
+/// The canonical form of a name whose policy is to be deleted.
 ///
 /// # Errors
 /// As [`canonical_name`], and for the policies that always exist.

@@ -13,7 +13,8 @@ pub(crate) struct Process {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) compiler: Compiler,
     pub(crate) table: HostTable,
-    /// Every request and every piece of due work holds it for reading until it has ended. Whoever
-    /// opens the store waits for it: what began before a seal must not go on beside what undoes it.
+    /// Every request and every piece of due work holds it for reading until it has ended. The
+    /// opening of the store waits for it: what began before a seal must not go on beside what
+    /// undoes it.
     pub(crate) in_flight: Arc<RwLock<()>>,
 }

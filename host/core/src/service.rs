@@ -37,9 +37,9 @@ pub struct Service {
     directory: Arc<DataDirectory>,
     /// `None` while sealed.
     open: RwLock<Option<Arc<Core>>>,
-    /// Held by whoever initialises, unseals or seals.
+    /// Held while the service is initialised, unsealed or sealed.
     turn: Mutex<()>,
-    /// Shares that came in so far. Held for moments only, because whoever asks for the status reads
+    /// Shares that came in so far. Held for moments only, because requests for the status read
     /// it.
     unsealing: std::sync::Mutex<Option<Unsealing>>,
 }
@@ -64,7 +64,7 @@ pub(crate) struct SealStatus {
     pub(crate) cluster_id: Option<String>,
 }
 
-/// What initialising gives, once: nobody can show it again.
+/// What initialising gives, once: it cannot be shown again.
 pub(crate) struct Initialised {
     pub(crate) shares: Vec<Share>,
     pub(crate) root_token: Secret,
@@ -98,7 +98,7 @@ impl Service {
         Ok(self.directory.seal_config().await?.is_some())
     }
 
-    /// The file with the key of a dev seal, if one lies beside the data: whoever has the directory
+    /// The file with the key of a dev seal, if one lies beside the data: a holder of the directory
     /// can open it.
     pub fn dev_key_file(&self) -> Option<PathBuf> {
         bulkhead_store::dev_key_file(&self.directory)
@@ -136,7 +136,7 @@ impl Service {
         self.core().map(|core| Tables::of(&core))
     }
 
-    /// Serves one request. Never fails: whatever goes wrong is a response.
+    /// Serves one request. Never fails: what goes wrong is a response.
     pub async fn handle(self: &Arc<Self>, request: Request) -> Response {
         let response = self.answer(&request).await;
         failpoint::reach_only("answer.leaves");
@@ -162,17 +162,17 @@ impl Service {
         response
     }
 
-    /// The open core, and the right to work with it. Looked up twice: nobody waits for a seal that
-    /// is under way, and nobody gets in behind it.
+    /// The open core, and the right to work with it. Looked up twice: no request waits for a seal
+    /// that is under way, and none gets in behind it.
     async fn enter(&self) -> Option<(Arc<Core>, OwnedRwLockReadGuard<()>)> {
         self.core()?;
         let in_flight = Arc::clone(&self.process.in_flight).read_owned().await;
         Some((self.core()?, in_flight))
     }
 
-    /// Goes over to the audit files that are now at the places of the devices, after somebody moved
-    /// the old ones away: for SIGHUP. What cannot be opened is told in the log, and its old file is
-    /// kept. While sealed there is nothing to do: unsealing opens the files.
+    /// Goes over to the audit files that are now at the places of the devices, after the operator
+    /// moved the old ones away: for SIGHUP. What cannot be opened is told in the log, and its old
+    /// file is kept. While sealed there is nothing to do: unsealing opens the files.
     pub async fn reopen_audit(&self) {
         if let Some(core) = self.core() {
             core.audit.reopen().await;
@@ -255,7 +255,7 @@ impl Service {
     }
 
     /// Adds a share to those that came in, or begins an attempt with it. The attempt ends with the
-    /// last share that it needs, whatever comes of them.
+    /// last share that it needs, also if they open nothing.
     fn gather(&self, config: SealConfig, share: Share) -> Result<Progress, Failure> {
         let mut unsealing = self.unsealing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut attempt = match unsealing.take() {
@@ -299,7 +299,7 @@ impl Service {
         self.directory.now()
     }
 
-    /// A dev seal has no shares that somebody could give again.
+    /// A dev seal has no shares that could be given again.
     fn wrong_dev_key(&self, fault: StoreFault) -> Failure {
         match fault {
             StoreFault::WrongKey => Failure::internal(format!(

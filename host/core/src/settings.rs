@@ -24,7 +24,8 @@ pub struct Settings {
     pub request_timeout: Duration,
     /// The version that clients switch features on (decision P5).
     pub reported_version: String,
-    /// The URL by which clients reach this node, as `sys/leader` tells it; empty when nobody said.
+    /// The URL by which clients reach this node, as `sys/leader` tells it; empty when the
+    /// configuration does not say.
     pub api_address: String,
     /// Where the server listens: no component ever dials it.
     pub own_addresses: Vec<SocketAddr>,

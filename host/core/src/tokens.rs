@@ -4,8 +4,8 @@
 //! Its children and leases name that row as their owner, so that they end with it ([`end`]). A
 //! batch token has no row at all: it is a sealed record that its holder keeps ([`batch`]).
 //!
-//! The attack these files stop: a token that goes on working. Whoever calls is looked up once, at
-//! the beginning ([`authenticate`]); whatever is then stored asserts in its commit that the token
+//! The attack these files stop: a token that goes on working. The caller is looked up once, at
+//! the beginning ([`authenticate`]); what is then stored asserts in its commit that the token
 //! still holds ([`assert_valid`]).
 
 mod authenticate;

@@ -29,7 +29,7 @@ pub(crate) struct Device {
     file: LineFile,
     is_failing: AtomicBool,
     /// Held by the one line that finds out whether a device that failed works again. The others
-    /// fail at once, so that it holds nobody up.
+    /// fail at once, so that it holds no request up.
     probing: Mutex<()>,
     log: Arc<dyn Log>,
 }

@@ -1,8 +1,9 @@
-//! The file of a device: opened, written line by line, opened anew after somebody moved it away.
+//! The file of a device: opened, written line by line, opened anew after the operator moved it
+//! away.
 //!
 //! The attacks and faults this file stops: a file name of the API that leads elsewhere, through
 //! `..` or a link; a line that a full disk cut and the next one continues; a reader that does not
-//! read and holds everybody up.
+//! read and holds all requests up.
 
 use super::flush::Flushing;
 use super::group::{Group, Line, Outcome};
@@ -26,7 +27,7 @@ const TURNS: u32 = 16;
 /// Where a device writes.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
-    /// A file that the operator named, whatever it is.
+    /// A file that the operator named, of any type.
     File(PathBuf),
     /// An ordinary file directly in the directory that the operator left to the API.
     Within { directory: PathBuf, name: String },
@@ -42,22 +43,22 @@ pub(super) struct LineFile {
     mode: u32,
     /// `Some` when lines are flushed before they count.
     flushing: Option<Flushing>,
-    /// Lines that nobody has begun to write. Locked for moments only.
+    /// Lines that no task has begun to write. Locked for moments only.
     gathered: std::sync::Mutex<Group>,
     /// Lines that were written whole, of all files so far.
     written: AtomicU64,
     held: Mutex<Held>,
 }
 
-/// Whoever has it is the only one who writes.
+/// The task that has it is the only one that writes.
 #[derive(Default)]
 struct Held {
     /// `None` until it can be opened.
     file: Option<Arc<File>>,
     /// The last line has no end.
     torn: bool,
-    /// What is being written, and how many bytes of it are. Whoever finds something here follows
-    /// one who gave up.
+    /// What is being written, and how many bytes of it are. A task that finds something here
+    /// follows one who gave up.
     begun: Option<(Group, usize)>,
     /// What the last lines stood in.
     used: Group,
@@ -108,7 +109,7 @@ impl LineFile {
         ended.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Lets whoever else has a line ready add it, then writes them all, if nobody else has done it.
+    /// Lets other tasks with a line ready add it, then writes them all, unless another has done it.
     /// Returns the file where it is full for the moment.
     async fn write_in_turn(&self, line: &Line) -> Option<MutexGuard<'_, Held>> {
         for _ in 0..TURNS {
@@ -124,7 +125,7 @@ impl LineFile {
         None
     }
 
-    /// Waits for the end of `line`, and writes it where nobody else does.
+    /// Waits for the end of `line`, and writes it where no other task does.
     async fn end(&self, line: &Line, held: Option<MutexGuard<'_, Held>>) -> io::Result<()> {
         let mut held = held;
         while line.outcome().is_none() {
@@ -156,7 +157,7 @@ impl LineFile {
         }
     }
 
-    /// Takes the lines that were gathered, after closing those that somebody left.
+    /// Takes the lines that were gathered, after closing those that a task gave up.
     fn begin(&self, held: &mut Held) {
         self.settle(held, None);
         let next = Group::reusing(std::mem::take(&mut held.used));
@@ -270,7 +271,8 @@ fn write(mut file: &File, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// Waits until the reader of a pipe, or of whatever else can be full for a while, has made room.
+/// Waits until the reader of a pipe, or of another file that can be full for a while, has made
+/// room.
 async fn writable(file: &File) -> io::Result<()> {
     Sender::from_file_unchecked(file.try_clone()?)?.writable().await
 }

@@ -2,8 +2,8 @@
 //! began.
 //!
 //! The fault this file stops: a failed flush that the next one makes forgotten. The system reports
-//! it once and then calls the lost lines written; here they stay lost for everybody who waits for
-//! them.
+//! it once and then calls the lost lines written; here they stay lost for every request that waits
+//! for them.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +25,8 @@ pub(super) struct Flushing(Arc<Mutex<Flushed>>);
 
 impl Flushing {
     /// Returns once the line `number` is on the disk. `written` is the number of lines that are in
-    /// `file` or in those before it, and at least `number`. Whoever stops to wait stops no flush.
+    /// `file` or in those before it, and at least `number`. A request that stops waiting stops no
+    /// flush.
     ///
     /// # Errors
     /// The flush's, also for those who did not ask for that one.

@@ -16,7 +16,7 @@ pub(super) struct Group {
     outcome: Arc<OnceLock<Outcome>>,
 }
 
-/// One of the lines, for whoever waits for it.
+/// One of the lines, for the task that waits for it.
 pub(super) struct Line {
     index: usize,
     outcome: Arc<OnceLock<Outcome>>,
@@ -67,15 +67,15 @@ impl Group {
         done > 0 && self.ends.binary_search(&done).is_err()
     }
 
-    /// Tells everybody who waits.
+    /// Tells every task that waits.
     pub(super) fn settle(&self, outcome: Outcome) {
-        // Only who writes settles, and nobody writes the same lines twice.
+        // Only the writer settles, and no lines are written twice.
         let _ = self.outcome.set(outcome);
     }
 }
 
 impl Line {
-    /// The number of lines and the file that it is in; `None` while nobody has written it.
+    /// The number of lines and the file that it is in; `None` while it is not written.
     ///
     /// # Errors
     /// Why it is not written whole.

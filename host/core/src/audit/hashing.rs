@@ -2,7 +2,7 @@
 //!
 //! The attack this file stops: values guessed from their hashes, and one device's hashes compared
 //! with another's. The key follows from the cluster and the device's name, so that the same value
-//! has the same hash for as long as both live, whatever is rotated, restarted or made anew.
+//! has the same hash for as long as both live, even where keys are rotated, restarted or made anew.
 
 use aws_lc_rs::hmac;
 use bulkhead_store::Store;

@@ -2,7 +2,7 @@
 //! came.
 //!
 //! The attacks this file stops: a file outside of the directory that the operator left to the API,
-//! a file that can be executed, and an option that nobody honours while its sender believes
+//! a file that can be executed, and an option that is not honoured while its sender believes
 //! otherwise.
 
 use super::file::Place;
@@ -14,8 +14,8 @@ use bulkhead_wire::name::is_name;
 use serde_json::{Map, Value};
 use std::path::{Component, Path};
 
-/// Permissions that may be asked for: whoever may execute a file could be given a program by
-/// whoever sends requests.
+/// Permissions that may be asked for: a file that can be executed could be given a program by
+/// a caller who sends requests.
 const MOST: u32 = 0o666;
 
 /// What may be asked of a file (`spec/core.md` §8.1). The two at the end are there to be refused by

@@ -2,7 +2,7 @@
 //!
 //! The attack this file stops: a secret in the audit file, wherever it was put. Every text is
 //! hashed, however deep it lies. Of a member that the mount's route table marks secret, in any of
-//! its rows and under any of its names, numbers, booleans and keys are hashed, too, whatever the
+//! its rows and under any of its names, numbers, booleans and keys are hashed, too, by the
 //! mount or the device would show.
 
 use super::hashing::Hashing;

@@ -24,7 +24,7 @@ pub struct DeviceSettings {
     pub file: PathBuf,
     /// Permissions that the file gets; 0 leaves them as they are, or as the process makes files.
     pub mode: u32,
-    /// Write values in clear. Tokens, and whatever a route table marks secret, are hashed all the
+    /// Write values in clear. Tokens, and what a route table marks secret, are hashed all the
     /// same.
     pub log_raw: bool,
     /// Hash accessors of tokens, too.
@@ -40,7 +40,7 @@ pub(crate) const MODE: u32 = 0o600;
 
 impl AuditSettings {
     /// What a server in dev mode audits to: `audit.log` in its data directory, and beside it
-    /// whatever the API asks for.
+    /// what the API asks for.
     #[must_use]
     pub fn within(data: &std::path::Path) -> Self {
         let device = DeviceSettings {

@@ -1,8 +1,8 @@
 //! What stands in a line: who asks, what is asked, what was answered.
 //!
 //! The attack this file stops: a token in a place that is not data. Tokens and accessors are hashed
-//! wherever they stand, in a path and in what was handed out, too, whatever the device shows; no
-//! header is written.
+//! wherever they stand, in a path and in what was handed out, too, also where the device shows the
+//! rest; no header is written.
 
 use super::device::Device;
 use super::json::{self, Object};
@@ -17,8 +17,8 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Of a refused request, whose sender may be anybody, more than so many bytes of body are told by
-/// their number only.
+/// Of a refused request, whose sender may be a stranger, more than so many bytes of body are told
+/// by their number only.
 const MOST_OF_THE_REFUSED: u64 = 64 << 10;
 /// How tokens of ours begin (decision P16).
 const TOKENS: [&str; 3] = ["bhs.", "bhb.", "bhr."];
@@ -116,7 +116,7 @@ impl Writer<'_> {
                 let data = json!({ "content_type": content_type, "length": bytes.len(), "status": response.status });
                 object.member("data", &data);
             }
-            // A document that is the same for everybody, or nothing.
+            // A document that is the same for every caller, or nothing.
             Body::Empty | Body::Bare(_) | Body::Errors(_) => {}
         }
         object.end();
@@ -210,8 +210,8 @@ impl Writer<'_> {
         out.push(b'}');
     }
 
-    /// What of the path nobody may read: captures that are marked secret, and tokens that somebody
-    /// put there.
+    /// What of the path no reader may see: captures that are marked secret, and tokens that a
+    /// caller put there.
     fn secrets_of_path(&self) -> Vec<&str> {
         let captures = self.subject.route.iter().flat_map(|route| {
             route

@@ -1,7 +1,7 @@
 //! When a failed attempt is made again: one rule for leases, reservations, timers and guards.
 //!
-//! The fault this file stops: a target that comes back after an outage and is knocked over by
-//! everybody who waited for it. Pauses grow, end somewhere, and differ from one waiter to the next.
+//! The fault this file stops: a target that comes back after an outage and is knocked over by all
+//! the work that waited for it. Pauses grow, end somewhere, and differ from one waiter to the next.
 
 use crate::random;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -11,20 +11,20 @@ use bulkhead_wire::failure::{Failure, Kind};
 pub(crate) const GRACE: u64 = 60_000;
 /// First pause after what may pass by itself, in milliseconds; doubles.
 const FIRST: u64 = 1_000;
-/// First pause after a refusal; doubles. Six attempts span five minutes, in which somebody may mend
-/// what was wrong.
+/// First pause after a refusal; doubles. Six attempts span five minutes, in which an operator may
+/// mend what was wrong.
 const FIRST_REFUSED: u64 = 10_000;
 /// Longest pause that grows by itself, before it is spread.
 const LONGEST: u64 = 600_000;
-/// Shortest pause, whatever was asked: below it, waiting is spinning.
+/// Shortest pause, even if less was asked: below it, waiting is spinning.
 const SHORTEST_ASKED: u64 = 10;
-/// Longest pause that a failure may ask for: what is due must not be put off for ever by whoever
-/// answers.
+/// Longest pause that a failure may ask for: what is due must not be put off for ever by a target's
+/// answer.
 const LONGEST_ASKED: u64 = 86_400_000;
 /// A pause is spread over two fifths of itself: 20 % less to 20 % more.
 const SPREAD: (u64, u64) = (2, 5);
 
-/// May the same attempt succeed later, without anybody changing anything?
+/// May the same attempt succeed later, without any change?
 pub(crate) fn may_pass(kind: Kind) -> bool {
     matches!(
         kind,

@@ -1,7 +1,7 @@
 //! Claims: who is working on a lease, token or timer right now.
 //!
 //! The attack this file stops: a lease that expires while it is being renewed, so that its user is
-//! dropped and the caller holds a lease of nothing. Whoever renews, revokes or expires holds the
+//! dropped and the caller holds a lease of nothing. What renews, revokes or expires it holds the
 //! claim. On an embedded store one process owns the data, so claims live in memory and die with it:
 //! there is no other process that could wait for one to expire. Where several nodes share a store,
 //! a claim is a row that expires; what holds there too is the fence ([`Claim::fence`]), so that
@@ -65,13 +65,13 @@ pub(crate) struct Claim {
 }
 
 impl Claims {
-    /// Claims `address`, or `None` when somebody else has it.
+    /// Claims `address`, or `None` when it is claimed already.
     pub(crate) fn claim(self: &Arc<Self>, address: &Address) -> Option<Claim> {
         let taken = self.lock().addresses.insert(address.clone());
         taken.then(|| Claim { claims: Arc::clone(self), address: address.clone(), lane: None })
     }
 
-    /// Claims `address`, after whoever has it now.
+    /// Claims `address`, after its present holder.
     pub(crate) async fn claim_in_turn(self: &Arc<Self>, address: &Address) -> Claim {
         loop {
             let freed = self.freed.notified();
@@ -139,7 +139,7 @@ impl Claim {
         self
     }
 
-    /// The claimed record as it stands, for the commit that ends the work: whoever changes it after
+    /// The claimed record as it stands, for the commit that ends the work: a change after
     /// this look makes that commit a conflict. To be asked in the last segment, after the plugin's
     /// call, because a checkpoint of the plugin forgets what was read when the work began. Work
     /// whose record is gone or another stores nothing.

@@ -1,6 +1,6 @@
 //! Guards: timers that ring because the call that set them ended without cancelling them.
 //!
-//! The fault this file stops: a change outside that was begun and that nobody finishes, because the
+//! The fault this file stops: a change outside that was begun and never finished, because the
 //! call that began it failed or its process died. A guard is a row of the timers, marked by its
 //! owner. The call that set it remembers it and lets it go when it ends; start-up lets go of all,
 //! since no call outlived the process; and the row's own time, a minute after the call's deadline,
@@ -96,7 +96,7 @@ pub(crate) fn put_timer(unit: &mut Unit, address: &Address, lane: &str, attempts
     unit.put(address.clone(), attempts.to_string().into_bytes(), index);
 }
 
-/// Lets go of what a call guarded, whatever became of the call: its last act, after the commit or
+/// Lets go of what a call guarded, however the call ended: its last act, after the commit or
 /// the failure.
 pub(crate) async fn release(store: &Arc<Store>, log: &dyn Log, guards: &Guards) {
     for (timer, set) in guards.take() {
@@ -116,15 +116,15 @@ async fn release_one(store: &Arc<Store>, timer: &Address, mark: &str) -> Result<
     };
     put_timer(&mut unit, timer, &guard.index.lane, attempts(&guard), store.now());
     match unit.commit().await {
-        // Whoever cancelled it, scheduled its key or took it over meanwhile knows better.
+        // What cancelled it, scheduled its key or took it over meanwhile knows better.
         Err(StoreFault::Conflict) => Ok(()),
         committed => Ok(committed.map(drop)?),
     }
 }
 
-/// Makes every guard due now: when the service is unsealed, and whoever set them is known to be
-/// gone. The directory is locked, so no other process can be at work behind one, and what began
-/// before a seal has ended.
+/// Makes every guard due now: when the service is unsealed, and the calls that set them are known
+/// to be gone. The directory is locked, so no other process can be at work behind one, and what
+/// began before a seal has ended.
 ///
 /// # Errors
 /// 503 when the store cannot be read or written. A guard that does not open is told and left.

@@ -1,7 +1,8 @@
 //! Long bytes in the store: a component, and the code that it was compiled to, in pieces below the
 //! component's digest.
 //!
-//! Pieces are written before the row that names them, so that whoever finds the row finds them all.
+//! Pieces are written before the row that names them, so that a reader who finds the row finds them
+//! all.
 
 use bulkhead_sandbox::compiled::{AuthenticCode, BUILD};
 use bulkhead_sandbox::component::digest;

@@ -1,4 +1,4 @@
-//! Registering a component that somebody brought, and removing it.
+//! Registering an uploaded component, and removing it.
 //!
 //! The faults this file stops: a plugin that is in the catalog and cannot be used, and one that is
 //! used and not in it. Everything is checked, compiled, loaded and asked for its description first;
@@ -39,8 +39,8 @@ pub(crate) struct Registered {
 }
 
 impl Catalog {
-    /// Stores the component, and writes its row into the unit. Of one that is there already only the
-    /// ceiling is changed, where another one is given.
+    /// Stores the component, and writes its row into the unit. Of one that is there already only
+    /// the ceiling is changed, where another one is given.
     ///
     /// # Errors
     /// 400 with what is wrong with it, for its author; 503 while others are compiled.
@@ -79,9 +79,9 @@ impl Catalog {
         written(unit, &entry, plugin)
     }
 
-    /// The entry of the very component, where it is registered and can be used. A version is what was
-    /// registered first, for ever: another component of the same name is refused, unless the one there
-    /// is cannot be used.
+    /// The entry of the very component, where it is registered and can be used. A version is what
+    /// was registered first, for ever: another component of the same name is refused, unless the
+    /// one there is cannot be used.
     async fn registered(
         &self,
         unit: &mut Unit,

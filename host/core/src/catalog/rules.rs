@@ -124,8 +124,8 @@ fn asks(lines: &[String]) -> Result<(), String> {
     lines.iter().try_for_each(read)
 }
 
-/// What whoever registers a component should know of the lines that it asks for and that its entry
-/// allows.
+/// What the operator who registers a component should know of the lines that it asks for and that
+/// its entry allows.
 pub(super) fn warnings(asks: &[String], most: Option<&[Ask]>) -> Vec<String> {
     // Those that do not parse were refused.
     let asked: Vec<Ask> = asks.iter().filter_map(|line| line.parse().ok()).collect();

@@ -77,7 +77,7 @@ impl Catalog {
         self.read().engines.values().map(Arc::clone).collect()
     }
 
-    /// Every database plugin, once, whatever other names it has.
+    /// Every database plugin, once, although it may have other names.
     pub(crate) fn all_database_plugins(&self) -> Vec<Arc<DatabasePlugin>> {
         let plugins = self.read();
         let named = plugins

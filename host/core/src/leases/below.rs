@@ -1,10 +1,10 @@
 //! Ending every lease below a path: for operators, and for mounts that go.
 //!
-//! All of them are made due first ([`Leases::queue_below`]), and due work ends them. The caller that waits only
-//! watches, so that nothing is lost with a client that goes away. What is being made meanwhile does
-//! not slip through: a reservation that was made due can no longer be confirmed, so that its call
-//! fails and undoes it. A call that reserves later begins later: keeping those out is for policies,
-//! and for mounts that no longer serve.
+//! All of them are made due first ([`Leases::queue_below`]), and due work ends them. The caller
+//! that waits only watches, so that nothing is lost with a client that goes away. What is being
+//! made meanwhile does not slip through: a reservation that was made due can no longer be
+//! confirmed, so that its call fails and undoes it. A call that reserves later begins later:
+//! keeping those out is for policies, and for mounts that no longer serve.
 
 use super::due_now::OnFailure;
 use super::record::{LEASE_SPACES, LeaseRecord};
@@ -35,8 +35,8 @@ impl Leases {
     /// others. Due work does it: the caller must not hold what due work on the mount waits for.
     ///
     /// # Errors
-    /// With the number of leases that stayed and the first reason, 400 when that was a refusal and 502
-    /// when it may pass; the store's failure; 503 when the service is being sealed.
+    /// With the number of leases that stayed and the first reason, 400 when that was a refusal and
+    /// 502 when it may pass; the store's failure; 503 when the service is being sealed.
     pub(crate) async fn end_below(
         &self,
         which: &[Below<'_>],
@@ -60,8 +60,8 @@ impl Leases {
         left.outcome()
     }
 
-    /// Makes the leases due now, after the reservations: one that is confirmed before it was reached is
-    /// a lease by then.
+    /// Makes the leases due now, after the reservations: one that is confirmed before it was
+    /// reached is a lease by then.
     ///
     /// # Errors
     /// The store's failure. Those that were reached are due.
@@ -82,7 +82,7 @@ impl Leases {
     }
 
     /// Waits until due work has tried to end the lease; the failure if that did not work. One that
-    /// nobody asked to end was made since, and is not waited for.
+    /// was made since is not waited for: its end was not asked for.
     async fn await_attempt(&self, address: &Address) -> Result<Option<Failure>, Failure> {
         loop {
             let freed = self.claims.freed();

@@ -1,8 +1,9 @@
-//! Making leases due now: how whatever ends many leases begins.
+//! Making leases due now: how the end of many leases begins.
 //!
 //! The fault this file stops: work on many leases that dies half-way, with its client, its disk or
-//! its process, and leaves the rest as if nobody had asked. Once they are due, due work ends them,
-//! whatever becomes of who asked: as many of a lane at once as of any other work, and oldest first.
+//! its process, and leaves the rest as if their end had not been asked for. Once they are due, due
+//! work ends them, even if the caller goes away: as many of a lane at once as of any other work,
+//! and oldest first.
 
 use super::record::{End, LeaseRecord, Opened, put, read_tolerantly};
 use super::table::Leases;
@@ -22,7 +23,7 @@ pub(crate) enum OnFailure {
 }
 
 impl Leases {
-    /// Makes these leases or reservations due because somebody asked for their end. Those that are gone
+    /// Makes these leases or reservations due because their end was asked for. Those that are gone
     /// are left out.
     ///
     /// # Errors
@@ -42,8 +43,8 @@ impl Leases {
         self.make_due(page, on_failure, asked).await
     }
 
-    /// Makes these due now, all of one kind and in one commit, each as `change` says. One that cannot
-    /// be read is told, and as `unreadable` says: it must not keep the others.
+    /// Makes these due now, all of one kind and in one commit, each as `change` says. One that
+    /// cannot be read is told, and as `unreadable` says: it must not keep the others.
     ///
     /// # Errors
     /// The store's failure: none was made due.
@@ -53,8 +54,8 @@ impl Leases {
         unreadable: OnFailure,
         change: impl Fn(LeaseRecord) -> LeaseRecord + Sync,
     ) -> Result<(), Failure> {
-        // What others change meanwhile is read again; nothing was done outside that would have to be
-        // undone.
+        // What others change meanwhile is read again; nothing was done outside that would have to
+        // be undone.
         let mut finish = self.store.begin().finish();
         loop {
             let unit = finish.restart_host_part();
@@ -78,8 +79,8 @@ impl Leases {
         }
     }
 
-    /// Makes the leases that `token` owns due now. One that cannot be read is left and told; it must
-    /// not keep the others.
+    /// Makes the leases that `token` owns due now. One that cannot be read is left and told; it
+    /// must not keep the others.
     pub(crate) async fn end_owned(&self, token: &str) -> Result<(), Failure> {
         let mut scan = self.store.scan_owned(Space::Lease, token);
         while let Some(page) = scan.page().await? {
@@ -94,12 +95,13 @@ impl Leases {
         Ok(())
     }
 
-    /// Makes every reservation due now: when the service is unsealed, and whoever made them is known to
-    /// be gone. The directory is locked, so no other process can be at work on one, and what began
-    /// before a seal has ended.
+    /// Makes every reservation due now: when the service is unsealed, and the calls that made them
+    /// are known to be gone. The directory is locked, so no other process can be at work on one,
+    /// and what began before a seal has ended.
     ///
     /// # Errors
-    /// 503 when the store cannot be read or written. A reservation that does not open is told and left.
+    /// 503 when the store cannot be read or written. A reservation that does not open is told and
+    /// left.
     pub(crate) async fn undo_all(&self) -> Result<(), Failure> {
         let mut scan = self.store.scan(Space::Reservation, "").by(UNDONE);
         while let Some(page) = scan.page().await? {

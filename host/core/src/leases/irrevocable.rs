@@ -1,4 +1,4 @@
-//! Irrevocable leases: those whose plugin refused to end them so often that somebody has to look
+//! Irrevocable leases: those whose plugin refused to end them so often that an operator has to look
 //! (decision P13).
 //!
 //! They are found by their owner's column, so that counting them does not walk the others.

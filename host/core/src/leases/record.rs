@@ -25,7 +25,7 @@ pub(crate) const LEASE_SPACES: [Space; 2] = [Space::Reservation, Space::Lease];
 pub(crate) enum End {
     /// Its time is over.
     Expired,
-    /// Somebody revoked it.
+    /// An operator or its owner revoked it.
     Requested,
     /// Its token ended.
     TokenEnded,
@@ -73,7 +73,7 @@ pub(crate) struct LeaseRecord {
     /// The last failure, already scrubbed, and the code of its kind; empty while none failed.
     pub(crate) error: String,
     pub(crate) error_code: String,
-    /// The next attempt is the last one: whatever comes of it, the lease goes.
+    /// The next attempt is the last one: also if it fails, the lease goes.
     pub(crate) forced: bool,
 }
 
@@ -94,13 +94,13 @@ impl LeaseRecord {
     }
 
     /// Index columns: found when due, by lane, by the token that owns it. An irrevocable lease is
-    /// ending whatever becomes of its token, so that its owner's column is free to say what it is.
+    /// ending even if its token lives on, so that its owner's column is free to say what it is.
     fn index(&self, due: Option<u64>) -> Index {
         let owner = if self.is_irrevocable() { IRREVOCABLE } else { &self.token };
         Index { due, lane: format!("{}/{}", self.mount, self.lane), owner: owner.to_owned() }
     }
 
-    /// Its plugin refused to end it so often that only somebody's help will: it is tried once a
+    /// Its plugin refused to end it so often that only an operator's help will: it is tried once a
     /// day.
     pub(crate) fn is_irrevocable(&self) -> bool {
         self.refusals >= MOST_REFUSALS
@@ -161,7 +161,7 @@ pub(crate) fn put(
 pub(super) enum Opened {
     Lease(Box<LeaseRecord>),
     Gone,
-    /// Edited in the file, or written by nobody: why it does not open.
+    /// Damaged, or edited in the file: why it does not open.
     Damaged(Failure),
 }
 

@@ -88,7 +88,7 @@ fn blank(
 }
 
 /// May the call still hand out what it reserved? Not when due work was quicker, because clocks
-/// jumped, and not when somebody revoked everything below its path meanwhile.
+/// jumped, and not when everything below its path was revoked meanwhile.
 pub(crate) async fn is_reserved(unit: &mut Unit, reserved: &Reserved) -> Result<bool, Failure> {
     Ok(read(unit, &reserved.address).await?.is_some_and(|record| record.reason.is_none()))
 }

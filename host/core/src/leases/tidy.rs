@@ -2,8 +2,8 @@
 //! ours leaves, but a restored or damaged data directory may.
 //!
 //! What it repairs: a lease whose token is gone ends as with its token; one that would never be due
-//! is due at its end; one whose mount is gone is given up, because no plugin is left that could end it.
-//! What does not open is only told: it is for `revoke-force`, or for a backup.
+//! is due at its end; one whose mount is gone is given up, because no plugin is left that could end
+//! it. What does not open is only told: it is for `revoke-force`, or for a backup.
 
 use super::record::{End, LEASE_SPACES, LeaseRecord, Opened, put, read_tolerantly};
 use super::table::Leases;
@@ -101,8 +101,8 @@ impl Leases {
         Ok(())
     }
 
-    /// Asked of what is stored, and in the commit that forgets the lease: a mount that does not serve
-    /// at present is there.
+    /// Asked of what is stored, and in the commit that forgets the lease: a mount that does not
+    /// serve at present is there.
     async fn mount_is_gone(&self, unit: &mut Unit, lease: &LeaseRecord) -> Result<bool, Failure> {
         if self.mounts.by_uuid(&lease.mount).is_some() {
             return Ok(false);

@@ -39,8 +39,8 @@ pub(crate) fn apply_mount_change(core: &Arc<Core>, change: Change) -> Result<(),
     }
 }
 
-/// Lets a committed change of the catalog take effect. Mounts that waited for the plugin serve again, and those
-/// that have it go by its ceiling.
+/// Lets a committed change of the catalog take effect. Mounts that waited for the plugin serve
+/// again, and those that have it go by its ceiling.
 ///
 /// # Errors
 /// When a mount cannot be made anew.

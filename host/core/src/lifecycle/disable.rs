@@ -1,6 +1,6 @@
 //! Disabling a mount: no request, no lease, no row is left.
 //!
-//! The fault this file stops: a credential that nobody can end any more, because its lease went
+//! The fault this file stops: a credential that cannot be ended any more, because its lease went
 //! with its mount. Rows are deleted only after every lease was ended; where one cannot be, the
 //! mount serves again. Each step is stored before it is taken, so that another process goes on
 //! where this one died.
@@ -61,7 +61,7 @@ pub(super) async fn resume_removal(core: Arc<Core>, mount: Arc<Mount>) {
 /// Removes the mount that was `found`, and none that was enabled at its path since.
 async fn remove(core: Arc<Core>, found: Arc<Mount>) -> Result<(), Failure> {
     let path = found.record.path.clone();
-    // One after the other: whoever comes second finds nothing, or tries again.
+    // One after the other: the second finds nothing, or tries again.
     let claim = core.claims.claim_in_turn(&found.record.address()).await;
     let mount = core.mounts.by_uuid(&found.record.uuid).filter(|mount| mount.record.path == path);
     let Some(mount) = mount else { return Ok(()) };
@@ -74,7 +74,7 @@ async fn remove(core: Arc<Core>, found: Arc<Mount>) -> Result<(), Failure> {
             core.log.line("info", "mount-disabled", &[("mount", path.to_string())]);
             erase(core, mount, claim).await
         }
-        // Cut by whoever seals the service, it goes on after the next unsealing.
+        // Cut by a seal of the service, it goes on after the next unsealing.
         Err(cut) if cut == sealed() => Err(cut),
         Err(failure) => {
             serve_again(&core, &path).await;

@@ -1,4 +1,4 @@
-//! How a lease ends: by its plugin's `revoke`, once, whatever asked for it.
+//! How a lease ends: by its plugin's `revoke`, once, from every cause.
 //!
 //! A target that does not answer is tried again for ever, with growing pauses; one that refuses six
 //! times makes the lease irrevocable: it is listed as such, and tried once a day (decision P13).
@@ -28,7 +28,7 @@ pub(crate) async fn end_lease(
         Space::Reservation => End::Undo,
         _ => End::Expired,
     });
-    // Somebody waits for what was asked for: it takes none of the places that are kept for due
+    // A caller waits for what was asked for: it takes none of the places that are kept for due
     // work.
     let priority = if asked.is_some() { Priority::Foreground } else { Priority::Background };
     match revoke(core, claim, &lease, Ending { reason, priority }).await {
@@ -78,7 +78,7 @@ async fn revoke(
 }
 
 /// Removes the lease in the commit of what the plugin did to end it. One that is gone was ended by
-/// somebody else, who stored what came of it.
+/// other work, which stored what came of it.
 async fn remove(claim: &Claim, unit: Unit, lease: &LeaseRecord) -> Result<(), Failure> {
     let mut finish = unit.finish();
     loop {

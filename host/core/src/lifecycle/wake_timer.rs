@@ -101,7 +101,7 @@ impl Woken<'_> {
         }
     }
 
-    /// Writes the next attempt. Whoever cancelled or moved the timer meanwhile knows better; a
+    /// Writes the next attempt. What cancelled or moved the timer meanwhile knows better; a
     /// guard that the failed wake set on its own key is this very timer, and no reason to try again
     /// without a pause.
     async fn postpone(&self, core: &Core, attempts: u32, failure: &Failure) -> Result<(), Failure> {

@@ -1,8 +1,8 @@
 //! The breaker of a mount: a component that crashes again and again rests for a while.
 //!
-//! Each crash costs an instance, a line in the log and the time of whoever asked. Only crashes in a
-//! row count: somebody with one request that crashes a component cannot shut its mount for those
-//! whom it serves.
+//! Each crash costs an instance, a line in the log and the caller's time. Only crashes in a
+//! row count: a caller with one request that crashes a component cannot shut its mount for
+//! the callers whom it serves.
 
 use bulkhead_sandbox::Ended;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -74,7 +74,7 @@ impl Builtin {
         }
     }
 
-    /// What it says of itself until somebody tunes it.
+    /// What it says of itself until it is tuned.
     fn description(self) -> &'static str {
         match self {
             Self::System => "the server's own endpoints",

@@ -1,4 +1,5 @@
-//! What a commit changed in the mounts, to take effect in this process (`lifecycle/after_commit.rs`).
+//! What a commit changed in the mounts, to take effect in this process
+//! (`lifecycle/after_commit.rs`).
 
 use super::builtin::Builtin;
 use super::record::MountRecord;

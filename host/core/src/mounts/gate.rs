@@ -1,4 +1,4 @@
-//! The gate of a mount: who is inside, and nobody comes in any more once it is closed.
+//! The gate of a mount: what is inside, and nothing comes in any more once it is closed.
 //!
 //! The fault this file stops: a request that found its mount before the mount was taken away, and
 //! stores something after its rows were deleted.
@@ -14,14 +14,14 @@ pub(crate) struct Gate {
     inside: Arc<RwLock<()>>,
 }
 
-/// Whoever has it is inside; dropped, it is outside again.
+/// Being inside; dropped, its holder is outside again.
 pub(crate) type Inside = OwnedRwLockReadGuard<()>;
 
 /// A gate that was closed, with nothing inside; those who outwait it wait until this is dropped.
 pub(crate) type Closed = OwnedRwLockWriteGuard<()>;
 
 impl Gate {
-    /// A gate through which nobody ever comes.
+    /// A gate through which nothing ever comes.
     pub(super) fn closed() -> Self {
         Self { closed: AtomicBool::new(true), inside: Arc::default() }
     }
@@ -32,18 +32,18 @@ impl Gate {
 
     /// Goes in, unless it is closed. Never waits.
     pub(crate) fn enter(&self) -> Option<Inside> {
-        // It fails only for those who come while somebody closes.
+        // It fails only for those that come while it is being closed.
         let inside = Arc::clone(&self.inside).try_read_owned().ok()?;
         self.is_open().then_some(inside)
     }
 
-    /// Goes in; at a closed gate, waits until whoever closed it is done, and stays outside.
+    /// Goes in; at a closed gate, waits until its [`Closed`] is dropped, and stays outside.
     pub(super) async fn enter_or_outwait(&self) -> Option<Inside> {
         let inside = Arc::clone(&self.inside).read_owned().await;
         self.is_open().then_some(inside)
     }
 
-    /// Closes, and waits until nobody is inside. Who is inside has a deadline, so that it ends.
+    /// Closes, and waits until nothing is inside. What is inside has a deadline, so that it ends.
     pub(super) async fn close(&self) -> Closed {
         self.closed.store(true, Ordering::SeqCst);
         Arc::clone(&self.inside).write_owned().await

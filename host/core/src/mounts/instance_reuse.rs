@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 const OPTION: &str = "instance_reuse";
 
-/// Refuses a value that is neither of the two; for whoever stores a mount's options.
+/// Refuses a value that is neither of the two; for the endpoints that store a mount's options.
 ///
 /// # Errors
 /// 400 that names the value.

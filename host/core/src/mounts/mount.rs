@@ -174,7 +174,8 @@ impl Mount {
         })
     }
 
-    /// Notes how a call of the component ended, and tells the log when that changes whether it rests.
+    /// Notes how a call of the component ended, and tells the log when that changes whether it
+    /// rests.
     pub(crate) fn note_end(&self, log: &dyn Log, pass: Pass<'_>, ended: Ended) {
         let Some(change) = pass.end(ended, Instant::now()) else { return };
         let (mount, plugin) = (self.record.path.to_string(), self.plugin.engine.identity().title());

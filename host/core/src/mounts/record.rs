@@ -85,7 +85,7 @@ impl MountRecord {
         address(&self.path)
     }
 
-    /// Writes the record, which is newer than whatever is there, into the unit.
+    /// Writes the record, which is newer than the one there, into the unit.
     pub(crate) fn put(&mut self, unit: &mut Unit) -> Result<(), Failure> {
         self.revision += 1;
         let body =
@@ -110,7 +110,7 @@ impl MountRecord {
 }
 
 /// The uuids of all mounts that are stored, whether they serve or not; `None` when one does not
-/// open, so that nobody knows them all.
+/// open, so that they are not all known.
 pub(crate) async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<String>>, Failure> {
     let mut uuids = BTreeSet::new();
     for key in unit.keys(Space::Core, PREFIX, "", u32::MAX).await? {
@@ -127,7 +127,7 @@ pub(crate) async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<Stri
 }
 
 /// The path of some stored mount of this type, whether it serves or not. A mount whose row does not
-/// open has a type that nobody knows, and hinders nobody.
+/// open has a type that cannot be known, and hinders nothing.
 pub(crate) async fn stored_of_kind(
     unit: &mut Unit,
     kind: &str,

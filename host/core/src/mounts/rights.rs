@@ -19,8 +19,8 @@ pub(crate) fn rights(record: &MountRecord, plugin: &EnginePlugin) -> (Arc<Grants
     (Arc::new(Grants::of(&rights)), Limits::of(&rights))
 }
 
-/// What a mount of that engine is granted while nobody says so: what an official one asks for, and
-/// of another's nothing.
+/// What a mount of that engine is granted while the operator says nothing: what an official one
+/// asks for, and of another's nothing.
 pub(crate) fn usual(engine: &Engine) -> Vec<Grant> {
     match engine.identity().maker {
         Maker::Official => asked(engine).iter().filter_map(Ask::as_grant).collect(),

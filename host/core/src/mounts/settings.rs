@@ -33,7 +33,7 @@ pub(crate) struct Settings {
     pub(crate) identity_token_key: String,
     /// Stored and shown: no component delegates its authentication.
     pub(crate) delegated_auth_accessors: Vec<String>,
-    /// What its plugin may do; `None` where nobody said.
+    /// What its plugin may do; `None` where the operator did not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) grants: Option<Vec<Grant>>,
 }
@@ -47,7 +47,7 @@ pub(crate) enum Visibility {
     Usual,
     /// The same, written out.
     Hidden,
-    /// Everybody, also without a token.
+    /// Every caller, also without a token.
     Unauth,
 }
 
@@ -83,9 +83,9 @@ pub(crate) enum TokenType {
     DefaultService,
     /// Batch tokens, unless the role says service.
     DefaultBatch,
-    /// Service tokens, whatever the role says.
+    /// Service tokens, against what the role says.
     Service,
-    /// Batch tokens, whatever the role says.
+    /// Batch tokens, against what the role says.
     Batch,
 }
 

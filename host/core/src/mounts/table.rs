@@ -87,17 +87,17 @@ impl Mounts {
         }
     }
 
-    /// The mount at `path`, in whatever phase.
+    /// The mount at `path`, in any phase.
     pub(crate) fn at(&self, path: &MountPath) -> Option<Arc<Mount>> {
         self.read().by_path.get(key(path)).map(Arc::clone)
     }
 
-    /// The mount whose rows begin with `uuid`, in whatever phase.
+    /// The mount whose rows begin with `uuid`, in any phase.
     pub(crate) fn by_uuid(&self, uuid: &str) -> Option<Arc<Mount>> {
         self.read().by_uuid.get(uuid).map(Arc::clone)
     }
 
-    /// Every mount, in the order of paths and in whatever phase.
+    /// Every mount, in the order of paths and in any phase.
     pub(crate) fn all(&self) -> Vec<Arc<Mount>> {
         self.read().by_path.values().map(Arc::clone).collect()
     }

@@ -1,8 +1,8 @@
 //! A token's policies as one decision: may it do this, on this path, with these parameters?
 //!
 //! The attack this file stops: asking about things instead of doing them. A refusal says what the
-//! token may not do and never whether the path exists (decision P11): whoever may neither create
-//! nor update is always told that they may not update, whichever it would have been.
+//! token may not do and never whether the path exists (decision P11): a caller who may neither
+//! create nor update is always told that they may not update, whichever it would have been.
 
 mod access;
 mod rules;
@@ -79,7 +79,7 @@ pub struct Skipped {
 }
 
 impl Acl {
-    /// What `policies` say together to a caller who stands for nobody. Without a rule, nothing is
+    /// What `policies` say together to a caller without an entity. Without a rule, nothing is
     /// allowed.
     pub fn new<'a>(policies: impl IntoIterator<Item = &'a Policy>) -> Self {
         let (acl, _) = Self::of_caller(policies, &Identity::default());

@@ -7,7 +7,7 @@ pub enum Capability {
     Create,
     /// Removing.
     Delete,
-    /// Nothing at all, whatever other policies grant for the same pattern.
+    /// Nothing at all, although other policies grant it for the same pattern.
     Deny,
     /// Names below a path.
     List,
@@ -61,7 +61,7 @@ impl Capability {
         }
     }
 
-    /// Whether holding it lets anybody do anything here.
+    /// Whether holding it allows anything here.
     pub(super) fn has_effect(self) -> bool {
         !matches!(self, Self::Deny | Self::Recover | Self::Scan | Self::Subscribe)
     }

@@ -30,7 +30,7 @@ pub struct Constraints {
 }
 
 impl Constraints {
-    /// Adds those of another rule for the same pattern: whatever either names counts.
+    /// Adds those of another rule for the same pattern: what either names counts.
     pub(super) fn merge(&mut self, other: &Self) {
         merge_lists(&mut self.allowed, &other.allowed);
         merge_lists(&mut self.denied, &other.denied);
@@ -139,12 +139,12 @@ fn merge_lists(lists: &mut Lists, other: &Lists) {
     }
 }
 
-/// The lower-case canonical name of a field that somebody calls `name`.
+/// The lower-case canonical name of a field that a rule calls `name`.
 fn canonical(name: &str, schema: &[Field]) -> String {
     field(name, schema).map_or(name, |field| &field.name).to_lowercase()
 }
 
-/// The field that somebody means by `name`, in whatever case it is written.
+/// The field that a rule means by `name`, in upper or lower case.
 fn field<'a>(name: &str, schema: &'a [Field]) -> Option<&'a Field> {
     schema.iter().find(|field| names(field).any(|known| known.eq_ignore_ascii_case(name)))
 }
@@ -202,7 +202,7 @@ fn is_same(asked: &Value, written: &Value) -> bool {
             asked == written || fractional && asked.as_f64() == written.as_f64()
         }
         (Value::Number(number), Value::String(text)) => {
-            // A duration reaches policy as seconds, in whatever form it was sent.
+            // A duration reaches policy as seconds, in any form that it was sent in.
             matches_glob(text, &number.to_string())
                 || seconds_of(written).is_some() && seconds_of(written) == number.as_u64()
         }

@@ -5,7 +5,7 @@
 use super::reference::{Attribute, Reference, Subject};
 use std::collections::BTreeMap;
 
-/// Whom a token stands for. The empty one is that of a token that stands for nobody.
+/// Whom a token stands for. The empty one is that of a token without an entity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The one person or machine behind the caller's logins.

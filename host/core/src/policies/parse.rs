@@ -1,8 +1,8 @@
 //! From a policy's text to its rules.
 //!
-//! The attack this file stops: a restriction that is written, accepted and not enforced. Whatever
-//! is not known here, and whatever would restrict by means that this build does not have, refuses
-//! the whole policy.
+//! The attack this file stops: a restriction that is written, accepted and not enforced. A word
+//! that is not known here, and one that would restrict by means that this build does not have,
+//! refuses the whole policy.
 
 use super::capability::Capability;
 use super::constraints::{Constraints, Lists};

@@ -1,6 +1,6 @@
 //! Stored policies, and the parsed ones in memory.
 //!
-//! The attacks this file stops: a policy that was tightened while somebody still read the old one
+//! The attacks this file stops: a policy that was tightened while a request still read the old one
 //! from the cache (a parsed policy enters it only when nothing was written since it was read), and
 //! one caller's rules served to another (a templated combination is found by the very values that
 //! were put into it).
@@ -102,14 +102,14 @@ fn values(references: &[Reference], identity: &Identity) -> Vec<Option<String>> 
 }
 
 impl Policies {
-    /// What a token with these policies may do that stands for nobody. A policy that does not exist
+    /// What a token with these policies may do that has no entity. A policy that does not exist
     /// grants nothing.
     pub(crate) async fn acl(
         &self,
         store: &Arc<Store>,
         names: &[String],
     ) -> Result<Arc<Acl>, Failure> {
-        // Nobody has no values, so that none can be unfit for a path.
+        // No entity has no values, so that none can be unfit for a path.
         let (acl, _) = self.acl_for(store, names, &Identity::default()).await?;
         Ok(acl)
     }
@@ -179,7 +179,7 @@ impl Policies {
     }
 }
 
-/// The text of a policy. `default` has the built-in one until somebody writes it,
+/// The text of a policy. `default` has the built-in one until an operator writes it,
 /// `response-wrapping` always.
 pub(crate) async fn text(unit: &mut Unit, name: &str) -> Result<Option<String>, Failure> {
     if name == RESPONSE_WRAPPING {

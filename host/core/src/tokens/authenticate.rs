@@ -1,8 +1,8 @@
 //! Who calls: the token of a request, its use, and whether it still holds when something is stored.
 //!
 //! The attack this file stops: more requests than a token has uses. A use is taken by a conditional
-//! update of its own before anything else is done for the request, and stays taken whatever becomes
-//! of it.
+//! update of its own before anything else is done for the request, and stays taken
+//! however the request ends.
 
 use super::batch;
 use super::caller::Caller;
@@ -19,12 +19,12 @@ use std::sync::Arc;
 
 impl Tokens {
     /// Finds out who calls from `remote`, and takes a use where uses are counted: once per request,
-    /// however often it runs. A request that writes asks again in its commit: see [`assert_valid`]. The
-    /// request ends with [`Tokens::finish_request`].
+    /// however often it runs. A request that writes asks again in its commit: see [`assert_valid`].
+    /// The request ends with [`Tokens::finish_request`].
     ///
     /// # Errors
-    /// 403 without a token, and for one that is unknown, expired, revoked, used up or bound to other
-    /// addresses; which of them is not told.
+    /// 403 without a token, and for one that is unknown, expired, revoked, used up or bound to
+    /// other addresses; which of them is not told.
     pub(crate) async fn authenticate(
         &self,
         token: Option<&Secret>,
@@ -58,8 +58,8 @@ impl Tokens {
         }
     }
 
-    /// Takes one use of the stored token. Whoever takes the last one makes the row due, so that the
-    /// token ends also when this process dies before it can end it.
+    /// Takes one use of the stored token. The request that takes the last one makes the row due, so
+    /// that the token ends also when this process dies before it can end it.
     async fn take_use(&self, counted: &Use) -> Result<Arc<TokenRecord>, Failure> {
         let store = &self.store;
         loop {

@@ -1,6 +1,6 @@
 //! Batch tokens: sealed records that their holders keep, so that making one stores nothing.
 //!
-//! The attacks this file stops: a token that somebody made or changed, which does not open; one of
+//! The attacks this file stops: a token that was forged or changed, which does not open; one of
 //! another cluster, which does not either; and one that outlives the token that made it. A batch
 //! token cannot be revoked by itself, so it ends with its parent, which is looked up at each use
 //! and asserted by each commit.

@@ -58,8 +58,8 @@ impl Tokens {
     /// `system` holds where neither the maker nor the role says how long it lives.
     ///
     /// # Errors
-    /// 400 when the maker cannot make tokens, when it asks for what such a token cannot have, or when
-    /// the chosen id is taken.
+    /// 400 when the maker cannot make tokens, when it asks for what such a token cannot have, or
+    /// when the chosen id is taken.
     pub(crate) async fn create(
         &self,
         unit: &mut Unit,
@@ -96,8 +96,8 @@ impl Tokens {
         Ok(Made { token, caller, warning })
     }
 
-    /// The record of the new token, still without its accessor, and a warning where its lifetime was
-    /// cut.
+    /// The record of the new token, still without its accessor, and a warning where its lifetime
+    /// was cut.
     fn record(
         &self,
         maker: &Caller,

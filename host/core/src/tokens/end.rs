@@ -1,9 +1,9 @@
 //! How tokens end: refused at once with all their descendants, then cleared away.
 //!
 //! The attack this file stops: a child that outlives its parent. A token is marked first and its
-//! children are listed after that mark was committed; whoever makes a child asserts in the same
-//! commit that the parent is not marked. So no child is overlooked, neither one that is being made
-//! nor one of another page.
+//! children are listed after that mark was committed; the request that makes a child asserts in the
+//! same commit that the parent is not marked. So no child is overlooked, neither one that is being
+//! made nor one of another page.
 //!
 //! The revocation answers when the whole tree is marked ([`Tokens::spread_end`]). Due work
 //! clears it away (`lifecycle/end_token.rs`), and does the marking too, so that it does not matter
@@ -16,8 +16,8 @@ use bulkhead_wire::failure::{Failure, Kind};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Refuses the token from this commit on; [`Tokens::spread_end`] and due work do the rest. A token that is
-/// ending already goes on ending as it was told to.
+/// Refuses the token from this commit on; [`Tokens::spread_end`] and due work do the rest. A token
+/// that is ending already goes on ending as it was told to.
 pub(crate) fn begin_end(
     unit: &mut Unit,
     key: &str,
@@ -29,8 +29,8 @@ pub(crate) fn begin_end(
 }
 
 impl Tokens {
-    /// Once the end of a token is committed: refuses its descendants, or lets its children go, before
-    /// the caller is told that it ended.
+    /// Once the end of a token is committed: refuses its descendants, or lets its children go,
+    /// before the caller is told that it ended.
     ///
     /// # Errors
     /// Those of the store. What is left then is done by due work.
@@ -45,8 +45,8 @@ impl Tokens {
     }
 
     /// Ends every token that was made at `path` or below it, at the borders of segments, with its
-    /// descendants. One that never expires has no lease, and is left; one that does not open is told,
-    /// and opens no door either.
+    /// descendants. One that never expires has no lease, and is left; one that does not open is
+    /// told, and opens no door either.
     ///
     /// # Errors
     /// The store's failure. Those that were reached have ended.
@@ -118,7 +118,7 @@ impl Tokens {
     /// parents before children.
     pub(crate) async fn refuse_descendants(&self, root: &str) -> Result<Vec<String>, Failure> {
         let mut found = Vec::new();
-        // A tree has no cycles; a store that somebody edited might.
+        // A tree has no cycles; an edited store might.
         let mut seen = BTreeSet::from([root.to_owned()]);
         let mut next = 0;
         let mut parent = root.to_owned();
@@ -138,15 +138,15 @@ impl Tokens {
         }
     }
 
-    /// Refuses these tokens. Gives the keys of those that end with their children. They are not made
-    /// due: the tree is cleared away by the work on the token at its top.
+    /// Refuses these tokens. Gives the keys of those that end with their children. They are not
+    /// made due: the tree is cleared away by the work on the token at its top.
     async fn refuse_page(&self, page: &[Address]) -> Result<Vec<String>, Failure> {
         loop {
             let mut unit = self.store.begin();
             let mut ending = Vec::with_capacity(page.len());
             for Address { key, .. } in page {
-                // One that cannot be read opens no door, but its children may. Its row goes with the
-                // tree.
+                // One that cannot be read opens no door, but its children may. Its row goes with
+                // the tree.
                 if let Some(record) = self.read_or_tell(&mut unit, key).await? {
                     match record.ended {
                         // It let its children go before.
@@ -192,7 +192,8 @@ impl Tokens {
         Ok(unit)
     }
 
-    /// The token; `None` where there is none or its row does not open, which is told to the operator.
+    /// The token; `None` where there is none or its row does not open, which is told to the
+    /// operator.
     async fn read_or_tell(
         &self,
         unit: &mut Unit,

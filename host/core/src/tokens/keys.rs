@@ -79,7 +79,7 @@ pub(crate) fn random() -> Result<Secret, Failure> {
     Ok(Secret::new(format!("{SERVICE}{}", random::base62(LENGTH)?)))
 }
 
-/// A token's text that somebody chose.
+/// A token's text that its maker chose.
 ///
 /// # Errors
 /// 400 for what could be mistaken for a token of ours or of a peer, or never be sent in a header.

@@ -35,9 +35,9 @@ pub(super) fn shorter(one: u64, other: u64) -> u64 {
 }
 
 impl Tokens {
-    /// Prolongs a token by `increment` seconds from now; 0 asks for as long as at its creation. Gives
-    /// the record as it is stored, and a warning where less was granted. `system` holds where the token
-    /// and its role say nothing.
+    /// Prolongs a token by `increment` seconds from now; 0 asks for as long as at its creation.
+    /// Gives the record as it is stored, and a warning where less was granted. `system` holds where
+    /// the token and its role say nothing.
     ///
     /// # Errors
     /// 400 when it is not renewable, past its maximum, or its role does not exist any more.

@@ -23,8 +23,7 @@ pub(crate) async fn find(
     Ok(read(unit, &key).await?.map(|record| Caller::service(key, record)))
 }
 
-/// The token as the unit sees it, if a request might begin with it: `None` for everything else,
-/// whatever it is.
+/// The token as the unit sees it, if a request might begin with it: `None` for everything else.
 pub(crate) async fn by_token(
     store: &Store,
     unit: &mut Unit,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) enum TokenType {
     /// By a row of its own.
     Service,
-    /// By whoever holds it.
+    /// By its holder.
     Batch,
 }
 
@@ -65,8 +65,8 @@ pub(crate) struct TokenRecord {
     pub(crate) ended: Option<Ending>,
 }
 
-/// After its last use a token that nobody ended is ended so late, in milliseconds: the deadline of
-/// an ordinary request and a minute. Work that takes longer keeps its token ([`finish`]).
+/// After its last use a token that was not revoked is ended so late, in milliseconds: the deadline
+/// of an ordinary request and a minute. Work that takes longer keeps its token ([`finish`]).
 const LAST_REQUEST: u64 = 150_000;
 
 impl TokenRecord {
@@ -150,9 +150,9 @@ pub(super) fn put_due(
     Ok(())
 }
 
-/// Commits a change of tokens that the host makes by itself; `false` when somebody else got in
-/// between, and the change is to be made again from its first read. Whoever tries until it is
-/// committed comes to an end: of those who are in each other's way, one is always committed.
+/// Commits a change of tokens that the host makes by itself; `false` when another change got in
+/// between, and the change is to be made again from its first read. A change that is tried until it
+/// is committed comes to an end: of those who are in each other's way, one is always committed.
 pub(super) async fn try_commit(unit: Unit) -> Result<bool, Failure> {
     match unit.commit().await {
         Ok(_) => Ok(true),

@@ -1,7 +1,7 @@
 //! Which policies a new token gets.
 //!
 //! The attack this file stops: a token that can do more than the one that made it. Only sudo, a
-//! role, or root reaches beyond the parent's policies, and nobody but root to root.
+//! role, or root reaches beyond the parent's policies, and only root to root.
 
 use super::record::TokenRecord;
 use super::roles::TokenRole;
@@ -9,7 +9,7 @@ use crate::policies::{DEFAULT, RESPONSE_WRAPPING, ROOT};
 use bulkhead_wire::failure::{Failure, quoted};
 use std::collections::BTreeSet;
 
-/// What somebody asks for.
+/// What the maker of a token asks for.
 pub(crate) struct Asked<'a> {
     /// In canonical form; none asks for the role's, or else for the parent's.
     pub(crate) policies: BTreeSet<String>,
@@ -73,7 +73,7 @@ fn by_parent(asked: &Asked<'_>, no_default: bool) -> Result<BTreeSet<String>, Fa
     Ok(chosen)
 }
 
-/// By the rules of the role, whatever the parent has.
+/// By the rules of the role, without regard to the parent.
 fn by_role(
     asked: &Asked<'_>,
     role: &TokenRole,

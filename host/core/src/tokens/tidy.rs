@@ -58,8 +58,8 @@ impl Tokens {
         Ok(found)
     }
 
-    /// Ends the token if its end was lost. One whose end is under way is due once more, which does no
-    /// harm.
+    /// Ends the token if its end was lost. One whose end is under way is due once more, which does
+    /// no harm.
     async fn end_lost(&self, key: &str) -> Result<bool, Failure> {
         loop {
             let mut unit = self.store.begin();

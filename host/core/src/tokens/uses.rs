@@ -29,8 +29,8 @@ pub(super) struct Use {
 }
 
 impl Uses {
-    /// A request begins. To be called before it takes its use: whoever takes the last one must see
-    /// it.
+    /// A request begins. To be called before it takes its use: the request that takes the last one
+    /// must see it.
     pub(super) fn enter(self: &Arc<Self>, key: &str) -> Use {
         self.lock().entry(key.to_owned()).or_default().requests += 1;
         Use { uses: Arc::clone(self), key: key.to_owned(), has_left: AtomicBool::new(false) }
@@ -77,7 +77,7 @@ impl Use {
 
 impl Drop for Use {
     fn drop(&mut self) {
-        // Whoever goes without leaving ends nothing: the row is due by itself.
+        // A request that goes without leaving ends nothing: the row is due by itself.
         self.leave();
     }
 }

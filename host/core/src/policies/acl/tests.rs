@@ -210,7 +210,7 @@ fn a_list_counts_patterns_with_the_slash_before_those_without() {
     assert!(!may(&ask(&without, Operation::List, "a/b")));
 }
 
-/// The names below a denied folder are not read by listing it, whatever wildcard reaches it by
+/// The names below a denied folder are not read by listing it, whichever wildcard reaches it by
 /// another way.
 #[test]
 fn a_deny_is_not_got_around_by_listing() {
