@@ -30,7 +30,7 @@ const PLAIN_PATH: &AsciiSet = &PLAIN.remove(b'/');
 
 /// Where requests go.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Server {
+pub(crate) struct Server {
     /// `host:port`.
     authority: String,
 }
@@ -40,7 +40,7 @@ impl Server {
     ///
     /// # Errors
     /// What is wrong with the address. `https` is refused rather than tried in the clear.
-    pub fn parse(address: &str) -> Result<Self, String> {
+    pub(crate) fn parse(address: &str) -> Result<Self, String> {
         let wrong = |why: &str| {
             format!("the address {address:?} {why}; write it like http://127.0.0.1:8200")
         };
@@ -76,20 +76,20 @@ impl fmt::Display for Server {
 
 /// What to ask.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
+pub(crate) struct Call {
     /// `GET`, `PUT`, `POST`, `DELETE`; a list is a `GET` with `list=true`.
-    pub method: Method,
+    pub(crate) method: Method,
     /// Below `/v1/`, not yet escaped.
-    pub path: String,
+    pub(crate) path: String,
     /// Parameters, not yet escaped.
-    pub query: Vec<(String, String)>,
+    pub(crate) query: Vec<(String, String)>,
     /// The body, if any.
-    pub body: Option<Body>,
+    pub(crate) body: Option<Body>,
 }
 
 /// What a request brings along.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Body {
+pub(crate) enum Body {
     /// Fields.
     Json(Value),
     /// A component's bytes.
@@ -98,19 +98,19 @@ pub enum Body {
 
 impl Call {
     /// A call without parameters or body.
-    pub fn new(method: Method, path: impl Into<String>) -> Self {
+    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
         Self { method, path: path.into(), query: Vec::new(), body: None }
     }
 
     /// The same with a body.
     #[must_use]
-    pub fn with(self, body: Value) -> Self {
+    pub(crate) fn with(self, body: Value) -> Self {
         Self { body: Some(Body::Json(body)), ..self }
     }
 
     /// The same with a component as its body.
     #[must_use]
-    pub fn sending(self, component: Vec<u8>) -> Self {
+    pub(crate) fn sending(self, component: Vec<u8>) -> Self {
         Self { body: Some(Body::Component(component)), ..self }
     }
 
@@ -128,25 +128,25 @@ impl Call {
 }
 
 /// Who asks.
-pub struct Caller {
+pub(crate) struct Caller {
     /// The token, if there is one.
-    pub token: Option<Secret>,
+    pub(crate) token: Option<Secret>,
     /// The namespace, if one is set.
-    pub namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
 }
 
 /// What came back.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// HTTP status.
-    pub status: u16,
+    pub(crate) status: u16,
     /// The JSON body; null when there is none.
-    pub body: Value,
+    pub(crate) body: Value,
 }
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Silence {
+pub(crate) enum Silence {
     /// Nobody could be asked, or nobody answered.
     Unreachable(String),
     /// Something answered, and not like a server of ours.
@@ -158,7 +158,7 @@ pub enum Silence {
 ///
 /// # Errors
 /// [`Silence`], with words for a person.
-pub fn ask(
+pub(crate) fn ask(
     server: &Server,
     caller: &Caller,
     call: &Call,

@@ -12,7 +12,7 @@ const READ_MAX: u64 = 32 * 1024 * 1024;
 ///
 /// # Errors
 /// What is wrong with which word, by number: the word itself may be a secret.
-pub fn fields(words: &[String], stdin: &mut dyn Read) -> Result<Map<String, Value>, String> {
+pub(crate) fn fields(words: &[String], stdin: &mut dyn Read) -> Result<Map<String, Value>, String> {
     let mut fields = Map::new();
     let mut stdin = Once(Some(stdin));
     for (index, word) in words.iter().enumerate() {
@@ -32,7 +32,7 @@ pub fn fields(words: &[String], stdin: &mut dyn Read) -> Result<Map<String, Valu
 ///
 /// # Errors
 /// A file that cannot be read, is larger than 32 MiB, or is not UTF-8.
-pub fn text(word: &str, stdin: &mut dyn Read) -> Result<String, String> {
+pub(crate) fn text(word: &str, stdin: &mut dyn Read) -> Result<String, String> {
     if word == "-" { read_text(stdin, "standard input") } else { file(word) }
 }
 
@@ -40,7 +40,7 @@ pub fn text(word: &str, stdin: &mut dyn Read) -> Result<String, String> {
 ///
 /// # Errors
 /// A file that cannot be read, or is larger than 32 MiB.
-pub fn bytes(word: &str, stdin: &mut dyn Read) -> Result<Vec<u8>, String> {
+pub(crate) fn bytes(word: &str, stdin: &mut dyn Read) -> Result<Vec<u8>, String> {
     if word == "-" { read_bytes(stdin, "standard input") } else { read_bytes(open(word)?, word) }
 }
 

@@ -3,37 +3,30 @@
 //! It knows our HTTP API and nothing else: never the core, never a rule. Whatever the server says
 //! is shown as the server said it, with control characters made visible.
 
-pub mod client;
-pub mod commands;
-pub mod input;
+//!
+//! Modules import leftwards only: `terminal`, `problem`, `option`, `options`, `client`, `output`,
+//! `input`, `keyboard`, `io`, `settings`, `session`, `command`, `commands`.
+
+mod client;
+mod command;
+mod commands;
+mod input;
+mod io;
 pub mod keyboard;
-pub mod options;
-pub mod output;
-pub mod problem;
-pub mod session;
-pub mod settings;
-pub mod terminal;
+mod option;
+mod options;
+mod output;
+mod problem;
+mod session;
+mod settings;
+mod terminal;
+
+pub use io::Io;
+pub use options::double_dashes;
 
 use problem::Problem;
 use session::Session;
 use std::ffi::{OsStr, OsString};
-use std::io::{BufRead, Write};
-
-/// The world as a command sees it, so that a test can own it.
-pub struct Io<'a> {
-    /// Standard input, read only where `-` asks for it, or a key is not on the command line.
-    pub stdin: &'a mut dyn BufRead,
-    /// Answers.
-    pub stdout: &'a mut dyn Write,
-    /// Errors and warnings.
-    pub stderr: &'a mut dyn Write,
-    /// Whether standard output is a terminal.
-    pub terminal: bool,
-    /// Where a person types on standard input: what keeps it from being shown.
-    pub hide: Option<keyboard::Hide<'a>>,
-    /// Looks an environment variable up.
-    pub env: &'a dyn Fn(&str) -> Option<OsString>,
-}
 
 /// Runs the command that `args` name (without the program's own name) and returns the exit code:
 /// 0 done, 1 refused or failed by the server, 2 wrong usage or server not reachable; `status` has
@@ -62,11 +55,11 @@ fn execute(args: Vec<OsString>, io: &mut Io<'_>) -> Result<u8, Problem> {
             args.first().map(OsString::as_os_str).and_then(OsStr::to_str).unwrap_or_default();
         return Err(Problem { code: 2, message: commands::overview(first) });
     };
-    let options = options::parse(command, rest.iter().cloned())?;
+    let options = command.parse(rest.iter().cloned())?;
     if options.help {
-        return tell(io, &commands::usage(command));
+        return tell(io, &command.help());
     }
-    (command.run)(&mut Session::new(command, options, io)?)
+    (command.run)(&mut Session::new(command.misuse(), options, io)?)
 }
 
 fn tell(io: &mut Io<'_>, text: &str) -> Result<u8, Problem> {

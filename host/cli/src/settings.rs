@@ -17,13 +17,13 @@ const TOKEN_FILE: &str = ".bulkhead-token";
 const TOKEN_FILE_MAX: u64 = 8 * 1024;
 
 /// Looks an environment variable up.
-pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// The server that `-address`, `BULKHEAD_ADDR` or `VAULT_ADDR` names, else the one on this machine.
 ///
 /// # Errors
 /// An address that is not `http://host:port`.
-pub fn server(option: Option<&str>, env: Env<'_>) -> Result<Server, Problem> {
+pub(crate) fn server(option: Option<&str>, env: Env<'_>) -> Result<Server, Problem> {
     let address = match option {
         Some(address) => address.to_owned(),
         None => named(env, "ADDR")?.unwrap_or_else(|| "http://127.0.0.1:8200".to_owned()),
@@ -36,7 +36,7 @@ pub fn server(option: Option<&str>, env: Env<'_>) -> Result<Server, Problem> {
 ///
 /// # Errors
 /// A value that is not text.
-pub fn namespace(env: Env<'_>) -> Result<Option<String>, Problem> {
+pub(crate) fn namespace(env: Env<'_>) -> Result<Option<String>, Problem> {
     named(env, "NAMESPACE")
 }
 
@@ -44,7 +44,7 @@ pub fn namespace(env: Env<'_>) -> Result<Option<String>, Problem> {
 ///
 /// # Errors
 /// A token file that others may read, or cannot be read; a token that cannot be one.
-pub fn token(env: Env<'_>) -> Result<Option<Secret>, Problem> {
+pub(crate) fn token(env: Env<'_>) -> Result<Option<Secret>, Problem> {
     if let Some(token) = named(env, "TOKEN")? {
         return usable(token, "BULKHEAD_TOKEN (or VAULT_TOKEN)").map(Some);
     }

@@ -5,20 +5,20 @@
 
 /// Makes every control and direction character visible; the result is one line.
 #[must_use]
-pub fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     escaped(text, |_| false)
 }
 
 /// As [`visible`], but line breaks and tabs stay.
 #[must_use]
-pub fn visible_lines(text: &str) -> String {
+pub(crate) fn visible_lines(text: &str) -> String {
     escaped(text, |c| matches!(c, '\n' | '\t'))
 }
 
 /// Escapes, in JSON that was already written, what JSON itself leaves bare: such characters can
 /// only stand inside its strings, where `\u` means the same.
 #[must_use]
-pub fn visible_json(json: &str) -> String {
+pub(crate) fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {
         if c != '\n' && drives(c) {

@@ -8,7 +8,7 @@ mod token;
 
 use super::*;
 use serde_json::{Value, json};
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 

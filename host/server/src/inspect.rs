@@ -6,7 +6,7 @@
 use crate::config::{Config, LISTEN};
 use crate::dev::Data;
 use crate::process::{Process, settings};
-use bulkhead_cli::options::double_dashes;
+use bulkhead_cli::double_dashes;
 use bulkhead_core::tables::{Described, Plugin, Tables};
 use bulkhead_core::{Service, random};
 use bulkhead_wire::description::Route;

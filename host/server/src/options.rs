@@ -4,7 +4,7 @@
 //! is not where, or not as safe as, its operator believes.
 
 use crate::config::LISTEN;
-use bulkhead_cli::options::double_dashes;
+use bulkhead_cli::double_dashes;
 use bulkhead_wire::secret::Secret;
 use lexopt::ValueExt;
 use std::ffi::OsString;

@@ -1,9 +1,10 @@
 //! `bulkhead audit list · enable · hash · disable`.
 
 use crate::client::Call;
+use crate::command::Command;
 use crate::commands::listing::{self, Column};
-use crate::commands::{Command, below};
-use crate::options::Opt;
+use crate::commands::paths::below;
+use crate::option::Opt;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 const DEVICES: &str = "sys/audit";
 
 /// The command.
-pub const LIST: Command = Command {
+pub(crate) const LIST: Command = Command {
     words: "audit list",
     takes: "",
     about: "list the devices that every request and answer is recorded on",
@@ -21,7 +22,7 @@ pub const LIST: Command = Command {
 };
 
 /// The command.
-pub const ENABLE: Command = Command {
+pub(crate) const ENABLE: Command = Command {
     words: "audit enable",
     takes: "TYPE [name=value ...]",
     about: "record every request and answer on one more device\n\n\
@@ -33,7 +34,7 @@ pub const ENABLE: Command = Command {
 };
 
 /// The command.
-pub const HASH: Command = Command {
+pub(crate) const HASH: Command = Command {
     words: "audit hash",
     takes: "PATH [INPUT|-]",
     about: "show what a device records in place of a secret, to find it in the log\n\n\
@@ -44,7 +45,7 @@ pub const HASH: Command = Command {
 };
 
 /// The command.
-pub const DISABLE: Command = Command {
+pub(crate) const DISABLE: Command = Command {
     words: "audit disable",
     takes: "PATH",
     about: "record on a device no longer; without any device nothing is recorded",

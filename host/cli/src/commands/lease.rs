@@ -2,15 +2,17 @@
 //! it.
 
 use crate::client::Call;
-use crate::commands::{Command, below, list};
-use crate::options::Opt;
+use crate::command::Command;
+use crate::commands::list;
+use crate::commands::paths::below;
+use crate::option::Opt;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::{Value, json};
 
 /// The command.
-pub const LIST: Command = Command {
+pub(crate) const LIST: Command = Command {
     words: "lease list",
     takes: "[PREFIX]",
     about: "list the leases below a path, such as database/creds/reader",
@@ -19,7 +21,7 @@ pub const LIST: Command = Command {
 };
 
 /// The command.
-pub const LOOKUP: Command = Command {
+pub(crate) const LOOKUP: Command = Command {
     words: "lease lookup",
     takes: "LEASE_ID",
     about: "show when a lease was issued and when it ends",
@@ -28,7 +30,7 @@ pub const LOOKUP: Command = Command {
 };
 
 /// The command.
-pub const RENEW: Command = Command {
+pub(crate) const RENEW: Command = Command {
     words: "lease renew",
     takes: "LEASE_ID",
     about: "make a lease last longer",
@@ -37,7 +39,7 @@ pub const RENEW: Command = Command {
 };
 
 /// The command.
-pub const REVOKE: Command = Command {
+pub(crate) const REVOKE: Command = Command {
     words: "lease revoke",
     takes: "LEASE_ID | -prefix PREFIX | -force -prefix PREFIX",
     about: "end a lease now, or all below a path; what it stands for is gone when this returns",

@@ -1,7 +1,7 @@
 //! `bulkhead list PATH`.
 
 use crate::client::Call;
-use crate::commands::Command;
+use crate::command::Command;
 use crate::output;
 use crate::problem::Problem;
 use crate::session::Session;
@@ -9,7 +9,7 @@ use hyper::Method;
 use serde_json::Value;
 
 /// The command.
-pub const LIST: Command = Command {
+pub(crate) const LIST: Command = Command {
     words: "list",
     takes: "PATH",
     about: "list the names below a path",

@@ -1,9 +1,9 @@
 //! What `bulkhead secrets` and `bulkhead auth` have in common: mounts, at two places of the API.
 
 use crate::client::{Answer, Call};
-use crate::commands::below;
 use crate::commands::listing::{self, Column};
-use crate::options::Opt;
+use crate::commands::paths::below;
+use crate::option::Opt;
 use crate::problem::Problem;
 use crate::session::Session;
 use crate::terminal::visible;

@@ -4,8 +4,9 @@
 //! for it, or takes it from standard input. Keys are shown once, by `init`, and nowhere else.
 
 use crate::client::{Answer, Call};
-use crate::commands::{Command, status};
-use crate::options::Opt;
+use crate::command::Command;
+use crate::commands::status;
+use crate::option::Opt;
 use crate::output::Rows;
 use crate::problem::Problem;
 use crate::session::Session;
@@ -17,7 +18,7 @@ const SHARES: u64 = 5;
 const THRESHOLD: u64 = 3;
 
 /// The command.
-pub const INIT: Command = Command {
+pub(crate) const INIT: Command = Command {
     words: "operator init",
     takes: "",
     about: "initialise an empty server: prints its unseal keys and root token, this once\n\n\
@@ -30,7 +31,7 @@ pub const INIT: Command = Command {
 };
 
 /// The command.
-pub const UNSEAL: Command = Command {
+pub(crate) const UNSEAL: Command = Command {
     words: "operator unseal",
     takes: "[KEY|-]",
     about: "give one unseal key; the server opens when it has as many as its threshold\n\n\
@@ -41,7 +42,7 @@ pub const UNSEAL: Command = Command {
 };
 
 /// The command.
-pub const SEAL: Command = Command {
+pub(crate) const SEAL: Command = Command {
     words: "operator seal",
     takes: "",
     about: "close the server: nothing can be read until it is unsealed again",
@@ -50,7 +51,7 @@ pub const SEAL: Command = Command {
 };
 
 /// The command.
-pub const ROTATE: Command = Command {
+pub(crate) const ROTATE: Command = Command {
     words: "operator rotate",
     takes: "",
     about: "encrypt from now on with a new key; what older keys encrypted stays readable",
@@ -59,7 +60,7 @@ pub const ROTATE: Command = Command {
 };
 
 /// The command.
-pub const KEY_STATUS: Command = Command {
+pub(crate) const KEY_STATUS: Command = Command {
     words: "operator key-status",
     takes: "",
     about: "show which key encrypts now, and since when",

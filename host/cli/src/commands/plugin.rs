@@ -1,8 +1,9 @@
 //! `bulkhead plugin register · list · info · deregister`.
 
 use crate::client::Call;
-use crate::commands::{Command, below};
-use crate::options::Opt;
+use crate::command::Command;
+use crate::commands::paths::below;
+use crate::option::Opt;
 use crate::output;
 use crate::problem::Problem;
 use crate::session::Session;
@@ -13,7 +14,7 @@ use std::path::Path;
 const CATALOG: &str = "sys/plugins/catalog";
 
 /// The command.
-pub const REGISTER: Command = Command {
+pub(crate) const REGISTER: Command = Command {
     words: "plugin register",
     takes: "FILE|-",
     about: "bring a component along, to be mounted or reached as a plugin\n\n\
@@ -26,7 +27,7 @@ pub const REGISTER: Command = Command {
 };
 
 /// The command.
-pub const LIST: Command = Command {
+pub(crate) const LIST: Command = Command {
     words: "plugin list",
     takes: "",
     about: "list the plugins of the server",
@@ -35,7 +36,7 @@ pub const LIST: Command = Command {
 };
 
 /// The command.
-pub const INFO: Command = Command {
+pub(crate) const INFO: Command = Command {
     words: "plugin info",
     takes: "NAME",
     about: "show a plugin of the server",
@@ -44,7 +45,7 @@ pub const INFO: Command = Command {
 };
 
 /// The command.
-pub const DEREGISTER: Command = Command {
+pub(crate) const DEREGISTER: Command = Command {
     words: "plugin deregister",
     takes: "NAME",
     about: "remove a plugin that was registered and that no mount uses",

@@ -1,8 +1,10 @@
 //! `bulkhead policy list · read · write · delete`.
 
 use crate::client::Call;
-use crate::commands::{Command, below, list};
-use crate::output::Format;
+use crate::command::Command;
+use crate::commands::list;
+use crate::commands::paths::below;
+use crate::options::Format;
 use crate::problem::Problem;
 use crate::session::Session;
 use crate::terminal::visible_lines;
@@ -12,7 +14,7 @@ use serde_json::{Value, json};
 const POLICIES: &str = "sys/policies/acl";
 
 /// The command.
-pub const LIST: Command = Command {
+pub(crate) const LIST: Command = Command {
     words: "policy list",
     takes: "",
     about: "list the names of all policies",
@@ -21,7 +23,7 @@ pub const LIST: Command = Command {
 };
 
 /// The command.
-pub const READ: Command = Command {
+pub(crate) const READ: Command = Command {
     words: "policy read",
     takes: "NAME",
     about: "print the text of a policy",
@@ -30,7 +32,7 @@ pub const READ: Command = Command {
 };
 
 /// The command.
-pub const WRITE: Command = Command {
+pub(crate) const WRITE: Command = Command {
     words: "policy write",
     takes: "NAME FILE|-",
     about: "store a policy, from a file or standard input",
@@ -39,7 +41,7 @@ pub const WRITE: Command = Command {
 };
 
 /// The command.
-pub const DELETE: Command = Command {
+pub(crate) const DELETE: Command = Command {
     words: "policy delete",
     takes: "NAME",
     about: "delete a policy",

@@ -1,13 +1,13 @@
 //! `bulkhead read PATH`.
 
 use crate::client::Call;
-use crate::commands::Command;
+use crate::command::Command;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
 
 /// The command.
-pub const READ: Command = Command {
+pub(crate) const READ: Command = Command {
     words: "read",
     takes: "PATH [name=value ...]",
     about: "read what is at a path; values become query parameters",

@@ -4,8 +4,9 @@
 //! others see. `-` takes it from standard input, and `create` alone prints one unasked.
 
 use crate::client::{Answer, Call};
-use crate::commands::{Command, below};
-use crate::options::Opt;
+use crate::command::Command;
+use crate::commands::paths::below;
+use crate::option::Opt;
 use crate::output::{self, Rows};
 use crate::problem::Problem;
 use crate::session::Session;
@@ -13,7 +14,7 @@ use hyper::Method;
 use serde_json::{Map, Value, json};
 
 /// The command.
-pub const CREATE: Command = Command {
+pub(crate) const CREATE: Command = Command {
     words: "token create",
     takes: "",
     about: "create a token below your own",
@@ -22,7 +23,7 @@ pub const CREATE: Command = Command {
 };
 
 /// The command.
-pub const LOOKUP: Command = Command {
+pub(crate) const LOOKUP: Command = Command {
     words: "token lookup",
     takes: "[TOKEN|ACCESSOR|-]",
     about: "show a token, your own unless told\n\n\
@@ -32,7 +33,7 @@ pub const LOOKUP: Command = Command {
 };
 
 /// The command.
-pub const RENEW: Command = Command {
+pub(crate) const RENEW: Command = Command {
     words: "token renew",
     takes: "[TOKEN|ACCESSOR|-]",
     about: "make a token live longer, your own unless told\n\n\
@@ -42,7 +43,7 @@ pub const RENEW: Command = Command {
 };
 
 /// The command.
-pub const REVOKE: Command = Command {
+pub(crate) const REVOKE: Command = Command {
     words: "token revoke",
     takes: "TOKEN|ACCESSOR|- | -self",
     about: "end a token now, with its leases and its children\n\n\
@@ -60,7 +61,7 @@ pub const REVOKE: Command = Command {
 };
 
 /// The command.
-pub const CAPABILITIES: Command = Command {
+pub(crate) const CAPABILITIES: Command = Command {
     words: "token capabilities",
     takes: "[TOKEN|ACCESSOR|-] PATH",
     about: "show what a token may do at a path, your own unless told\n\n\

@@ -1,15 +1,15 @@
 //! `bulkhead write PATH name=value ...`.
 
 use crate::client::Call;
-use crate::commands::Command;
-use crate::options::Opt;
+use crate::command::Command;
+use crate::option::Opt;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::Value;
 
 /// The command.
-pub const WRITE: Command = Command {
+pub(crate) const WRITE: Command = Command {
     words: "write",
     takes: "PATH name=value ... | PATH - | -f PATH",
     about: "write fields to a path\n\n\
