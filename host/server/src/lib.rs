@@ -3,24 +3,24 @@
 //! It turns bytes into a [`bulkhead_wire::request::Request`] and back, and decides nothing: it
 //! never knows a rule about tokens, policies, mounts or leases.
 
-mod bodies;
+mod body_budget;
+mod client_concurrency;
+mod client_usage;
 pub mod compile_worker;
 pub mod config;
-mod crowd;
+mod connection_slots;
+mod detach_on_drop;
 pub mod dev;
+mod error_body;
 pub mod hardening;
 pub mod headers;
-mod households;
 pub mod http;
 pub mod inspect;
 pub mod listener;
 pub mod log;
 pub mod options;
-mod patience;
-mod places;
 pub mod process;
 pub mod production;
 pub mod proxies;
 pub mod target;
-mod unbroken;
-mod worded;
+mod write_timeout;
