@@ -104,6 +104,9 @@ pub(crate) fn overview(begun: &str) -> String {
     );
     row("server", "run a server: sealed, on data that stay (-dev to try things out)");
     row("version", "print the version");
-    text.push_str("\n`bulkhead COMMAND -help` says more. The token comes from BULKHEAD_TOKEN, VAULT_TOKEN or ~/.bulkhead-token.\n");
+    text.push_str(
+        "\n`bulkhead COMMAND -help` says more. \
+         The token comes from BULKHEAD_TOKEN, VAULT_TOKEN or ~/.bulkhead-token.\n",
+    );
     text
 }

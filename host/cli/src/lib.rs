@@ -1,7 +1,7 @@
 //! The client side of the `bulkhead` program: words on the command line, one HTTP request, a table.
 //!
-//! It knows our HTTP API and nothing else: never the core, never a rule. Whatever the server says
-//! is shown as the server said it, with control characters made visible.
+//! It knows our HTTP API and nothing else: never the core, never a rule. What the server says is
+//! shown as the server said it, with control characters made visible.
 
 //!
 //! Modules import leftwards only: `terminal`, `problem`, `option`, `options`, `client`, `output`,
@@ -45,10 +45,10 @@ pub fn run(args: impl Iterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
 fn execute(args: Vec<OsString>, io: &mut Io<'_>) -> Result<u8, Problem> {
     let words: Vec<&str> = args.iter().map_while(|arg| arg.to_str()).collect();
     if matches!(words.as_slice(), ["help" | "--help" | "-help" | "-h", ..]) {
-        return tell(io, &commands::overview(""));
+        return print(io, &commands::overview(""));
     }
     if matches!(words.as_slice(), ["version" | "--version" | "-version" | "-v", ..]) {
-        return tell(io, concat!("Bulkhead ", env!("CARGO_PKG_VERSION"), "\n"));
+        return print(io, concat!("Bulkhead ", env!("CARGO_PKG_VERSION"), "\n"));
     }
     let Some((command, rest)) = commands::find(&args) else {
         let first =
@@ -57,12 +57,12 @@ fn execute(args: Vec<OsString>, io: &mut Io<'_>) -> Result<u8, Problem> {
     };
     let options = command.parse(rest.iter().cloned())?;
     if options.help {
-        return tell(io, &command.help());
+        return print(io, &command.help());
     }
     (command.run)(&mut Session::new(command.misuse(), options, io)?)
 }
 
-fn tell(io: &mut Io<'_>, text: &str) -> Result<u8, Problem> {
+fn print(io: &mut Io<'_>, text: &str) -> Result<u8, Problem> {
     io.stdout.write_all(text.as_bytes()).map_err(Problem::unwritable)?;
     Ok(0)
 }

@@ -1,4 +1,4 @@
-//! What a command can be told with an option, and what its help says of it.
+//! The options of commands: what can be said with one, and what its help says of it.
 
 /// An option of one command.
 #[derive(Clone, Copy, Debug)]

@@ -21,7 +21,7 @@ impl Format {
     ///
     /// # Errors
     /// A name that is none.
-    pub(crate) fn named(name: &str) -> Result<Self, String> {
+    pub(crate) fn parse(name: &str) -> Result<Self, String> {
         match name {
             "table" => Ok(Self::Table),
             "json" => Ok(Self::Json),
@@ -75,11 +75,11 @@ impl Options {
     /// server's. An empty value is no member of a list, so that `-name=` alone empties it.
     #[must_use]
     pub(crate) fn fields(&self, opts: &[Opt]) -> Map<String, Value> {
-        let filled = |opt: &Opt| Some((opt.field?.to_owned(), self.filled(opt)?));
-        opts.iter().filter_map(filled).collect()
+        let field = |opt: &Opt| Some((opt.field?.to_owned(), self.field_value(opt)?));
+        opts.iter().filter_map(field).collect()
     }
 
-    fn filled(&self, opt: &Opt) -> Option<Value> {
+    fn field_value(&self, opt: &Opt) -> Option<Value> {
         let last = self.value(opt.name)?;
         let all = self.values(opt.name).filter(|value| !value.is_empty());
         Some(match opt.takes {
@@ -97,7 +97,7 @@ impl Options {
 
     /// The first of `opts` that was typed without a value, as `-name=$UNSET` does.
     #[must_use]
-    pub(crate) fn empty<'a>(&self, opts: &'a [Opt]) -> Option<&'a Opt> {
+    pub(crate) fn first_empty<'a>(&self, opts: &'a [Opt]) -> Option<&'a Opt> {
         opts.iter().find(|opt| self.values(opt.name).any(str::is_empty))
     }
 }
@@ -143,12 +143,12 @@ pub(crate) fn parse(
             Arg::Long(name) => name.to_owned(),
             other => return Err(wrong(other.unexpected().to_string())),
         };
-        take(known, &name, &mut parser, &mut options).map_err(wrong)?;
+        read_option(known, &name, &mut parser, &mut options).map_err(wrong)?;
     }
     Ok(options)
 }
 
-fn take(
+fn read_option(
     known: &[Opt],
     name: &str,
     parser: &mut lexopt::Parser,
@@ -168,7 +168,7 @@ fn take(
         "help" => options.help = true,
         "address" => options.address = Some(value),
         "field" => options.field = Some(value),
-        "format" => options.format = Format::named(&value)?,
+        "format" => options.format = Format::parse(&value)?,
         own => options.named.push((own, value)),
     }
     Ok(())

@@ -167,9 +167,12 @@ mod tests {
 
     fn credential() -> Answer {
         let body = json!({
-            "request_id": "r", "lease_id": "database/creds/x/1", "lease_duration": 3600, "renewable": true,
-            "data": {"username": "v-x", "password": "p\u{1b}[2J\nq", "list": ["a", 1], "none": null},
-            "warnings": ["take\u{7} care"], "auth": null, "wrap_info": null, "mount_type": "database"
+            "request_id": "r", "mount_type": "database", "auth": null, "wrap_info": null,
+            "lease_id": "database/creds/x/1", "lease_duration": 3600, "renewable": true,
+            "data": {
+                "username": "v-x", "password": "p\u{1b}[2J\nq", "list": ["a", 1], "none": null,
+            },
+            "warnings": ["take\u{7} care"],
         });
         Answer { status: 200, body }
     }
@@ -224,8 +227,11 @@ username           v-x
 
     #[test]
     fn a_token_has_the_names_that_people_know() {
-        let auth = json!({"client_token": "bhs.t", "accessor": "a", "lease_duration": 86400, "renewable": true,
-            "token_policies": ["default"], "policies": ["default"], "metadata": null, "orphan": false});
+        let auth = json!({
+            "client_token": "bhs.t", "accessor": "a", "lease_duration": 86400, "renewable": true,
+            "token_policies": ["default"], "policies": ["default"], "metadata": null,
+            "orphan": false,
+        });
         let answer = Answer {
             status: 200,
             body: json!({"request_id": "r", "auth": auth, "data": null, "lease_id": ""}),

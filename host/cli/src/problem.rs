@@ -27,7 +27,7 @@ impl Problem {
         Self { code: 1, message: format!("Error {doing}: {why}") }
     }
 
-    /// Standard output is closed or full: what was asked is done, but nobody can see it.
+    /// Standard output is closed or full: what was asked is done, but the caller cannot see it.
     #[must_use]
     pub(crate) fn unwritable(error: std::io::Error) -> Self {
         Self { code: 1, message: format!("Error: standard output cannot be written: {error}") }

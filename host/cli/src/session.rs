@@ -1,6 +1,6 @@
 //! One run of one command: what was typed, the server it talks to, and where answers go.
 
-use crate::client::{self, Answer, Call, Caller, Server, Silence};
+use crate::client::{self, Answer, AskError, Call, Caller, Server};
 use crate::input;
 use crate::io::Io;
 use crate::keyboard;
@@ -40,7 +40,7 @@ impl<'a, 'io> Session<'a, 'io> {
     /// # Errors
     /// Another number of words.
     pub(crate) fn words<const N: usize>(&self) -> Result<[String; N], Problem> {
-        <[String; N]>::try_from(self.options.words.clone()).map_err(|_| self.usage())
+        <[String; N]>::try_from(self.options.words.clone()).map_err(|_| self.misuse())
     }
 
     /// The word of the command line, if there is one.
@@ -51,7 +51,7 @@ impl<'a, 'io> Session<'a, 'io> {
         match self.options.words.as_slice() {
             [] => Ok(None),
             [word] => Ok(Some(word.clone())),
-            _ => Err(self.usage()),
+            _ => Err(self.misuse()),
         }
     }
 
@@ -60,13 +60,13 @@ impl<'a, 'io> Session<'a, 'io> {
     /// # Errors
     /// No word at all.
     pub(crate) fn path_and_rest(&self) -> Result<(String, Vec<String>), Problem> {
-        let (path, rest) = self.options.words.split_first().ok_or_else(|| self.usage())?;
+        let (path, rest) = self.options.words.split_first().ok_or_else(|| self.misuse())?;
         Ok((path.trim_matches('/').to_owned(), rest.to_vec()))
     }
 
-    /// Says how the command is called.
+    /// The problem that says how the command is called.
     #[must_use]
-    pub(crate) fn usage(&self) -> Problem {
+    pub(crate) fn misuse(&self) -> Problem {
         self.misuse.clone()
     }
 
@@ -160,14 +160,14 @@ impl<'a, 'io> Session<'a, 'io> {
         let succeeded = |answer: &Answer| (200..300).contains(&answer.status);
         let answer =
             client::ask(&self.server, &caller, call, &|answer| !succeeded(answer) || last(answer));
-        let answer = answer.map_err(|silence| match silence {
-            Silence::Unreachable(why) => Problem::unreachable(doing, why),
-            Silence::Nonsense(why) => Problem::refused(doing, why),
+        let answer = answer.map_err(|error| match error {
+            AskError::Unreachable(why) => Problem::unreachable(doing, why),
+            AskError::InvalidAnswer(why) => Problem::refused(doing, why),
         })?;
         if succeeded(&answer) {
             return Ok(answer);
         }
-        Err(Problem::refused(doing, said(&answer, &self.server)))
+        Err(Problem::refused(doing, describe_refusal(&answer, &self.server)))
     }
 
     /// Shows the answer as asked: table, JSON or one field.
@@ -269,7 +269,7 @@ impl<'a, 'io> Session<'a, 'io> {
         self.print(&line)
     }
 
-    /// Writes text that is ready for whoever reads standard output.
+    /// Writes text that is ready for standard output.
     ///
     /// # Errors
     /// Standard output that cannot be written.
@@ -282,7 +282,7 @@ impl<'a, 'io> Session<'a, 'io> {
 }
 
 /// What a server said instead of doing it.
-fn said(answer: &Answer, server: &Server) -> String {
+fn describe_refusal(answer: &Answer, server: &Server) -> String {
     let listed = answer.body.get("errors").and_then(Value::as_array).into_iter().flatten();
     let errors: Vec<&str> = listed.filter_map(Value::as_str).collect();
     match (answer.status, errors.as_slice()) {

@@ -10,8 +10,8 @@ mod listener;
 mod report;
 mod section;
 
-pub use listener::{DEFAULT_ADDRESS, ListenerConfig};
-pub use section::ConfigError;
+pub(crate) use listener::{DEFAULT_ADDRESS, ListenerConfig};
+pub(crate) use section::ConfigError;
 
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_wire::duration;
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 /// of this API expect.
 const LEASE_TTL: u64 = 768 * 3600;
 
-/// What clients are told unless the file says something else (decision P5).
+/// The version that clients see unless the file says another (decision P5).
 const REPORTED_VERSION: &str = "1.21.0+ent";
 
 /// Largest file, in bytes.
@@ -73,27 +73,27 @@ const SEAL_UNSERVED: [(&str, &str); 1] = [(
 
 /// The configuration of a server.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub(crate) struct Config {
     /// Where and how it listens.
-    pub listener: ListenerConfig,
+    pub(crate) listener: ListenerConfig,
     /// Where its data are.
-    pub data: PathBuf,
+    pub(crate) data: PathBuf,
     /// What records its requests.
-    pub audit: AuditSettings,
+    pub(crate) audit: AuditSettings,
     /// Life of a lease or token that says nothing else, in seconds.
-    pub default_lease_ttl: u64,
+    pub(crate) default_lease_ttl: u64,
     /// Longest life of a lease or token, in seconds.
-    pub max_lease_ttl: u64,
+    pub(crate) max_lease_ttl: u64,
     /// The version that clients switch features on.
-    pub reported_version: String,
+    pub(crate) reported_version: String,
     /// The URL by which clients reach it; empty when the file does not say.
-    pub api_address: String,
+    pub(crate) api_address: String,
 }
 
 impl Config {
     /// A server on `address` with its data in `data` with nothing else configured.
     #[must_use]
-    pub fn at(address: &str, data: &Path) -> Self {
+    pub(crate) fn at(address: &str, data: &Path) -> Self {
         Self {
             listener: ListenerConfig::at(address),
             data: data.to_path_buf(),
@@ -109,9 +109,9 @@ impl Config {
     ///
     /// # Errors
     /// Why it cannot be read, or what in it is wrong, by line and with what to write.
-    pub fn read(file: &Path) -> Result<Self, String> {
-        let text =
-            content(file).map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+    pub(crate) fn read(file: &Path) -> Result<Self, String> {
+        let text = read_text(file)
+            .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
         Self::of(&text).map_err(|wrong| format!("{}, {wrong}", file.display()))
     }
 
@@ -119,7 +119,7 @@ impl Config {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn of(text: &str) -> Result<Self, ConfigError> {
+    pub(crate) fn of(text: &str) -> Result<Self, ConfigError> {
         // Editors on Windows put a byte order mark in front; it is no part of the language.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         section::read_root(text, &WORDS, Self::from_section)
@@ -131,20 +131,20 @@ impl Config {
         let (default_lease_ttl, max_lease_ttl) = lifetimes(file)?;
         Ok(Self {
             listener: ListenerConfig::of(file)?,
-            data: storage(file)?,
+            data: data_directory(file)?,
             audit: audit::settings(file)?,
             default_lease_ttl,
             max_lease_ttl,
             reported_version: file
                 .value("reported_version")
-                .map_or(Ok(REPORTED_VERSION.to_owned()), |it| version(&it))?,
-            api_address: file.value("api_addr").map_or(Ok(String::new()), |it| url(&it))?,
+                .map_or(Ok(REPORTED_VERSION.to_owned()), |it| parse_version(&it))?,
+            api_address: file.value("api_addr").map_or(Ok(String::new()), |it| parse_url(&it))?,
         })
     }
 }
 
 /// The text of a file that may be anything: a device that never ends is not read to its end.
-fn content(file: &Path) -> io::Result<String> {
+fn read_text(file: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(file)?.take(FILE_MAX + 1).read_to_string(&mut text)?;
     if text.len() as u64 > FILE_MAX {
@@ -153,7 +153,7 @@ fn content(file: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-fn storage(file: &Section<'_>) -> Result<PathBuf, ConfigError> {
+fn data_directory(file: &Section<'_>) -> Result<PathBuf, ConfigError> {
     let missing = || file.error(format!("there is no storage: write {STORAGE_EXAMPLE}"));
     let block = file.single_block("storage", "sqlite", &STORAGE_UNSERVED)?.ok_or_else(missing)?;
     block.section(&STORAGE_WORDS)?.required("path", "\"/var/lib/bulkhead\"")?.path()
@@ -196,7 +196,7 @@ fn lifetimes(file: &Section<'_>) -> Result<(u64, u64), ConfigError> {
 }
 
 /// Clients compare it, and one of them fails on what is no semantic version (`spec/core.md` §7.1).
-fn version(value: &Value<'_>) -> Result<String, ConfigError> {
+fn parse_version(value: &Value<'_>) -> Result<String, ConfigError> {
     let text = value.text()?;
     match semver::Version::parse(text) {
         Ok(_) => Ok(text.to_owned()),
@@ -208,7 +208,7 @@ fn version(value: &Value<'_>) -> Result<String, ConfigError> {
 }
 
 /// `http` or `https`, a host, maybe a port, and nothing behind.
-fn url(value: &Value<'_>) -> Result<String, ConfigError> {
+fn parse_url(value: &Value<'_>) -> Result<String, ConfigError> {
     let text = value.text()?;
     let is_url = text.parse::<Uri>().is_ok_and(|uri| {
         let scheme = matches!(uri.scheme_str(), Some("http" | "https"));

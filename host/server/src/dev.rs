@@ -154,7 +154,8 @@ impl Opened<'_> {
         writeln!(out, "  {program} token lookup")?;
         writeln!(
             out,
-            "  make demo-postgres      # a private PostgreSQL, and the commands to get a user of it\n"
+            "  make demo-postgres      # a private PostgreSQL, \
+             and the commands to get a user of it\n"
         )?;
         writeln!(out, "ready")?;
         out.flush()

@@ -41,7 +41,7 @@ const DRAIN: u64 = 2;
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// What stands behind the listener.
-pub trait Answerer: Send + Sync + 'static {
+pub(crate) trait Answerer: Send + Sync + 'static {
     /// Answers one request; never fails, because failures are answers.
     fn answer(self: Arc<Self>, request: Request) -> impl Future<Output = Response> + Send;
 }
@@ -53,7 +53,7 @@ impl Answerer for Service {
 }
 
 /// Serves requests of every connection of a listener.
-pub struct HttpFrontend<A> {
+pub(crate) struct HttpFrontend<A> {
     answerer: Arc<A>,
     config: ListenerConfig,
     body_budget: Arc<BodyBudget>,
@@ -63,7 +63,7 @@ pub struct HttpFrontend<A> {
 }
 
 /// What goes out.
-pub type Reply = hyper::Response<Full<Bytes>>;
+pub(crate) type Reply = hyper::Response<Full<Bytes>>;
 
 /// A request, the memory that its body takes while it is worked on, and its count where it came
 /// through a proxy.
@@ -76,14 +76,14 @@ struct ParsedRequest {
 impl<A: Answerer> HttpFrontend<A> {
     /// A frontend of `answerer` that lets in what `config` allows. The receiver of `work` ends
     /// when this and every request is gone.
-    pub fn new(answerer: Arc<A>, config: ListenerConfig, work: mpsc::Sender<()>) -> Self {
+    pub(crate) fn new(answerer: Arc<A>, config: ListenerConfig, work: mpsc::Sender<()>) -> Self {
         let body_budget = BodyBudget::new(config.body_max);
         let concurrency = ClientConcurrency::new(config.connections_per_address);
         Self { answerer, config, body_budget, concurrency, work }
     }
 
     /// Serves one request that came over a connection with `peer`.
-    pub async fn serve<B>(&self, request: hyper::Request<B>, peer: SocketAddr) -> Reply
+    pub(crate) async fn serve<B>(&self, request: hyper::Request<B>, peer: SocketAddr) -> Reply
     where
         B: Body<Data = Bytes>,
     {
@@ -94,7 +94,7 @@ impl<A: Answerer> HttpFrontend<A> {
                 into_reply(self.answer(parsed).await),
                 head.headers.contains_key(TRANSFER_ENCODING),
             ),
-            // Its body may be unread: whatever follows on this connection could be taken for a
+            // Its body may be unread: what follows on this connection could be taken for a
             // request.
             Err(failure) => (into_reply(Response::failed(&failure)), true),
         };
@@ -213,12 +213,12 @@ where
     memory.grow_to(declared.filter(|size| *size <= config.body_max).unwrap_or_default())?;
     let late =
         || Failure::invalid(format!("the body did not arrive within {} s", within.as_secs()));
-    tokio::time::timeout(within, collect(body, config.body_max, memory))
+    tokio::time::timeout(within, collect_body(body, config.body_max, memory))
         .await
         .map_err(|_| late())?
 }
 
-async fn collect<B>(body: B, most: u64, memory: &mut BodyMemory) -> Result<Vec<u8>, Failure>
+async fn collect_body<B>(body: B, most: u64, memory: &mut BodyMemory) -> Result<Vec<u8>, Failure>
 where
     B: Body<Data = Bytes>,
 {

@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// Below so many file descriptors the operator is told what a server needs.
+/// Below so many file descriptors the log warns that a server needs more.
 const DESCRIPTORS: u64 = 1024;
 
 /// How long headers may take to arrive, and how long a connection may stay idle between requests.
@@ -45,7 +45,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// An address that cannot be had, and what to do.
-pub async fn bind(
+pub(crate) async fn bind(
     address: &str,
     elsewhere: &str,
     log: &Arc<dyn Log>,
@@ -64,7 +64,7 @@ pub async fn bind(
 
 /// How many connections there may be when the process may have so many `descriptors`; says so where
 /// that is few.
-pub fn connection_limit(descriptors: u64, log: &Arc<dyn Log>) -> usize {
+pub(crate) fn connection_limit(descriptors: u64, log: &Arc<dyn Log>) -> usize {
     let most = connection_slots::capacity(descriptors);
     if descriptors < DESCRIPTORS {
         let pairs = [("descriptors", descriptors.to_string()), ("connections", most.to_string())];
@@ -76,7 +76,7 @@ pub fn connection_limit(descriptors: u64, log: &Arc<dyn Log>) -> usize {
 /// Serves `socket` within `limits` until `stop` ends, then
 /// accepts nothing more and waits for requests in flight. Returns whether all of them ended in time
 /// (30 s).
-pub async fn serve<A: Answerer>(
+pub(crate) async fn serve<A: Answerer>(
     socket: TcpListener,
     answerer: Arc<A>,
     limits: Limits,
@@ -106,11 +106,11 @@ pub async fn serve<A: Answerer>(
 }
 
 /// Within which limits connections are served.
-pub struct Limits {
+pub(crate) struct Limits {
     /// The listener's configuration.
-    pub config: ListenerConfig,
+    pub(crate) config: ListenerConfig,
     /// Most connections at a time.
-    pub connections: usize,
+    pub(crate) connections: usize,
 }
 
 /// Accepts connections.
@@ -172,7 +172,7 @@ async fn serve_connection<A: Answerer>(accepted: Accepted, frontend: Arc<HttpFro
         Ok::<_, ToldToClose>(frontend.serve(request, remote).await)
     });
     let stream = TokioIo::new(WithErrorBody::new(WriteTimeout::new(stream, READ_TIME)));
-    let mut connection = pin!(protocol().serve_connection(stream, service));
+    let mut connection = pin!(http1_builder().serve_connection(stream, service));
     // A connection that fails concerns its client alone, and hyper has closed it: nothing to
     // report.
     tokio::select! {
@@ -185,7 +185,7 @@ async fn serve_connection<A: Answerer>(accepted: Accepted, frontend: Arc<HttpFro
     connection.await.unwrap_or_default();
 }
 
-fn protocol() -> http1::Builder {
+fn http1_builder() -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())

@@ -48,7 +48,7 @@ const LISTEN_VARIABLE: &str = "BULKHEAD_LISTEN_ADDRESS";
 /// Says in the environment what `--data-dir` says.
 const DATA_VARIABLE: &str = "BULKHEAD_DATA_DIR";
 
-/// Where a server without dev mode keeps its data unless told: in the folder it was started in.
+/// Where a server without dev mode keeps its data by default: in the folder it was started in.
 const DATA: &str = "./bulkhead-data";
 
 /// What the command line asks for.
@@ -71,7 +71,7 @@ pub enum Mode {
     Production(ConfigSource),
 }
 
-/// Where a server that is not in dev mode is told what to do: in one of two places, never in both,
+/// Where the settings of a server that is not in dev mode are: in one of two places, never in both,
 /// because then neither would show it.
 #[derive(Debug)]
 pub enum ConfigSource {

@@ -1,4 +1,4 @@
-//! A server's process, whatever its mode: what it brings along, where it is, how it starts and how
+//! A server's process, in either mode: what it brings along, where it is, how it starts and how
 //! it ends.
 
 use crate::config::Config;

@@ -27,7 +27,8 @@ pub(crate) const ENABLE: Command = Command {
     takes: "TYPE [name=value ...]",
     about: "record every request and answer on one more device\n\n\
             bulkhead audit enable file file_path=audit.log\n\n\
-            name=@FILE and name=- take the value from a file or standard input, as it is. A server\n\
+            name=@FILE and name=- take the value from a file or standard input, as it is. \
+            A server\n\
             may be configured to take its devices from its configuration only.",
     options: &[&NEW],
     run: enable,
@@ -38,8 +39,10 @@ pub(crate) const HASH: Command = Command {
     words: "audit hash",
     takes: "PATH [INPUT|-]",
     about: "show what a device records in place of a secret, to find it in the log\n\n\
-            Without INPUT it asks for it and does not show it; - or a pipe gives it on standard input,\n\
-            a single line without its line break. An INPUT on the command line stays in the shell's history.",
+            Without INPUT it asks for it and does not show it; \
+            - or a pipe gives it on standard input,\n\
+            a single line without its line break. \
+            An INPUT on the command line stays in the shell's history.",
     options: &[],
     run: hash,
 };
@@ -83,7 +86,7 @@ fn enable(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let mut body = session.options.fields(&NEW);
     body.insert("type".to_owned(), json!(device));
     body.insert("options".to_owned(), Value::Object(session.fields(&rest)?));
-    let call = Call::new(Method::PUT, target).with(Value::Object(body));
+    let call = Call::new(Method::PUT, target).with_fields(Value::Object(body));
     let answer = session.ask(&format!("enabling audit device {path}/"), &call)?;
     session.show_or(&answer, &format!("enabled audit device {device} at {path}/"))
 }
@@ -96,11 +99,13 @@ fn hash(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
             let given = session.secret("Type the text to hash (not shown)")?;
             line_or_all(given.expose()).to_owned()
         }
-        _ => return Err(session.usage()),
+        _ => return Err(session.misuse()),
     };
     let call = Call::new(Method::POST, below("sys/audit-hash", &path, "the audit device")?);
-    let answer = session
-        .ask(&format!("hashing with audit device {path}/"), &call.with(json!({"input": input})))?;
+    let answer = session.ask(
+        &format!("hashing with audit device {path}/"),
+        &call.with_fields(json!({"input": input})),
+    )?;
     session.show(&answer)
 }
 

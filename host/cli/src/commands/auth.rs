@@ -25,7 +25,8 @@ pub(crate) const ENABLE: Command = Command {
 pub(crate) const TUNE: Command = Command {
     words: "auth tune",
     takes: "PATH",
-    about: "change the settings of an auth method\n\nOnly what is given changes; an empty value is the system's.",
+    about: "change the settings of an auth method\n\n\
+            Only what is given changes; an empty value is the system's.",
     options: &[&MOUNT, &REGRANTED, &CONFIG, &TOKEN_TYPE],
     run: |session| mount::tune(session, Kind::AuthMethod),
 };
@@ -35,7 +36,8 @@ pub(crate) const MOVE: Command = Command {
     words: "auth move",
     takes: "SOURCE TARGET",
     about: "mount an auth method elsewhere, with its data\n\n\
-            Its tokens are revoked. Returns when the move is over; ending the command does not end the move.",
+            Its tokens are revoked. Returns when the move is over; \
+            ending the command does not end the move.",
     options: &[],
     run: |session| mount::relocate(session, Kind::AuthMethod),
 };

@@ -17,7 +17,7 @@ pub(crate) const LIST: Command = Command {
     takes: "[PREFIX]",
     about: "list the leases below a path, such as database/creds/reader",
     options: &[],
-    run: names,
+    run: list,
 };
 
 /// The command.
@@ -58,14 +58,14 @@ const INCREMENT: Opt =
     Opt::text("increment", "TIME", "how long from now: 3600, 1h, 30m").fills("increment");
 const SYNC: Opt = Opt::switch("sync", "-sync=false does not wait until it is gone").fills("sync");
 
-fn names(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn list(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let prefix = session.at_most_one_word()?.unwrap_or_default();
-    list::names(session, &format!("sys/leases/lookup/{prefix}"))
+    list::list_names(session, &format!("sys/leases/lookup/{prefix}"))
 }
 
 fn lookup(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [lease] = session.words()?;
-    let call = Call::new(Method::PUT, "sys/leases/lookup").with(json!({"lease_id": lease}));
+    let call = Call::new(Method::PUT, "sys/leases/lookup").with_fields(json!({"lease_id": lease}));
     let answer = session.ask(&format!("looking up {lease}"), &call)?;
     session.show(&answer)
 }
@@ -74,7 +74,7 @@ fn renew(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [lease] = session.words()?;
     let mut body = session.options.fields(&[INCREMENT]);
     body.insert("lease_id".to_owned(), json!(lease));
-    let call = Call::new(Method::PUT, "sys/leases/renew").with(Value::Object(body));
+    let call = Call::new(Method::PUT, "sys/leases/renew").with_fields(Value::Object(body));
     let answer = session.ask(&format!("renewing {lease}"), &call)?;
     session.show(&answer)
 }
@@ -100,7 +100,7 @@ fn revoke(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
             return Err(Problem::usage("-force is for everything below a path; give -prefix too"));
         }
     };
-    let call = Call::new(Method::PUT, path).with(Value::Object(body));
+    let call = Call::new(Method::PUT, path).with_fields(Value::Object(body));
     let answer = session.ask(&format!("revoking {what}"), &call)?;
     let done = if answer.status == 202 { "will be revoked soon" } else { "revoked" };
     session.show_or(&answer, &format!("{done}: {what}"))

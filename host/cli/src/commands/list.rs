@@ -20,13 +20,13 @@ pub(crate) const LIST: Command = Command {
 fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let (path, rest) = session.path_and_rest()?;
     if !rest.is_empty() {
-        return Err(session.usage());
+        return Err(session.misuse());
     }
-    names(session, &path)
+    list_names(session, &path)
 }
 
 /// Lists what is below `path`: a table of names, or their JSON list.
-pub(super) fn names(session: &mut Session<'_, '_>, path: &str) -> Result<u8, Problem> {
+pub(super) fn list_names(session: &mut Session<'_, '_>, path: &str) -> Result<u8, Problem> {
     let call = Call {
         query: vec![("list".to_owned(), "true".to_owned())],
         ..Call::new(Method::GET, path)

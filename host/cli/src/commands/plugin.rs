@@ -18,9 +18,12 @@ pub(crate) const REGISTER: Command = Command {
     words: "plugin register",
     takes: "FILE|-",
     about: "bring a component along, to be mounted or reached as a plugin\n\n\
-            The server checks and compiles it, and keeps its bytes. It may do nothing outside of its\n\
-            own mount but what the mount is granted (`bulkhead secrets tune --grant`), and -grant says\n\
-            what that may be at most. Registering the same component with other grants changes them.\n\
+            The server checks and compiles it, and keeps its bytes. \
+            It may do nothing outside of its\n\
+            own mount but what the mount is granted (`bulkhead secrets tune --grant`), \
+            and -grant says\n\
+            what that may be at most. \
+            Registering the same component with other grants changes them.\n\
             Its name is that of the file, without .wasm, unless -name says another.",
     options: &[&[TYPE, NAME, VERSION, SHA256, GRANT]],
     run: register,
@@ -83,7 +86,8 @@ fn register(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     });
     let grants = session.options.values("grant").map(|line| ("grants".to_owned(), line.to_owned()));
     let query = query.chain(grants).collect();
-    let call = Call { query, ..Call::new(Method::PUT, path(session, &name)?) }.sending(component);
+    let call =
+        Call { query, ..Call::new(Method::PUT, path(session, &name)?) }.with_component(component);
     let answer = session.ask(&format!("registering plugin {name}"), &call)?;
     let done = format!("registered the {} plugin {name}", kind(session));
     session.show_or(&answer, &done)

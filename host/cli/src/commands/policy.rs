@@ -19,7 +19,7 @@ pub(crate) const LIST: Command = Command {
     takes: "",
     about: "list the names of all policies",
     options: &[],
-    run: names,
+    run: list,
 };
 
 /// The command.
@@ -49,9 +49,9 @@ pub(crate) const DELETE: Command = Command {
     run: delete,
 };
 
-fn names(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn list(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [] = session.words()?;
-    list::names(session, POLICIES)
+    list::list_names(session, POLICIES)
 }
 
 fn read(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
@@ -71,7 +71,7 @@ fn read(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 fn write(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [name, source] = session.words()?;
     let text = session.text(&source)?;
-    let call = Call::new(Method::PUT, path(&name)?).with(json!({"policy": text}));
+    let call = Call::new(Method::PUT, path(&name)?).with_fields(json!({"policy": text}));
     let answer = session.ask(&format!("writing policy {name}"), &call)?;
     session.show_or(&answer, &format!("wrote policy {name}"))
 }

@@ -29,5 +29,5 @@ pub(super) fn parameters(
 ) -> Result<Vec<(String, String)>, Problem> {
     let pairs = words.iter().map(|word| word.split_once('=').filter(|(name, _)| !name.is_empty()));
     let owned = pairs.map(|pair| pair.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    owned.collect::<Option<Vec<_>>>().ok_or_else(|| session.usage())
+    owned.collect::<Option<Vec<_>>>().ok_or_else(|| session.misuse())
 }

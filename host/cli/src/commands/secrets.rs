@@ -25,7 +25,8 @@ pub(crate) const ENABLE: Command = Command {
 pub(crate) const TUNE: Command = Command {
     words: "secrets tune",
     takes: "PATH",
-    about: "change the settings of a secrets engine\n\nOnly what is given changes; an empty value is the system's.",
+    about: "change the settings of a secrets engine\n\n\
+            Only what is given changes; an empty value is the system's.",
     options: &[&MOUNT, &REGRANTED, &CONFIG],
     run: |session| mount::tune(session, Kind::SecretsEngine),
 };
@@ -35,7 +36,8 @@ pub(crate) const MOVE: Command = Command {
     words: "secrets move",
     takes: "SOURCE TARGET",
     about: "mount a secrets engine elsewhere, with its data\n\n\
-            Its leases are revoked. Returns when the move is over; ending the command does not end the move.",
+            Its leases are revoked. Returns when the move is over; \
+            ending the command does not end the move.",
     options: &[],
     run: |session| mount::relocate(session, Kind::SecretsEngine),
 };

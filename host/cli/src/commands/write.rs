@@ -28,7 +28,7 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
         ));
     }
     let fields = session.fields(&rest)?;
-    let call = Call::new(Method::PUT, path.as_str()).with(Value::Object(fields));
+    let call = Call::new(Method::PUT, path.as_str()).with_fields(Value::Object(fields));
     let answer = session.ask(&format!("writing {path}"), &call)?;
     session.show_or(&answer, &format!("wrote {path}"))
 }

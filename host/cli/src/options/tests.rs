@@ -74,7 +74,7 @@ fn fields_are_what_was_typed_and_nothing_else() {
     );
     assert_eq!(fields(&["-policy="]), json!({"policies": []}));
     let unset = parsed("token create", &["-policy=a", "-policy="]).unwrap();
-    assert_eq!(unset.empty(&OPTS).map(|opt| opt.name), Some("policy"));
+    assert_eq!(unset.first_empty(&OPTS).map(|opt| opt.name), Some("policy"));
 }
 
 #[test]

@@ -14,10 +14,6 @@ use bulkhead_wire::name::is_name;
 use serde_json::{Map, Value};
 use std::path::{Component, Path};
 
-/// Permissions that may be asked for: whoever may execute a file could be given a program by
-/// whoever sends requests.
-const MOST: u32 = 0o666;
-
 /// What may be asked of a file (`spec/core.md` §8.1). The two at the end are there to be refused by
 /// name.
 fn known() -> Route {
@@ -83,7 +79,7 @@ pub(super) fn read(
         elide_list_responses: flag("elide_list_responses"),
         sync: flag("sync"),
     };
-    check_mode(settings.mode).map_err(Failure::invalid)?;
+    check_mode(settings.mode)?;
     Ok((settings, Place::Within { directory: directory.to_path_buf(), name: file }))
 }
 
@@ -123,14 +119,13 @@ fn mode(octal: &str) -> Result<u32, Failure> {
 }
 
 /// Refuses permissions that no audit file may have.
-///
-/// # Errors
-/// A message that says which may be asked for.
-pub(super) fn check_mode(mode: u32) -> Result<(), String> {
-    if mode & !MOST == 0 {
+fn check_mode(mode: u32) -> Result<(), Failure> {
+    if settings::may_be_mode(mode) {
         return Ok(());
     }
-    Err(format!("mode {mode:04o} is not possible: an audit file is never executed; give e.g. 0600"))
+    Err(Failure::invalid(format!(
+        "mode {mode:04o} is not possible: an audit file is never executed; give e.g. 0600"
+    )))
 }
 
 #[cfg(test)]

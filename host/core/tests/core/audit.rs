@@ -476,7 +476,7 @@ async fn a_device_that_cannot_be_had_keeps_the_service_from_starting() {
         .await
         .err()
         .unwrap();
-    assert!(twice.message.contains("another one has this name"), "{twice}");
+    assert!(twice.message.contains("is given twice"), "{twice}");
     fs::remove_dir_all(path).unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! `listener "tcp"`: where the server listens, what it lets in, and whose word it takes.
+//! `listener "tcp"`: where the server listens, what it lets in, and which proxies it trusts.
 
 use super::section::{ConfigError, LabelledBlock, Section, Value, Words};
 use crate::proxies::TrustedProxies;
@@ -13,7 +13,7 @@ const BODY_MAX: u64 = 32 << 20;
 const REQUEST_TIME: u64 = 90;
 
 /// Where a server listens unless its operator says something else (decision P1).
-pub const DEFAULT_ADDRESS: &str = "127.0.0.1:8200";
+pub(crate) const DEFAULT_ADDRESS: &str = "127.0.0.1:8200";
 
 /// Below this, what opens a server would not fit.
 const BODY_LEAST: u64 = 1 << 10;
@@ -52,25 +52,25 @@ const UNSERVED: [(&str, &str); 1] = [(
 
 /// How a listener is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListenerConfig {
+pub(crate) struct ListenerConfig {
     /// `host:port`; port 0 takes a free one.
-    pub address: String,
-    /// Whose `X-Forwarded-For` counts.
-    pub proxies: TrustedProxies,
+    pub(crate) address: String,
+    /// The proxies whose `X-Forwarded-For` counts.
+    pub(crate) proxies: TrustedProxies,
     /// Largest body, in bytes.
-    pub body_max: u64,
+    pub(crate) body_max: u64,
     /// How long an engine may work on a request. The body before has as long to arrive, and never
     /// over 30 s.
-    pub request_time: Duration,
+    pub(crate) request_time: Duration,
     /// Most connections of one address at a time; those of trusted proxies are not counted, but the
     /// requests of each client behind them are, and are as many.
-    pub connections_per_address: usize,
+    pub(crate) connections_per_address: usize,
 }
 
 impl ListenerConfig {
     /// A listener on `address` with nothing else configured.
     #[must_use]
-    pub fn at(address: &str) -> Self {
+    pub(crate) fn at(address: &str) -> Self {
         Self {
             address: address.to_owned(),
             proxies: TrustedProxies::default(),

@@ -19,11 +19,11 @@ use std::path::PathBuf;
 
 /// Why a text is no configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError {
+pub(crate) struct ConfigError {
     /// Counted from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// What was wrong and what to write instead.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl ConfigError {

@@ -264,7 +264,7 @@ fn a_value_that_no_server_could_have_is_refused() {
         ("listener \"tcp\" {\n  address = \"http://a:1\"\n}", 3, &["HOST:PORT"]),
         ("listener \"tcp\" {\n  address = \"\"\n}", 3, &["HOST:PORT"]),
         (
-            "listener \"tcp\" {\n  trusted_proxies = [\n    \"10.0.0.0/8\",\n    \"0.0.0.0/0\",\n  ]\n}",
+            "listener \"tcp\" {\n  trusted_proxies = [\n\"10.0.0.0/8\",\n\"0.0.0.0/0\",\n  ]\n}",
             5,
             &["every client"],
         ),
@@ -378,7 +378,8 @@ fn a_check_tells_what_the_server_would_do() {
     );
     let config = read(&format!(
         "{STORAGE}listener \"tcp\" {{\n  trusted_proxies = [\"10.0.0.0/8\"]\n}}\n\
-         audit \"file\" \"main\" {{\n  path = \"/a\"\n  mode = \"0640\"\n  log_raw = true\n  sync = true\n}}\n\
+         audit \"file\" \"main\" {{\n  path = \"/a\"\n  mode = \"0640\"\n  log_raw = true\n\
+         \x20 sync = true\n}}\n\
          allow_api_audit = true\naudit_directory = \"/d\"\napi_addr = \"http://a:1\"\n"
     ));
     let config = config.to_string();

@@ -182,8 +182,9 @@ async fn a_form_is_read_as_fields() {
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_413_declared_or_not() {
-    let sent =
-        async |frames| collect(Frames { left: frames, silent: false }, MOST, &mut memory()).await;
+    let sent = async |frames| {
+        collect_body(Frames { left: frames, silent: false }, MOST, &mut memory()).await
+    };
     assert_eq!(sent(4).await.unwrap().len(), 4 * MIB);
     for frames in [5, usize::MAX] {
         let failure = sent(frames).await.unwrap_err();
