@@ -2,7 +2,6 @@
 //!
 //! It knows our HTTP API and nothing else: never the core, never a rule. What the server says is
 //! shown as the server said it, with control characters made visible.
-
 //!
 //! Modules import leftwards only: `terminal`, `problem`, `option`, `options`, `client`, `output`,
 //! `input`, `keyboard`, `io`, `settings`, `session`, `command`, `commands`.

@@ -2,6 +2,11 @@
 //!
 //! It turns bytes into a [`bulkhead_wire::request::Request`] and back, and decides nothing: it
 //! never knows a rule about tokens, policies, mounts or leases.
+//!
+//! Modules import leftwards only: `proxies`, `headers`, `target`, `log`, `hardening`,
+//! `client_usage`, `client_concurrency`, `body_budget`, `connection_slots`, `write_timeout`,
+//! `detach_on_drop`, `error_body`, `config`, `http`, `listener`, `options`, `process`, `dev`,
+//! `production`, `inspect`, `compile_worker`.
 
 mod body_budget;
 mod client_concurrency;
