@@ -89,7 +89,7 @@ impl<A: Answerer> HttpFrontend<A> {
     {
         let (head, body) = request.into_parts();
         let (mut reply, is_last) = match self.parse(&head, body, peer).await {
-            // A proxy in front may have received the end of such a body somewhere else.
+            // A proxy in front may have seen the end of such a body somewhere else.
             Ok(parsed) => (
                 into_reply(self.answer(parsed).await),
                 head.headers.contains_key(TRANSFER_ENCODING),
