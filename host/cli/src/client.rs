@@ -30,7 +30,7 @@ const PLAIN_PATH: &AsciiSet = &PLAIN.remove(b'/');
 
 /// Where requests go.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Server {
+pub(crate) struct Server {
     /// `host:port`.
     authority: String,
 }
@@ -40,7 +40,7 @@ impl Server {
     ///
     /// # Errors
     /// What is wrong with the address. `https` is refused rather than tried in the clear.
-    pub fn parse(address: &str) -> Result<Self, String> {
+    pub(crate) fn parse(address: &str) -> Result<Self, String> {
         let wrong = |why: &str| {
             format!("the address {address:?} {why}; write it like http://127.0.0.1:8200")
         };
@@ -76,20 +76,20 @@ impl fmt::Display for Server {
 
 /// What to ask.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
+pub(crate) struct Call {
     /// `GET`, `PUT`, `POST`, `DELETE`; a list is a `GET` with `list=true`.
-    pub method: Method,
+    pub(crate) method: Method,
     /// Below `/v1/`, not yet escaped.
-    pub path: String,
+    pub(crate) path: String,
     /// Parameters, not yet escaped.
-    pub query: Vec<(String, String)>,
+    pub(crate) query: Vec<(String, String)>,
     /// The body, if any.
-    pub body: Option<Body>,
+    pub(crate) body: Option<Body>,
 }
 
 /// What a request brings along.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Body {
+pub(crate) enum Body {
     /// Fields.
     Json(Value),
     /// A component's bytes.
@@ -98,19 +98,19 @@ pub enum Body {
 
 impl Call {
     /// A call without parameters or body.
-    pub fn new(method: Method, path: impl Into<String>) -> Self {
+    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
         Self { method, path: path.into(), query: Vec::new(), body: None }
     }
 
     /// The same with a body.
     #[must_use]
-    pub fn with(self, body: Value) -> Self {
+    pub(crate) fn with_fields(self, body: Value) -> Self {
         Self { body: Some(Body::Json(body)), ..self }
     }
 
     /// The same with a component as its body.
     #[must_use]
-    pub fn sending(self, component: Vec<u8>) -> Self {
+    pub(crate) fn with_component(self, component: Vec<u8>) -> Self {
         Self { body: Some(Body::Component(component)), ..self }
     }
 
@@ -128,51 +128,51 @@ impl Call {
 }
 
 /// Who asks.
-pub struct Caller {
+pub(crate) struct Caller {
     /// The token, if there is one.
-    pub token: Option<Secret>,
+    pub(crate) token: Option<Secret>,
     /// The namespace, if one is set.
-    pub namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
 }
 
 /// What came back.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// HTTP status.
-    pub status: u16,
+    pub(crate) status: u16,
     /// The JSON body; null when there is none.
-    pub body: Value,
+    pub(crate) body: Value,
 }
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Silence {
-    /// Nobody could be asked, or nobody answered.
+pub(crate) enum AskError {
+    /// No server could be asked, or none answered.
     Unreachable(String),
-    /// Something answered, and not like a server of ours.
-    Nonsense(String),
+    /// Something answered, but not like a Bulkhead server.
+    InvalidAnswer(String),
 }
 
 /// Asks and waits for the answer, whatever its status. An answer that is not the `last` one is
 /// waited on: the same is asked again, after a pause that grows.
 ///
 /// # Errors
-/// [`Silence`], with words for a person.
-pub fn ask(
+/// [`AskError`], with words for a person.
+pub(crate) fn ask(
     server: &Server,
     caller: &Caller,
     call: &Call,
     last: &dyn Fn(&Answer) -> bool,
-) -> Result<Answer, Silence> {
+) -> Result<Answer, AskError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| Silence::Unreachable(format!("no sockets can be had: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| AskError::Unreachable(format!("no sockets can be had: {error}")))?;
     let late =
-        || Silence::Unreachable(format!("{server} did not answer within {} s", TIME.as_secs()));
+        || AskError::Unreachable(format!("{server} did not answer within {} s", TIME.as_secs()));
     runtime.block_on(async {
         let mut pause = PAUSE_MIN;
         loop {
-            let answer = tokio::time::timeout(TIME, exchange(server, caller, call))
+            let answer = tokio::time::timeout(TIME, send(server, caller, call))
                 .await
                 .map_err(|_| late())??;
             if last(&answer) {
@@ -184,15 +184,15 @@ pub fn ask(
     })
 }
 
-async fn exchange(server: &Server, caller: &Caller, call: &Call) -> Result<Answer, Silence> {
-    let request = request(server, caller, call).map_err(Silence::Unreachable)?;
+async fn send(server: &Server, caller: &Caller, call: &Call) -> Result<Answer, AskError> {
+    let request = build_request(server, caller, call).map_err(AskError::Unreachable)?;
     let broken = |error: hyper::Error| {
         let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-        Silence::Unreachable(format!("the connection to {server} broke: {error}{cause}"))
+        AskError::Unreachable(format!("the connection to {server} broke: {error}{cause}"))
     };
     let stream = TcpStream::connect(server.authority.as_str()).await.map_err(|error| {
         let advice = "is the server running? Set BULKHEAD_ADDR or -address to where it listens";
-        Silence::Unreachable(format!("cannot reach {server}: {error}; {advice}"))
+        AskError::Unreachable(format!("cannot reach {server}: {error}; {advice}"))
     })?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let connection = tokio::spawn(connection);
@@ -200,13 +200,17 @@ async fn exchange(server: &Server, caller: &Caller, call: &Call) -> Result<Answe
     let status = response.status().as_u16();
     let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
     let body = body.map_err(|error| {
-        Silence::Unreachable(format!("the answer of {server} broke off: {error}"))
+        AskError::Unreachable(format!("the answer of {server} broke off: {error}"))
     })?;
     connection.abort();
-    answer(status, &body.to_bytes(), server)
+    parse_answer(status, &body.to_bytes(), server)
 }
 
-fn request(server: &Server, caller: &Caller, call: &Call) -> Result<Request<Full<Bytes>>, String> {
+fn build_request(
+    server: &Server,
+    caller: &Caller,
+    call: &Call,
+) -> Result<Request<Full<Bytes>>, String> {
     let (content, body) = match &call.body {
         None => (None, Bytes::new()),
         Some(Body::Json(fields)) => (Some("application/json"), Bytes::from(fields.to_string())),
@@ -234,13 +238,13 @@ fn request(server: &Server, caller: &Caller, call: &Call) -> Result<Request<Full
     Ok(request)
 }
 
-fn answer(status: u16, bytes: &[u8], server: &Server) -> Result<Answer, Silence> {
+fn parse_answer(status: u16, bytes: &[u8], server: &Server) -> Result<Answer, AskError> {
     if bytes.is_empty() {
         return Ok(Answer { status, body: Value::Null });
     }
     let body = serde_json::from_slice(bytes);
     let body = body.map_err(|_| {
-        Silence::Nonsense(format!(
+        AskError::InvalidAnswer(format!(
             "{server} answered {status} with a body that is not JSON: is it a Bulkhead server?"
         ))
     })?;
@@ -306,8 +310,12 @@ mod tests {
         let server = Server::parse("http://a:1").unwrap();
         let caller =
             Caller { token: Some(Secret::new("canary")), namespace: Some("root".to_owned()) };
-        let request =
-            request(&server, &caller, &Call::new(Method::PUT, "x").with(json!({"a": 1}))).unwrap();
+        let request = build_request(
+            &server,
+            &caller,
+            &Call::new(Method::PUT, "x").with_fields(json!({"a": 1})),
+        )
+        .unwrap();
         assert_eq!(request.headers()["x-vault-token"], "canary");
         assert_eq!(request.headers()["x-vault-namespace"], "root");
         assert_eq!(request.headers()["content-type"], "application/json");
@@ -317,10 +325,9 @@ mod tests {
     #[test]
     fn an_answer_that_is_not_json_is_not_taken_for_one() {
         let server = Server::parse("http://a:1").unwrap();
-        assert!(
-            matches!(answer(200, b"<html>", &server), Err(Silence::Nonsense(why)) if why.contains("http://a:1"))
-        );
-        assert_eq!(answer(204, b"", &server), Ok(Answer { status: 204, body: Value::Null }));
+        let refused = parse_answer(200, b"<html>", &server);
+        assert!(matches!(refused, Err(AskError::InvalidAnswer(why)) if why.contains("http://a:1")));
+        assert_eq!(parse_answer(204, b"", &server), Ok(Answer { status: 204, body: Value::Null }));
     }
 
     #[test]
@@ -328,10 +335,10 @@ mod tests {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let server = Server::parse(&format!("http://{free}")).unwrap();
         let caller = Caller { token: None, namespace: None };
-        let silence =
+        let error =
             ask(&server, &caller, &Call::new(Method::GET, "sys/health"), &|_| true).unwrap_err();
         assert!(
-            matches!(silence, Silence::Unreachable(why) if why.contains("is the server running?"))
+            matches!(error, AskError::Unreachable(why) if why.contains("is the server running?"))
         );
     }
 }

@@ -1,48 +1,26 @@
 //! Every command, as one table; help is made from it.
 
-pub mod audit;
-pub mod auth;
-pub mod delete;
-pub mod lease;
-pub mod list;
+mod audit;
+mod auth;
+mod delete;
+mod lease;
+mod list;
 mod listing;
 mod mount;
-pub mod operator;
-pub mod plugin;
-pub mod policy;
-pub mod read;
-pub mod secrets;
-pub mod status;
-pub mod token;
-pub mod write;
+mod operator;
+mod paths;
+mod plugin;
+mod policy;
+mod read;
+mod secrets;
+mod status;
+mod token;
+mod write;
 
-use crate::options::Opt;
-use crate::problem::Problem;
-use crate::session::Session;
+use crate::command::Command;
 use crate::terminal::visible;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-
-/// One command.
-pub struct Command {
-    /// How it is called: `lease revoke`.
-    pub words: &'static str,
-    /// What follows, for help.
-    pub takes: &'static str,
-    /// One line for the overview; more lines for its own help.
-    pub about: &'static str,
-    /// Its options besides [`COMMON`], in groups that commands share.
-    pub options: &'static [&'static [Opt]],
-    /// Does it; answers the exit code.
-    pub run: fn(&mut Session<'_, '_>) -> Result<u8, Problem>,
-}
-
-impl Command {
-    /// All its options, its own first.
-    pub fn options(&self) -> impl Iterator<Item = &'static Opt> {
-        self.options.iter().copied().flatten().chain(&COMMON)
-    }
-}
 
 /// In the order of help.
 const ALL: [&Command; 41] = [
@@ -89,21 +67,9 @@ const ALL: [&Command; 41] = [
     &operator::KEY_STATUS,
 ];
 
-/// Options that every command has.
-const COMMON: [Opt; 4] = [
-    Opt::text(
-        "address",
-        "URL",
-        "the server (else BULKHEAD_ADDR, VAULT_ADDR, http://127.0.0.1:8200)",
-    ),
-    Opt::text("format", "table|json", "how the answer is shown"),
-    Opt::text("field", "NAME", "only this value, as it is"),
-    Opt::switch("help", "this text"),
-];
-
 /// The command that `args` begin with, and what follows its words.
 #[must_use]
-pub fn find(args: &[OsString]) -> Option<(&'static Command, &[OsString])> {
+pub(crate) fn find(args: &[OsString]) -> Option<(&'static Command, &[OsString])> {
     ALL.iter().find_map(|command| {
         let words = command.words.split(' ');
         let count = words.clone().count();
@@ -115,7 +81,7 @@ pub fn find(args: &[OsString]) -> Option<(&'static Command, &[OsString])> {
 /// All commands, or those of the group that was begun (`lease`); with a word about what is no
 /// command.
 #[must_use]
-pub fn overview(begun: &str) -> String {
+pub(crate) fn overview(begun: &str) -> String {
     let group: Vec<&&Command> = ALL
         .iter()
         .filter(|command| command.words.split_once(' ').is_some_and(|(first, _)| first == begun))
@@ -138,35 +104,9 @@ pub fn overview(begun: &str) -> String {
     );
     row("server", "run a server: sealed, on data that stay (-dev to try things out)");
     row("version", "print the version");
-    text.push_str("\n`bulkhead COMMAND -help` says more. The token comes from BULKHEAD_TOKEN, VAULT_TOKEN or ~/.bulkhead-token.\n");
+    text.push_str(
+        "\n`bulkhead COMMAND -help` says more. \
+         The token comes from BULKHEAD_TOKEN, VAULT_TOKEN or ~/.bulkhead-token.\n",
+    );
     text
-}
-
-/// All about one command.
-#[must_use]
-pub fn usage(command: &Command) -> String {
-    let Command { words, takes, about, .. } = command;
-    let mut text = format!("Usage: bulkhead {words} {takes}\n\n{about}\n\n");
-    let shown = |opt: &Opt| {
-        opt.takes
-            .word()
-            .map_or_else(|| format!("-{}", opt.name), |word| format!("-{}={word}", opt.name))
-    };
-    let width = command.options().map(|opt| shown(opt).len()).max().unwrap_or_default() + 3;
-    for opt in command.options() {
-        // writing to a String cannot fail
-        writeln!(text, "  {:<width$}{}", shown(opt), opt.about).unwrap_or_default();
-    }
-    text
-}
-
-/// The path of what is called `name` below `base`. `noun` is what has the name, like `the policy`.
-///
-/// # Errors
-/// An empty name, which would act on the whole collection.
-fn below(base: &str, name: &str, noun: &str) -> Result<String, Problem> {
-    match name.trim_matches('/') {
-        "" => Err(Problem::usage(format!("{noun} needs a name"))),
-        name => Ok(format!("{base}/{name}")),
-    }
 }

@@ -12,15 +12,15 @@ const READ_MAX: u64 = 32 * 1024 * 1024;
 ///
 /// # Errors
 /// What is wrong with which word, by number: the word itself may be a secret.
-pub fn fields(words: &[String], stdin: &mut dyn Read) -> Result<Map<String, Value>, String> {
+pub(crate) fn fields(words: &[String], stdin: &mut dyn Read) -> Result<Map<String, Value>, String> {
     let mut fields = Map::new();
-    let mut stdin = Once(Some(stdin));
+    let mut stdin = UnreadStdin(Some(stdin));
     for (index, word) in words.iter().enumerate() {
         let read = match word.split_once('=') {
             Some((key, value)) => {
-                pair(key, value, &mut stdin).map(|value| vec![(key.to_owned(), value)])
+                parse_value(key, value, &mut stdin).map(|value| vec![(key.to_owned(), value)])
             }
-            None => object(word, &mut stdin).map(|object| object.into_iter().collect()),
+            None => parse_object(word, &mut stdin).map(|object| object.into_iter().collect()),
         };
         let read = read.map_err(|why| format!("field argument {}: {why}", index + 1))?;
         read.into_iter().for_each(|(key, value)| add(&mut fields, key, value));
@@ -32,22 +32,22 @@ pub fn fields(words: &[String], stdin: &mut dyn Read) -> Result<Map<String, Valu
 ///
 /// # Errors
 /// A file that cannot be read, is larger than 32 MiB, or is not UTF-8.
-pub fn text(word: &str, stdin: &mut dyn Read) -> Result<String, String> {
-    if word == "-" { read_text(stdin, "standard input") } else { file(word) }
+pub(crate) fn text(word: &str, stdin: &mut dyn Read) -> Result<String, String> {
+    if word == "-" { read_text(stdin, "standard input") } else { read_file(word) }
 }
 
 /// The bytes of a file, or of standard input for `-`.
 ///
 /// # Errors
 /// A file that cannot be read, or is larger than 32 MiB.
-pub fn bytes(word: &str, stdin: &mut dyn Read) -> Result<Vec<u8>, String> {
+pub(crate) fn bytes(word: &str, stdin: &mut dyn Read) -> Result<Vec<u8>, String> {
     if word == "-" { read_bytes(stdin, "standard input") } else { read_bytes(open(word)?, word) }
 }
 
-/// Standard input, which can be read once.
-struct Once<'a>(Option<&'a mut dyn Read>);
+/// Standard input, as long as no word has read it.
+struct UnreadStdin<'a>(Option<&'a mut dyn Read>);
 
-impl Once<'_> {
+impl UnreadStdin<'_> {
     fn text(&mut self) -> Result<String, String> {
         let source =
             self.0.take().ok_or("standard input is already used by an earlier argument")?;
@@ -55,12 +55,12 @@ impl Once<'_> {
     }
 }
 
-fn pair(key: &str, value: &str, stdin: &mut Once<'_>) -> Result<Value, String> {
+fn parse_value(key: &str, value: &str, stdin: &mut UnreadStdin<'_>) -> Result<Value, String> {
     if key.is_empty() {
         return Err("there is no name before the equals sign".to_owned());
     }
     let text = match value.strip_prefix('@') {
-        Some(path) => file(path)?,
+        Some(path) => read_file(path)?,
         None if value == "-" => stdin.text()?,
         None => value
             .strip_prefix('\\')
@@ -71,9 +71,9 @@ fn pair(key: &str, value: &str, stdin: &mut Once<'_>) -> Result<Value, String> {
     Ok(Value::String(text))
 }
 
-fn object(word: &str, stdin: &mut Once<'_>) -> Result<Map<String, Value>, String> {
+fn parse_object(word: &str, stdin: &mut UnreadStdin<'_>) -> Result<Map<String, Value>, String> {
     let text = match word.strip_prefix('@') {
-        Some(path) => file(path)?,
+        Some(path) => read_file(path)?,
         None if word == "-" => stdin.text()?,
         None => return Err("it has no equals sign; write name=value, @FILE or -".to_owned()),
     };
@@ -82,7 +82,7 @@ fn object(word: &str, stdin: &mut Once<'_>) -> Result<Map<String, Value>, String
         .map_err(|error| format!("what it names is not a JSON object: {error}"))
 }
 
-fn file(path: &str) -> Result<String, String> {
+fn read_file(path: &str) -> Result<String, String> {
     read_text(open(path)?, path)
 }
 
@@ -150,7 +150,8 @@ mod tests {
     #[test]
     fn pairs_are_text_and_only_the_first_equals_sign_parts_them() {
         let url = "connection_url=postgresql://{{username}}@h/db?sslmode=disable";
-        let expected = json!({"connection_url": "postgresql://{{username}}@h/db?sslmode=disable", "ttl": "1h", "empty": ""});
+        let expected = json!({"connection_url": "postgresql://{{username}}@h/db?sslmode=disable",
+            "ttl": "1h", "empty": ""});
         assert_eq!(read(&[url, "ttl=1h", "empty="], "").unwrap(), expected);
     }
 

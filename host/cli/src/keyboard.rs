@@ -1,4 +1,4 @@
-//! What a person types and nobody may see.
+//! What a person types and no bystander may see.
 //!
 //! The attack this file stops: an unseal key that stays on the screen, in its scroll-back, or in a
 //! recording of the session.
@@ -18,7 +18,7 @@ pub type Hide<'a> = &'a dyn Fn() -> io::Result<Box<dyn Any>>;
 /// away: it was meant for something else.
 ///
 /// # Errors
-/// Standard input is no terminal, or one that cannot be told.
+/// Standard input is no terminal, or one that cannot be set.
 pub fn hide() -> io::Result<Box<dyn Any>> {
     let before = tcgetattr(stdin())?;
     let mut silent = before.clone();
@@ -57,7 +57,7 @@ pub fn ask(
     line
 }
 
-/// Reads no further than the line's end: the rest is for whoever reads next.
+/// Reads no further than the line's end: the rest is for the next reader.
 fn line(typed: &mut dyn BufRead) -> io::Result<Secret> {
     let mut line = String::new();
     typed.take(LINE_MAX).read_line(&mut line)?;

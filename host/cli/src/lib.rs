@@ -1,39 +1,31 @@
 //! The client side of the `bulkhead` program: words on the command line, one HTTP request, a table.
 //!
-//! It knows our HTTP API and nothing else: never the core, never a rule. Whatever the server says
-//! is shown as the server said it, with control characters made visible.
+//! It knows our HTTP API and nothing else: never the core, never a rule. What the server says is
+//! shown as the server said it, with control characters made visible.
+//!
+//! Modules import leftwards only: `terminal`, `problem`, `option`, `options`, `client`, `output`,
+//! `input`, `keyboard`, `io`, `settings`, `session`, `command`, `commands`.
 
-pub mod client;
-pub mod commands;
-pub mod input;
+mod client;
+mod command;
+mod commands;
+mod input;
+mod io;
 pub mod keyboard;
-pub mod options;
-pub mod output;
-pub mod problem;
-pub mod session;
-pub mod settings;
-pub mod terminal;
+mod option;
+mod options;
+mod output;
+mod problem;
+mod session;
+mod settings;
+mod terminal;
+
+pub use io::Io;
+pub use options::double_dashes;
 
 use problem::Problem;
 use session::Session;
 use std::ffi::{OsStr, OsString};
-use std::io::{BufRead, Write};
-
-/// The world as a command sees it, so that a test can own it.
-pub struct Io<'a> {
-    /// Standard input, read only where `-` asks for it, or a key is not on the command line.
-    pub stdin: &'a mut dyn BufRead,
-    /// Answers.
-    pub stdout: &'a mut dyn Write,
-    /// Errors and warnings.
-    pub stderr: &'a mut dyn Write,
-    /// Whether standard output is a terminal.
-    pub terminal: bool,
-    /// Where a person types on standard input: what keeps it from being shown.
-    pub hide: Option<keyboard::Hide<'a>>,
-    /// Looks an environment variable up.
-    pub env: &'a dyn Fn(&str) -> Option<OsString>,
-}
 
 /// Runs the command that `args` name (without the program's own name) and returns the exit code:
 /// 0 done, 1 refused or failed by the server, 2 wrong usage or server not reachable; `status` has
@@ -52,24 +44,24 @@ pub fn run(args: impl Iterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
 fn execute(args: Vec<OsString>, io: &mut Io<'_>) -> Result<u8, Problem> {
     let words: Vec<&str> = args.iter().map_while(|arg| arg.to_str()).collect();
     if matches!(words.as_slice(), ["help" | "--help" | "-help" | "-h", ..]) {
-        return tell(io, &commands::overview(""));
+        return print(io, &commands::overview(""));
     }
     if matches!(words.as_slice(), ["version" | "--version" | "-version" | "-v", ..]) {
-        return tell(io, concat!("Bulkhead ", env!("CARGO_PKG_VERSION"), "\n"));
+        return print(io, concat!("Bulkhead ", env!("CARGO_PKG_VERSION"), "\n"));
     }
     let Some((command, rest)) = commands::find(&args) else {
         let first =
             args.first().map(OsString::as_os_str).and_then(OsStr::to_str).unwrap_or_default();
         return Err(Problem { code: 2, message: commands::overview(first) });
     };
-    let options = options::parse(command, rest.iter().cloned())?;
+    let options = command.parse(rest.iter().cloned())?;
     if options.help {
-        return tell(io, &commands::usage(command));
+        return print(io, &command.help());
     }
-    (command.run)(&mut Session::new(command, options, io)?)
+    (command.run)(&mut Session::new(command.misuse(), options, io)?)
 }
 
-fn tell(io: &mut Io<'_>, text: &str) -> Result<u8, Problem> {
+fn print(io: &mut Io<'_>, text: &str) -> Result<u8, Problem> {
     io.stdout.write_all(text.as_bytes()).map_err(Problem::unwritable)?;
     Ok(0)
 }

@@ -1,45 +1,25 @@
 //! Answers for people (tables), for programs (JSON) and for shells (one field).
 
 use crate::client::Answer;
-use crate::options::Options;
+use crate::options::{Format, Options};
 use crate::problem::Problem;
 use crate::terminal::{visible, visible_json, visible_lines};
 use bulkhead_wire::duration;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// How an answer is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    #[default]
-    Table,
-    /// For programs: the answer as it came.
-    Json,
-}
-
-impl Format {
-    /// The format of that name.
-    ///
-    /// # Errors
-    /// A name that is none.
-    pub fn named(name: &str) -> Result<Self, String> {
-        match name {
-            "table" => Ok(Self::Table),
-            "json" => Ok(Self::Json),
-            other => Err(format!("-format is table or json, and not {other:?}")),
-        }
-    }
-}
-
 /// The rows of a table: what stands left, what stands right.
-pub type Rows = Vec<(String, Value)>;
+pub(crate) type Rows = Vec<(String, Value)>;
 
 /// The answer as `options` ask for it.
 ///
 /// # Errors
 /// A field that the answer does not have.
-pub fn render(answer: &Answer, options: &Options, terminal: bool) -> Result<String, Problem> {
+pub(crate) fn render(
+    answer: &Answer,
+    options: &Options,
+    terminal: bool,
+) -> Result<String, Problem> {
     let rows = rows(&answer.body);
     if let Some(name) = &options.field {
         return field(&rows, name, &answer.body, terminal);
@@ -52,27 +32,27 @@ pub fn render(answer: &Answer, options: &Options, terminal: bool) -> Result<Stri
 
 /// A JSON text with a line break behind it.
 #[must_use]
-pub fn json(value: &Value) -> String {
+pub(crate) fn json(value: &Value) -> String {
     // `{:#}` is the pretty form, and unlike its serialiser cannot fail
     format!("{}\n", visible_json(&format!("{value:#}")))
 }
 
 /// A list of names under a heading.
 #[must_use]
-pub fn names(names: &[Value]) -> String {
+pub(crate) fn names(names: &[Value]) -> String {
     let rows: Vec<_> = names.iter().map(|name| vec![text(name)]).collect();
     columns(&["Keys"], &rows)
 }
 
 /// What the server warns of, ready for a terminal.
-pub fn warnings(answer: &Answer) -> impl Iterator<Item = String> {
+pub(crate) fn warnings(answer: &Answer) -> impl Iterator<Item = String> {
     let listed = answer.body.get("warnings").and_then(Value::as_array).into_iter().flatten();
     listed.filter_map(Value::as_str).map(visible)
 }
 
 /// What a table of an answer shows. An answer without an envelope is its own data.
 #[must_use]
-pub fn rows(body: &Value) -> Rows {
+pub(crate) fn rows(body: &Value) -> Rows {
     let Some(object) = body.as_object() else {
         return Vec::new();
     };
@@ -133,7 +113,7 @@ fn field(rows: &Rows, name: &str, body: &Value, terminal: bool) -> Result<String
 
 /// A table of names and values with its heading.
 #[must_use]
-pub fn table(rows: &Rows) -> String {
+pub(crate) fn table(rows: &Rows) -> String {
     let shown = |name: &str, value: &Value| {
         if matches!(name, "lease_duration" | "token_duration") { span(value) } else { text(value) }
     };
@@ -144,7 +124,7 @@ pub fn table(rows: &Rows) -> String {
 
 /// A table with its headings. No cell breaks its line or drives the terminal.
 #[must_use]
-pub fn columns(heads: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn columns(heads: &[&str], rows: &[Vec<String>]) -> String {
     let mut lines: Vec<Vec<String>> = vec![
         heads.iter().map(|head| (*head).to_owned()).collect(),
         heads.iter().map(|head| "-".repeat(head.chars().count())).collect(),
@@ -170,13 +150,13 @@ pub fn columns(heads: &[&str], rows: &[Vec<String>]) -> String {
 
 /// A value as one cell: a text itself, anything else as JSON.
 #[must_use]
-pub fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Seconds as a span of time.
 #[must_use]
-pub fn span(value: &Value) -> String {
+pub(crate) fn span(value: &Value) -> String {
     value.as_u64().map_or_else(|| text(value), duration::show)
 }
 
@@ -187,9 +167,12 @@ mod tests {
 
     fn credential() -> Answer {
         let body = json!({
-            "request_id": "r", "lease_id": "database/creds/x/1", "lease_duration": 3600, "renewable": true,
-            "data": {"username": "v-x", "password": "p\u{1b}[2J\nq", "list": ["a", 1], "none": null},
-            "warnings": ["take\u{7} care"], "auth": null, "wrap_info": null, "mount_type": "database"
+            "request_id": "r", "mount_type": "database", "auth": null, "wrap_info": null,
+            "lease_id": "database/creds/x/1", "lease_duration": 3600, "renewable": true,
+            "data": {
+                "username": "v-x", "password": "p\u{1b}[2J\nq", "list": ["a", 1], "none": null,
+            },
+            "warnings": ["take\u{7} care"],
         });
         Answer { status: 200, body }
     }
@@ -244,8 +227,11 @@ username           v-x
 
     #[test]
     fn a_token_has_the_names_that_people_know() {
-        let auth = json!({"client_token": "bhs.t", "accessor": "a", "lease_duration": 86400, "renewable": true,
-            "token_policies": ["default"], "policies": ["default"], "metadata": null, "orphan": false});
+        let auth = json!({
+            "client_token": "bhs.t", "accessor": "a", "lease_duration": 86400, "renewable": true,
+            "token_policies": ["default"], "policies": ["default"], "metadata": null,
+            "orphan": false,
+        });
         let answer = Answer {
             status: 200,
             body: json!({"request_id": "r", "auth": auth, "data": null, "lease_id": ""}),

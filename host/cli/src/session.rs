@@ -1,11 +1,10 @@
 //! One run of one command: what was typed, the server it talks to, and where answers go.
 
-use crate::Io;
-use crate::client::{self, Answer, Call, Caller, Server, Silence};
-use crate::commands::Command;
+use crate::client::{self, Answer, AskError, Call, Caller, Server};
 use crate::input;
+use crate::io::Io;
 use crate::keyboard;
-use crate::options::Options;
+use crate::options::{Format, Options};
 use crate::output;
 use crate::problem::Problem;
 use crate::settings;
@@ -13,45 +12,46 @@ use bulkhead_wire::secret::Secret;
 use serde_json::{Map, Value};
 
 /// What a command works with.
-pub struct Session<'a, 'io> {
+pub(crate) struct Session<'a, 'io> {
     /// What was typed.
-    pub options: Options,
-    command: &'a Command,
+    pub(crate) options: Options,
+    misuse: Problem,
     server: Server,
     io: &'a mut Io<'io>,
 }
 
 impl<'a, 'io> Session<'a, 'io> {
-    /// Prepares a run; the server is not asked yet.
+    /// Prepares a run; the server is not asked yet. `misuse` is the problem of words that do not
+    /// fit the command.
     ///
     /// # Errors
     /// An address that cannot be used.
-    pub fn new(
-        command: &'a Command,
+    pub(crate) fn new(
+        misuse: Problem,
         options: Options,
         io: &'a mut Io<'io>,
     ) -> Result<Self, Problem> {
         let server = settings::server(options.address.as_deref(), io.env)?;
-        Ok(Self { options, command, server, io })
+        Ok(Self { options, misuse, server, io })
     }
 
     /// The words of the command line, when there are exactly `N`.
     ///
     /// # Errors
     /// Another number of words.
-    pub fn words<const N: usize>(&self) -> Result<[String; N], Problem> {
-        <[String; N]>::try_from(self.options.words.clone()).map_err(|_| self.usage())
+    pub(crate) fn words<const N: usize>(&self) -> Result<[String; N], Problem> {
+        <[String; N]>::try_from(self.options.words.clone()).map_err(|_| self.misuse())
     }
 
     /// The word of the command line, if there is one.
     ///
     /// # Errors
     /// More than one word.
-    pub fn at_most_one_word(&self) -> Result<Option<String>, Problem> {
+    pub(crate) fn at_most_one_word(&self) -> Result<Option<String>, Problem> {
         match self.options.words.as_slice() {
             [] => Ok(None),
             [word] => Ok(Some(word.clone())),
-            _ => Err(self.usage()),
+            _ => Err(self.misuse()),
         }
     }
 
@@ -59,25 +59,22 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// No word at all.
-    pub fn path_and_rest(&self) -> Result<(String, Vec<String>), Problem> {
-        let (path, rest) = self.options.words.split_first().ok_or_else(|| self.usage())?;
+    pub(crate) fn path_and_rest(&self) -> Result<(String, Vec<String>), Problem> {
+        let (path, rest) = self.options.words.split_first().ok_or_else(|| self.misuse())?;
         Ok((path.trim_matches('/').to_owned(), rest.to_vec()))
     }
 
-    /// Says how the command is called.
+    /// The problem that says how the command is called.
     #[must_use]
-    pub fn usage(&self) -> Problem {
-        let Command { words, takes, .. } = self.command;
-        Problem::usage(format!(
-            "type it like this: bulkhead {words} {takes}; see `bulkhead {words} -help`"
-        ))
+    pub(crate) fn misuse(&self) -> Problem {
+        self.misuse.clone()
     }
 
     /// Reads `k=v` words, with values from files and standard input.
     ///
     /// # Errors
     /// See [`input::fields`].
-    pub fn fields(&mut self, words: &[String]) -> Result<Map<String, Value>, Problem> {
+    pub(crate) fn fields(&mut self, words: &[String]) -> Result<Map<String, Value>, Problem> {
         input::fields(words, self.io.stdin).map_err(Problem::usage)
     }
 
@@ -85,7 +82,7 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// A source that cannot be read.
-    pub fn text(&mut self, word: &str) -> Result<String, Problem> {
+    pub(crate) fn text(&mut self, word: &str) -> Result<String, Problem> {
         input::text(word, self.io.stdin).map_err(Problem::usage)
     }
 
@@ -93,7 +90,7 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// A source that cannot be read.
-    pub fn bytes(&mut self, word: &str) -> Result<Vec<u8>, Problem> {
+    pub(crate) fn bytes(&mut self, word: &str) -> Result<Vec<u8>, Problem> {
         input::bytes(word, self.io.stdin).map_err(Problem::usage)
     }
 
@@ -102,7 +99,7 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// A terminal or standard input that cannot be read.
-    pub fn secret(&mut self, question: &str) -> Result<Secret, Problem> {
+    pub(crate) fn secret(&mut self, question: &str) -> Result<Secret, Problem> {
         let Some(hide) = self.io.hide else {
             return self.text("-").map(Secret::new);
         };
@@ -117,7 +114,11 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// No word, or several; see [`Self::secret`].
-    pub fn secret_word(&mut self, typed: Option<&str>, noun: &str) -> Result<String, Problem> {
+    pub(crate) fn secret_word(
+        &mut self,
+        typed: Option<&str>,
+        noun: &str,
+    ) -> Result<String, Problem> {
         if let Some(word) = typed.filter(|word| *word != "-") {
             return Ok(word.to_owned());
         }
@@ -138,7 +139,7 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// Every answer that is not a success (2xx), with what the server said.
-    pub fn ask(&self, doing: &str, call: &Call) -> Result<Answer, Problem> {
+    pub(crate) fn ask(&self, doing: &str, call: &Call) -> Result<Answer, Problem> {
         self.ask_until(doing, call, |_| true)
     }
 
@@ -146,7 +147,7 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// As [`Self::ask`]; at the first answer that is not a success.
-    pub fn ask_until(
+    pub(crate) fn ask_until(
         &self,
         doing: &str,
         call: &Call,
@@ -159,21 +160,21 @@ impl<'a, 'io> Session<'a, 'io> {
         let succeeded = |answer: &Answer| (200..300).contains(&answer.status);
         let answer =
             client::ask(&self.server, &caller, call, &|answer| !succeeded(answer) || last(answer));
-        let answer = answer.map_err(|silence| match silence {
-            Silence::Unreachable(why) => Problem::unreachable(doing, why),
-            Silence::Nonsense(why) => Problem::refused(doing, why),
+        let answer = answer.map_err(|error| match error {
+            AskError::Unreachable(why) => Problem::unreachable(doing, why),
+            AskError::InvalidAnswer(why) => Problem::refused(doing, why),
         })?;
         if succeeded(&answer) {
             return Ok(answer);
         }
-        Err(Problem::refused(doing, said(&answer, &self.server)))
+        Err(Problem::refused(doing, describe_refusal(&answer, &self.server)))
     }
 
     /// Shows the answer as asked: table, JSON or one field.
     ///
     /// # Errors
     /// A field that the answer does not have; standard output that cannot be written.
-    pub fn show(&mut self, answer: &Answer) -> Result<u8, Problem> {
+    pub(crate) fn show(&mut self, answer: &Answer) -> Result<u8, Problem> {
         self.warn(answer);
         let text = output::render(answer, &self.options, self.io.terminal)?;
         self.print(&text)
@@ -184,13 +185,13 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// As [`Self::show`].
-    pub fn show_rows(
+    pub(crate) fn show_rows(
         &mut self,
         answer: &Answer,
         rows: output::Rows,
         below: &str,
     ) -> Result<u8, Problem> {
-        if self.options.format == output::Format::Json || self.options.field.is_some() {
+        if self.options.format == Format::Json || self.options.field.is_some() {
             return self.show(answer);
         }
         self.warn(answer);
@@ -202,14 +203,19 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// As [`Self::show`].
-    pub fn show_part(&mut self, answer: &Answer, part: &Value, text: &str) -> Result<u8, Problem> {
+    pub(crate) fn show_part(
+        &mut self,
+        answer: &Answer,
+        part: &Value,
+        text: &str,
+    ) -> Result<u8, Problem> {
         if self.options.field.is_some() {
             return self.show(answer);
         }
         self.warn(answer);
         match self.options.format {
-            output::Format::Table => self.print(text),
-            output::Format::Json => self.print(&output::json(part)),
+            Format::Table => self.print(text),
+            Format::Json => self.print(&output::json(part)),
         }
     }
 
@@ -217,12 +223,11 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// As [`Self::show`].
-    pub fn show_or(&mut self, answer: &Answer, done: &str) -> Result<u8, Problem> {
+    pub(crate) fn show_or(&mut self, answer: &Answer, done: &str) -> Result<u8, Problem> {
         if answer.body.is_null() {
             return self.confirm(done);
         }
-        let is_for_people =
-            self.options.format == output::Format::Table && self.options.field.is_none();
+        let is_for_people = self.options.format == Format::Table && self.options.field.is_none();
         if is_for_people && output::rows(&answer.body).is_empty() {
             self.warn(answer);
             return self.confirm(done);
@@ -233,7 +238,7 @@ impl<'a, 'io> Session<'a, 'io> {
     /// Says what the server warns of, where people read: in JSON the warnings are part of the
     /// answer.
     fn warn(&mut self, answer: &Answer) {
-        if self.options.format == output::Format::Table {
+        if self.options.format == Format::Table {
             for warning in output::warnings(answer) {
                 self.note(&format!("warning: {warning}"));
             }
@@ -241,7 +246,7 @@ impl<'a, 'io> Session<'a, 'io> {
     }
 
     /// Says something beside the answer, on standard error.
-    pub fn note(&mut self, text: &str) {
+    pub(crate) fn note(&mut self, text: &str) {
         // The answer itself matters more than a closed standard error.
         writeln!(self.io.stderr, "{}", crate::terminal::visible(text)).unwrap_or_default();
     }
@@ -250,25 +255,25 @@ impl<'a, 'io> Session<'a, 'io> {
     ///
     /// # Errors
     /// Standard output that cannot be written; a field of an answer that has none.
-    pub fn confirm(&mut self, done: &str) -> Result<u8, Problem> {
+    pub(crate) fn confirm(&mut self, done: &str) -> Result<u8, Problem> {
         if let Some(field) = &self.options.field {
             return Err(Problem {
                 code: 1,
                 message: format!("Error: the answer has no field {field:?}: it is empty"),
             });
         }
-        if self.options.format == output::Format::Json {
+        if self.options.format == Format::Json {
             return Ok(0);
         }
         let line = format!("{}\n", crate::terminal::visible(done));
         self.print(&line)
     }
 
-    /// Writes text that is ready for whoever reads standard output.
+    /// Writes text that is ready for standard output.
     ///
     /// # Errors
     /// Standard output that cannot be written.
-    pub fn print(&mut self, text: &str) -> Result<u8, Problem> {
+    pub(crate) fn print(&mut self, text: &str) -> Result<u8, Problem> {
         let written =
             self.io.stdout.write_all(text.as_bytes()).and_then(|()| self.io.stdout.flush());
         written.map_err(Problem::unwritable)?;
@@ -277,7 +282,7 @@ impl<'a, 'io> Session<'a, 'io> {
 }
 
 /// What a server said instead of doing it.
-fn said(answer: &Answer, server: &Server) -> String {
+fn describe_refusal(answer: &Answer, server: &Server) -> String {
     let listed = answer.body.get("errors").and_then(Value::as_array).into_iter().flatten();
     let errors: Vec<&str> = listed.filter_map(Value::as_str).collect();
     match (answer.status, errors.as_slice()) {

@@ -17,16 +17,16 @@ const TOKEN_FILE: &str = ".bulkhead-token";
 const TOKEN_FILE_MAX: u64 = 8 * 1024;
 
 /// Looks an environment variable up.
-pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// The server that `-address`, `BULKHEAD_ADDR` or `VAULT_ADDR` names, else the one on this machine.
 ///
 /// # Errors
 /// An address that is not `http://host:port`.
-pub fn server(option: Option<&str>, env: Env<'_>) -> Result<Server, Problem> {
+pub(crate) fn server(option: Option<&str>, env: Env<'_>) -> Result<Server, Problem> {
     let address = match option {
         Some(address) => address.to_owned(),
-        None => named(env, "ADDR")?.unwrap_or_else(|| "http://127.0.0.1:8200".to_owned()),
+        None => read_variable(env, "ADDR")?.unwrap_or_else(|| "http://127.0.0.1:8200".to_owned()),
     };
     Server::parse(&address).map_err(Problem::usage)
 }
@@ -36,30 +36,30 @@ pub fn server(option: Option<&str>, env: Env<'_>) -> Result<Server, Problem> {
 ///
 /// # Errors
 /// A value that is not text.
-pub fn namespace(env: Env<'_>) -> Result<Option<String>, Problem> {
-    named(env, "NAMESPACE")
+pub(crate) fn namespace(env: Env<'_>) -> Result<Option<String>, Problem> {
+    read_variable(env, "NAMESPACE")
 }
 
 /// The token of `BULKHEAD_TOKEN`, `VAULT_TOKEN` or `~/.bulkhead-token`.
 ///
 /// # Errors
 /// A token file that others may read, or cannot be read; a token that cannot be one.
-pub fn token(env: Env<'_>) -> Result<Option<Secret>, Problem> {
-    if let Some(token) = named(env, "TOKEN")? {
-        return usable(token, "BULKHEAD_TOKEN (or VAULT_TOKEN)").map(Some);
+pub(crate) fn token(env: Env<'_>) -> Result<Option<Secret>, Problem> {
+    if let Some(token) = read_variable(env, "TOKEN")? {
+        return check_token(token, "BULKHEAD_TOKEN (or VAULT_TOKEN)").map(Some);
     }
     let Some(home) = env("HOME").filter(|home| !home.is_empty()) else {
         return Ok(None);
     };
     let path = PathBuf::from(home).join(TOKEN_FILE);
-    let Some(text) = token_file(&path)? else {
+    let Some(text) = read_token_file(&path)? else {
         return Ok(None);
     };
-    usable(text.trim().to_owned(), &path.display().to_string()).map(Some)
+    check_token(text.trim().to_owned(), &path.display().to_string()).map(Some)
 }
 
 /// `BULKHEAD_x` wins over `VAULT_x` (decision P16); an empty one is none.
-fn named(env: Env<'_>, name: &str) -> Result<Option<String>, Problem> {
+fn read_variable(env: Env<'_>, name: &str) -> Result<Option<String>, Problem> {
     for prefix in ["BULKHEAD", "VAULT"] {
         let variable = format!("{prefix}_{name}");
         if let Some(value) = env(&variable).filter(|value| !value.is_empty()) {
@@ -72,7 +72,7 @@ fn named(env: Env<'_>, name: &str) -> Result<Option<String>, Problem> {
     Ok(None)
 }
 
-fn token_file(path: &Path) -> Result<Option<String>, Problem> {
+fn read_token_file(path: &Path) -> Result<Option<String>, Problem> {
     let unreadable =
         |error: std::io::Error| Problem::usage(format!("cannot read {}: {error}", path.display()));
     let file = match File::open(path) {
@@ -84,7 +84,8 @@ fn token_file(path: &Path) -> Result<Option<String>, Problem> {
     let mode = file.metadata().map_err(unreadable)?.permissions().mode();
     if mode & 0o077 != 0 {
         return Err(Problem::usage(format!(
-            "{path} may be read by others (mode {mode:04o}); its token may be known: replace it, then run chmod 600 {path}",
+            "{path} may be read by others (mode {mode:04o}); its token may be known: \
+             replace it, then run chmod 600 {path}",
             path = path.display(),
             mode = mode & 0o7777,
         )));
@@ -94,7 +95,7 @@ fn token_file(path: &Path) -> Result<Option<String>, Problem> {
     Ok(Some(text))
 }
 
-fn usable(text: String, origin: &str) -> Result<Secret, Problem> {
+fn check_token(text: String, origin: &str) -> Result<Secret, Problem> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(Secret::new(text));
     }

@@ -5,23 +5,23 @@
 
 /// Makes every control and direction character visible; the result is one line.
 #[must_use]
-pub fn visible(text: &str) -> String {
-    escaped(text, |_| false)
+pub(crate) fn visible(text: &str) -> String {
+    escape(text, |_| false)
 }
 
 /// As [`visible`], but line breaks and tabs stay.
 #[must_use]
-pub fn visible_lines(text: &str) -> String {
-    escaped(text, |c| matches!(c, '\n' | '\t'))
+pub(crate) fn visible_lines(text: &str) -> String {
+    escape(text, |c| matches!(c, '\n' | '\t'))
 }
 
 /// Escapes, in JSON that was already written, what JSON itself leaves bare: such characters can
 /// only stand inside its strings, where `\u` means the same.
 #[must_use]
-pub fn visible_json(json: &str) -> String {
+pub(crate) fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {
-        if c != '\n' && drives(c) {
+        if c != '\n' && is_control(c) {
             shown.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
             shown.push(c);
@@ -30,11 +30,11 @@ pub fn visible_json(json: &str) -> String {
     shown
 }
 
-fn escaped(text: &str, keep: impl Fn(char) -> bool) -> String {
+fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            c if keep(c) || !drives(c) => shown.push(c),
+            c if keep(c) || !is_control(c) => shown.push(c),
             '\n' => shown.push_str("\\n"),
             '\t' => shown.push_str("\\t"),
             '\r' => shown.push_str("\\r"),
@@ -45,7 +45,7 @@ fn escaped(text: &str, keep: impl Fn(char) -> bool) -> String {
 }
 
 /// Control characters, and those that change the direction of writing. All are below U+10000.
-fn drives(c: char) -> bool {
+fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -72,7 +72,7 @@ mod tests {
     fn json_keeps_its_meaning() {
         let value = serde_json::json!({"a": "x\u{9b}y\u{202e}\u{7f}\u{1b}"});
         let shown = visible_json(&serde_json::to_string_pretty(&value).unwrap());
-        assert!(!shown.chars().any(|c| c != '\n' && drives(c)), "{shown:?}");
+        assert!(!shown.chars().any(|c| c != '\n' && is_control(c)), "{shown:?}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
     }
 }

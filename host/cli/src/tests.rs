@@ -8,7 +8,7 @@ mod token;
 
 use super::*;
 use serde_json::{Value, json};
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 
@@ -111,8 +111,9 @@ fn assert_wrong(args: &[&str], part: &str) {
 
 #[test]
 fn read_shows_a_credential() {
-    let body = json!({"request_id": "r", "lease_id": "database/creds/x/1", "lease_duration": 60, "renewable": true,
-        "data": {"username": "u", "password": "p"}, "warnings": ["soon over"], "auth": null});
+    let body = json!({"request_id": "r", "lease_id": "database/creds/x/1", "lease_duration": 60,
+        "renewable": true, "auth": null, "warnings": ["soon over"],
+        "data": {"username": "u", "password": "p"}});
     let (ran, (line, headers, sent)) = against(200, &body, &["read", "/database/creds/x/"], "");
     assert_eq!((line.as_str(), sent.as_str()), ("GET /v1/database/creds/x HTTP/1.1", ""));
     assert!(headers.contains("x-vault-token: bhs.t"), "{headers}");
@@ -168,7 +169,8 @@ fn delete_names_what_is_gone() {
 
 #[test]
 fn an_answer_of_warnings_alone_is_done_and_says_them() {
-    let body = json!({"request_id": "r", "lease_id": "", "data": null, "auth": null, "warnings": ["name lower-cased"]});
+    let body = json!({"request_id": "r", "lease_id": "", "data": null, "auth": null,
+        "warnings": ["name lower-cased"]});
     let (ran, _) = against(200, &body, &["policy", "write", "P", "-"], "path \"a\" {}");
     assert_eq!(
         (ran.code, ran.out.as_str(), ran.err.as_str()),
@@ -191,7 +193,8 @@ fn status_tells_sealed_from_unsealed_from_unknown_by_its_exit_code() {
 
 #[test]
 fn status_shows_how_many_keys_are_still_needed() {
-    let body = json!({"sealed": true, "initialized": true, "t": 3, "n": 5, "progress": 1, "nonce": "5e1c", "version": "1"});
+    let body = json!({"sealed": true, "initialized": true, "t": 3, "n": 5, "progress": 1,
+        "nonce": "5e1c", "version": "1"});
     let (ran, _) = against(200, &body, &["status"], "");
     assert!(
         ran.out.contains("\nprogress       1/3\n") && ran.out.contains("\nnonce          5e1c\n"),
@@ -350,7 +353,8 @@ fn seal_rotate_and_key_status_ask_for_what_they_are_called() {
         assert_eq!((ran.code, line.as_str(), ran.out.as_str()), (0, asked, said));
         assert!(headers.contains("x-vault-token: bhs.t"), "{headers}");
     }
-    let body = json!({"request_id": "r", "data": {"term": 2, "install_time": "2026-11-01T12:00:00Z"}, "term": 2});
+    let body = json!({"request_id": "r", "data": {"term": 2,
+        "install_time": "2026-11-01T12:00:00Z"}, "term": 2});
     let (ran, (line, _, _)) = against(200, &body, &["operator", "key-status"], "");
     assert_eq!(line, "GET /v1/sys/key-status HTTP/1.1");
     assert!(ran.out.contains("\nterm            2\n"), "{}", ran.out);

@@ -25,17 +25,15 @@ pub(crate) mod subject;
 mod writer;
 
 pub(crate) use device::{Device, Origin};
-pub use settings::{AuditSettings, DeviceSettings};
+pub use settings::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings};
 pub(crate) use stored::StoredDevice;
 
 use crate::log::Log;
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::Failure;
-use bulkhead_wire::name::is_name;
 use device::Parts;
 use file::{LineFile, Place};
 use hashing::Hashing;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -62,25 +60,11 @@ pub(crate) struct Audit {
 /// # Errors
 /// Which device, what is wrong with it, and what to do, for the operator who starts the server.
 pub(crate) async fn check(settings: &AuditSettings) -> Result<(), Failure> {
-    let (mut names, mut files) = (BTreeSet::new(), BTreeSet::new());
-    for device in &settings.devices {
+    for (index, device) in settings.devices.iter().enumerate() {
         let DeviceSettings { name, file, mode, .. } = device;
         let refused = |why: String| Failure::invalid(format!("audit device {name:?}: {why}"));
-        if !is_name(name) {
-            return Err(refused(
-                "give it a name of letters, digits, \"-\", \".\" and \"_\"".to_owned(),
-            ));
-        }
-        if !names.insert(name) {
-            return Err(refused("another one has this name; give each its own".to_owned()));
-        }
-        if !files.insert(file) {
-            return Err(refused(format!(
-                "another one writes to {}; give each its own file",
-                file.display()
-            )));
-        }
-        options::check_mode(*mode).map_err(refused)?;
+        let before = settings.devices.get(..index).unwrap_or_default();
+        device.check(before).map_err(|refusal| refused(refusal.why))?;
         let opened = LineFile::new(Place::File(file.clone()), *mode, false).reopen().await;
         opened.map_err(|error| refused(format!("{} cannot be opened: {error}", file.display())))?;
     }

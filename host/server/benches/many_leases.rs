@@ -56,7 +56,8 @@ fn main() {
     let memory = starts.iter().map(|(_, memory)| *memory).fold(0.0, f64::max);
     let word = |met: bool| if met { "met" } else { "MISSED" };
     println!(
-        "{LEASES} leases: first answer {:.0} ms after the start (goal 1000): {}; resident {memory:.0} MB (goal 100): {}",
+        "{LEASES} leases: first answer {:.0} ms after the start (goal 1000): {}; \
+         resident {memory:.0} MB (goal 100): {}",
         time.as_secs_f64() * 1e3,
         word(time <= START_GOAL),
         word(memory <= MEMORY_GOAL_MB),
@@ -122,15 +123,19 @@ fn start(target: &Path, directory: &Path) -> Server {
     let answer = ask(&address);
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     let answered = began.elapsed();
-    // Whoever prints must not be stopped by a pipe that nobody reads.
+    // The server must not be stopped by a pipe that is not read.
     std::thread::spawn(move || lines.for_each(drop));
     Server { process, answered }
 }
 
 fn ask(address: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET /v1/sys/mounts HTTP/1.1\r\nhost: x\r\nx-vault-token: {TOKEN}\r\nconnection: close\r\n\r\n")
-        .unwrap();
+    write!(
+        stream,
+        "GET /v1/sys/mounts HTTP/1.1\r\nhost: x\r\nx-vault-token: {TOKEN}\r\n\
+         connection: close\r\n\r\n"
+    )
+    .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer

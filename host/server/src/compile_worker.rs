@@ -2,7 +2,7 @@
 //! No word for people.
 //!
 //! The attack this file stops: a component made so that compiling it takes the machine with it. The
-//! limits are set here, before the first byte is read, and hold whatever the compiler does.
+//! limits are set here, before the first byte is read, and hold for all that the compiler does.
 
 use bulkhead_sandbox::compile;
 use rustix::process::{Resource, Rlimit, nice, setrlimit};
@@ -19,15 +19,16 @@ const FILES: u64 = 16;
 /// How far it steps behind the server, which has requests to serve.
 const NICE: i32 = 10;
 
-/// Compiles what comes on standard input. Nobody reads standard error: the exit code says that it
+/// Compiles what comes on standard input. Standard error is not read: the exit code says that it
 /// failed.
 #[must_use]
 pub fn run() -> ExitCode {
-    let done = limit().and_then(|()| compile::worker(io::stdin().lock(), io::stdout().lock()));
+    let done =
+        limit_resources().and_then(|()| compile::worker(io::stdin().lock(), io::stdout().lock()));
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn limit() -> io::Result<()> {
+fn limit_resources() -> io::Result<()> {
     let limits = [
         (Resource::Cpu, CPU_SECONDS),
         (Resource::Data, MEMORY_BYTES),

@@ -10,8 +10,8 @@ mod listener;
 mod report;
 mod section;
 
-pub use listener::Listener;
-pub use section::Wrong;
+pub(crate) use listener::{DEFAULT_ADDRESS, ListenerConfig};
+pub(crate) use section::ConfigError;
 
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_wire::duration;
@@ -22,14 +22,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Where a server listens unless told (decision P1).
-pub const LISTEN: &str = "127.0.0.1:8200";
-
-/// Longest and default life of a lease or token unless told, in seconds: 768 h, as clients of this
-/// API expect.
+/// Default of the longest and of the usual life of a lease or token, in seconds: 768 h, as clients
+/// of this API expect.
 const LEASE_TTL: u64 = 768 * 3600;
 
-/// What clients are told unless the file says something else (decision P5).
+/// The version that clients see unless the file says another (decision P5).
 const REPORTED_VERSION: &str = "1.21.0+ent";
 
 /// Largest file, in bytes.
@@ -74,31 +71,31 @@ const SEAL_UNSERVED: [(&str, &str); 1] = [(
     "this version is opened by Shamir's shares only; write seal \"shamir\" {}, or no seal at all",
 )];
 
-/// Everything that a server is told.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub(crate) struct Config {
     /// Where and how it listens.
-    pub listener: Listener,
+    pub(crate) listener: ListenerConfig,
     /// Where its data are.
-    pub data: PathBuf,
+    pub(crate) data: PathBuf,
     /// What records its requests.
-    pub audit: AuditSettings,
+    pub(crate) audit: AuditSettings,
     /// Life of a lease or token that says nothing else, in seconds.
-    pub default_lease_ttl: u64,
+    pub(crate) default_lease_ttl: u64,
     /// Longest life of a lease or token, in seconds.
-    pub max_lease_ttl: u64,
+    pub(crate) max_lease_ttl: u64,
     /// The version that clients switch features on.
-    pub reported_version: String,
-    /// The URL by which clients reach it; empty when nobody said.
-    pub api_address: String,
+    pub(crate) reported_version: String,
+    /// The URL by which clients reach it; empty when the file does not say.
+    pub(crate) api_address: String,
 }
 
 impl Config {
-    /// A server on `address` with its data in `data` that is told nothing else.
+    /// A server on `address` with its data in `data` with nothing else configured.
     #[must_use]
-    pub fn at(address: &str, data: &Path) -> Self {
+    pub(crate) fn at(address: &str, data: &Path) -> Self {
         Self {
-            listener: Listener::at(address),
+            listener: ListenerConfig::at(address),
             data: data.to_path_buf(),
             audit: AuditSettings::default(),
             default_lease_ttl: LEASE_TTL,
@@ -112,9 +109,9 @@ impl Config {
     ///
     /// # Errors
     /// Why it cannot be read, or what in it is wrong, by line and with what to write.
-    pub fn read(file: &Path) -> Result<Self, String> {
-        let text =
-            content(file).map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+    pub(crate) fn read(file: &Path) -> Result<Self, String> {
+        let text = read_text(file)
+            .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
         Self::of(&text).map_err(|wrong| format!("{}, {wrong}", file.display()))
     }
 
@@ -122,32 +119,32 @@ impl Config {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn of(text: &str) -> Result<Self, Wrong> {
+    pub(crate) fn of(text: &str) -> Result<Self, ConfigError> {
         // Editors on Windows put a byte order mark in front; it is no part of the language.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        section::with_root(text, &WORDS, Self::told)
+        section::read_root(text, &WORDS, Self::from_section)
     }
 
-    fn told(file: &Section<'_>) -> Result<Self, Wrong> {
+    fn from_section(file: &Section<'_>) -> Result<Self, ConfigError> {
         check_seal(file)?;
         check_log_format(file)?;
         let (default_lease_ttl, max_lease_ttl) = lifetimes(file)?;
         Ok(Self {
-            listener: Listener::of(file)?,
-            data: storage(file)?,
+            listener: ListenerConfig::of(file)?,
+            data: data_directory(file)?,
             audit: audit::settings(file)?,
             default_lease_ttl,
             max_lease_ttl,
             reported_version: file
                 .value("reported_version")
-                .map_or(Ok(REPORTED_VERSION.to_owned()), |it| version(&it))?,
-            api_address: file.value("api_addr").map_or(Ok(String::new()), |it| url(&it))?,
+                .map_or(Ok(REPORTED_VERSION.to_owned()), |it| parse_version(&it))?,
+            api_address: file.value("api_addr").map_or(Ok(String::new()), |it| parse_url(&it))?,
         })
     }
 }
 
 /// The text of a file that may be anything: a device that never ends is not read to its end.
-fn content(file: &Path) -> io::Result<String> {
+fn read_text(file: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(file)?.take(FILE_MAX + 1).read_to_string(&mut text)?;
     if text.len() as u64 > FILE_MAX {
@@ -156,23 +153,23 @@ fn content(file: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-fn storage(file: &Section<'_>) -> Result<PathBuf, Wrong> {
-    let missing = || file.wrong(format!("there is no storage: write {STORAGE_EXAMPLE}"));
-    let block = file.only("storage", "sqlite", &STORAGE_UNSERVED)?.ok_or_else(missing)?;
+fn data_directory(file: &Section<'_>) -> Result<PathBuf, ConfigError> {
+    let missing = || file.error(format!("there is no storage: write {STORAGE_EXAMPLE}"));
+    let block = file.single_block("storage", "sqlite", &STORAGE_UNSERVED)?.ok_or_else(missing)?;
     block.section(&STORAGE_WORDS)?.required("path", "\"/var/lib/bulkhead\"")?.path()
 }
 
 /// There is one kind of seal, and nothing to say of it: what opens it is in no file.
-fn check_seal(file: &Section<'_>) -> Result<(), Wrong> {
-    if let Some(block) = file.only("seal", "shamir", &SEAL_UNSERVED)? {
+fn check_seal(file: &Section<'_>) -> Result<(), ConfigError> {
+    if let Some(block) = file.single_block("seal", "shamir", &SEAL_UNSERVED)? {
         block.section(&SEAL_WORDS)?;
     }
     Ok(())
 }
 
-fn check_log_format(file: &Section<'_>) -> Result<(), Wrong> {
+fn check_log_format(file: &Section<'_>) -> Result<(), ConfigError> {
     match file.value("log_format") {
-        Some(value) if value.text()? != "logfmt" => Err(value.wrong(format!(
+        Some(value) if value.text()? != "logfmt" => Err(value.error(format!(
             "{} is not served; write \"logfmt\", the only format of this version, or leave it out",
             quoted(value.text()?)
         ))),
@@ -182,14 +179,15 @@ fn check_log_format(file: &Section<'_>) -> Result<(), Wrong> {
 
 /// The default and the longest life, in seconds. A maximum alone is the default too where it is
 /// shorter.
-fn lifetimes(file: &Section<'_>) -> Result<(u64, u64), Wrong> {
+fn lifetimes(file: &Section<'_>) -> Result<(u64, u64), ConfigError> {
     let seconds =
         |key| file.value(key).map(|value| value.seconds(1, duration::LONGEST)).transpose();
     let (default, max) =
         (seconds("default_lease_ttl")?, seconds("max_lease_ttl")?.unwrap_or(LEASE_TTL));
     match (default, file.value("default_lease_ttl")) {
-        (Some(default), Some(value)) if default > max => Err(value.wrong(format!(
-            "{} is longer than max_lease_ttl, which is {}; shorten the one or write the other longer",
+        (Some(default), Some(value)) if default > max => Err(value.error(format!(
+            "{} is longer than max_lease_ttl, which is {}; \
+             shorten the one or write the other longer",
             duration::show(default),
             duration::show(max)
         ))),
@@ -198,11 +196,11 @@ fn lifetimes(file: &Section<'_>) -> Result<(u64, u64), Wrong> {
 }
 
 /// Clients compare it, and one of them fails on what is no semantic version (`spec/core.md` §7.1).
-fn version(value: &Value<'_>) -> Result<String, Wrong> {
+fn parse_version(value: &Value<'_>) -> Result<String, ConfigError> {
     let text = value.text()?;
     match semver::Version::parse(text) {
         Ok(_) => Ok(text.to_owned()),
-        Err(why) => Err(value.wrong(format!(
+        Err(why) => Err(value.error(format!(
             "{} is no semantic version ({why}); write such as \"{REPORTED_VERSION}\"",
             quoted(text)
         ))),
@@ -210,7 +208,7 @@ fn version(value: &Value<'_>) -> Result<String, Wrong> {
 }
 
 /// `http` or `https`, a host, maybe a port, and nothing behind.
-fn url(value: &Value<'_>) -> Result<String, Wrong> {
+fn parse_url(value: &Value<'_>) -> Result<String, ConfigError> {
     let text = value.text()?;
     let is_url = text.parse::<Uri>().is_ok_and(|uri| {
         let scheme = matches!(uri.scheme_str(), Some("http" | "https"));
@@ -221,7 +219,7 @@ fn url(value: &Value<'_>) -> Result<String, Wrong> {
     if is_url {
         return Ok(text.trim_end_matches('/').to_owned());
     }
-    Err(value.wrong(format!(
+    Err(value.error(format!(
         "{} is no address of a server; write such as \"https://bulkhead.example.com:8200\"",
         quoted(text)
     )))

@@ -28,7 +28,7 @@ pub async fn run(
     process: Process,
     out: &mut dyn Write,
 ) -> Result<(), String> {
-    let data = Data::prepare(options.data.take())?;
+    let data = DataDirectory::prepare(options.data.take())?;
     let log = Arc::clone(&process.log);
     let served = serve(&data, options, process, out).await;
     data.remove(&log);
@@ -36,7 +36,7 @@ pub async fn run(
 }
 
 async fn serve(
-    data: &Data,
+    data: &DataDirectory,
     options: DevOptions,
     process: Process,
     out: &mut dyn Write,
@@ -60,7 +60,7 @@ async fn serve(
                 data,
                 config,
             };
-            opened.tell(out).map_err(|error| format!("standard output cannot be written: {error}"))
+            opened.print(out).map_err(|error| format!("standard output cannot be written: {error}"))
         }
         Err(why) => Err(why),
     };
@@ -78,16 +78,16 @@ fn random_token() -> Result<Secret, String> {
     Ok(Secret::new(format!("bhs.{text}")))
 }
 
-/// Where the data are.
-pub(crate) enum Data {
-    /// Ours, removed at the end.
+/// The directory of the data.
+pub(crate) enum DataDirectory {
+    /// Made by this process, removed at the end.
     Temporary(PathBuf),
     /// The operator's, kept.
     Kept(PathBuf),
 }
 
-impl Data {
-    /// The folder that was asked for, or a private one of ours.
+impl DataDirectory {
+    /// The directory that was asked for, or a private and temporary one.
     pub(crate) fn prepare(asked: Option<PathBuf>) -> Result<Self, String> {
         if let Some(path) = asked {
             return Ok(Self::Kept(path));
@@ -108,7 +108,7 @@ impl Data {
         }
     }
 
-    /// Removes the folder if it is ours.
+    /// Removes the directory if this process made it.
     pub(crate) fn remove(self, log: &Arc<dyn Log>) {
         let Self::Temporary(path) = self else { return };
         if let Err(error) = std::fs::remove_dir_all(&path) {
@@ -124,17 +124,17 @@ struct Opened<'a> {
     address: String,
     token: &'a Secret,
     unseal_key: &'a Secret,
-    data: &'a Data,
+    data: &'a DataDirectory,
     config: &'a Config,
 }
 
 impl Opened<'_> {
-    fn tell(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { program, address, token, unseal_key, data, config } = self;
         let token = token.expose();
         let fate = match data {
-            Data::Temporary(_) => "removed when this server ends",
-            Data::Kept(_) => "kept",
+            DataDirectory::Temporary(_) => "removed when this server ends",
+            DataDirectory::Kept(_) => "kept",
         };
         writeln!(
             out,
@@ -154,7 +154,8 @@ impl Opened<'_> {
         writeln!(out, "  {program} token lookup")?;
         writeln!(
             out,
-            "  make demo-postgres      # a private PostgreSQL, and the commands to get a user of it\n"
+            "  make demo-postgres      # a private PostgreSQL, \
+             and the commands to get a user of it\n"
         )?;
         writeln!(out, "ready")?;
         out.flush()
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn a_temporary_directory_is_private_and_goes_with_the_process() {
         let log: Arc<dyn Log> = Arc::new(Lines::default());
-        let data = Data::prepare(None).unwrap();
+        let data = DataDirectory::prepare(None).unwrap();
         let path = data.path().to_path_buf();
         std::fs::write(path.join("file"), "x").unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
@@ -181,8 +182,8 @@ mod tests {
     #[test]
     fn a_directory_of_the_operator_stays() {
         let log: Arc<dyn Log> = Arc::new(Lines::default());
-        let made = Data::prepare(None).unwrap();
-        Data::prepare(Some(made.path().to_path_buf())).unwrap().remove(&log);
+        let made = DataDirectory::prepare(None).unwrap();
+        DataDirectory::prepare(Some(made.path().to_path_buf())).unwrap().remove(&log);
         assert!(made.path().exists());
         made.remove(&log);
     }
@@ -191,13 +192,13 @@ mod tests {
     fn a_directory_that_cannot_be_removed_is_reported() {
         let lines = Arc::new(Lines::default());
         let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
-        Data::Temporary(PathBuf::from("/nonexistent/bulkhead-dev-x")).remove(&log);
+        DataDirectory::Temporary(PathBuf::from("/nonexistent/bulkhead-dev-x")).remove(&log);
         assert_eq!(lines.events(), ["data-not-removed"]);
     }
 
     #[test]
     fn a_started_server_tells_address_token_and_commands_and_then_is_ready() {
-        let data = Data::Kept(PathBuf::from("./d"));
+        let data = DataDirectory::Kept(PathBuf::from("./d"));
         let (token, unseal_key) = (Secret::new("bhs.abc"), Secret::new("c0ffee"));
         let address = "127.0.0.1:4321".to_owned();
         let path = data.path();
@@ -213,10 +214,20 @@ mod tests {
             config: &config,
         };
         let mut out = Vec::new();
-        opened.tell(&mut out).unwrap();
+        opened.print(&mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        let told = "\nlistening on 127.0.0.1:4321\nroot token: bhs.abc\nunseal key: c0ffee\ndata: ./d (kept)\n";
-        assert!(text.contains(&format!("{told}audit log: ./d/audit.log\n\nTry")), "{text}");
+        let begin = "
+listening on 127.0.0.1:4321
+root token: bhs.abc
+unseal key: c0ffee
+";
+        assert!(
+            text.contains(&format!(
+                "{begin}data: ./d (kept)
+audit log: ./d/audit.log\n\nTry"
+            )),
+            "{text}"
+        );
         assert!(
             text.contains("export BULKHEAD_ADDR=http://127.0.0.1:4321 BULKHEAD_TOKEN=bhs.abc\n"),
             "{text}"

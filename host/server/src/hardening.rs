@@ -22,10 +22,10 @@ pub fn harden() -> Result<(), String> {
         .map_err(|error| format!("tracing by other processes cannot be switched off: {error}"))
 }
 
-/// Takes as many file descriptors as the system gives without asking anybody, and says how many
+/// Takes as many file descriptors as the system gives without more rights, and says how many
 /// that are: each connection is one.
 #[must_use]
-pub fn descriptors() -> u64 {
+pub fn raise_descriptor_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let most = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let taken =
@@ -37,13 +37,13 @@ pub fn descriptors() -> u64 {
 /// Returns when there is nothing to leave out.
 ///
 /// The attack: the database driver takes what is missing from a connection (certificates, session
-/// options) out of `PGSSLROOTCERT`, `PGOPTIONS` and their like, so that whoever starts the server
-/// decides how every connection is made. They cannot be removed from a running process safely, only
-/// left out of a new one.
+/// options) out of `PGSSLROOTCERT`, `PGOPTIONS` and their like, so that the environment of its
+/// start decides how every connection is made. They cannot be removed from a running process
+/// safely, only left out of a new one.
 ///
 /// # Errors
 /// When the program cannot be started again.
-pub fn leave_database_settings() -> Result<(), String> {
+pub fn restart_without_database_settings() -> Result<(), String> {
     let names: Vec<_> = std::env::vars_os()
         .map(|(name, _)| name)
         .filter(|name| is_database_setting(name))
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn all_descriptors_that_may_be_had_are_taken() {
-        let had = descriptors();
+        let had = raise_descriptor_limit();
         let limit = getrlimit(Resource::Nofile);
         assert!(
             had > 0 && limit.current == limit.maximum && limit.current.unwrap_or(u64::MAX) == had

@@ -2,7 +2,7 @@
 //!
 //! The attacks this file stops: a proxy that checks one token header while we act on another, and
 //! one that sees another request than we do. Two headers with different tokens are refused,
-//! whichever would win, and so is a request whose line and headers name two servers, or none.
+//! without choosing one, and so is a request whose line and headers name two servers, or none.
 
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -63,8 +63,8 @@ pub fn token(headers: &HeaderMap) -> Result<Option<Secret>, Failure> {
         let token = Secret::new(String::from_utf8_lossy(raw));
         if found.as_ref().is_some_and(|first| *first != token) {
             return Err(Failure::invalid(
-                "the request carries two different tokens; send one, in X-Vault-Token, X-Secrets-Token or \
-                 Authorization: Bearer",
+                "the request carries two different tokens; \
+                 send one, in X-Vault-Token, X-Secrets-Token or Authorization: Bearer",
             ));
         }
         found = Some(token);
@@ -89,8 +89,8 @@ pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
         if !matches!(name.trim_matches('/'), "" | "root") {
             let shown: String = name.chars().take(64).collect();
             return Err(Failure::invalid(format!(
-                "namespace {shown:?} does not exist: this service has only the root namespace; leave \
-                 X-Vault-Namespace out"
+                "namespace {shown:?} does not exist: this service has only the root namespace; \
+                 leave X-Vault-Namespace out"
             )));
         }
     }
@@ -100,7 +100,8 @@ pub fn refuse_unserved(headers: &HeaderMap) -> Result<(), Failure> {
             .map_err(|why| Failure::invalid(format!("X-Vault-Wrap-TTL: {why}")))?;
         if seconds > 0 {
             return Err(Failure::invalid(
-                "response wrapping is not served by this version; leave X-Vault-Wrap-TTL out to get the answer itself",
+                "response wrapping is not served by this version; \
+                 leave X-Vault-Wrap-TTL out to get the answer itself",
             ));
         }
     }

@@ -3,10 +3,10 @@
 //! The components inside the binary are asked what they are, over a store that is thrown away. It
 //! is also where the suite learns which endpoints there are, so that none can be forgotten.
 
-use crate::config::{Config, LISTEN};
-use crate::dev::Data;
-use crate::process::{Process, settings};
-use bulkhead_cli::options::double_dashes;
+use crate::config::{Config, DEFAULT_ADDRESS};
+use crate::dev::DataDirectory;
+use crate::process::{Process, service_settings};
+use bulkhead_cli::double_dashes;
 use bulkhead_core::tables::{Described, Plugin, Tables};
 use bulkhead_core::{Service, random};
 use bulkhead_wire::description::Route;
@@ -27,7 +27,7 @@ endpoint with its fields. With --all also the endpoints of the server itself. Ne
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum Action {
     /// Print [`USAGE`].
     Help,
     /// Print tables.
@@ -46,15 +46,15 @@ pub struct Inspection {
 ///
 /// # Errors
 /// What is wrong, for standard error; the process ends with code 2.
-pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Ask, String> {
+pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Action, String> {
     use lexopt::Arg::{Long, Short, Value};
     let (mut name, mut all, mut json) = (None, false, false);
     let mut parser = lexopt::Parser::from_args(double_dashes(args));
     while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
         match arg {
-            Long("help") | Short('h') => return Ok(Ask::Help),
+            Long("help") | Short('h') => return Ok(Action::Help),
             Long("all") => all = true,
-            Long("format") => json = is_json(&mut parser)?,
+            Long("format") => json = parse_format(&mut parser)?,
             Value(value) if name.is_none() => {
                 name = Some(value.string().map_err(|error| error.to_string())?)
             }
@@ -71,11 +71,11 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Ask, String> {
         (Some(name), true) => {
             Err(format!("--all already includes {name:?}; leave one of the two out"))
         }
-        _ => Ok(Ask::Inspect(Inspection { name, json })),
+        _ => Ok(Action::Inspect(Inspection { name, json })),
     }
 }
 
-fn is_json(parser: &mut lexopt::Parser) -> Result<bool, String> {
+fn parse_format(parser: &mut lexopt::Parser) -> Result<bool, String> {
     match parser
         .value()
         .and_then(|value| value.string())
@@ -93,7 +93,7 @@ fn is_json(parser: &mut lexopt::Parser) -> Result<bool, String> {
 /// # Errors
 /// What kept the components from being asked, or an unknown name with the names there are.
 pub async fn run(asked: &Inspection, process: Process, out: &mut dyn Write) -> Result<(), String> {
-    let mut tables = tables(process).await?;
+    let mut tables = read_tables(process).await?;
     if let Some(name) = &asked.name {
         let known: Vec<String> =
             tables.plugins.iter().map(|plugin| plugin.described.name().to_owned()).collect();
@@ -114,17 +114,21 @@ pub async fn run(asked: &Inspection, process: Process, out: &mut dyn Write) -> R
     printed.map_err(|error| format!("standard output cannot be written: {error}"))
 }
 
-/// Asks the components, in a server that nobody can reach.
-async fn tables(process: Process) -> Result<Tables, String> {
+/// Asks the components, in a server that no client can reach.
+async fn read_tables(process: Process) -> Result<Tables, String> {
     let log = Arc::clone(&process.log);
-    let data = Data::prepare(None)?;
-    let asked = ask(process, &data).await;
+    let data = DataDirectory::prepare(None)?;
+    let asked = ask_components(process, &data).await;
     data.remove(&log);
     asked
 }
 
-async fn ask(process: Process, data: &Data) -> Result<Tables, String> {
-    let settings = settings(&Config::at(LISTEN, data.path()), process.officials, &process.log);
+async fn ask_components(process: Process, data: &DataDirectory) -> Result<Tables, String> {
+    let settings = service_settings(
+        &Config::at(DEFAULT_ADDRESS, data.path()),
+        process.officials,
+        &process.log,
+    );
     let service = Service::start(settings).await.map_err(|failure| failure.message)?;
     let token = random::base62(32).map_err(|failure| failure.message)?;
     let opened = service.open_dev(&Secret::new(token)).await.map_err(|failure| failure.message);
@@ -198,14 +202,14 @@ fn print_routes(routes: &[Route], out: &mut dyn Write) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn asked(words: &[&str]) -> Result<Ask, String> {
+    fn asked(words: &[&str]) -> Result<Action, String> {
         parse(words.iter().map(OsString::from))
     }
 
     #[test]
     fn one_plugin_or_all_are_asked_for_as_table_or_json() {
         let inspection = |name: Option<&str>, json| {
-            Ask::Inspect(Inspection { name: name.map(str::to_owned), json })
+            Action::Inspect(Inspection { name: name.map(str::to_owned), json })
         };
         assert_eq!(asked(&["--all", "-format=json"]).unwrap(), inspection(None, true));
         assert_eq!(asked(&["-all"]).unwrap(), inspection(None, false));
@@ -213,7 +217,7 @@ mod tests {
             asked(&["database", "--format", "table"]).unwrap(),
             inspection(Some("database"), false)
         );
-        assert_eq!(asked(&["-h"]).unwrap(), Ask::Help);
+        assert_eq!(asked(&["-h"]).unwrap(), Action::Help);
     }
 
     #[test]

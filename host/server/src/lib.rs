@@ -2,25 +2,30 @@
 //!
 //! It turns bytes into a [`bulkhead_wire::request::Request`] and back, and decides nothing: it
 //! never knows a rule about tokens, policies, mounts or leases.
+//!
+//! Modules import leftwards only: `proxies`, `headers`, `target`, `log`, `hardening`,
+//! `client_usage`, `client_concurrency`, `body_budget`, `connection_slots`, `write_timeout`,
+//! `detach_on_drop`, `error_body`, `config`, `http`, `listener`, `options`, `process`, `dev`,
+//! `production`, `inspect`, `compile_worker`.
 
-mod bodies;
+mod body_budget;
+mod client_concurrency;
+mod client_usage;
 pub mod compile_worker;
-pub mod config;
-mod crowd;
+mod config;
+mod connection_slots;
+mod detach_on_drop;
 pub mod dev;
+mod error_body;
 pub mod hardening;
 pub mod headers;
-mod households;
-pub mod http;
+mod http;
 pub mod inspect;
-pub mod listener;
+mod listener;
 pub mod log;
 pub mod options;
-mod patience;
-mod places;
 pub mod process;
 pub mod production;
 pub mod proxies;
 pub mod target;
-mod unbroken;
-mod worded;
+mod write_timeout;

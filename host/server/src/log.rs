@@ -16,7 +16,7 @@ pub struct Stderr;
 impl Log for Stderr {
     fn line(&self, level: &str, event: &str, pairs: &[(&str, String)]) {
         let line = logfmt(level, event, pairs);
-        // When standard error is closed there is nobody left to tell.
+        // When standard error is closed there is no reader left.
         std::io::stderr().lock().write_all(line.as_bytes()).unwrap_or_default();
     }
 }

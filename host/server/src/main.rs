@@ -6,10 +6,10 @@ use bulkhead_core::log::Log;
 use bulkhead_sandbox::compile;
 use bulkhead_server::compile_worker;
 use bulkhead_server::dev;
-use bulkhead_server::hardening::{harden, leave_database_settings};
+use bulkhead_server::hardening::{harden, restart_without_database_settings};
 use bulkhead_server::inspect;
 use bulkhead_server::log::{Quiet, Stderr, report_panics};
-use bulkhead_server::options::{self, Ask, Mode, USAGE};
+use bulkhead_server::options::{self, Action, Mode, USAGE};
 use bulkhead_server::process::Process;
 use bulkhead_server::production;
 use std::ffi::OsString;
@@ -44,28 +44,28 @@ pub(crate) fn main() -> ExitCode {
     let args: Vec<OsString> = args.collect();
     match args.as_slice() {
         [first, rest @ ..] if first == "server" => {
-            server(&program.to_string_lossy(), rest.iter().cloned())
+            run_server(&program.to_string_lossy(), rest.iter().cloned())
         }
         [only] if only == compile::WORD => compile_worker::run(),
         [first, second, rest @ ..] if first == "plugin" && second == "inspect" => {
-            inspect(rest.iter().cloned())
+            run_inspect(rest.iter().cloned())
         }
-        _ => client(args.into_iter()),
+        _ => run_client(args.into_iter()),
     }
 }
 
-fn inspect(args: impl Iterator<Item = OsString>) -> ExitCode {
+fn run_inspect(args: impl Iterator<Item = OsString>) -> ExitCode {
     let done = match inspect::parse(args) {
-        Ok(inspect::Ask::Help) => {
+        Ok(inspect::Action::Help) => {
             io::stdout().write_all(inspect::USAGE.as_bytes()).map_err(|error| error.to_string())
         }
-        Ok(inspect::Ask::Inspect(asked)) => {
+        Ok(inspect::Action::Inspect(asked)) => {
             let process = Process {
                 program: String::new(),
                 officials: OFFICIALS.into(),
                 log: Arc::new(Quiet),
             };
-            runtime().and_then(|runtime| {
+            build_runtime().and_then(|runtime| {
                 runtime.block_on(inspect::run(&asked, process, &mut io::stdout()))
             })
         }
@@ -81,41 +81,41 @@ fn inspect(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, String> {
+fn build_runtime() -> Result<tokio::runtime::Runtime, String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(|error| format!("the process has no threads: {error}"))
 }
 
-fn server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
+fn run_server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
     let starting = "starting the server";
     match options::parse(args, &|name| std::env::var_os(name)) {
-        Ok(Ask::Help) => match io::stdout().write_all(USAGE.as_bytes()) {
+        Ok(Action::Help) => match io::stdout().write_all(USAGE.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => complain(
+            Err(error) => report_failure(
                 1,
                 "showing the usage",
                 &format!("standard output cannot be written: {error}"),
             ),
         },
-        Ok(Ask::Check(file)) => match production::check(&file, &mut io::stdout()) {
+        Ok(Action::Check(file)) => match production::check(&file, &mut io::stdout()) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(message) => complain(1, "checking the configuration", &message),
+            Err(message) => report_failure(1, "checking the configuration", &message),
         },
-        Ok(Ask::Serve(mode)) => match serve(program, mode) {
+        Ok(Action::Serve(mode)) => match serve(program, mode) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(message) => complain(1, starting, &message),
+            Err(message) => report_failure(1, starting, &message),
         },
-        Err(message) => complain(2, starting, &message),
+        Err(message) => report_failure(2, starting, &message),
     }
 }
 
 fn serve(program: &str, mode: Mode) -> Result<(), String> {
-    leave_database_settings()?;
+    restart_without_database_settings()?;
     harden()?;
     let log: Arc<dyn Log> = Arc::new(Stderr);
     report_panics(Arc::clone(&log));
     let process = Process { program: program.to_owned(), officials: OFFICIALS.into(), log };
-    let runtime = runtime()?;
+    let runtime = build_runtime()?;
     let out = &mut io::stdout();
     runtime.block_on(async {
         match mode {
@@ -126,13 +126,13 @@ fn serve(program: &str, mode: Mode) -> Result<(), String> {
 }
 
 /// Says on standard error what did not work and why, and gives the exit code.
-fn complain(code: u8, what: &str, message: &str) -> ExitCode {
+fn report_failure(code: u8, what: &str, message: &str) -> ExitCode {
     // When standard error is closed the exit code has to do.
     writeln!(io::stderr(), "Error {what}: {message}").unwrap_or_default();
     ExitCode::from(code)
 }
 
-fn client(args: impl Iterator<Item = OsString>) -> ExitCode {
+fn run_client(args: impl Iterator<Item = OsString>) -> ExitCode {
     let hide: Hide<'_> = &keyboard::hide;
     let mut io = bulkhead_cli::Io {
         stdin: &mut io::stdin().lock(),

@@ -1,9 +1,9 @@
-//! A server's process, whatever its mode: what it brings along, where it is, how it starts and how
+//! A server's process, in either mode: what it brings along, where it is, how it starts and how
 //! it ends.
 
 use crate::config::Config;
-use crate::hardening::descriptors;
-use crate::listener::{self, Terms};
+use crate::hardening::raise_descriptor_limit;
+use crate::listener::{self, Limits};
 use bulkhead_core::log::Log;
 use bulkhead_core::{Official, Service, Settings};
 use std::convert::Infallible;
@@ -48,10 +48,10 @@ impl Server {
     ) -> Result<Self, String> {
         let Process { officials, log, .. } = process;
         let signals =
-            Signals::prepare().map_err(|error| format!("signals cannot be received: {error}"))?;
+            Signals::catch().map_err(|error| format!("signals cannot be received: {error}"))?;
         let (socket, address) = listener::bind(&config.listener.address, elsewhere, &log).await?;
         let settings =
-            Settings { own_addresses: vec![address], ..settings(&config, officials, &log) };
+            Settings { own_addresses: vec![address], ..service_settings(&config, officials, &log) };
         let service = Service::start(settings).await.map_err(|failure| failure.message)?;
         Ok(Self { service, config, socket, address, signals, log })
     }
@@ -61,7 +61,7 @@ impl Server {
         &self.service
     }
 
-    /// What the server was told.
+    /// The configuration of the server.
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }
@@ -83,12 +83,12 @@ impl Server {
             return prepared;
         }
         let stop = signals.until_stopped(&service, &log);
-        let told = Terms {
-            told: config.listener,
-            connections: listener::connections(descriptors(), &log),
+        let limits = Limits {
+            config: config.listener,
+            connections: listener::connection_limit(raise_descriptor_limit(), &log),
         };
         let complete =
-            listener::serve(socket, Arc::clone(&service), told, Arc::clone(&log), stop).await;
+            listener::serve(socket, Arc::clone(&service), limits, Arc::clone(&log), stop).await;
         service.stop().await;
         let level = if complete { "info" } else { "warn" };
         log.line(level, "stopped", &[("all-requests-answered", complete.to_string())]);
@@ -96,9 +96,13 @@ impl Server {
     }
 }
 
-/// What the service is told of the configuration. Where it listens is known once the address is
-/// bound.
-pub(crate) fn settings(config: &Config, officials: Vec<Official>, log: &Arc<dyn Log>) -> Settings {
+/// The part of the configuration that the service needs. Where it listens is known once the address
+/// is bound.
+pub(crate) fn service_settings(
+    config: &Config,
+    officials: Vec<Official>,
+    log: &Arc<dyn Log>,
+) -> Settings {
     Settings {
         directory: config.data.clone(),
         officials,
@@ -124,7 +128,7 @@ struct Signals {
 }
 
 impl Signals {
-    fn prepare() -> io::Result<Self> {
+    fn catch() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
@@ -144,8 +148,8 @@ impl Signals {
     }
 }
 
-/// Opens the audit's files anew at each SIGHUP, as whoever rotates them asks for. The configuration
-/// is not read again: half of it could not change under a running server.
+/// Opens the audit's files anew at each SIGHUP, which an operator sends after moving the old ones
+/// away. The configuration is not read again: half of it could not change under a running server.
 async fn reopen_at_each(mut hangup: Signal, service: &Service, log: &Arc<dyn Log>) -> Infallible {
     while hangup.recv().await.is_some() {
         let pairs = [

@@ -1,10 +1,10 @@
 //! `bulkhead server`: sealed when it starts, on data that stay.
 //!
-//! It never holds a key: whoever opens it does so through the API, and what opens it is in no file,
+//! It never holds a key: its operators open it through the API, and what opens it is in no file,
 //! option or environment of this process.
 
 use crate::config::Config;
-use crate::options::{ProductionOptions, Source};
+use crate::options::{ConfigSource, ProductionOptions};
 use crate::process::{Process, Server};
 use std::io::{self, Write};
 use std::path::Path;
@@ -16,10 +16,14 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Why the server did not start, for standard error.
-pub async fn run(source: Source, process: Process, out: &mut dyn Write) -> Result<(), String> {
+pub async fn run(
+    source: ConfigSource,
+    process: Process,
+    out: &mut dyn Write,
+) -> Result<(), String> {
     let program = process.program.clone();
     let log = Arc::clone(&process.log);
-    let (config, elsewhere) = told(source)?;
+    let (config, elsewhere) = load_config(source)?;
     let server = Server::start(process, config, &elsewhere).await?;
     if let Some(file) = server.service().dev_key_file() {
         log.line("warn", "unseal-key-beside-its-data", &[("file", file.display().to_string())]);
@@ -29,33 +33,34 @@ pub async fn run(source: Source, process: Process, out: &mut dyn Write) -> Resul
             let address = server.address().to_string();
             let sealed =
                 Sealed { program: &program, address, config: server.config(), initialized };
-            sealed.tell(out).map_err(|error| format!("standard output cannot be written: {error}"))
+            sealed.print(out).map_err(|error| format!("standard output cannot be written: {error}"))
         }
         Err(failure) => Err(failure.message),
     };
     server.serve(prepared).await
 }
 
-/// Reads `file` and tells `out` what a server started with it would do. Nothing is opened, made or
-/// listened on.
+/// Reads `file` and writes to `out` what a server started with it would do. Nothing is opened, made
+/// or listened on.
 ///
 /// # Errors
 /// What is wrong with the file, or that `out` cannot be written.
 pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
     let config = Config::read(file)?;
-    let told =
+    let written =
         write!(out, "{} is valid. A server that is started with it:\n\n{config}", file.display());
-    told.and_then(|()| out.flush())
+    written
+        .and_then(|()| out.flush())
         .map_err(|error| format!("standard output cannot be written: {error}"))
 }
 
 /// The configuration, and how another address is chosen.
-fn told(source: Source) -> Result<(Config, String), String> {
+fn load_config(source: ConfigSource) -> Result<(Config, String), String> {
     match source {
-        Source::Options(ProductionOptions { listen, data }) => {
+        ConfigSource::Options(ProductionOptions { listen, data }) => {
             Ok((Config::at(&listen, &data), "with --listen-address HOST:PORT".to_owned()))
         }
-        Source::File(file) => {
+        ConfigSource::File(file) => {
             let elsewhere =
                 format!("in {}: listener \"tcp\" {{ address = \"HOST:PORT\" }}", file.display());
             Config::read(&file).map(|config| (config, elsewhere))
@@ -72,7 +77,7 @@ struct Sealed<'a> {
 }
 
 impl Sealed<'_> {
-    fn tell(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { program, address, config, initialized } = self;
         let (state, next) = if *initialized {
             (
@@ -101,7 +106,7 @@ mod tests {
     use super::*;
     use bulkhead_core::audit::AuditSettings;
 
-    fn told(initialized: bool) -> String {
+    fn announcement(initialized: bool) -> String {
         let address = "127.0.0.1:4321".to_owned();
         let mut config = Config::at("127.0.0.1:0", Path::new("./d"));
         if initialized {
@@ -109,13 +114,13 @@ mod tests {
         }
         let sealed = Sealed { program: "bulkhead", address, config: &config, initialized };
         let mut out = Vec::new();
-        sealed.tell(&mut out).unwrap();
+        sealed.print(&mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn an_empty_server_tells_how_to_initialise_it() {
-        let text = told(false);
+        let text = announcement(false);
         assert!(
             text.contains("\nlistening on 127.0.0.1:4321\ndata: ./d (not initialised)\n\nNext"),
             "{text}"
@@ -130,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_server_with_data_tells_how_to_open_it_and_where_it_audits() {
-        let text = told(true);
+        let text = announcement(true);
         assert!(
             text.contains("data: ./d (initialised, sealed)\naudit log: /var/log/audit.log\n\nNext"),
             "{text}"

@@ -1,10 +1,10 @@
-//! Who really asks, when proxies stand in between.
+//! Which client asks, when proxies stand in between.
 //!
 //! The attack this file stops: a client that writes an `X-Forwarded-For` of its own, to pass for an
-//! address that a token is bound to or to stand in the audit log as somebody else. The header
+//! address that a token is bound to or to stand in the audit log as another client. The header
 //! counts only when the peer of the connection is a trusted proxy, and is read from its end, where
 //! each proxy adds whom it saw: the first hop that is no trusted proxy is the client, and what
-//! stands before it is the client's word, which nobody reads.
+//! stands before it is the client's word, which is not read.
 
 use bulkhead_wire::failure::{Failure, quoted};
 use hyper::HeaderMap;
@@ -28,12 +28,12 @@ impl TrustedProxies {
     /// Proxies with addresses such as `10.0.0.0/8`, `2001:db8::/32` or `192.0.2.7`.
     ///
     /// # Errors
-    /// Which text is none, and what to write. Refused is also what would trust everybody.
+    /// Which text is none, and what to write. Refused is also what would trust every client.
     pub fn new<'a>(networks: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
-        networks.into_iter().map(network).collect::<Result<_, _>>().map(Self)
+        networks.into_iter().map(parse_network).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether nobody is trusted.
+    /// Whether no proxy is trusted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -53,7 +53,7 @@ impl TrustedProxies {
         let mut seen = 0;
         for line in lines {
             for written in line.as_bytes().rsplit(|byte| *byte == b',') {
-                let address = hop(written).ok_or_else(|| no_address(written))?;
+                let address = parse_hop(written).ok_or_else(|| no_address(written))?;
                 farthest = SocketAddr::new(address, 0);
                 seen += 1;
                 if !self.trusts(address) {
@@ -85,7 +85,7 @@ impl fmt::Display for TrustedProxies {
     }
 }
 
-fn network(text: &str) -> Result<IpNet, String> {
+fn parse_network(text: &str) -> Result<IpNet, String> {
     let network =
         text.parse().or_else(|_| text.parse().map(|address: IpAddr| IpNet::from(address)));
     let network = network.map_err(|_| {
@@ -118,7 +118,7 @@ fn network(text: &str) -> Result<IpNet, String> {
 
 /// The address of one hop: `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or
 /// `[2001:db8::1]:4711`.
-fn hop(written: &[u8]) -> Option<IpAddr> {
+fn parse_hop(written: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(written).ok()?.trim_matches([' ', '\t']);
     let bare = || text.parse::<IpAddr>().ok();
     let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
@@ -134,7 +134,8 @@ fn no_address(written: &[u8]) -> Failure {
 
 fn malformed(why: &str) -> Failure {
     Failure::invalid(format!(
-        "the X-Forwarded-For of this request does not say who asks: {why}; let the proxy append the client's address"
+        "the X-Forwarded-For of this request does not say who asks: {why}; \
+         let the proxy append the client's address"
     ))
 }
 

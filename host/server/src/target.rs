@@ -43,7 +43,7 @@ pub fn read(method: &Method, path: &str, query: Option<&str>) -> Result<Target, 
         return Ok(Target { verb, path, fields: Map::new() });
     }
     let mut fields = parameters(query.unwrap_or_default())?;
-    let verb = controlled(verb, &mut fields)?;
+    let verb = take_controls(verb, &mut fields)?;
     Ok(Target { verb, path, fields })
 }
 
@@ -123,8 +123,8 @@ fn decode_parameter(text: &str) -> Result<String, Failure> {
 }
 
 /// Takes `list`, `help` and `scan` out of the fields. Help and scan are refused rather than
-/// ignored: a read in their place may hand out a credential that nobody asked for.
-fn controlled(verb: Verb, fields: &mut Map<String, Value>) -> Result<Verb, Failure> {
+/// ignored: a read in their place may hand out a credential that the caller did not ask for.
+fn take_controls(verb: Verb, fields: &mut Map<String, Value>) -> Result<Verb, Failure> {
     let list = take_flag(fields, "list")?;
     for name in ["help", "scan"] {
         if take_flag(fields, name)? {

@@ -54,7 +54,8 @@ fn request_lines() {
 #[test]
 fn header_lists() {
     let seeds: [&[u8]; 3] = [
-        b"x-vault-token: bhs.a\nauthorization: Bearer bhs.a\nx-forwarded-for: 198.51.100.1, 127.0.0.1",
+        b"x-vault-token: bhs.a\nauthorization: Bearer bhs.a\n\
+          x-forwarded-for: 198.51.100.1, 127.0.0.1",
         b"content-type: application/merge-patch+json; charset=utf-8\nx-vault-namespace: root/",
         b"x-vault-wrap-ttl: 60s\nx-forwarded-for: [2001:db8::1]:80",
     ];

@@ -1,9 +1,10 @@
 //! `bulkhead audit list · enable · hash · disable`.
 
 use crate::client::Call;
+use crate::command::Command;
 use crate::commands::listing::{self, Column};
-use crate::commands::{Command, below};
-use crate::options::Opt;
+use crate::commands::paths::below;
+use crate::option::Opt;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 const DEVICES: &str = "sys/audit";
 
 /// The command.
-pub const LIST: Command = Command {
+pub(crate) const LIST: Command = Command {
     words: "audit list",
     takes: "",
     about: "list the devices that every request and answer is recorded on",
@@ -21,30 +22,33 @@ pub const LIST: Command = Command {
 };
 
 /// The command.
-pub const ENABLE: Command = Command {
+pub(crate) const ENABLE: Command = Command {
     words: "audit enable",
     takes: "TYPE [name=value ...]",
     about: "record every request and answer on one more device\n\n\
             bulkhead audit enable file file_path=audit.log\n\n\
-            name=@FILE and name=- take the value from a file or standard input, as it is. A server\n\
+            name=@FILE and name=- take the value from a file or standard input, as it is. \
+            A server\n\
             may be configured to take its devices from its configuration only.",
     options: &[&NEW],
     run: enable,
 };
 
 /// The command.
-pub const HASH: Command = Command {
+pub(crate) const HASH: Command = Command {
     words: "audit hash",
     takes: "PATH [INPUT|-]",
     about: "show what a device records in place of a secret, to find it in the log\n\n\
-            Without INPUT it asks for it and does not show it; - or a pipe gives it on standard input,\n\
-            a single line without its line break. An INPUT on the command line stays in the shell's history.",
+            Without INPUT it asks for it and does not show it; \
+            - or a pipe gives it on standard input,\n\
+            a single line without its line break. \
+            An INPUT on the command line stays in the shell's history.",
     options: &[],
     run: hash,
 };
 
 /// The command.
-pub const DISABLE: Command = Command {
+pub(crate) const DISABLE: Command = Command {
     words: "audit disable",
     takes: "PATH",
     about: "record on a device no longer; without any device nothing is recorded",
@@ -82,7 +86,7 @@ fn enable(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let mut body = session.options.fields(&NEW);
     body.insert("type".to_owned(), json!(device));
     body.insert("options".to_owned(), Value::Object(session.fields(&rest)?));
-    let call = Call::new(Method::PUT, target).with(Value::Object(body));
+    let call = Call::new(Method::PUT, target).with_fields(Value::Object(body));
     let answer = session.ask(&format!("enabling audit device {path}/"), &call)?;
     session.show_or(&answer, &format!("enabled audit device {device} at {path}/"))
 }
@@ -95,11 +99,13 @@ fn hash(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
             let given = session.secret("Type the text to hash (not shown)")?;
             line_or_all(given.expose()).to_owned()
         }
-        _ => return Err(session.usage()),
+        _ => return Err(session.misuse()),
     };
     let call = Call::new(Method::POST, below("sys/audit-hash", &path, "the audit device")?);
-    let answer = session
-        .ask(&format!("hashing with audit device {path}/"), &call.with(json!({"input": input})))?;
+    let answer = session.ask(
+        &format!("hashing with audit device {path}/"),
+        &call.with_fields(json!({"input": input})),
+    )?;
     session.show(&answer)
 }
 

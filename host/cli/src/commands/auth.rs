@@ -1,10 +1,10 @@
 //! `bulkhead auth list · enable · tune · move · disable`.
 
-use crate::commands::Command;
+use crate::command::Command;
 use crate::commands::mount::{self, CONFIG, Kind, LISTED, MOUNT, NEW, REGRANTED, TOKEN_TYPE};
 
 /// The command.
-pub const LIST: Command = Command {
+pub(crate) const LIST: Command = Command {
     words: "auth list",
     takes: "",
     about: "list the auth methods and where they are mounted",
@@ -13,7 +13,7 @@ pub const LIST: Command = Command {
 };
 
 /// The command.
-pub const ENABLE: Command = Command {
+pub(crate) const ENABLE: Command = Command {
     words: "auth enable",
     takes: "TYPE",
     about: "mount an auth method",
@@ -22,26 +22,28 @@ pub const ENABLE: Command = Command {
 };
 
 /// The command.
-pub const TUNE: Command = Command {
+pub(crate) const TUNE: Command = Command {
     words: "auth tune",
     takes: "PATH",
-    about: "change the settings of an auth method\n\nOnly what is given changes; an empty value is the system's.",
+    about: "change the settings of an auth method\n\n\
+            Only what is given changes; an empty value is the system's.",
     options: &[&MOUNT, &REGRANTED, &CONFIG, &TOKEN_TYPE],
     run: |session| mount::tune(session, Kind::AuthMethod),
 };
 
 /// The command.
-pub const MOVE: Command = Command {
+pub(crate) const MOVE: Command = Command {
     words: "auth move",
     takes: "SOURCE TARGET",
     about: "mount an auth method elsewhere, with its data\n\n\
-            Its tokens are revoked. Returns when the move is over; ending the command does not end the move.",
+            Its tokens are revoked. Returns when the move is over; \
+            ending the command does not end the move.",
     options: &[],
     run: |session| mount::relocate(session, Kind::AuthMethod),
 };
 
 /// The command.
-pub const DISABLE: Command = Command {
+pub(crate) const DISABLE: Command = Command {
     words: "auth disable",
     takes: "PATH",
     about: "unmount an auth method: its tokens are revoked, its data are gone",

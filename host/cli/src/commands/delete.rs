@@ -1,13 +1,14 @@
 //! `bulkhead delete PATH`.
 
 use crate::client::Call;
-use crate::commands::{Command, read};
+use crate::command::Command;
+use crate::commands::read;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
 
 /// The command.
-pub const DELETE: Command = Command {
+pub(crate) const DELETE: Command = Command {
     words: "delete",
     takes: "PATH [name=value ...]",
     about: "delete what is at a path; values become query parameters",

@@ -2,24 +2,26 @@
 //! it.
 
 use crate::client::Call;
-use crate::commands::{Command, below, list};
-use crate::options::Opt;
+use crate::command::Command;
+use crate::commands::list;
+use crate::commands::paths::below;
+use crate::option::Opt;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::{Value, json};
 
 /// The command.
-pub const LIST: Command = Command {
+pub(crate) const LIST: Command = Command {
     words: "lease list",
     takes: "[PREFIX]",
     about: "list the leases below a path, such as database/creds/reader",
     options: &[],
-    run: names,
+    run: list,
 };
 
 /// The command.
-pub const LOOKUP: Command = Command {
+pub(crate) const LOOKUP: Command = Command {
     words: "lease lookup",
     takes: "LEASE_ID",
     about: "show when a lease was issued and when it ends",
@@ -28,7 +30,7 @@ pub const LOOKUP: Command = Command {
 };
 
 /// The command.
-pub const RENEW: Command = Command {
+pub(crate) const RENEW: Command = Command {
     words: "lease renew",
     takes: "LEASE_ID",
     about: "make a lease last longer",
@@ -37,7 +39,7 @@ pub const RENEW: Command = Command {
 };
 
 /// The command.
-pub const REVOKE: Command = Command {
+pub(crate) const REVOKE: Command = Command {
     words: "lease revoke",
     takes: "LEASE_ID | -prefix PREFIX | -force -prefix PREFIX",
     about: "end a lease now, or all below a path; what it stands for is gone when this returns",
@@ -56,14 +58,14 @@ const INCREMENT: Opt =
     Opt::text("increment", "TIME", "how long from now: 3600, 1h, 30m").fills("increment");
 const SYNC: Opt = Opt::switch("sync", "-sync=false does not wait until it is gone").fills("sync");
 
-fn names(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn list(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let prefix = session.at_most_one_word()?.unwrap_or_default();
-    list::names(session, &format!("sys/leases/lookup/{prefix}"))
+    list::list_names(session, &format!("sys/leases/lookup/{prefix}"))
 }
 
 fn lookup(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [lease] = session.words()?;
-    let call = Call::new(Method::PUT, "sys/leases/lookup").with(json!({"lease_id": lease}));
+    let call = Call::new(Method::PUT, "sys/leases/lookup").with_fields(json!({"lease_id": lease}));
     let answer = session.ask(&format!("looking up {lease}"), &call)?;
     session.show(&answer)
 }
@@ -72,7 +74,7 @@ fn renew(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [lease] = session.words()?;
     let mut body = session.options.fields(&[INCREMENT]);
     body.insert("lease_id".to_owned(), json!(lease));
-    let call = Call::new(Method::PUT, "sys/leases/renew").with(Value::Object(body));
+    let call = Call::new(Method::PUT, "sys/leases/renew").with_fields(Value::Object(body));
     let answer = session.ask(&format!("renewing {lease}"), &call)?;
     session.show(&answer)
 }
@@ -98,7 +100,7 @@ fn revoke(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
             return Err(Problem::usage("-force is for everything below a path; give -prefix too"));
         }
     };
-    let call = Call::new(Method::PUT, path).with(Value::Object(body));
+    let call = Call::new(Method::PUT, path).with_fields(Value::Object(body));
     let answer = session.ask(&format!("revoking {what}"), &call)?;
     let done = if answer.status == 202 { "will be revoked soon" } else { "revoked" };
     session.show_or(&answer, &format!("{done}: {what}"))

@@ -1,7 +1,7 @@
 //! `bulkhead list PATH`.
 
 use crate::client::Call;
-use crate::commands::Command;
+use crate::command::Command;
 use crate::output;
 use crate::problem::Problem;
 use crate::session::Session;
@@ -9,7 +9,7 @@ use hyper::Method;
 use serde_json::Value;
 
 /// The command.
-pub const LIST: Command = Command {
+pub(crate) const LIST: Command = Command {
     words: "list",
     takes: "PATH",
     about: "list the names below a path",
@@ -20,13 +20,13 @@ pub const LIST: Command = Command {
 fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let (path, rest) = session.path_and_rest()?;
     if !rest.is_empty() {
-        return Err(session.usage());
+        return Err(session.misuse());
     }
-    names(session, &path)
+    list_names(session, &path)
 }
 
 /// Lists what is below `path`: a table of names, or their JSON list.
-pub(super) fn names(session: &mut Session<'_, '_>, path: &str) -> Result<u8, Problem> {
+pub(super) fn list_names(session: &mut Session<'_, '_>, path: &str) -> Result<u8, Problem> {
     let call = Call {
         query: vec![("list".to_owned(), "true".to_owned())],
         ..Call::new(Method::GET, path)

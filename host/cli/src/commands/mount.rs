@@ -1,9 +1,9 @@
 //! What `bulkhead secrets` and `bulkhead auth` have in common: mounts, at two places of the API.
 
 use crate::client::{Answer, Call};
-use crate::commands::below;
 use crate::commands::listing::{self, Column};
-use crate::options::Opt;
+use crate::commands::paths::below;
+use crate::option::Opt;
 use crate::problem::Problem;
 use crate::session::Session;
 use crate::terminal::visible;
@@ -27,8 +27,8 @@ impl Kind {
         }
     }
 
-    /// Where requests to the mount go: a move is told whole paths.
-    fn whole(self, path: &str) -> String {
+    /// Where requests to the mount go: a move takes whole paths.
+    fn full_path(self, path: &str) -> String {
         let path = path.trim_matches('/');
         match self {
             Self::AuthMethod if !path.starts_with("auth/") => format!("auth/{path}"),
@@ -63,8 +63,8 @@ pub(super) const NEW: [Opt; 5] = [
     .fills("grants"),
 ];
 
-/// Options of `tune` alone. They change the list of grants, so that whoever adds one need not know
-/// the others.
+/// Options of `tune` alone. They change the list of grants, so that an operator who adds one need
+/// not know the others.
 pub(super) const REGRANTED: [Opt; 2] = [
     Opt::list(
         "grant",
@@ -167,12 +167,12 @@ pub(super) fn enable(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Pr
     let target = below(kind.base(), &path, "the mount")?;
     let mut body = session.options.fields(&[&NEW[..], &MOUNT].concat());
     body.insert("type".to_owned(), json!(plugin));
-    let config = config(session);
+    let config = config_fields(session);
     if !config.is_empty() {
         body.insert("config".to_owned(), Value::Object(config));
     }
     let noun = kind.noun();
-    let call = Call::new(Method::POST, target).with(Value::Object(body));
+    let call = Call::new(Method::POST, target).with_fields(Value::Object(body));
     let answer = session.ask(&format!("enabling {noun} {plugin} at {path}/"), &call)?;
     session.show_or(&answer, &format!("enabled {noun} {plugin} at {path}/"))
 }
@@ -182,14 +182,14 @@ pub(super) fn tune(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Prob
     let [path] = session.words()?;
     let target = below(kind.base(), &path, "the mount")?;
     let mut body = session.options.fields(&[&MOUNT[..], &REGRANTED].concat());
-    body.extend(config(session));
+    body.extend(config_fields(session));
     if body.is_empty() {
         return Err(Problem::usage(
             "there is nothing to change; give an option, such as -max-lease-ttl=24h",
         ));
     }
     let noun = kind.noun();
-    let call = Call::new(Method::POST, format!("{target}/tune")).with(Value::Object(body));
+    let call = Call::new(Method::POST, format!("{target}/tune")).with_fields(Value::Object(body));
     let answer = session.ask(&format!("tuning {noun} {path}"), &call)?;
     session.show_or(&answer, &format!("tuned {noun} {path}"))
 }
@@ -212,11 +212,11 @@ pub(super) fn disable(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, P
 pub(super) fn relocate(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Problem> {
     let typed = session.words::<2>()?;
     if typed.iter().any(|path| path.trim_matches('/').is_empty()) {
-        return Err(session.usage());
+        return Err(session.misuse());
     }
-    let [from, to] = typed.map(|path| kind.whole(&path));
+    let [from, to] = typed.map(|path| kind.full_path(&path));
     let doing = format!("moving {from}/ to {to}/");
-    let call = Call::new(Method::POST, "sys/remount").with(json!({"from": from, "to": to}));
+    let call = Call::new(Method::POST, "sys/remount").with_fields(json!({"from": from, "to": to}));
     let started = session.ask(&doing, &call)?;
     let Some(id) = started.body.pointer("/data/migration_id").and_then(Value::as_str) else {
         return Err(Problem::refused(
@@ -244,6 +244,6 @@ fn status(answer: &Answer) -> &str {
     answer.body.pointer("/data/migration_info/status").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn config(session: &Session<'_, '_>) -> Map<String, Value> {
+fn config_fields(session: &Session<'_, '_>) -> Map<String, Value> {
     session.options.fields(&[&CONFIG[..], &TOKEN_TYPE].concat())
 }

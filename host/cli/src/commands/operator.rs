@@ -4,20 +4,21 @@
 //! for it, or takes it from standard input. Keys are shown once, by `init`, and nowhere else.
 
 use crate::client::{Answer, Call};
-use crate::commands::{Command, status};
-use crate::options::Opt;
+use crate::command::Command;
+use crate::commands::status;
+use crate::option::Opt;
 use crate::output::Rows;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::{Value, json};
 
-/// Keys that are made, and how many of them open the server, unless told.
+/// Keys that are made, and how many of them open the server, where the options do not say.
 const SHARES: u64 = 5;
 const THRESHOLD: u64 = 3;
 
 /// The command.
-pub const INIT: Command = Command {
+pub(crate) const INIT: Command = Command {
     words: "operator init",
     takes: "",
     about: "initialise an empty server: prints its unseal keys and root token, this once\n\n\
@@ -30,18 +31,19 @@ pub const INIT: Command = Command {
 };
 
 /// The command.
-pub const UNSEAL: Command = Command {
+pub(crate) const UNSEAL: Command = Command {
     words: "operator unseal",
     takes: "[KEY|-]",
     about: "give one unseal key; the server opens when it has as many as its threshold\n\n\
-            Without KEY it asks for it and does not show it; - or a pipe gives it on standard input.\n\
+            Without KEY it asks for it and does not show it; \
+            - or a pipe gives it on standard input.\n\
             A KEY on the command line stays in the shell's history.",
     options: &[&[Opt::switch("reset", "forget the keys that were given so far")]],
     run: unseal,
 };
 
 /// The command.
-pub const SEAL: Command = Command {
+pub(crate) const SEAL: Command = Command {
     words: "operator seal",
     takes: "",
     about: "close the server: nothing can be read until it is unsealed again",
@@ -50,7 +52,7 @@ pub const SEAL: Command = Command {
 };
 
 /// The command.
-pub const ROTATE: Command = Command {
+pub(crate) const ROTATE: Command = Command {
     words: "operator rotate",
     takes: "",
     about: "encrypt from now on with a new key; what older keys encrypted stays readable",
@@ -59,7 +61,7 @@ pub const ROTATE: Command = Command {
 };
 
 /// The command.
-pub const KEY_STATUS: Command = Command {
+pub(crate) const KEY_STATUS: Command = Command {
     words: "operator key-status",
     takes: "",
     about: "show which key encrypts now, and since when",
@@ -75,16 +77,20 @@ fn init(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let shares = shares.unwrap_or_else(|| SHARES.max(threshold.unwrap_or_default()));
     let threshold = threshold.unwrap_or_else(|| THRESHOLD.min(shares));
     let body = json!({"secret_shares": shares, "secret_threshold": threshold});
-    let answer = session.ask("initialising", &Call::new(Method::PUT, "sys/init").with(body))?;
+    let answer =
+        session.ask("initialising", &Call::new(Method::PUT, "sys/init").with_fields(body))?;
     let below = format!(
-        "\nThese keys and this token are shown this once, and are stored nowhere. Keep the keys apart from each\n\
-         other: after each start {threshold} of {shares} open the server, and without them its data are lost.\n\
+        "\nThese keys and this token are shown this once, and are stored nowhere. \
+         Keep the keys apart from each\n\
+         other: after each start {threshold} of {shares} open the server, \
+         and without them its data are lost.\n\
          Next: bulkhead operator unseal\n"
     );
     let shown = session.show_rows(&answer, keys(&answer), &below);
     shown.map_err(|problem| Problem {
         message: format!(
-            "{}; the keys were not shown: remove the server's data directory and initialise it again",
+            "{}; the keys were not shown: \
+             remove the server's data directory and initialise it again",
             problem.message
         ),
         ..problem
@@ -112,7 +118,8 @@ fn unseal(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
         let typed = session.at_most_one_word()?;
         json!({"key": session.secret_word(typed.as_deref(), "unseal key")?})
     };
-    let answer = session.ask("unsealing", &Call::new(Method::PUT, "sys/unseal").with(body))?;
+    let answer =
+        session.ask("unsealing", &Call::new(Method::PUT, "sys/unseal").with_fields(body))?;
     session.show_rows(&answer, status::rows(&answer), "")
 }
 

@@ -1,8 +1,9 @@
 //! `bulkhead plugin register · list · info · deregister`.
 
 use crate::client::Call;
-use crate::commands::{Command, below};
-use crate::options::Opt;
+use crate::command::Command;
+use crate::commands::paths::below;
+use crate::option::Opt;
 use crate::output;
 use crate::problem::Problem;
 use crate::session::Session;
@@ -13,20 +14,23 @@ use std::path::Path;
 const CATALOG: &str = "sys/plugins/catalog";
 
 /// The command.
-pub const REGISTER: Command = Command {
+pub(crate) const REGISTER: Command = Command {
     words: "plugin register",
     takes: "FILE|-",
     about: "bring a component along, to be mounted or reached as a plugin\n\n\
-            The server checks and compiles it, and keeps its bytes. It may do nothing outside of its\n\
-            own mount but what the mount is granted (`bulkhead secrets tune --grant`), and -grant says\n\
-            what that may be at most. Registering the same component with other grants changes them.\n\
+            The server checks and compiles it, and keeps its bytes. \
+            It may do nothing outside of its\n\
+            own mount but what the mount is granted (`bulkhead secrets tune --grant`), \
+            and -grant says\n\
+            what that may be at most. \
+            Registering the same component with other grants changes them.\n\
             Its name is that of the file, without .wasm, unless -name says another.",
     options: &[&[TYPE, NAME, VERSION, SHA256, GRANT]],
     run: register,
 };
 
 /// The command.
-pub const LIST: Command = Command {
+pub(crate) const LIST: Command = Command {
     words: "plugin list",
     takes: "",
     about: "list the plugins of the server",
@@ -35,7 +39,7 @@ pub const LIST: Command = Command {
 };
 
 /// The command.
-pub const INFO: Command = Command {
+pub(crate) const INFO: Command = Command {
     words: "plugin info",
     takes: "NAME",
     about: "show a plugin of the server",
@@ -44,7 +48,7 @@ pub const INFO: Command = Command {
 };
 
 /// The command.
-pub const DEREGISTER: Command = Command {
+pub(crate) const DEREGISTER: Command = Command {
     words: "plugin deregister",
     takes: "NAME",
     about: "remove a plugin that was registered and that no mount uses",
@@ -82,7 +86,8 @@ fn register(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     });
     let grants = session.options.values("grant").map(|line| ("grants".to_owned(), line.to_owned()));
     let query = query.chain(grants).collect();
-    let call = Call { query, ..Call::new(Method::PUT, path(session, &name)?) }.sending(component);
+    let call =
+        Call { query, ..Call::new(Method::PUT, path(session, &name)?) }.with_component(component);
     let answer = session.ask(&format!("registering plugin {name}"), &call)?;
     let done = format!("registered the {} plugin {name}", kind(session));
     session.show_or(&answer, &done)

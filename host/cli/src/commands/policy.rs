@@ -1,8 +1,10 @@
 //! `bulkhead policy list · read · write · delete`.
 
 use crate::client::Call;
-use crate::commands::{Command, below, list};
-use crate::output::Format;
+use crate::command::Command;
+use crate::commands::list;
+use crate::commands::paths::below;
+use crate::options::Format;
 use crate::problem::Problem;
 use crate::session::Session;
 use crate::terminal::visible_lines;
@@ -12,16 +14,16 @@ use serde_json::{Value, json};
 const POLICIES: &str = "sys/policies/acl";
 
 /// The command.
-pub const LIST: Command = Command {
+pub(crate) const LIST: Command = Command {
     words: "policy list",
     takes: "",
     about: "list the names of all policies",
     options: &[],
-    run: names,
+    run: list,
 };
 
 /// The command.
-pub const READ: Command = Command {
+pub(crate) const READ: Command = Command {
     words: "policy read",
     takes: "NAME",
     about: "print the text of a policy",
@@ -30,7 +32,7 @@ pub const READ: Command = Command {
 };
 
 /// The command.
-pub const WRITE: Command = Command {
+pub(crate) const WRITE: Command = Command {
     words: "policy write",
     takes: "NAME FILE|-",
     about: "store a policy, from a file or standard input",
@@ -39,7 +41,7 @@ pub const WRITE: Command = Command {
 };
 
 /// The command.
-pub const DELETE: Command = Command {
+pub(crate) const DELETE: Command = Command {
     words: "policy delete",
     takes: "NAME",
     about: "delete a policy",
@@ -47,9 +49,9 @@ pub const DELETE: Command = Command {
     run: delete,
 };
 
-fn names(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
+fn list(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [] = session.words()?;
-    list::names(session, POLICIES)
+    list::list_names(session, POLICIES)
 }
 
 fn read(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
@@ -69,7 +71,7 @@ fn read(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
 fn write(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [name, source] = session.words()?;
     let text = session.text(&source)?;
-    let call = Call::new(Method::PUT, path(&name)?).with(json!({"policy": text}));
+    let call = Call::new(Method::PUT, path(&name)?).with_fields(json!({"policy": text}));
     let answer = session.ask(&format!("writing policy {name}"), &call)?;
     session.show_or(&answer, &format!("wrote policy {name}"))
 }

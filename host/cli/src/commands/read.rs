@@ -1,13 +1,13 @@
 //! `bulkhead read PATH`.
 
 use crate::client::Call;
-use crate::commands::Command;
+use crate::command::Command;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
 
 /// The command.
-pub const READ: Command = Command {
+pub(crate) const READ: Command = Command {
     words: "read",
     takes: "PATH [name=value ...]",
     about: "read what is at a path; values become query parameters",
@@ -29,5 +29,5 @@ pub(super) fn parameters(
 ) -> Result<Vec<(String, String)>, Problem> {
     let pairs = words.iter().map(|word| word.split_once('=').filter(|(name, _)| !name.is_empty()));
     let owned = pairs.map(|pair| pair.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    owned.collect::<Option<Vec<_>>>().ok_or_else(|| session.usage())
+    owned.collect::<Option<Vec<_>>>().ok_or_else(|| session.misuse())
 }

@@ -1,10 +1,10 @@
 //! `bulkhead secrets list · enable · tune · move · disable`.
 
-use crate::commands::Command;
+use crate::command::Command;
 use crate::commands::mount::{self, CONFIG, Kind, LISTED, MOUNT, NEW, REGRANTED};
 
 /// The command.
-pub const LIST: Command = Command {
+pub(crate) const LIST: Command = Command {
     words: "secrets list",
     takes: "",
     about: "list the secrets engines and where they are mounted",
@@ -13,7 +13,7 @@ pub const LIST: Command = Command {
 };
 
 /// The command.
-pub const ENABLE: Command = Command {
+pub(crate) const ENABLE: Command = Command {
     words: "secrets enable",
     takes: "TYPE",
     about: "mount a secrets engine, such as database",
@@ -22,26 +22,28 @@ pub const ENABLE: Command = Command {
 };
 
 /// The command.
-pub const TUNE: Command = Command {
+pub(crate) const TUNE: Command = Command {
     words: "secrets tune",
     takes: "PATH",
-    about: "change the settings of a secrets engine\n\nOnly what is given changes; an empty value is the system's.",
+    about: "change the settings of a secrets engine\n\n\
+            Only what is given changes; an empty value is the system's.",
     options: &[&MOUNT, &REGRANTED, &CONFIG],
     run: |session| mount::tune(session, Kind::SecretsEngine),
 };
 
 /// The command.
-pub const MOVE: Command = Command {
+pub(crate) const MOVE: Command = Command {
     words: "secrets move",
     takes: "SOURCE TARGET",
     about: "mount a secrets engine elsewhere, with its data\n\n\
-            Its leases are revoked. Returns when the move is over; ending the command does not end the move.",
+            Its leases are revoked. Returns when the move is over; \
+            ending the command does not end the move.",
     options: &[],
     run: |session| mount::relocate(session, Kind::SecretsEngine),
 };
 
 /// The command.
-pub const DISABLE: Command = Command {
+pub(crate) const DISABLE: Command = Command {
     words: "secrets disable",
     takes: "PATH",
     about: "unmount a secrets engine: its leases are revoked, its data are gone",

@@ -1,7 +1,7 @@
 //! `bulkhead status`: is there a server, and is it open?
 
 use crate::client::{Answer, Call};
-use crate::commands::Command;
+use crate::command::Command;
 use crate::output::{self, Rows};
 use crate::problem::Problem;
 use crate::session::Session;
@@ -9,7 +9,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 /// The command. Its exit codes: 0 unsealed, 2 sealed, 1 anything else (decision P16).
-pub const STATUS: Command = Command {
+pub(crate) const STATUS: Command = Command {
     words: "status",
     takes: "",
     about: "show whether the server is sealed: exit code 0 unsealed, 2 sealed, 1 error",

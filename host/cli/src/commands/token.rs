@@ -4,8 +4,9 @@
 //! others see. `-` takes it from standard input, and `create` alone prints one unasked.
 
 use crate::client::{Answer, Call};
-use crate::commands::{Command, below};
-use crate::options::Opt;
+use crate::command::Command;
+use crate::commands::paths::below;
+use crate::option::Opt;
 use crate::output::{self, Rows};
 use crate::problem::Problem;
 use crate::session::Session;
@@ -13,7 +14,7 @@ use hyper::Method;
 use serde_json::{Map, Value, json};
 
 /// The command.
-pub const CREATE: Command = Command {
+pub(crate) const CREATE: Command = Command {
     words: "token create",
     takes: "",
     about: "create a token below your own",
@@ -22,7 +23,7 @@ pub const CREATE: Command = Command {
 };
 
 /// The command.
-pub const LOOKUP: Command = Command {
+pub(crate) const LOOKUP: Command = Command {
     words: "token lookup",
     takes: "[TOKEN|ACCESSOR|-]",
     about: "show a token, your own unless told\n\n\
@@ -32,7 +33,7 @@ pub const LOOKUP: Command = Command {
 };
 
 /// The command.
-pub const RENEW: Command = Command {
+pub(crate) const RENEW: Command = Command {
     words: "token renew",
     takes: "[TOKEN|ACCESSOR|-]",
     about: "make a token live longer, your own unless told\n\n\
@@ -42,7 +43,7 @@ pub const RENEW: Command = Command {
 };
 
 /// The command.
-pub const REVOKE: Command = Command {
+pub(crate) const REVOKE: Command = Command {
     words: "token revoke",
     takes: "TOKEN|ACCESSOR|- | -self",
     about: "end a token now, with its leases and its children\n\n\
@@ -60,7 +61,7 @@ pub const REVOKE: Command = Command {
 };
 
 /// The command.
-pub const CAPABILITIES: Command = Command {
+pub(crate) const CAPABILITIES: Command = Command {
     words: "token capabilities",
     takes: "[TOKEN|ACCESSOR|-] PATH",
     about: "show what a token may do at a path, your own unless told\n\n\
@@ -119,7 +120,7 @@ impl Subject {
     fn read(session: &mut Session<'_, '_>, typed: Option<&str>) -> Result<Self, Problem> {
         match (typed, session.options.switch("accessor")) {
             (None, false) => Ok(Self::Own),
-            (None, true) => Err(session.usage()),
+            (None, true) => Err(session.misuse()),
             (Some(word), false) => session.secret_word(Some(word), "token").map(Self::Token),
             (Some(word), true) => session.secret_word(Some(word), "accessor").map(Self::Accessor),
         }
@@ -138,7 +139,7 @@ impl Subject {
                 "-accessor"
             }
         };
-        Call::new(Method::POST, format!("{base}{suffix}")).with(Value::Object(fields))
+        Call::new(Method::POST, format!("{base}{suffix}")).with_fields(Value::Object(fields))
     }
 }
 
@@ -146,7 +147,7 @@ fn create(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [] = session.words()?;
     // A variable that is not set must not make a token of more policies, or of a longer life, than
     // was meant.
-    if let Some(opt) = session.options.empty(&[&NEW[..], &[ROLE, ID]].concat()) {
+    if let Some(opt) = session.options.first_empty(&[&NEW[..], &[ROLE, ID]].concat()) {
         return Err(Problem::usage(format!(
             "-{} is empty; leave it out, or give it a value",
             opt.name
@@ -161,7 +162,7 @@ fn create(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
         None => "auth/token/create".to_owned(),
     };
     let answer = session
-        .ask("creating a token", &Call::new(Method::POST, path).with(Value::Object(body)))?;
+        .ask("creating a token", &Call::new(Method::POST, path).with_fields(Value::Object(body)))?;
     session.show(&answer)
 }
 
@@ -173,7 +174,7 @@ fn lookup(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
         other => other.call("auth/token/lookup", Map::new()),
     };
     let answer = session.ask("looking a token up", &call)?;
-    session.show_rows(&answer, covered(&answer, "id"), "")
+    session.show_rows(&answer, rows_without(&answer, "id"), "")
 }
 
 fn renew(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
@@ -181,11 +182,11 @@ fn renew(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let fields = session.options.fields(&[INCREMENT]);
     let call = Subject::read(session, typed.as_deref())?.call("auth/token/renew", fields);
     let answer = session.ask("renewing a token", &call)?;
-    session.show_rows(&answer, covered(&answer, "token"), "")
+    session.show_rows(&answer, rows_without(&answer, "token"), "")
 }
 
 /// The rows of an answer without the token that the caller already has.
-fn covered(answer: &Answer, name: &str) -> Rows {
+fn rows_without(answer: &Answer, name: &str) -> Rows {
     let mut rows = output::rows(&answer.body);
     let is_token = |value: &Value| value.as_str().is_some_and(|token| !token.is_empty());
     for (_, value) in rows.iter_mut().filter(|(known, value)| known == name && is_token(value)) {
@@ -209,8 +210,8 @@ fn revoke(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let (call, done) = match (subject, is_orphaning) {
         (subject, false) => (subject.call("auth/token/revoke", Map::new()), "the token has ended"),
         (Subject::Token(token), true) => {
-            let call =
-                Call::new(Method::POST, "auth/token/revoke-orphan").with(json!({"token": token}));
+            let call = Call::new(Method::POST, "auth/token/revoke-orphan")
+                .with_fields(json!({"token": token}));
             (call, "the token has ended; its children live on")
         }
         (Subject::Own | Subject::Accessor(_), true) => {
@@ -227,7 +228,7 @@ fn capabilities(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let (typed, path) = match session.options.words.as_slice() {
         [path] => (None, path.clone()),
         [token, path] => (Some(token.clone()), path.clone()),
-        _ => return Err(session.usage()),
+        _ => return Err(session.misuse()),
     };
     let subject = Subject::read(session, typed.as_deref())?;
     let fields = Map::from_iter([("paths".to_owned(), json!([path]))]);

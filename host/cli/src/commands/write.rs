@@ -1,15 +1,15 @@
 //! `bulkhead write PATH name=value ...`.
 
 use crate::client::Call;
-use crate::commands::Command;
-use crate::options::Opt;
+use crate::command::Command;
+use crate::option::Opt;
 use crate::problem::Problem;
 use crate::session::Session;
 use hyper::Method;
 use serde_json::Value;
 
 /// The command.
-pub const WRITE: Command = Command {
+pub(crate) const WRITE: Command = Command {
     words: "write",
     takes: "PATH name=value ... | PATH - | -f PATH",
     about: "write fields to a path\n\n\
@@ -28,7 +28,7 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
         ));
     }
     let fields = session.fields(&rest)?;
-    let call = Call::new(Method::PUT, path.as_str()).with(Value::Object(fields));
+    let call = Call::new(Method::PUT, path.as_str()).with_fields(Value::Object(fields));
     let answer = session.ask(&format!("writing {path}"), &call)?;
     session.show_or(&answer, &format!("wrote {path}"))
 }

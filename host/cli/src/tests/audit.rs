@@ -60,7 +60,8 @@ fn disable_names_one_device() {
 
 #[test]
 fn hash_shows_the_hash_and_never_what_was_hashed() {
-    let body = json!({"request_id": "r", "data": {"hash": "hmac-sha256:9f2c"}, "hash": "hmac-sha256:9f2c"});
+    let body = json!({"request_id": "r", "data": {"hash": "hmac-sha256:9f2c"},
+        "hash": "hmac-sha256:9f2c"});
     for (args, stdin, input) in [
         (&["file/", "canary"][..], "", "canary"),
         (&["file", "-"], "canary\n", "canary"),

@@ -4,7 +4,8 @@ use super::*;
 
 #[test]
 fn renew_sends_the_increment_that_was_typed() {
-    let body = json!({"request_id": "r", "lease_id": "l", "lease_duration": 90, "renewable": true, "data": null});
+    let body = json!({"request_id": "r", "lease_id": "l", "lease_duration": 90, "renewable": true,
+        "data": null});
     let (ran, (line, _, sent)) =
         against(200, &body, &["lease", "renew", "-increment=90s", "l"], "");
     assert_eq!(

@@ -4,9 +4,10 @@ use super::*;
 
 fn mounts() -> Value {
     json!({"request_id": "r", "data": {
-        "sys/": {"type": "system", "accessor": "system_1", "description": "", "options": null, "uuid": "u-1",
-            "config": {"default_lease_ttl": 0, "max_lease_ttl": 0}},
-        "database/": {"type": "database", "accessor": "database_2", "description": "orders\u{1b}[2J", "uuid": "u-2",
+        "sys/": {"type": "system", "accessor": "system_1", "description": "", "options": null,
+            "uuid": "u-1", "config": {"default_lease_ttl": 0, "max_lease_ttl": 0}},
+        "database/": {"type": "database", "accessor": "database_2",
+            "description": "orders\u{1b}[2J", "uuid": "u-2",
             "options": {"a": "b"}, "running_plugin_version": "v1", "running_sha256": "9f2c",
             "config": {"default_lease_ttl": 3600, "max_lease_ttl": 86400}},
     }})
@@ -92,8 +93,8 @@ fn enable_sends_settings_where_the_api_takes_them() {
         &["-identity-token-key=k", "-force-no-cache", "-external-entropy-access", "jwt"],
     ];
     let expected = json!({
-        "type": "jwt", "description": "of ours", "options": {"a": "b", "c": "d"}, "local": true, "seal_wrap": true,
-        "external_entropy_access": true,
+        "type": "jwt", "description": "of ours", "options": {"a": "b", "c": "d"}, "local": true,
+        "seal_wrap": true, "external_entropy_access": true,
         "config": {
             "default_lease_ttl": "1h", "max_lease_ttl": "24h", "listing_visibility": "unauth",
             "plugin_version": "v1.2.0", "audit_non_hmac_request_keys": ["role", "name"],
@@ -139,8 +140,12 @@ fn disable_names_one_mount_and_never_the_whole_collection() {
 
 /// Runs a move against a server at which it goes through those states.
 fn moved(args: &[&str], states: &[&str]) -> (Ran, Vec<Asked>) {
-    let started = json!({"request_id": "r", "data": {"migration_id": "m-1"}, "warnings": ["leases are revoked"]});
-    let state = |state: &&str| json!({"request_id": "r", "data": {"migration_id": "m-1", "migration_info": {"status": state}}});
+    let started = json!({"request_id": "r", "data": {"migration_id": "m-1"},
+        "warnings": ["leases are revoked"]});
+    let state = |state: &&str| {
+        let data = json!({"migration_id": "m-1", "migration_info": {"status": state}});
+        json!({"request_id": "r", "data": data})
+    };
     let answers =
         [started].into_iter().chain(states.iter().map(state)).map(|body| (200, body.to_string()));
     let canned = Canned::answering_in_turn(answers.collect());

@@ -33,7 +33,9 @@ fn list_shows_every_plugin_with_its_type_and_version() {
     assert_eq!(line, "GET /v1/sys/plugins/catalog HTTP/1.1");
     assert_eq!(
         ran.out,
-        "Name    Type      Version    Built in\n----    ----      -------    --------\nkv      secret    1.0.0      false\n"
+        "Name    Type      Version    Built in\n\
+         ----    ----      -------    --------\n\
+         kv      secret    1.0.0      false\n"
     );
 }
 

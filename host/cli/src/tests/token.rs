@@ -24,8 +24,9 @@ fn create_sends_only_what_was_typed() {
     let (ran, (line, _, sent)) = against(200, &made(), &args.concat(), "");
     assert_eq!(line, "POST /v1/auth/token/create HTTP/1.1");
     let expected = json!({
-        "policies": ["a", "b"], "ttl": "1h", "explicit_max_ttl": "2h", "period": "30m", "num_uses": 3,
-        "renewable": false, "no_parent": true, "no_default_policy": true, "type": "service", "display_name": "me",
+        "policies": ["a", "b"], "ttl": "1h", "explicit_max_ttl": "2h", "period": "30m",
+        "num_uses": 3, "renewable": false, "no_parent": true, "no_default_policy": true,
+        "type": "service", "display_name": "me",
         "meta": {"k": "v", "team": "a=b"}, "entity_alias": "e",
     });
     assert_eq!(serde_json::from_str::<Value>(&sent).unwrap(), expected);
@@ -149,7 +150,8 @@ fn revoke_that_does_not_say_which_token_ends_none() {
 
 #[test]
 fn capabilities_are_a_line_for_people_and_a_list_for_programs() {
-    let body = json!({"request_id": "r", "data": {"a/b": ["read", "list"], "capabilities": ["read", "list"]}});
+    let data = json!({"a/b": ["read", "list"], "capabilities": ["read", "list"]});
+    let body = json!({"request_id": "r", "data": data});
     let (ran, (line, _, sent)) = against(200, &body, &["token", "capabilities", "a/b"], "");
     assert_eq!(line, "POST /v1/sys/capabilities-self HTTP/1.1");
     assert_eq!((ran.out.as_str(), sent.as_str()), ("read, list\n", r#"{"paths":["a/b"]}"#));

@@ -2,7 +2,7 @@
 //! came.
 //!
 //! The attacks this file stops: a file outside of the directory that the operator left to the API,
-//! a file that can be executed, and an option that is not honoured while its sender believes
+//! a file that can be executed, and an option that nobody honours while its sender believes
 //! otherwise.
 
 use super::file::Place;
@@ -13,10 +13,6 @@ use bulkhead_wire::fields;
 use bulkhead_wire::name::is_name;
 use serde_json::{Map, Value};
 use std::path::{Component, Path};
-
-/// Permissions that may be asked for: a file that can be executed could be given a program by
-/// a caller who sends requests.
-const MOST: u32 = 0o666;
 
 /// What may be asked of a file (`spec/core.md` §8.1). The two at the end are there to be refused by
 /// name.
@@ -83,7 +79,7 @@ pub(super) fn read(
         elide_list_responses: flag("elide_list_responses"),
         sync: flag("sync"),
     };
-    check_mode(settings.mode).map_err(Failure::invalid)?;
+    check_mode(settings.mode)?;
     Ok((settings, Place::Within { directory: directory.to_path_buf(), name: file }))
 }
 
@@ -123,14 +119,13 @@ fn mode(octal: &str) -> Result<u32, Failure> {
 }
 
 /// Refuses permissions that no audit file may have.
-///
-/// # Errors
-/// A message that says which may be asked for.
-pub(super) fn check_mode(mode: u32) -> Result<(), String> {
-    if mode & !MOST == 0 {
+fn check_mode(mode: u32) -> Result<(), Failure> {
+    if settings::may_be_mode(mode) {
         return Ok(());
     }
-    Err(format!("mode {mode:04o} is not possible: an audit file is never executed; give e.g. 0600"))
+    Err(Failure::invalid(format!(
+        "mode {mode:04o} is not possible: an audit file is never executed; give e.g. 0600"
+    )))
 }
 
 #[cfg(test)]

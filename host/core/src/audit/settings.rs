@@ -4,7 +4,13 @@
 //! The attack this file stops: a device that makes a program of what clients send. No mode may let
 //! a file be executed.
 
-use std::path::PathBuf;
+use bulkhead_wire::failure::quoted;
+use bulkhead_wire::name::is_name;
+use std::path::{Path, PathBuf};
+
+/// Permissions that an audit file may have: one that could be executed would be a program that the
+/// senders of requests write.
+const MODES: u32 = 0o666;
 
 /// The audit as the configuration declares it. The default is none at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,7 +30,7 @@ pub struct DeviceSettings {
     pub file: PathBuf,
     /// Permissions that the file gets; 0 leaves them as they are, or as the process makes files.
     pub mode: u32,
-    /// Write values in clear. Tokens, and what a route table marks secret, are hashed all the
+    /// Write values in clear. Tokens, and whatever a route table marks secret, are hashed all the
     /// same.
     pub log_raw: bool,
     /// Hash accessors of tokens, too.
@@ -38,20 +44,83 @@ pub struct DeviceSettings {
 /// For the owner alone: lines tell who does what, where and when.
 pub(crate) const MODE: u32 = 0o600;
 
-impl AuditSettings {
-    /// What a server in dev mode audits to: `audit.log` in its data directory, and beside it
-    /// what the API asks for.
+/// What of a declared device its operator has to change, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceRefusal {
+    /// Which setting.
+    pub setting: DeviceSetting,
+    /// What is wrong with it, and what to do.
+    pub why: String,
+}
+
+/// A setting that a declared device can be refused for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceSetting {
+    /// [`DeviceSettings::name`].
+    Name,
+    /// [`DeviceSettings::file`].
+    File,
+    /// [`DeviceSettings::mode`].
+    Mode,
+}
+
+impl DeviceSettings {
+    /// A device that writes to `file`, with nothing else said of it.
     #[must_use]
-    pub fn within(data: &std::path::Path) -> Self {
-        let device = DeviceSettings {
-            name: "file".to_owned(),
-            file: data.join("audit.log"),
+    pub fn new(name: &str, file: PathBuf) -> Self {
+        Self {
+            name: name.to_owned(),
+            file,
             mode: MODE,
             log_raw: false,
             hmac_accessor: true,
             elide_list_responses: false,
             sync: false,
-        };
+        }
+    }
+
+    /// Checks a device that is declared after `others`: its name, its file and its permissions.
+    ///
+    /// # Errors
+    /// The first setting that no audit could follow.
+    pub fn check(&self, others: &[Self]) -> Result<(), DeviceRefusal> {
+        let refused = |setting, why| Err(DeviceRefusal { setting, why });
+        let name = quoted(&self.name);
+        if !is_name(&self.name) {
+            let why = "use letters, digits and _, with - and . inside";
+            return refused(DeviceSetting::Name, format!("{name} is no name of a device; {why}"));
+        }
+        if !may_be_mode(self.mode) {
+            let why = "lets the file be executed; write such as \"0600\"";
+            return refused(DeviceSetting::Mode, format!("\"{:04o}\" {why}", self.mode));
+        }
+        if others.iter().any(|other| other.name == self.name) {
+            let why = "is given twice; its name is its place in sys/audit, give it another one";
+            return refused(DeviceSetting::Name, format!("audit \"file\" {name} {why}"));
+        }
+        if let Some(other) = others.iter().find(|other| other.file == self.file) {
+            let (file, other) = (quoted(&self.file.to_string_lossy()), quoted(&other.name));
+            let why = "already; give each device its own";
+            return refused(
+                DeviceSetting::File,
+                format!("{file} is the file of audit \"file\" {other} {why}"),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Whether an audit file may have these permissions.
+pub(super) fn may_be_mode(mode: u32) -> bool {
+    mode & !MODES == 0
+}
+
+impl AuditSettings {
+    /// What a server in dev mode audits to: `audit.log` in its data directory, and beside it
+    /// whatever the API asks for.
+    #[must_use]
+    pub fn within(data: &Path) -> Self {
+        let device = DeviceSettings::new("file", data.join("audit.log"));
         Self { devices: vec![device], api_directory: Some(data.join("audit")) }
     }
 }

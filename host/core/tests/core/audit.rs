@@ -468,15 +468,15 @@ async fn a_device_that_cannot_be_had_keeps_the_service_from_starting() {
     );
     let executable =
         refused(DeviceSettings { mode: 0o755, ..device("main", path.join("audit.log")) }).await;
-    assert!(executable.contains("mode 0755"), "{executable}");
+    assert!(executable.contains("\"0755\" lets the file be executed"), "{executable}");
     let unnamed = refused(device("a/b", path.join("audit.log"))).await;
-    assert!(unnamed.contains("give it a name"), "{unnamed}");
+    assert!(unnamed.contains("is no name of a device"), "{unnamed}");
     let devices = vec![device("main", path.join("a.log")), device("main", path.join("b.log"))];
     let twice = Bed::audited(path.clone(), AuditSettings { devices, api_directory: None })
         .await
         .err()
         .unwrap();
-    assert!(twice.message.contains("another one has this name"), "{twice}");
+    assert!(twice.message.contains("is given twice"), "{twice}");
     fs::remove_dir_all(path).unwrap();
 }
 

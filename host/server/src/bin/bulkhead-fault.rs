@@ -1,7 +1,7 @@
 //! The server with failpoints, for `tests/fault`: where a name is chosen by its environment, it
 //! dies or fails there.
 //!
-//! Never for real secrets: whoever sets its environment can stop it anywhere.
+//! Never for real secrets: a caller who sets its environment can stop it anywhere.
 
 use std::process::ExitCode;
 

@@ -1,33 +1,36 @@
-//! `listener "tcp"`: where the server listens, what it lets in, and whose word it takes.
+//! `listener "tcp"`: where the server listens, what it lets in, and which proxies it trusts.
 
-use super::section::{Labelled, Section, Value, Words, Wrong};
+use super::section::{ConfigError, LabelledBlock, Section, Value, Words};
 use crate::proxies::TrustedProxies;
 use bulkhead_wire::failure::quoted;
 use std::time::Duration;
 
-/// Largest body unless told, in bytes (decision P18). A route's own, smaller limit is checked by
+/// Default of the largest body, in bytes (decision P18). A route's own, smaller limit is checked by
 /// the core.
 const BODY_MAX: u64 = 32 << 20;
 
-/// How long an engine may work on a request unless told, in seconds (`spec/core.md` §1.3).
+/// Default of how long an engine may work on a request, in seconds (`spec/core.md` §1.3).
 const REQUEST_TIME: u64 = 90;
+
+/// Where a server listens unless its operator says something else (decision P1).
+pub(crate) const DEFAULT_ADDRESS: &str = "127.0.0.1:8200";
 
 /// Below this, what opens a server would not fit.
 const BODY_LEAST: u64 = 1 << 10;
 /// Above this, one request would be the whole memory of a machine.
 const BODY_MOST: u64 = 1 << 30;
 
-/// Connections of one address at a time, unless told: a quarter of all that there may be.
+/// Default of the connections of one address at a time: a quarter of all that there may be.
 const CONNECTIONS: u64 = 1024;
 
-/// Above this there is no place for anybody.
+/// There are no more slots than this.
 const CONNECTIONS_MOST: u64 = 4096;
 
 /// Longest time for a request, in seconds: more would outlast every client.
 const REQUEST_TIME_MOST: u64 = 3600;
 
-const NO_TLS: &str = "this version serves plain HTTP only; leave tls_cert_file and tls_key_file out, listen on \
-                      127.0.0.1, and put a proxy that speaks TLS in front";
+const NO_TLS: &str = "this version serves plain HTTP only; leave tls_cert_file and tls_key_file \
+                      out, listen on 127.0.0.1, and put a proxy that speaks TLS in front";
 
 const WORDS: Words = Words {
     keys: &[
@@ -47,27 +50,27 @@ const UNSERVED: [(&str, &str); 1] = [(
     "this version serves no scheduler API; leave the block out, or nobody would listen there",
 )];
 
-/// What a listener is told.
+/// How a listener is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listener {
+pub(crate) struct ListenerConfig {
     /// `host:port`; port 0 takes a free one.
-    pub address: String,
-    /// Whose `X-Forwarded-For` counts.
-    pub proxies: TrustedProxies,
+    pub(crate) address: String,
+    /// The proxies whose `X-Forwarded-For` counts.
+    pub(crate) proxies: TrustedProxies,
     /// Largest body, in bytes.
-    pub body_max: u64,
+    pub(crate) body_max: u64,
     /// How long an engine may work on a request. The body before has as long to arrive, and never
     /// over 30 s.
-    pub request_time: Duration,
+    pub(crate) request_time: Duration,
     /// Most connections of one address at a time; those of trusted proxies are not counted, but the
     /// requests of each client behind them are, and are as many.
-    pub connections_per_address: usize,
+    pub(crate) connections_per_address: usize,
 }
 
-impl Listener {
-    /// A listener on `address` that is told nothing else.
+impl ListenerConfig {
+    /// A listener on `address` with nothing else configured.
     #[must_use]
-    pub fn at(address: &str) -> Self {
+    pub(crate) fn at(address: &str) -> Self {
         Self {
             address: address.to_owned(),
             proxies: TrustedProxies::default(),
@@ -78,38 +81,38 @@ impl Listener {
     }
 
     /// The file's one listener, on 127.0.0.1:8200 when it has none.
-    pub(super) fn of(file: &Section<'_>) -> Result<Self, Wrong> {
-        match file.only("listener", "tcp", &UNSERVED)? {
-            Some(block) => Self::told(&block),
-            None => Ok(Self::at(super::LISTEN)),
+    pub(super) fn of(file: &Section<'_>) -> Result<Self, ConfigError> {
+        match file.single_block("listener", "tcp", &UNSERVED)? {
+            Some(block) => Self::from_block(&block),
+            None => Ok(Self::at(DEFAULT_ADDRESS)),
         }
     }
 
-    fn told(block: &Labelled<'_>) -> Result<Self, Wrong> {
+    fn from_block(block: &LabelledBlock<'_>) -> Result<Self, ConfigError> {
         let section = block.section(&WORDS)?;
-        let mut told = Self::at(super::LISTEN);
+        let mut config = Self::at(DEFAULT_ADDRESS);
         if let Some(value) = section.value("address") {
-            told.address = address(&value)?.to_owned();
+            config.address = parse_address(&value)?.to_owned();
         }
         if let Some(value) = section.value("trusted_proxies") {
-            told.proxies = proxies(&value)?;
+            config.proxies = parse_proxies(&value)?;
         }
         if let Some(value) = section.value("max_request_size") {
-            told.body_max = value.bytes(BODY_LEAST, BODY_MOST)?;
+            config.body_max = value.bytes(BODY_LEAST, BODY_MOST)?;
         }
         if let Some(value) = section.value("request_timeout") {
-            told.request_time = Duration::from_secs(value.seconds(1, REQUEST_TIME_MOST)?);
+            config.request_time = Duration::from_secs(value.seconds(1, REQUEST_TIME_MOST)?);
         }
         if let Some(value) = section.value("max_connections_per_address") {
             let most = value.count(1, CONNECTIONS_MOST)?;
-            told.connections_per_address = usize::try_from(most).unwrap_or(usize::MAX);
+            config.connections_per_address = usize::try_from(most).unwrap_or(usize::MAX);
         }
-        Ok(told)
+        Ok(config)
     }
 }
 
 /// `host:port`. Whether the host can be had is known when the server listens.
-fn address<'a>(value: &Value<'a>) -> Result<&'a str, Wrong> {
+fn parse_address<'a>(value: &Value<'a>) -> Result<&'a str, ConfigError> {
     let text = value.text()?;
     let parts = text.rsplit_once(':').filter(|(host, port)| {
         let is_whole = !host.contains(':') || (host.starts_with('[') && host.ends_with(']'));
@@ -121,19 +124,19 @@ fn address<'a>(value: &Value<'a>) -> Result<&'a str, Wrong> {
     if parts.is_some() && !text.contains(|c: char| c.is_whitespace() || c == '/') {
         return Ok(text);
     }
-    Err(value.wrong(format!(
+    Err(value.error(format!(
         "{} is no HOST:PORT; write such as \"127.0.0.1:8200\" or \"[::1]:8200\"",
         quoted(text)
     )))
 }
 
 /// Refused by the line of the element, because such lists are long.
-fn proxies(value: &Value<'_>) -> Result<TrustedProxies, Wrong> {
+fn parse_proxies(value: &Value<'_>) -> Result<TrustedProxies, ConfigError> {
     let mut networks = Vec::new();
     for element in value.elements()? {
         let text = element.text()?;
-        TrustedProxies::new([text]).map_err(|why| element.wrong(why))?;
+        TrustedProxies::new([text]).map_err(|why| element.error(why))?;
         networks.push(text);
     }
-    TrustedProxies::new(networks).map_err(|why| value.wrong(why))
+    TrustedProxies::new(networks).map_err(|why| value.error(why))
 }

@@ -7,9 +7,9 @@ use std::fmt;
 
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.tell_listener(f)?;
+        self.report_listener(f)?;
         writeln!(f, "keeps its data in {}, opened by Shamir's shares", self.data.display())?;
-        self.tell_audit(f)?;
+        self.report_audit(f)?;
         let (default, max) =
             (duration::show(self.default_lease_ttl), duration::show(self.max_lease_ttl));
         writeln!(f, "lets leases and tokens live {default}, and never over {max}")?;
@@ -22,7 +22,7 @@ impl fmt::Display for Config {
 }
 
 impl Config {
-    fn tell_listener(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn report_listener(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let listener = &self.listener;
         writeln!(f, "listens on {}, plain HTTP", listener.address)?;
         if listener.proxies.is_empty() {
@@ -43,7 +43,7 @@ impl Config {
         )
     }
 
-    fn tell_audit(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn report_audit(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for device in &self.audit.devices {
             let mut ways = vec![format!("mode {:04o}", device.mode)];
             let flags = [

@@ -3,7 +3,7 @@
 //! The mistake this file stops: a setting that is written and has no effect. A section is made with
 //! the words that it may hold, and a word that it may not hold refuses the file, with the word that
 //! was probably meant; a value is read as what it is to be, or refused. Values are constants: the
-//! language's expressions would need somebody who computes.
+//! language's expressions would need an interpreter.
 
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::spelling::hint;
@@ -19,26 +19,26 @@ use std::path::PathBuf;
 
 /// Why a text is no configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub(crate) struct ConfigError {
     /// Counted from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// What was wrong and what to write instead.
-    pub message: String,
+    pub(crate) message: String,
 }
 
-impl Wrong {
+impl ConfigError {
     fn at(line: usize, message: impl Into<String>) -> Self {
         Self { line, message: message.into() }
     }
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.message)
     }
 }
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for ConfigError {}
 
 /// The words of one section.
 pub(super) struct Words {
@@ -56,7 +56,7 @@ pub(super) struct Words {
 struct Lines<'a>(&'a str);
 
 impl Lines<'_> {
-    /// The line of a place, counted from 1. Whatever has no place of its own is at the end of the
+    /// The line of a place, counted from 1. What has no place of its own is at the end of the
     /// text.
     fn of(self, place: Option<Range<usize>>) -> usize {
         let before =
@@ -68,26 +68,26 @@ impl Lines<'_> {
 /// Reads a text and hands its outermost section to `read`.
 ///
 /// # Errors
-/// The first place that does not read, and whatever `read` refuses.
-pub(super) fn with_root<T>(
+/// The first place that does not read, and what `read` refuses.
+pub(super) fn read_root<T>(
     text: &str,
     words: &Words,
-    read: impl FnOnce(&Section<'_>) -> Result<T, Wrong>,
-) -> Result<T, Wrong> {
-    let body = parser::parse_body(text).map_err(|error| syntax(&error))?;
+    read: impl FnOnce(&Section<'_>) -> Result<T, ConfigError>,
+) -> Result<T, ConfigError> {
+    let body = parser::parse_body(text).map_err(|error| syntax_error(&error))?;
     read(&Section::new(Lines(text), &body, words, Head { title: "the file".to_owned(), line: 1 })?)
 }
 
 /// The parser's own words; it speaks of a key that is given twice as of a syntax that it expected.
-fn syntax(error: &parser::Error) -> Wrong {
+fn syntax_error(error: &parser::Error) -> ConfigError {
     let line = error.location().line();
     if error.message().contains("redefined attribute") {
-        return Wrong::at(
+        return ConfigError::at(
             line,
             "this key is given before in the same block; leave one of the two out",
         );
     }
-    Wrong::at(line, format!("column {}: {}", error.location().column(), error.message()))
+    ConfigError::at(line, format!("column {}: {}", error.location().column(), error.message()))
 }
 
 /// What a section is called in messages, and where it begins.
@@ -104,9 +104,14 @@ pub(super) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    fn new(lines: Lines<'a>, body: &'a Body, words: &Words, head: Head) -> Result<Self, Wrong> {
+    fn new(
+        lines: Lines<'a>,
+        body: &'a Body,
+        words: &Words,
+        head: Head,
+    ) -> Result<Self, ConfigError> {
         for structure in body.iter() {
-            check(lines, structure, words)?;
+            check_word(lines, structure, words)?;
         }
         Ok(Self { lines, head, body })
     }
@@ -120,17 +125,21 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     /// When it is missing; `example` says what to write.
-    pub(super) fn required(&self, key: &'static str, example: &str) -> Result<Value<'a>, Wrong> {
+    pub(super) fn required(
+        &self,
+        key: &'static str,
+        example: &str,
+    ) -> Result<Value<'a>, ConfigError> {
         self.value(key).ok_or_else(|| {
-            self.wrong(format!("{} needs {key}: write {key} = {example}", self.head.title))
+            self.error(format!("{} needs {key}: write {key} = {example}", self.head.title))
         })
     }
 
     /// Every block called `name`, in the order of the text.
-    pub(super) fn blocks(&self, name: &'static str) -> impl Iterator<Item = Labelled<'a>> {
+    pub(super) fn blocks(&self, name: &'static str) -> impl Iterator<Item = LabelledBlock<'a>> {
         let lines = self.lines;
         let named = self.body.blocks().filter(move |block| block.ident.as_str() == name);
-        named.map(move |block| Labelled { lines, name, block })
+        named.map(move |block| LabelledBlock { lines, name, block })
     }
 
     /// The one block `name "kind"`, if it is there.
@@ -138,23 +147,23 @@ impl<'a> Section<'a> {
     /// # Errors
     /// When it is there twice, or is of another kind; `unserved` are kinds with the reason why they
     /// are refused.
-    pub(super) fn only(
+    pub(super) fn single_block(
         &self,
         name: &'static str,
         kind: &'static str,
         unserved: &[(&str, &str)],
-    ) -> Result<Option<Labelled<'a>>, Wrong> {
-        let mut found: Option<Labelled<'a>> = None;
+    ) -> Result<Option<LabelledBlock<'a>>, ConfigError> {
+        let mut found: Option<LabelledBlock<'a>> = None;
         for block in self.blocks(name) {
             let [label] = block.labels()[..] else {
                 return Err(
-                    block.wrong(format!("{name} takes one label: write {name} \"{kind}\" {{ … }}"))
+                    block.error(format!("{name} takes one label: write {name} \"{kind}\" {{ … }}"))
                 );
             };
             block.check_kind(label, kind, unserved)?;
             if let Some(first) = found {
                 let line = first.line();
-                return Err(block.wrong(format!(
+                return Err(block.error(format!(
                     "{name} \"{kind}\" is given on line {line} already; leave one of the two out"
                 )));
             }
@@ -164,31 +173,31 @@ impl<'a> Section<'a> {
     }
 
     /// A refusal of the section as a whole.
-    pub(super) fn wrong(&self, message: impl Into<String>) -> Wrong {
-        Wrong::at(self.head.line, message)
+    pub(super) fn error(&self, message: impl Into<String>) -> ConfigError {
+        ConfigError::at(self.head.line, message)
     }
 }
 
 /// Refuses a word that the section may not hold, and one that is written as the other kind of word.
-fn check(lines: Lines<'_>, structure: &Structure, words: &Words) -> Result<(), Wrong> {
+fn check_word(lines: Lines<'_>, structure: &Structure, words: &Words) -> Result<(), ConfigError> {
     let (word, place, is_block) = match structure {
         Structure::Attribute(attribute) => (attribute.key.as_str(), attribute.key.span(), false),
         Structure::Block(block) => (block.ident.as_str(), block.ident.span(), true),
     };
     let line = lines.of(place);
     if let Some((_, why)) = words.unserved.iter().find(|(unserved, _)| *unserved == word) {
-        return Err(Wrong::at(line, format!("{word}: {why}")));
+        return Err(ConfigError::at(line, format!("{word}: {why}")));
     }
     match (words.keys.contains(&word), words.blocks.contains(&word)) {
         (true, _) if is_block => {
-            Err(Wrong::at(line, format!("{word} takes a value: write {word} = …")))
+            Err(ConfigError::at(line, format!("{word} takes a value: write {word} = …")))
         }
         (_, true) if !is_block => {
-            Err(Wrong::at(line, format!("{word} is a block: write {word} \"…\" {{ … }}")))
+            Err(ConfigError::at(line, format!("{word} is a block: write {word} \"…\" {{ … }}")))
         }
         (false, false) => {
             let known: Vec<&str> = words.keys.iter().chain(words.blocks).copied().collect();
-            Err(Wrong::at(
+            Err(ConfigError::at(
                 line,
                 format!("unknown {} {}{}", kind_of(is_block), quoted(word), hint(word, &known)),
             ))
@@ -202,13 +211,13 @@ fn kind_of(is_block: bool) -> &'static str {
 }
 
 /// A block with its labels, before its words were looked at.
-pub(super) struct Labelled<'a> {
+pub(super) struct LabelledBlock<'a> {
     lines: Lines<'a>,
     name: &'static str,
     block: &'a Block,
 }
 
-impl<'a> Labelled<'a> {
+impl<'a> LabelledBlock<'a> {
     /// Where it begins, counted from 1.
     pub(super) fn line(&self) -> usize {
         self.lines.of(self.block.ident.span())
@@ -224,22 +233,22 @@ impl<'a> Labelled<'a> {
         label: &str,
         kind: &'static str,
         unserved: &[(&str, &str)],
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), ConfigError> {
         if label == kind {
             return Ok(());
         }
         let name = self.name;
         if let Some((_, why)) = unserved.iter().find(|(unserved, _)| *unserved == label) {
-            return Err(self.wrong(format!("{name} \"{label}\": {why}")));
+            return Err(self.error(format!("{name} \"{label}\": {why}")));
         }
-        Err(self.wrong(format!("unknown {name} {}{}", quoted(label), hint(label, &[kind]))))
+        Err(self.error(format!("unknown {name} {}{}", quoted(label), hint(label, &[kind]))))
     }
 
     /// Its content.
     ///
     /// # Errors
     /// The first word that is none of `words`.
-    pub(super) fn section(&self, words: &Words) -> Result<Section<'a>, Wrong> {
+    pub(super) fn section(&self, words: &Words) -> Result<Section<'a>, ConfigError> {
         let labels: String =
             self.labels().iter().map(|label| format!(" {}", quoted(label))).collect();
         let head = Head { title: format!("{}{labels}", self.name), line: self.line() };
@@ -247,8 +256,8 @@ impl<'a> Labelled<'a> {
     }
 
     /// A refusal of the block as a whole.
-    pub(super) fn wrong(&self, message: impl Into<String>) -> Wrong {
-        Wrong::at(self.line(), message)
+    pub(super) fn error(&self, message: impl Into<String>) -> ConfigError {
+        ConfigError::at(self.line(), message)
     }
 }
 
@@ -266,45 +275,45 @@ impl<'a> Value<'a> {
     }
 
     /// Text in quotes.
-    pub(super) fn text(&self) -> Result<&'a str, Wrong> {
+    pub(super) fn text(&self) -> Result<&'a str, ConfigError> {
         match self.expression {
             Expression::String(text) => Ok(text.as_str()),
-            other => Err(self.is_no("text in quotes", other)),
+            other => Err(self.wrong_type("text in quotes", other)),
         }
     }
 
     /// `true` or `false`.
-    pub(super) fn flag(&self) -> Result<bool, Wrong> {
+    pub(super) fn flag(&self) -> Result<bool, ConfigError> {
         match self.expression {
             Expression::Bool(flag) => Ok(*flag.value()),
-            other => Err(self.is_no("true or false", other)),
+            other => Err(self.wrong_type("true or false", other)),
         }
     }
 
     /// Seconds, of a duration from `least` to `most` of them.
-    pub(super) fn seconds(&self, least: u64, most: u64) -> Result<u64, Wrong> {
+    pub(super) fn seconds(&self, least: u64, most: u64) -> Result<u64, ConfigError> {
         let seconds = match self.expression {
             Expression::String(text) => duration::parse(text),
             Expression::Number(number) => duration::seconds(&json(number.value())),
-            other => return Err(self.is_no("a duration such as \"90s\"", other)),
+            other => return Err(self.wrong_type("a duration such as \"90s\"", other)),
         };
         self.within(seconds, (least, most), duration::show)
     }
 
     /// Bytes, of a size from `least` to `most` of them.
-    pub(super) fn bytes(&self, least: u64, most: u64) -> Result<u64, Wrong> {
+    pub(super) fn bytes(&self, least: u64, most: u64) -> Result<u64, ConfigError> {
         let bytes = match self.expression {
             Expression::String(text) => size::parse(text),
             Expression::Number(number) => size::parse(&number.to_string()),
-            other => return Err(self.is_no("a size such as \"32MiB\"", other)),
+            other => return Err(self.wrong_type("a size such as \"32MiB\"", other)),
         };
         self.within(bytes, (least, most), size::show)
     }
 
     /// A whole number from `least` to `most`.
-    pub(super) fn count(&self, least: u64, most: u64) -> Result<u64, Wrong> {
+    pub(super) fn count(&self, least: u64, most: u64) -> Result<u64, ConfigError> {
         let Expression::Number(number) = self.expression else {
-            return Err(self.is_no("a whole number such as 1024", self.expression));
+            return Err(self.wrong_type("a whole number such as 1024", self.expression));
         };
         let whole =
             number.value().as_u64().ok_or_else(|| format!("{} is no whole number", number.value()));
@@ -316,12 +325,12 @@ impl<'a> Value<'a> {
         read: Result<u64, String>,
         (least, most): (u64, u64),
         show: fn(u64) -> String,
-    ) -> Result<u64, Wrong> {
-        let value = read.map_err(|why| self.wrong(why))?;
+    ) -> Result<u64, ConfigError> {
+        let value = read.map_err(|why| self.error(why))?;
         if (least..=most).contains(&value) {
             return Ok(value);
         }
-        Err(self.wrong(format!(
+        Err(self.error(format!(
             "{} is not between {} and {}",
             show(value),
             show(least),
@@ -330,9 +339,9 @@ impl<'a> Value<'a> {
     }
 
     /// The elements of a list, each with its own line.
-    pub(super) fn elements(&self) -> Result<Vec<Value<'a>>, Wrong> {
+    pub(super) fn elements(&self) -> Result<Vec<Value<'a>>, ConfigError> {
         let Expression::Array(list) = self.expression else {
-            return Err(self.is_no("a list such as [\"a\", \"b\"]", self.expression));
+            return Err(self.wrong_type("a list such as [\"a\", \"b\"]", self.expression));
         };
         let element = |expression: &'a Expression| {
             let line = expression.span().map_or(self.line, |place| self.lines.of(Some(place)));
@@ -342,22 +351,22 @@ impl<'a> Value<'a> {
     }
 
     /// A whole path. The folder that a relative one would begin in is not said in the file.
-    pub(super) fn path(&self) -> Result<PathBuf, Wrong> {
+    pub(super) fn path(&self) -> Result<PathBuf, ConfigError> {
         let text = self.text()?;
         let path = PathBuf::from(text);
         if path.is_absolute() && !text.contains('\0') {
             return Ok(path);
         }
-        Err(self.wrong(format!("{} is no whole path; begin it with /", quoted(text))))
+        Err(self.error(format!("{} is no whole path; begin it with /", quoted(text))))
     }
 
     /// A refusal of this value.
-    pub(super) fn wrong(&self, message: impl fmt::Display) -> Wrong {
-        Wrong::at(self.line, format!("{}: {message}", self.key))
+    pub(super) fn error(&self, message: impl fmt::Display) -> ConfigError {
+        ConfigError::at(self.line, format!("{}: {message}", self.key))
     }
 
-    fn is_no(&self, wanted: &str, got: &Expression) -> Wrong {
-        self.wrong(format!("{}; write {wanted}", kind(got)))
+    fn wrong_type(&self, wanted: &str, got: &Expression) -> ConfigError {
+        self.error(format!("{}; write {wanted}", describe(got)))
     }
 }
 
@@ -367,7 +376,7 @@ fn json(number: &hcl::Number) -> Json {
 }
 
 /// What a value is, in the words of a refusal.
-fn kind(expression: &Expression) -> String {
+fn describe(expression: &Expression) -> String {
     match expression {
         Expression::Null(_) => "null is no value".to_owned(),
         Expression::Bool(_) => "true and false have no meaning here".to_owned(),

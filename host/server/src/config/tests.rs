@@ -13,7 +13,7 @@ fn read(text: &str) -> Config {
 
 /// The refusal of `text` below the least that is valid, which is line 1.
 #[track_caller]
-fn refused(text: &str) -> Wrong {
+fn refused(text: &str) -> ConfigError {
     Config::of(&format!("{STORAGE}{text}")).expect_err(text)
 }
 
@@ -34,7 +34,7 @@ fn refuse_all(cases: &[(&str, usize, &[&str])]) {
 fn a_file_that_says_only_where_the_data_are_has_the_defaults() {
     let config = read(STORAGE);
     assert_eq!(config.data, PathBuf::from("/data"));
-    assert_eq!(config.listener, Listener::at("127.0.0.1:8200"));
+    assert_eq!(config.listener, ListenerConfig::at("127.0.0.1:8200"));
     assert_eq!(
         (config.listener.body_max, config.listener.request_time),
         (32 << 20, Duration::from_secs(90))
@@ -81,9 +81,14 @@ fn every_setting_is_read() {
     let proxies =
         crate::proxies::TrustedProxies::new(["10.0.0.0/8", "fd00::/8", "192.0.2.7"]).unwrap();
     let (address, request_time) = ("0.0.0.0:8200".to_owned(), Duration::from_secs(120));
-    let told =
-        Listener { address, proxies, body_max: 1 << 20, request_time, connections_per_address: 64 };
-    assert_eq!(config.listener, told);
+    let listener = ListenerConfig {
+        address,
+        proxies,
+        body_max: 1 << 20,
+        request_time,
+        connections_per_address: 64,
+    };
+    assert_eq!(config.listener, listener);
     assert_eq!(config.data, PathBuf::from("/var/lib/bulkhead"));
     let main = DeviceSettings {
         name: "main".to_owned(),
@@ -259,7 +264,7 @@ fn a_value_that_no_server_could_have_is_refused() {
         ("listener \"tcp\" {\n  address = \"http://a:1\"\n}", 3, &["HOST:PORT"]),
         ("listener \"tcp\" {\n  address = \"\"\n}", 3, &["HOST:PORT"]),
         (
-            "listener \"tcp\" {\n  trusted_proxies = [\n    \"10.0.0.0/8\",\n    \"0.0.0.0/0\",\n  ]\n}",
+            "listener \"tcp\" {\n  trusted_proxies = [\n\"10.0.0.0/8\",\n\"0.0.0.0/0\",\n  ]\n}",
             5,
             &["every client"],
         ),
@@ -371,18 +376,19 @@ fn a_check_tells_what_the_server_would_do() {
          lets leases and tokens live 32d, and never over 32d\n\
          tells clients that it is version 1.21.0+ent\n"
     );
-    let told = read(&format!(
+    let config = read(&format!(
         "{STORAGE}listener \"tcp\" {{\n  trusted_proxies = [\"10.0.0.0/8\"]\n}}\n\
-         audit \"file\" \"main\" {{\n  path = \"/a\"\n  mode = \"0640\"\n  log_raw = true\n  sync = true\n}}\n\
+         audit \"file\" \"main\" {{\n  path = \"/a\"\n  mode = \"0640\"\n  log_raw = true\n\
+         \x20 sync = true\n}}\n\
          allow_api_audit = true\naudit_directory = \"/d\"\napi_addr = \"http://a:1\"\n"
     ));
-    let told = told.to_string();
+    let config = config.to_string();
     for line in [
         "believes the X-Forwarded-For of 10.0.0.0/8\n",
         "audits to main: /a (mode 0640, values in the clear, flushed to the disk)\n",
         "lets the API make audit devices in /d\n",
         "tells clients that it is at http://a:1\n",
     ] {
-        assert!(told.contains(line), "{line} is not in {told}");
+        assert!(config.contains(line), "{line} is not in {config}");
     }
 }

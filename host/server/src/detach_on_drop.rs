@@ -1,4 +1,4 @@
-//! Work that ends, whoever stops to wait for it.
+//! Work that is finished, although the connection that began it stops to wait.
 //!
 //! The attack this file stops: a client that hangs up at the right moment, so that what its request
 //! began is cut between two steps. A connection drops what it was waiting for when its client is
@@ -11,20 +11,22 @@ use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 
 /// A future that is finished in the background when it is dropped before its end.
-pub(crate) struct Unbroken<F: Future<Output: Send + 'static> + Send + 'static>(Option<Pin<Box<F>>>);
+pub(crate) struct DetachOnDrop<F: Future<Output: Send + 'static> + Send + 'static>(
+    Option<Pin<Box<F>>>,
+);
 
 /// The future panicked. What it said is for the panic hook alone.
 #[derive(Debug)]
 pub(crate) struct Panicked;
 
-impl<F: Future<Output: Send + 'static> + Send + 'static> Unbroken<F> {
+impl<F: Future<Output: Send + 'static> + Send + 'static> DetachOnDrop<F> {
     /// Begins with the first poll, which is to happen on the runtime.
     pub(crate) fn new(future: Pin<Box<F>>) -> Self {
         Self(Some(future))
     }
 }
 
-impl<F: Future<Output: Send + 'static> + Send + 'static> Future for Unbroken<F> {
+impl<F: Future<Output: Send + 'static> + Send + 'static> Future for DetachOnDrop<F> {
     type Output = Result<F::Output, Panicked>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -40,7 +42,7 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Future for Unbroken<F> 
     }
 }
 
-impl<F: Future<Output: Send + 'static> + Send + 'static> Drop for Unbroken<F> {
+impl<F: Future<Output: Send + 'static> + Send + 'static> Drop for DetachOnDrop<F> {
     fn drop(&mut self) {
         // Without a runtime the process is ending, which cuts everything.
         if let (Some(future), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
@@ -57,14 +59,14 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_waited_for_gives_its_result() {
-        assert_eq!(Unbroken::new(Box::pin(async { 7 })).await.unwrap(), 7);
+        assert_eq!(DetachOnDrop::new(Box::pin(async { 7 })).await.unwrap(), 7);
     }
 
     #[tokio::test]
     async fn what_is_dropped_halfway_ends_all_the_same() {
         let (go_on, (done, is_done)) = (Arc::new(Notify::new()), oneshot::channel());
         let waits = Arc::clone(&go_on);
-        let mut work = Unbroken::new(Box::pin(async move {
+        let mut work = DetachOnDrop::new(Box::pin(async move {
             waits.notified().await;
             done.send("done").unwrap();
         }));
@@ -81,6 +83,6 @@ mod tests {
         async fn panics() {
             panic!("for the hook alone")
         }
-        Unbroken::new(Box::pin(panics())).await.unwrap_err();
+        DetachOnDrop::new(Box::pin(panics())).await.unwrap_err();
     }
 }

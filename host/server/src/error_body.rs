@@ -1,7 +1,8 @@
-//! Words for the refusals that hyper sends by itself: of what is not HTTP, and of too many headers.
+//! Bodies for the refusals that hyper sends by itself: of what is not HTTP, and of too many
+//! headers.
 //!
-//! hyper answers those with a bare status, before any code of ours sees the request. Its author
-//! would have to guess.
+//! hyper answers those with a bare status, before any code of ours sees the request. The
+//! author of the request would have to guess.
 
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::response::Response;
@@ -17,34 +18,34 @@ const REFUSED: &[u8] = b"HTTP/1.1 4";
 const NO_BODY: &str = "content-length: 0\r\n";
 
 /// A stream that puts a body into the bare refusals that are written to it.
-pub(crate) struct Worded<S> {
+pub(crate) struct WithErrorBody<S> {
     stream: S,
     /// What is still to be sent in place of a bare refusal.
-    words: Vec<u8>,
+    refusal: Vec<u8>,
 }
 
-impl<S> Worded<S> {
+impl<S> WithErrorBody<S> {
     pub(crate) fn new(stream: S) -> Self {
-        Self { stream, words: Vec::new() }
+        Self { stream, refusal: Vec::new() }
     }
 }
 
-impl<S: AsyncWrite + Unpin> Worded<S> {
-    /// Sends what is to be sent before anything else.
-    fn poll_words(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.words.is_empty() {
-            let sent = ready!(Pin::new(&mut self.stream).poll_write(context, &self.words))?;
+impl<S: AsyncWrite + Unpin> WithErrorBody<S> {
+    /// Sends the refusal that is still to be sent before anything else.
+    fn poll_refusal(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.refusal.is_empty() {
+            let sent = ready!(Pin::new(&mut self.stream).poll_write(context, &self.refusal))?;
             if sent == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.words.drain(..sent);
+            self.refusal.drain(..sent);
         }
         Poll::Ready(Ok(()))
     }
 }
 
 /// The refusal with a body, where `head` is a bare one.
-fn worded(head: &[u8]) -> Option<Vec<u8>> {
+fn with_body(head: &[u8]) -> Option<Vec<u8>> {
     let head = head.starts_with(REFUSED).then(|| std::str::from_utf8(head).ok())??;
     if !head.ends_with("\r\n\r\n") || !head.contains(NO_BODY) || head.contains("cache-control") {
         return None;
@@ -52,24 +53,25 @@ fn worded(head: &[u8]) -> Option<Vec<u8>> {
     let failure = match head.get(9..12)? {
         "431" => Failure::new(
             Kind::HeadersTooLarge,
-            "the head of this request is too large: the most is 100 headers, 32 KiB for all of them, and 64 KiB with \
-             the first line",
+            "the head of this request is too large: the most is 100 headers, \
+             32 KiB for all of them, and 64 KiB with the first line",
         ),
         _ => Failure::invalid(
-            "this is no HTTP/1.1 request: its first line, a header or a length cannot be read; speak plain HTTP/1.1",
+            "this is no HTTP/1.1 request: its first line, a header or a length cannot be read; \
+             speak plain HTTP/1.1",
         ),
     };
     let (_, content_type, body) = Response::failed(&failure).into_bytes();
     let length = body.len();
-    let told = format!(
+    let headers = format!(
         "content-type: {content_type}\r\ncache-control: no-store\r\ncontent-length: {length}\r\n"
     );
-    let mut whole = head.replacen(NO_BODY, &told, 1).into_bytes();
+    let mut whole = head.replacen(NO_BODY, &headers, 1).into_bytes();
     whole.extend(body);
     Some(whole)
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Worded<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WithErrorBody<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -79,15 +81,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for Worded<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WithErrorBody<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_words(context))?;
-        if let Some(words) = worded(bytes) {
-            self.words = words;
+        ready!(self.poll_refusal(context))?;
+        if let Some(refusal) = with_body(bytes) {
+            self.refusal = refusal;
             return Poll::Ready(Ok(bytes.len()));
         }
         Pin::new(&mut self.stream).poll_write(context, bytes)
@@ -98,11 +100,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_words(context))?;
+        ready!(self.poll_refusal(context))?;
         if let [head] = slices
-            && let Some(words) = worded(head)
+            && let Some(refusal) = with_body(head)
         {
-            self.words = words;
+            self.refusal = refusal;
             return Poll::Ready(Ok(head.len()));
         }
         Pin::new(&mut self.stream).poll_write_vectored(context, slices)
@@ -113,12 +115,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_words(context))?;
+        ready!(self.poll_refusal(context))?;
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_words(context))?;
+        ready!(self.poll_refusal(context))?;
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
@@ -132,7 +134,7 @@ mod tests {
     async fn sent(written: &'static [u8]) -> String {
         let (near, mut far) = duplex(3);
         let writing = tokio::spawn(async move {
-            let mut near = Worded::new(near);
+            let mut near = WithErrorBody::new(near);
             near.write_all(written).await.unwrap();
             near.shutdown().await.unwrap();
         });

@@ -1,10 +1,10 @@
-//! How much the bodies of all requests may take together, before anybody knows who sends them.
+//! How much the bodies of all requests may take together, before the sender is known.
 //!
 //! The attack this file stops: as many of the largest bodies as there are connections, each without
 //! a token, until the memory is full. Small bodies are not counted: they are bounded by the number
 //! of connections.
 
-use crate::households::{Household, Shares};
+use crate::client_usage::{Client, ClientUsage};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::size;
 use std::net::IpAddr;
@@ -22,45 +22,45 @@ const ADDRESSES: u64 = 4;
 /// When a body that there was no room for is worth another try, in milliseconds.
 const RETRY_AFTER: u64 = 1_000;
 
-/// The bodies that are being received or worked on.
-pub(crate) struct Bodies {
-    per_household: u64,
+/// The memory for bodies that are being received or worked on.
+pub(crate) struct BodyBudget {
+    per_client: u64,
     all: u64,
-    held: Mutex<Holdings>,
+    in_use: Mutex<InUse>,
 }
 
 #[derive(Default)]
-struct Holdings {
+struct InUse {
     all: u64,
-    shares: Shares,
+    by_client: ClientUsage,
 }
 
-impl Bodies {
+impl BodyBudget {
     /// Room for bodies of up to `body_max` bytes each.
     pub(crate) fn new(body_max: u64) -> Arc<Self> {
-        let per_household = PER_ADDRESS.max(body_max);
-        let all = per_household.saturating_mul(ADDRESSES);
-        Arc::new(Self { per_household, all, held: Mutex::default() })
+        let per_client = PER_ADDRESS.max(body_max);
+        let all = per_client.saturating_mul(ADDRESSES);
+        Arc::new(Self { per_client, all, in_use: Mutex::default() })
     }
 
     /// A body from `address`, that takes no room yet.
-    pub(crate) fn begin(self: &Arc<Self>, address: IpAddr) -> Held {
-        Held { bodies: Arc::clone(self), household: Household::of(address), bytes: 0 }
+    pub(crate) fn begin(self: &Arc<Self>, address: IpAddr) -> BodyMemory {
+        BodyMemory { budget: Arc::clone(self), client: Client::of(address), bytes: 0 }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Holdings> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, InUse> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Room that a body takes, given back when it is dropped.
-pub(crate) struct Held {
-    bodies: Arc<Bodies>,
-    household: Household,
+pub(crate) struct BodyMemory {
+    budget: Arc<BodyBudget>,
+    client: Client,
     bytes: u64,
 }
 
-impl Held {
+impl BodyMemory {
     /// Takes room for a body that is `size` bytes long, or will be.
     ///
     /// # Errors
@@ -71,22 +71,26 @@ impl Held {
         if size <= UNCOUNTED || more == 0 {
             return Ok(());
         }
-        let mut held = self.bodies.lock();
-        if !held.shares.take(self.household, more, self.bodies.per_household) {
-            return Err(full(Kind::RateLimited, "your address sends", self.bodies.per_household));
+        let mut in_use = self.budget.lock();
+        if !in_use.by_client.take(self.client, more, self.budget.per_client) {
+            return Err(over_budget(
+                Kind::RateLimited,
+                "your address sends",
+                self.budget.per_client,
+            ));
         }
-        let all = held.all.saturating_add(more);
-        if all > self.bodies.all {
-            held.shares.give_back(self.household, more);
-            return Err(full(Kind::Unavailable, "clients send", self.bodies.all));
+        let all = in_use.all.saturating_add(more);
+        if all > self.budget.all {
+            in_use.by_client.give_back(self.client, more);
+            return Err(over_budget(Kind::Unavailable, "clients send", self.budget.all));
         }
-        held.all = all;
+        in_use.all = all;
         self.bytes = size;
         Ok(())
     }
 }
 
-fn full(kind: Kind, whose: &str, most: u64) -> Failure {
+fn over_budget(kind: Kind, whose: &str, most: u64) -> Failure {
     let most = size::show(most);
     let message = format!(
         "the bodies that {whose} at this moment would take over {most}; send this one again later"
@@ -94,14 +98,14 @@ fn full(kind: Kind, whose: &str, most: u64) -> Failure {
     Failure { retry_after: Some(RETRY_AFTER), ..Failure::new(kind, message) }
 }
 
-impl Drop for Held {
+impl Drop for BodyMemory {
     fn drop(&mut self) {
         if self.bytes == 0 {
             return;
         }
-        let mut held = self.bodies.lock();
-        held.all = held.all.saturating_sub(self.bytes);
-        held.shares.give_back(self.household, self.bytes);
+        let mut in_use = self.budget.lock();
+        in_use.all = in_use.all.saturating_sub(self.bytes);
+        in_use.by_client.give_back(self.client, self.bytes);
     }
 }
 
@@ -115,17 +119,17 @@ mod tests {
         IpAddr::from([192, 0, 2, last])
     }
 
-    fn holding(bodies: &Arc<Bodies>, last: u8, size: u64) -> Result<Held, Failure> {
-        let mut held = bodies.begin(address(last));
-        held.grow_to(size).map(|()| held)
+    fn holding(budget: &Arc<BodyBudget>, last: u8, size: u64) -> Result<BodyMemory, Failure> {
+        let mut memory = budget.begin(address(last));
+        memory.grow_to(size).map(|()| memory)
     }
 
     #[test]
     fn an_address_holds_its_part_and_others_theirs() {
-        let bodies = Bodies::new(32 * MIB);
-        let mut first = holding(&bodies, 1, 32 * MIB).unwrap();
+        let budget = BodyBudget::new(32 * MIB);
+        let mut first = holding(&budget, 1, 32 * MIB).unwrap();
         first.grow_to(64 * MIB).unwrap();
-        let failure = holding(&bodies, 1, MIB).err().unwrap();
+        let failure = holding(&budget, 1, MIB).err().unwrap();
         assert_eq!((failure.kind, failure.retry_after), (Kind::RateLimited, Some(1_000)));
         assert!(
             failure.message.contains("your address") && failure.message.contains("64MiB"),
@@ -133,29 +137,29 @@ mod tests {
             failure.message
         );
         assert!(first.grow_to(65 * MIB).is_err());
-        let _others: Vec<Held> =
-            (2..5).map(|last| holding(&bodies, last, 64 * MIB).unwrap()).collect();
-        let failure = holding(&bodies, 5, MIB).err().unwrap();
+        let _others: Vec<BodyMemory> =
+            (2..5).map(|last| holding(&budget, last, 64 * MIB).unwrap()).collect();
+        let failure = holding(&budget, 5, MIB).err().unwrap();
         assert_eq!((failure.kind, failure.retry_after), (Kind::Unavailable, Some(1_000)));
         assert!(failure.message.contains("256MiB"), "{}", failure.message);
-        holding(&bodies, 5, UNCOUNTED).unwrap();
+        holding(&budget, 5, UNCOUNTED).unwrap();
         drop(first);
-        holding(&bodies, 5, 64 * MIB).unwrap();
+        holding(&budget, 5, 64 * MIB).unwrap();
     }
 
     #[test]
     fn what_is_given_back_leaves_nothing() {
-        let bodies = Bodies::new(MIB);
+        let budget = BodyBudget::new(MIB);
         for last in 0..100 {
-            let mut held = holding(&bodies, last, MIB).unwrap();
-            assert!(held.grow_to(u64::MAX).is_err(), "refused, and not counted");
+            let mut memory = holding(&budget, last, MIB).unwrap();
+            assert!(memory.grow_to(u64::MAX).is_err(), "refused, and not counted");
         }
-        let held = bodies.lock();
-        assert!(held.all == 0 && held.shares.is_empty());
+        let in_use = budget.lock();
+        assert!(in_use.all == 0 && in_use.by_client.is_empty());
     }
 
     #[test]
     fn the_largest_body_that_is_let_in_finds_room() {
-        holding(&Bodies::new(1 << 30), 1, 1 << 30).unwrap();
+        holding(&BodyBudget::new(1 << 30), 1, 1 << 30).unwrap();
     }
 }

@@ -1,0 +1,77 @@
+//! What a command is: how it is called, what it takes, and what it does.
+
+use crate::option::Opt;
+use crate::options::{self, Options};
+use crate::problem::Problem;
+use crate::session::Session;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+/// One command.
+pub(crate) struct Command {
+    /// How it is called: `lease revoke`.
+    pub(crate) words: &'static str,
+    /// What follows, for help.
+    pub(crate) takes: &'static str,
+    /// One line for the overview; more lines for its own help.
+    pub(crate) about: &'static str,
+    /// Its options besides [`COMMON`], in groups that commands share.
+    pub(crate) options: &'static [&'static [Opt]],
+    /// Does it; answers the exit code.
+    pub(crate) run: fn(&mut Session<'_, '_>) -> Result<u8, Problem>,
+}
+
+impl Command {
+    /// All its options, its own first.
+    pub(crate) fn options(&self) -> impl Iterator<Item = &'static Opt> {
+        self.options.iter().copied().flatten().chain(&COMMON)
+    }
+
+    /// Reads what was typed behind its words.
+    ///
+    /// # Errors
+    /// See [`options::parse`].
+    pub(crate) fn parse(&self, args: impl Iterator<Item = OsString>) -> Result<Options, Problem> {
+        let known: Vec<Opt> = self.options().copied().collect();
+        options::parse(self.words, &known, args)
+    }
+
+    /// The problem that says how the command is called.
+    #[must_use]
+    pub(crate) fn misuse(&self) -> Problem {
+        let Self { words, takes, .. } = self;
+        Problem::usage(format!(
+            "type it like this: bulkhead {words} {takes}; see `bulkhead {words} -help`"
+        ))
+    }
+
+    /// All about it, for people.
+    #[must_use]
+    pub(crate) fn help(&self) -> String {
+        let Self { words, takes, about, .. } = self;
+        let mut text = format!("Usage: bulkhead {words} {takes}\n\n{about}\n\n");
+        let shown = |opt: &Opt| {
+            opt.takes
+                .word()
+                .map_or_else(|| format!("-{}", opt.name), |word| format!("-{}={word}", opt.name))
+        };
+        let width = self.options().map(|opt| shown(opt).len()).max().unwrap_or_default() + 3;
+        for opt in self.options() {
+            // writing to a String cannot fail
+            writeln!(text, "  {:<width$}{}", shown(opt), opt.about).unwrap_or_default();
+        }
+        text
+    }
+}
+
+/// Options that every command has.
+const COMMON: [Opt; 4] = [
+    Opt::text(
+        "address",
+        "URL",
+        "the server (else BULKHEAD_ADDR, VAULT_ADDR, http://127.0.0.1:8200)",
+    ),
+    Opt::text("format", "table|json", "how the answer is shown"),
+    Opt::text("field", "NAME", "only this value, as it is"),
+    Opt::switch("help", "this text"),
+];

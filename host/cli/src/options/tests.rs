@@ -1,0 +1,115 @@
+//! What is typed becomes options, or is refused by name.
+
+use super::*;
+use crate::commands;
+use serde_json::{Value, json};
+
+fn parsed(command: &str, args: &[&str]) -> Result<Options, Problem> {
+    let words: Vec<OsString> = command.split(' ').map(OsString::from).collect();
+    let (command, _) = commands::find(&words).unwrap();
+    command.parse(args.iter().map(OsString::from))
+}
+
+#[test]
+fn one_dash_or_two_mean_the_same() {
+    let expected = Options {
+        format: Format::Json,
+        field: Some("ttl".to_owned()),
+        address: Some("http://a:1".to_owned()),
+        words: vec!["p".to_owned()],
+        ..Options::default()
+    };
+    for args in [
+        ["-format=json", "-field=ttl", "-address=http://a:1", "p"],
+        ["--format=json", "p", "--field=ttl", "--address=http://a:1"],
+    ] {
+        assert_eq!(parsed("read", &args).unwrap(), expected, "{args:?}");
+    }
+    assert_eq!(parsed("read", &["p", "-format", "json"]).unwrap().format, Format::Json);
+}
+
+#[test]
+fn a_lone_dash_is_a_word_and_after_two_everything_is() {
+    assert_eq!(parsed("write", &["p", "-", "k=-x"]).unwrap().words, ["p", "-", "k=-x"]);
+    assert_eq!(parsed("write", &["--", "-format=json"]).unwrap().words, ["-format=json"]);
+}
+
+#[test]
+fn switches_and_repeated_options_are_kept() {
+    assert!(parsed("write", &["-f", "p"]).unwrap().switch("force"));
+    assert!(parsed("write", &["-force=true", "p"]).unwrap().switch("force"));
+    assert!(!parsed("write", &["-force=false", "p"]).unwrap().switch("force"));
+    let options = parsed("token create", &["-policy=a", "--policy", "b", "-ttl=1h"]).unwrap();
+    assert_eq!(options.values("policy").collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!((options.value("ttl"), options.value("display-name")), (Some("1h"), None));
+}
+
+#[test]
+fn fields_are_what_was_typed_and_nothing_else() {
+    const OPTS: [Opt; 6] = [
+        Opt::text("ttl", "TIME", "").fills("ttl"),
+        Opt::number("use-limit", "").fills("num_uses"),
+        Opt::switch("renewable", "").fills("renewable"),
+        Opt::list("policy", "NAME", "").fills("policies"),
+        Opt::pairs("metadata", "").fills("meta"),
+        Opt::text("role", "NAME", ""),
+    ];
+    let fields = |args: &[&str]| Value::Object(parsed("token create", args).unwrap().fields(&OPTS));
+    assert_eq!(fields(&[]), json!({}));
+    assert_eq!(
+        fields(&[
+            "-ttl=1h",
+            "-ttl=2h",
+            "-use-limit=3",
+            "-renewable=false",
+            "-policy=a",
+            "-policy=b",
+            "-role=r"
+        ]),
+        json!({"ttl": "2h", "num_uses": 3, "renewable": false, "policies": ["a", "b"]})
+    );
+    assert_eq!(
+        fields(&["-metadata=k=a=b", "-metadata=e="]),
+        json!({"meta": {"k": "a=b", "e": ""}})
+    );
+    assert_eq!(fields(&["-policy="]), json!({"policies": []}));
+    let unset = parsed("token create", &["-policy=a", "-policy="]).unwrap();
+    assert_eq!(unset.first_empty(&OPTS).map(|opt| opt.name), Some("policy"));
+}
+
+#[test]
+fn a_value_that_cannot_be_one_is_refused_and_a_pair_is_not_repeated() {
+    for bad in ["-1", "1.5", "x", "", "18446744073709551616"] {
+        let problem = parsed("token create", &[&format!("-use-limit={bad}")]).unwrap_err();
+        assert!(
+            problem.code == 2 && problem.message.contains("-use-limit is a number"),
+            "{problem:?}"
+        );
+    }
+    for bad in ["canary", "=canary"] {
+        let problem = parsed("token create", &["-metadata", bad]).unwrap_err();
+        assert!(
+            problem.message.contains("name=value") && !problem.message.contains("canary"),
+            "{problem:?}"
+        );
+    }
+}
+
+#[test]
+fn what_the_command_does_not_have_is_named_with_where_to_look() {
+    for (args, part) in [
+        (&["-ttl=1"][..], "-ttl"),
+        (&["-x"], "-x"),
+        (&["-format=yaml"], "yaml"),
+        (&["-field"], "--field"),
+        (&["-help=no"], "-help"),
+    ] {
+        let problem = parsed("read", args).unwrap_err();
+        assert_eq!(problem.code, 2);
+        assert!(
+            problem.message.contains(part) && problem.message.contains("bulkhead read -help"),
+            "{problem:?}"
+        );
+    }
+    assert!(parsed("read", &["-f"]).unwrap_err().message.contains("-force"), "only write has it");
+}

@@ -1,0 +1,87 @@
+//! Which client an address stands for, and how much of something each client uses. Nothing is kept
+//! of a client that uses nothing.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The client that an address stands for when connections, memory and requests are shared out: the
+/// address itself, or the network of 64 bits that one customer of an IPv6 provider chooses
+/// addresses from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Client(IpAddr);
+
+impl Client {
+    /// The client at `address`.
+    pub(crate) fn of(address: IpAddr) -> Self {
+        Self(match address {
+            IpAddr::V4(_) => address,
+            IpAddr::V6(address) => {
+                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))
+            }
+        })
+    }
+}
+
+/// What every client uses at this moment.
+#[derive(Debug, Default)]
+pub(crate) struct ClientUsage(HashMap<Client, u64>);
+
+impl ClientUsage {
+    /// What `client` uses.
+    pub(crate) fn of(&self, client: Client) -> u64 {
+        self.0.get(&client).copied().unwrap_or_default()
+    }
+
+    /// Lets it take `more`, unless that would be over `most` in all. Whether it may.
+    pub(crate) fn take(&mut self, client: Client, more: u64, most: u64) -> bool {
+        let all = self.of(client).saturating_add(more);
+        if all <= most {
+            self.0.insert(client, all);
+        }
+        all <= most
+    }
+
+    /// Takes `less` of it back.
+    pub(crate) fn give_back(&mut self, client: Client, less: u64) {
+        let left = self.of(client).saturating_sub(less);
+        if left == 0 {
+            self.0.remove(&client);
+        } else {
+            self.0.insert(client, left);
+        }
+    }
+
+    /// Whether no client uses anything.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(text: &str) -> Client {
+        Client::of(text.parse().unwrap())
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_client_and_every_address_of_ipv4_its_own() {
+        assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:2"));
+        assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
+        assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
+    }
+
+    #[test]
+    fn a_share_ends_at_the_most_and_comes_back() {
+        let (mut usage, one) = (ClientUsage::default(), client("192.0.2.1"));
+        assert!(usage.take(one, 2, 3) && !usage.take(one, 2, 3), "what is refused is not counted");
+        assert!(usage.take(client("192.0.2.2"), 3, 3), "others have shares of their own");
+        assert!(!usage.take(one, u64::MAX, 3));
+        assert_eq!(usage.of(one), 2);
+        usage.give_back(one, 2);
+        usage.give_back(client("192.0.2.2"), 3);
+        assert!(usage.is_empty());
+    }
+}

@@ -1,0 +1,374 @@
+//! Slots for connections, and which connection has to go where no slot is left.
+//!
+//! The attack this file stops: thousands of connections that do nothing, so that no client with a
+//! request gets one. A connection is idle unless a request of it is being served, also while it
+//! drips its headers; where the slots are taken, the one that has been idle longest goes. One
+//! address holds a part of the slots only.
+
+use crate::client_usage::{Client, ClientUsage};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Connections at a time, where the system allows as many.
+const MOST: u64 = 4096;
+
+/// File descriptors for everything that is no client's connection: the store, databases, the log.
+const OWN_DESCRIPTORS: u64 = 256;
+
+/// Connections at a time, however few descriptors the system allows.
+const LEAST: u64 = 16;
+
+/// A request of the connection is being served.
+const BUSY: u64 = 0;
+/// The connection was told to close; it begins no request any more.
+const CLOSING: u64 = u64::MAX;
+
+/// How many connections there may be at a time in a process that may have so many `descriptors`.
+pub(crate) fn capacity(descriptors: u64) -> usize {
+    usize::try_from(descriptors.saturating_sub(OWN_DESCRIPTORS).clamp(LEAST, MOST))
+        .unwrap_or(usize::MAX)
+}
+
+/// The slots of a listener.
+pub(crate) struct ConnectionSlots {
+    per_client: u64,
+    /// Of each slot: [`BUSY`], [`CLOSING`], or when its connection became idle, as a number that
+    /// only grows. Beside the rest, so that a request changes it without a lock.
+    idle: Box<[AtomicU64]>,
+    clock: AtomicU64,
+    table: Mutex<Table>,
+    /// A new connection waits for a slot, or for a connection that becomes idle.
+    is_awaited: AtomicBool,
+    changed: Notify,
+}
+
+struct Table {
+    free: Vec<usize>,
+    taken: Vec<Option<Taken>>,
+    usage: ClientUsage,
+}
+
+/// A slot that is taken.
+struct Taken {
+    /// `None` for a connection that is not counted by address.
+    client: Option<Client>,
+    close: Arc<Notify>,
+}
+
+/// What became of asking for a slot.
+enum Attempt {
+    Granted(ConnectionSlot),
+    /// A connection was told to close, or all of them are busy: there will be a slot.
+    Later,
+    /// The client has all slots that it may have, and is busy on each.
+    Refused,
+}
+
+/// When a connection is to close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Close {
+    /// A new connection needs the slot, and nothing is being served on it.
+    AtOnce,
+    /// The server stops: what was begun is answered.
+    AfterAnswer,
+}
+
+impl ConnectionSlots {
+    /// So many slots in `total`, and so many for one address.
+    pub(crate) fn new(total: usize, per_address: usize) -> Arc<Self> {
+        let table = Table {
+            free: (0..total).rev().collect(),
+            taken: (0..total).map(|_| None).collect(),
+            usage: ClientUsage::default(),
+        };
+        Arc::new(Self {
+            per_client: u64::try_from(per_address).unwrap_or(u64::MAX),
+            idle: (0..total).map(|_| AtomicU64::new(BUSY)).collect(),
+            clock: AtomicU64::new(BUSY),
+            table: Mutex::new(table),
+            is_awaited: AtomicBool::new(false),
+            changed: Notify::new(),
+        })
+    }
+
+    /// A slot for a connection of `peer`, as soon as there is one. A proxy stands for many clients
+    /// and is not counted. `None` when the address has its part already and is busy on all of it:
+    /// close the connection.
+    pub(crate) async fn take(
+        self: &Arc<Self>,
+        peer: IpAddr,
+        is_proxy: bool,
+    ) -> Option<ConnectionSlot> {
+        let client = (!is_proxy).then(|| Client::of(peer));
+        loop {
+            let granted = match self.try_take(client) {
+                Attempt::Granted(slot) => Some(Some(slot)),
+                Attempt::Refused => Some(None),
+                Attempt::Later => None,
+            };
+            if let Some(granted) = granted {
+                self.is_awaited.store(false, Ordering::SeqCst);
+                return granted;
+            }
+            // Looked at once more after this is set, so that no change in between is missed.
+            if self.is_awaited.swap(true, Ordering::SeqCst) {
+                self.changed.notified().await;
+                self.is_awaited.store(false, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// Tells the connection that has been idle longest to close, whichever client has it.
+    pub(crate) fn close_longest_idle(&self) {
+        self.close_longest_idle_of(&self.lock(), None);
+    }
+
+    /// Tells every connection to close once its request is answered.
+    pub(crate) fn drain(&self) {
+        self.lock().taken.iter().flatten().for_each(|taken| taken.close.notify_one());
+    }
+
+    fn try_take(self: &Arc<Self>, client: Option<Client>) -> Attempt {
+        let mut table = self.lock();
+        if let Some(one) = client
+            && table.usage.of(one) >= self.per_client
+        {
+            return if self.close_longest_idle_of(&table, client) {
+                Attempt::Later
+            } else {
+                Attempt::Refused
+            };
+        }
+        let Some(index) = table.free.pop() else {
+            self.close_longest_idle_of(&table, None);
+            return Attempt::Later;
+        };
+        let close = Arc::new(Notify::new());
+        if let Some(taken) = table.taken.get_mut(index) {
+            *taken = Some(Taken { client, close: Arc::clone(&close) });
+        }
+        if let Some(one) = client {
+            table.usage.take(one, 1, self.per_client);
+        }
+        self.mark_idle(index);
+        Attempt::Granted(ConnectionSlot { slots: Arc::clone(self), index, client, close })
+    }
+
+    /// Tells the connection to close that has been idle longest, of that client or of all. Whether
+    /// one is closing.
+    fn close_longest_idle_of(&self, table: &Table, client: Option<Client>) -> bool {
+        loop {
+            let mut longest: Option<(u64, &AtomicU64, &Taken)> = None;
+            for (since, taken) in self.idle.iter().zip(&table.taken) {
+                let Some(taken) =
+                    taken.as_ref().filter(|taken| client.is_none() || taken.client == client)
+                else {
+                    continue;
+                };
+                match since.load(Ordering::SeqCst) {
+                    BUSY => {}
+                    CLOSING => return true,
+                    then if longest.is_some_and(|(earliest, ..)| earliest <= then) => {}
+                    then => longest = Some((then, since, taken)),
+                }
+            }
+            let Some((then, since, taken)) = longest else { return false };
+            // A request may have come in the meantime: then it is another's turn.
+            if since.compare_exchange(then, CLOSING, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+                taken.close.notify_one();
+                return true;
+            }
+        }
+    }
+
+    fn mark_idle(&self, index: usize) {
+        let now = self.clock.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(since) = self.idle.get(index) {
+            since.store(now, Ordering::SeqCst);
+        }
+        self.wake_waiting();
+    }
+
+    fn wake_waiting(&self) {
+        if self.is_awaited.load(Ordering::SeqCst) {
+            self.changed.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The slot of one connection, given back when it is dropped.
+pub(crate) struct ConnectionSlot {
+    slots: Arc<ConnectionSlots>,
+    index: usize,
+    client: Option<Client>,
+    close: Arc<Notify>,
+}
+
+impl ConnectionSlot {
+    /// Begins to serve a request, until what is returned is dropped. `None` when the connection was
+    /// told to close at once.
+    pub(crate) fn begin_request(&self) -> Option<Busy<'_>> {
+        let since = self.slots.idle.get(self.index)?;
+        let begin = |state| (state != CLOSING).then_some(BUSY);
+        since.fetch_update(Ordering::SeqCst, Ordering::SeqCst, begin).ok()?;
+        Some(Busy(self))
+    }
+
+    /// Ends when the connection is to close.
+    pub(crate) async fn told_to_close(&self) -> Close {
+        self.close.notified().await;
+        let state = self.slots.idle.get(self.index).map(|since| since.load(Ordering::SeqCst));
+        if state == Some(CLOSING) { Close::AtOnce } else { Close::AfterAnswer }
+    }
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        let mut table = self.slots.lock();
+        if let Some(taken) = table.taken.get_mut(self.index) {
+            *taken = None;
+        }
+        table.free.push(self.index);
+        if let Some(one) = self.client {
+            table.usage.give_back(one, 1);
+        }
+        drop(table);
+        self.slots.wake_waiting();
+    }
+}
+
+/// A request is being served on the slot.
+pub(crate) struct Busy<'a>(&'a ConnectionSlot);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.slots.mark_idle(self.0.index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn address(last: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, last])
+    }
+
+    /// What a future says that is asked once.
+    async fn at_once<F: Future>(future: F) -> Poll<F::Output> {
+        let mut future = pin!(future);
+        std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
+    }
+
+    async fn entered(slots: &Arc<ConnectionSlots>, peer: IpAddr) -> ConnectionSlot {
+        match at_once(slots.take(peer, false)).await {
+            Poll::Ready(Some(slot)) => slot,
+            _ => panic!("there is no slot for {peer}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_one_that_has_been_idle_longest_goes_and_the_newcomer_gets_its_place() {
+        let slots = ConnectionSlots::new(3, 3);
+        let all = [
+            entered(&slots, address(1)).await,
+            entered(&slots, address(2)).await,
+            entered(&slots, HERE).await,
+        ];
+        // the first has served a request since, so that the second has been idle longest
+        drop(all[0].begin_request().unwrap());
+        let [first, second, third] = all;
+        let mut newcomer = pin!(slots.take(address(4), false));
+        assert!(at_once(newcomer.as_mut()).await.is_pending());
+        assert_eq!(at_once(second.told_to_close()).await, Poll::Ready(Close::AtOnce));
+        assert!(second.begin_request().is_none(), "it begins nothing any more");
+        for stays in [&first, &third] {
+            assert!(at_once(stays.told_to_close()).await.is_pending());
+        }
+        drop(second);
+        assert!(newcomer.await.is_some());
+    }
+
+    #[tokio::test]
+    async fn who_is_busy_stays_and_the_newcomer_waits_until_one_is_not() {
+        let slots = ConnectionSlots::new(1, 9);
+        let slot = entered(&slots, address(1)).await;
+        let busy = slot.begin_request().unwrap();
+        let mut newcomer = pin!(slots.take(HERE, false));
+        assert!(at_once(newcomer.as_mut()).await.is_pending());
+        assert!(at_once(slot.told_to_close()).await.is_pending());
+        drop(busy);
+        assert!(at_once(newcomer.as_mut()).await.is_pending());
+        assert_eq!(at_once(slot.told_to_close()).await, Poll::Ready(Close::AtOnce));
+        drop(slot);
+        assert!(newcomer.await.is_some());
+    }
+
+    #[tokio::test]
+    async fn an_address_at_its_cap_loses_its_own_idle_connection_or_the_new_one_and_no_other() {
+        let slots = ConnectionSlots::new(10, 2);
+        let other = entered(&slots, address(9)).await;
+        let (old, young) = (entered(&slots, HERE).await, entered(&slots, HERE).await);
+        let mut newcomer = pin!(slots.take(HERE, false));
+        assert!(at_once(newcomer.as_mut()).await.is_pending());
+        assert_eq!(at_once(old.told_to_close()).await, Poll::Ready(Close::AtOnce));
+        drop(old);
+        let newest = newcomer.await.unwrap();
+        let _all_busy = (young.begin_request().unwrap(), newest.begin_request().unwrap());
+        assert!(matches!(at_once(slots.take(HERE, false)).await, Poll::Ready(None)));
+        assert!(at_once(other.told_to_close()).await.is_pending());
+        assert!(
+            matches!(at_once(slots.take(HERE, true)).await, Poll::Ready(Some(_))),
+            "a proxy is not counted"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_network_of_ipv6_counts_as_one() {
+        let slots = ConnectionSlots::new(10, 1);
+        let first = entered(&slots, "2001:db8::1".parse().unwrap()).await;
+        let _busy = first.begin_request().unwrap();
+        let (same, next) =
+            ("2001:db8::ffff:2".parse().unwrap(), "2001:db8:0:1::1".parse().unwrap());
+        assert!(matches!(at_once(slots.take(same, false)).await, Poll::Ready(None)));
+        entered(&slots, next).await;
+    }
+
+    #[tokio::test]
+    async fn slots_come_back_and_nothing_is_kept_of_who_left() {
+        let slots = ConnectionSlots::new(2, 2);
+        for round in 0..100 {
+            drop(entered(&slots, address(round)).await);
+        }
+        let table = slots.lock();
+        assert!(table.usage.is_empty() && table.free.len() == 2);
+    }
+
+    #[tokio::test]
+    async fn closing_tells_everybody_to_end_with_the_answer() {
+        let slots = ConnectionSlots::new(2, 2);
+        let slot = entered(&slots, HERE).await;
+        slots.drain();
+        assert_eq!(at_once(slot.told_to_close()).await, Poll::Ready(Close::AfterAnswer));
+        assert!(slot.begin_request().is_some());
+    }
+
+    #[test]
+    fn there_are_as_many_slots_as_descriptors_allow() {
+        for (descriptors, slots) in
+            [(0, 16), (64, 16), (1_024, 768), (20_000, 4_096), (u64::MAX, 4_096)]
+        {
+            assert_eq!(capacity(descriptors), slots);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Requests that are parsed or refused, bodies that do not end, clients that go away.
+
+use super::*;
+use crate::proxies::TrustedProxies;
+use hyper::body::Frame;
+use hyper::header::HOST;
+use serde_json::json;
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::sync::Notify;
+
+const MIB: usize = 1024 * 1024;
+const MOST: u64 = 4 << 20;
+
+fn config() -> ListenerConfig {
+    ListenerConfig { body_max: MOST, ..ListenerConfig::at("127.0.0.1:0") }
+}
+
+fn memory() -> BodyMemory {
+    BodyBudget::new(MOST).begin(Ipv4Addr::LOCALHOST.into())
+}
+
+/// A body of `left` frames of 1 MiB, that then ends or stays silent.
+struct Frames {
+    left: usize,
+    silent: bool,
+}
+
+impl Body for Frames {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                Poll::Ready(Some(Ok(Frame::data(Bytes::from(vec![b' '; MIB])))))
+            }
+            None if self.silent => Poll::Pending,
+            None => Poll::Ready(None),
+        }
+    }
+}
+
+/// Answers what it was asked; holds requests for `wait`, panics at `panic`.
+#[derive(Default)]
+struct Echo {
+    entered: Notify,
+    leave: Notify,
+    left: Notify,
+}
+
+impl Answerer for Echo {
+    async fn answer(self: Arc<Self>, request: Request) -> Response {
+        match request.path.as_str() {
+            "panic" => panic!("canary"),
+            "busy" => {
+                return Response {
+                    retry_after: Some(1500),
+                    ..Response::failed(&Failure::new(Kind::Unavailable, "busy"))
+                };
+            }
+            "wait" => {
+                self.entered.notify_one();
+                self.leave.notified().await;
+                self.left.notify_one();
+            }
+            _ => {}
+        }
+        let token = request.token.map(|token| token.expose().to_owned());
+        Response::bare(
+            200,
+            json!({"verb": format!("{:?}", request.verb), "path": request.path, "token": token,
+                   "fields": request.fields, "bytes": request.body_bytes, "id": request.id,
+                   "raw": request.raw.map(|raw| raw.bytes().len())}),
+        )
+    }
+}
+
+fn front() -> (Arc<HttpFrontend<Echo>>, Arc<Echo>, mpsc::Receiver<()>) {
+    let echo = Arc::new(Echo::default());
+    let (work, ended) = mpsc::channel(1);
+    (Arc::new(HttpFrontend::new(Arc::clone(&echo), config(), work)), echo, ended)
+}
+
+fn request(method: &str, path: &str, body: &str) -> hyper::Request<Full<Bytes>> {
+    let builder = hyper::Request::builder().method(method).uri(path).header(HOST, "x");
+    builder.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).unwrap()
+}
+
+async fn serve_once(request: hyper::Request<Full<Bytes>>) -> (u16, HeaderMap, Value) {
+    let reply = front().0.serve(request, SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112))).await;
+    let (head, body) = reply.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    (head.status.as_u16(), head.headers, serde_json::from_slice(&bytes).unwrap())
+}
+
+#[tokio::test]
+async fn a_write_arrives_with_its_fields_size_and_token() {
+    let mut asked = request("POST", "/v1/database/roles/r", r#"{"db_name":"d","ttl":null}"#);
+    asked.headers_mut().insert("x-vault-token", "bhs.t".parse().unwrap());
+    let (status, headers, body) = serve_once(asked).await;
+    assert_eq!(status, 200);
+    assert_eq!(headers[CONTENT_TYPE], "application/json");
+    assert_eq!(headers[CACHE_CONTROL], "no-store");
+    assert_eq!(body["fields"], json!({"db_name": "d", "ttl": null}));
+    assert_eq!(
+        (&body["bytes"], &body["token"], &body["verb"]),
+        (&json!(26), &json!("bhs.t"), &json!("Write"))
+    );
+    assert_eq!(body["id"].as_str().unwrap().len(), 36);
+}
+
+#[tokio::test]
+async fn the_body_of_a_read_or_delete_is_ignored_however_it_looks() {
+    for method in ["GET", "DELETE", "LIST"] {
+        let (status, _, body) = serve_once(request(method, "/v1/a?x=1", "{not json")).await;
+        assert_eq!(
+            (status, &body["fields"], &body["bytes"]),
+            (200, &json!({"x": "1"}), &json!(0)),
+            "{method}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_understood_is_an_error_list_and_reaches_nobody() {
+    for (method, path, body, status) in [
+        ("POST", "/v1/a", "[1]", 400),
+        ("POST", "/v1/a", "{\"a\":1,\"a\":1}", 400),
+        ("POST", "/v1/a/", "{}", 400),
+        ("GET", "/v1/a%2fb", "", 400),
+        ("OPTIONS", "/v1/a", "", 405),
+        ("PATCH", "/v1/a", "{}", 415),
+    ] {
+        let (answered, headers, body) = serve_once(request(method, path, body)).await;
+        assert_eq!(answered, status, "{method} {path}");
+        assert_eq!(headers[CONTENT_TYPE], "application/json");
+        assert_eq!(headers[CONNECTION], "close", "the client learns that the connection ends");
+        assert_eq!(body["errors"].as_array().unwrap().len(), 1, "{body}");
+    }
+    assert_eq!(serve_once(request("GET", "/ui", "")).await.2, json!({"errors": []}));
+}
+
+#[tokio::test]
+async fn a_component_arrives_as_bytes_with_the_fields_of_the_query() {
+    let fields = json!({"version": "1.0.0"});
+    let (_, _, body) = serve_once(request("PUT", "/v1/a?version=1.0.0", "\0asm{")).await;
+    assert_eq!((&body["raw"], &body["fields"], &body["bytes"]), (&json!(5), &fields, &json!(5)));
+    for (said, content) in [("application/wasm", ""), ("Application/WASM; x=y", "{not json")] {
+        let mut asked = request("POST", "/v1/a?version=1.0.0", content);
+        asked.headers_mut().insert(CONTENT_TYPE, said.parse().unwrap());
+        let (status, _, body) = serve_once(asked).await;
+        assert_eq!(
+            (status, &body["raw"], &body["fields"]),
+            (200, &json!(content.len()), &fields),
+            "{said}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_query_of_any_other_write_is_not_read() {
+    let (_, _, body) = serve_once(request("POST", "/v1/a?version=1.0.0", r#"{"x":1}"#)).await;
+    assert_eq!((&body["fields"], &body["raw"]), (&json!({"x": 1}), &Value::Null));
+    let mut asked = request("PATCH", "/v1/a?version=1.0.0", "\0asm");
+    asked.headers_mut().insert(CONTENT_TYPE, "application/merge-patch+json".parse().unwrap());
+    assert_eq!(serve_once(asked).await.0, 400, "a patch is JSON whatever it begins with");
+}
+
+#[tokio::test]
+async fn a_form_is_read_as_fields() {
+    let mut asked = request("PUT", "/v1/a", "a=1&b=x+y&a=2");
+    asked.headers_mut().insert(CONTENT_TYPE, "application/x-www-form-urlencoded".parse().unwrap());
+    assert_eq!(serve_once(asked).await.2["fields"], json!({"a": ["1", "2"], "b": "x y"}));
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_413_declared_or_not() {
+    let sent = async |frames| {
+        collect_body(Frames { left: frames, silent: false }, MOST, &mut memory()).await
+    };
+    assert_eq!(sent(4).await.unwrap().len(), 4 * MIB);
+    for frames in [5, usize::MAX] {
+        let failure = sent(frames).await.unwrap_err();
+        assert_eq!(failure.kind, Kind::TooLarge);
+        assert!(failure.message.ends_with("4MiB"), "{}", failure.message);
+    }
+    let mut asked = request("POST", "/v1/a", "");
+    asked.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(MOST + 1));
+    asked.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
+    assert_eq!(serve_once(asked).await.0, 413);
+}
+
+#[tokio::test]
+async fn a_body_that_never_ends_is_given_up() {
+    let stuck = Frames { left: 1, silent: true };
+    let config = ListenerConfig { request_time: Duration::from_millis(5), ..config() };
+    let failure = read_body(&HeaderMap::new(), stuck, &config, &mut memory()).await.unwrap_err();
+    assert_eq!(failure.kind, Kind::InvalidRequest);
+    assert!(failure.message.contains("did not arrive"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn a_panic_is_a_500_that_says_nothing_and_the_next_request_is_served() {
+    let (status, _, body) = serve_once(request("GET", "/v1/panic", "")).await;
+    assert_eq!((status, body), (500, json!({"errors": ["internal error"]})));
+    assert_eq!(serve_once(request("GET", "/v1/a", "")).await.0, 200);
+}
+
+#[tokio::test]
+async fn retry_after_is_in_whole_seconds_never_too_early() {
+    let (status, headers, _) = serve_once(request("GET", "/v1/busy", "")).await;
+    assert_eq!((status, headers[RETRY_AFTER].to_str().unwrap()), (503, "2"));
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_cuts_nothing() {
+    let (front, echo, mut ended) = front();
+    let serving = Arc::clone(&front);
+    let connection = tokio::spawn(async move {
+        serving
+            .serve(request("GET", "/v1/wait", ""), SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112)))
+            .await
+    });
+    echo.entered.notified().await;
+    connection.abort();
+    assert!(connection.await.unwrap_err().is_cancelled());
+    drop(front);
+    assert!(
+        ended.try_recv().is_err_and(|error| error == mpsc::error::TryRecvError::Empty),
+        "still at work"
+    );
+    echo.leave.notify_one();
+    echo.left.notified().await;
+    assert_eq!(ended.recv().await, None);
+}
+
+#[tokio::test]
+async fn a_client_behind_a_proxy_has_so_many_requests_at_a_time_and_others_are_served() {
+    let (echo, proxy) =
+        (Arc::new(Echo::default()), SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112)));
+    let proxies = TrustedProxies::new(["127.0.0.1"]).unwrap();
+    let config = ListenerConfig { proxies, connections_per_address: 1, ..config() };
+    let front = Arc::new(HttpFrontend::new(Arc::clone(&echo), config, mpsc::channel(1).0));
+    let through = |client: &str, path: &str| {
+        let mut request = request("GET", path, "");
+        request.headers_mut().insert("x-forwarded-for", client.parse().unwrap());
+        request
+    };
+    let (serving, first) = (Arc::clone(&front), through("192.0.2.1", "/v1/wait"));
+    let waiting = tokio::spawn(async move { serving.serve(first, proxy).await.status() });
+    echo.entered.notified().await;
+    let refused = front.serve(through("192.0.2.1", "/v1/x"), proxy).await;
+    assert_eq!(
+        (refused.status().as_u16(), refused.headers()[RETRY_AFTER].to_str().unwrap()),
+        (429, "1")
+    );
+    assert_eq!(front.serve(through("192.0.2.2", "/v1/x"), proxy).await.status(), 200);
+    assert_eq!(
+        front.serve(request("GET", "/v1/x", ""), proxy).await.status(),
+        200,
+        "the proxy itself"
+    );
+    echo.leave.notify_one();
+    assert_eq!(waiting.await.unwrap(), 200);
+    assert_eq!(front.serve(through("192.0.2.1", "/v1/x"), proxy).await.status(), 200);
+}
+
+#[test]
+fn an_impossible_content_type_is_a_500() {
+    let body =
+        bulkhead_wire::response::Body::Raw { content_type: "a\nb".to_owned(), bytes: Vec::new() };
+    assert_eq!(into_reply(Response { status: 200, body, retry_after: None }).status(), 500);
+}

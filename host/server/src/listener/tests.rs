@@ -1,0 +1,182 @@
+//! Connections over real sockets: what is served, refused, and finished while stopping.
+
+use super::*;
+use crate::log::testing::Lines;
+use crate::proxies::TrustedProxies;
+use bulkhead_wire::request::Request;
+use bulkhead_wire::response::Response;
+use serde_json::json;
+use std::net::SocketAddr;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+
+struct Quiet;
+
+impl Log for Quiet {
+    fn line(&self, _: &str, _: &str, _: &[(&str, String)]) {}
+}
+
+#[derive(Default)]
+struct Gate {
+    entered: Notify,
+    leave: Notify,
+}
+
+impl Answerer for Gate {
+    async fn answer(self: Arc<Self>, request: Request) -> Response {
+        if request.path == "wait" {
+            self.entered.notify_one();
+            self.leave.notified().await;
+        }
+        let remote = format!("{} {}", request.remote, request.remote_port);
+        Response::bare(
+            200,
+            json!({"path": request.path, "fields": request.fields, "remote": remote}),
+        )
+    }
+}
+
+struct Running {
+    address: SocketAddr,
+    gate: Arc<Gate>,
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<bool>,
+}
+
+async fn start() -> Running {
+    start_as(ListenerConfig::at("127.0.0.1:0")).await
+}
+
+async fn start_as(config: ListenerConfig) -> Running {
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let gate = Arc::new(Gate::default());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let stopped = async move { stopped.await.unwrap_or_default() };
+    let limits = Limits { config, connections: 64 };
+    let ended = tokio::spawn(serve(socket, Arc::clone(&gate), limits, Arc::new(Quiet), stopped));
+    Running { address, gate, stop, ended }
+}
+
+/// Sends `text` and reads until the server closes.
+async fn exchange(address: SocketAddr, text: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+}
+
+#[tokio::test]
+async fn a_request_is_answered_over_a_socket() {
+    let running = start().await;
+    let answer = exchange(running.address, &get("/v1/sys/health?a=b")).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(
+        answer.contains("\r\n\r\n{\"fields\":{\"a\":\"b\"},\"path\":\"sys/health\","),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn who_asks_is_the_peer_unless_a_trusted_proxy_says_who() {
+    let forwarded = |hops: &str| {
+        get("/v1/a").replace("\r\n\r\n", &format!("\r\nX-Forwarded-For: {hops}\r\n\r\n"))
+    };
+    let here = start().await;
+    let answer = exchange(here.address, &forwarded("198.51.100.1")).await;
+    assert!(
+        answer.contains("\"remote\":\"127.0.0.1 ") && !answer.contains("127.0.0.1 0\""),
+        "{answer}"
+    );
+    let proxies = TrustedProxies::new(["127.0.0.0/8"]).unwrap();
+    let behind = start_as(ListenerConfig { proxies, ..ListenerConfig::at("127.0.0.1:0") }).await;
+    let answer = exchange(behind.address, &forwarded("127.0.0.9, 2001:db8::1, 127.0.0.2")).await;
+    assert!(answer.contains("\"remote\":\"2001:db8::1 0\""), "{answer}");
+    let answer = exchange(behind.address, &get("/v1/a")).await;
+    assert!(
+        answer.contains("\"remote\":\"127.0.0.1 ") && !answer.contains("127.0.0.1 0\""),
+        "{answer}"
+    );
+    let answer = exchange(behind.address, &forwarded("unknown")).await;
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("X-Forwarded-For"), "{answer}");
+}
+
+#[tokio::test]
+async fn head_has_the_headers_of_get_and_no_body() {
+    let running = start().await;
+    let answer = exchange(running.address, &get("/v1/sys/health").replace("GET", "HEAD")).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn headers_over_the_limits_are_431() {
+    let running = start().await;
+    for header in [
+        format!("x-a: {}\r\n", "a".repeat(40_000)),
+        "x-a: a\r\n".repeat(101),
+        format!("x-a: {}\r\n", "a".repeat(90_000)),
+    ] {
+        let request = format!("GET /v1/a HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n");
+        let answer = exchange(running.address, &request).await;
+        assert!(answer.starts_with("HTTP/1.1 431 "), "{} bytes: {answer}", request.len());
+        assert!(answer.contains("{\"errors\":[\"the head"), "{} bytes: {answer}", request.len());
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_http_is_refused_and_the_server_lives_on() {
+    let running = start().await;
+    assert!(
+        exchange(running.address, "\u{16}\u{3}\u{1} hello\r\n\r\n")
+            .await
+            .starts_with("HTTP/1.1 400 ")
+    );
+    assert!(exchange(running.address, &get("/v1/a")).await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn stopping_finishes_what_is_in_flight_closes_idle_connections_and_accepts_nothing_more() {
+    let Running { address, gate, stop, mut ended } = start().await;
+    let idle = TcpStream::connect(address).await.unwrap();
+    let waiting = tokio::spawn(async move { exchange(address, &get("/v1/wait")).await });
+    gate.entered.notified().await;
+    stop.send(()).unwrap();
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut ended).await;
+    assert!(early.is_err(), "a request is in flight");
+    assert!(TcpStream::connect(address).await.is_err(), "nothing new is accepted");
+    gate.leave.notify_one();
+    assert!(waiting.await.unwrap().starts_with("HTTP/1.1 200 "));
+    assert!(ended.await.unwrap(), "all ended in time, the idle connection too");
+    drop(idle);
+}
+
+#[tokio::test]
+async fn an_address_in_use_says_what_to_do() {
+    let log: Arc<dyn Log> = Arc::new(Quiet);
+    let (_socket, taken) = bind("127.0.0.1:0", "with -x", &log).await.unwrap();
+    let error = bind(&taken.to_string(), "with -x", &log).await.unwrap_err();
+    let expected = format!("cannot listen on {taken}: ");
+    assert!(
+        error.starts_with(&expected) && error.ends_with("; choose another address with -x"),
+        "{error}"
+    );
+    assert!(
+        bind("nowhere", "with -x", &log).await.unwrap_err().contains("cannot listen on nowhere: ")
+    );
+}
+
+#[tokio::test]
+async fn listening_beyond_this_machine_is_warned_about() {
+    let lines = Arc::new(Lines::default());
+    let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
+    bind("127.0.0.1:0", "with -x", &log).await.unwrap();
+    assert!(lines.events().is_empty());
+    bind("0.0.0.0:0", "with -x", &log).await.unwrap();
+    assert_eq!(lines.events(), ["plain-http-beyond-this-machine"]);
+}
