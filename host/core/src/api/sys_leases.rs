@@ -4,8 +4,8 @@
 
 mod irrevocable;
 mod lookup;
-mod parts;
 mod prefix;
+mod waiting;
 
 use super::call::Call;
 use super::reply::{Body, Reply, timestamp};
@@ -15,9 +15,9 @@ use crate::leases::{self, End, LeaseRecord, OnFailure};
 use bulkhead_store::Space;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
-use parts::{accepted, sync};
 use serde_json::{Map, Value, json};
 use std::slice;
+use waiting::{accepted, sync};
 
 /// The rows of this file and of its folder.
 pub(super) fn rows() -> Vec<Endpoint> {

@@ -5,7 +5,7 @@
 //! folder of several. Tokens are their own leases: below `auth/` it is they who end, by the path
 //! that made them.
 
-use super::parts::{accepted, sync};
+use super::waiting::{accepted, sync};
 use crate::api::call::Call;
 use crate::api::reply::{Body, Reply};
 use crate::api::row::{Endpoint, Row, field, write};
