@@ -1,6 +1,5 @@
 //! What stays the same while the store is opened and sealed again.
 
-use crate::api::HostTable;
 use crate::settings::Settings;
 use bulkhead_sandbox::Runtime;
 use bulkhead_sandbox::compile::Compiler;
@@ -12,7 +11,6 @@ pub(crate) struct Process {
     pub(crate) settings: Settings,
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) compiler: Compiler,
-    pub(crate) table: HostTable,
     /// Every request and every piece of due work holds it for reading until it has ended. The
     /// opening of the store waits for it: what began before a seal must not go on beside what
     /// undoes it.

@@ -5,69 +5,30 @@
 //! session and claim, with the last request that is still under way; what such a request can no
 //! longer store is undone at the next unsealing, which waits for its end.
 
-use crate::api::{self, HostTable};
+use crate::api::{self, Answers, HostTable};
 use crate::audit;
-use crate::core::Core;
-use crate::lifecycle;
 use crate::pipeline;
 use crate::process::Process;
-use crate::random;
-pub(crate) use crate::sealing::sealed;
+use crate::seal::Seal;
+use crate::sealing::sealed;
 use crate::settings::Settings;
 use crate::tables::Tables;
-use crate::tokens;
 use bulkhead_sandbox::Runtime;
 use bulkhead_sandbox::compile::Compiler;
-use bulkhead_store::failpoint;
-use bulkhead_store::{
-    DataDirectory, Hashes, Options, Progress, SealConfig, SealKey, Share, ShareCollector, Store,
-    StoreFault,
-};
+use bulkhead_store::{DataDirectory, Options, failpoint};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
-use tokio::sync::{Mutex, OwnedRwLockReadGuard};
+use std::sync::Arc;
 
 /// The running service.
 pub struct Service {
-    process: Arc<Process>,
+    /// The endpoints of the host.
+    table: HostTable,
+    seal: Seal,
     directory: Arc<DataDirectory>,
-    /// `None` while sealed.
-    open: RwLock<Option<Arc<Core>>>,
-    /// Held while the service is initialised, unsealed or sealed.
-    turn: Mutex<()>,
-    /// Shares that came in so far. Held for moments only, because requests for the status read
-    /// it.
-    unsealing: std::sync::Mutex<Option<Unsealing>>,
-}
-
-/// An attempt to unseal, as far as it came.
-struct Unsealing {
-    /// Names the attempt, so that its shares are not mistaken for those of another.
-    nonce: String,
-    collector: ShareCollector,
-}
-
-/// Where the service stands between uninitialised and open.
-pub(crate) struct SealStatus {
-    /// `None` until it is initialised.
-    pub(crate) config: Option<SealConfig>,
-    pub(crate) sealed: bool,
-    /// Shares that came in.
-    pub(crate) progress: u8,
-    /// Empty while there are none.
-    pub(crate) nonce: String,
-    /// `None` until it is initialised.
-    pub(crate) cluster_id: Option<String>,
-}
-
-/// What initialising gives, once: it cannot be shown again.
-pub(crate) struct Initialised {
-    pub(crate) shares: Vec<Share>,
-    pub(crate) root_token: Secret,
 }
 
 impl Service {
@@ -81,13 +42,11 @@ impl Service {
         let directory = DataDirectory::hold(Options::at(&settings.directory)).await?;
         audit::check(&settings.audit).await?;
         let runtime = Runtime::new().map_err(Failure::internal)?;
-        let table = HostTable::new().map_err(Failure::internal)?;
+        let table = api::table().map_err(Failure::internal)?;
         let compiler = Compiler::new(settings.compiler.clone());
-        let process =
-            Arc::new(Process { settings, runtime, compiler, table, in_flight: Arc::default() });
-        let (open, turn, unsealing) =
-            (RwLock::default(), Mutex::default(), std::sync::Mutex::default());
-        Ok(Arc::new(Self { process, directory, open, turn, unsealing }))
+        let process = Arc::new(Process { settings, runtime, compiler, in_flight: Arc::default() });
+        let seal = Seal::new(process, Arc::clone(&directory));
+        Ok(Arc::new(Self { table, seal, directory }))
     }
 
     /// Whether there is a cluster in the data directory.
@@ -95,11 +54,11 @@ impl Service {
     /// # Errors
     /// When the directory has to be looked at and cannot be read.
     pub async fn is_initialised(&self) -> Result<bool, Failure> {
-        Ok(self.directory.seal_config().await?.is_some())
+        self.seal.is_initialised().await
     }
 
-    /// The file with the key of a dev seal, if one lies beside the data: a holder of the directory
-    /// can open it.
+    /// The file with the key of a dev seal, if one lies beside the data: the directory alone is
+    /// then enough to open it.
     pub fn dev_key_file(&self) -> Option<PathBuf> {
         bulkhead_store::dev_key_file(&self.directory)
     }
@@ -111,14 +70,7 @@ impl Service {
     /// # Errors
     /// What keeps it sealed, in words for the operator.
     pub async fn open_dev(&self, root_token: &Secret) -> Result<(), Failure> {
-        let _turn = self.turn.lock().await;
-        let key = bulkhead_store::dev_key(&self.directory)?;
-        if self.directory.seal_config().await?.is_none() {
-            self.directory.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await?;
-        }
-        let store = self.directory.open(key).await.map_err(|fault| self.wrong_dev_key(fault))?;
-        let core = self.unlock(store).await?;
-        lifecycle::provision_dev(&core, root_token).await
+        self.seal.open_dev(root_token).await
     }
 
     /// The one share of the dev seal, in base64.
@@ -133,10 +85,10 @@ impl Service {
     /// The tables of what is served; `None` while sealed, when the plugins are not loaded.
     #[must_use]
     pub fn tables(&self) -> Option<Tables> {
-        self.core().map(|core| Tables::of(&core))
+        self.seal.core().map(|core| Tables::of(self.table.rows(), &core.catalog))
     }
 
-    /// Serves one request. Never fails: what goes wrong is a response.
+    /// Serves one request. Never fails: each failure is a response.
     pub async fn handle(self: &Arc<Self>, request: Request) -> Response {
         let response = self.answer(&request).await;
         failpoint::reach_only("answer.leaves");
@@ -144,37 +96,30 @@ impl Service {
     }
 
     async fn answer(self: &Arc<Self>, request: &Request) -> Response {
-        let found = self.process.table.find(request.verb, &request.path);
-        if let Ok(Some((endpoint, _))) = &found
-            && let Some(open) = self.process.table.open(*endpoint)
+        let found = self.table.find(request.verb, &request.path);
+        if let Ok(Some(found)) = &found
+            && let Answers::WhileSealed(handler) = &found.endpoint.answers
         {
-            let answered = api::serve_open(self, open, request).await;
+            let route = &found.endpoint.route;
+            let answered = api::serve_while_sealed(&self.seal, route, handler, request).await;
             return answered.unwrap_or_else(|failure| Response::failed(&failure));
         }
-        let Some((core, in_flight)) = self.enter().await else {
+        let Some((core, in_flight)) = self.seal.enter().await else {
             return Response::failed(&sealed());
         };
-        let response = pipeline::handle(&core, request, found).await;
+        let response = pipeline::handle(&core, &self.table, request, found).await;
         drop(in_flight);
         if core.seal_is_asked() {
-            self.seal(|open| Arc::ptr_eq(open, &core)).await;
+            self.seal.close_if(|open| Arc::ptr_eq(open, &core)).await;
         }
         response
     }
 
-    /// The open core, and the right to work with it. Looked up twice: no request waits for a seal
-    /// that is under way, and none gets in behind it.
-    async fn enter(&self) -> Option<(Arc<Core>, OwnedRwLockReadGuard<()>)> {
-        self.core()?;
-        let in_flight = Arc::clone(&self.process.in_flight).read_owned().await;
-        Some((self.core()?, in_flight))
-    }
-
-    /// Goes over to the audit files that are now at the places of the devices, after the operator
+    /// Goes over to the audit files that are now at the places of the devices, after an operator
     /// moved the old ones away: for SIGHUP. What cannot be opened is told in the log, and its old
     /// file is kept. While sealed there is nothing to do: unsealing opens the files.
     pub async fn reopen_audit(&self) {
-        if let Some(core) = self.core() {
+        if let Some(core) = self.seal.core() {
             core.audit.reopen().await;
         }
     }
@@ -182,169 +127,6 @@ impl Service {
     /// Seals the service: for the end of the process, and for `sys/seal`. Answers nothing more at
     /// once; requests in flight get a few seconds to end.
     pub async fn stop(&self) {
-        self.seal(|_| true).await;
-    }
-
-    /// Seals, if what is open is what was meant: a request that asked for it may have been
-    /// overtaken by another seal and by those who unsealed again.
-    async fn seal(&self, is_meant: impl Fn(&Arc<Core>) -> bool) {
-        let _turn = self.turn.lock().await;
-        let core = self
-            .open
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take_if(|open| is_meant(open));
-        if let Some(core) = core {
-            lifecycle::stop(&core).await;
-            core.log.line("info", "sealed", &[]);
-        }
-    }
-
-    /// Makes a new cluster in the empty directory. It stays sealed.
-    ///
-    /// # Errors
-    /// 400 when it is initialised already.
-    pub(crate) async fn initialise(&self, config: SealConfig) -> Result<Initialised, Failure> {
-        let _turn = self.turn.lock().await;
-        if self.directory.seal_config().await?.is_some() {
-            // The text that clients of this API look for.
-            return Err(Failure::invalid(
-                "Vault is already initialized: unseal it with the shares of its key",
-            ));
-        }
-        let key = SealKey::generate()?;
-        let shares = bulkhead_store::split(&key, config)?;
-        let root_token = tokens::keys::random()?;
-        let now = self.now();
-        let first = |hashes: &Hashes| match tokens::first_root(hashes, &root_token, now) {
-            Ok(row) => Ok(vec![row]),
-            Err(failure) => Err(StoreFault::Unavailable(failure.message)),
-        };
-        self.directory.initialise(config, &key, first).await?;
-        self.process.settings.log.line(
-            "info",
-            "initialised",
-            &[("shares", config.shares.to_string())],
-        );
-        Ok(Initialised { shares, root_token })
-    }
-
-    /// Takes one share. With enough of them the service is open when this returns.
-    ///
-    /// # Errors
-    /// 400 for what is no share of this seal, and when shares do not open the data: all of them are
-    /// then forgotten.
-    pub(crate) async fn unseal(&self, share: &str) -> Result<(), Failure> {
-        let _turn = self.turn.lock().await;
-        let share = Share::parse(share).map_err(Failure::invalid)?;
-        let Some(config) = self.directory.seal_config().await? else {
-            return Err(Failure::invalid(
-                "Vault is not initialized: there is nothing to unseal; see sys/init",
-            ));
-        };
-        if self.core().is_some() {
-            return Ok(());
-        }
-        match self.gather(config, share)? {
-            Progress::Enough(key) => {
-                let store = self.directory.open(key).await.map_err(wrong_shares)?;
-                self.unlock(store).await.map(drop)
-            }
-            Progress::More(_) => Ok(()),
-        }
-    }
-
-    /// Adds a share to those that came in, or begins an attempt with it. The attempt ends with the
-    /// last share that it needs, also if they open nothing.
-    fn gather(&self, config: SealConfig, share: Share) -> Result<Progress, Failure> {
-        let mut unsealing = self.unsealing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut attempt = match unsealing.take() {
-            Some(attempt) => attempt,
-            None => Unsealing { nonce: random::uuid()?, collector: ShareCollector::new(config) },
-        };
-        let progress = attempt.collector.add(share);
-        if !matches!(progress, Ok(Progress::Enough(_))) && attempt.collector.have() > 0 {
-            *unsealing = Some(attempt);
-        }
-        progress.map_err(Failure::invalid)
-    }
-
-    /// Forgets the shares that came in.
-    pub(crate) fn forget_shares(&self) {
-        self.unsealing.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
-
-    pub(crate) async fn seal_status(&self) -> Result<SealStatus, Failure> {
-        let (progress, nonce) = self.progress();
-        Ok(SealStatus {
-            config: self.directory.seal_config().await?,
-            sealed: self.core().is_none(),
-            progress,
-            nonce,
-            cluster_id: self.directory.cluster_id().await?,
-        })
-    }
-
-    /// Shares that came in, and the name of the attempt.
-    fn progress(&self) -> (u8, String) {
-        let unsealing = self.unsealing.lock().unwrap_or_else(PoisonError::into_inner);
-        unsealing
-            .as_ref()
-            .map(|attempt| (attempt.collector.have(), attempt.nonce.clone()))
-            .unwrap_or_default()
-    }
-
-    /// Store time, in milliseconds.
-    pub(crate) fn now(&self) -> u64 {
-        self.directory.now()
-    }
-
-    /// A dev seal has no shares that could be given again.
-    fn wrong_dev_key(&self, fault: StoreFault) -> Failure {
-        match fault {
-            StoreFault::WrongKey => Failure::internal(format!(
-                "the key file in {} does not open the data there: they were sealed with another key or for another \
-                 cluster; put back the files that belong together, or choose another data directory",
-                self.process.settings.directory.display()
-            )),
-            other => other.into(),
-        }
-    }
-
-    pub(crate) fn process(&self) -> &Process {
-        &self.process
-    }
-
-    /// The open core; `None` while sealed.
-    pub(crate) fn core(&self) -> Option<Arc<Core>> {
-        self.open.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Begins to serve from the open store, once all that began before the last seal has ended. The
-    /// caller has the turn.
-    async fn unlock(&self, store: Arc<Store>) -> Result<Arc<Core>, Failure> {
-        let nothing_in_flight = self.process.in_flight.write().await;
-        let core = match lifecycle::open(Arc::clone(&store), Arc::clone(&self.process)).await {
-            Ok(core) => core,
-            Err(failure) => {
-                Store::close(&store).await;
-                return Err(failure);
-            }
-        };
-        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&core));
-        drop(nothing_in_flight);
-        lifecycle::begin_due_work(&core);
-        core.log.line("info", "unsealed", &[]);
-        Ok(core)
-    }
-}
-
-fn wrong_shares(fault: StoreFault) -> Failure {
-    match fault {
-        StoreFault::WrongKey => Failure::invalid(
-            "the shares do not open this data: at least one is wrong or of another cluster; \
-             all were forgotten, begin again with the first",
-        ),
-        other => other.into(),
+        self.seal.close_if(|_| true).await;
     }
 }

@@ -4,9 +4,9 @@
 //! Nothing is written twice: these are the very rows that requests are dispatched by.
 
 use crate::catalog::Catalog;
-use crate::core::Core;
 use bulkhead_sandbox::component::Identity;
 use bulkhead_wire::description::{DatabaseDescription, Description, Route};
+use bulkhead_wire::route::Table;
 use serde::Serialize;
 
 /// What is served.
@@ -51,8 +51,8 @@ impl Described {
 
 impl Tables {
     /// Of the host and of every plugin in the catalog.
-    pub(crate) fn of(core: &Core) -> Self {
-        Self { host: core.process.table.table().routes().to_vec(), plugins: plugins(&core.catalog) }
+    pub(crate) fn of(host: &Table, catalog: &Catalog) -> Self {
+        Self { host: host.routes().to_vec(), plugins: plugins(catalog) }
     }
 }
 

@@ -30,5 +30,5 @@ pub(crate) use create::{NewToken, ensure_root, first_root};
 pub(crate) use end::begin_end;
 pub(crate) use lifetime::bounds;
 pub(crate) use lookup::{by_accessor, by_token, find, find_by_accessor};
-pub(crate) use record::{Ending, TokenRecord, TokenType, address, read};
+pub(crate) use record::{Ending, TokenRecord, TokenType, read};
 pub(crate) use table::Tokens;

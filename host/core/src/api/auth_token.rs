@@ -1,37 +1,22 @@
 //! `auth/token`: what may be asked of tokens that exist, named by themselves, by their accessor, or
 //! by calling.
 
-use super::row::{field, required, row, sudo};
-use super::{Body, Handler, HostCall, Reply, Then, timestamp};
+use super::after_commit::AfterCommit;
+use super::call::Call;
+use super::reply::{Body, Reply, timestamp};
+use super::row::{Endpoint, field, list, read, required, write};
 use crate::core::Core;
 use crate::tokens::{self, Caller, Ending, TokenRecord, TokenType};
 use bulkhead_store::{Address, Space, Unit};
-use bulkhead_wire::description::{FieldKind, Route, Verb};
+use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::envelope::Auth;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::secret::Secret;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// What these endpoints do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
-    Lookup,
-    LookupSelf,
-    LookupAccessor,
-    Renew,
-    RenewSelf,
-    RenewAccessor,
-    Revoke,
-    RevokeSelf,
-    RevokeAccessor,
-    RevokeOrphan,
-    Accessors,
-    Tidy,
-}
-
 /// The rows of this file.
-pub(super) fn rows() -> Vec<(Handler, Route)> {
+pub(super) fn rows() -> Vec<Endpoint> {
     let token = || required("token", FieldKind::String, "the token in question").secret();
     let perhaps = || {
         field("token", FieldKind::String, "the token in question; the calling token without it")
@@ -40,82 +25,37 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
     let accessor = || required("accessor", FieldKind::String, "accessor of the token in question");
     let increment =
         || field("increment", FieldKind::Duration, "seconds from now that are asked for");
-    let own = |verb, path, about| row(verb, path, about, vec![]);
-    let by = |path, about, fields| row(Verb::Write, path, about, fields);
-    let alone = "end a token, and leave its children as orphans";
-    let rows = vec![
-        (Act::LookupSelf, own(Verb::Read, "auth/token/lookup-self", "the calling token")),
-        (Act::LookupSelf, own(Verb::Write, "auth/token/lookup-self", "the calling token")),
-        (Act::LookupSelf, own(Verb::Read, "auth/token/lookup", "the calling token")),
-        (Act::Lookup, row(Verb::Write, "auth/token/lookup", "a token", vec![perhaps()])),
-        (
-            Act::LookupAccessor,
-            row(Verb::Write, "auth/token/lookup-accessor", "a token", vec![accessor()]),
-        ),
-        (
-            Act::RenewSelf,
-            row(Verb::Write, "auth/token/renew-self", "renew the calling token", vec![increment()]),
-        ),
-        (
-            Act::Renew,
-            row(Verb::Write, "auth/token/renew", "renew a token", vec![token(), increment()]),
-        ),
-        (
-            Act::RenewAccessor,
-            by("auth/token/renew-accessor", "renew a token", vec![accessor(), increment()]),
-        ),
-        (Act::RevokeSelf, own(Verb::Write, "auth/token/revoke-self", "end the calling token")),
-        (
-            Act::Revoke,
-            row(Verb::Write, "auth/token/revoke", "end a token and its children", vec![token()]),
-        ),
-        (
-            Act::RevokeAccessor,
-            by("auth/token/revoke-accessor", "end a token and its children", vec![accessor()]),
-        ),
-        (Act::RevokeOrphan, sudo(Verb::Write, "auth/token/revoke-orphan", alone, vec![token()])),
-        (
-            Act::Accessors,
-            sudo(Verb::List, "auth/token/accessors", "accessors of all tokens", vec![]),
-        ),
-        (
-            Act::Tidy,
-            row(Verb::Write, "auth/token/tidy", "look for tokens whose end was lost", vec![]),
-        ),
-    ];
-    rows.into_iter().map(|(act, route)| (Handler::Token(act), route)).collect()
-}
-
-/// Serves a permitted request.
-pub(super) async fn serve(
-    act: Act,
-    core: &Arc<Core>,
-    unit: &mut Unit,
-    call: &HostCall<'_>,
-) -> Result<Reply, Failure> {
-    match act {
-        Act::Lookup => lookup(core, unit, call).await,
-        Act::LookupSelf => shown(core, unit, calling(call)).await,
-        Act::LookupAccessor => {
-            let named = by_accessor(core, unit, call).await?;
-            shown(core, unit, named).await
-        }
-        Act::Renew => {
-            let named = by_token(core, unit, call).await?;
-            renewed(core, unit, call, named).await
-        }
-        Act::RenewSelf => renewed(core, unit, call, calling(call)).await,
-        Act::RenewAccessor => {
-            let named = by_accessor(core, unit, call).await?;
-            renewed(core, unit, call, named).await
-        }
-        Act::Revoke => revoke(core, unit, call, Ending::WithChildren).await,
-        Act::RevokeSelf => revoked(unit, call.caller, Ending::WithChildren),
-        Act::RevokeAccessor => revoke_accessor(core, unit, call).await,
-        Act::RevokeOrphan => revoke(core, unit, call, Ending::Alone).await,
-        Act::Accessors => accessors(core).await,
-        Act::Tidy => Ok(tidy(core)),
-    }
+    vec![
+        read("auth/token/lookup-self", "the calling token").handled_by(lookup_self),
+        write("auth/token/lookup-self", "the calling token").handled_by(lookup_self),
+        read("auth/token/lookup", "the calling token").handled_by(lookup_self),
+        write("auth/token/lookup", "a token").fields([perhaps()]).handled_by(lookup),
+        write("auth/token/lookup-accessor", "a token")
+            .fields([accessor()])
+            .handled_by(lookup_accessor),
+        write("auth/token/renew-self", "renew the calling token")
+            .fields([increment()])
+            .handled_by(renew_self),
+        write("auth/token/renew", "renew a token").fields([token(), increment()]).handled_by(renew),
+        write("auth/token/renew-accessor", "renew a token")
+            .fields([accessor(), increment()])
+            .handled_by(renew_accessor),
+        write("auth/token/revoke-self", "end the calling token").handled_by(revoke_self),
+        write("auth/token/revoke", "end a token and its children")
+            .fields([token()])
+            .handled_by(revoke),
+        write("auth/token/revoke-accessor", "end a token and its children")
+            .fields([accessor()])
+            .handled_by(revoke_accessor),
+        write("auth/token/revoke-orphan", "end a token, and leave its children as orphans")
+            .needs_sudo()
+            .fields([token()])
+            .handled_by(revoke_orphan),
+        list("auth/token/accessors", "accessors of all tokens")
+            .needs_sudo()
+            .handled_by(list_accessors),
+        write("auth/token/tidy", "look for tokens whose end was lost").handled_by(tidy),
+    ]
 }
 
 /// A token in question.
@@ -126,7 +66,7 @@ pub(super) struct Named {
 }
 
 /// The calling token.
-fn calling(call: &HostCall<'_>) -> Named {
+fn calling_token(call: &Call<'_>) -> Named {
     Named {
         text: call.request.token.clone().unwrap_or_else(|| Secret::new("")),
         token: call.caller.clone(),
@@ -134,16 +74,12 @@ fn calling(call: &HostCall<'_>) -> Named {
 }
 
 /// The token that the body names. The calling token is found also while it has no more uses.
-pub(super) async fn by_token(
-    core: &Core,
-    unit: &mut Unit,
-    call: &HostCall<'_>,
-) -> Result<Named, Failure> {
-    let text = Secret::new(call.text("token"));
+pub(super) async fn by_token(call: &mut Call<'_>) -> Result<Named, Failure> {
+    let text = Secret::new(call.fields.text("token"));
     if call.request.token.as_ref() == Some(&text) {
-        return Ok(calling(call));
+        return Ok(calling_token(call));
     }
-    match tokens::by_token(&core.store, unit, &text).await? {
+    match tokens::by_token(&call.core.store, call.unit, &text).await? {
         Some(token) => Ok(Named { text, token }),
         None => {
             Err(Failure::denied("bad token: the token in the body is unknown, expired or revoked"))
@@ -152,8 +88,9 @@ pub(super) async fn by_token(
 }
 
 /// The token whose accessor the body names.
-async fn by_accessor(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Named, Failure> {
-    match tokens::by_accessor(&core.store, unit, call.text("accessor")).await? {
+async fn by_accessor(call: &mut Call<'_>) -> Result<Named, Failure> {
+    let accessor = call.fields.text("accessor");
+    match tokens::by_accessor(&call.core.store, call.unit, accessor).await? {
         Some(token) => Ok(Named { text: Secret::new(""), token }),
         None => Err(Failure::invalid(
             "invalid accessor: there is no token with the accessor in the body; it may have ended",
@@ -162,77 +99,110 @@ async fn by_accessor(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Resul
 }
 
 /// `POST auth/token/lookup`: without a token, about the caller.
-pub(super) async fn lookup(
-    core: &Core,
-    unit: &mut Unit,
-    call: &HostCall<'_>,
-) -> Result<Reply, Failure> {
-    let named = if call.text("token").is_empty() {
-        calling(call)
+async fn lookup(mut call: Call<'_>) -> Result<Reply, Failure> {
+    let named = if call.fields.text("token").is_empty() {
+        calling_token(&call)
     } else {
-        by_token(core, unit, call).await?
+        by_token(&mut call).await?
     };
-    shown(core, unit, named).await
+    show(call, named).await
 }
 
-async fn renewed(
-    core: &Core,
-    unit: &mut Unit,
-    call: &HostCall<'_>,
-    named: Named,
-) -> Result<Reply, Failure> {
+/// `GET` and `POST auth/token/lookup-self`, `GET auth/token/lookup`.
+async fn lookup_self(call: Call<'_>) -> Result<Reply, Failure> {
+    let named = calling_token(&call);
+    show(call, named).await
+}
+
+/// `POST auth/token/lookup-accessor`.
+async fn lookup_accessor(mut call: Call<'_>) -> Result<Reply, Failure> {
+    let named = by_accessor(&mut call).await?;
+    show(call, named).await
+}
+
+/// `POST auth/token/renew`.
+async fn renew(mut call: Call<'_>) -> Result<Reply, Failure> {
+    let named = by_token(&mut call).await?;
+    renew_named(call, named).await
+}
+
+/// `POST auth/token/renew-self`.
+async fn renew_self(call: Call<'_>) -> Result<Reply, Failure> {
+    let named = calling_token(&call);
+    renew_named(call, named).await
+}
+
+/// `POST auth/token/renew-accessor`.
+async fn renew_accessor(mut call: Call<'_>) -> Result<Reply, Failure> {
+    let named = by_accessor(&mut call).await?;
+    renew_named(call, named).await
+}
+
+async fn renew_named(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
+    let Call { core, unit, fields, .. } = call;
     let Named { text, mut token } = named;
-    let (record, warning) =
-        core.tokens.renew(unit, &token, call.number("increment"), core.token_lifetimes()).await?;
+    let (record, warning) = core
+        .tokens
+        .renew(unit, &token, fields.seconds("increment"), core.token_lifetimes())
+        .await?;
     token.record = Arc::new(record);
     let body = Body::Auth(Box::new(auth(core, text, &token)));
-    Ok(Reply { warnings: warning.into_iter().collect(), ..Reply::from(body) })
+    Ok(Reply::from(body).with_warnings(warning))
 }
 
-/// `POST auth/token/revoke` and `revoke-orphan`. A token that does not exist is revoked already;
-/// one that is ending is ended again, because this answer, too, says that all its children are
-/// refused.
-pub(super) async fn revoke(
-    core: &Core,
-    unit: &mut Unit,
-    call: &HostCall<'_>,
-    ending: Ending,
-) -> Result<Reply, Failure> {
-    match tokens::find(&core.store, unit, &Secret::new(call.text("token"))).await? {
-        Some(token) => revoked(unit, &token, ending),
+/// `POST auth/token/revoke`.
+async fn revoke(call: Call<'_>) -> Result<Reply, Failure> {
+    revoke_named(call, Ending::WithChildren).await
+}
+
+/// `POST auth/token/revoke-orphan`.
+async fn revoke_orphan(call: Call<'_>) -> Result<Reply, Failure> {
+    revoke_named(call, Ending::Alone).await
+}
+
+/// `POST auth/token/revoke-self`.
+async fn revoke_self(call: Call<'_>) -> Result<Reply, Failure> {
+    begin_end(call.unit, call.caller, Ending::WithChildren)
+}
+
+/// A token that does not exist is revoked already; one that is ending is ended again, because this
+/// answer, too, says that all its children are refused.
+async fn revoke_named(call: Call<'_>, ending: Ending) -> Result<Reply, Failure> {
+    let text = Secret::new(call.fields.text("token"));
+    match tokens::find(&call.core.store, call.unit, &text).await? {
+        Some(token) => begin_end(call.unit, &token, ending),
         None => Ok(Body::Nothing.into()),
     }
 }
 
 /// `POST auth/token/revoke-accessor`.
-pub(super) async fn revoke_accessor(
-    core: &Core,
-    unit: &mut Unit,
-    call: &HostCall<'_>,
-) -> Result<Reply, Failure> {
-    match tokens::find_by_accessor(&core.store, unit, call.text("accessor")).await? {
-        Some(token) => revoked(unit, &token, Ending::WithChildren),
+async fn revoke_accessor(call: Call<'_>) -> Result<Reply, Failure> {
+    let accessor = call.fields.text("accessor");
+    match tokens::find_by_accessor(&call.core.store, call.unit, accessor).await? {
+        Some(token) => begin_end(call.unit, &token, Ending::WithChildren),
         None => {
-            let warnings =
-                vec!["no token has this accessor; if one had, it has ended already".to_owned()];
-            Ok(Reply { warnings, ..Reply::from(Body::Nothing) })
+            let warning = "no token has this accessor; if one had, it has ended already";
+            Ok(Reply::from(Body::Nothing).with_warnings([warning.to_owned()]))
         }
     }
 }
 
-fn revoked(unit: &mut Unit, token: &Caller, ending: Ending) -> Result<Reply, Failure> {
+fn begin_end(unit: &mut Unit, token: &Caller, ending: Ending) -> Result<Reply, Failure> {
     if token.kind == TokenType::Batch {
         return Err(Failure::invalid(
-            "batch tokens cannot be revoked: this one ends with its ttl or with the token that made it",
+            "batch tokens cannot be revoked: this one ends with its ttl or with the token that \
+             made it",
         ));
     }
     tokens::begin_end(unit, &token.hash, &token.record, ending)?;
-    Ok(Reply { then: Then::TokenEnding(token.hash.clone()), ..Reply::from(Body::Nothing) })
+    let ending = AfterCommit::SpreadTokenEnd(token.hash.clone());
+    Ok(Reply::from(Body::Nothing).after_commit(ending))
 }
 
 /// `LIST auth/token/accessors`. Read page by page, each as it is at that moment: tokens come and go
 /// meanwhile.
-pub(super) async fn accessors(core: &Core) -> Result<Reply, Failure> {
+async fn list_accessors(call: Call<'_>) -> Result<Reply, Failure> {
+    let core = call.core;
     let (mut keys, mut unreadable) = (Vec::new(), 0_u32);
     let mut scan = core.store.scan(Space::Token, "");
     while let Some(page) = scan.page().await? {
@@ -253,21 +223,21 @@ pub(super) async fn accessors(core: &Core) -> Result<Reply, Failure> {
     keys.sort_unstable();
     let warning =
         format!("{unreadable} tokens are left out, because what is stored of them cannot be read");
-    let warnings = (unreadable > 0).then_some(warning).into_iter().collect();
     let data = Map::from_iter([("keys".to_owned(), json!(keys))]);
-    Ok(Reply { warnings, ..Reply::from(Body::Data(data)) })
+    Ok(Reply::from(Body::Data(data)).with_warnings((unreadable > 0).then_some(warning)))
 }
 
 /// `POST auth/token/tidy`.
-pub(super) fn tidy(core: &Arc<Core>) -> Reply {
-    let (body, warning) = if core.tokens.begin_tidy() {
-        let about = "looking for tokens whose end was lost has begun: tokens past their end, marked as ended, or left \
-                     without their parent are ended; the server's log says how many";
-        (Body::Begun, about)
+async fn tidy(call: Call<'_>) -> Result<Reply, Failure> {
+    let (body, warning) = if call.core.tokens.begin_tidy() {
+        let about = "looking for tokens whose end was lost has begun: tokens past their end, \
+                     marked as ended, or left without their parent are ended; the server's log \
+                     says how many";
+        (Body::Accepted, about)
     } else {
         (Body::Nothing, "Tidy operation already in progress.")
     };
-    Reply { warnings: vec![warning.to_owned()], ..Reply::from(body) }
+    Ok(Reply::from(body).with_warnings([warning.to_owned()]))
 }
 
 /// A token as it is handed out or renewed.
@@ -291,11 +261,12 @@ pub(super) fn auth(core: &Core, text: Secret, token: &Caller) -> Auth {
 
 /// The shape of `spec/core.md` §2.4. Period and explicit maximum are those that count: the role's,
 /// where it is shorter.
-async fn shown(core: &Core, unit: &mut Unit, named: Named) -> Result<Reply, Failure> {
+async fn show(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
+    let Call { core, unit, .. } = call;
     let Named { text, token } = named;
     let role = tokens::roles::of_token(unit, &token.record).await?;
     let bounds = tokens::bounds(&token.record, role.as_ref(), core.token_lifetimes());
-    let mut data = described(&text, &token, core.store.now() / 1000);
+    let mut data = describe(&text, &token, core.store.now() / 1000);
     data.insert("explicit_max_ttl".to_owned(), json!(bounds.explicit_max));
     if bounds.period > 0 {
         data.insert("period".to_owned(), json!(bounds.period));
@@ -303,7 +274,7 @@ async fn shown(core: &Core, unit: &mut Unit, named: Named) -> Result<Reply, Fail
     Ok(Body::Data(data).into())
 }
 
-fn described(text: &Secret, token: &Caller, now: u64) -> Map<String, Value> {
+fn describe(text: &Secret, token: &Caller, now: u64) -> Map<String, Value> {
     let TokenRecord { accessor, policies, path, meta, display_name, role, bound_cidrs, .. } =
         &*token.record;
     let record = &token.record;

@@ -4,63 +4,42 @@
 //! request.
 
 use super::auth_token::auth;
-use super::row::{field, row, sudo};
-use super::{Body, Handler, HostCall, Reply};
-use crate::core::Core;
+use super::call::Call;
+use super::reply::{Body, Reply};
+use super::row::{Endpoint, field, write};
 use crate::policies::{self, ROOT, stored};
 use crate::tokens::cidr::Cidr;
 use crate::tokens::roles::{self, RoleType, TokenRole};
 use crate::tokens::selection::{self, Asked};
 use crate::tokens::{self, NewToken, TokenType};
 use bulkhead_store::Unit;
-use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::secret::Secret;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What these endpoints do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
-    /// A child of the caller, or with sudo an orphan.
-    Create,
-    /// An orphan.
-    Orphan,
-    /// As a token role says.
-    ByRole,
-}
-
 /// The rows of this file.
-pub(super) fn rows() -> Vec<(Handler, Route)> {
-    let role = || field("role_name", FieldKind::Name, "name of the token role");
-    let by_role = [vec![role()], creation()].concat();
-    let rows = [
-        (Act::Create, row(Verb::Write, "auth/token/create", "make a child token", creation())),
-        (
-            Act::Orphan,
-            sudo(
-                Verb::Write,
-                "auth/token/create-orphan",
-                "make a token without a parent",
-                creation(),
-            ),
-        ),
-        (
-            Act::ByRole,
-            row(
-                Verb::Write,
-                "auth/token/create/{role_name}",
-                "make a token as a role says",
-                by_role,
-            ),
-        ),
-    ];
-    rows.into_iter().map(|(act, route)| (Handler::TokenCreate(act), route)).collect()
+pub(super) fn rows() -> Vec<Endpoint> {
+    let role = field("role_name", FieldKind::Name, "name of the token role");
+    vec![
+        write("auth/token/create", "make a child token")
+            .fields(creation_fields())
+            .handled_by(create),
+        write("auth/token/create-orphan", "make a token without a parent")
+            .needs_sudo()
+            .fields(creation_fields())
+            .handled_by(create_orphan),
+        write("auth/token/create/{role_name}", "make a token as a role says")
+            .fields([role])
+            .fields(creation_fields())
+            .handled_by(create_by_role),
+    ]
 }
 
 /// Fields of a token's creation. Restrictions that cannot be given here are named so that they can
 /// be refused: ignoring one would widen access.
-fn creation() -> Vec<Field> {
+fn creation_fields() -> Vec<Field> {
     let renewable = field("renewable", FieldKind::Bool, "whether it can be renewed");
     vec![
         field(
@@ -92,89 +71,109 @@ fn creation() -> Vec<Field> {
     ]
 }
 
-/// Serves a permitted request.
-pub(super) async fn serve(
-    act: Act,
-    core: &Core,
-    unit: &mut Unit,
-    call: &HostCall<'_>,
-) -> Result<Reply, Failure> {
-    refuse_unavailable(call)?;
-    let role =
-        if act == Act::ByRole { Some(role(unit, call.text("role_name")).await?) } else { None };
-    let (new, mut warnings) = wished(act, unit, call, role).await?;
-    if new.id.is_some() {
-        warnings.push("the token is as hard to guess as the id that was chosen for it".to_owned());
-    }
-    let made = core.tokens.create(unit, call.caller, new, core.token_lifetimes()).await?;
-    warnings.extend(made.warning);
-    let body = Body::Auth(Box::new(auth(core, made.token, &made.caller)));
-    Ok(Reply { warnings, ..Reply::from(body) })
+/// `POST auth/token/create`: a child of the caller, or with sudo an orphan.
+async fn create(call: Call<'_>) -> Result<Reply, Failure> {
+    refuse_unavailable(&call)?;
+    make(call, Parent::AsAsked, None).await
 }
 
-/// The role that the path names.
-async fn role(unit: &mut Unit, name: &str) -> Result<(String, TokenRole), Failure> {
-    let role = roles::read(unit, name).await?;
-    let role = role.ok_or_else(|| {
+/// `POST auth/token/create-orphan`.
+async fn create_orphan(call: Call<'_>) -> Result<Reply, Failure> {
+    refuse_unavailable(&call)?;
+    make(call, Parent::None, None).await
+}
+
+/// `POST auth/token/create/:role_name`.
+async fn create_by_role(call: Call<'_>) -> Result<Reply, Failure> {
+    refuse_unavailable(&call)?;
+    let name = call.fields.text("role_name");
+    let role = roles::read(call.unit, name).await?.ok_or_else(|| {
         Failure::invalid(format!(
             "unknown role {}: write auth/token/roles/<name> first",
             quoted(name)
         ))
     })?;
-    Ok((name.to_owned(), role))
+    make(call, Parent::AsAsked, Some((name.to_owned(), role))).await
+}
+
+/// Whose child the new token is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parent {
+    /// The caller's, unless `no_parent` or the role says otherwise.
+    AsAsked,
+    /// An orphan.
+    None,
+}
+
+/// Makes the token that the fields describe, by the named role if there is one.
+async fn make(
+    mut call: Call<'_>,
+    parent: Parent,
+    role: Option<(String, TokenRole)>,
+) -> Result<Reply, Failure> {
+    let (new, mut warnings) = new_token(&mut call, parent, role).await?;
+    if new.id.is_some() {
+        warnings.push("the token is as hard to guess as the id that was chosen for it".to_owned());
+    }
+    let Call { core, unit, caller, .. } = call;
+    let made = core.tokens.create(unit, caller, new, core.token_lifetimes()).await?;
+    warnings.extend(made.warning);
+    let body = Body::Auth(Box::new(auth(core, made.token, &made.caller)));
+    Ok(Reply::from(body).with_warnings(warnings))
 }
 
 /// What the token is to be, and warnings about it.
-async fn wished(
-    act: Act,
-    unit: &mut Unit,
-    call: &HostCall<'_>,
+async fn new_token(
+    call: &mut Call<'_>,
+    parent: Parent,
     role: Option<(String, TokenRole)>,
 ) -> Result<(NewToken, Vec<String>), Failure> {
     let of_role = role.as_ref().map(|(_, role)| role);
-    let policies = selection::select(&asked(call, of_role)?)?;
-    let warnings = unknown_policies(unit, &policies).await?;
-    let is_orphan = is_orphan(act, call, of_role)?;
+    let policies = selection::select(&asked_policies(call, of_role)?)?;
+    let warnings = warn_of_unknown(call.unit, &policies).await?;
+    let is_orphan = is_orphan(call, parent, of_role)?;
+    let fields = call.fields;
     let new = NewToken {
         kind: kind(call, of_role)?,
-        id: id(call)?,
+        id: chosen_id(call)?,
         policies,
-        display_name: display_name(call.text("display_name"))?,
+        display_name: display_name(fields.text("display_name"))?,
         meta: meta(call),
-        path: path(call, role.as_ref()),
+        path: shown_path(call, role.as_ref()),
         is_orphan,
         bound_cidrs: bound_cidrs(call, is_orphan, of_role),
-        ttl: call.number("ttl"),
-        explicit_max_ttl: call.number("explicit_max_ttl"),
+        ttl: fields.seconds("ttl"),
+        explicit_max_ttl: fields.seconds("explicit_max_ttl"),
         period: period(call)?,
         num_uses: num_uses(call)?,
-        renewable: call.flag("renewable", true) && of_role.is_none_or(|role| role.renewable),
+        renewable: fields.flag("renewable", true) && of_role.is_none_or(|role| role.renewable),
         role,
     };
     Ok((new, warnings))
 }
 
 /// What cannot be honoured here.
-fn refuse_unavailable(call: &HostCall<'_>) -> Result<(), Failure> {
-    if !call.text("entity_alias").is_empty() {
+fn refuse_unavailable(call: &Call<'_>) -> Result<(), Failure> {
+    if !call.fields.text("entity_alias").is_empty() {
         return Err(Failure::invalid(
             "entity_alias was given, but there are no entities yet; leave it out",
         ));
     }
-    if !call.list("bound_cidrs").is_empty() {
+    if !call.fields.list("bound_cidrs").is_empty() {
         return Err(Failure::invalid(
-            "bound_cidrs was given, which is not a parameter of a token: write token_bound_cidrs of a token role and \
-             use auth/token/create/<role>",
+            "bound_cidrs was given, which is not a parameter of a token: write token_bound_cidrs \
+             of a token role and use auth/token/create/<role>",
         ));
     }
     Ok(())
 }
 
-fn asked<'a>(call: &HostCall<'a>, role: Option<&'a TokenRole>) -> Result<Asked<'a>, Failure> {
-    let names = call.list("policies").into_iter().map(|name| policies::canonical_name(&name));
+fn asked_policies<'a>(call: &Call<'a>, role: Option<&'a TokenRole>) -> Result<Asked<'a>, Failure> {
+    let names =
+        call.fields.list("policies").into_iter().map(|name| policies::canonical_name(&name));
     Ok(Asked {
         policies: names.collect::<Result<BTreeSet<_>, _>>().map_err(Failure::invalid)?,
-        no_default_policy: call.flag("no_default_policy", false),
+        no_default_policy: call.fields.flag("no_default_policy", false),
         parent: &call.caller.record,
         has_sudo: call.has_sudo(),
         role,
@@ -182,7 +181,7 @@ fn asked<'a>(call: &HostCall<'a>, role: Option<&'a TokenRole>) -> Result<Asked<'
 }
 
 /// A token may be given policies that are still to be written.
-async fn unknown_policies(unit: &mut Unit, policies: &[String]) -> Result<Vec<String>, Failure> {
+async fn warn_of_unknown(unit: &mut Unit, policies: &[String]) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
     for name in policies {
         if name != ROOT && stored::text(unit, name).await?.is_none() {
@@ -192,18 +191,18 @@ async fn unknown_policies(unit: &mut Unit, policies: &[String]) -> Result<Vec<St
     Ok(warnings)
 }
 
-fn is_orphan(act: Act, call: &HostCall<'_>, role: Option<&TokenRole>) -> Result<bool, Failure> {
-    if act == Act::Orphan || role.is_some_and(|role| role.orphan) {
+fn is_orphan(call: &Call<'_>, parent: Parent, role: Option<&TokenRole>) -> Result<bool, Failure> {
+    if parent == Parent::None || role.is_some_and(|role| role.orphan) {
         return Ok(true);
     }
-    let no_parent = call.flag("no_parent", false);
+    let no_parent = call.fields.flag("no_parent", false);
     if no_parent {
-        needs_sudo(call, "no_parent")?;
+        require_sudo(call, "no_parent")?;
     }
     Ok(no_parent)
 }
 
-fn needs_sudo(call: &HostCall<'_>, what: &str) -> Result<(), Failure> {
+fn require_sudo(call: &Call<'_>, what: &str) -> Result<(), Failure> {
     if call.has_sudo() {
         return Ok(());
     }
@@ -213,8 +212,8 @@ fn needs_sudo(call: &HostCall<'_>, what: &str) -> Result<(), Failure> {
     )))
 }
 
-fn kind(call: &HostCall<'_>, role: Option<&TokenRole>) -> Result<TokenType, Failure> {
-    let asked = match call.text("type") {
+fn kind(call: &Call<'_>, role: Option<&TokenRole>) -> Result<TokenType, Failure> {
+    let asked = match call.fields.text("type") {
         "" | "default" => None,
         "service" => Some(TokenType::Service),
         "batch" => Some(TokenType::Batch),
@@ -228,24 +227,24 @@ fn kind(call: &HostCall<'_>, role: Option<&TokenRole>) -> Result<TokenType, Fail
     role.map_or(RoleType::DefaultService, |role| role.token_type).choose(asked)
 }
 
-fn id(call: &HostCall<'_>) -> Result<Option<Secret>, Failure> {
-    if call.text("id").is_empty() {
+fn chosen_id(call: &Call<'_>) -> Result<Option<Secret>, Failure> {
+    if call.fields.text("id").is_empty() {
         return Ok(None);
     }
-    needs_sudo(call, "id")?;
-    tokens::keys::chosen(call.text("id")).map(Some)
+    require_sudo(call, "id")?;
+    tokens::keys::chosen(call.fields.text("id")).map(Some)
 }
 
-fn period(call: &HostCall<'_>) -> Result<u64, Failure> {
-    let period = call.number("period");
+fn period(call: &Call<'_>) -> Result<u64, Failure> {
+    let period = call.fields.seconds("period");
     if period > 0 {
-        needs_sudo(call, "period")?;
+        require_sudo(call, "period")?;
     }
     Ok(period)
 }
 
-fn num_uses(call: &HostCall<'_>) -> Result<u64, Failure> {
-    let asked = call.values.get("num_uses").and_then(Value::as_i64).unwrap_or_default();
+fn num_uses(call: &Call<'_>) -> Result<u64, Failure> {
+    let asked = call.fields.integer("num_uses").unwrap_or_default();
     u64::try_from(asked).map_err(|_| {
         Failure::invalid(format!(
             "num_uses {asked} is negative; give the number of requests, or 0 for no limit"
@@ -272,15 +271,15 @@ fn display_name(asked: &str) -> Result<String, Failure> {
     Ok(format!("token-{}", asked.chars().map(safe).collect::<String>()))
 }
 
-fn meta(call: &HostCall<'_>) -> BTreeMap<String, String> {
-    let pairs = call.values.get("meta").and_then(Value::as_object).into_iter().flatten();
+fn meta(call: &Call<'_>) -> BTreeMap<String, String> {
+    let pairs = call.fields.object("meta").into_iter().flatten();
     pairs
         .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
         .collect()
 }
 
 /// The path that is shown of the token.
-fn path(call: &HostCall<'_>, role: Option<&(String, TokenRole)>) -> String {
+fn shown_path(call: &Call<'_>, role: Option<&(String, TokenRole)>) -> String {
     match role {
         Some((_, role)) if !role.path_suffix.is_empty() => {
             format!("{}/{}", call.request.path, role.path_suffix)
@@ -291,7 +290,7 @@ fn path(call: &HostCall<'_>, role: Option<&(String, TokenRole)>) -> String {
 
 /// Those of the role, or for a child without a role those of its parent: it must not be a way
 /// around them.
-fn bound_cidrs(call: &HostCall<'_>, is_orphan: bool, role: Option<&TokenRole>) -> Vec<Cidr> {
+fn bound_cidrs(call: &Call<'_>, is_orphan: bool, role: Option<&TokenRole>) -> Vec<Cidr> {
     match role {
         Some(role) => role.bound_cidrs.clone(),
         None if is_orphan => Vec::new(),

@@ -1,31 +1,22 @@
 //! `sys/audit` and `sys/audit-hash`: the audit devices, and the hash under which one of them shows
 //! a value (`spec/core.md` §8.1).
 
-use super::row::{field, required, sudo};
-use super::{Body, Handler, HostCall, Reply, Then};
+use super::after_commit::AfterCommit;
+use super::call::Call;
+use super::reply::{Body, Reply};
+use super::row::{self, Endpoint, field, required};
 use crate::audit::{AuditChange, Device, Origin, StoredDevice};
-use crate::core::Core;
-use bulkhead_store::Unit;
-use bulkhead_wire::description::{FieldKind, Route, Verb};
+use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};
 
 /// The only type of device there is.
 const FILE: &str = "file";
 
-/// What these endpoints do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
-    List,
-    Enable,
-    Disable,
-    Hash,
-}
-
-/// The rows of this file.
-pub(super) fn rows() -> Vec<(Handler, Route)> {
+/// The rows of this file. All of them need `sudo` (`spec/core.md` §3.4).
+pub(super) fn rows() -> Vec<Endpoint> {
     let path = || field("path", FieldKind::Name, "name of the device");
-    let device = vec![
+    let device = [
         path(),
         required("type", FieldKind::String, "file"),
         field("description", FieldKind::String, "one sentence for people"),
@@ -38,45 +29,32 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
     ];
     let value = required("input", FieldKind::String, "the value to look for in the device's lines")
         .secret();
-    let rows = [
-        (Act::List, sudo(Verb::Read, "sys/audit", "all audit devices", vec![])),
-        (Act::Enable, sudo(Verb::Write, "sys/audit/{path}", "make an audit device", device)),
-        (
-            Act::Disable,
-            sudo(Verb::Delete, "sys/audit/{path}", "remove an audit device", vec![path()]),
-        ),
-        (
-            Act::Hash,
-            sudo(Verb::Write, "sys/audit-hash/{path}", "the hash of a value", vec![path(), value]),
-        ),
-    ];
-    rows.into_iter().map(|(act, route)| (Handler::Audit(act), route)).collect()
-}
-
-/// Serves a permitted request.
-pub(super) async fn serve(
-    act: Act,
-    core: &Core,
-    unit: &mut Unit,
-    call: &HostCall<'_>,
-) -> Result<Reply, Failure> {
-    match act {
-        Act::List => Ok(list(core).into()),
-        Act::Enable => enable(core, unit, call).await,
-        Act::Disable => disable(core, unit, call),
-        Act::Hash => hash(core, call),
-    }
+    vec![
+        row::read("sys/audit", "all audit devices").needs_sudo().handled_by(list),
+        row::write("sys/audit/{path}", "make an audit device")
+            .needs_sudo()
+            .fields(device)
+            .handled_by(enable),
+        row::delete("sys/audit/{path}", "remove an audit device")
+            .needs_sudo()
+            .fields([path()])
+            .handled_by(disable),
+        row::write("sys/audit-hash/{path}", "the hash of a value")
+            .needs_sudo()
+            .fields([path(), value])
+            .handled_by(hash),
+    ]
 }
 
 /// `GET sys/audit`.
-fn list(core: &Core) -> Body {
-    let devices = core.audit.devices();
-    let shown = |device: &Device| (format!("{}/", device.settings.name), shown(device));
-    Body::Copied(devices.iter().map(|device| shown(device)).collect())
+async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+    let devices = call.core.audit.devices();
+    let member = |device: &Device| (format!("{}/", device.settings.name), show(device));
+    Ok(Body::Copied(devices.iter().map(|device| member(device)).collect()).into())
 }
 
 /// A device of the configuration is shown with the options that would make it.
-fn shown(device: &Device) -> Value {
+fn show(device: &Device) -> Value {
     let settings = &device.settings;
     let of_settings = || {
         let options = [
@@ -106,41 +84,41 @@ fn shown(device: &Device) -> Value {
 }
 
 /// `POST sys/audit/:path`.
-async fn enable(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    if call.text("type") != FILE {
+async fn enable(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, unit, request, fields, .. } = call;
+    if fields.text("type") != FILE {
         let message = format!(
             "there are no audit devices of type {}; file is what there is",
-            quoted(call.text("type"))
+            quoted(fields.text("type"))
         );
         return Err(Failure::invalid(message));
     }
     let asked = StoredDevice {
-        name: call.text("path").to_owned(),
-        description: call.text("description").to_owned(),
-        local: call.flag("local", false),
-        options: call.values.get("options").and_then(Value::as_object).cloned().unwrap_or_default(),
+        name: fields.text("path").to_owned(),
+        description: fields.text("description").to_owned(),
+        local: fields.flag("local", false),
+        options: fields.object("options").cloned().unwrap_or_default(),
     };
-    let device = core.audit.enable(&core.store, unit, asked, &call.request.id).await?;
-    Ok(Reply { then: Then::Audit(AuditChange::Made(device)), ..Reply::from(Body::Nothing) })
+    let device = core.audit.enable(&core.store, unit, asked, &request.id).await?;
+    let made = AfterCommit::Audit(AuditChange::Made(device));
+    Ok(Reply::from(Body::Nothing).after_commit(made))
 }
 
 /// `DELETE sys/audit/:path`. What is not there is removed already.
-fn disable(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let name = call.text("path");
-    core.audit.disable(unit, name)?;
-    Ok(Reply {
-        then: Then::Audit(AuditChange::Removed(name.to_owned())),
-        ..Reply::from(Body::Nothing)
-    })
+async fn disable(call: Call<'_>) -> Result<Reply, Failure> {
+    let name = call.fields.text("path");
+    call.core.audit.disable(call.unit, name)?;
+    let removed = AfterCommit::Audit(AuditChange::Removed(name.to_owned()));
+    Ok(Reply::from(Body::Nothing).after_commit(removed))
 }
 
 /// `POST sys/audit-hash/:path`.
-fn hash(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let name = call.text("path");
-    let device = core.audit.find(name);
+async fn hash(call: Call<'_>) -> Result<Reply, Failure> {
+    let name = call.fields.text("path");
+    let device = call.core.audit.find(name);
     let device = device.ok_or_else(|| {
         Failure::invalid(format!("there is no audit device at {name}/; see sys/audit"))
     })?;
-    let hash = device.hashing.hash(call.text("input"));
+    let hash = device.hashing.hash(call.fields.text("input"));
     Ok(Body::Copied(Map::from_iter([("hash".to_owned(), json!(hash))])).into())
 }

@@ -1,30 +1,68 @@
 //! `sys/auth`: which auth method serves which path. Needs `sudo`, but for the listing
 //! (`spec/core.md` §3.4).
 
-use super::row::{row, sudo};
-use super::{Handler, sys_mounts};
-use bulkhead_wire::description::{Route, Verb};
+use super::call::Call;
+use super::reply::Reply;
+use super::row::{self, Endpoint};
+use super::sys_mounts::{
+    disable_in, enable_in, enabling_fields, list_in, path, read_in, read_tuning_in, tune_in,
+    tuning_fields,
+};
+use crate::mounts::Class;
+use bulkhead_wire::failure::Failure;
 
 /// The rows of this file.
-pub(super) fn rows() -> Vec<(Handler, Route)> {
-    let (path, enabled, tuned) =
-        (sys_mounts::path, sys_mounts::enabled_fields(), sys_mounts::tuned_fields());
-    sys_mounts::rows_of_auth([
-        row(Verb::Read, "sys/auth", "all auth methods", vec![]),
-        sudo(Verb::Read, "sys/auth/{path+}", "one auth method", path()),
-        sudo(Verb::Write, "sys/auth/{path+}", "mount an auth method", enabled),
-        sudo(
-            Verb::Delete,
-            "sys/auth/{path+}",
-            "end all leases of an auth method and delete it",
-            path(),
-        ),
-        sudo(
-            Verb::Read,
-            "sys/auth/{path+}/tune",
-            "the settings that hold for an auth method",
-            path(),
-        ),
-        sudo(Verb::Write, "sys/auth/{path+}/tune", "change the settings of an auth method", tuned),
-    ])
+pub(super) fn rows() -> Vec<Endpoint> {
+    let (one, tuned) = ("sys/auth/{path+}", "sys/auth/{path+}/tune");
+    vec![
+        row::read("sys/auth", "all auth methods").handled_by(list),
+        row::read(one, "one auth method").needs_sudo().fields([path()]).handled_by(read),
+        row::write(one, "mount an auth method")
+            .needs_sudo()
+            .fields(enabling_fields())
+            .handled_by(enable),
+        row::delete(one, "end all leases of an auth method and delete it")
+            .needs_sudo()
+            .with_effect()
+            .fields([path()])
+            .handled_by(disable),
+        row::read(tuned, "the settings that hold for an auth method")
+            .needs_sudo()
+            .fields([path()])
+            .handled_by(read_tuning),
+        row::write(tuned, "change the settings of an auth method")
+            .needs_sudo()
+            .fields(tuning_fields())
+            .handled_by(tune),
+    ]
+}
+
+/// `GET sys/auth`.
+async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+    Ok(list_in(Class::Auth, &call))
+}
+
+/// `GET sys/auth/:path`.
+async fn read(call: Call<'_>) -> Result<Reply, Failure> {
+    read_in(Class::Auth, &call)
+}
+
+/// `POST sys/auth/:path`.
+async fn enable(call: Call<'_>) -> Result<Reply, Failure> {
+    enable_in(Class::Auth, call).await
+}
+
+/// `DELETE sys/auth/:path`.
+async fn disable(call: Call<'_>) -> Result<Reply, Failure> {
+    disable_in(Class::Auth, call).await
+}
+
+/// `GET sys/auth/:path/tune`.
+async fn read_tuning(call: Call<'_>) -> Result<Reply, Failure> {
+    read_tuning_in(Class::Auth, &call)
+}
+
+/// `POST sys/auth/:path/tune`.
+async fn tune(call: Call<'_>) -> Result<Reply, Failure> {
+    tune_in(Class::Auth, call).await
 }

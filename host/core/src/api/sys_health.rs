@@ -1,18 +1,18 @@
 //! `sys/health`: what load balancers ask before anything else, in the shape that clients parse
 //! (`spec/core.md` §7.4).
 
-use super::row::{field, open};
-use super::{Handler, OpenHandler};
-use crate::service::Service;
-use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use super::call::{Fields, SealedCall};
+use super::row::{Endpoint, field, read};
+use super::sys_seal_status::name_cluster;
+use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::response::Response;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The rows of this file.
-pub(super) fn rows() -> Vec<(Handler, Route)> {
-    let route = open(Verb::Read, "sys/health", "is this node up and unsealed", codes());
-    vec![(Handler::Open(OpenHandler::Health), route)]
+pub(super) fn rows() -> Vec<Endpoint> {
+    let about = "is this node up and unsealed";
+    vec![read("sys/health", about).fields(codes()).while_sealed(health)]
 }
 
 /// Status codes that a load balancer wants instead of the usual ones (`spec/core.md` §7.4). Those
@@ -37,23 +37,22 @@ fn codes() -> Vec<Field> {
 
 /// `GET sys/health`. The status says in which state the service is; the caller may choose another
 /// one for each.
-pub(super) async fn health(
-    service: &Service,
-    codes: &Map<String, Value>,
-) -> Result<Response, Failure> {
-    let status = service.seal_status().await?;
-    for (name, value) in codes.iter().filter(|(name, _)| name.ends_with("code")) {
+async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
+    let SealedCall { seal, fields: codes } = call;
+    let status = seal.status().await?;
+    for (name, value) in codes.all().iter().filter(|(name, _)| name.ends_with("code")) {
         code(name, value)?;
     }
-    let writes = service.core().is_none_or(|core| core.store.stopped().is_none());
+    let writes = seal.core().is_none_or(|core| core.store.stopped().is_none());
     let answered = match (status.config, status.sealed) {
-        // A node that stores nothing any more is no good to anybody, whatever code was asked for.
+        // A node that stores nothing any more is of no use, and the code that was asked for
+        // does not count.
         _ if !writes => 500,
         (None, _) => chosen(codes, "uninitcode", 501)?,
         (Some(_), true) => chosen(codes, "sealedcode", 503)?,
         (Some(_), false) => chosen(codes, "activecode", 200)?,
     };
-    let version = &service.process().settings.reported_version;
+    let version = &seal.settings().reported_version;
     let mut body = json!({
         "initialized": status.config.is_some(),
         "sealed": status.sealed,
@@ -61,7 +60,7 @@ pub(super) async fn health(
         "performance_standby": false,
         "replication_performance_mode": "disabled",
         "replication_dr_mode": "disabled",
-        "server_time_utc": service.now() / 1000,
+        "server_time_utc": seal.now() / 1000,
         "version": version,
         // Clients switch features on it, as on the version (decision P5).
         "enterprise": version.ends_with("+ent"),
@@ -70,12 +69,12 @@ pub(super) async fn health(
         "writes": writes,
         "bulkhead_version": env!("CARGO_PKG_VERSION"),
     });
-    super::sys_seal_status::name_cluster(&mut body, status.cluster_id);
+    name_cluster(&mut body, status.cluster_id);
     Ok(Response::bare(answered, body))
 }
 
 /// The status for a state: as the caller chose, or the usual one.
-fn chosen(codes: &Map<String, Value>, name: &str, usual: u16) -> Result<u16, Failure> {
+fn chosen(codes: Fields<'_>, name: &str, usual: u16) -> Result<u16, Failure> {
     codes.get(name).map_or(Ok(usual), |value| code(name, value))
 }
 

@@ -1,29 +1,26 @@
-//! `sys/init`: makes a cluster, once, and gives the shares of its key to whoever asked first
+//! `sys/init`: makes a cluster, once, and gives the shares of its key to the first caller
 //! (`spec/core.md` §7.1).
 //!
-//! The attack this file stops: a server that is initialised by somebody else. It cannot be
+//! The attack this file stops: a server that another initialises. It cannot be
 //! prevented here, but it is seen: the second to ask is refused and told so.
 
-use super::row::{field, open, required};
-use super::{Handler, OpenHandler};
-use crate::service::Service;
+use super::call::{Fields, SealedCall};
+use super::row::{Endpoint, field, read, required, write};
 use bulkhead_store::SealConfig;
-use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The rows of this file.
-pub(super) fn rows() -> Vec<(Handler, Route)> {
-    let status = open(Verb::Read, "sys/init", "is there a cluster here", vec![]);
-    let initialise = open(Verb::Write, "sys/init", "make a cluster", initialisation());
+pub(super) fn rows() -> Vec<Endpoint> {
     vec![
-        (Handler::Open(OpenHandler::InitStatus), status),
-        (Handler::Open(OpenHandler::Init), initialise),
+        read("sys/init", "is there a cluster here").while_sealed(status),
+        write("sys/init", "make a cluster").fields(parameters()).while_sealed(initialise),
     ]
 }
 
-fn initialisation() -> Vec<Field> {
+fn parameters() -> Vec<Field> {
     let number = |name, about| field(name, FieldKind::Int, about);
     let unserved = |name| field(name, FieldKind::Any, "not in this version");
     vec![
@@ -43,19 +40,17 @@ fn initialisation() -> Vec<Field> {
 }
 
 /// `GET sys/init`.
-pub(super) async fn status(service: &Service) -> Result<Response, Failure> {
-    Ok(Response::bare(200, json!({ "initialized": service.is_initialised().await? })))
+async fn status(call: SealedCall<'_>) -> Result<Response, Failure> {
+    Ok(Response::bare(200, json!({ "initialized": call.seal.is_initialised().await? })))
 }
 
 /// `POST sys/init`. The only answer that ever holds a share or the first root token.
-pub(super) async fn initialise(
-    service: &Service,
-    values: &Map<String, Value>,
-) -> Result<Response, Failure> {
-    refuse_unserved(values)?;
-    let (shares, threshold) = (count(values, "secret_shares")?, count(values, "secret_threshold")?);
+async fn initialise(call: SealedCall<'_>) -> Result<Response, Failure> {
+    let SealedCall { seal, fields } = call;
+    refuse_unserved(fields)?;
+    let (shares, threshold) = (count(fields, "secret_shares")?, count(fields, "secret_threshold")?);
     let config = SealConfig::new(shares, threshold).map_err(Failure::invalid)?;
-    let made = service.initialise(config).await?;
+    let made = seal.initialise(config).await?;
     let body = json!({
         "keys": made.shares.iter().map(|share| json!(*share.hex())).collect::<Vec<_>>(),
         "keys_base64": made.shares.iter().map(|share| json!(*share.base64())).collect::<Vec<_>>(),
@@ -64,15 +59,15 @@ pub(super) async fn initialise(
     Ok(Response::bare(200, body))
 }
 
-fn count(values: &Map<String, Value>, name: &str) -> Result<u64, Failure> {
-    let number = values.get(name).and_then(Value::as_i64).unwrap_or_default();
+fn count(fields: Fields<'_>, name: &str) -> Result<u64, Failure> {
+    let number = fields.integer(name).unwrap_or_default();
     u64::try_from(number)
         .map_err(|_| Failure::invalid(format!("{name} {number} is negative; give 1 to 255")))
 }
 
 /// Recovery keys belong to seals that open by themselves; shares are not encrypted for their
 /// holders yet. Ignoring either would hand out keys in another way than was asked for.
-fn refuse_unserved(values: &Map<String, Value>) -> Result<(), Failure> {
+fn refuse_unserved(fields: Fields<'_>) -> Result<(), Failure> {
     let is_nothing = |value: &Value| match value {
         Value::Null => true,
         Value::Number(number) => number.as_i64() == Some(0),
@@ -87,13 +82,14 @@ fn refuse_unserved(values: &Map<String, Value>) -> Result<(), Failure> {
         "pgp_keys",
         "root_token_pgp_key",
     ];
-    match names.into_iter().find(|name| !values.get(*name).is_none_or(is_nothing)) {
+    match names.into_iter().find(|name| !fields.get(name).is_none_or(is_nothing)) {
         None => Ok(()),
         Some(name) if name.starts_with("recovery") => Err(Failure::invalid(format!(
             "{name} does not apply to a seal of type shamir; leave it out"
         ))),
         Some(name) => Err(Failure::invalid(format!(
-            "{name} is not supported by this version: leave it out, and encrypt what the answer holds yourself"
+            "{name} is not supported by this version: leave it out, and encrypt what the answer \
+             holds yourself"
         ))),
     }
 }

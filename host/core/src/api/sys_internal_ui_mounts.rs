@@ -2,98 +2,69 @@
 //!
 //! The attack this file stops: learning by asking which paths are mounted. Without a token only
 //! those are shown that an operator made public; with one, those where its policies allow anything
-//! at all. About a single path, everybody else gets one and the same refusal.
+//! at all. About a single path, every other caller gets one and the same refusal.
 
-use super::row::{field, open};
-use super::{Handler, PublicHandler, mount_info, sys_mounts};
-use crate::core::Core;
+use super::call::PublicCall;
+use super::envelope::public_data;
+use super::row::{self, Endpoint, field};
+use super::sys_mounts::info;
+use super::sys_mounts::serving::{Serving, serving};
 use crate::mounts::{Class, Visibility};
 use crate::policies::acl::Acl;
-use bulkhead_wire::description::{FieldKind, Route, Verb};
+use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
-use serde_json::{Map, Value, json};
-use sys_mounts::Serving;
-
-/// What these endpoints do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
-    List,
-    Read,
-}
+use bulkhead_wire::response::Response;
+use serde_json::{Map, json};
 
 /// The rows of this file.
-pub(super) fn rows() -> Vec<(Handler, Route)> {
-    let path = vec![field("path", FieldKind::String, "a path of a mount or below it")];
-    let rows = [
-        (
-            Act::List,
-            open(
-                Verb::Read,
-                "sys/internal/ui/mounts",
-                "the mounts that the caller can see",
-                vec![],
-            ),
-        ),
-        (
-            Act::Read,
-            open(
-                Verb::Read,
-                "sys/internal/ui/mounts/{path+}",
-                "the mount that serves a path",
-                path,
-            ),
-        ),
-    ];
-    rows.into_iter()
-        .map(|(act, route)| (Handler::Public(PublicHandler::UiMounts(act)), route))
-        .collect()
+pub(super) fn rows() -> Vec<Endpoint> {
+    let path = field("path", FieldKind::String, "a path of a mount or below it");
+    vec![
+        row::read("sys/internal/ui/mounts", "the mounts that the caller can see")
+            .without_a_token(list),
+        row::read("sys/internal/ui/mounts/{path+}", "the mount that serves a path")
+            .fields([path])
+            .without_a_token(read),
+    ]
 }
 
-/// Serves a request, whoever makes it. `acl` is what the caller's token may do; `None` without one.
-pub(super) fn serve(
-    act: Act,
-    core: &Core,
-    acl: Option<&Acl>,
-    values: &Map<String, Value>,
-) -> Result<Map<String, Value>, Failure> {
-    match act {
-        Act::List => Ok(list(core, acl)),
-        Act::Read => read(core, acl, super::text(values, "path")),
-    }
-}
-
-fn list(core: &Core, acl: Option<&Acl>) -> Map<String, Value> {
+/// `GET sys/internal/ui/mounts`.
+async fn list(call: PublicCall<'_>) -> Result<Response, Failure> {
+    let PublicCall { core, acl, .. } = call;
     let seen = |class| {
         let mut seen = Map::new();
-        for one in sys_mounts::serving(core, class) {
+        for one in serving(core, class) {
             let name = one.record().path.listed().to_owned();
             if reaches(acl, &one) {
                 seen.insert(name, one.info().into());
             } else if one.record().settings.listing_visibility == Visibility::Unauth {
-                seen.insert(name, mount_info::brief(one.record()).into());
+                seen.insert(name, info::brief(one.record()).into());
             }
         }
         seen
     };
     let (secret, auth) = (seen(Class::Secret), seen(Class::Auth));
-    Map::from_iter([("secret".to_owned(), secret.into()), ("auth".to_owned(), auth.into())])
+    let data = [("secret".to_owned(), secret.into()), ("auth".to_owned(), auth.into())];
+    Ok(public_data(call.request, Map::from_iter(data)))
 }
 
-fn read(core: &Core, acl: Option<&Acl>, path: &str) -> Result<Map<String, Value>, Failure> {
-    let whole = format!("{path}/");
-    let all =
-        [Class::Secret, Class::Auth].into_iter().flat_map(|class| sys_mounts::serving(core, class));
+/// `GET sys/internal/ui/mounts/:path`.
+async fn read(call: PublicCall<'_>) -> Result<Response, Failure> {
+    let PublicCall { core, acl, .. } = call;
+    let whole = format!("{}/", call.fields.text("path"));
+    let all = [Class::Secret, Class::Auth].into_iter().flat_map(|class| serving(core, class));
     let found = all.into_iter().find(|one| whole.starts_with(one.record().path.as_str()));
     let found = found.filter(|one| reaches(acl, one)).ok_or_else(|| {
         let asked = quoted(&whole);
         // Behind the words that every refusal has, those that the CLI's users know.
         Failure::denied(format!(
-            "preflight capability check returned 403, please ensure client's policies grant access to path {asked}"
+            "preflight capability check returned 403, please ensure client's policies grant access \
+             to path {asked}"
         ))
     })?;
     let mut info = found.info();
     info.insert("path".to_owned(), json!(found.record().path));
-    Ok(info)
+    Ok(public_data(call.request, info))
 }
 
 fn reaches(acl: Option<&Acl>, one: &Serving) -> bool {

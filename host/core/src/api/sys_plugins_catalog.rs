@@ -1,40 +1,22 @@
 //! `sys/plugins/catalog`: which plugins there are, and bringing one along (`spec/core.md` §6.1).
 
-use super::mount_grants::MOST;
-use super::row::{field, row, sudo};
-use super::{Body, Handler, HostCall, Reply, Then};
+use super::after_commit::AfterCommit;
+use super::call::{Call, Fields};
+use super::reply::{Body, Reply};
+use super::row::{self, Endpoint, field};
+use super::sys_mounts::grants::MOST;
 use crate::catalog::{self, Listed, PluginType, Registered, Upload};
-use crate::core::Core;
 use crate::lifecycle;
 use bulkhead_sandbox::{Ask, Maker};
-use bulkhead_store::Unit;
-use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};
-
-/// What these endpoints do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
-    ListAll,
-    List,
-    Read,
-    Register,
-    Deregister,
-}
-
-impl Act {
-    /// A component is compiled outside of this process, and its bytes are stored before its row: a
-    /// conflict is for the caller to try again.
-    pub(super) fn reaches_outside(self) -> bool {
-        self == Self::Register
-    }
-}
 
 /// Longest component: what the listener takes.
 const COMPONENT_BYTES: u64 = 32 << 20;
 
 /// The rows of this file.
-pub(super) fn rows() -> Vec<(Handler, Route)> {
+pub(super) fn rows() -> Vec<Endpoint> {
     let kind = || field("type", FieldKind::String, "secret or database");
     let name = || field("name", FieldKind::String, "name of the plugin");
     let version = |about| field("version", FieldKind::String, about);
@@ -48,55 +30,35 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
     };
     let one = "sys/plugins/catalog/{type}/{name}";
     let here =
-        || vec![kind(), name(), version("the version that is meant; empty for the one there is")];
+        || [kind(), name(), version("the version that is meant; empty for the one there is")];
     let grants =
         field("grants", FieldKind::TextList, "what its mounts may be granted at most, a line each");
     let sent =
-        vec![kind(), name(), version("the version that the component must have"), sha256, grants];
-    let register = Route {
-        raw: true,
-        body_limit: COMPONENT_BYTES,
-        ..sudo(Verb::Write, one, "register the component in the body as a plugin", sent)
-    };
-    [
-        (Act::ListAll, row(Verb::Read, "sys/plugins/catalog", "every plugin", vec![])),
-        (
-            Act::List,
-            row(
-                Verb::List,
-                "sys/plugins/catalog/{type}",
-                "names of the plugins of a type",
-                vec![kind()],
-            ),
-        ),
-        (Act::Read, row(Verb::Read, one, "a plugin", here())),
-        (Act::Register, register),
-        (Act::Deregister, sudo(Verb::Delete, one, "remove a plugin that was registered", here())),
+        [kind(), name(), version("the version that the component must have"), sha256, grants];
+    vec![
+        row::read("sys/plugins/catalog", "every plugin").handled_by(list_all),
+        row::list("sys/plugins/catalog/{type}", "names of the plugins of a type")
+            .fields([kind()])
+            .handled_by(list),
+        row::read(one, "a plugin").fields(here()).handled_by(read),
+        // A component is compiled outside of this process, and its bytes are stored before its
+        // row.
+        row::write(one, "register the component in the body as a plugin")
+            .needs_sudo()
+            .with_effect()
+            .takes_bytes(COMPONENT_BYTES)
+            .fields(sent)
+            .handled_by(register),
+        row::delete(one, "remove a plugin that was registered")
+            .needs_sudo()
+            .fields(here())
+            .handled_by(deregister),
     ]
-    .into_iter()
-    .map(|(act, route)| (Handler::PluginsCatalog(act), route))
-    .collect()
-}
-
-/// Serves a permitted request.
-pub(super) async fn serve(
-    act: Act,
-    core: &Core,
-    unit: &mut Unit,
-    call: &HostCall<'_>,
-) -> Result<Reply, Failure> {
-    match act {
-        Act::ListAll => Ok(list_all(core).into()),
-        Act::List => list(core, call),
-        Act::Read => read(core, call),
-        Act::Register => register(core, unit, call).await,
-        Act::Deregister => deregister(core, unit, call).await,
-    }
 }
 
 /// The type in the path; `None` for that of auth methods, of which there are none.
-fn kind(call: &HostCall<'_>) -> Result<Option<PluginType>, Failure> {
-    match call.text("type") {
+fn kind(fields: Fields<'_>) -> Result<Option<PluginType>, Failure> {
+    match fields.text("type") {
         "secret" => Ok(Some(PluginType::Secret)),
         "database" => Ok(Some(PluginType::Database)),
         "auth" => Ok(None),
@@ -109,8 +71,9 @@ fn kind(call: &HostCall<'_>) -> Result<Option<PluginType>, Failure> {
     }
 }
 
-fn list_all(core: &Core) -> Body {
-    let listed = core.catalog.listed();
+/// `GET sys/plugins/catalog`.
+async fn list_all(call: Call<'_>) -> Result<Reply, Failure> {
+    let listed = call.core.catalog.listed();
     let names = |kind: PluginType| -> Vec<&str> {
         listed
             .iter()
@@ -124,12 +87,14 @@ fn list_all(core: &Core) -> Body {
         ("secret", json!(names(PluginType::Secret))),
         ("detailed", listed.iter().map(|plugin| Value::Object(brief(plugin))).collect()),
     ];
-    Body::Data(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    let members = members.into_iter().map(|(name, value)| (name.to_owned(), value));
+    Ok(Body::Data(members.collect()).into())
 }
 
-fn list(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let kind = kind(call)?;
-    let listed = core.catalog.listed();
+/// `LIST sys/plugins/catalog/:type`.
+async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+    let kind = kind(call.fields)?;
+    let listed = call.core.catalog.listed();
     let names: Vec<&str> = listed
         .iter()
         .filter(|plugin| Some(plugin.kind) == kind)
@@ -155,9 +120,11 @@ fn brief(plugin: &Listed) -> Map<String, Value> {
     members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn read(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let (kind, name) = (kind(call)?, call.text("name"));
-    let version = call.text("version").trim_start_matches('v');
+/// `GET sys/plugins/catalog/:type/:name`.
+async fn read(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, fields, .. } = call;
+    let (kind, name) = (kind(fields)?, fields.text("name"));
+    let version = fields.text("version").trim_start_matches('v');
     let found = core
         .catalog
         .listed()
@@ -170,40 +137,43 @@ fn read(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
     let grants = ("grants", json!(found.grants));
     let more = [("args", json!([])), ("command", json!("")), ("asks", json!(found.asks)), grants];
     data.extend(more.map(|(name, value)| (name.to_owned(), value)));
-    let warnings =
-        found.hindrance.map(|why| format!("it cannot be used: {why}")).into_iter().collect();
-    Ok(Reply { body: Body::Data(data), warnings, then: Then::Nothing })
+    let warning = found.hindrance.map(|why| format!("it cannot be used: {why}"));
+    Ok(Reply::from(Body::Data(data)).with_warnings(warning))
 }
 
-async fn register(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let kind = kind(call)?.ok_or_else(|| {
-        Failure::invalid("this version has no world for auth methods: register a component of type secret or database")
+/// `POST sys/plugins/catalog/:type/:name`.
+async fn register(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, unit, request, fields, .. } = call;
+    let kind = kind(fields)?.ok_or_else(|| {
+        Failure::invalid(
+            "this version has no world for auth methods: register a component of type secret or \
+             database",
+        )
     })?;
-    let raw = call
-        .request
+    let raw = request
         .raw
         .as_ref()
         .ok_or_else(|| Failure::internal("a component came without its bytes"))?;
     let upload = Upload {
         kind,
-        name: call.text("name"),
-        version: call.text("version"),
-        sha256: call.text("sha256"),
-        ceiling: ceiling(call)?,
+        name: fields.text("name"),
+        version: fields.text("version"),
+        sha256: fields.text("sha256"),
+        ceiling: ceiling(fields)?,
         wasm: raw.bytes(),
     };
     let Registered { change, warnings } =
         core.catalog.register(core.loader(), unit, upload).await?;
-    Ok(Reply { warnings, ..changed(change) })
+    Ok(follow(change).with_warnings(warnings))
 }
 
 /// The lines of `grants`; `None` where the field is left out, which says nothing.
-fn ceiling(call: &HostCall<'_>) -> Result<Option<Vec<Ask>>, Failure> {
-    if !call.values.contains_key("grants") {
+fn ceiling(fields: Fields<'_>) -> Result<Option<Vec<Ask>>, Failure> {
+    if !fields.has("grants") {
         return Ok(None);
     }
     let mut lines: Vec<Ask> = Vec::new();
-    for text in call.list("grants") {
+    for text in fields.list("grants") {
         let line: Ask = text.parse().map_err(|why| Failure::invalid(format!("grants: {why}")))?;
         let is_of_same_limit = |other: &&Ask| {
             let pair = other.grant().zip(line.grant());
@@ -226,9 +196,11 @@ fn ceiling(call: &HostCall<'_>) -> Result<Option<Vec<Ask>>, Failure> {
     }
 }
 
-async fn deregister(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let Some(kind) = kind(call)? else { return Ok(Body::Nothing.into()) };
-    let (name, version) = (call.text("name"), call.text("version").trim_start_matches('v'));
+/// `DELETE sys/plugins/catalog/:type/:name`.
+async fn deregister(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, unit, fields, .. } = call;
+    let Some(kind) = kind(fields)? else { return Ok(Body::Nothing.into()) };
+    let (name, version) = (fields.text("name"), fields.text("version").trim_start_matches('v'));
     let there_is =
         core.catalog.listed().into_iter().find(|plugin| plugin.kind == kind && plugin.name == name);
     if let Some(other) = there_is.filter(|plugin| !version.is_empty() && plugin.version != version)
@@ -238,10 +210,11 @@ async fn deregister(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result
             "{name} has no version {version}; there is {there_is}"
         )));
     }
-    Ok(changed(lifecycle::deregister(core, unit, kind, name).await?))
+    Ok(follow(lifecycle::deregister(core, unit, kind, name).await?))
 }
 
-fn changed(change: Option<catalog::Change>) -> Reply {
-    let then = change.map_or(Then::Nothing, Then::Catalog);
-    Reply { body: Body::Nothing, warnings: Vec::new(), then }
+/// The answer to a change of the catalog; `None` where it stays as it is.
+fn follow(change: Option<catalog::Change>) -> Reply {
+    let after_commit = change.map_or(AfterCommit::Nothing, AfterCommit::Catalog);
+    Reply::from(Body::Nothing).after_commit(after_commit)
 }

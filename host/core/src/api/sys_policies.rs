@@ -4,71 +4,50 @@
 //! parse is refused, one that came as base64 is stored decoded, and a name that is stored otherwise
 //! than it was written is told.
 
-use super::row::{field, required, row};
-use super::{Body, Handler, HostCall, Reply, Then};
+use super::after_commit::AfterCommit;
+use super::call::Call;
+use super::reply::{Body, Reply};
+use super::row::{self, Endpoint, field, required};
 use crate::policies::{self, ROOT, stored};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bulkhead_store::Unit;
-use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-
-/// What these endpoints do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
-    List,
-    Read,
-    Write,
-    Delete,
-}
 
 /// Where policies are found, in the new spelling and in the old.
 const BASES: [&str; 2] = ["sys/policies/acl", "sys/policy"];
 
 /// The rows of this file.
-pub(super) fn rows() -> Vec<(Handler, Route)> {
+pub(super) fn rows() -> Vec<Endpoint> {
     let name = || field("name", FieldKind::String, "name of the policy");
     let text = || Field {
         aliases: vec!["rules".to_owned()],
         ..required("policy", FieldKind::String, "its text, HCL or JSON, also as base64")
     };
-    let mut rows =
-        vec![(Act::List, row(Verb::Read, "sys/policy", "names of all policies", vec![]))];
+    let mut rows = vec![row::read("sys/policy", "names of all policies").handled_by(list)];
     for base in BASES {
         let one = format!("{base}/{{name+}}");
-        rows.push((Act::List, row(Verb::List, base, "names of all policies", vec![])));
-        rows.push((Act::Read, row(Verb::Read, &one, "the text of a policy", vec![name()])));
-        rows.push((Act::Write, row(Verb::Write, &one, "write a policy", vec![name(), text()])));
-        rows.push((Act::Delete, row(Verb::Delete, &one, "delete a policy", vec![name()])));
+        rows.extend([
+            row::list(base, "names of all policies").handled_by(list),
+            row::read(&one, "the text of a policy").fields([name()]).handled_by(read),
+            row::write(&one, "write a policy").fields([name(), text()]).handled_by(write),
+            row::delete(&one, "delete a policy").fields([name()]).handled_by(delete),
+        ]);
     }
-    rows.into_iter().map(|(act, route)| (Handler::Policies(act), route)).collect()
-}
-
-/// Serves a permitted request.
-pub(super) async fn serve(
-    act: Act,
-    unit: &mut Unit,
-    call: &HostCall<'_>,
-) -> Result<Reply, Failure> {
-    match act {
-        Act::List => list(unit, call).await,
-        Act::Read => read(unit, call).await,
-        Act::Write => write(unit, call),
-        Act::Delete => delete(unit, call),
-    }
+    rows
 }
 
 /// `LIST sys/policies/acl`. The old spelling answers the names under `policies` too.
-pub(super) async fn list(unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let names = stored::names(unit).await?;
+async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+    let names = stored::names(call.unit).await?;
     let mut data = Map::new();
     data.insert("keys".to_owned(), json!(names));
-    if is_old_spelling(call) {
+    if is_old_spelling(&call) {
         data.insert("policies".to_owned(), json!(names));
     }
-    Ok(answer(call, data))
+    Ok(respond(&call, data))
 }
 
 /// The path of a policy by its canonical name, where it was written in another way:
@@ -81,49 +60,47 @@ pub(super) fn canonical_path(path: &str) -> Option<String> {
 }
 
 /// The members of `data` stand at the top level too in the old spelling, where scripts read them.
-fn answer(call: &HostCall<'_>, data: Map<String, Value>) -> Reply {
+fn respond(call: &Call<'_>, data: Map<String, Value>) -> Reply {
     if is_old_spelling(call) { Body::Copied(data).into() } else { Body::Data(data).into() }
 }
 
-fn is_old_spelling(call: &HostCall<'_>) -> bool {
+fn is_old_spelling(call: &Call<'_>) -> bool {
     !call.request.path.starts_with("sys/policies/")
 }
 
 /// `GET sys/policies/acl/:name`. The old spelling calls the text `rules`.
-pub(super) async fn read(unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let name = policies::canonical_name(call.text("name")).map_err(Failure::invalid)?;
-    let text = stored::text(unit, &name).await?;
+async fn read(call: Call<'_>) -> Result<Reply, Failure> {
+    let name = policies::canonical_name(call.fields.text("name")).map_err(Failure::invalid)?;
+    let text = stored::text(call.unit, &name).await?;
     // The root policy exists but has no text.
     let text = if name == ROOT { Some(String::new()) } else { text };
     let text = text.ok_or_else(Failure::absent)?;
     let mut data = Map::new();
     data.insert("name".to_owned(), json!(name));
-    let member = if is_old_spelling(call) { "rules" } else { "policy" };
+    let member = if is_old_spelling(&call) { "rules" } else { "policy" };
     data.insert(member.to_owned(), json!(text));
-    Ok(Reply { warnings: renamed(call, &name), ..answer(call, data) })
+    Ok(respond(&call, data).with_warnings(warn_of_renaming(&call, &name)))
 }
 
 /// `POST sys/policies/acl/:name`.
-pub(super) fn write(unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let name = policies::writable_name(call.text("name")).map_err(Failure::invalid)?;
-    stored::put(unit, &name, &decoded(call.text("policy")))?;
-    Ok(Reply { body: Body::Nothing, warnings: renamed(call, &name), then: Then::PoliciesChanged })
+async fn write(call: Call<'_>) -> Result<Reply, Failure> {
+    let name = policies::writable_name(call.fields.text("name")).map_err(Failure::invalid)?;
+    stored::put(call.unit, &name, &decode(call.fields.text("policy")))?;
+    let reply = Reply::from(Body::Nothing).with_warnings(warn_of_renaming(&call, &name));
+    Ok(reply.after_commit(AfterCommit::ForgetPolicies))
 }
 
 /// `DELETE sys/policies/acl/:name`.
-pub(super) fn delete(unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let name = policies::deletable_name(call.text("name")).map_err(Failure::invalid)?;
-    stored::delete(unit, &name);
-    Ok(Reply { body: Body::Nothing, warnings: Vec::new(), then: Then::PoliciesChanged })
+async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
+    let name = policies::deletable_name(call.fields.text("name")).map_err(Failure::invalid)?;
+    stored::delete(call.unit, &name);
+    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::ForgetPolicies))
 }
 
 /// A warning where the policy has another name than the one that was asked for.
-fn renamed(call: &HostCall<'_>, name: &str) -> Vec<String> {
-    let differs = call.text("name") != name;
-    differs
-        .then(|| format!("the policy's name is {name:?}: names are in lower case"))
-        .into_iter()
-        .collect()
+fn warn_of_renaming(call: &Call<'_>, name: &str) -> Option<String> {
+    let differs = call.fields.text("name") != name;
+    differs.then(|| format!("the policy's name is {name:?}: names are in lower case"))
 }
 
 /// The text of a policy that was sent as it is or as base64.
@@ -132,7 +109,7 @@ fn renamed(call: &HostCall<'_>, name: &str) -> Vec<String> {
 /// rule needs `{` and `"`, which are no letters of base64, and a text that is nothing but a `//`
 /// comment decodes to bytes that begin with 0xff, which UTF-8 does not. Blank texts say the same
 /// either way.
-fn decoded(sent: &str) -> Cow<'_, str> {
+fn decode(sent: &str) -> Cow<'_, str> {
     let letters: String = sent.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let text = STANDARD.decode(letters).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     text.map_or(Cow::Borrowed(sent), Cow::Owned)
@@ -140,7 +117,6 @@ fn decoded(sent: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::policies::parse::Policy;
 
@@ -149,9 +125,9 @@ mod tests {
     #[test]
     fn base64_is_decoded_also_in_lines() {
         let encoded = STANDARD.encode(TEXT);
-        assert_eq!(decoded(&encoded), TEXT);
+        assert_eq!(decode(&encoded), TEXT);
         let (one, other) = encoded.split_at(20);
-        assert_eq!(decoded(&format!("{one}\r\n{other}\n")), TEXT);
+        assert_eq!(decode(&format!("{one}\r\n{other}\n")), TEXT);
     }
 
     #[test]
@@ -163,9 +139,9 @@ mod tests {
             .chain(comments)
         {
             assert!(Policy::parse("p", text).is_ok(), "{text}");
-            assert_eq!(decoded(text), text);
+            assert_eq!(decode(text), text);
         }
-        assert_eq!(decoded("\n\n").trim(), "");
+        assert_eq!(decode("\n\n").trim(), "");
     }
 
     #[test]
@@ -182,7 +158,7 @@ mod tests {
             "/w==",
             "YWJj\tYWJj",
         ] {
-            assert_eq!(decoded(text), text);
+            assert_eq!(decode(text), text);
             assert!(Policy::parse("p", text).is_err(), "{text}");
         }
     }

@@ -1,27 +1,20 @@
 //! `sys/remount`: a mount goes to another path. What answers is the move's id, by which its end is
 //! asked.
 
-use super::row::{field, required, row, sudo};
-use super::{Body, Handler, HostCall, Reply, Then};
-use crate::core::Core;
+use super::after_commit::AfterCommit;
+use super::call::Call;
+use super::reply::{Body, Reply};
+use super::row::{Endpoint, field, read, required, write};
 use crate::lifecycle::remount::{self, Migration};
 use crate::mounts::{Builtin, Change};
-use bulkhead_store::Unit;
-use bulkhead_wire::description::{FieldKind, Route, Verb};
+use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use bulkhead_wire::name::MountPath;
 use serde_json::{Map, json};
 
-/// What these endpoints do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
-    Move,
-    Status,
-}
-
 /// The rows of this file.
-pub(super) fn rows() -> Vec<(Handler, Route)> {
-    let paths = vec![
+pub(super) fn rows() -> Vec<Endpoint> {
+    let paths = [
         required(
             "from",
             FieldKind::String,
@@ -29,46 +22,33 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
         ),
         required("to", FieldKind::String, "where it goes: a path that is free"),
     ];
-    let id = vec![field("migration_id", FieldKind::String, "the id that the move answered")];
-    let rows = [
-        (Act::Move, sudo(Verb::Write, "sys/remount", "move a mount; its leases end", paths)),
-        (
-            Act::Status,
-            row(Verb::Read, "sys/remount/status/{migration_id}", "how far a move has come", id),
-        ),
-    ];
-    rows.into_iter().map(|(act, route)| (Handler::Remount(act), route)).collect()
-}
-
-/// Serves a permitted request.
-pub(super) async fn serve(
-    act: Act,
-    core: &Core,
-    unit: &mut Unit,
-    call: &HostCall<'_>,
-) -> Result<Reply, Failure> {
-    match act {
-        Act::Move => begin(core, unit, call).await,
-        Act::Status => status(unit, call).await,
-    }
+    let id = field("migration_id", FieldKind::String, "the id that the move answered");
+    vec![
+        write("sys/remount", "move a mount; its leases end")
+            .needs_sudo()
+            .fields(paths)
+            .handled_by(remount),
+        read("sys/remount/status/{migration_id}", "how far a move has come")
+            .fields([id])
+            .handled_by(status),
+    ]
 }
 
 /// `POST sys/remount`.
-async fn begin(core: &Core, unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
+async fn remount(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, unit, fields, .. } = call;
     let (from, to) = (
-        source(call.text("from"))?,
-        MountPath::of_either(call.text("to")).map_err(Failure::invalid)?,
+        source(fields.text("from"))?,
+        MountPath::of_either(fields.text("to")).map_err(Failure::invalid)?,
     );
     let (id, record) = remount::begin(&core.mounts, &core.store, unit, (&from, &to)).await?;
     let warning = format!(
-        "{from} is on its way to {to} and answers at neither until it is there: see sys/remount/status/{id}"
+        "{from} is on its way to {to} and answers at neither until it is there: see \
+         sys/remount/status/{id}"
     );
     let data = Map::from_iter([("migration_id".to_owned(), json!(id))]);
-    Ok(Reply {
-        body: Body::Copied(data),
-        warnings: vec![warning],
-        then: Then::Mounts(Change::Moving(Box::new(record))),
-    })
+    let moving = AfterCommit::Mounts(Change::Moving(Box::new(record)));
+    Ok(Reply::from(Body::Copied(data)).with_warnings([warning]).after_commit(moving))
 }
 
 fn source(text: &str) -> Result<MountPath, Failure> {
@@ -84,9 +64,9 @@ fn source(text: &str) -> Result<MountPath, Failure> {
 }
 
 /// `GET sys/remount/status/:migration_id`.
-async fn status(unit: &mut Unit, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let id = call.text("migration_id");
-    let found = Migration::read(unit, id).await?.ok_or_else(|| {
+async fn status(call: Call<'_>) -> Result<Reply, Failure> {
+    let id = call.fields.text("migration_id");
+    let found = Migration::read(call.unit, id).await?.ok_or_else(|| {
         let message = format!("no move has the id {}; moves are forgotten after a day", quoted(id));
         Failure::new(Kind::NotFound, message)
     })?;

@@ -1,25 +1,28 @@
 //! `sys/seal-status`: how far the service is from being unsealed (`spec/core.md` §7.1).
 
-use super::row::open;
-use super::{Handler, OpenHandler};
-use crate::service::Service;
-use bulkhead_wire::description::{Route, Verb};
+use super::call::SealedCall;
+use super::row::{Endpoint, read};
+use crate::seal::Seal;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
 use serde_json::{Value, json};
 
-/// Set by whoever builds a release; clients only show it.
+/// Set where a release is built; clients only show it.
 const BUILD_DATE: Option<&str> = option_env!("BULKHEAD_BUILD_DATE");
 
 /// The rows of this file.
-pub(super) fn rows() -> Vec<(Handler, Route)> {
-    let route = open(Verb::Read, "sys/seal-status", "how the store is sealed", vec![]);
-    vec![(Handler::Open(OpenHandler::SealStatus), route)]
+pub(super) fn rows() -> Vec<Endpoint> {
+    vec![read("sys/seal-status", "how the store is sealed").while_sealed(seal_status)]
 }
 
 /// `GET sys/seal-status`.
-pub(super) async fn read(service: &Service) -> Result<Response, Failure> {
-    let status = service.seal_status().await?;
+async fn seal_status(call: SealedCall<'_>) -> Result<Response, Failure> {
+    show(call.seal).await
+}
+
+/// The status as it is now: what unsealing answers, too.
+pub(super) async fn show(seal: &Seal) -> Result<Response, Failure> {
+    let status = seal.status().await?;
     let date = BUILD_DATE.unwrap_or_default();
     let mut body = json!({
         "type": "shamir",
@@ -29,7 +32,7 @@ pub(super) async fn read(service: &Service) -> Result<Response, Failure> {
         "n": status.config.map_or(0, |config| config.shares),
         "progress": status.progress,
         "nonce": status.nonce,
-        "version": service.process().settings.reported_version,
+        "version": seal.settings().reported_version,
         "bulkhead_version": env!("CARGO_PKG_VERSION"),
         // Two names of one thing, as two families of clients know it.
         "build_date": date,

@@ -1,54 +1,51 @@
 //! `sys/unseal` and `sys/seal`: the door of the service (`spec/core.md` §7.1).
 
-use super::row::{field, open, sudo};
-use super::{Body, Handler, OpenHandler, Reply, Then, sys_seal_status, text};
-use crate::service::Service;
-use bulkhead_wire::description::{FieldKind, Route, Verb};
+use super::after_commit::AfterCommit;
+use super::call::{Call, SealedCall};
+use super::reply::{Body, Reply};
+use super::row::{Endpoint, field, write};
+use super::sys_seal_status;
+use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
-use serde_json::{Map, Value};
 
 /// The rows of this file.
-pub(super) fn rows() -> Vec<(Handler, Route)> {
-    let fields = vec![
+pub(super) fn rows() -> Vec<Endpoint> {
+    let fields = [
         field("key", FieldKind::String, "one share of the unseal key, hexadecimal or base64")
             .secret(),
         field("reset", FieldKind::Bool, "forget the shares that came in"),
         field("migrate", FieldKind::Bool, "not in this version"),
     ];
-    let unseal = open(Verb::Write, "sys/unseal", "give one share of the key", fields);
     vec![
-        (Handler::Open(OpenHandler::Unseal), unseal),
-        (Handler::Seal, sudo(Verb::Write, "sys/seal", "seal the store", vec![])),
+        write("sys/unseal", "give one share of the key").fields(fields).while_sealed(unseal),
+        write("sys/seal", "seal the store").needs_sudo().handled_by(seal),
     ]
 }
 
 /// `POST sys/unseal`: takes one share, or forgets those that came in.
-pub(super) async fn unseal(
-    service: &Service,
-    values: &Map<String, Value>,
-) -> Result<Response, Failure> {
-    let flag = |name| values.get(name).and_then(Value::as_bool).unwrap_or_default();
-    if flag("migrate") {
+async fn unseal(call: SealedCall<'_>) -> Result<Response, Failure> {
+    let SealedCall { seal, fields } = call;
+    if fields.flag("migrate", false) {
         return Err(Failure::invalid(
             "migrate is not supported: there is no other seal to migrate from",
         ));
     }
-    if flag("reset") {
-        service.forget_shares();
-        return sys_seal_status::read(service).await;
+    if fields.flag("reset", false) {
+        seal.forget_shares();
+        return sys_seal_status::show(seal).await;
     }
-    let share = text(values, "key");
+    let share = fields.text("key");
     if share.is_empty() {
         return Err(Failure::invalid(
             "key is required: one share of the unseal key, or reset=true to begin again",
         ));
     }
-    service.unseal(share).await?;
-    sys_seal_status::read(service).await
+    seal.unseal(share).await?;
+    sys_seal_status::show(seal).await
 }
 
 /// `POST sys/seal`. The store is sealed before the answer leaves.
-pub(super) fn seal() -> Reply {
-    Reply { then: Then::Seal, ..Reply::from(Body::Nothing) }
+async fn seal(_: Call<'_>) -> Result<Reply, Failure> {
+    Ok(Reply::from(Body::Nothing).after_commit(AfterCommit::Seal))
 }

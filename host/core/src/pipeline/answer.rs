@@ -1,9 +1,9 @@
-//! From what an endpoint answered to what leaves: lease, commit, envelope.
+//! From what a component answered to what leaves: lease, commit, envelope.
 
-use super::{PermittedRequest, unread};
-use crate::api::Body as HostBody;
+use super::permitted_request::PermittedRequest;
+use crate::api::respond_enveloped;
 use crate::leases::{self, LeaseContext, Reserved};
-use crate::mounts::{Builtin, Mount};
+use crate::mounts::Mount;
 use crate::tokens;
 use bulkhead_sandbox::contract::{Answer, Outcome, RawAnswer, Secret};
 use bulkhead_store::Unit;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Words the response and commits the unit with the host's part, in this order: an answer that
 /// cannot leave commits nothing.
-pub(super) async fn settle(
+pub(super) async fn commit(
     permitted: &PermittedRequest<'_>,
     mount: &Arc<Mount>,
     unit: Unit,
@@ -26,33 +26,33 @@ pub(super) async fn settle(
     reserved: &[Reserved],
     deadline: u64,
 ) -> Result<Response, Failure> {
-    let mut warnings = unread(&permitted.folded);
+    let mut warnings = permitted.warn_of_unread();
     warnings.extend(answered.warnings);
     match answered.outcome {
         Outcome::Data(text) => {
-            let object = object(mount, &text)?;
-            commit(permitted, unit).await?;
-            Ok(data(&permitted.request.id, mount, object, warnings))
+            let data = parse_object(mount, &text)?;
+            commit_unit(permitted, unit).await?;
+            Ok(respond(&permitted.request.id, mount, data, warnings))
         }
         Outcome::Nothing => {
-            commit(permitted, unit).await?;
-            nothing(permitted, mount, warnings)
+            commit_unit(permitted, unit).await?;
+            respond_without_data(permitted, mount, warnings)
         }
         Outcome::Raw(raw) => {
             let response = raw_response(mount, raw)?;
-            commit(permitted, unit).await?;
+            commit_unit(permitted, unit).await?;
             Ok(response)
         }
         Outcome::Secret(secret) => {
-            let data = object(mount, &secret.data)?;
-            let page = LeaseContext {
+            let data = parse_object(mount, &secret.data)?;
+            let context = LeaseContext {
                 store: &permitted.core.store,
                 mount,
                 path: &permitted.request.path,
                 caller: permitted.caller,
                 deadline,
             };
-            let leased = leased(permitted, &page, unit, &secret, reserved).await?;
+            let leased = commit_with_lease(permitted, &context, unit, &secret, reserved).await?;
             warnings.extend(leased.warning);
             let envelope = Envelope {
                 lease_id: leased.id,
@@ -61,19 +61,20 @@ pub(super) async fn settle(
                 data: Some(data),
                 ..envelope(&permitted.request.id, mount, warnings)
             };
-            Ok(enveloped(envelope))
+            Ok(respond_enveloped(envelope))
         }
     }
 }
 
 /// The tag of the reservation that the answer confirms.
-pub(super) fn tag(answered: &Answer) -> Option<&str> {
+pub(super) fn confirmed_tag(answered: &Answer) -> Option<&str> {
     match &answered.outcome {
         Outcome::Secret(secret) => secret.tag.as_deref(),
         _ => None,
     }
 }
 
+/// A lease that was written with its unit.
 struct Leased {
     id: String,
     ttl: u64,
@@ -81,7 +82,7 @@ struct Leased {
 }
 
 /// Ends the unit of a call without a lease. One that wrote asserts that its token still holds.
-async fn commit(permitted: &PermittedRequest<'_>, unit: Unit) -> Result<(), Failure> {
+async fn commit_unit(permitted: &PermittedRequest<'_>, unit: Unit) -> Result<(), Failure> {
     if !unit.wrote() {
         unit.commit().await?;
         return Ok(());
@@ -97,16 +98,17 @@ async fn commit(permitted: &PermittedRequest<'_>, unit: Unit) -> Result<(), Fail
 }
 
 /// Ends the unit of a call that answered a secret: with its lease.
-async fn leased(
+async fn commit_with_lease(
     permitted: &PermittedRequest<'_>,
-    page: &LeaseContext<'_>,
+    context: &LeaseContext<'_>,
     unit: Unit,
     secret: &Secret,
     reserved: &[Reserved],
 ) -> Result<Leased, Failure> {
     let mut finish = unit.finish();
     loop {
-        let leased = lease(permitted, page, finish.restart_host_part(), secret, reserved).await?;
+        let leased =
+            write_lease(permitted, context, finish.restart_host_part(), secret, reserved).await?;
         if finish.try_commit().await? {
             return Ok(leased);
         }
@@ -114,17 +116,17 @@ async fn leased(
 }
 
 /// Writes the lease of an answered secret, if the token that asked still holds.
-async fn lease(
+async fn write_lease(
     permitted: &PermittedRequest<'_>,
-    page: &LeaseContext<'_>,
+    context: &LeaseContext<'_>,
     unit: &mut Unit,
     secret: &Secret,
     reserved: &[Reserved],
 ) -> Result<Leased, Failure> {
     let core = permitted.core;
     if !permitted.route.leases {
-        return Err(wrong(
-            page.mount,
+        return Err(bad_answer(
+            context.mount,
             "answered a secret on a route that is not marked for leases",
         ));
     }
@@ -132,7 +134,10 @@ async fn lease(
     let named = match &secret.tag {
         Some(tag) => {
             Some(reserved.iter().find(|reserved| reserved.tag == *tag).ok_or_else(|| {
-                wrong(page.mount, "answered a secret for a reservation that it did not make")
+                bad_answer(
+                    context.mount,
+                    "answered a secret for a reservation that it did not make",
+                )
             })?)
         }
         None => None,
@@ -147,7 +152,7 @@ async fn lease(
         ));
     }
     let now = core.store.now();
-    let lifetimes = page.mount.lifetimes(core.lifetimes);
+    let lifetimes = context.mount.lifetimes(core.lifetimes);
     let bounds = Bounds {
         role_ttl: secret.ttl,
         role_max: secret.max_ttl,
@@ -157,54 +162,22 @@ async fn lease(
     };
     let granted = ttl::grant(&bounds, 0, now / 1000, now / 1000)?;
     let ttl = token.left(now / 1000).map_or(granted.ttl, |left| left.min(granted.ttl));
-    let record = leases::confirm(page, unit, secret, named, ttl)?;
+    let record = leases::confirm(context, unit, secret, named, ttl)?;
     Ok(Leased { id: record.id, ttl, warning: granted.warning })
 }
 
-/// What the host's own endpoints answer.
-pub(super) fn of_host(
-    permitted: &PermittedRequest<'_>,
-    body: HostBody,
-    warnings: Vec<String>,
-) -> Response {
-    let warnings: Vec<String> = unread(&permitted.folded).into_iter().chain(warnings).collect();
-    let mount_type =
-        Builtin::serving(&permitted.request.path).unwrap_or(Builtin::System).kind().to_owned();
-    let envelope = Envelope {
-        request_id: permitted.request.id.clone(),
-        mount_type,
-        warnings,
-        ..Envelope::default()
-    };
-    match body {
-        HostBody::Nothing if envelope.warnings.is_empty() => Response::no_content(),
-        HostBody::Nothing => enveloped(envelope),
-        HostBody::Begun => Response { status: 202, ..enveloped(envelope) },
-        HostBody::Data(data) => enveloped(Envelope { data: Some(data), ..envelope }),
-        HostBody::Copied(data) => copied(Envelope { data: Some(data), ..envelope }),
-        HostBody::Auth(auth) => enveloped(Envelope { auth: Some(*auth), ..envelope }),
-        HostBody::Lease { id, ttl, renewable } => {
-            enveloped(Envelope { lease_id: id, lease_duration: ttl, renewable, ..envelope })
-        }
-    }
-}
-
-/// 200 with data beside the envelope, too.
-fn copied(envelope: Envelope) -> Response {
-    Response { status: 200, body: Body::Copied(Box::new(envelope)), retry_after: None }
-}
-
 /// 200 with data.
-pub(super) fn data(
+pub(super) fn respond(
     id: &str,
     mount: &Mount,
     data: Map<String, Value>,
     warnings: Vec<String>,
 ) -> Response {
-    enveloped(Envelope { data: Some(data), ..envelope(id, mount, warnings) })
+    respond_enveloped(Envelope { data: Some(data), ..envelope(id, mount, warnings) })
 }
 
-fn nothing(
+/// No data: 204, or 200 with warnings, and 404 where something was to be read.
+fn respond_without_data(
     permitted: &PermittedRequest<'_>,
     mount: &Mount,
     warnings: Vec<String>,
@@ -212,14 +185,17 @@ fn nothing(
     match permitted.request.verb {
         Verb::Read | Verb::List => Err(Failure::absent()),
         _ if warnings.is_empty() => Ok(Response::no_content()),
-        _ => Ok(enveloped(envelope(&permitted.request.id, mount, warnings))),
+        _ => Ok(respond_enveloped(envelope(&permitted.request.id, mount, warnings))),
     }
 }
 
 fn raw_response(mount: &Mount, raw: RawAnswer) -> Result<Response, Failure> {
     let printable = raw.content_type.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     if !(200..=599).contains(&raw.status) || !printable {
-        return Err(wrong(mount, "answered raw HTTP with an impossible status or content type"));
+        return Err(bad_answer(
+            mount,
+            "answered raw HTTP with an impossible status or content type",
+        ));
     }
     let body = Body::Raw { content_type: raw.content_type, bytes: raw.body };
     Ok(Response { status: raw.status, body, retry_after: None })
@@ -234,24 +210,21 @@ fn envelope(id: &str, mount: &Mount, warnings: Vec<String>) -> Envelope {
     }
 }
 
-fn enveloped(envelope: Envelope) -> Response {
-    Response { status: 200, body: Body::Envelope(Box::new(envelope)), retry_after: None }
-}
-
 /// As strict as with bodies of requests: of a key that is given twice, the audit line and the
 /// caller might read one each.
-fn object(mount: &Mount, text: &str) -> Result<Map<String, Value>, Failure> {
+fn parse_object(mount: &Mount, text: &str) -> Result<Map<String, Value>, Failure> {
     match json::value(text.as_bytes()) {
         Ok(Value::Object(object)) => Ok(object),
-        _ => Err(wrong(
+        _ => Err(bad_answer(
             mount,
-            "answered what is not a JSON object, is nested too deep, holds too many values or gives a key twice",
+            "answered what is not a JSON object, is nested too deep, holds too many values or \
+             gives a key twice",
         )),
     }
 }
 
 /// An answer that cannot leave, told without a word of it.
-fn wrong(mount: &Mount, what: &str) -> Failure {
+fn bad_answer(mount: &Mount, what: &str) -> Failure {
     Failure::internal(format!(
         "{} {what}; nothing was stored",
         mount.plugin.engine.identity().title()

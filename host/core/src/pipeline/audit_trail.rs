@@ -5,12 +5,12 @@
 //! it would have handed out is ended again.
 
 use super::destination::{Destination, Place};
-use super::operation;
+use super::operation::operation;
+use crate::api::HostTable;
 use crate::audit::Devices;
 use crate::audit::line::{self, Entry};
-use crate::audit::subject::{Described, Subject, Verdict};
+use crate::audit::subject::{self, Described, Verdict};
 use crate::core::Core;
-use crate::leases;
 use crate::mounts::{Builtin, MountRecord};
 use crate::permit::Permit;
 use crate::tokens::{self, Caller, Ending, TokenType};
@@ -21,14 +21,15 @@ use bulkhead_wire::response::{Body, Response};
 use bulkhead_wire::secret::Secret;
 use std::sync::Arc;
 
-/// Attempts to end what nobody was given, where others change it at the same time.
+/// Attempts to end what no caller was given, where others change it at the same time.
 const ATTEMPTS: u32 = 8;
 
 /// The trail of one request.
 pub(super) struct AuditTrail<'a> {
     core: &'a Arc<Core>,
+    table: &'a HostTable,
     request: &'a Request,
-    destination: Option<&'a Destination>,
+    destination: Option<&'a Destination<'a>>,
     caller: Option<&'a Caller>,
     /// Those that were there when the request came, to the end. None: nothing is recorded.
     devices: Devices,
@@ -53,17 +54,18 @@ enum Step {
 }
 
 /// A request and who it is from and for, as far as that was found.
-pub(super) struct Met<'a> {
+pub(super) struct Subject<'a> {
     pub(super) core: &'a Arc<Core>,
+    pub(super) table: &'a HostTable,
     pub(super) request: &'a Request,
-    pub(super) destination: Option<&'a Destination>,
+    pub(super) destination: Option<&'a Destination<'a>>,
     pub(super) caller: Option<&'a Caller>,
 }
 
 impl<'a> AuditTrail<'a> {
     /// Begins the trail. Nothing is recorded yet.
-    pub(super) fn of(met: Met<'a>) -> Self {
-        let Met { core, request, destination, caller } = met;
+    pub(super) fn begin(subject: Subject<'a>) -> Self {
+        let Subject { core, table, request, destination, caller } = subject;
         let operation = operation(request.verb, false);
         let (devices, entries) = (core.audit.devices(), Vec::new());
         let builtin =
@@ -71,6 +73,7 @@ impl<'a> AuditTrail<'a> {
         let (verdict, step) = (None, Step::Begun);
         Self {
             core,
+            table,
             request,
             destination,
             caller,
@@ -120,7 +123,7 @@ impl<'a> AuditTrail<'a> {
         }
         let mut recorded = false;
         if self.step == Step::Entered {
-            let subject = self.subject(false);
+            let subject = self.line_subject(false);
             for (device, entry) in self.devices.iter().zip(&self.entries) {
                 recorded |= entry.response(device, &subject, &response).await;
             }
@@ -138,7 +141,7 @@ impl<'a> AuditTrail<'a> {
             self.step = Step::Entered;
             return;
         }
-        let subject = self.subject(refusal.is_some());
+        let subject = self.line_subject(refusal.is_some());
         let mut recorded = false;
         let mut entries = Vec::with_capacity(self.devices.len());
         for device in self.devices.iter() {
@@ -150,12 +153,13 @@ impl<'a> AuditTrail<'a> {
         self.step = if recorded { Step::Entered } else { Step::Lost };
     }
 
-    fn subject(&self, is_refused: bool) -> Subject<'_> {
+    /// The request as audit lines word it.
+    fn line_subject(&self, is_refused: bool) -> subject::Subject<'_> {
         let route = self.destination.map(|destination| {
             let captures = destination.captures.as_slice();
             match &destination.place {
                 Place::Host(_) => {
-                    let (table, running) = (self.core.process.table.table(), Builtin::running());
+                    let (table, running) = (self.table.rows(), Builtin::running());
                     Described { table, captures, mount: &self.builtin, running }
                 }
                 Place::Mount(_, mount) => {
@@ -164,7 +168,7 @@ impl<'a> AuditTrail<'a> {
                 }
             }
         });
-        Subject {
+        subject::Subject {
             request: self.request,
             operation: self.operation,
             caller: self.caller,
@@ -175,12 +179,11 @@ impl<'a> AuditTrail<'a> {
         }
     }
 
-    /// Ends the lease or token of an answer that nobody gets. Due work does it; the answer does not
-    /// wait.
+    /// Ends the lease or token of an answer that does not leave. Due work does it; the answer does
+    /// not wait.
     async fn end_what_was_made(&self, response: &Response) {
         let (Body::Envelope(envelope) | Body::Copied(envelope)) = &response.body else { return };
-        let is_of_a_mount =
-            matches!(self.destination.map(|found| &found.place), Some(Place::Mount(..)));
+        let is_of_a_mount = matches!(self.destination.map(|to| &to.place), Some(Place::Mount(..)));
         // The host renews leases, and makes none.
         if is_of_a_mount && !envelope.lease_id.is_empty() {
             self.end(Made::Lease(&envelope.lease_id)).await;
@@ -220,7 +223,7 @@ impl<'a> AuditTrail<'a> {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Ends a token that this very request made; one that it renewed was in somebody's hands
+    /// Ends a token that this very request made; one that it renewed was in a caller's hands
     /// before.
     async fn end_token(&self, token: &Secret) -> Result<(), Failure> {
         let store = &self.core.store;

@@ -1,8 +1,9 @@
 //! Where a request goes: an endpoint of the host, or a route of a mount's component.
 
-use crate::api::{self, Endpoint, PublicEndpoint};
+use crate::api::{Answers, Endpoint, Found, PublicEndpoint, unsupported};
 use crate::core::Core;
 use crate::mounts::Mount;
+use bulkhead_store::Unit;
 use bulkhead_wire::description::Route;
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use bulkhead_wire::request::Request;
@@ -10,45 +11,54 @@ use bulkhead_wire::route::Match;
 use std::sync::Arc;
 
 /// What answers.
-pub(super) enum Place {
+pub(super) enum Place<'a> {
     /// An endpoint of the host itself.
-    Host(Endpoint),
+    Host(&'a Endpoint),
     /// A row of a mount's route table, by its index.
     Mount(usize, Arc<Mount>),
 }
 
 /// A request's place, and what its path carried.
-pub(super) struct Destination {
-    pub(super) place: Place,
+pub(super) struct Destination<'a> {
+    pub(super) place: Place<'a>,
     pub(super) captures: Vec<(String, String)>,
 }
 
-impl Destination {
+impl Destination<'_> {
     /// The endpoint, if it asks for no token.
-    pub(super) fn public<'a>(&'a self, core: &'a Core) -> Option<PublicEndpoint<'a>> {
+    pub(super) fn public(&self) -> Option<PublicEndpoint<'_>> {
+        let Place::Host(Endpoint { route, answers }) = &self.place else { return None };
+        let Answers::WithoutToken(handler) = answers else { return None };
+        Some(PublicEndpoint { route, handler, captures: &self.captures })
+    }
+
+    /// A unit of work for a request that goes there.
+    pub(super) fn begin_unit(&self, core: &Core) -> Unit {
         match &self.place {
-            Place::Host(endpoint) => core.process.table.public(*endpoint, &self.captures),
-            Place::Mount(..) => None,
+            Place::Host(_) => core.store.begin(),
+            Place::Mount(_, mount) => mount.begin(&core.store),
         }
     }
 
     /// The row of the table.
-    pub(super) fn route<'a>(&'a self, core: &'a Core) -> Option<&'a Route> {
+    pub(super) fn route(&self) -> Option<&Route> {
         match &self.place {
-            Place::Host(endpoint) => core.process.table.route(*endpoint),
+            Place::Host(endpoint) => Some(&endpoint.route),
             Place::Mount(index, mount) => mount.plugin.table.routes().get(*index),
         }
     }
 }
 
-/// Finds the place, from what the table of the `host` says. The failure (404 or 405) is for those
-/// whose policy allows the path.
-pub(super) fn find(
+/// Finds the place, from what the table of the `host` says.
+///
+/// # Errors
+/// 404 or 405, for callers whose policies allow the path.
+pub(super) fn find<'a>(
     core: &Core,
     request: &Request,
-    host: Result<Option<api::Found>, Failure>,
-) -> Result<Destination, Failure> {
-    if let Some((endpoint, captures)) = host? {
+    host: Result<Option<Found<'a>>, Failure>,
+) -> Result<Destination<'a>, Failure> {
+    if let Some(Found { endpoint, captures }) = host? {
         return Ok(Destination { place: Place::Host(endpoint), captures });
     }
     let Some((mount, below)) = core.mounts.route(&request.path) else {
@@ -57,7 +67,7 @@ pub(super) fn find(
             .unavailable_at(&request.path)
             .unwrap_or_else(|| unmounted(&request.path)));
     };
-    let found = match mount.plugin.table.find(request.verb, below) {
+    let matched = match mount.plugin.table.find(request.verb, below) {
         Match::Row { index, captures, .. } => Ok((index, captures)),
         Match::NoPath => Err(Failure::new(
             Kind::NotFound,
@@ -69,7 +79,7 @@ pub(super) fn find(
         )),
         Match::NoVerb => Err(unsupported(&request.path)),
     };
-    let (index, captures) = found?;
+    let (index, captures) = matched?;
     Ok(Destination { place: Place::Mount(index, mount), captures })
 }
 
@@ -80,10 +90,4 @@ pub(super) fn unmounted(path: &str) -> Failure {
         Kind::NotFound,
         format!("no handler for route {path}. route entry not found: nothing is mounted there"),
     )
-}
-
-/// 405.
-pub(crate) fn unsupported(path: &str) -> Failure {
-    let message = format!("unsupported operation: {} does not answer this method", quoted(path));
-    Failure::new(Kind::UnsupportedOperation, message)
 }

@@ -1,10 +1,10 @@
-//! `GET sys/leases/count` and `GET sys/leases`: the leases that somebody has to look after
+//! `GET sys/leases/count` and `GET sys/leases`: the leases that an operator has to look after
 //! (decision P13).
 
-use super::{Act, Body, HostCall, Reply, field, row, sudo};
-use crate::core::Core;
-use crate::leases;
-use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use crate::api::call::{Call, Fields};
+use crate::api::reply::{Body, Reply};
+use crate::api::row::{Endpoint, field, read};
+use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, json};
 
@@ -12,33 +12,32 @@ use serde_json::{Map, json};
 const MOST: usize = 10_000;
 
 /// The rows of this file.
-pub(super) fn rows() -> Vec<(Act, Route)> {
+pub(super) fn rows() -> Vec<Endpoint> {
     let which = || {
         let children = "accepted and of no effect: there are no namespaces";
-        vec![
+        [
             field("type", FieldKind::String, "which leases: irrevocable"),
             field("include_child_namespaces", FieldKind::Bool, children),
         ]
     };
-    let part: Vec<Field> = vec![
+    let part = [
         field("limit", FieldKind::String, "list at most so many"),
         field("force", FieldKind::Bool, "list more than 10,000"),
     ];
     vec![
-        (
-            Act::CountIrrevocable,
-            row(Verb::Read, "sys/leases/count", "number of irrevocable leases", which()),
-        ),
-        (
-            Act::ListIrrevocable,
-            sudo(Verb::Read, "sys/leases", "irrevocable leases", [which(), part].concat()),
-        ),
+        read("sys/leases/count", "number of irrevocable leases").fields(which()).handled_by(count),
+        read("sys/leases", "irrevocable leases")
+            .needs_sudo()
+            .fields(which())
+            .fields(part)
+            .handled_by(list),
     ]
 }
 
 /// `GET sys/leases/count`, by accessor of the mount.
-pub(super) async fn count(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    only_irrevocable(call)?;
+async fn count(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, fields, .. } = call;
+    require_irrevocable(fields)?;
     let counts = core.leases.count_irrevocable().await?;
     let total: u64 = counts.values().sum();
     let data = [("lease_count".to_owned(), json!(total)), ("counts".to_owned(), json!(counts))];
@@ -46,27 +45,28 @@ pub(super) async fn count(core: &Core, call: &HostCall<'_>) -> Result<Reply, Fai
 }
 
 /// `GET sys/leases`.
-pub(super) async fn list(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    only_irrevocable(call)?;
-    let limit = limit(call.text("limit"))?;
-    let allowed = if call.flag("force", false) { usize::MAX } else { MOST };
+async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, fields, .. } = call;
+    require_irrevocable(fields)?;
+    let limit = limit(fields.text("limit"))?;
+    let allowed = if fields.flag("force", false) { usize::MAX } else { MOST };
     let total: u64 = core.leases.count_irrevocable().await?.values().sum();
     let found = core.leases.list_irrevocable(limit.min(allowed)).await?;
     let is_cut = limit > allowed && total > u64::try_from(allowed).unwrap_or(u64::MAX);
     let warning = is_cut.then(|| {
-        format!("there are {total} irrevocable leases and the first {MOST} are listed; send force=true for all")
+        format!(
+            "there are {total} irrevocable leases and the first {MOST} are listed; send \
+             force=true for all"
+        )
     });
     let leases: Vec<_> =
         found.iter().map(|lease| json!({"lease_id": lease.id, "error": lease.error})).collect();
     let data = [("lease_count".to_owned(), json!(total)), ("leases".to_owned(), json!(leases))];
-    Ok(Reply {
-        warnings: warning.into_iter().collect(),
-        ..Reply::from(Body::Data(Map::from_iter(data)))
-    })
+    Ok(Reply::from(Body::Data(Map::from_iter(data))).with_warnings(warning))
 }
 
-fn only_irrevocable(call: &HostCall<'_>) -> Result<(), Failure> {
-    match call.text("type") {
+fn require_irrevocable(fields: Fields<'_>) -> Result<(), Failure> {
+    match fields.text("type") {
         "irrevocable" => Ok(()),
         "" => {
             Err(Failure::invalid("type is required: send type=irrevocable, the only type there is"))

@@ -1,18 +1,18 @@
-//! `LIST sys/leases/lookup`: what leases there are below a path, for whoever must find them without
-//! their ids.
+//! `LIST sys/leases/lookup`: what leases there are below a path, for callers who must find them
+//! without their ids.
 
-use super::{Act, Body, HostCall, Reply, field, sudo};
-use crate::core::Core;
-use crate::leases;
+use crate::api::call::Call;
+use crate::api::reply::{Body, Reply};
+use crate::api::row::{self, Endpoint, field};
 use crate::paging::Paging;
-use bulkhead_wire::description::{FieldKind, Route, Verb};
+use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, json};
 
 /// The rows of this file.
-pub(super) fn rows() -> Vec<(Act, Route)> {
+pub(super) fn rows() -> Vec<Endpoint> {
     let part = || {
-        vec![
+        [
             field("after", FieldKind::String, "list only names greater than this one"),
             field("limit", FieldKind::String, "list at most so many"),
         ]
@@ -22,17 +22,17 @@ pub(super) fn rows() -> Vec<(Act, Route)> {
         FieldKind::String,
         "the beginning of their paths, at the border of a segment",
     );
-    let below = [vec![prefix], part()].concat();
-    let about = "leases and folders of leases below a path";
+    let listing = |path| row::list(path, "leases and folders of leases below a path").needs_sudo();
     vec![
-        (Act::Names, sudo(Verb::List, "sys/leases/lookup", about, part())),
-        (Act::Names, sudo(Verb::List, "sys/leases/lookup/{prefix+}", about, below)),
+        listing("sys/leases/lookup").fields(part()).handled_by(list),
+        listing("sys/leases/lookup/{prefix+}").fields([prefix]).fields(part()).handled_by(list),
     ]
 }
 
 /// The names one step below the prefix.
-pub(super) async fn names(core: &Core, call: &HostCall<'_>) -> Result<Reply, Failure> {
-    let names = core.leases.names(call.text("prefix"), &Paging::of(call.values)?).await?;
+async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, fields, .. } = call;
+    let names = core.leases.names(fields.text("prefix"), &Paging::of(fields.all())?).await?;
     if names.is_empty() {
         return Err(Failure::absent());
     }

@@ -5,11 +5,12 @@
 //! folder of several. Tokens are their own leases: below `auth/` it is they who end, by the path
 //! that made them.
 
-use super::{Act, Body, HostCall, Reply, begun, field, sudo, sync};
-use crate::core::Core;
-use crate::leases::{self, OnFailure, Reach};
-use crate::tokens;
-use bulkhead_wire::description::{FieldKind, Route, Verb};
+use super::waiting::{accepted, sync};
+use crate::api::call::Call;
+use crate::api::reply::{Body, Reply};
+use crate::api::row::{Endpoint, Row, field, write};
+use crate::leases::OnFailure;
+use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use std::time::Duration;
 
@@ -17,37 +18,42 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The rows of this file.
-pub(super) fn rows() -> Vec<(Act, Route)> {
-    let mut rows = Vec::new();
-    for base in ["sys/leases/revoke-prefix", "sys/revoke-prefix"] {
-        rows.push((
-            Act::RevokeBelow(OnFailure::Stays),
-            below(base, "revoke every lease below a path"),
-        ));
-    }
-    for base in ["sys/leases/revoke-force", "sys/revoke-force"] {
-        let about = "revoke every lease below a path, and forget those that cannot be";
-        rows.push((Act::RevokeBelow(OnFailure::Goes), below(base, about)));
-    }
-    rows
+pub(super) fn rows() -> Vec<Endpoint> {
+    let revoked = |base| below(base, "revoke every lease below a path");
+    let about = "revoke every lease below a path, and forget those that cannot be";
+    let forced = |base| below(base, about);
+    vec![
+        revoked("sys/leases/revoke-prefix").handled_by(revoke_prefix),
+        revoked("sys/revoke-prefix").handled_by(revoke_prefix),
+        forced("sys/leases/revoke-force").handled_by(revoke_force),
+        forced("sys/revoke-force").handled_by(revoke_force),
+    ]
 }
 
-fn below(base: &str, about: &str) -> Route {
+fn below(base: &str, about: &str) -> Row {
     let prefix = field(
         "prefix",
         FieldKind::String,
         "the beginning of their paths, at the border of a segment",
     );
-    sudo(Verb::Write, &format!("{base}/{{prefix+}}"), about, vec![prefix, sync()])
+    let row = write(&format!("{base}/{{prefix+}}"), about).fields([prefix, sync()]);
+    row.needs_sudo().with_effect()
 }
 
-/// Ends what is below the prefix, tokens first, so that nobody who is meant makes another lease.
-pub(super) async fn revoke(
-    core: &Core,
-    call: &HostCall<'_>,
-    on_failure: OnFailure,
-) -> Result<Reply, Failure> {
-    let path = call.text("prefix");
+/// `POST sys/leases/revoke-prefix/:prefix`.
+async fn revoke_prefix(call: Call<'_>) -> Result<Reply, Failure> {
+    revoke(call, OnFailure::Stays).await
+}
+
+/// `POST sys/leases/revoke-force/:prefix`.
+async fn revoke_force(call: Call<'_>) -> Result<Reply, Failure> {
+    revoke(call, OnFailure::Goes).await
+}
+
+/// Ends what is below the prefix, tokens first, so that none of them makes another lease.
+async fn revoke(call: Call<'_>, on_failure: OnFailure) -> Result<Reply, Failure> {
+    let Call { core, fields, .. } = call;
+    let path = fields.text("prefix");
     let ends = async || {
         if path == "auth" || path.starts_with("auth/") {
             core.tokens.end_made_below(path).await?;
@@ -56,10 +62,10 @@ pub(super) async fn revoke(
     };
     let reach = core.leases.reach(path);
     let which = reach.leases();
-    if !call.flag("sync", true) {
+    if !fields.flag("sync", true) {
         ends().await?;
         core.leases.queue_below(&which, on_failure).await?;
-        return Ok(begun(
+        return Ok(accepted(
             "the leases are being revoked; LIST sys/leases/lookup shows those that are left",
         ));
     }

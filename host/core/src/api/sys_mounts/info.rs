@@ -27,8 +27,8 @@ pub(super) fn info(record: &MountRecord, running: Running<'_>) -> Map<String, Va
     info
 }
 
-/// What everybody may see of a mount that is listed to everybody.
-pub(super) fn brief(record: &MountRecord) -> Map<String, Value> {
+/// What every caller may see of a mount that is listed without a token.
+pub(in crate::api) fn brief(record: &MountRecord) -> Map<String, Value> {
     let members = [
         ("type", json!(record.kind)),
         ("description", json!(record.settings.description)),
@@ -38,7 +38,7 @@ pub(super) fn brief(record: &MountRecord) -> Map<String, Value> {
 }
 
 /// What tuning reads: the lifetimes that hold, and what can be tuned besides.
-pub(super) fn tuned(
+pub(super) fn effective_config(
     record: &MountRecord,
     running: Running<'_>,
     system: Lifetimes,

@@ -8,16 +8,16 @@ use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use serde_json::{Map, Value, json};
 
 /// Rows that are served below a path.
-pub(crate) struct Served<'a> {
+pub(super) struct Served<'a> {
     /// Where: empty for the host's own, `database/`, or `{database_mount_path}/` for any mount of
     /// an engine.
-    pub(crate) below: &'a str,
+    pub(super) below: &'a str,
     /// The rows, with paths below it.
-    pub(crate) routes: &'a [Route],
+    pub(super) routes: &'a [Route],
 }
 
 /// The document of everything in `served`.
-pub(crate) fn document(served: &[Served<'_>]) -> Value {
+pub(super) fn document(served: &[Served<'_>]) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     let mut schemas = shared_schemas();
     for (below, route) in
@@ -36,14 +36,20 @@ pub(crate) fn document(served: &[Served<'_>]) -> Value {
         "openapi": "3.0.3",
         "info": {
             "title": "Bulkhead",
-            "description": "Secrets with an end, handed out by engines in compartments of their own.",
+            "description":
+                "Secrets with an end, handed out by engines in compartments of their own.",
             "version": env!("CARGO_PKG_VERSION"),
-            "license": { "name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0" },
+            "license": {
+                "name": "Apache-2.0",
+                "url": "https://www.apache.org/licenses/LICENSE-2.0",
+            },
         },
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "securitySchemes": { "token": { "type": "apiKey", "in": "header", "name": "X-Vault-Token" } },
+            "securitySchemes": {
+                "token": { "type": "apiKey", "in": "header", "name": "X-Vault-Token" },
+            },
         },
     })
 }
@@ -84,7 +90,10 @@ impl Operation<'_> {
         let parameter = |name: &str| {
             let field = self.route.fields.iter().find(|field| field.name == name);
             let about = field.map_or("where the engine is mounted", |field| field.about.as_str());
-            json!({ "name": name, "in": "path", "required": true, "description": about, "schema": { "type": "string" } })
+            json!({
+                "name": name, "in": "path", "required": true,
+                "description": about, "schema": { "type": "string" },
+            })
         };
         names.map(parameter).collect()
     }
@@ -146,7 +155,8 @@ impl Operation<'_> {
         }
         if self.route.raw {
             let schema = json!({ "type": "string", "format": "binary" });
-            let body = json!({ "required": true, "content": { "application/wasm": { "schema": schema } } });
+            let content = json!({ "application/wasm": { "schema": schema } });
+            let body = json!({ "required": true, "content": content });
             members.insert("requestBody".to_owned(), body);
         }
         if !self.route.unauthenticated {
@@ -180,7 +190,8 @@ impl Operation<'_> {
         };
         let list = json!({
             "name": "list", "in": "query", "required": true,
-            "description": "asks for the names below the path", "schema": { "type": "string", "enum": ["true"] },
+            "description": "asks for the names below the path",
+            "schema": { "type": "string", "enum": ["true"] },
         });
         let list = (self.route.verb == Verb::List).then_some(list);
         list.into_iter().chain(self.fields().map(parameter)).collect()

@@ -1,0 +1,44 @@
+//! From what a handler answered to the response that leaves.
+
+use super::reply::Body;
+use crate::mounts::Builtin;
+use bulkhead_wire::envelope::Envelope;
+use bulkhead_wire::request::Request;
+use bulkhead_wire::response::{self, Response};
+use serde_json::{Map, Value};
+
+/// The response to a permitted request.
+pub(crate) fn respond(request: &Request, body: Body, warnings: Vec<String>) -> Response {
+    let mount_type = Builtin::serving(&request.path).unwrap_or(Builtin::System).kind().to_owned();
+    let envelope =
+        Envelope { request_id: request.id.clone(), mount_type, warnings, ..Envelope::default() };
+    match body {
+        Body::Nothing if envelope.warnings.is_empty() => Response::no_content(),
+        Body::Nothing => respond_enveloped(envelope),
+        Body::Accepted => Response { status: 202, ..respond_enveloped(envelope) },
+        Body::Data(data) => respond_enveloped(Envelope { data: Some(data), ..envelope }),
+        Body::Copied(data) => respond_copied(Envelope { data: Some(data), ..envelope }),
+        Body::Auth(auth) => respond_enveloped(Envelope { auth: Some(*auth), ..envelope }),
+        Body::Lease { id, ttl, renewable } => {
+            respond_enveloped(Envelope { lease_id: id, lease_duration: ttl, renewable, ..envelope })
+        }
+    }
+}
+
+/// The response with data to a request that needed no token.
+pub(super) fn public_data(request: &Request, data: Map<String, Value>) -> Response {
+    let (request_id, mount_type) = (request.id.clone(), Builtin::System.kind().to_owned());
+    respond_enveloped(Envelope { request_id, mount_type, data: Some(data), ..Envelope::default() })
+}
+
+/// 200 with an envelope.
+pub(crate) fn respond_enveloped(envelope: Envelope) -> Response {
+    let body = response::Body::Envelope(Box::new(envelope));
+    Response { status: 200, body, retry_after: None }
+}
+
+/// 200 with data beside the envelope, too.
+fn respond_copied(envelope: Envelope) -> Response {
+    let body = response::Body::Copied(Box::new(envelope));
+    Response { status: 200, body, retry_after: None }
+}

@@ -1,0 +1,56 @@
+//! What a handler answers to a permitted request.
+
+use super::after_commit::AfterCommit;
+use bulkhead_wire::envelope::Auth;
+use serde_json::{Map, Value};
+
+/// The body of an answer.
+pub(crate) enum Body {
+    /// 204.
+    Nothing,
+    /// 202: it goes on in the background.
+    Accepted,
+    /// `data` of the envelope.
+    Data(Map<String, Value>),
+    /// `data`, and its members at the top level too.
+    Copied(Map<String, Value>),
+    /// `auth` of the envelope.
+    Auth(Box<Auth>),
+    /// A lease without data: a renewal.
+    Lease { id: String, ttl: u64, renewable: bool },
+}
+
+/// An answer, and what is to happen once its unit of work is committed.
+pub(crate) struct Reply {
+    pub(crate) body: Body,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) after_commit: AfterCommit,
+}
+
+impl From<Body> for Reply {
+    fn from(body: Body) -> Self {
+        Self { body, warnings: Vec::new(), after_commit: AfterCommit::Nothing }
+    }
+}
+
+impl Reply {
+    /// The same answer with warnings.
+    pub(super) fn with_warnings(self, warnings: impl IntoIterator<Item = String>) -> Self {
+        Self { warnings: warnings.into_iter().collect(), ..self }
+    }
+
+    /// The same answer, and what is to happen before it leaves.
+    pub(super) fn after_commit(self, after_commit: AfterCommit) -> Self {
+        Self { after_commit, ..self }
+    }
+}
+
+/// RFC 3339 in UTC, of seconds since 1970.
+pub(super) fn timestamp(seconds: u64) -> Value {
+    let moment = i64::try_from(seconds)
+        .ok()
+        .and_then(|seconds| time::OffsetDateTime::from_unix_timestamp(seconds).ok());
+    let text = moment
+        .and_then(|moment| moment.format(&time::format_description::well_known::Rfc3339).ok());
+    text.map_or(Value::Null, Value::String)
+}

@@ -1,0 +1,68 @@
+//! Serving the endpoints that ask for no token. Permitted requests are served by the pipeline.
+
+use super::body_check::check_body;
+use super::call::{Fields, PublicCall, SealedCall};
+use super::handler::{PublicHandler, SealedHandler};
+use super::table::HostTable;
+use crate::core::Core;
+use crate::seal::Seal;
+use crate::sealing::sealed;
+use crate::tokens::Caller;
+use bulkhead_wire::description::Route;
+use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::fields;
+use bulkhead_wire::request::Request;
+use bulkhead_wire::response::Response;
+
+/// Serves an endpoint that answers while sealed too.
+pub(crate) async fn serve_while_sealed(
+    seal: &Seal,
+    route: &Route,
+    handler: &SealedHandler,
+    request: &Request,
+) -> Result<Response, Failure> {
+    check_body(route, request)?;
+    let mut values = fields::fold(route, &request.fields, &[])?.values;
+    fields::complete(route, &mut values, true)?;
+    let answered = handler.handle(SealedCall { seal, fields: Fields::new(&values) }).await;
+    answered.map_err(|failure| for_strangers(seal, failure))
+}
+
+/// An endpoint that needs no token but an open store, with what the path carried.
+#[derive(Clone, Copy)]
+pub(crate) struct PublicEndpoint<'a> {
+    pub(crate) route: &'a Route,
+    pub(crate) handler: &'a PublicHandler,
+    pub(crate) captures: &'a [(String, String)],
+}
+
+/// Serves an endpoint that asks for no token. A `caller` with one sees what its policies reach.
+pub(crate) async fn serve_without_a_token(
+    core: &Core,
+    table: &HostTable,
+    endpoint: PublicEndpoint<'_>,
+    request: &Request,
+    caller: Option<&Caller>,
+) -> Result<Response, Failure> {
+    let PublicEndpoint { route, handler, captures } = endpoint;
+    check_body(route, request)?;
+    let values = fields::fold(route, &request.fields, captures)?.values;
+    let acl = match caller {
+        Some(caller) => Some(core.policies.acl(&core.store, &caller.record.policies).await?),
+        None => None,
+    };
+    let (acl, fields) = (acl.as_deref(), Fields::new(&values));
+    handler.handle(PublicCall { core, rows: table.rows(), request, acl, fields }).await
+}
+
+/// A failure of ours as a caller without a token may read it: paths, addresses and codes are for
+/// the log.
+fn for_strangers(seal: &Seal, failure: Failure) -> Failure {
+    let is_ours =
+        matches!(failure.kind, Kind::Internal | Kind::Unavailable) && seal.core().is_none();
+    if !is_ours || failure == sealed() {
+        return failure;
+    }
+    seal.settings().log.line("error", "seal-failed", &[("cause", failure.message)]);
+    Failure::new(failure.kind, "the data cannot be used at present; the server's log says why")
+}

@@ -1,0 +1,86 @@
+//! Enabling: a plugin begins to serve a path.
+
+use super::grants;
+use super::mount_path::{mount_path, path};
+use super::settings::{self, Subject};
+use crate::api::after_commit::AfterCommit;
+use crate::api::call::{Call, Fields};
+use crate::api::reply::{Body, Reply};
+use crate::api::row::{field, required};
+use crate::mounts::{self, Change, Class, Marks, NewMount, Running, Settings};
+use bulkhead_wire::description::{Field, FieldKind};
+use bulkhead_wire::failure::Failure;
+use serde_json::{Map, Value};
+
+/// The fields of enabling.
+pub(in crate::api) fn enabling_fields() -> Vec<Field> {
+    vec![
+        path(),
+        required("type", FieldKind::String, "what to mount, e.g. database"),
+        field("description", FieldKind::String, "one sentence for people"),
+        field("config", FieldKind::Any, "settings, as tuning takes them"),
+        field("options", FieldKind::Map, "texts for the plugin"),
+        grants::whole(),
+        field("plugin_name", FieldKind::String, "the plugin, where the type is \"plugin\""),
+        field("plugin_version", FieldKind::String, "empty, or the version that runs"),
+        field("local", FieldKind::Bool, "stored, without effect"),
+        field("seal_wrap", FieldKind::Bool, "stored, without effect"),
+        field("external_entropy_access", FieldKind::Bool, "stored, without effect"),
+    ]
+}
+
+/// Mounts a plugin of a class.
+pub(in crate::api) async fn enable_in(class: Class, call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, unit, fields, .. } = call;
+    let path = mount_path(class, fields.text("path"))?;
+    let (mut config, unknown) = settings::of_config(fields.get("config"))?;
+    for name in ["description", "options", "plugin_name", "plugin_version", "grants"] {
+        // What is said outside of the config counts, where it says anything.
+        let said = fields.get(name).filter(|value| value.as_str() != Some(""));
+        config.extend(said.map(|value| (name.to_owned(), value.clone())));
+    }
+    let mut settings = Settings::default();
+    let kind = kind(fields, &config)?;
+    let mut warnings: Vec<String> = unknown.into_iter().collect();
+    if class == Class::Secret {
+        let plugin = core.catalog.engine(&kind)?;
+        let usual = mounts::usual(&plugin.engine);
+        let running = Running::of(&plugin.engine, &usual);
+        let subject =
+            Subject { class, builtin: None, kind: &kind, running, system: core.lifetimes };
+        warnings.extend(settings::change(&mut settings, &config, &subject)?);
+    }
+    let marks = marks(fields, &mut warnings);
+    let record =
+        core.mounts.enable(unit, &core.catalog, NewMount { path, kind, marks, settings }).await?;
+    let enabled = AfterCommit::Mounts(Change::Enabled(Box::new(record)));
+    Ok(Reply::from(Body::Nothing).with_warnings(warnings).after_commit(enabled))
+}
+
+/// The type, or the plugin that it leaves open.
+fn kind(fields: Fields<'_>, config: &Map<String, Value>) -> Result<String, Failure> {
+    let plugin_name = config.get("plugin_name").and_then(Value::as_str).unwrap_or_default();
+    match (fields.text("type"), plugin_name) {
+        ("plugin", "") => Err(Failure::invalid(
+            "plugin_name is required with type plugin: name the plugin to mount",
+        )),
+        ("plugin", name) => Ok(name.to_owned()),
+        (kind, _) => Ok(kind.to_owned()),
+    }
+}
+
+fn marks(fields: Fields<'_>, warnings: &mut Vec<String>) -> Marks {
+    let mut mark = |name: &str, why: &str| {
+        let is_set = fields.flag(name, false);
+        warnings.extend(is_set.then(|| format!("{name} is stored and has no effect: {why}")));
+        is_set
+    };
+    Marks {
+        local: mark("local", "nothing is replicated to other clusters"),
+        seal_wrap: mark("seal_wrap", "every record is sealed in the same way"),
+        external_entropy_access: mark(
+            "external_entropy_access",
+            "there is one source of randomness, this machine's",
+        ),
+    }
+}

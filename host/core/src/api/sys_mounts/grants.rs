@@ -1,0 +1,129 @@
+//! The grants of a mount as clients send them: `grants` replaces the list, `add_grants` and
+//! `remove_grants` change it.
+//!
+//! The attack this file stops: a line that is taken and not kept, or revoked and still there. A
+//! line that is no grant, and one that is to be removed and is not among the grants, is refused
+//! with its value.
+
+use crate::api::row::field;
+use crate::mounts::Running;
+use bulkhead_sandbox::Grant;
+use bulkhead_sandbox::grants::ceiling;
+use bulkhead_wire::description::{Field, FieldKind};
+use bulkhead_wire::failure::Failure;
+use serde_json::{Map, Value};
+
+/// Most grants of one mount, and lines of one ceiling.
+pub(in crate::api) const MOST: usize = 256;
+
+/// The field that replaces the list.
+pub(super) fn whole() -> Field {
+    field(
+        "grants",
+        FieldKind::TextList,
+        "what its plugin may do, a line each, such as limit:memory=64MiB",
+    )
+}
+
+/// The fields that change the list.
+pub(super) fn changes() -> [Field; 2] {
+    [
+        field(
+            "add_grants",
+            FieldKind::TextList,
+            "grants besides those there are; a limit takes the place of the old one",
+        ),
+        field("remove_grants", FieldKind::TextList, "grants that are taken away"),
+    ]
+}
+
+/// Changes the list of a mount of `kind` as `values` say. Returns warnings.
+///
+/// # Errors
+/// 400 that names the field and the line, also where the plugin's entry in the catalog rules it
+/// out.
+pub(super) fn change(
+    grants: &mut Option<Vec<Grant>>,
+    values: &Map<String, Value>,
+    kind: &str,
+    running: Running<'_>,
+) -> Result<Vec<String>, Failure> {
+    let (whole, added, removed) =
+        (lines(values, "grants")?, lines(values, "add_grants")?, lines(values, "remove_grants")?);
+    if whole.is_some() && (added.is_some() || removed.is_some()) {
+        let message = "grants replaces the list, add_grants and remove_grants change it: give \
+                       grants, or the others";
+        return Err(Failure::invalid(message));
+    }
+    let new: Vec<Grant> = [&whole, &added].into_iter().flatten().flatten().cloned().collect();
+    let is_change = !new.is_empty() || removed.as_ref().is_some_and(|removed| !removed.is_empty());
+    if whole.is_none() && !is_change {
+        return Ok(Vec::new());
+    }
+    let before = grants.take().unwrap_or_else(|| running.usual.to_vec());
+    // A ceiling may have been lowered since: what is there already gives no more than the ceiling
+    // does.
+    new.iter()
+        .filter(|line| !before.contains(line))
+        .try_for_each(|line| check_ceiling(line, kind, running))?;
+    let mut list = if whole.is_some() { Vec::new() } else { before };
+    for line in removed.into_iter().flatten() {
+        let place =
+            list.iter().position(|known| *known == line).ok_or_else(|| not_there(&line, &list))?;
+        list.remove(place);
+    }
+    for line in &new {
+        list.retain(|known| known != line && !known.is_of_same_limit(line));
+        list.push(line.clone());
+    }
+    if list.len() > MOST {
+        return Err(Failure::invalid(format!(
+            "grants: {} lines; a mount has at most {MOST}",
+            list.len()
+        )));
+    }
+    *grants = Some(list);
+    let idle = |line: &Grant| {
+        line.without_effect().map(|why| format!("grant {line} is stored and has no effect: {why}"))
+    };
+    Ok(new.iter().filter_map(idle).collect())
+}
+
+fn lines(values: &Map<String, Value>, name: &str) -> Result<Option<Vec<Grant>>, Failure> {
+    let Some(texts) = values.get(name).and_then(Value::as_array) else { return Ok(None) };
+    let mut lines: Vec<Grant> = Vec::new();
+    for text in texts.iter().filter_map(Value::as_str) {
+        let line: Grant = text.parse().map_err(|why| Failure::invalid(format!("{name}: {why}")))?;
+        if let Some(other) =
+            lines.iter().find(|other| other.is_of_same_limit(&line) && **other != line)
+        {
+            return Err(Failure::invalid(format!(
+                "{name}: {other} and {line} are one limit; give one of them"
+            )));
+        }
+        lines.push(line);
+    }
+    Ok(Some(lines))
+}
+
+fn check_ceiling(line: &Grant, kind: &str, running: Running<'_>) -> Result<(), Failure> {
+    let Some(ceiling) = running.ceiling else { return Ok(()) };
+    ceiling::check(ceiling, line).map_err(|allowed| {
+        Failure::invalid(format!(
+            "grant {line} is above the ceiling of plugin {kind} in the catalog, which allows \
+             {allowed}; grant no more than that, or register the plugin with --grant '{line}' \
+             besides what it has"
+        ))
+    })
+}
+
+fn not_there(line: &Grant, list: &[Grant]) -> Failure {
+    let there: Vec<String> = list.iter().map(Grant::to_string).collect();
+    let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+    Failure::invalid(format!(
+        "remove_grants: {line} is not among the grants of the mount; there are: {there}"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

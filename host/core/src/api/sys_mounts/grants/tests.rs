@@ -1,0 +1,115 @@
+//! Changes of a mount's grants: what the list is afterwards, and what is refused.
+
+use super::*;
+use bulkhead_sandbox::Ask;
+use serde_json::json;
+
+/// The list after a change of `before`, and the warnings.
+fn changed(
+    before: Option<&[&str]>,
+    values: Value,
+) -> Result<(Option<Vec<String>>, Vec<String>), String> {
+    below(None, before, values)
+}
+
+/// The same below a ceiling.
+fn below(
+    ceiling: Option<&[Ask]>,
+    before: Option<&[&str]>,
+    values: Value,
+) -> Result<(Option<Vec<String>>, Vec<String>), String> {
+    let parse =
+        |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Grant>>();
+    let (mut grants, usual) = (before.map(parse), parse(&["database:*"]));
+    let running = Running { version: "1.0.0", digest: "", usual: &usual, ceiling };
+    let warnings = change(&mut grants, values.as_object().unwrap(), "third", running);
+    let warnings = warnings.map_err(|failure| failure.message)?;
+    Ok((grants.map(|grants| grants.iter().map(Grant::to_string).collect()), warnings))
+}
+
+fn list(before: Option<&[&str]>, values: Value) -> Option<Vec<String>> {
+    changed(before, values).unwrap().0
+}
+
+#[test]
+fn what_says_nothing_keeps_what_there_is() {
+    for nothing in [json!({}), json!({"add_grants": [], "remove_grants": []})] {
+        assert_eq!(list(None, nothing.clone()), None);
+        assert_eq!(list(Some(&["database:x"]), nothing).unwrap(), ["database:x"]);
+    }
+    assert_eq!(list(None, json!({"grants": []})).unwrap(), [""; 0], "an empty list grants nothing");
+}
+
+#[test]
+fn lines_are_added_to_what_a_mount_is_granted_unsaid_and_stored_in_their_one_spelling() {
+    let added = list(None, json!({"add_grants": ["sql:postgres://DB.example"]}));
+    assert_eq!(added.unwrap(), ["database:*", "sql:postgres://db.example:5432"]);
+    let again = list(
+        Some(&["database:x", "database:y"]),
+        json!({"add_grants": ["database:x", "database:x"]}),
+    );
+    assert_eq!(again.unwrap(), ["database:y", "database:x"]);
+    assert_eq!(list(None, json!({"remove_grants": ["database:*"]})).unwrap(), [""; 0]);
+    assert_eq!(
+        list(Some(&["database:x"]), json!({"grants": ["address:10.1.2.3"]})).unwrap(),
+        ["address:10.1.2.3/32"]
+    );
+}
+
+#[test]
+fn a_limit_takes_the_place_of_the_one_before() {
+    let before: &[&str] = &["limit:memory=64MiB", "limit:log=1KiB"];
+    let after = list(Some(before), json!({"add_grants": ["limit:memory=128MiB"]}));
+    assert_eq!(after.unwrap(), ["limit:log=1KiB", "limit:memory=128MiB"]);
+}
+
+#[test]
+fn what_would_be_taken_and_not_kept_is_refused() {
+    for (values, says) in [
+        (json!({"grants": ["htp:https://a"]}), "grants: \"htp:https://a\" is not a grant"),
+        (json!({"add_grants": ["database:x", ""]}), "add_grants: \"\" is not a grant"),
+        (json!({"remove_grants": ["database:y"]}), "there are: database:x"),
+        (json!({"grants": [], "add_grants": ["database:y"]}), "give grants, or the others"),
+        (json!({"grants": ["limit:log=1KiB", "limit:log=2KiB"]}), "one limit"),
+        (json!({"grants": ["limit:memory=1GiB"]}), "the most is memory=256MiB"),
+    ] {
+        let why = changed(Some(&["database:x"]), values).unwrap_err();
+        assert!(why.contains(says), "{why}");
+    }
+    let many: Vec<String> = (0..257).map(|number| format!("database:x{number}")).collect();
+    assert!(changed(None, json!({"grants": many})).unwrap_err().contains("at most 256"));
+}
+
+#[test]
+fn a_grant_above_the_catalogs_ceiling_is_refused_with_both_and_one_that_was_there_before_is_kept() {
+    let ceiling = ["database:x", "limit:memory=96MiB"].map(|line| line.parse::<Ask>().unwrap());
+    for (line, allows) in [
+        ("database:y", "which allows database:x, limit:memory=96MiB;"),
+        ("limit:memory=128MiB", "which allows limit:memory=96MiB;"),
+        ("limit:log=1MiB", "which allows limit:log=64KiB;"),
+    ] {
+        for field in ["grants", "add_grants"] {
+            let why = below(Some(&ceiling), None, json!({ field: [line] })).unwrap_err();
+            assert!(
+                why.starts_with(&format!("grant {line} is above")) && why.contains(allows),
+                "{why}"
+            );
+            assert!(
+                why.contains("plugin third") && why.contains(&format!("--grant '{line}'")),
+                "{why}"
+            );
+        }
+        let kept = below(Some(&ceiling), Some(&[line]), json!({ "add_grants": ["database:x"] }));
+        assert_eq!(kept.unwrap().0.unwrap(), [line, "database:x"]);
+    }
+    let fits = json!({ "grants": ["database:x", "limit:memory=96MiB", "sql:postgres://db:5432"] });
+    assert_eq!(below(Some(&ceiling), None, fits).unwrap().0.unwrap().len(), 3);
+}
+
+#[test]
+fn a_grant_that_no_import_of_this_version_asks_for_is_stored_with_a_warning() {
+    let (list, warnings) = changed(None, json!({"grants": ["crypto:sign", "database:x"]})).unwrap();
+    assert_eq!(list.unwrap(), ["crypto:sign", "database:x"]);
+    let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
+    assert!(warning.contains("crypto:sign") && warning.contains("no effect"), "{warning}");
+}

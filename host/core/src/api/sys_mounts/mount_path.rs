@@ -1,0 +1,24 @@
+//! The path of a mount as it stands in the URL.
+
+use crate::api::row::field;
+use crate::mounts::Class;
+use bulkhead_wire::description::{Field, FieldKind};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::name::MountPath;
+
+/// The capture of a mount's path.
+pub(in crate::api) fn path() -> Field {
+    field("path", FieldKind::String, "path of the mount")
+}
+
+/// The path of a mount of a class, from what stands behind `sys/mounts/` or `sys/auth/`.
+///
+/// # Errors
+/// 400 for what no mount can be at.
+pub(super) fn mount_path(class: Class, path: &str) -> Result<MountPath, Failure> {
+    let path = match class {
+        Class::Secret => MountPath::new(path),
+        Class::Auth => MountPath::below_auth(path),
+    };
+    path.map_err(Failure::invalid)
+}

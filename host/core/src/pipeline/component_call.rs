@@ -1,0 +1,180 @@
+//! Serving a permitted request by entering a component.
+
+use super::answer;
+use super::operation::operation;
+use super::permitted_request::PermittedRequest;
+use crate::background::guards;
+use crate::core::Core;
+use crate::host_services::{CallServices, Path};
+use crate::leases::{self, Reserved};
+use crate::mounts::Mount;
+use bulkhead_sandbox::contract::{self, Answer};
+use bulkhead_sandbox::{CallTree, Done, Effect, HostServices, Limits, Priority, Scope, Wanted};
+use bulkhead_store::Unit;
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::fields;
+use bulkhead_wire::response::Response;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// When a call is stopped, in the two clocks that are asked.
+#[derive(Clone, Copy)]
+struct Deadline {
+    instant: Instant,
+    /// Milliseconds of store time.
+    store_time: u64,
+}
+
+impl PermittedRequest<'_> {
+    /// A row of the component's table: one call, in an instance of its own or one that is lent.
+    pub(super) async fn call_component(
+        self,
+        mount: &Arc<Mount>,
+        unit: Unit,
+        effect: &mut Effect,
+    ) -> Result<Response, Failure> {
+        if self.route.leases {
+            self.caller.may_hold_leases()?;
+        }
+        let _inside = self.enter(mount)?;
+        self.count(mount)?;
+        let pass = mount.may_call()?;
+        let deadline = self.deadline(mount);
+        let places = if self.route.nested { 2 } else { 1 };
+        let wanted = Wanted {
+            compartment: &mount.compartment,
+            places,
+            priority: Priority::Foreground,
+            deadline: deadline.instant,
+        };
+        let _admission = self.core.sandbox.admit(wanted).await?;
+        let lease_path = self.route.leases.then(|| self.lease_path(deadline));
+        let services = CallServices::new(self.core, mount, lease_path);
+        let tree = self.call_tree();
+        let opened = self.core.mounts.open(mount, &self.permit);
+        let scope = Scope {
+            compartment: opened.compartment,
+            grants: opened.grants,
+            reuse: opened.reuse,
+            deadline: deadline.instant,
+            places,
+            services: Arc::clone(&services) as Arc<dyn HostServices>,
+            tree: Arc::clone(&tree),
+        };
+        let call = self.contract_call(mount, deadline)?;
+        let done = opened.plugin.engine.handle(scope, unit, &call).await;
+        mount.note_end(&*self.core.log, pass, done.ended);
+        *effect = tree.effect();
+        let settled = self.settle(mount, done, services.reserved(), deadline).await;
+        guards::release(&self.core.store, &*self.core.log, services.guards()).await;
+        settled
+    }
+
+    /// Words and commits what the component answered. What it reserved and the commit did not
+    /// confirm is undone.
+    async fn settle(
+        &self,
+        mount: &Arc<Mount>,
+        done: Done<Answer>,
+        mut reserved: Vec<Reserved>,
+        deadline: Deadline,
+    ) -> Result<Response, Failure> {
+        let checkpointed = done.unit.checkpoints() > 0;
+        let settled = match done.result {
+            Ok(answered) => {
+                let confirmed = answer::confirmed_tag(&answered).map(str::to_owned);
+                let ends = deadline.store_time;
+                let settled =
+                    answer::commit(self, mount, done.unit, answered, &reserved, ends).await;
+                reserved.retain(|one| settled.is_err() || confirmed.as_ref() != Some(&one.tag));
+                settled
+            }
+            Err(failure) => Err(failure),
+        };
+        if checkpointed && !reserved.is_empty() {
+            undo_unconfirmed(self.core, &reserved).await;
+        }
+        settled
+    }
+
+    /// The tree of calls that begins here, which knows what is secret in the request.
+    fn call_tree(&self) -> Arc<CallTree> {
+        let tree = Arc::new(CallTree::default());
+        for secret in fields::secrets(&self.route.fields, &self.folded.values) {
+            tree.secrets.add(secret);
+        }
+        tree
+    }
+
+    /// When the call is stopped, from now on.
+    fn deadline(&self, mount: &Mount) -> Deadline {
+        let time = self.time_limit(mount);
+        let instant = Instant::now() + time;
+        let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Deadline { instant, store_time: self.core.store.now().saturating_add(milliseconds) }
+    }
+
+    /// How long the call may take: what its route or else the server says, where the mount's limit
+    /// is not shorter.
+    fn time_limit(&self, mount: &Mount) -> Duration {
+        let usual = self.core.process.settings.request_timeout;
+        let time =
+            if self.route.deadline == 0 { usual } else { Duration::from_secs(self.route.deadline) };
+        // A route's table is its author's word, and may say any number.
+        [mount.compartment.limits().deadline, Limits::CEILING.deadline]
+            .into_iter()
+            .flatten()
+            .fold(time, Duration::min)
+    }
+
+    fn lease_path(&self, deadline: Deadline) -> Path {
+        let path = self.request.path.clone();
+        Path { path, caller: self.caller.clone(), deadline: deadline.store_time }
+    }
+
+    /// The call as the contract words it.
+    fn contract_call(&self, mount: &Mount, deadline: Deadline) -> Result<contract::Call, Failure> {
+        let now = self.core.store.now() / 1000;
+        Ok(contract::Call {
+            id: self.request.id.clone(),
+            operation: operation(self.request.verb, self.creates).word().to_owned(),
+            route: self.route.path.clone(),
+            captures: self.destination.captures.clone(),
+            fields: object_text(&self.folded.values)?,
+            resumed: false,
+            deadline: deadline.store_time,
+            caller: self.contract_caller(mount),
+            mount: mount.seen(self.core.lifetimes, self.caller.record.left(now)),
+            ext: Vec::new(),
+        })
+    }
+
+    /// The caller as the plugin sees it. Its id stands for the token on this mount and nowhere
+    /// else.
+    fn contract_caller(&self, mount: &Mount) -> contract::Caller {
+        let named = format!("{} {}", mount.record.uuid, self.caller.hash);
+        contract::Caller {
+            entity: String::new(),
+            display_name: self.caller.record.display_name.clone(),
+            id: self.core.store.keyed_hash("caller", named.as_bytes()),
+            capabilities: self.permit.capabilities().to_vec(),
+            remote_address: self.request.remote.to_string(),
+        }
+    }
+}
+
+/// What a call reserved and did not confirm is undone by due work; a confirmed reservation is gone
+/// already.
+async fn undo_unconfirmed(core: &Core, reserved: &[Reserved]) {
+    if let Err(failure) = leases::undo(&core.store, reserved).await {
+        // Nothing is lost: the reservation is due by itself, a minute after its call's deadline.
+        core.log.line("warn", "undo-delayed", &[("cause", failure.message)]);
+    }
+}
+
+/// JSON text of an object.
+fn object_text(values: &Map<String, Value>) -> Result<String, Failure> {
+    serde_json::to_string(values).map_err(|error| Failure::internal(error.to_string()))
+}

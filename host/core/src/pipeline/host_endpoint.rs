@@ -1,0 +1,42 @@
+//! Serving a permitted request by an endpoint of the host.
+
+use super::permitted_request::PermittedRequest;
+use crate::api::{self, Answers, Call, Endpoint, Fields};
+use crate::tokens;
+use bulkhead_sandbox::Effect;
+use bulkhead_store::Unit;
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::response::Response;
+
+impl PermittedRequest<'_> {
+    /// Calls the endpoint's handler, commits, and lets the change take effect. `effect` is told
+    /// before the handler runs.
+    pub(super) async fn serve_by_host(
+        self,
+        endpoint: &Endpoint,
+        mut unit: Unit,
+        effect: &mut Effect,
+    ) -> Result<Response, Failure> {
+        let Answers::Permitted { handler, effect: may_do } = &endpoint.answers else {
+            return Err(Failure::internal("an endpoint without a token was asked for its permit"));
+        };
+        *effect = *may_do;
+        let caller = tokens::assert_valid(&self.core.store, &mut unit, self.caller).await?;
+        let call = Call {
+            core: self.core,
+            unit: &mut unit,
+            request: self.request,
+            caller: &caller,
+            fields: Fields::new(&self.folded.values),
+            capabilities: self.permit.capabilities(),
+        };
+        let reply = handler.handle(call).await?;
+        let committed = unit.commit().await;
+        if committed.is_ok() || reply.after_commit.is_due_in_doubt() {
+            reply.after_commit.apply(self.core).await?;
+        }
+        committed?;
+        let warnings = self.warn_of_unread().into_iter().chain(reply.warnings).collect();
+        Ok(api::respond(self.request, reply.body, warnings))
+    }
+}

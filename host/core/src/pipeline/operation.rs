@@ -1,0 +1,35 @@
+//! Which operation a request is: the word that policies allow and audit lines show.
+
+use super::destination::{Destination, Place};
+use bulkhead_store::{Address, Space, Unit};
+use bulkhead_wire::description::{Operation, Route, Verb};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::route;
+
+/// The operation of a verb; a write `creates` or updates.
+pub(super) fn operation(verb: Verb, creates: bool) -> Operation {
+    match verb {
+        Verb::Read => Operation::Read,
+        Verb::Write if creates => Operation::Create,
+        Verb::Write => Operation::Update,
+        Verb::Patch => Operation::Patch,
+        Verb::Delete => Operation::Delete,
+        Verb::List => Operation::List,
+    }
+}
+
+/// Does this write make an object that does not exist? Read in the unit, so that it is checked
+/// again.
+pub(super) async fn creates(
+    unit: &mut Unit,
+    destination: &Destination<'_>,
+    route: &Route,
+) -> Result<bool, Failure> {
+    let Some(pattern) = &route.existence else { return Ok(false) };
+    let key = route::fill(pattern, &destination.captures);
+    let address = match &destination.place {
+        Place::Host(_) => Address::new(Space::Core, key),
+        Place::Mount(_, mount) => Address::new(Space::Data, format!("{}/{key}", mount.record.uuid)),
+    };
+    Ok(unit.get(&address).await?.is_none())
+}

@@ -1,0 +1,263 @@
+//! The seal: whether the store is open, and what opens and closes it.
+//!
+//! The attack this file stops: work beside what undoes it. One caller at a time opens or
+//! closes the store, and it is opened only once every request that began before the last seal has
+//! ended. Shares that came in are kept for one attempt, and forgotten with it.
+
+use crate::core::Core;
+use crate::lifecycle;
+use crate::process::Process;
+use crate::random;
+use crate::settings::Settings;
+use crate::tokens;
+use bulkhead_store::{
+    DataDirectory, Hashes, Progress, SealConfig, SealKey, Share, ShareCollector, Store, StoreFault,
+};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::secret::Secret;
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::{Mutex, OwnedRwLockReadGuard};
+
+/// The seal of a data directory.
+pub(crate) struct Seal {
+    process: Arc<Process>,
+    directory: Arc<DataDirectory>,
+    /// `None` while sealed.
+    open: RwLock<Option<Arc<Core>>>,
+    /// Held while the service is initialised, unsealed or sealed.
+    turn: Mutex<()>,
+    /// Shares that came in so far. Held for moments only, because the status reads it.
+    unsealing: std::sync::Mutex<Option<Unsealing>>,
+}
+
+/// An attempt to unseal, as far as it came.
+struct Unsealing {
+    /// Names the attempt, so that its shares are not mistaken for those of another.
+    nonce: String,
+    collector: ShareCollector,
+}
+
+/// How far the service is between uninitialised and open.
+pub(crate) struct SealStatus {
+    /// `None` until it is initialised.
+    pub(crate) config: Option<SealConfig>,
+    pub(crate) sealed: bool,
+    /// Shares that came in.
+    pub(crate) progress: u8,
+    /// Empty while there are none.
+    pub(crate) nonce: String,
+    /// `None` until it is initialised.
+    pub(crate) cluster_id: Option<String>,
+}
+
+/// What initialising gives, once: it cannot be shown again.
+pub(crate) struct Initialised {
+    pub(crate) shares: Vec<Share>,
+    pub(crate) root_token: Secret,
+}
+
+impl Seal {
+    /// The seal of the directory, closed.
+    pub(crate) fn new(process: Arc<Process>, directory: Arc<DataDirectory>) -> Self {
+        let (open, turn, unsealing) =
+            (RwLock::default(), Mutex::default(), std::sync::Mutex::default());
+        Self { process, directory, open, turn, unsealing }
+    }
+
+    /// Whether there is a cluster in the data directory.
+    ///
+    /// # Errors
+    /// When the directory has to be looked at and cannot be read.
+    pub(crate) async fn is_initialised(&self) -> Result<bool, Failure> {
+        Ok(self.directory.seal_config().await?.is_some())
+    }
+
+    /// Makes a new cluster in the empty directory. It stays sealed.
+    ///
+    /// # Errors
+    /// 400 when it is initialised already.
+    pub(crate) async fn initialise(&self, config: SealConfig) -> Result<Initialised, Failure> {
+        let _turn = self.turn.lock().await;
+        if self.directory.seal_config().await?.is_some() {
+            // The text that clients of this API look for.
+            return Err(Failure::invalid(
+                "Vault is already initialized: unseal it with the shares of its key",
+            ));
+        }
+        let key = SealKey::generate()?;
+        let shares = bulkhead_store::split(&key, config)?;
+        let root_token = tokens::keys::random()?;
+        let now = self.now();
+        let first = |hashes: &Hashes| match tokens::first_root(hashes, &root_token, now) {
+            Ok(row) => Ok(vec![row]),
+            Err(failure) => Err(StoreFault::Unavailable(failure.message)),
+        };
+        self.directory.initialise(config, &key, first).await?;
+        self.process.settings.log.line(
+            "info",
+            "initialised",
+            &[("shares", config.shares.to_string())],
+        );
+        Ok(Initialised { shares, root_token })
+    }
+
+    /// Takes one share. With enough of them the service is open when this returns.
+    ///
+    /// # Errors
+    /// 400 for what is no share of this seal, and when shares do not open the data: all of them are
+    /// then forgotten.
+    pub(crate) async fn unseal(&self, share: &str) -> Result<(), Failure> {
+        let _turn = self.turn.lock().await;
+        let share = Share::parse(share).map_err(Failure::invalid)?;
+        let Some(config) = self.directory.seal_config().await? else {
+            return Err(Failure::invalid(
+                "Vault is not initialized: there is nothing to unseal; see sys/init",
+            ));
+        };
+        if self.core().is_some() {
+            return Ok(());
+        }
+        match self.add_share(config, share)? {
+            Progress::Enough(key) => {
+                let store = self.directory.open(key).await.map_err(wrong_shares)?;
+                self.unlock(store).await.map(drop)
+            }
+            Progress::More(_) => Ok(()),
+        }
+    }
+
+    /// Adds a share to those that came in, or begins an attempt with it. The attempt ends with the
+    /// last share that it needs, whether they open the store or not.
+    fn add_share(&self, config: SealConfig, share: Share) -> Result<Progress, Failure> {
+        let mut unsealing = self.unsealing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut attempt = match unsealing.take() {
+            Some(attempt) => attempt,
+            None => Unsealing { nonce: random::uuid()?, collector: ShareCollector::new(config) },
+        };
+        let progress = attempt.collector.add(share);
+        if !matches!(progress, Ok(Progress::Enough(_))) && attempt.collector.have() > 0 {
+            *unsealing = Some(attempt);
+        }
+        progress.map_err(Failure::invalid)
+    }
+
+    /// Forgets the shares that came in.
+    pub(crate) fn forget_shares(&self) {
+        self.unsealing.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    pub(crate) async fn status(&self) -> Result<SealStatus, Failure> {
+        let (progress, nonce) = self.progress();
+        Ok(SealStatus {
+            config: self.directory.seal_config().await?,
+            sealed: self.core().is_none(),
+            progress,
+            nonce,
+            cluster_id: self.directory.cluster_id().await?,
+        })
+    }
+
+    /// Shares that came in, and the name of the attempt.
+    fn progress(&self) -> (u8, String) {
+        let unsealing = self.unsealing.lock().unwrap_or_else(PoisonError::into_inner);
+        unsealing
+            .as_ref()
+            .map(|attempt| (attempt.collector.have(), attempt.nonce.clone()))
+            .unwrap_or_default()
+    }
+
+    /// Opens the directory with the key that lies beside its data, after initialising an empty one
+    /// with it, and makes what dev mode promises: `root_token`, and every engine at its default
+    /// path.
+    ///
+    /// # Errors
+    /// What keeps it sealed, in words for the operator.
+    pub(crate) async fn open_dev(&self, root_token: &Secret) -> Result<(), Failure> {
+        let _turn = self.turn.lock().await;
+        let key = bulkhead_store::dev_key(&self.directory)?;
+        if self.directory.seal_config().await?.is_none() {
+            self.directory.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await?;
+        }
+        let store = self.directory.open(key).await.map_err(|fault| self.wrong_dev_key(fault))?;
+        let core = self.unlock(store).await?;
+        lifecycle::provision_dev(&core, root_token).await
+    }
+
+    /// The open core, and the right to work with it. Looked up twice: a request neither waits for a
+    /// seal that is under way, nor gets in behind it.
+    pub(crate) async fn enter(&self) -> Option<(Arc<Core>, OwnedRwLockReadGuard<()>)> {
+        self.core()?;
+        let in_flight = Arc::clone(&self.process.in_flight).read_owned().await;
+        Some((self.core()?, in_flight))
+    }
+
+    /// Seals, if what is open is what was meant: a request that asked for it may have been
+    /// overtaken by another seal and by another unsealing.
+    pub(crate) async fn close_if(&self, is_meant: impl Fn(&Arc<Core>) -> bool) {
+        let _turn = self.turn.lock().await;
+        let core = self
+            .open
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take_if(|open| is_meant(open));
+        if let Some(core) = core {
+            lifecycle::stop(&core).await;
+            core.log.line("info", "sealed", &[]);
+        }
+    }
+
+    /// Store time, in milliseconds.
+    pub(crate) fn now(&self) -> u64 {
+        self.directory.now()
+    }
+
+    /// A dev seal has no shares that an operator could give again.
+    fn wrong_dev_key(&self, fault: StoreFault) -> Failure {
+        match fault {
+            StoreFault::WrongKey => Failure::internal(format!(
+                "the key file in {} does not open the data there: they were sealed with another \
+                 key or for another cluster; put back the files that belong together, or choose \
+                 another data directory",
+                self.process.settings.directory.display()
+            )),
+            other => other.into(),
+        }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.process.settings
+    }
+
+    /// The open core; `None` while sealed.
+    pub(crate) fn core(&self) -> Option<Arc<Core>> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Begins to serve from the open store, once all that began before the last seal has ended. The
+    /// caller has the turn.
+    async fn unlock(&self, store: Arc<Store>) -> Result<Arc<Core>, Failure> {
+        let nothing_in_flight = self.process.in_flight.write().await;
+        let core = match lifecycle::open(Arc::clone(&store), Arc::clone(&self.process)).await {
+            Ok(core) => core,
+            Err(failure) => {
+                Store::close(&store).await;
+                return Err(failure);
+            }
+        };
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&core));
+        drop(nothing_in_flight);
+        lifecycle::begin_due_work(&core);
+        core.log.line("info", "unsealed", &[]);
+        Ok(core)
+    }
+}
+
+fn wrong_shares(fault: StoreFault) -> Failure {
+    match fault {
+        StoreFault::WrongKey => Failure::invalid(
+            "the shares do not open this data: at least one is wrong or of another cluster; \
+             all were forgotten, begin again with the first",
+        ),
+        other => other.into(),
+    }
+}
