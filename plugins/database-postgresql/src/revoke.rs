@@ -4,8 +4,9 @@
 //! what a user owns is somebody's data: nothing is ever dropped with its owner. A user that is gone
 //! is success, because backups and people remove users too.
 
-use crate::refusal::{Code, of_sql, with};
+use crate::refusal::{Code, with};
 use crate::settings::Connection;
+use crate::sql_failure;
 use crate::users::{self, UNDEFINED_OBJECT};
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, SqlHost, Statement};
 use bulkhead_sdk::statements::{self, Dialect, Values};
@@ -29,14 +30,16 @@ const UNDEFINED_FUNCTION: &str = "42883";
 const NAMED_OBJECTS: usize = 10;
 
 /// What depends on the user, by description. Objects of other databases have no name in this one.
-const DEPENDENCIES: &str = "SELECT DISTINCT CASE WHEN d.oid IS NULL \
-    THEN coalesce(pg_describe_object(s.classid, s.objid, s.objsubid), 'an object') \
-    ELSE 'something in database ' || d.datname END \
-    FROM pg_shdepend s LEFT JOIN pg_database d ON d.oid = s.dbid AND d.datname <> current_database() \
-    WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid = $1::oid";
+const DEPENDENCIES: &str = "SELECT DISTINCT CASE WHEN d.oid IS NULL THEN \
+                            coalesce(pg_describe_object(s.classid, s.objid, s.objsubid), 'an \
+                            object') ELSE 'something in database ' || d.datname END FROM \
+                            pg_shdepend s LEFT JOIN pg_database d ON d.oid = s.dbid AND d.datname \
+                            <> current_database() WHERE s.refclassid = 'pg_authid'::regclass AND \
+                            s.refobjid = $1::oid";
 
 /// Schemas in which a table or column was granted to the user.
-const SCHEMAS: &str = "SELECT DISTINCT table_schema::text FROM information_schema.role_column_grants WHERE grantee = $1 ORDER BY 1";
+const SCHEMAS: &str = "SELECT DISTINCT table_schema::text FROM \
+                       information_schema.role_column_grants WHERE grantee = $1 ORDER BY 1";
 
 /// Removes `username` with the operator's statements, or with the plugin's own where there are
 /// none.
@@ -52,7 +55,7 @@ pub(crate) fn delete(
     let values = Values { username, password: None, expiration: None };
     let prepared = statements::prepare(Dialect::Postgres, given, &values)?;
     let leaving = Leaving { host, connection, username, role: identifier(username) };
-    let refused = |failure| of_sql(failure, &connection.target);
+    let refused = |failure| sql_failure::refusal(failure, &connection.target);
     let Some(oid) = leaving.oid().map_err(refused)? else {
         leaving.fence()?;
         // The operator's statements may clean up more than the user.
@@ -235,7 +238,7 @@ impl Leaving<'_> {
     }
 
     fn refused(&self, failure: SqlFailure) -> Refusal {
-        of_sql(failure, &self.connection.target)
+        sql_failure::refusal(failure, &self.connection.target)
     }
 }
 

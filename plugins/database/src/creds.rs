@@ -62,7 +62,8 @@ fn allowed(host: &dyn Host, call: &Call) -> Result<(Role, Connection), Failure> 
     let connection = Connection::find(host, &role.db_name)?.ok_or_else(missing)?;
     if !connection.admits(name) {
         return Err(Failure::denied(format!(
-            "role {shown} may not use connection {db_name}; add it to the connection's allowed_roles"
+            "role {shown} may not use connection {db_name}; add it to the connection's \
+             allowed_roles"
         )));
     }
     Ok((role, connection))

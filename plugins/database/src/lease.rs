@@ -36,7 +36,8 @@ impl Held {
         let gone = || {
             let (user, db_name) = (quoted(&self.username), &self.db_name);
             let message = format!(
-                "user {user} cannot be reached, because connection {} is gone; write config/{db_name} again",
+                "user {user} cannot be reached, because connection {} is gone; write \
+                 config/{db_name} again",
                 quoted(db_name)
             );
             Failure::new(Kind::NotFound, message)
@@ -191,7 +192,10 @@ mod tests {
         let (_, tag) = issued(&bed);
         bed.write(
             "roles/reader",
-            &json!({"db_name": "billing", "revocation_statements": "DROP THERE", "renew_statements": "PROLONG THERE"}),
+            &json!({
+                "db_name": "billing", "revocation_statements": "DROP THERE",
+                "renew_statements": "PROLONG THERE",
+            }),
         )
         .unwrap();
         bed.host.steps();

@@ -251,7 +251,8 @@ mod tests {
     #[test]
     fn secret_settings_are_absent() {
         let settings = json!({
-            "username": "root", "password": "hunter2", "ca": "PEM", "api_Token": "hunter2", "max_open_connections": 4,
+            "username": "root", "password": "hunter2", "ca": "PEM", "api_Token": "hunter2",
+            "max_open_connections": 4,
         });
         let shown = shown(settings.as_object().unwrap(), &plugin().settings, &["ca"]);
         assert_eq!(

@@ -167,7 +167,10 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     host.storage().put(&Role::key(name), &role)?;
     let unchecked = connection.is_none().then(|| {
         let db_name = quoted(&role.db_name);
-        format!("there is no connection {db_name} yet: the role's statements are not checked, and it makes no users")
+        format!(
+            "there is no connection {db_name} yet: the role's statements are not checked, and it \
+             makes no users"
+        )
     });
     Ok(Answer::nothing().warn(unchecked).warn(longer_than(&role, &call.mount)))
 }

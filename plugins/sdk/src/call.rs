@@ -4,7 +4,7 @@
 //! before an engine sees a call, so a field is either absent or of its declared kind.
 
 use crate::database_plugin::StoreTime;
-use crate::table::Field;
+use crate::field::Field;
 use bulkhead_wire::description::Operation;
 use bulkhead_wire::failure::Failure;
 use serde::de::DeserializeOwned;
@@ -55,7 +55,7 @@ pub struct Mount {
     pub accessor: String,
     /// The type under which it was enabled.
     pub kind: String,
-    /// Lifetime where nobody asks for another.
+    /// Lifetime where the caller asks for no other.
     pub default_ttl: u64,
     /// Longest lifetime, over all renewals.
     pub max_ttl: u64,
@@ -138,7 +138,7 @@ impl Call {
 #[cfg(test)]
 mod tests {
     use super::{Call, Caller, Mount};
-    use crate::table::Field;
+    use crate::field::Field;
     use bulkhead_wire::description::Operation;
     use bulkhead_wire::failure::Kind;
     use serde_json::{Value, json};

@@ -1,10 +1,10 @@
 //! What a secrets engine is.
 
+use crate::answer::Answer;
 use crate::call::{Call, Mount};
 use crate::database_plugin::StoreTime;
 use crate::host::Host;
-use crate::table::Row;
-use crate::{Answer, table};
+use crate::table::{self, Row};
 use bulkhead_wire::description::Description;
 use bulkhead_wire::failure::{Failure, Kind};
 use serde::de::DeserializeOwned;
@@ -97,7 +97,8 @@ pub trait SecretsEngine {
         }
         let (name, version, schema) = (Self::NAME, Self::VERSION, Self::SCHEMA);
         Err(Failure::internal(format!(
-            "{name} {version} stores data of schema {schema} and cannot read schema {from}; mount a version that does"
+            "{name} {version} stores data of schema {schema} and cannot read schema {from}; mount \
+             a version that does"
         )))
     }
 

@@ -6,7 +6,8 @@
 //!
 //! fn token(host: &dyn Host, secret: &str) -> Result<String, Failure> {
 //!     let body = serde_json::json!({"grant_type": "client_credentials", "client_secret": secret});
-//!     let answer = host.http().send(&Request::post("https://login.example.com/token").secret(secret).json(&body)?)?;
+//!     let request = Request::post("https://login.example.com/token").secret(secret).json(&body)?;
+//!     let answer = host.http().send(&request)?;
 //!     if answer.status != 200 {
 //!         return Err(Failure::invalid(format!("login.example.com answered {}", answer.status)));
 //!     }

@@ -49,7 +49,7 @@
 //!     };
 //!     let current: Option<String> = host.storage().get("password")?;
 //!     let intent = match current {
-//!         // The old one still works: the candidate may be one that the target refuses, so try another.
+//!         // The old one still works: the candidate may be one that the target refuses.
 //!         Some(old) if works(host, &old)? => {
 //!             intent.restart(host, host.passwords().generate("")?, Candidates::Disproven)?
 //!         }
@@ -61,8 +61,14 @@
 //!
 //! fn change(host: &dyn Host, intent: Intent<String>) -> Result<Proven<String>, Failure> {
 //!     intent.make(
-//!         |new| host.databases().change_credential(&orders(), "app", &Credential::Password(new.clone()), None, &[]),
-//!         |new, ()| if works(host, new)? { Ok(()) } else { Err(Failure::invalid("the new password does not work")) },
+//!         |new| {
+//!             let new = Credential::Password(new.clone());
+//!             host.databases().change_credential(&orders(), "app", &new, None, &[])
+//!         },
+//!         |new, ()| match works(host, new)? {
+//!             true => Ok(()),
+//!             false => Err(Failure::invalid("the new password does not work")),
+//!         },
 //!     )
 //! }
 //!
@@ -90,10 +96,11 @@
 //! use serde_json::json;
 //!
 //! let bed = TestBed::<Rotation>::new()?;
-//! # let first = NewUser { username: "app".to_owned(), credential: Credential::Password("first".to_owned()), expires: 0 };
+//! # let first = Credential::Password("first".to_owned());
+//! # let first = NewUser { username: "app".to_owned(), credential: first, expires: 0 };
 //! # (&bed.host as &dyn Host).databases().create_user(&orders(), &first, &[], &[])?;
 //! bed.host.die_after("change-credential");
-//! assert!(bed.write("rotate", &json!({})).is_err(), "the database was told, and nobody else");
+//! assert!(bed.write("rotate", &json!({})).is_err(), "only the database knows the new password");
 //! assert_eq!(bed.run_guards()?, 1);
 //! assert_eq!(bed.host.stored("password"), Some(json!("Generated-Password-1")), "rolled forward");
 //! # Ok(())
@@ -300,8 +307,8 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
         }
         if older.len() >= MOST_CANDIDATES {
             return Err(Failure::internal(format!(
-                "{MOST_CANDIDATES} candidates for {key:?} are kept and none is known to be in force; \
-                 find out at the target why, the newest can still be tried"
+                "{MOST_CANDIDATES} candidates for {key:?} are kept and none is known to be in \
+                 force; find out at the target why, the newest can still be tried"
             )));
         }
         Self { key, record: Record { newest: candidate, older, ..record } }.written(host)
@@ -371,7 +378,8 @@ fn check_hold(host: &dyn Host, key: &str, hold: &str) -> Result<(), Failure> {
         Some(held) if held.hold == hold => Ok(()),
         _ => {
             let message = format!(
-                "another call has taken up or finished the change of {key:?}; read what is in force, try again"
+                "another call has taken up or finished the change of {key:?}; read what is in \
+                 force, try again"
             );
             Err(Failure::new(Kind::Unavailable, message))
         }

@@ -57,7 +57,8 @@ fn templates() {
 fn statements() {
     let seeds: [&[u8]; 3] = [
         br#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'; GRANT x TO "{{name}}";"#,
-        b"DO $body$ BEGIN /* a /* b */ */ EXECUTE E'x\\'y' || U&'\\0041'; END $body$; -- end\nSELECT 1",
+        b"DO $body$ BEGIN /* a /* b */ */ EXECUTE E'x\\'y' || U&'\\0041'; END $body$; -- \
+          end\nSELECT 1",
         br#"["CREATE ROLE \"{{name}}\"", "GRANT a TO \"{{name}}\""]"#,
     ];
     let words = [

@@ -3,7 +3,7 @@
 
 use super::{Candidates, Ended, Found, Intent, Proven, key_of};
 use crate::database_plugin::{Credential, NewUser};
-use crate::host::{Connection, Databases};
+use crate::host::Connection;
 use crate::table::{Row, write};
 use crate::testbed::TestBed;
 use crate::{Answer, Call, Failure, Host, Kind, SecretsEngine};
@@ -116,7 +116,7 @@ fn bed() -> TestBed<Rotation> {
         credential: Credential::Password("first".to_owned()),
         expires: 0,
     };
-    bed.host.create_user(&orders(), &app, &[], &[]).unwrap();
+    bed.host.databases().create_user(&orders(), &app, &[], &[]).unwrap();
     bed.host.steps();
     let host: &dyn Host = &bed.host;
     host.storage().put("password", &"first").unwrap();

@@ -135,9 +135,8 @@ impl engine::Guest for Hostile {
         let rows: Vec<String> =
             ACTS.iter().map(|act| row(act.name, act.marks)).chain([row("acts", "")]).collect();
         let rows = rows.join(",");
-        format!(
-            r#"{{"kind":"secrets-engine","name":"hostile","version":"1.0.0","schema":2,"about":"Does harm.","asks":["database"],"routes":[{rows}]}}"#
-        )
+        let head = r#""kind":"secrets-engine","name":"hostile","version":"1.0.0","schema":2"#;
+        format!(r#"{{{head},"about":"Does harm.","asks":["database"],"routes":[{rows}]}}"#)
     }
 
     fn migrate(from: u32) -> Result<(), Failure> {
