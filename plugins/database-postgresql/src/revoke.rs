@@ -1,7 +1,7 @@
 //! Removes a user, its sessions and what it was granted.
 //!
 //! Two attacks end here. Live sessions outlast `DROP ROLE`, so they are ended before and after. And
-//! what a user owns is somebody's data: nothing is ever dropped with its owner. A user that is gone
+//! what a user owns is its operator's data: nothing is ever dropped with its owner. A user that is gone
 //! is success, because backups and people remove users too.
 
 use crate::refusal::{Code, with};
@@ -172,7 +172,7 @@ impl Leaving<'_> {
     }
 
     /// Functions, types, default privileges, other databases' `CONNECT`: `DROP OWNED` revokes them
-    /// all, and would drop what the user owns. So owned objects are a refusal, and whatever came to
+    /// all, and would drop what the user owns. So owned objects are a refusal, and what came to
     /// be owned since then changes hands before the drop.
     fn remove_with_dependencies(&self, oid: &str) -> Result<(), Refusal> {
         let owned = self
@@ -254,7 +254,7 @@ fn is(failure: &SqlFailure, sqlstate: &str) -> bool {
     failure.sqlstate.as_deref() == Some(sqlstate)
 }
 
-/// A name in quotes, whatever is in it.
+/// Any name, in quotes.
 fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

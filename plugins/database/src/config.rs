@@ -45,7 +45,7 @@ pub(crate) const FIELDS: &[Field] = &[
     ),
 ];
 
-/// Settings of plugins that are secret whatever the plugin says. They stand in the table so that
+/// Settings of plugins that are secret even if the plugin does not say so. They stand in the table so that
 /// the host keeps them out of logs and audit from the first byte, before any plugin has been asked.
 pub(crate) const SECRET_SETTINGS: &[Field] = &[
     Field::text("password", "the password of the connection's own user").secret(),
@@ -90,7 +90,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let connection = Connection::find(host, name)?.ok_or_else(Failure::absent)?;
     let called = connection.called(name);
-    // Without the plugin nobody knows which settings are secret, so none is shown.
+    // Only the plugin knows which settings are secret, so without it none is shown.
     let (details, running, warning) =
         match host.databases().resolve(&called.plugin, &called.version) {
             Ok(found) => (details(&connection, &found.description), found.version, None),
@@ -207,7 +207,7 @@ fn sentence(plugin: &DatabaseDescription, code: &str, connection: &str) -> Strin
     sentence.replace("{connection}", &quoted(connection))
 }
 
-/// Settings are kept whatever they are called, so without a word a mistyped one would simply not
+/// Settings are kept under any name, so without a word a mistyped one would simply not
 /// work.
 fn unknown_settings(plugin: &DatabaseDescription, settings: &Map<String, Value>) -> Option<String> {
     let is_known = |name: &str| {

@@ -4,7 +4,7 @@ use bulkhead_sdk::host::Connection as Called;
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::glob;
-use bulkhead_sdk::{Failure, Host, Kind};
+use bulkhead_sdk::{Failure, Host, Kind, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -25,6 +25,8 @@ pub(crate) struct Connection {
     /// Grows with every change, also over removal and creation under the same name.
     pub(crate) generation: u64,
 }
+
+stored!(Connection, "connection", reads_stored_connections);
 
 impl Connection {
     /// Where the connection `name` is stored.

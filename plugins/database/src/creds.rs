@@ -1,7 +1,7 @@
 //! `creds/{name}`: makes a user by a role.
 //!
-//! The user is planned, its lease written down, and only then does it come into being; whatever
-//! fails later, the lease removes it again (see [`Reservation`]).
+//! The user is planned, its lease written down, and only then does it come into being; if a later
+//! step fails, the lease removes it again (see [`Reservation`]).
 
 use crate::connection::{Connection, about};
 use crate::lease::Held;
@@ -39,7 +39,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(answer.warn(lifetime.warnings))
 }
 
-/// A database that refused the statements made no user: undoing it could only meet somebody else's
+/// A database that refused the statements made no user: undoing it could only meet another user
 /// of that name. One that did not answer may have.
 fn unmade(why: Failure) -> Unmade {
     if why.kind == Kind::InvalidRequest { Unmade::Surely(why) } else { Unmade::Perhaps(why) }
@@ -280,7 +280,7 @@ mod tests {
         let reply = bed.read("creds/reader").unwrap();
         let kept = bed.lease(&reply.lease.unwrap()).unwrap().internal;
         assert_eq!(
-            kept,
+            serde_json::from_str::<serde_json::Value>(&kept).unwrap(),
             json!({
                 "username": "v-token-reader-1", "role": "reader", "db_name": "orders",
                 "revocation_statements": ["DROP {{name}}"],

@@ -9,7 +9,7 @@ use crate::connection::{Connection, about};
 use crate::lifetime::Lifetime;
 use crate::roles::Role;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Failure, Host, Kind, Lease, Mount, Renewal};
+use bulkhead_sdk::{Failure, Host, Kind, Lease, Mount, Renewal, stored};
 use serde::{Deserialize, Serialize};
 
 /// What a lease keeps, so that it can end after its role is gone.
@@ -20,6 +20,8 @@ pub(crate) struct Held {
     db_name: String,
     revocation_statements: Vec<String>,
 }
+
+stored!(Held, "lease", reads_stored_leases);
 
 impl Held {
     /// What the lease of `username`, made by `role` under the name `name`, keeps.

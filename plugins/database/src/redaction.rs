@@ -1,7 +1,7 @@
 //! What a read of a connection shows of its settings.
 //!
 //! The leak this file stops: a password written inside a connection string, in a form that is no
-//! URL, or under a name that nobody marked as secret. Where the end of a password cannot be told,
+//! URL, or under a name that its plugin does not mark as secret. Where the end of a password cannot be told,
 //! too much is hidden rather than too little.
 
 use bulkhead_sdk::wire::description::Field;
@@ -59,7 +59,7 @@ fn names_a_secret(name: &str) -> bool {
     SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
-/// `text` with the password of a connection string hidden, whatever its form.
+/// `text` with the password of a connection string hidden, in every form.
 fn masked(text: &str) -> String {
     if let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) {
         return format!("{scheme}://{}", masked_url(rest));
@@ -86,8 +86,7 @@ fn masked_url(rest: &str) -> String {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
     let (path, _) = tail.split_once('?').unwrap_or((tail, ""));
-    // An `@` that nobody escaped may belong to a password with `/` or `?` in it: then nobody can
-    // tell where that ends.
+    // A bare `@` may belong to a password with `/` or `?` in it: then its end cannot be told.
     match authority.split_once(':') {
         Some((name, _)) if tail.contains('@') => format!("{name}:{HIDDEN}"),
         None if path.contains('@') => format!("{authority}/{HIDDEN}"),

@@ -5,7 +5,7 @@ use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
+use bulkhead_sdk::{Answer, Call, Failure, Host, Mount, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -48,6 +48,8 @@ pub(crate) struct Role {
     /// Only `password_policy` so far.
     pub(crate) credential_config: BTreeMap<String, String>,
 }
+
+stored!(Role, "role", reads_stored_roles);
 
 impl Role {
     fn key(name: &str) -> String {

@@ -9,12 +9,11 @@ mod storage;
 use crate::database_plugin::StoreTime;
 use crate::http::{Request, Response};
 use bulkhead_wire::failure::Failure;
-use serde_json::Value;
 
 #[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
 pub(crate) use databases::database_kind;
 pub use databases::{Connection, Databases, Resolved};
-pub use storage::{Entry, Storage};
+pub use storage::{Entry, Plain, Storage};
 
 /// Everything that an engine may ask for.
 pub trait Host {
@@ -45,7 +44,7 @@ pub trait Leases {
     ///
     /// # Errors
     /// Invalid request for a `tag` outside 1 to 256 bytes or used before in the call.
-    fn reserve(&self, tag: &str, lane: &str, internal: &Value) -> Result<(), Failure>;
+    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<(), Failure>;
 
     /// Withdraws a reservation of this call, because the thing was certainly not made. Counts also
     /// when the call fails.

@@ -81,8 +81,8 @@ impl Storage for Imports {
 }
 
 impl Leases for Imports {
-    fn reserve(&self, tag: &str, lane: &str, internal: &Value) -> Result<(), Failure> {
-        import::leases::reserve(tag, lane, &internal.to_string()).map_err(failure)
+    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<(), Failure> {
+        import::leases::reserve(tag, lane, internal).map_err(failure)
     }
 
     fn end(&self, tag: &str) -> Result<(), Failure> {

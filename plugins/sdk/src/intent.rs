@@ -1,11 +1,11 @@
 //! Things that roll forward: written down before they are changed, so that no crash leaves a
-//! password in force that nobody knows.
+//! password in force that the store does not know.
 //!
 //! The fault this file rules out: a process that dies between `ALTER ROLE … PASSWORD` and the
 //! commit that stores the password. The order is always the same, and written only here: candidate
 //! and guard, checkpoint, effect, verify, and the new state in the commit that removes the intent.
-//! Each step takes what the step before it gave, so that another order does not compile. Whatever
-//! goes wrong after the checkpoint, the guard wakes the engine, which looks what is in force and
+//! Each step takes what the step before it gave, so that another order does not compile. If
+//! anything goes wrong after the checkpoint, the guard wakes the engine, which looks what is in force and
 //! goes on from there. **No candidate is forgotten before another is proven.**
 //!
 //! # A password that is changed
@@ -47,7 +47,7 @@
 //!         Found::InForce(proven) => return store(host, proven),
 //!         Found::Nowhere(intent) => intent,
 //!     };
-//!     let current: Option<String> = host.storage().get("password")?;
+//!     let current: Option<String> = host.storage().get_plain("password")?;
 //!     let intent = match current {
 //!         // The old one still works: the candidate may be one that the target refuses.
 //!         Some(old) if works(host, &old)? => {
@@ -73,7 +73,7 @@
 //! }
 //!
 //! fn store(host: &dyn Host, proven: Proven<String>) -> Result<(), Failure> {
-//!     proven.confirm(host, |password, ()| host.storage().put("password", password))
+//!     proven.confirm(host, |password, ()| host.storage().put_plain("password", password))
 //! }
 //!
 //! fn works(host: &dyn Host, password: &str) -> Result<bool, Failure> {
@@ -117,8 +117,10 @@
 use crate::host::{Host, Level};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::hexadecimal;
+use bulkhead_wire::stored::Stored;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// What the keys of the records and timers of intents begin with.
 const PREFIX: &str = "intent/";
@@ -135,7 +137,8 @@ pub fn key_of(timer: &str) -> Option<&str> {
     timer.strip_prefix(PREFIX)
 }
 
-/// As it is stored, under the key of its timer.
+/// As it is stored, under the key of its timer. A candidate that is a struct follows the rule of
+/// [`bulkhead_wire::stored`], too: it is part of this record.
 #[derive(Serialize, Deserialize)]
 struct Record<C> {
     /// Changes with every call that takes the intent up, so that only the last of them can confirm
@@ -147,13 +150,11 @@ struct Record<C> {
     older: Vec<C>,
 }
 
-/// The part of a record that says whose it is.
-#[derive(Deserialize)]
-struct Held {
-    hold: String,
+impl<C: Serialize + DeserializeOwned> Stored for Record<C> {
+    const KIND: &'static str = "intent";
 }
 
-/// A change outside that is written down, committed and guarded, and of which nobody knows yet
+/// A change outside that is written down, committed and guarded, and of which it is not known yet
 /// whether it happened.
 ///
 /// `C` is the candidate: a password, a key, or what a provider had before. No `Debug`: it is a
@@ -202,7 +203,7 @@ pub enum Ended {
 
 impl<C: Serialize + DeserializeOwned> Intent<C> {
     /// Writes down that `candidate` is about to be put in force, with a guard, and commits both
-    /// with whatever the call buffered before. `key` names what is changed, within the rules of
+    /// with what the call buffered before. `key` names what is changed, within the rules of
     /// storage keys; `lane` is the target whose troubles must not stall others.
     ///
     /// # Errors
@@ -221,7 +222,7 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
             newest: candidate,
             older: Vec::new(),
         };
-        Self { key: key.to_owned(), record }.written(host)
+        Self { key: key.to_owned(), record }.write_down(host)
     }
 
     /// Takes up what an earlier call left, if it left anything; only this call can confirm it then.
@@ -234,7 +235,7 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
     pub fn recover(host: &dyn Host, key: &str) -> Result<Option<Self>, Failure> {
         let Some(record) = host.storage().get::<Record<C>>(&name(key))? else { return Ok(None) };
         let record = Record { hold: new_hold(host), ..record };
-        Self { key: key.to_owned(), record }.written(host).map(Some)
+        Self { key: key.to_owned(), record }.write_down(host).map(Some)
     }
 
     /// Every candidate that may be in force, the newest first.
@@ -290,7 +291,7 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
     ///
     /// # Errors
     /// Unavailable when another call took the intent up or finished it; internal when too many
-    /// candidates are [kept](Candidates::Kept), which somebody must then tell apart. The intent
+    /// candidates are [kept](Candidates::Kept), which an operator must then tell apart. The intent
     /// stays.
     pub fn restart(
         self,
@@ -311,7 +312,7 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
                  force; find out at the target why, the newest can still be tried"
             )));
         }
-        Self { key, record: Record { newest: candidate, older, ..record } }.written(host)
+        Self { key, record: Record { newest: candidate, older, ..record } }.write_down(host)
     }
 
     /// Forgets the intent and its candidates, in the commit that ends the call, and says so in the
@@ -334,7 +335,7 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
         Ok(())
     }
 
-    fn written(self, host: &dyn Host) -> Result<Self, Failure> {
+    fn write_down(self, host: &dyn Host) -> Result<Self, Failure> {
         let name = name(&self.key);
         host.storage().put(&name, &self.record)?;
         host.clock().guard(&name, &self.record.lane)?;
@@ -374,8 +375,8 @@ fn new_hold(host: &dyn Host) -> String {
 /// Reads the intent again, in the segment that is about to be committed: a checkpoint forgot the
 /// first read, and the commit checks this one.
 fn check_hold(host: &dyn Host, key: &str, hold: &str) -> Result<(), Failure> {
-    match host.storage().get::<Held>(&name(key))? {
-        Some(held) if held.hold == hold => Ok(()),
+    match host.storage().get::<Record<Value>>(&name(key))? {
+        Some(record) if record.hold == hold => Ok(()),
         _ => {
             let message = format!(
                 "another call has taken up or finished the change of {key:?}; read what is in \

@@ -38,6 +38,9 @@
 //! #[derive(Default, Serialize, Deserialize)]
 //! struct Note { text: String, done: bool }
 //!
+//! // Records of earlier versions stand in `fixtures/records/note.jsonl`, and this test reads them.
+//! bulkhead_sdk::stored!(Note, "note", reads_stored_notes);
+//!
 //! fn show(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 //!     let note: Note = host.storage().get(&key(call))?.ok_or_else(Failure::absent)?;
 //!     Answer::data(&note)
@@ -135,6 +138,7 @@ mod imports;
 pub use answer::Answer;
 pub use bulkhead_wire as wire;
 pub use bulkhead_wire::failure::{Failure, Kind};
+pub use bulkhead_wire::stored;
 pub use call::{Call, Mount};
 pub use engine::{Lease, Reason, Renewal, SecretsEngine};
 pub use host::Host;

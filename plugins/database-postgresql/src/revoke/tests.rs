@@ -49,7 +49,7 @@ fn a_user_that_appears_while_its_absence_is_proven_is_tried_again() {
     assert_eq!(
         deleted(&script, "u", &[]).unwrap_err().code,
         "timed-out",
-        "somebody may still be making it"
+        "another session may still be making it"
     );
     let script = Script::default().fails("CREATE ROLE", state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()), "who may not make roles has made none");

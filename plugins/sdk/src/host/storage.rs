@@ -1,14 +1,16 @@
 //! The mount's own records, inside the call's unit of work.
 
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::stored::{Stored, Unreadable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The mount's own storage inside the call's unit of work: writes are buffered, and the engine sees
 /// its own.
 ///
-/// Most code uses the JSON methods [`get`](trait.Storage.html#method.get) and
-/// [`put`](trait.Storage.html#method.put).
+/// Most code uses [`get`](trait.Storage.html#method.get) and
+/// [`put`](trait.Storage.html#method.put), for records that [`stored!`](crate::stored) named: their
+/// tests read what earlier versions of the engine wrote.
 pub trait Storage {
     /// The bytes under `key` with their place in the mount's history; `None` when it is absent,
     /// which is remembered too.
@@ -74,8 +76,8 @@ impl dyn Storage + '_ {
     /// The record under `key`.
     ///
     /// # Errors
-    /// As [`Storage::get_bytes`]; internal when the record does not have the shape of `T`.
-    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Failure> {
+    /// As [`Storage::get_bytes`]; internal when the record is none of `T`, or of a later version.
+    pub fn get<T: Stored>(&self, key: &str) -> Result<Option<T>, Failure> {
         Ok(self.entry(key)?.map(|entry| entry.value))
     }
 
@@ -83,15 +85,13 @@ impl dyn Storage + '_ {
     ///
     /// # Errors
     /// As [`get`](trait.Storage.html#method.get).
-    pub fn entry<T: DeserializeOwned>(&self, key: &str) -> Result<Option<Entry<T>>, Failure> {
+    pub fn entry<T: Stored>(&self, key: &str) -> Result<Option<Entry<T>>, Failure> {
         let Some(Entry { value, created, modified }) = self.entry_bytes(key)? else {
             return Ok(None);
         };
-        // The parser's own words are left out, because they can quote a stored secret.
-        let value = serde_json::from_slice(&value).map_err(|_| {
-            Failure::internal(format!(
-                "the record {key:?} cannot be read; a newer version may have written it"
-            ))
+        let value = T::from_bytes(&value).map_err(|why| match why {
+            Unreadable::Garbled => garbled(key),
+            newer => newer.of(format_args!("the record {key:?}")),
         })?;
         Ok(Some(Entry { value, created, modified }))
     }
@@ -100,10 +100,53 @@ impl dyn Storage + '_ {
     ///
     /// # Errors
     /// As [`Storage::put_bytes`]; internal when `record` cannot be written as JSON.
-    pub fn put<T: Serialize>(&self, key: &str, record: &T) -> Result<(), Failure> {
-        let bytes = serde_json::to_vec(record).map_err(|_| {
-            Failure::internal(format!("the record {key:?} cannot be written as JSON"))
-        })?;
-        self.put_bytes(key, bytes)
+    pub fn put<T: Stored>(&self, key: &str, record: &T) -> Result<(), Failure> {
+        self.put_bytes(key, record.to_bytes().map_err(|_| unwritable(key))?)
     }
+
+    /// The lone text, number or flag under `key`.
+    ///
+    /// # Errors
+    /// As [`get`](trait.Storage.html#method.get).
+    pub fn get_plain<T: Plain + DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Failure> {
+        let bytes = self.get_bytes(key)?;
+        let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|_| garbled(key));
+        bytes.map(read).transpose()
+    }
+
+    /// Buffers a lone text, number or flag under `key`. What may get a field one day is a record,
+    /// for [`put`](trait.Storage.html#method.put).
+    ///
+    /// # Errors
+    /// As [`Storage::put_bytes`].
+    pub fn put_plain<T: Plain + ?Sized>(&self, key: &str, value: &T) -> Result<(), Failure> {
+        self.put_bytes(key, serde_json::to_vec(value).map_err(|_| unwritable(key))?)
+    }
+}
+
+/// A text, a number, a flag, or a list of texts: what is stored alone, and never gets a field.
+pub trait Plain: Serialize + sealed::Sealed {}
+
+impl<T: Serialize + sealed::Sealed + ?Sized> Plain for T {}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for bool {}
+    impl Sealed for u32 {}
+    impl Sealed for u64 {}
+    impl Sealed for i64 {}
+    impl Sealed for str {}
+    impl Sealed for String {}
+    impl Sealed for Vec<String> {}
+}
+
+/// The parser's own words are left out, because they can quote a stored secret.
+fn garbled(key: &str) -> Failure {
+    Failure::internal(format!(
+        "the record {key:?} cannot be read; a newer version may have written it"
+    ))
+}
+
+fn unwritable(key: &str) -> Failure {
+    Failure::internal(format!("the record {key:?} cannot be written as JSON"))
 }

@@ -1,7 +1,7 @@
 //! Puts values in the place of placeholders, in one pass from left to right: a value that looks
 //! like a placeholder stays what it is.
 //!
-//! How a value is written depends on the quotes around its placeholder. Text that somebody else
+//! How a value is written depends on the quotes around its placeholder. Text that another hand
 //! will read as code again (a `DO` body, a string with quotes in it) takes only values that cannot
 //! end a quote in it.
 

@@ -293,7 +293,7 @@ impl Storage for TestHost {
 }
 
 impl Leases for TestHost {
-    fn reserve(&self, tag: &str, lane: &str, internal: &Value) -> Result<(), Failure> {
+    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<(), Failure> {
         self.script.step("reserve", Some(&format!("{tag} in {lane}")), || {
             self.leases.borrow_mut().reserve(tag, lane, internal, self.now())
         })

@@ -3,7 +3,6 @@
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use bulkhead_wire::failure::{Failure, Kind};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Leases by tag: those that are committed, and those that the call reserved since.
@@ -24,14 +23,14 @@ impl LeaseBook {
         &mut self,
         tag: &str,
         lane: &str,
-        internal: &Value,
+        internal: &str,
         now: StoreTime,
     ) -> Result<(), Failure> {
         let is_taken = self.buffered.contains_key(tag) || self.committed.contains_key(tag);
         if tag.is_empty() || is_taken {
             return Err(Failure::invalid(format!("the tag {tag:?} is empty or taken")));
         }
-        let (tag, internal) = (tag.to_owned(), internal.clone());
+        let (tag, internal) = (tag.to_owned(), internal.to_owned());
         let lease = Lease { tag: tag.clone(), internal, issued: now, expires: now };
         self.buffered.insert(tag, Booked { lease, lane: lane.to_owned(), is_confirmed: false });
         Ok(())

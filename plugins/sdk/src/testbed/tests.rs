@@ -27,13 +27,13 @@ impl SecretsEngine for Egg {
 
     fn wake(host: &dyn Host, key: &str, attempt: u32) -> Result<(), Failure> {
         if key == "guarded" {
-            host.storage().put("woken", &attempt)?;
+            host.storage().put_plain("woken", &attempt)?;
             host.storage().checkpoint()?;
         }
         if attempt == 1 {
             return Err(Failure::new(Kind::Unreachable, "no pot"));
         }
-        host.storage().put(key, &"done")
+        host.storage().put_plain(key, "done")
     }
 }
 
@@ -44,11 +44,11 @@ fn boil(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 fn lay(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let key = call.text("key");
-    host.storage().put(key, &1)?;
-    let own = host.storage().entry::<u8>(key)?.map(|own| (own.created, own.modified));
+    host.storage().put_plain(key, &1_u32)?;
+    let own = host.storage().entry_bytes(key)?.map(|own| (own.created, own.modified));
     assert_eq!(own, Some((0, 0)), "not committed yet");
     let index = host.storage().checkpoint()?;
-    let entry = host.storage().entry::<u8>(key)?.ok_or_else(Failure::absent)?;
+    let entry = host.storage().entry_bytes(key)?.ok_or_else(Failure::absent)?;
     assert_eq!(host.storage().checkpoint()?, 0, "nothing was written");
     Answer::data(&json!({"index": index, "created": entry.created, "modified": entry.modified}))
 }
@@ -60,8 +60,8 @@ fn watch(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
 }
 
 fn crack(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-    host.storage().put("shell", &1)?;
-    assert_eq!(host.storage().get::<u8>("shell")?, Some(1), "a call sees its own writes");
+    host.storage().put_plain("shell", &1_u32)?;
+    assert_eq!(host.storage().get_plain::<u32>("shell")?, Some(1), "a call sees its own writes");
     Err(Failure::internal("broken"))
 }
 

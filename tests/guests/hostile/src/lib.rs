@@ -29,7 +29,7 @@ struct Hostile;
 
 type Ending = Result<Answer, Failure>;
 
-/// What is done when somebody asks for the route of its name.
+/// What is done when a caller asks for the route of its name.
 struct Act {
     name: &'static str,
     /// Members of its row in the route table.
@@ -126,7 +126,7 @@ fn behave(tag: &str, now: &str) {
 
 impl engine::Guest for Hostile {
     fn describe() -> String {
-        if let Some(answered) = reaches::answered_to_nobody() {
+        if let Some(answered) = reaches::answered_without_grants() {
             return format!("{answered} answered a component that is only being described");
         }
         let row = |path: &str, marks: &str| {

@@ -27,13 +27,13 @@ pub(crate) const KEPT: &[Field] = &[
 /// an error, and `logged` in the log.
 pub(crate) fn fetch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let key = format!("note/{}", call.text("name"));
-    let before: u64 = host.storage().get(&key)?.unwrap_or_default();
+    let before: u64 = host.storage().get_plain(&key)?.unwrap_or_default();
     let request = request(call);
     let mut answer = host.http().send(&request)?;
     for _ in 1..call.fields.get("times").and_then(Value::as_u64).unwrap_or(1) {
         answer = host.http().send(&request)?;
     }
-    host.storage().put(&key, &(before + 1))?;
+    host.storage().put_plain(&key, &(before + 1))?;
     let body = String::from_utf8_lossy(&answer.body);
     match call.text("how") {
         "told" => return Err(Failure::invalid(body)),
