@@ -1,8 +1,8 @@
 //! Removes a user, its sessions and what it was granted.
 //!
 //! Two attacks end here. Live sessions outlast `DROP ROLE`, so they are ended before and after. And
-//! what a user owns is its operator's data: nothing is ever dropped with its owner. A user that is gone
-//! is success, because backups and people remove users too.
+//! what a user owns is its operator's data: nothing is ever dropped with its owner. A user that is
+//! gone is success, because backups and people remove users too.
 
 use crate::refusal::{Code, with};
 use crate::settings::Connection;

@@ -1,8 +1,8 @@
 //! Names for new users.
 //!
 //! Two attacks end here: a display name built to break SQL, which is left with harmless characters,
-//! and a name that another user already has. Undoing a failed creation removes the user of that name,
-//! so a name that two users could share would let one request remove the other's user.
+//! and a name that another user already has. Undoing a failed creation removes the user of that
+//! name, so a name that two users could share would let one request remove the other's user.
 
 use crate::refusal::{Code, with};
 use bulkhead_sdk::database_plugin::{Refusal, SqlHost};

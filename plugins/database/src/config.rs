@@ -45,8 +45,9 @@ pub(crate) const FIELDS: &[Field] = &[
     ),
 ];
 
-/// Settings of plugins that are secret even if the plugin does not say so. They stand in the table so that
-/// the host keeps them out of logs and audit from the first byte, before any plugin has been asked.
+/// Settings of plugins that are secret even if the plugin does not say so. They stand in the table
+/// so that the host keeps them out of logs and audit from the first byte, before any plugin has
+/// been asked.
 pub(crate) const SECRET_SETTINGS: &[Field] = &[
     Field::text("password", "the password of the connection's own user").secret(),
     Field::text("private_key", "the private key of the connection's own user").secret(),

@@ -1,8 +1,8 @@
 //! What a read of a connection shows of its settings.
 //!
 //! The leak this file stops: a password written inside a connection string, in a form that is no
-//! URL, or under a name that its plugin does not mark as secret. Where the end of a password cannot be told,
-//! too much is hidden rather than too little.
+//! URL, or under a name that its plugin does not mark as secret. Where the end of a password cannot
+//! be told, too much is hidden rather than too little.
 
 use bulkhead_sdk::wire::description::Field;
 use serde_json::{Map, Value};

@@ -33,7 +33,8 @@ pub struct Request {
     pub body: Vec<u8>,
     /// Milliseconds; 0 is what the call may take.
     pub timeout: u32,
-    /// How the server is trusted, and who we are; the public roots and no client certificate unless set.
+    /// How the server is trusted, and who we are; the public roots and no client certificate unless
+    /// set.
     pub tls: Option<Tls>,
     /// Values inside of url, headers and body that no text may show.
     pub secrets: Vec<String>,

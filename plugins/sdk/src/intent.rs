@@ -5,8 +5,8 @@
 //! commit that stores the password. The order is always the same, and written only here: candidate
 //! and guard, checkpoint, effect, verify, and the new state in the commit that removes the intent.
 //! Each step takes what the step before it gave, so that another order does not compile. If
-//! anything goes wrong after the checkpoint, the guard wakes the engine, which looks what is in force and
-//! goes on from there. **No candidate is forgotten before another is proven.**
+//! anything goes wrong after the checkpoint, the guard wakes the engine, which looks what is in
+//! force and goes on from there. **No candidate is forgotten before another is proven.**
 //!
 //! # A password that is changed
 //!

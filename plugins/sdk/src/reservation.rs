@@ -3,8 +3,8 @@
 //!
 //! The fault this file rules out: a process that dies between `CREATE ROLE` and the answer, and a
 //! user that lives for ever. The order is always the same, and written only here: reserve,
-//! checkpoint, effect, answer with the same tag. If anything goes wrong after the checkpoint, the host
-//! calls the engine's own `revoke` with reason `undo`.
+//! checkpoint, effect, answer with the same tag. If anything goes wrong after the checkpoint, the
+//! host calls the engine's own `revoke` with reason `undo`.
 
 use crate::answer::{Answer, Secret, internal_text};
 use crate::host::Host;

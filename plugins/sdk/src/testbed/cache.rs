@@ -1,5 +1,5 @@
-//! The mount's cache in memory. There is one call at a time, so that one which asks for what is absent
-//! leads at once.
+//! The mount's cache in memory. There is one call at a time, so that one which asks for what is
+//! absent leads at once.
 
 use super::script::Script;
 use crate::database_plugin::StoreTime;
