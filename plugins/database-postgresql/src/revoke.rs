@@ -60,7 +60,7 @@ pub(crate) fn delete(
         leaving.fence()?;
         // The operator's statements may clean up more than the user.
         return match users::run(host, connection, prepared) {
-            Err(failure) if is(&failure, UNDEFINED_OBJECT) => Ok(()),
+            Err(failure) if has_sqlstate(&failure, UNDEFINED_OBJECT) => Ok(()),
             other => other.map_err(refused),
         };
     };
@@ -72,7 +72,7 @@ pub(crate) fn delete(
     }
     // Once more, for sessions that were logging in meanwhile; their role's number outlives its
     // name.
-    tolerated(leaving.terminate(&oid)).map_err(refused)
+    tolerate_refusal(leaving.terminate(&oid)).map_err(refused)
 }
 
 /// A user on its way out.
@@ -102,17 +102,20 @@ impl Leaving<'_> {
         let texts = [format!("CREATE ROLE {} NOLOGIN", self.role), self.drop_role()];
         let statements = texts.map(|text| Statement { text, secret: false });
         match self.host.transact(&self.connection.target, &statements) {
-            Err(failure) if is(&failure, DUPLICATE_OBJECT) || is(&failure, UNIQUE_VIOLATION) => {
+            Err(failure)
+                if has_sqlstate(&failure, DUPLICATE_OBJECT)
+                    || has_sqlstate(&failure, UNIQUE_VIOLATION) =>
+            {
                 Err(Code::Conflict.refusal())
             }
             // Who may not make roles has made none.
-            proven => tolerated(proven).map_err(|failure| self.refused(failure)),
+            proven => tolerate_refusal(proven).map_err(|failure| self.refusal(failure)),
         }
     }
 
     /// No new sessions, then no old ones.
     fn lock_out(&self, oid: &str) -> Result<(), SqlFailure> {
-        tolerated(self.alone(format!("ALTER ROLE {} NOLOGIN", self.role)))?;
+        tolerate_refusal(self.run_alone(format!("ALTER ROLE {} NOLOGIN", self.role)))?;
         self.end_sessions(oid)
     }
 
@@ -121,11 +124,11 @@ impl Leaving<'_> {
     /// the role suffices.
     fn end_sessions(&self, oid: &str) -> Result<(), SqlFailure> {
         match self.terminate(oid) {
-            Err(failure) if is(&failure, INSUFFICIENT_PRIVILEGE) => {
-                tolerated(self.alone(format!("GRANT {} TO CURRENT_USER", self.role)))?;
-                tolerated(self.terminate(oid))
+            Err(failure) if has_sqlstate(&failure, INSUFFICIENT_PRIVILEGE) => {
+                tolerate_refusal(self.run_alone(format!("GRANT {} TO CURRENT_USER", self.role)))?;
+                tolerate_refusal(self.terminate(oid))
             }
-            ended => tolerated(ended),
+            ended => tolerate_refusal(ended),
         }
     }
 
@@ -138,16 +141,20 @@ impl Leaving<'_> {
         };
         match ask("pg_terminate_backend(pid, 2000)") {
             // Servers before version 14 cannot wait.
-            Err(failure) if is(&failure, UNDEFINED_FUNCTION) => ask("pg_terminate_backend(pid)"),
+            Err(failure) if has_sqlstate(&failure, UNDEFINED_FUNCTION) => {
+                ask("pg_terminate_backend(pid)")
+            }
             ended => ended,
         }
     }
 
     fn remove(&self, oid: &str) -> Result<(), Refusal> {
-        self.revoke_grants().map_err(|failure| self.refused(failure))?;
-        match self.alone(self.drop_role()) {
-            Err(failure) if is(&failure, DEPENDENT_OBJECTS) => self.remove_with_dependencies(oid),
-            dropped => dropped.map_err(|failure| self.refused(failure)),
+        self.revoke_grants().map_err(|failure| self.refusal(failure))?;
+        match self.run_alone(self.drop_role()) {
+            Err(failure) if has_sqlstate(&failure, DEPENDENT_OBJECTS) => {
+                self.remove_with_dependencies(oid)
+            }
+            dropped => dropped.map_err(|failure| self.refusal(failure)),
         }
     }
 
@@ -159,16 +166,20 @@ impl Leaving<'_> {
         schemas.push("public".to_owned());
         let role = &self.role;
         for schema in schemas.iter().map(|schema| identifier(schema)) {
-            tolerated(self.alone(format!(
+            tolerate_refusal(self.run_alone(format!(
                 "REVOKE ALL PRIVILEGES ON ALL TABLES IN SCHEMA {schema} FROM {role}"
             )))?;
-            tolerated(self.alone(format!(
+            tolerate_refusal(self.run_alone(format!(
                 "REVOKE ALL PRIVILEGES ON ALL SEQUENCES IN SCHEMA {schema} FROM {role}"
             )))?;
-            tolerated(self.alone(format!("REVOKE USAGE ON SCHEMA {schema} FROM {role}")))?;
+            tolerate_refusal(
+                self.run_alone(format!("REVOKE USAGE ON SCHEMA {schema} FROM {role}")),
+            )?;
         }
         let database = identifier(&self.connection.target.database);
-        tolerated(self.alone(format!("REVOKE CONNECT ON DATABASE {database} FROM {role}")))
+        tolerate_refusal(
+            self.run_alone(format!("REVOKE CONNECT ON DATABASE {database} FROM {role}")),
+        )
     }
 
     /// Functions, types, default privileges, other databases' `CONNECT`: `DROP OWNED` revokes them
@@ -177,19 +188,21 @@ impl Leaving<'_> {
     fn remove_with_dependencies(&self, oid: &str) -> Result<(), Refusal> {
         let owned = self
             .dependencies(oid, "AND s.deptype = 'o'")
-            .map_err(|failure| self.refused(failure))?;
+            .map_err(|failure| self.refusal(failure))?;
         if !owned.is_empty() {
-            return Err(with(Code::OwnsObjects.refusal(), "objects", listed(owned)));
+            return Err(with(Code::OwnsObjects.refusal(), "objects", join_names(owned)));
         }
         let dropped = match self.drop_owned(false) {
             // DROP OWNED asks for membership in the role, which a user with CREATEROLE can give
             // itself.
-            Err(failure) if is(&failure, INSUFFICIENT_PRIVILEGE) => self.drop_owned(true),
+            Err(failure) if has_sqlstate(&failure, INSUFFICIENT_PRIVILEGE) => self.drop_owned(true),
             other => other,
         };
         match dropped {
-            Err(failure) if is(&failure, DEPENDENT_OBJECTS) => self.still_held(oid, failure),
-            other => other.map_err(|failure| self.refused(failure)),
+            Err(failure) if has_sqlstate(&failure, DEPENDENT_OBJECTS) => {
+                self.still_held(oid, failure)
+            }
+            other => other.map_err(|failure| self.refusal(failure)),
         }
     }
 
@@ -208,11 +221,11 @@ impl Leaving<'_> {
     }
 
     fn still_held(&self, oid: &str, failure: SqlFailure) -> Result<(), Refusal> {
-        let held = self.dependencies(oid, "").map_err(|failure| self.refused(failure))?;
+        let held = self.dependencies(oid, "").map_err(|failure| self.refusal(failure))?;
         if held.is_empty() {
-            return Err(self.refused(failure));
+            return Err(self.refusal(failure));
         }
-        let refusal = with(Code::StillHolds.refusal(), "held", listed(held));
+        let refusal = with(Code::StillHolds.refusal(), "held", join_names(held));
         Err(with(refusal, "user", &self.connection.target.username))
     }
 
@@ -227,7 +240,7 @@ impl Leaving<'_> {
     }
 
     /// One statement in a transaction of its own, for the host's retries.
-    fn alone(&self, text: String) -> Result<(), SqlFailure> {
+    fn run_alone(&self, text: String) -> Result<(), SqlFailure> {
         self.host.transact(&self.connection.target, &[Statement { text, secret: false }])
     }
 
@@ -237,20 +250,20 @@ impl Leaving<'_> {
         Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
     }
 
-    fn refused(&self, failure: SqlFailure) -> Refusal {
+    fn refusal(&self, failure: SqlFailure) -> Refusal {
         sql_failure::refusal(failure, &self.connection.target)
     }
 }
 
 /// Lets a refusal of the database pass, where a later step decides; an outage is an outage.
-fn tolerated(outcome: Result<(), SqlFailure>) -> Result<(), SqlFailure> {
+fn tolerate_refusal(outcome: Result<(), SqlFailure>) -> Result<(), SqlFailure> {
     match outcome {
         Err(failure) if matches!(failure.code.as_str(), "statement-failed" | "conflict") => Ok(()),
         other => other,
     }
 }
 
-fn is(failure: &SqlFailure, sqlstate: &str) -> bool {
+fn has_sqlstate(failure: &SqlFailure, sqlstate: &str) -> bool {
     failure.sqlstate.as_deref() == Some(sqlstate)
 }
 
@@ -259,7 +272,7 @@ fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-fn listed(mut names: Vec<String>) -> String {
+fn join_names(mut names: Vec<String>) -> String {
     if names.len() > NAMED_OBJECTS {
         names.truncate(NAMED_OBJECTS);
         names.push("…".to_owned());

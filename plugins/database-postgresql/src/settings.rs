@@ -5,7 +5,7 @@
 
 use crate::parameters::{CONNECTION_URL, Credentials, Parameters};
 use crate::refusal::Code;
-use crate::values::{flag, milliseconds, signed, text};
+use crate::values::{flag, milliseconds, text, whole_number};
 use crate::{connection_url, target, username};
 use bulkhead_sdk::database_plugin::{Configured, Pool, Refusal, Settings, Target};
 use serde_json::Value;
@@ -44,7 +44,12 @@ impl Connection {
         refuse_what_is_missing(settings)?;
         let credentials = credentials(settings)?;
         Ok(Self {
-            target: target::read(settings, parameters, &credentials.borrowed(), pool(settings)?)?,
+            target: target::read(
+                settings,
+                parameters,
+                &credentials.as_credentials(),
+                pool(settings)?,
+            )?,
             authentication: authentication(settings)?,
             username_template: text(settings, username::SETTING)?.unwrap_or_default().to_owned(),
         })
@@ -108,7 +113,7 @@ struct Given {
 }
 
 impl Given {
-    fn borrowed(&self) -> Credentials<'_> {
+    fn as_credentials(&self) -> Credentials<'_> {
         Credentials {
             username: self.username.as_deref(),
             password: self.password.as_deref(),
@@ -149,8 +154,8 @@ fn authentication(settings: &Settings) -> Result<Authentication, Refusal> {
 
 fn pool(settings: &Settings) -> Result<Pool, Refusal> {
     // Accepted and checked; how long idle sessions are kept is the host's own rule.
-    signed(settings, "max_idle_connections")?;
-    let max_connections = match signed(settings, "max_open_connections")? {
+    whole_number(settings, "max_idle_connections")?;
+    let max_connections = match whole_number(settings, "max_open_connections")? {
         None | Some(0) => DEFAULT_CONNECTIONS,
         Some(count) => {
             u32::try_from(count).map_err(|_| Code::NumberExpected.about("max_open_connections"))?

@@ -32,7 +32,7 @@ pub(crate) fn flag(settings: &Settings, setting: &str) -> Result<bool, Refusal> 
 }
 
 /// A whole number; empty is absent.
-pub(crate) fn signed(settings: &Settings, setting: &str) -> Result<Option<i64>, Refusal> {
+pub(crate) fn whole_number(settings: &Settings, setting: &str) -> Result<Option<i64>, Refusal> {
     let number = match settings.get(setting) {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::Number(number)) => number.as_i64(),

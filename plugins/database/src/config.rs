@@ -2,7 +2,7 @@
 //! stored; a read shows no secret.
 
 use crate::connection::{Connection, about};
-use crate::redaction::shown;
+use crate::redaction::without_secrets;
 use crate::version::is_version;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::description::DatabaseDescription;
@@ -64,13 +64,13 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     refuse_automated_rotation(call)?;
     let name = call.text("name");
     let settings = settings_given(call);
-    let mut connection = merged(host, call, &settings)?;
+    let mut connection = apply_changes(host, call, &settings)?;
     let plugin = connection.plugin(host, name)?;
     let configured =
-        host.databases().configure(&connection.called(name)).map_err(|why| about(name, why))?;
+        host.databases().configure(&connection.for_host(name)).map_err(|why| about(name, why))?;
     connection.settings = configured.settings;
     if connection.verify_connection {
-        host.databases().verify(&connection.called(name)).map_err(|why| about(name, why))?;
+        host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?;
     }
     host.storage().put(&Connection::key(name), &connection)?;
 
@@ -90,7 +90,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let connection = Connection::find(host, name)?.ok_or_else(Failure::absent)?;
-    let called = connection.called(name);
+    let called = connection.for_host(name);
     // Only the plugin knows which settings are secret, so without it none is shown.
     let (details, running, warning) =
         match host.databases().resolve(&called.plugin, &called.version) {
@@ -155,7 +155,7 @@ fn refuse_automated_rotation(call: &Call) -> Result<(), Failure> {
 }
 
 /// The stored connection, or a new one, with what the call gives over it.
-fn merged(
+fn apply_changes(
     host: &dyn Host,
     call: &Call,
     settings: &Map<String, Value>,
@@ -198,7 +198,7 @@ fn settings_given(call: &Call) -> Map<String, Value> {
 
 fn details(connection: &Connection, plugin: &DatabaseDescription) -> Map<String, Value> {
     let always: Vec<&str> = SECRET_SETTINGS.iter().map(Field::name).collect();
-    shown(&connection.settings, &plugin.settings, &always)
+    without_secrets(&connection.settings, &plugin.settings, &always)
 }
 
 /// The sentence behind a warning's code. A code without a sentence is a mistake of the plugin, and

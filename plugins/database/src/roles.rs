@@ -121,7 +121,7 @@ impl Role {
             )));
         }
         self.check_creation(Some(&plugin))?;
-        let called = connection.called(&self.db_name);
+        let called = connection.for_host(&self.db_name);
         for (field, statements) in
             self.statements().into_iter().filter(|(_, statements)| !statements.is_empty())
         {

@@ -69,7 +69,7 @@ pub struct Mount {
 impl Call {
     /// The field was given, or filled in by its default.
     #[must_use]
-    pub fn given(&self, name: &str) -> bool {
+    pub fn is_given(&self, name: &str) -> bool {
         self.fields.contains_key(name)
     }
 
@@ -159,14 +159,14 @@ mod tests {
     #[test]
     fn absent_fields_read_as_empty() {
         let call = call(json!({}));
-        assert!(!call.given("x") && !call.flag("x") && call.map("x").is_none());
+        assert!(!call.is_given("x") && !call.flag("x") && call.map("x").is_none());
         assert_eq!((call.text("x"), call.seconds("x"), call.list("x")), ("", 0, Vec::new()));
     }
 
     #[test]
     fn given_fields_read_as_their_kind() {
         let call = call(json!({"t": "a", "f": true, "s": 60, "l": ["a", "b"], "m": {"k": "v"}}));
-        assert!(call.given("t") && call.flag("f"));
+        assert!(call.is_given("t") && call.flag("f"));
         assert_eq!(
             (call.text("t"), call.seconds("s"), call.list("l")),
             ("a", 60, vec!["a".to_owned(), "b".to_owned()])

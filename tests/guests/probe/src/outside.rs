@@ -47,7 +47,7 @@ pub(crate) fn fetch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 pub(crate) fn keep(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (key, ttl) = (call.text("name"), u32::try_from(call.seconds("ttl")).unwrap_or(u32::MAX));
-    match call.given("value") {
+    match call.is_given("value") {
         true => host.cache().put(key, call.text("value").as_bytes(), ttl)?,
         false => host.cache().remove(key)?,
     }
@@ -76,10 +76,10 @@ fn request(call: &Call) -> Request {
         request = request.header(name, value.as_str().unwrap_or_default());
     }
     request.body = call.text("body").as_bytes().to_vec();
-    if call.given("secret") {
+    if call.is_given("secret") {
         request = request.secret(call.text("secret"));
     }
-    match call.given("roots") {
+    match call.is_given("roots") {
         true => request
             .tls(Tls { root_certificates: Some(call.text("roots").to_owned()), ..Tls::default() }),
         false => request,
