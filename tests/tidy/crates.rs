@@ -5,14 +5,16 @@ use bulkhead_tests::paths::repository;
 
 /// A crate of ours, and the crates of ours that it may import: those to its right, never to its
 /// left.
-const MAY_IMPORT: [(&str, &[&str]); 12] = [
-    ("host/wire", &[]),
+const MAY_IMPORT: [(&str, &[&str]); 13] = [
+    // For tests only.
+    ("host/fuzz", &[]),
+    ("host/wire", &["fuzz"]),
     ("host/store", &["wire"]),
-    ("host/sandbox", &["store", "wire"]),
-    ("host/core", &["sandbox", "store", "wire"]),
+    ("host/sandbox", &["store", "wire", "fuzz"]),
+    ("host/core", &["sandbox", "store", "wire", "fuzz"]),
     ("host/cli", &["wire"]),
-    ("host/server", &["core", "sandbox", "store", "cli", "wire"]),
-    ("plugins/sdk", &["wire"]),
+    ("host/server", &["core", "sandbox", "store", "cli", "wire", "fuzz"]),
+    ("plugins/sdk", &["wire", "fuzz"]),
     ("plugins/database", &["sdk"]),
     ("plugins/database-postgresql", &["sdk"]),
     ("tests", &[]),

@@ -1,17 +1,7 @@
-//! The bytes of a component that somebody brought, given nearly good ones at random.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "tests fail by panicking, and tell how much they tried"
-)]
-
-#[path = "../../fuzz/cases.rs"]
-mod cases;
+//! The bytes of a component that an operator brought, given nearly good ones at random.
 
 use bulkhead_sandbox::structure;
+use std::num::TryFromIntError;
 use wasmparser::{Validator, WasmFeatures};
 
 /// How a component begins.
@@ -23,26 +13,25 @@ const MODULE: [u8; 15] = [1, 13, 0, b'a', b's', b'm', 1, 0, 0, 0, 5, 3, 1, 0, 1]
 const REFUSAL: usize = 64 << 10;
 
 /// A guest, from where everything is built: this is `<target>/release/deps/fuzz-…`.
-fn guest(name: &str) -> Vec<u8> {
-    let this = std::env::current_exe().unwrap();
-    let path = this.ancestors().nth(3).unwrap().join(format!("guests/{name}.wasm"));
-    std::fs::read(&path)
-        .unwrap_or_else(|_| panic!("{} is missing: run `make guests`", path.display()))
+fn guest(name: &str) -> Result<Vec<u8>, String> {
+    let this = std::env::current_exe().map_err(|error| error.to_string())?;
+    let target = this.ancestors().nth(3).ok_or("this program has no folder")?;
+    let path = target.join(format!("guests/{name}.wasm"));
+    std::fs::read(&path).map_err(|_| format!("{} is missing: run `make guests`", path.display()))
 }
 
 /// An export of an instance, as a section.
-fn export(name: &str) -> Vec<u8> {
-    let length = u8::try_from(name.len()).unwrap();
-    let item = [&[1, 0, length], name.as_bytes(), &[5, 0, 0]].concat();
-    [&[11, u8::try_from(item.len()).unwrap()], item.as_slice()].concat()
+fn export(name: &str) -> Result<Vec<u8>, TryFromIntError> {
+    let item = [&[1, 0, u8::try_from(name.len())?], name.as_bytes(), &[5, 0, 0]].concat();
+    Ok([&[11, u8::try_from(item.len())?], item.as_slice()].concat())
 }
 
 #[test]
 fn component_bytes() {
-    let engine = export("bulkhead:plugin/engine@0.1.0");
+    let engine = export("bulkhead:plugin/engine@0.1.0").unwrap();
     let components = [
-        guest("probe"),
-        guest("hostile"),
+        guest("probe").unwrap(),
+        guest("hostile").unwrap(),
         [&COMPONENT[..], &engine].concat(),
         [&COMPONENT[..], &MODULE, &engine].concat(),
         [&COMPONENT[..], &[4, 8], &COMPONENT, &engine].concat(),
@@ -64,7 +53,7 @@ fn component_bytes() {
         "\u{4}\u{4}\u{1}\u{70}\0\u{1}",
         "\u{5}\u{3}\u{1}\0\u{1}",
     ];
-    cases::run("component bytes", &seeds, &words, |bytes| {
+    bulkhead_fuzz::run("component bytes", &seeds, &words, |bytes| {
         if let Err(why) = structure::check(bytes) {
             assert!(why.len() < REFUSAL, "a refusal of {} bytes", why.len());
         }

@@ -1,16 +1,5 @@
 //! What comes over HTTP, given nearly good input at random: the request line, headers, forms and
 //! JSON.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "tests fail by panicking, and tell how much they tried"
-)]
-
-#[path = "../../fuzz/cases.rs"]
-mod cases;
 
 use bulkhead_server::proxies::TrustedProxies;
 use bulkhead_server::{headers, target};
@@ -27,7 +16,7 @@ fn request_lines() {
         b"LIST /v1/sys/leases/lookup/a/b/?a=1&a=2&b=%C3%A9+x",
         b"DELETE /v1/auth/token/roles/%2e%2e",
     ];
-    cases::run(
+    bulkhead_fuzz::run(
         "request lines",
         &seeds,
         &["%2F", "%00", "..", "//", "/./", "%", "&&", "=", "list=1", "?"],
@@ -71,7 +60,7 @@ fn header_lists() {
         "::ffff:127.0.0.1",
         "\u{ff}",
     ];
-    cases::run("headers", &seeds, &words, |bytes| {
+    bulkhead_fuzz::run("headers", &seeds, &words, |bytes| {
         let mut map = HeaderMap::new();
         for line in bytes.split(|byte| *byte == b'\n') {
             let (name, value) =
@@ -104,7 +93,7 @@ fn fields() {
         br#"{"a":"\u00e9\ud83d\ude00","a2":1e400}"#,
     ];
     let words = ["{", "}", "[", "]", "\"", "\\u", ":", ",", "1e999", "{\"a\":", "%", "+", "\0"];
-    cases::run("fields", &seeds, &words, |bytes| {
+    bulkhead_fuzz::run("fields", &seeds, &words, |bytes| {
         if let Err(why) = json::object(bytes) {
             assert!(why.len() < 1_000, "{why}");
         }

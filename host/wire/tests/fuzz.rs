@@ -1,15 +1,4 @@
 //! Durations, HCL and the envelope of answers, given nearly good input at random.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "tests fail by panicking, and tell how much they tried"
-)]
-
-#[path = "../../fuzz/cases.rs"]
-mod cases;
 
 use bulkhead_wire::response::Response;
 use bulkhead_wire::{duration, hcl, size};
@@ -18,7 +7,7 @@ use serde_json::{Map, Value};
 #[test]
 fn durations() {
     let seeds: [&[u8]; 5] = [b"1h30m", b"-5s", b"1.5h", b"768h", b"250ms"];
-    cases::run(
+    bulkhead_fuzz::run(
         "durations",
         &seeds,
         &["ns", "us", "ms", "99999999999999999999", ".", "-", "KiB", " "],
@@ -45,7 +34,7 @@ fn hcl() {
     let words = [
         "{", "}", "[", "]", "\"", "<<EOT\n", "EOT\n", "${", "/*", "*/", "\\u", "\u{feff}", "=", ",",
     ];
-    cases::run("HCL", &seeds, &words, |bytes| {
+    bulkhead_fuzz::run("HCL", &seeds, &words, |bytes| {
         let text = String::from_utf8_lossy(bytes);
         if let Err(why) = hcl::parse(&text) {
             assert!(why.to_string().len() < 1_000, "a refusal does not repeat the text");
@@ -56,16 +45,21 @@ fn hcl() {
 #[test]
 fn envelopes() {
     let seeds: [&[u8]; 2] = [b"username\npassword\nwarning", b"{\"errors\":[]}\n\"\\"];
-    cases::run("envelope", &seeds, &["\0", "\u{2028}", "\"}", "\\u0000", "\u{ffff}"], |bytes| {
-        let text = String::from_utf8_lossy(bytes);
-        let data: Map<String, Value> =
-            text.lines().map(|line| (line.to_owned(), Value::from(line))).collect();
-        let (status, _, written) = Response::data(text.clone(), data.clone()).into_bytes();
-        let read: Value = serde_json::from_slice(&written).unwrap();
-        assert_eq!((status, read.as_object().unwrap().len()), (200, 9));
-        assert_eq!(
-            (read["request_id"].as_str(), &read["data"]),
-            (Some(&*text), &Value::Object(data))
-        );
-    });
+    bulkhead_fuzz::run(
+        "envelope",
+        &seeds,
+        &["\0", "\u{2028}", "\"}", "\\u0000", "\u{ffff}"],
+        |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            let data: Map<String, Value> =
+                text.lines().map(|line| (line.to_owned(), Value::from(line))).collect();
+            let (status, _, written) = Response::data(text.clone(), data.clone()).into_bytes();
+            let read: Value = serde_json::from_slice(&written).unwrap();
+            assert_eq!((status, read.as_object().unwrap().len()), (200, 9));
+            assert_eq!(
+                (read["request_id"].as_str(), &read["data"]),
+                (Some(&*text), &Value::Object(data))
+            );
+        },
+    );
 }

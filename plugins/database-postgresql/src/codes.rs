@@ -63,26 +63,26 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
     (
         Code::Unreachable,
         "unreachable",
-        "the database of connection {connection} did not answer ({targets}); check that it runs and that \
-         connection_url names it",
+        "the database of connection {connection} did not answer ({targets}); check that it runs \
+         and that connection_url names it",
     ),
     (
         Code::Refused,
         "refused",
-        "the database refused user {user} (SQLSTATE {vendor-code}); check username and password of connection \
-         {connection}",
+        "the database refused user {user} (SQLSTATE {vendor-code}); check username and password of \
+         connection {connection}",
     ),
     (
         Code::TimedOut,
         "timed-out",
-        "the database of connection {connection} ({targets}) did not finish in time; check its load and its locks, \
-         then try again",
+        "the database of connection {connection} ({targets}) did not finish in time; check its \
+         load and its locks, then try again",
     ),
     (
         Code::Conflict,
         "conflict",
-        "other sessions kept changing the same rows of the database's catalog; try again, or grant through a group \
-         role (IN ROLE) instead of on single tables",
+        "other sessions kept changing the same rows of the database's catalog; try again, or grant \
+         through a group role (IN ROLE) instead of on single tables",
     ),
     (
         Code::PermissionDenied,
@@ -92,20 +92,21 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
     (
         Code::ForbiddenAddress,
         "forbidden-address",
-        "connection {connection} names an address that is never dialled ({targets}): a link-local, multicast or \
-         cloud-metadata one, or that of this server itself; give the address of the database",
+        "connection {connection} names an address that is never dialled ({targets}): a link-local, \
+         multicast or cloud-metadata one, or that of this server itself; give the address of the \
+         database",
     ),
     (
         Code::InvalidConfig,
         "invalid-config",
-        "connection {connection} cannot be dialled with its settings; check the certificates and the key, which must \
-         be unencrypted PEM",
+        "connection {connection} cannot be dialled with its settings; check the certificates and \
+         the key, which must be unencrypted PEM",
     ),
     (
         Code::StatementFailed,
         "statement-failed",
-        "the database of connection {connection} refused {what} (SQLSTATE {vendor-code}); nothing of that transaction \
-         was kept",
+        "the database of connection {connection} refused {what} (SQLSTATE {vendor-code}); nothing \
+         of that transaction was kept",
     ),
     (
         Code::InvalidStatement,
@@ -115,14 +116,14 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
     (
         Code::TooManyDirectGrants,
         "too-many-direct-grants",
-        "an object cannot hold one more direct grant (SQLSTATE 54000, {what}); grant to a group role once and create \
-         users IN ROLE it",
+        "an object cannot hold one more direct grant (SQLSTATE 54000, {what}); grant to a group \
+         role once and create users IN ROLE it",
     ),
     (
         Code::InsufficientPrivilege,
         "insufficient-privilege",
-        "user {user} of connection {connection} may not do what {what} needs (SQLSTATE 42501); give it CREATEROLE, \
-         and with grant option the privileges that it hands out",
+        "user {user} of connection {connection} may not do what {what} needs (SQLSTATE 42501); \
+         give it CREATEROLE, and with grant option the privileges that it hands out",
     ),
     (
         Code::Unsupported,
@@ -132,24 +133,27 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
     (
         Code::UserNotFound,
         "user-not-found",
-        "the database of connection {connection} has no such user any more; ask for a new credential",
+        "the database of connection {connection} has no such user any more; ask for a new \
+         credential",
     ),
     (
         Code::ConnectionUser,
         "connection-user",
-        "the user to be removed is the one that connection {connection} logs in with; remove it by hand if it must go",
+        "the user to be removed is the one that connection {connection} logs in with; remove it by \
+         hand if it must go",
     ),
     (
         Code::OwnsObjects,
         "owns-objects",
-        "the user owns {objects}; it can no longer log in, and nothing was dropped: give the objects another owner \
-         (REASSIGN OWNED), then revoke again",
+        "the user owns {objects}; it can no longer log in, and nothing was dropped: give the \
+         objects another owner (REASSIGN OWNED), then revoke again",
     ),
     (
         Code::StillHolds,
         "still-holds-privileges",
-        "the user can no longer log in but still holds privileges that user {user} cannot revoke, on {held}; let their \
-         grantor revoke them, or run DROP OWNED BY in that database, then revoke again",
+        "the user can no longer log in but still holds privileges that user {user} cannot revoke, \
+         on {held}; let their grantor revoke them, or run DROP OWNED BY in that database, then \
+         revoke again",
     ),
     (
         Code::CreationStatementsRequired,
@@ -159,15 +163,15 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
     (
         Code::PasswordNotAscii,
         "password-not-ascii",
-        "password_authentication is scram-sha-256, which needs passwords of printable ASCII; change the password \
-         policy",
+        "password_authentication is scram-sha-256, which needs passwords of printable ASCII; \
+         change the password policy",
     ),
     (Code::UsernameTemplate, "invalid-username-template", "{setting} cannot be used: {fault}"),
     (
         Code::UsernameTemplateRepeats,
         "username-template-repeats",
-        "{setting} leaves fewer than eight random characters in the name, so that two users could share one; put \
-         (random 20) before anything that truncate may cut",
+        "{setting} leaves fewer than eight random characters in the name, so that two users could \
+         share one; put (random 20) before anything that truncate may cut",
     ),
     (
         Code::UsernameEmpty,
@@ -177,7 +181,8 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
     (
         Code::UsernameTooLong,
         "username-too-long",
-        "{setting} makes a name of {bytes} bytes, and PostgreSQL cuts names after 63; end it with | truncate 63",
+        "{setting} makes a name of {bytes} bytes, and PostgreSQL cuts names after 63; end it with \
+         | truncate 63",
     ),
     (Code::TextExpected, "text-expected", "{setting} must be a text"),
     (Code::FlagExpected, "flag-expected", "{setting} must be true or false"),
@@ -191,18 +196,21 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
     (
         Code::ConnectionUrlMissing,
         "connection-url-missing",
-        "connection_url is required: write postgresql://host:5432/database and give username and password as settings",
+        "connection_url is required: write postgresql://host:5432/database and give username and \
+         password as settings",
     ),
     (
         Code::UrlScheme,
         "url-scheme",
-        "{setting} must begin with postgresql:// or postgres://, or be a list such as host=… port=… dbname=…",
+        "{setting} must begin with postgresql:// or postgres://, or be a list such as host=… \
+         port=… dbname=…",
     ),
     (
         Code::UrlEscaping,
         "url-escaping",
-        "{setting} has a character that must be percent-encoded, such as # / ? @ or % in a user name or password; \
-         better, leave both out and give them as the settings username and password",
+        "{setting} has a character that must be percent-encoded, such as # / ? @ or % in a user \
+         name or password; better, leave both out and give them as the settings username and \
+         password",
     ),
     (
         Code::UrlHost,
@@ -218,18 +226,21 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
     (
         Code::KeywordSyntax,
         "keyword-syntax",
-        "{setting} is not a list of keyword=value pairs from pair {position} on; put values with spaces in '…'",
+        "{setting} is not a list of keyword=value pairs from pair {position} on; put values with \
+         spaces in '…'",
     ),
     (
         Code::UnixSocket,
         "unix-socket",
-        "{setting} names a Unix socket; a plugin reaches databases over the network only, so name a host",
+        "{setting} names a Unix socket; a plugin reaches databases over the network only, so name \
+         a host",
     ),
     (Code::TooManyHosts, "too-many-hosts", "{setting} names more than sixteen hosts; name fewer"),
     (
         Code::ParameterUnknown,
         "parameter-unknown",
-        "{setting} has an unknown parameter in place {position}; check its spelling or leave it out",
+        "{setting} has an unknown parameter in place {position}; check its spelling or leave it \
+         out",
     ),
     (
         Code::ParameterUnsupported,
@@ -239,19 +250,20 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
     (
         Code::ParameterValue,
         "parameter-value",
-        "{setting} gives the parameter {parameter} a value that it cannot have; it may be {accepted}",
+        "{setting} gives the parameter {parameter} a value that it cannot have; it may be \
+         {accepted}",
     ),
     (
         Code::FilePath,
         "file-path",
-        "{setting} names a file in {parameter}, and a plugin reads no files; put the PEM text into tls_ca, \
-         tls_certificate or private_key",
+        "{setting} names a file in {parameter}, and a plugin reads no files; put the PEM text into \
+         tls_ca, tls_certificate or private_key",
     ),
     (
         Code::PlaceholderUnknown,
         "placeholder-unknown",
-        "{setting} has an unknown placeholder; there are username, name and password, each in two pairs of \
-         braces, without spaces",
+        "{setting} has an unknown placeholder; there are username, name and password, each in two \
+         pairs of braces, without spaces",
     ),
     (
         Code::PlaceholderMisplaced,
@@ -271,13 +283,14 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
     (
         Code::SslMode,
         "sslmode",
-        "{setting} has an sslmode that does not exist; there are disable, allow, prefer, require, verify-ca and \
-         verify-full",
+        "{setting} has an sslmode that does not exist; there are disable, allow, prefer, require, \
+         verify-ca and verify-full",
     ),
     (
         Code::TlsContradiction,
         "tls-contradiction",
-        "{setting} names certificates to trust, but sslmode does not check any; use sslmode=verify-full",
+        "{setting} names certificates to trust, but sslmode does not check any; use \
+         sslmode=verify-full",
     ),
     (
         Code::CertificateWithoutKey,
@@ -292,7 +305,8 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
     (
         Code::SelfManaged,
         "self-managed-unsupported",
-        "{setting} is not available in this version; give the connection a user that may create roles",
+        "{setting} is not available in this version; give the connection a user that may create \
+         roles",
     ),
     (
         Code::AuthType,

@@ -7,12 +7,13 @@ use bulkhead_sdk::wire::description::{DatabaseDescription, Field, FieldKind};
 const WARNINGS: [(&str, &str); 4] = [
     (
         "password-in-url",
-        "connection_url holds a password; write {{password}} there and give it as the setting password, which no read \
-         shows and which can be rotated",
+        "connection_url holds a password; write {{password}} there and give it as the setting \
+         password, which no read shows and which can be rotated",
     ),
     (
         "password-not-templated",
-        "password is given, but connection_url holds another one, which is used; write {{password}} there",
+        "password is given, but connection_url holds another one, which is used; write \
+         {{password}} there",
     ),
     (
         "tls-off",
@@ -20,8 +21,8 @@ const WARNINGS: [(&str, &str); 4] = [
     ),
     (
         "scram-recommended",
-        "new passwords are sent to the database in clear, which may log them; set password_authentication to \
-         scram-sha-256",
+        "new passwords are sent to the database in clear, which may log them; set \
+         password_authentication to scram-sha-256",
     ),
 ];
 
@@ -58,26 +59,34 @@ pub(crate) fn description() -> DatabaseDescription {
 
 fn settings() -> Vec<Field> {
     let field = |name: &str, kind, about: &str| Field::new(name, kind, about);
-    let mut settings = vec![
+    let mut settings =
+        vec![
         field(
             "connection_url",
             FieldKind::String,
-            "Where the database is: postgresql://{{username}}:{{password}}@host:5432/database, or host=… keywords.",
+            "Where the database is: postgresql://{{username}}:{{password}}@host:5432/database, or \
+             host=… keywords.",
         )
         .required(),
         field("username", FieldKind::String, "The user that creates and removes users."),
         field("password", FieldKind::String, "Its password.").secret(),
-        field("disable_escaping", FieldKind::Bool, "username and password are percent-encoded already."),
+        field("disable_escaping", FieldKind::Bool, "username and password are percent-encoded \
+                                                    already."),
         field("max_open_connections", FieldKind::Int, "Sessions at once; 4 unless given."),
-        field("max_idle_connections", FieldKind::Int, "Accepted for compatibility: the host decides."),
-        field("max_connection_lifetime", FieldKind::Duration, "How long a session is used; 0 is without bound."),
-        field("connect_timeout", FieldKind::Duration, "Bound on dialling and logging in; 30 s unless given."),
-        field("tls_ca", FieldKind::String, "Certificates to trust, PEM; makes sslmode verify-full unless it is given."),
+        field("max_idle_connections", FieldKind::Int, "Accepted for compatibility: the host \
+                                                       decides."),
+        field("max_connection_lifetime", FieldKind::Duration, "How long a session is used; 0 is \
+                                                               without bound."),
+        field("connect_timeout", FieldKind::Duration, "Bound on dialling and logging in; 30 s \
+                                                       unless given."),
+        field("tls_ca", FieldKind::String, "Certificates to trust, PEM; makes sslmode verify-full \
+                                            unless it is given."),
         field("tls_certificate", FieldKind::String, "The certificate to show to the server, PEM."),
         field("private_key", FieldKind::String, "The key of tls_certificate, PEM.").secret(),
         field("username_template", FieldKind::String, "How names of new users are made."),
         field("password_authentication", FieldKind::String, "password or scram-sha-256."),
-        field("self_managed", FieldKind::Bool, "Users change their own passwords; not available in this version."),
+        field("self_managed", FieldKind::Bool, "Users change their own passwords; not available in \
+                                                this version."),
         field("auth_type", FieldKind::String, "Cloud logins; not available in this version."),
     ];
     settings.extend(FOREIGN_SECRETS.iter().map(|name| {

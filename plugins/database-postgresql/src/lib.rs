@@ -6,6 +6,7 @@
 //! calls.
 
 mod codes;
+mod connection_url;
 mod description;
 mod dsn;
 mod parameters;
@@ -15,11 +16,13 @@ mod scram;
 #[cfg(test)]
 mod script;
 mod settings;
+mod sql_failure;
 mod target;
 mod tls;
 mod url;
 mod username;
 mod users;
+mod values;
 
 use bulkhead_sdk::database_plugin::{
     Configured, Credential, DatabasePlugin, NewUser, Refusal, Settings, SqlHost, StoreTime,
@@ -47,7 +50,7 @@ impl DatabasePlugin for PostgreSql {
     fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<(), Refusal> {
         let connection = Connection::read(settings)?;
         host.ping(&connection.target)
-            .map_err(|failure| refusal::of_sql(failure, &connection.target))
+            .map_err(|failure| sql_failure::refusal(failure, &connection.target))
     }
 
     fn plan_username(
@@ -56,7 +59,8 @@ impl DatabasePlugin for PostgreSql {
         display_name: &str,
         role_name: &str,
     ) -> Result<String, Refusal> {
-        username::plan(host, &Connection::read(settings)?, display_name, role_name)
+        let template = Connection::read(settings)?.username_template;
+        username::plan(host, &template, display_name, role_name)
     }
 
     fn create_user(

@@ -1,4 +1,5 @@
-//! What a `connection_url` says, in either of its forms, before anything is made of it.
+//! The parts of a `connection_url`, the same for both of its forms, before anything is made of
+//! them.
 
 use crate::refusal::{Code, with};
 use bulkhead_sdk::database_plugin::Refusal;
@@ -24,7 +25,7 @@ pub(crate) struct Text {
     pub(crate) encoded: bool,
 }
 
-/// What placeholders of a connection stand for. No `Debug`: it holds the password.
+/// What the placeholders of a `connection_url` stand for. No `Debug`: it holds the password.
 pub(crate) struct Credentials<'a> {
     pub(crate) username: Option<&'a str>,
     pub(crate) password: Option<&'a str>,
@@ -33,25 +34,6 @@ pub(crate) struct Credentials<'a> {
 }
 
 impl Parameters {
-    /// Reads either form.
-    pub(crate) fn read(connection_url: &str) -> Result<Self, Refusal> {
-        let text = connection_url.trim();
-        if text.is_empty() {
-            return Err(Code::ConnectionUrlMissing.about(CONNECTION_URL));
-        }
-        let url =
-            ["postgresql://", "postgres://"].iter().find_map(|scheme| text.strip_prefix(scheme));
-        match url {
-            Some(url) => crate::url::read(url),
-            None if text.split('=').next().is_none_or(|keyword| keyword.contains("://"))
-                || !text.contains('=') =>
-            {
-                Err(Code::UrlScheme.about(CONNECTION_URL))
-            }
-            None => crate::dsn::read(text),
-        }
-    }
-
     /// The value of `keyword`; the last one counts.
     pub(crate) fn last(&self, keyword: &str) -> Option<&Text> {
         self.named.iter().rev().find(|(name, _)| name == keyword).map(|(_, value)| value)
@@ -62,20 +44,49 @@ impl Parameters {
         let value = self.last(keyword).map(Text::plain).transpose()?;
         Ok(value.filter(|value| !value.is_empty()))
     }
+
+    /// Takes hosts and ports that are given by keyword, each a comma list; one port may serve all
+    /// hosts.
+    pub(crate) fn take_named_hosts(&mut self) -> Result<(), Refusal> {
+        let ports = self.plain("port")?;
+        if let Some(hosts) = self.plain("host")? {
+            self.hosts = hosts.split(',').map(|host| (Text::bare(host), None)).collect();
+        }
+        let Some(ports) = ports else { return Ok(()) };
+        let ports: Vec<&str> = ports.split(',').collect();
+        for (place, (_, port)) in self.hosts.iter_mut().enumerate() {
+            let given = if ports.len() == 1 { ports.first() } else { ports.get(place) };
+            *port = Some(Text::bare(given.ok_or_else(|| Code::UrlPort.about(CONNECTION_URL))?));
+        }
+        if ports.len() > 1 && ports.len() != self.hosts.len() {
+            return Err(Code::UrlPort.about(CONNECTION_URL));
+        }
+        Ok(())
+    }
 }
 
 impl Text {
+    /// A part of a URL.
+    pub(crate) fn encoded(written: &str) -> Self {
+        Self { written: written.to_owned(), encoded: true }
+    }
+
+    /// One of a comma list, in which nothing is encoded any more.
+    fn bare(written: &str) -> Self {
+        Self { written: written.trim().to_owned(), encoded: false }
+    }
+
     /// The value of a part that holds no credential.
     pub(crate) fn plain(&self) -> Result<String, Refusal> {
         if self.written.contains("{{") {
             return Err(Code::PlaceholderMisplaced.about(CONNECTION_URL));
         }
-        self.decoded(&self.written)
+        self.decode(&self.written)
     }
 
     /// The value with its placeholders filled, in one pass: a password that looks like a
     /// placeholder stays.
-    pub(crate) fn filled(&self, credentials: &Credentials<'_>) -> Result<String, Refusal> {
+    pub(crate) fn fill(&self, credentials: &Credentials<'_>) -> Result<String, Refusal> {
         let mut filled = String::new();
         let mut rest = self.written.as_str();
         while let Some((fixed, braces)) = rest.split_once("{{") {
@@ -91,20 +102,20 @@ impl Text {
             if credentials.disable_escaping {
                 filled.push_str(fixed);
             } else {
-                filled.push_str(&self.decoded(fixed)?);
+                filled.push_str(&self.decode(fixed)?);
             }
             filled.push_str(value);
             rest = after;
         }
         if credentials.disable_escaping {
             filled.push_str(rest);
-            return self.decoded(&filled);
+            return self.decode(&filled);
         }
-        filled.push_str(&self.decoded(rest)?);
+        filled.push_str(&self.decode(rest)?);
         Ok(filled)
     }
 
-    fn decoded(&self, text: &str) -> Result<String, Refusal> {
+    fn decode(&self, text: &str) -> Result<String, Refusal> {
         if !self.encoded {
             return Ok(text.to_owned());
         }

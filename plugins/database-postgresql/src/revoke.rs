@@ -1,11 +1,12 @@
 //! Removes a user, its sessions and what it was granted.
 //!
 //! Two attacks end here. Live sessions outlast `DROP ROLE`, so they are ended before and after. And
-//! what a user owns is somebody's data: nothing is ever dropped with its owner. A user that is gone
-//! is success, because backups and people remove users too.
+//! what a user owns is its operator's data: nothing is ever dropped with its owner. A user that is
+//! gone is success, because backups and people remove users too.
 
-use crate::refusal::{Code, of_sql, with};
+use crate::refusal::{Code, with};
 use crate::settings::Connection;
+use crate::sql_failure;
 use crate::users::{self, UNDEFINED_OBJECT};
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, SqlHost, Statement};
 use bulkhead_sdk::statements::{self, Dialect, Values};
@@ -29,14 +30,16 @@ const UNDEFINED_FUNCTION: &str = "42883";
 const NAMED_OBJECTS: usize = 10;
 
 /// What depends on the user, by description. Objects of other databases have no name in this one.
-const DEPENDENCIES: &str = "SELECT DISTINCT CASE WHEN d.oid IS NULL \
-    THEN coalesce(pg_describe_object(s.classid, s.objid, s.objsubid), 'an object') \
-    ELSE 'something in database ' || d.datname END \
-    FROM pg_shdepend s LEFT JOIN pg_database d ON d.oid = s.dbid AND d.datname <> current_database() \
-    WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid = $1::oid";
+const DEPENDENCIES: &str = "SELECT DISTINCT CASE WHEN d.oid IS NULL THEN \
+                            coalesce(pg_describe_object(s.classid, s.objid, s.objsubid), 'an \
+                            object') ELSE 'something in database ' || d.datname END FROM \
+                            pg_shdepend s LEFT JOIN pg_database d ON d.oid = s.dbid AND d.datname \
+                            <> current_database() WHERE s.refclassid = 'pg_authid'::regclass AND \
+                            s.refobjid = $1::oid";
 
 /// Schemas in which a table or column was granted to the user.
-const SCHEMAS: &str = "SELECT DISTINCT table_schema::text FROM information_schema.role_column_grants WHERE grantee = $1 ORDER BY 1";
+const SCHEMAS: &str = "SELECT DISTINCT table_schema::text FROM \
+                       information_schema.role_column_grants WHERE grantee = $1 ORDER BY 1";
 
 /// Removes `username` with the operator's statements, or with the plugin's own where there are
 /// none.
@@ -52,12 +55,12 @@ pub(crate) fn delete(
     let values = Values { username, password: None, expiration: None };
     let prepared = statements::prepare(Dialect::Postgres, given, &values)?;
     let leaving = Leaving { host, connection, username, role: identifier(username) };
-    let refused = |failure| of_sql(failure, &connection.target);
+    let refused = |failure| sql_failure::refusal(failure, &connection.target);
     let Some(oid) = leaving.oid().map_err(refused)? else {
         leaving.fence()?;
         // The operator's statements may clean up more than the user.
         return match users::run(host, connection, prepared) {
-            Err(failure) if is(&failure, UNDEFINED_OBJECT) => Ok(()),
+            Err(failure) if has_sqlstate(&failure, UNDEFINED_OBJECT) => Ok(()),
             other => other.map_err(refused),
         };
     };
@@ -69,7 +72,7 @@ pub(crate) fn delete(
     }
     // Once more, for sessions that were logging in meanwhile; their role's number outlives its
     // name.
-    tolerated(leaving.terminate(&oid)).map_err(refused)
+    tolerate_refusal(leaving.terminate(&oid)).map_err(refused)
 }
 
 /// A user on its way out.
@@ -99,17 +102,20 @@ impl Leaving<'_> {
         let texts = [format!("CREATE ROLE {} NOLOGIN", self.role), self.drop_role()];
         let statements = texts.map(|text| Statement { text, secret: false });
         match self.host.transact(&self.connection.target, &statements) {
-            Err(failure) if is(&failure, DUPLICATE_OBJECT) || is(&failure, UNIQUE_VIOLATION) => {
+            Err(failure)
+                if has_sqlstate(&failure, DUPLICATE_OBJECT)
+                    || has_sqlstate(&failure, UNIQUE_VIOLATION) =>
+            {
                 Err(Code::Conflict.refusal())
             }
             // Who may not make roles has made none.
-            proven => tolerated(proven).map_err(|failure| self.refused(failure)),
+            proven => tolerate_refusal(proven).map_err(|failure| self.refusal(failure)),
         }
     }
 
     /// No new sessions, then no old ones.
     fn lock_out(&self, oid: &str) -> Result<(), SqlFailure> {
-        tolerated(self.alone(format!("ALTER ROLE {} NOLOGIN", self.role)))?;
+        tolerate_refusal(self.run_alone(format!("ALTER ROLE {} NOLOGIN", self.role)))?;
         self.end_sessions(oid)
     }
 
@@ -118,11 +124,11 @@ impl Leaving<'_> {
     /// the role suffices.
     fn end_sessions(&self, oid: &str) -> Result<(), SqlFailure> {
         match self.terminate(oid) {
-            Err(failure) if is(&failure, INSUFFICIENT_PRIVILEGE) => {
-                tolerated(self.alone(format!("GRANT {} TO CURRENT_USER", self.role)))?;
-                tolerated(self.terminate(oid))
+            Err(failure) if has_sqlstate(&failure, INSUFFICIENT_PRIVILEGE) => {
+                tolerate_refusal(self.run_alone(format!("GRANT {} TO CURRENT_USER", self.role)))?;
+                tolerate_refusal(self.terminate(oid))
             }
-            ended => tolerated(ended),
+            ended => tolerate_refusal(ended),
         }
     }
 
@@ -135,16 +141,20 @@ impl Leaving<'_> {
         };
         match ask("pg_terminate_backend(pid, 2000)") {
             // Servers before version 14 cannot wait.
-            Err(failure) if is(&failure, UNDEFINED_FUNCTION) => ask("pg_terminate_backend(pid)"),
+            Err(failure) if has_sqlstate(&failure, UNDEFINED_FUNCTION) => {
+                ask("pg_terminate_backend(pid)")
+            }
             ended => ended,
         }
     }
 
     fn remove(&self, oid: &str) -> Result<(), Refusal> {
-        self.revoke_grants().map_err(|failure| self.refused(failure))?;
-        match self.alone(self.drop_role()) {
-            Err(failure) if is(&failure, DEPENDENT_OBJECTS) => self.remove_with_dependencies(oid),
-            dropped => dropped.map_err(|failure| self.refused(failure)),
+        self.revoke_grants().map_err(|failure| self.refusal(failure))?;
+        match self.run_alone(self.drop_role()) {
+            Err(failure) if has_sqlstate(&failure, DEPENDENT_OBJECTS) => {
+                self.remove_with_dependencies(oid)
+            }
+            dropped => dropped.map_err(|failure| self.refusal(failure)),
         }
     }
 
@@ -156,37 +166,43 @@ impl Leaving<'_> {
         schemas.push("public".to_owned());
         let role = &self.role;
         for schema in schemas.iter().map(|schema| identifier(schema)) {
-            tolerated(self.alone(format!(
+            tolerate_refusal(self.run_alone(format!(
                 "REVOKE ALL PRIVILEGES ON ALL TABLES IN SCHEMA {schema} FROM {role}"
             )))?;
-            tolerated(self.alone(format!(
+            tolerate_refusal(self.run_alone(format!(
                 "REVOKE ALL PRIVILEGES ON ALL SEQUENCES IN SCHEMA {schema} FROM {role}"
             )))?;
-            tolerated(self.alone(format!("REVOKE USAGE ON SCHEMA {schema} FROM {role}")))?;
+            tolerate_refusal(
+                self.run_alone(format!("REVOKE USAGE ON SCHEMA {schema} FROM {role}")),
+            )?;
         }
         let database = identifier(&self.connection.target.database);
-        tolerated(self.alone(format!("REVOKE CONNECT ON DATABASE {database} FROM {role}")))
+        tolerate_refusal(
+            self.run_alone(format!("REVOKE CONNECT ON DATABASE {database} FROM {role}")),
+        )
     }
 
     /// Functions, types, default privileges, other databases' `CONNECT`: `DROP OWNED` revokes them
-    /// all, and would drop what the user owns. So owned objects are a refusal, and whatever came to
+    /// all, and would drop what the user owns. So owned objects are a refusal, and what came to
     /// be owned since then changes hands before the drop.
     fn remove_with_dependencies(&self, oid: &str) -> Result<(), Refusal> {
         let owned = self
             .dependencies(oid, "AND s.deptype = 'o'")
-            .map_err(|failure| self.refused(failure))?;
+            .map_err(|failure| self.refusal(failure))?;
         if !owned.is_empty() {
-            return Err(with(Code::OwnsObjects.refusal(), "objects", listed(owned)));
+            return Err(with(Code::OwnsObjects.refusal(), "objects", join_names(owned)));
         }
         let dropped = match self.drop_owned(false) {
             // DROP OWNED asks for membership in the role, which a user with CREATEROLE can give
             // itself.
-            Err(failure) if is(&failure, INSUFFICIENT_PRIVILEGE) => self.drop_owned(true),
+            Err(failure) if has_sqlstate(&failure, INSUFFICIENT_PRIVILEGE) => self.drop_owned(true),
             other => other,
         };
         match dropped {
-            Err(failure) if is(&failure, DEPENDENT_OBJECTS) => self.still_held(oid, failure),
-            other => other.map_err(|failure| self.refused(failure)),
+            Err(failure) if has_sqlstate(&failure, DEPENDENT_OBJECTS) => {
+                self.still_held(oid, failure)
+            }
+            other => other.map_err(|failure| self.refusal(failure)),
         }
     }
 
@@ -205,11 +221,11 @@ impl Leaving<'_> {
     }
 
     fn still_held(&self, oid: &str, failure: SqlFailure) -> Result<(), Refusal> {
-        let held = self.dependencies(oid, "").map_err(|failure| self.refused(failure))?;
+        let held = self.dependencies(oid, "").map_err(|failure| self.refusal(failure))?;
         if held.is_empty() {
-            return Err(self.refused(failure));
+            return Err(self.refusal(failure));
         }
-        let refusal = with(Code::StillHolds.refusal(), "held", listed(held));
+        let refusal = with(Code::StillHolds.refusal(), "held", join_names(held));
         Err(with(refusal, "user", &self.connection.target.username))
     }
 
@@ -224,7 +240,7 @@ impl Leaving<'_> {
     }
 
     /// One statement in a transaction of its own, for the host's retries.
-    fn alone(&self, text: String) -> Result<(), SqlFailure> {
+    fn run_alone(&self, text: String) -> Result<(), SqlFailure> {
         self.host.transact(&self.connection.target, &[Statement { text, secret: false }])
     }
 
@@ -234,29 +250,29 @@ impl Leaving<'_> {
         Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
     }
 
-    fn refused(&self, failure: SqlFailure) -> Refusal {
-        of_sql(failure, &self.connection.target)
+    fn refusal(&self, failure: SqlFailure) -> Refusal {
+        sql_failure::refusal(failure, &self.connection.target)
     }
 }
 
 /// Lets a refusal of the database pass, where a later step decides; an outage is an outage.
-fn tolerated(outcome: Result<(), SqlFailure>) -> Result<(), SqlFailure> {
+fn tolerate_refusal(outcome: Result<(), SqlFailure>) -> Result<(), SqlFailure> {
     match outcome {
         Err(failure) if matches!(failure.code.as_str(), "statement-failed" | "conflict") => Ok(()),
         other => other,
     }
 }
 
-fn is(failure: &SqlFailure, sqlstate: &str) -> bool {
+fn has_sqlstate(failure: &SqlFailure, sqlstate: &str) -> bool {
     failure.sqlstate.as_deref() == Some(sqlstate)
 }
 
-/// A name in quotes, whatever is in it.
+/// Any name, in quotes.
 fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-fn listed(mut names: Vec<String>) -> String {
+fn join_names(mut names: Vec<String>) -> String {
     if names.len() > NAMED_OBJECTS {
         names.truncate(NAMED_OBJECTS);
         names.push("…".to_owned());

@@ -44,7 +44,8 @@ pub(crate) mod tests {
     }
 
     /// The exchange of RFC 7677, section 3.
-    const AUTH_MESSAGE: &str = "n=user,r=rOprNGfwEbeRWgbNEkqO,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
+    const AUTH_MESSAGE: &str = "n=user,r=rOprNGfwEbeRWgbNEkqO,\
+                                r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
                                 s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096,c=biws,\
                                 r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
 

@@ -28,12 +28,12 @@ impl Script {
         self.rule(part, Ok(rows), false)
     }
 
-    /// Whatever contains `part` fails.
+    /// A question that contains `part` fails.
     pub(crate) fn fails(self, part: &str, failure: SqlFailure) -> Self {
         self.rule(part, Err(failure), false)
     }
 
-    /// Whatever contains `part` fails the first time.
+    /// A question that contains `part` fails the first time.
     pub(crate) fn fails_once(self, part: &str, failure: SqlFailure) -> Self {
         self.rule(part, Err(failure), true)
     }

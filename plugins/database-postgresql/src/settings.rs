@@ -5,9 +5,9 @@
 
 use crate::parameters::{CONNECTION_URL, Credentials, Parameters};
 use crate::refusal::Code;
-use crate::{target, username};
+use crate::values::{flag, milliseconds, text, whole_number};
+use crate::{connection_url, target, username};
 use bulkhead_sdk::database_plugin::{Configured, Pool, Refusal, Settings, Target};
-use bulkhead_sdk::wire::duration;
 use serde_json::Value;
 
 /// Sessions at once, unless told otherwise: what clients of this field expect.
@@ -37,14 +37,19 @@ impl Connection {
     /// # Errors
     /// A refusal that names the setting, never its value.
     pub(crate) fn read(settings: &Settings) -> Result<Self, Refusal> {
-        Self::of(settings, &Parameters::read(text(settings, CONNECTION_URL)?.unwrap_or_default())?)
+        Self::from_parts(settings, &parameters(settings)?)
     }
 
-    fn of(settings: &Settings, parameters: &Parameters) -> Result<Self, Refusal> {
+    fn from_parts(settings: &Settings, parameters: &Parameters) -> Result<Self, Refusal> {
         refuse_what_is_missing(settings)?;
         let credentials = credentials(settings)?;
         Ok(Self {
-            target: target::read(settings, parameters, &credentials.borrowed(), pool(settings)?)?,
+            target: target::read(
+                settings,
+                parameters,
+                &credentials.as_credentials(),
+                pool(settings)?,
+            )?,
             authentication: authentication(settings)?,
             username_template: text(settings, username::SETTING)?.unwrap_or_default().to_owned(),
         })
@@ -53,14 +58,18 @@ impl Connection {
 
 /// `configure` of the plugin: pure.
 pub(crate) fn configure(settings: &Settings) -> Result<Configured, Refusal> {
-    let parameters = Parameters::read(text(settings, CONNECTION_URL)?.unwrap_or_default())?;
-    let connection = Connection::of(settings, &parameters)?;
+    let parameters = parameters(settings)?;
+    let connection = Connection::from_parts(settings, &parameters)?;
     username::check(&connection.username_template)?;
     Ok(Configured {
         settings: without_nulls(settings),
-        targets: target::written(&connection.target),
+        targets: target::addresses(&connection.target),
         warnings: warnings(settings, &parameters, &connection),
     })
+}
+
+fn parameters(settings: &Settings) -> Result<Parameters, Refusal> {
+    connection_url::read(text(settings, CONNECTION_URL)?.unwrap_or_default())
 }
 
 fn without_nulls(settings: &Settings) -> Settings {
@@ -104,7 +113,7 @@ struct Given {
 }
 
 impl Given {
-    fn borrowed(&self) -> Credentials<'_> {
+    fn as_credentials(&self) -> Credentials<'_> {
         Credentials {
             username: self.username.as_deref(),
             password: self.password.as_deref(),
@@ -145,8 +154,8 @@ fn authentication(settings: &Settings) -> Result<Authentication, Refusal> {
 
 fn pool(settings: &Settings) -> Result<Pool, Refusal> {
     // Accepted and checked; how long idle sessions are kept is the host's own rule.
-    signed(settings, "max_idle_connections")?;
-    let max_connections = match signed(settings, "max_open_connections")? {
+    whole_number(settings, "max_idle_connections")?;
+    let max_connections = match whole_number(settings, "max_open_connections")? {
         None | Some(0) => DEFAULT_CONNECTIONS,
         Some(count) => {
             u32::try_from(count).map_err(|_| Code::NumberExpected.about("max_open_connections"))?
@@ -161,51 +170,6 @@ fn pool(settings: &Settings) -> Result<Pool, Refusal> {
         connect_timeout,
         max_lifetime: milliseconds(settings, "max_connection_lifetime")?,
     })
-}
-
-/// A setting's text; `null` is absent.
-pub(crate) fn text<'a>(settings: &'a Settings, setting: &str) -> Result<Option<&'a str>, Refusal> {
-    match settings.get(setting) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(Code::TextExpected.about(setting)),
-    }
-}
-
-fn flag(settings: &Settings, setting: &str) -> Result<bool, Refusal> {
-    match settings.get(setting) {
-        None | Some(Value::Null) => Ok(false),
-        Some(Value::Bool(flag)) => Ok(*flag),
-        Some(Value::String(text)) => match text.to_ascii_lowercase().as_str() {
-            "true" | "t" | "1" => Ok(true),
-            "false" | "f" | "0" | "" => Ok(false),
-            _ => Err(Code::FlagExpected.about(setting)),
-        },
-        Some(_) => Err(Code::FlagExpected.about(setting)),
-    }
-}
-
-fn signed(settings: &Settings, setting: &str) -> Result<Option<i64>, Refusal> {
-    let number = match settings.get(setting) {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::Number(number)) => number.as_i64(),
-        Some(Value::String(text)) if text.trim().is_empty() => return Ok(None),
-        Some(Value::String(text)) => text.trim().parse().ok(),
-        Some(_) => None,
-    };
-    number.map(Some).ok_or_else(|| Code::NumberExpected.about(setting))
-}
-
-/// A duration; absent is 0.
-fn milliseconds(settings: &Settings, setting: &str) -> Result<u64, Refusal> {
-    match settings.get(setting) {
-        None | Some(Value::Null) => Ok(0),
-        Some(value) => {
-            let seconds =
-                duration::seconds(value).map_err(|_| Code::DurationExpected.about(setting))?;
-            Ok(seconds.saturating_mul(1000))
-        }
-    }
 }
 
 #[cfg(test)]

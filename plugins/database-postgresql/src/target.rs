@@ -78,22 +78,22 @@ const UNSUPPORTED: [&str; 22] = [
     "search_path",
 ];
 
-/// The target without its pool's sizes: those are settings of their own.
+/// The target that the parameters name; the sizes of its `pool` are settings of their own.
 pub(crate) fn read(
     settings: &Settings,
     parameters: &Parameters,
     credentials: &Credentials<'_>,
     pool: Pool,
 ) -> Result<Target, Refusal> {
-    known(parameters)?;
+    refuse_unknown(parameters)?;
     let endpoints = endpoints(&parameters.hosts)?;
     let username = username(parameters, credentials)?;
     let password = match parameters.last("password") {
-        Some(written) => written.filled(credentials)?,
+        Some(written) => written.fill(credentials)?,
         None => credentials.password.unwrap_or_default().to_owned(),
     };
     let database =
-        parameters.last("dbname").map(|written| written.filled(credentials)).transpose()?;
+        parameters.last("dbname").map(|written| written.fill(credentials)).transpose()?;
     Ok(Target {
         driver: "postgres".to_owned(),
         endpoints,
@@ -111,19 +111,19 @@ pub(crate) fn read(
 }
 
 /// The addresses of a target, as grants name them: `postgres://db.example:5432`.
-pub(crate) fn written(target: &Target) -> Vec<String> {
-    let mut written = Vec::new();
+pub(crate) fn addresses(target: &Target) -> Vec<String> {
+    let mut addresses = Vec::new();
     for Endpoint { host, port } in &target.endpoints {
         let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         let address = format!("postgres://{host}:{port}");
-        if !written.contains(&address) {
-            written.push(address);
+        if !addresses.contains(&address) {
+            addresses.push(address);
         }
     }
-    written
+    addresses
 }
 
-fn known(parameters: &Parameters) -> Result<(), Refusal> {
+fn refuse_unknown(parameters: &Parameters) -> Result<(), Refusal> {
     for (place, (keyword, _)) in parameters.named.iter().enumerate() {
         if let Some(known) = UNSUPPORTED.iter().find(|known| *known == keyword) {
             return Err(with(
@@ -140,7 +140,7 @@ fn known(parameters: &Parameters) -> Result<(), Refusal> {
 }
 
 fn username(parameters: &Parameters, credentials: &Credentials<'_>) -> Result<String, Refusal> {
-    let written = parameters.last("user").map(|written| written.filled(credentials)).transpose()?;
+    let written = parameters.last("user").map(|written| written.fill(credentials)).transpose()?;
     let username =
         written.filter(|name| !name.is_empty()).or_else(|| credentials.username.map(str::to_owned));
     username
@@ -195,7 +195,7 @@ fn writable(parameters: &Parameters) -> Result<bool, Refusal> {
     }
 }
 
-/// libpq's seconds, in milliseconds; 0 is its word for no bound, which nobody gets.
+/// libpq's seconds, in milliseconds; 0 is its word for no bound, which no connection gets.
 fn connect_timeout(parameters: &Parameters) -> Result<Option<u32>, Refusal> {
     let Some(seconds) = parameters.plain("connect_timeout")? else { return Ok(None) };
     let seconds: u32 = seconds

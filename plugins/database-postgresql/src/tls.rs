@@ -5,7 +5,7 @@
 
 use crate::parameters::{CONNECTION_URL, Parameters};
 use crate::refusal::{Code, with};
-use crate::settings::text;
+use crate::values::text;
 use bulkhead_sdk::database_plugin::{Refusal, Settings, Tls};
 
 /// A certificate or key, and where it was given.
@@ -85,7 +85,7 @@ mod tests {
     fn tls(url: &str, given: &[(&str, &str)]) -> Result<Tls, String> {
         let settings: Settings =
             given.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
-        let parameters = Parameters::read(url).map_err(|refusal| refusal.code)?;
+        let parameters = crate::connection_url::read(url).map_err(|refusal| refusal.code)?;
         read(&settings, &parameters).map_err(|refusal| refusal.code)
     }
 

@@ -1,11 +1,10 @@
 //! Names for new users.
 //!
 //! Two attacks end here: a display name built to break SQL, which is left with harmless characters,
-//! and a name that somebody already has. Undoing a failed creation removes the user of that name,
-//! so a name that two users could share would let one request remove the other's user.
+//! and a name that another user already has. Undoing a failed creation removes the user of that
+//! name, so a name that two users could share would let one request remove the other's user.
 
 use crate::refusal::{Code, with};
-use crate::settings::Connection;
 use bulkhead_sdk::database_plugin::{Refusal, SqlHost};
 use bulkhead_sdk::template::{Names, Surroundings, Template, TemplateFault, sanitised};
 
@@ -14,8 +13,8 @@ pub(crate) const SETTING: &str = "username_template";
 
 /// The names that users of this field know from their audit trails: `v-token-readonly-<20
 /// random>-<time>`.
-const DEFAULT_TEMPLATE: &str = "{{ printf \"v-%s-%s-%s-%s\" (.DisplayName | truncate 8) (.RoleName | truncate 8) \
-                                (random 20) (unix_time) | truncate 63 }}";
+const DEFAULT_TEMPLATE: &str = "{{ printf \"v-%s-%s-%s-%s\" (.DisplayName | truncate 8) (.RoleName \
+                                | truncate 8) (random 20) (unix_time) | truncate 63 }}";
 
 /// PostgreSQL cuts longer names, with nothing but a notice.
 const LONGEST_NAME: usize = 63;
@@ -25,17 +24,17 @@ const FEWEST_RANDOM: usize = 8;
 
 /// Refuses a template that could not make names.
 pub(crate) fn check(template: &str) -> Result<(), Refusal> {
-    refuse_repeats(&parsed(template)?, &Names::default())
+    refuse_repeats(&parse(template)?, &Names::default())
 }
 
-/// A new name for whoever `display_name` and `role_name` describe.
+/// A new name by `template` (empty means the default) for the caller that `display_name` describes.
 pub(crate) fn plan(
     host: &dyn SqlHost,
-    connection: &Connection,
+    template: &str,
     display_name: &str,
     role_name: &str,
 ) -> Result<String, Refusal> {
-    let template = parsed(&connection.username_template)?;
+    let template = parse(template)?;
     let names = Names { display_name, role_name };
     let surroundings = Surroundings { random: &|length| host.random(length), now: host.now() };
     let name = sanitised(&template.render(&names, &surroundings).map_err(fault)?);
@@ -49,7 +48,7 @@ pub(crate) fn plan(
     Ok(name)
 }
 
-fn parsed(template: &str) -> Result<Template, Refusal> {
+fn parse(template: &str) -> Result<Template, Refusal> {
     Template::parse(if template.is_empty() { DEFAULT_TEMPLATE } else { template }).map_err(fault)
 }
 
@@ -77,14 +76,10 @@ fn refuse_repeats(template: &Template, names: &Names<'_>) -> Result<(), Refusal>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::{Script, settings_with};
-    use serde_json::json;
+    use crate::script::Script;
 
     fn planned(template: &str, display_name: &str, role_name: &str) -> Result<String, String> {
-        let settings = settings_with("host=db user=root", &[(SETTING, json!(template))]);
-        let connection = Connection::read(&settings).unwrap();
-        plan(&Script::default(), &connection, display_name, role_name)
-            .map_err(|refusal| refusal.code)
+        plan(&Script::default(), template, display_name, role_name).map_err(|refusal| refusal.code)
     }
 
     #[test]

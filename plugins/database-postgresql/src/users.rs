@@ -1,9 +1,9 @@
 //! Users come to be, change and are tried. All of an operator's statements for one of these run in
 //! one transaction, so that a failure leaves nothing behind.
 
-use crate::refusal::{Code, of_sql, with};
-use crate::scram;
+use crate::refusal::{Code, with};
 use crate::settings::{Authentication, Connection};
+use crate::{scram, sql_failure};
 use bulkhead_sdk::database_plugin::{
     Credential, NewUser, Pool, Refusal, SqlFailure, SqlHost, Statement, StoreTime, Target,
 };
@@ -36,7 +36,8 @@ pub(crate) fn create(
     if prepared.is_empty() {
         return Err(with(Code::CreationStatementsRequired.refusal(), "placeholder", "{{name}}"));
     }
-    run(host, connection, prepared).map_err(|failure| of_sql(failure, &connection.target))
+    run(host, connection, prepared)
+        .map_err(|failure| sql_failure::refusal(failure, &connection.target))
 }
 
 /// Gives `username` a new password.
@@ -84,7 +85,7 @@ pub(crate) fn check_credential(
     match host.ping(&target) {
         Ok(()) => Ok(Some(true)),
         Err(failure) if failure.code == "refused" => Ok(Some(false)),
-        Err(failure) => Err(of_sql(failure, &target)),
+        Err(failure) => Err(sql_failure::refusal(failure, &target)),
     }
 }
 
@@ -116,12 +117,12 @@ fn given_or_own(
     if !given.is_empty() {
         let prepared = statements::prepare(Dialect::Postgres, given, values)?;
         return run(host, connection, prepared)
-            .map_err(|failure| of_sql(failure, &connection.target));
+            .map_err(|failure| sql_failure::refusal(failure, &connection.target));
     }
     let prepared = statements::prepare(Dialect::Postgres, &[own.to_owned()], values)?;
     run(host, connection, prepared).map_err(|failure| match failure.sqlstate.as_deref() {
         Some(UNDEFINED_OBJECT) => Code::UserNotFound.refusal(),
-        _ => of_sql(SqlFailure { statement: None, ..failure }, &connection.target),
+        _ => sql_failure::refusal(SqlFailure { statement: None, ..failure }, &connection.target),
     })
 }
 

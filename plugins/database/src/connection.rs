@@ -1,10 +1,10 @@
 //! A connection as it is stored: which database plugin, with which settings, for which roles.
 
-use bulkhead_sdk::host::Connection as Called;
+use bulkhead_sdk::host::Connection as HostConnection;
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::glob;
-use bulkhead_sdk::{Failure, Host, Kind};
+use bulkhead_sdk::{Failure, Host, Kind, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -26,6 +26,8 @@ pub(crate) struct Connection {
     pub(crate) generation: u64,
 }
 
+stored!(Connection, "connection", reads_stored_connections);
+
 impl Connection {
     /// Where the connection `name` is stored.
     pub(crate) fn key(name: &str) -> String {
@@ -38,8 +40,8 @@ impl Connection {
     }
 
     /// The connection as the host wants it named in each call.
-    pub(crate) fn called(&self, name: &str) -> Called {
-        Called {
+    pub(crate) fn for_host(&self, name: &str) -> HostConnection {
+        HostConnection {
             plugin: self.plugin_name.clone(),
             version: self
                 .plugin_version
@@ -61,7 +63,7 @@ impl Connection {
         host: &dyn Host,
         name: &str,
     ) -> Result<DatabaseDescription, Failure> {
-        let called = self.called(name);
+        let called = self.for_host(name);
         let resolved = host.databases().resolve(&called.plugin, &called.version);
         resolved.map(|resolved| resolved.description).map_err(|why| about(name, why))
     }
@@ -125,6 +127,6 @@ mod tests {
     fn the_catalog_is_asked_for_a_version_without_the_letter() {
         let connection =
             Connection { plugin_version: "v1.2.3".to_owned(), ..Connection::default() };
-        assert_eq!(connection.called("orders").version, "1.2.3");
+        assert_eq!(connection.for_host("orders").version, "1.2.3");
     }
 }

@@ -1,10 +1,10 @@
 //! `creds/{name}`: makes a user by a role.
 //!
-//! The user is planned, its lease written down, and only then does it come into being; whatever
-//! fails later, the lease removes it again (see [`Reservation`]).
+//! The user is planned, its lease written down, and only then does it come into being; if a later
+//! step fails, the lease removes it again (see [`Reservation`]).
 
 use crate::connection::{Connection, about};
-use crate::lease::Held;
+use crate::lease::LeaseData;
 use crate::lifetime::Lifetime;
 use crate::roles::Role;
 use bulkhead_sdk::database_plugin::{Credential, NewUser};
@@ -16,20 +16,20 @@ use serde_json::json;
 /// Answers the name and password of a new user.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
-    let (role, connection) = allowed(host, call)?;
+    let (role, connection) = role_and_connection(host, call)?;
     let lifetime = Lifetime::of_new(&role, &call.mount, host.clock().now())?;
-    let password = password(host, name, role.password_policy(&connection))?;
-    let called = connection.called(&role.db_name);
+    let password = generate_password(host, name, role.password_policy(&connection))?;
+    let called = connection.for_host(&role.db_name);
     let planned = host.databases().plan_username(&called, &call.caller.display_name, name);
     let username = planned.map_err(|why| about(&role.db_name, why))?;
 
     let credential = Credential::Password(password.clone());
     let user = NewUser { username: username.clone(), credential, expires: lifetime.expires };
-    let made = Reservation::new(&username, &role.db_name, &Held::by(&role, name, &username))?
+    let made = Reservation::new(&username, &role.db_name, &LeaseData::new(&role, name, &username))?
         .make(host, || {
             let (creation, rollback) = (&role.creation_statements, &role.rollback_statements);
             let created = host.databases().create_user(&called, &user, creation, rollback);
-            created.map_err(|why| unmade(about(&role.db_name, why)))
+            created.map_err(|why| to_unmade(about(&role.db_name, why)))
         })?;
     let answer = made.secret(
         &json!({"username": username, "password": password}),
@@ -39,14 +39,14 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(answer.warn(lifetime.warnings))
 }
 
-/// A database that refused the statements made no user: undoing it could only meet somebody else's
+/// A database that refused the statements made no user: undoing it could only meet another user
 /// of that name. One that did not answer may have.
-fn unmade(why: Failure) -> Unmade {
+fn to_unmade(why: Failure) -> Unmade {
     if why.kind == Kind::InvalidRequest { Unmade::Surely(why) } else { Unmade::Perhaps(why) }
 }
 
 /// The role and its connection, if the one may use the other.
-fn allowed(host: &dyn Host, call: &Call) -> Result<(Role, Connection), Failure> {
+fn role_and_connection(host: &dyn Host, call: &Call) -> Result<(Role, Connection), Failure> {
     let (name, mount) = (call.text("name"), &call.mount.path);
     let shown = quoted(name);
     let unknown =
@@ -62,14 +62,15 @@ fn allowed(host: &dyn Host, call: &Call) -> Result<(Role, Connection), Failure> 
     let connection = Connection::find(host, &role.db_name)?.ok_or_else(missing)?;
     if !connection.admits(name) {
         return Err(Failure::denied(format!(
-            "role {shown} may not use connection {db_name}; add it to the connection's allowed_roles"
+            "role {shown} may not use connection {db_name}; add it to the connection's \
+             allowed_roles"
         )));
     }
     Ok((role, connection))
 }
 
 /// A policy that is missing is a mistake in the role or connection, not a missing URL.
-fn password(host: &dyn Host, role: &str, policy: &str) -> Result<String, Failure> {
+fn generate_password(host: &dyn Host, role: &str, policy: &str) -> Result<String, Failure> {
     host.passwords().generate(policy).map_err(|why| {
         let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };
         Failure {
@@ -279,7 +280,7 @@ mod tests {
         let reply = bed.read("creds/reader").unwrap();
         let kept = bed.lease(&reply.lease.unwrap()).unwrap().internal;
         assert_eq!(
-            kept,
+            serde_json::from_str::<serde_json::Value>(&kept).unwrap(),
             json!({
                 "username": "v-token-reader-1", "role": "reader", "db_name": "orders",
                 "revocation_statements": ["DROP {{name}}"],

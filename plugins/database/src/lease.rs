@@ -9,21 +9,23 @@ use crate::connection::{Connection, about};
 use crate::lifetime::Lifetime;
 use crate::roles::Role;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Failure, Host, Kind, Lease, Mount, Renewal};
+use bulkhead_sdk::{Failure, Host, Kind, Lease, Mount, Renewal, stored};
 use serde::{Deserialize, Serialize};
 
 /// What a lease keeps, so that it can end after its role is gone.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Held {
+pub(crate) struct LeaseData {
     username: String,
     role: String,
     db_name: String,
     revocation_statements: Vec<String>,
 }
 
-impl Held {
+stored!(LeaseData, "lease", reads_stored_leases);
+
+impl LeaseData {
     /// What the lease of `username`, made by `role` under the name `name`, keeps.
-    pub(crate) fn by(role: &Role, name: &str, username: &str) -> Self {
+    pub(crate) fn new(role: &Role, name: &str, username: &str) -> Self {
         Self {
             username: username.to_owned(),
             role: name.to_owned(),
@@ -36,7 +38,8 @@ impl Held {
         let gone = || {
             let (user, db_name) = (quoted(&self.username), &self.db_name);
             let message = format!(
-                "user {user} cannot be reached, because connection {} is gone; write config/{db_name} again",
+                "user {user} cannot be reached, because connection {} is gone; write \
+                 config/{db_name} again",
                 quoted(db_name)
             );
             Failure::new(Kind::NotFound, message)
@@ -52,7 +55,7 @@ pub(crate) fn renew(
     increment: u64,
     mount: &Mount,
 ) -> Result<Renewal, Failure> {
-    let held: Held = lease.internal()?;
+    let held: LeaseData = lease.internal()?;
     let gone = || {
         let (user, role) = (quoted(&held.username), quoted(&held.role));
         Failure::new(
@@ -66,7 +69,7 @@ pub(crate) fn renew(
     let statements = if role.db_name == held.db_name { role.renew_statements } else { Vec::new() };
     host.databases()
         .set_expiration(
-            &connection.called(&held.db_name),
+            &connection.for_host(&held.db_name),
             &held.username,
             lifetime.expires,
             &statements,
@@ -77,7 +80,7 @@ pub(crate) fn renew(
 
 /// Removes a user. The plugin takes one that is gone for success, so this is safe to repeat.
 pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
-    let held: Held = lease.internal()?;
+    let held: LeaseData = lease.internal()?;
     // Written again, it will reach the user: so it is tried again for ever, like any target that
     // does not answer.
     let unreachable = |gone: Failure| Failure { kind: Kind::Unreachable, ..gone };
@@ -85,7 +88,7 @@ pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
     let current = Role::find(host, &held.role)?.filter(|role| role.db_name == held.db_name);
     let statements = current.map_or(held.revocation_statements, |role| role.revocation_statements);
     host.databases()
-        .delete_user(&connection.called(&held.db_name), &held.username, &statements)
+        .delete_user(&connection.for_host(&held.db_name), &held.username, &statements)
         .map_err(|why| about(&held.db_name, why))
 }
 
@@ -191,7 +194,10 @@ mod tests {
         let (_, tag) = issued(&bed);
         bed.write(
             "roles/reader",
-            &json!({"db_name": "billing", "revocation_statements": "DROP THERE", "renew_statements": "PROLONG THERE"}),
+            &json!({
+                "db_name": "billing", "revocation_statements": "DROP THERE",
+                "renew_statements": "PROLONG THERE",
+            }),
         )
         .unwrap();
         bed.host.steps();

@@ -2,7 +2,7 @@
 //! long as their lease.
 //!
 //! One file for each noun of the URL; `connection`, `lifetime`, `redaction` and `version` are the
-//! rules they share. It speaks no SQL and knows no database: whatever differs between databases is
+//! rules they share. It speaks no SQL and knows no database: what differs between databases is
 //! asked of the connection's plugin, reached through the host.
 
 mod config;

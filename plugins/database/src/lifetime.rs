@@ -24,7 +24,7 @@ pub(crate) struct Lifetime {
 impl Lifetime {
     /// The lifetime of a lease that starts now.
     pub(crate) fn of_new(role: &Role, mount: &Mount, now: StoreTime) -> Result<Self, Failure> {
-        Self::granted(role, mount, 0, Age { issued: now / 1_000, seconds: now / 1_000, now })
+        Self::within_bounds(role, mount, 0, Age { issued: now / 1_000, seconds: now / 1_000, now })
     }
 
     /// The lifetime of a lease that was issued at `issued` and is renewed for `increment` seconds.
@@ -37,7 +37,7 @@ impl Lifetime {
     ) -> Result<Self, Failure> {
         // Rounded to the lease's disadvantage: otherwise renewals in its last second would go on
         // for ever.
-        Self::granted(
+        Self::within_bounds(
             role,
             mount,
             increment,
@@ -45,7 +45,12 @@ impl Lifetime {
         )
     }
 
-    fn granted(role: &Role, mount: &Mount, increment: u64, age: Age) -> Result<Self, Failure> {
+    fn within_bounds(
+        role: &Role,
+        mount: &Mount,
+        increment: u64,
+        age: Age,
+    ) -> Result<Self, Failure> {
         let bounds = Bounds {
             role_ttl: role.default_ttl,
             role_max: role.max_ttl,

@@ -1,8 +1,8 @@
 //! What a read of a connection shows of its settings.
 //!
 //! The leak this file stops: a password written inside a connection string, in a form that is no
-//! URL, or under a name that nobody marked as secret. Where the end of a password cannot be told,
-//! too much is hidden rather than too little.
+//! URL, or under a name that its plugin does not mark as secret. Where the end of a password cannot
+//! be told, too much is hidden rather than too little.
 
 use bulkhead_sdk::wire::description::Field;
 use serde_json::{Map, Value};
@@ -24,7 +24,7 @@ const SECRET_WORDS: &[&str] =
 /// `settings` without those that are secret, and with passwords in texts hidden. Secret is what
 /// `always` lists, what the plugin marks among the settings it knows, and of the others what sounds
 /// like it.
-pub(crate) fn shown(
+pub(crate) fn without_secrets(
     settings: &Map<String, Value>,
     known: &[Field],
     always: &[&str],
@@ -42,7 +42,7 @@ pub(crate) fn shown(
 
 fn without_passwords(value: &Value) -> Value {
     match value {
-        Value::String(text) => Value::String(masked(text)),
+        Value::String(text) => Value::String(mask(text)),
         Value::Array(items) => items.iter().map(without_passwords).collect(),
         Value::Object(map) => {
             let open = map.iter().filter(|(name, _)| !names_a_secret(name));
@@ -59,16 +59,16 @@ fn names_a_secret(name: &str) -> bool {
     SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
-/// `text` with the password of a connection string hidden, whatever its form.
-fn masked(text: &str) -> String {
+/// `text` with the password of a connection string hidden, in every form.
+fn mask(text: &str) -> String {
     if let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) {
-        return format!("{scheme}://{}", masked_url(rest));
+        return format!("{scheme}://{}", mask_url(rest));
     }
     // A word like `password` before an `=` tells keyword strings, whose values may contain `@` and
     // `:`.
     match after_secret_key(text) {
-        Some((head, value)) => format!("{head}{}", masked_keywords(value)),
-        None => masked_login(text),
+        Some((head, value)) => format!("{head}{}", mask_keywords(value)),
+        None => mask_login(text),
     }
 }
 
@@ -79,34 +79,33 @@ fn is_scheme(text: &str) -> bool {
 }
 
 /// What follows `scheme://`.
-fn masked_url(rest: &str) -> String {
+fn mask_url(rest: &str) -> String {
     if let Some((login, place)) = rest.split_once(TEMPLATED_LOGIN) {
-        return format!("{}{TEMPLATED_LOGIN}{}", masked_pair(login, ':'), masked_query(place));
+        return format!("{}{TEMPLATED_LOGIN}{}", mask_pair(login, ':'), mask_query(place));
     }
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
     let (path, _) = tail.split_once('?').unwrap_or((tail, ""));
-    // An `@` that nobody escaped may belong to a password with `/` or `?` in it: then nobody can
-    // tell where that ends.
+    // A bare `@` may belong to a password with `/` or `?` in it: then its end cannot be told.
     match authority.split_once(':') {
         Some((name, _)) if tail.contains('@') => format!("{name}:{HIDDEN}"),
         None if path.contains('@') => format!("{authority}/{HIDDEN}"),
-        _ => format!("{}{}", masked_authority(authority), masked_query(tail)),
+        _ => format!("{}{}", mask_authority(authority), mask_query(tail)),
     }
 }
 
-fn masked_authority(authority: &str) -> String {
+fn mask_authority(authority: &str) -> String {
     match authority.rsplit_once('@') {
-        Some((login, hosts)) => format!("{}@{hosts}", masked_pair(login, ':')),
+        Some((login, hosts)) => format!("{}@{hosts}", mask_pair(login, ':')),
         None => authority.to_owned(),
     }
 }
 
 /// A path with its query.
-fn masked_query(tail: &str) -> String {
+fn mask_query(tail: &str) -> String {
     match tail.split_once('?') {
         Some((path, query)) => {
-            let parameters: Vec<String> = query.split('&').map(masked_parameter).collect();
+            let parameters: Vec<String> = query.split('&').map(mask_parameter).collect();
             format!("{path}?{}", parameters.join("&"))
         }
         None => tail.to_owned(),
@@ -114,10 +113,10 @@ fn masked_query(tail: &str) -> String {
 }
 
 /// `name=value` of a query. An escaped name could spell `password`, so its value is hidden too.
-fn masked_parameter(parameter: &str) -> String {
+fn mask_parameter(parameter: &str) -> String {
     match parameter.split_once('=') {
         Some((name, value)) if names_a_secret(name) || name.contains('%') => {
-            format!("{name}={}", hidden(value))
+            format!("{name}={}", hide(value))
         }
         _ => parameter.to_owned(),
     }
@@ -125,14 +124,14 @@ fn masked_parameter(parameter: &str) -> String {
 
 /// What follows a secret keyword and its `=`. Behind a placeholder the next keyword can be told,
 /// behind a password not.
-fn masked_keywords(value: &str) -> String {
+fn mask_keywords(value: &str) -> String {
     let rest = [TEMPLATE, "'{{password}}'", "\"{{password}}\""].iter().find_map(|form| {
         let rest = value.strip_prefix(form)?;
         (rest.is_empty() || rest.starts_with([' ', ';'])).then_some((form, rest))
     });
     match rest {
-        Some((form, rest)) => format!("{form}{}", masked(rest)),
-        None => hidden(value).to_owned(),
+        Some((form, rest)) => format!("{form}{}", mask(rest)),
+        None => hide(value).to_owned(),
     }
 }
 
@@ -150,26 +149,26 @@ fn after_secret_key(text: &str) -> Option<(&str, &str)> {
 }
 
 /// `name:password@place` and `name/password@place`, as some drivers write logins.
-fn masked_login(text: &str) -> String {
+fn mask_login(text: &str) -> String {
     if let Some((login, place)) = text.split_once(TEMPLATED_LOGIN) {
         let separator = if login.contains(':') { ':' } else { '/' };
-        return format!("{}{TEMPLATED_LOGIN}{place}", masked_pair(login, separator));
+        return format!("{}{TEMPLATED_LOGIN}{place}", mask_pair(login, separator));
     }
     let Some((login, place)) = text.rsplit_once('@') else {
         return text.to_owned();
     };
     let separator = if login.contains(':') { ':' } else { '/' };
-    format!("{}@{place}", masked_pair(login, separator))
+    format!("{}@{place}", mask_pair(login, separator))
 }
 
-fn masked_pair(login: &str, separator: char) -> String {
+fn mask_pair(login: &str, separator: char) -> String {
     match login.split_once(separator) {
-        Some((name, password)) => format!("{name}{separator}{}", hidden(password)),
+        Some((name, password)) => format!("{name}{separator}{}", hide(password)),
         None => login.to_owned(),
     }
 }
 
-fn hidden(value: &str) -> &str {
+fn hide(value: &str) -> &str {
     match value.trim() {
         "" => "",
         TEMPLATE => TEMPLATE,
@@ -179,7 +178,7 @@ fn hidden(value: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{masked, shown};
+    use super::{mask, without_secrets};
     use bulkhead_sdk::testbed::plugin;
     use serde_json::json;
 
@@ -220,9 +219,9 @@ mod tests {
             ("root/hunter2@//db:1521/app", "root/xxxxx@//db:1521/app"),
         ];
         for (written, expected) in table {
-            assert_eq!(masked(written), expected);
+            assert_eq!(mask(written), expected);
             for run in ["hunter2", "hunt", "ter2", "%40er2", "t#er2"] {
-                assert!(!masked(written).contains(run), "{written} shows {run}");
+                assert!(!mask(written).contains(run), "{written} shows {run}");
             }
         }
     }
@@ -244,16 +243,17 @@ mod tests {
             "",
         ];
         for written in table {
-            assert_eq!(masked(written), written);
+            assert_eq!(mask(written), written);
         }
     }
 
     #[test]
     fn secret_settings_are_absent() {
         let settings = json!({
-            "username": "root", "password": "hunter2", "ca": "PEM", "api_Token": "hunter2", "max_open_connections": 4,
+            "username": "root", "password": "hunter2", "ca": "PEM", "api_Token": "hunter2",
+            "max_open_connections": 4,
         });
-        let shown = shown(settings.as_object().unwrap(), &plugin().settings, &["ca"]);
+        let shown = without_secrets(settings.as_object().unwrap(), &plugin().settings, &["ca"]);
         assert_eq!(
             serde_json::Value::Object(shown),
             json!({"username": "root", "max_open_connections": 4})
@@ -268,7 +268,7 @@ mod tests {
             "password_authentication".to_owned(),
             json!("scram-sha-256"),
         )]);
-        assert_eq!(shown(&settings, &known, &[]), settings);
+        assert_eq!(without_secrets(&settings, &known, &[]), settings);
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
                 json!({"Client_Secret": "hunter2", "dsn": "a:hunter2@b", "size": 1}),
             ),
         ]);
-        let shown = shown(&settings, &[], &[]);
+        let shown = without_secrets(&settings, &[], &[]);
         assert_eq!(shown["hosts"], json!(["postgres://a:xxxxx@b/c"]));
         assert_eq!(shown["extra"], json!({"dsn": "a:xxxxx@b", "size": 1}));
     }

@@ -17,7 +17,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let connection = Connection::find(host, name)?.ok_or_else(missing)?;
     host.databases().close(name);
     if connection.verify_connection {
-        host.databases().verify(&connection.called(name)).map_err(|why| about(name, why))?;
+        host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?;
     }
     Ok(Answer::nothing())
 }

@@ -5,7 +5,7 @@ use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
+use bulkhead_sdk::{Answer, Call, Failure, Host, Mount, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -48,6 +48,8 @@ pub(crate) struct Role {
     /// Only `password_policy` so far.
     pub(crate) credential_config: BTreeMap<String, String>,
 }
+
+stored!(Role, "role", reads_stored_roles);
 
 impl Role {
     fn key(name: &str) -> String {
@@ -119,7 +121,7 @@ impl Role {
             )));
         }
         self.check_creation(Some(&plugin))?;
-        let called = connection.called(&self.db_name);
+        let called = connection.for_host(&self.db_name);
         for (field, statements) in
             self.statements().into_iter().filter(|(_, statements)| !statements.is_empty())
         {
@@ -167,7 +169,10 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     host.storage().put(&Role::key(name), &role)?;
     let unchecked = connection.is_none().then(|| {
         let db_name = quoted(&role.db_name);
-        format!("there is no connection {db_name} yet: the role's statements are not checked, and it makes no users")
+        format!(
+            "there is no connection {db_name} yet: the role's statements are not checked, and it \
+             makes no users"
+        )
     });
     Ok(Answer::nothing().warn(unchecked).warn(longer_than(&role, &call.mount)))
 }

@@ -1,6 +1,7 @@
 //! What a handler answers.
 
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::stored::Stored;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -40,14 +41,15 @@ pub struct Secret {
     /// Whether the lease may be prolonged.
     pub renewable: bool,
     /// Comes back at renewal and revocation; the caller never sees it. A reservation holds its own.
-    pub internal: Value,
+    pub internal: String,
     /// Set by [`Reservation`](crate::reservation::Reservation) alone, so that no answer can claim a
     /// lease that was never written down.
-    pub(crate) tag: Option<String>,
+    tag: Option<String>,
 }
 
 impl Secret {
-    /// A secret that needs no undo, because nothing outside was made for it.
+    /// A secret that needs no undo, because nothing outside was made for it. `internal` is all that
+    /// its renewal will know.
     ///
     /// # Errors
     /// Internal when `data` does not serialise to an object.
@@ -55,9 +57,21 @@ impl Secret {
         data: &impl Serialize,
         ttl: u64,
         max_ttl: u64,
-        internal: Value,
+        internal: &impl Stored,
     ) -> Result<Self, Failure> {
+        let internal = internal_text(internal)?;
         Ok(Self { data: object(data)?, ttl, max_ttl, renewable: true, internal, tag: None })
+    }
+
+    /// The secret that confirms the reservation `tag`, which holds its own internal data.
+    pub(crate) fn confirming(
+        tag: String,
+        data: &impl Serialize,
+        ttl: u64,
+        max_ttl: u64,
+    ) -> Result<Self, Failure> {
+        let (data, internal, tag) = (object(data)?, "{}".to_owned(), Some(tag));
+        Ok(Self { data, ttl, max_ttl, renewable: true, internal, tag })
     }
 
     /// The reservation that it confirms.
@@ -113,4 +127,10 @@ pub(crate) fn object(value: &impl Serialize) -> Result<Map<String, Value>, Failu
         Ok(Value::Object(object)) => Ok(object),
         _ => Err(Failure::internal("the plugin answered data that is not an object")),
     }
+}
+
+/// What a lease keeps, as it is written down.
+pub(crate) fn internal_text(internal: &impl Stored) -> Result<String, Failure> {
+    let text = internal.to_bytes().ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    text.ok_or_else(|| Failure::internal("what the lease would keep cannot be written as JSON"))
 }

@@ -4,7 +4,7 @@
 //! before an engine sees a call, so a field is either absent or of its declared kind.
 
 use crate::database_plugin::StoreTime;
-use crate::table::Field;
+use crate::field::Field;
 use bulkhead_wire::description::Operation;
 use bulkhead_wire::failure::Failure;
 use serde::de::DeserializeOwned;
@@ -55,7 +55,7 @@ pub struct Mount {
     pub accessor: String,
     /// The type under which it was enabled.
     pub kind: String,
-    /// Lifetime where nobody asks for another.
+    /// Lifetime where the caller asks for no other.
     pub default_ttl: u64,
     /// Longest lifetime, over all renewals.
     pub max_ttl: u64,
@@ -69,7 +69,7 @@ pub struct Mount {
 impl Call {
     /// The field was given, or filled in by its default.
     #[must_use]
-    pub fn given(&self, name: &str) -> bool {
+    pub fn is_given(&self, name: &str) -> bool {
         self.fields.contains_key(name)
     }
 
@@ -138,7 +138,7 @@ impl Call {
 #[cfg(test)]
 mod tests {
     use super::{Call, Caller, Mount};
-    use crate::table::Field;
+    use crate::field::Field;
     use bulkhead_wire::description::Operation;
     use bulkhead_wire::failure::Kind;
     use serde_json::{Value, json};
@@ -159,14 +159,14 @@ mod tests {
     #[test]
     fn absent_fields_read_as_empty() {
         let call = call(json!({}));
-        assert!(!call.given("x") && !call.flag("x") && call.map("x").is_none());
+        assert!(!call.is_given("x") && !call.flag("x") && call.map("x").is_none());
         assert_eq!((call.text("x"), call.seconds("x"), call.list("x")), ("", 0, Vec::new()));
     }
 
     #[test]
     fn given_fields_read_as_their_kind() {
         let call = call(json!({"t": "a", "f": true, "s": 60, "l": ["a", "b"], "m": {"k": "v"}}));
-        assert!(call.given("t") && call.flag("f"));
+        assert!(call.is_given("t") && call.flag("f"));
         assert_eq!(
             (call.text("t"), call.seconds("s"), call.list("l")),
             ("a", 60, vec!["a".to_owned(), "b".to_owned()])

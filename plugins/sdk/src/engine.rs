@@ -1,14 +1,13 @@
 //! What a secrets engine is.
 
+use crate::answer::Answer;
 use crate::call::{Call, Mount};
 use crate::database_plugin::StoreTime;
 use crate::host::Host;
-use crate::table::Row;
-use crate::{Answer, table};
+use crate::table::{self, Row};
 use bulkhead_wire::description::Description;
 use bulkhead_wire::failure::{Failure, Kind};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use bulkhead_wire::stored::Stored;
 
 /// A secrets engine: who it is, its table, and what becomes of its leases.
 ///
@@ -24,7 +23,7 @@ pub trait SecretsEngine {
     /// One sentence for people.
     const ABOUT: &'static str;
     /// What it wants to do beyond its own mount, as lines of grants:
-    /// `http:https://login.example.com:443`, or an act alone, `http`, for whatever an operator
+    /// `http:https://login.example.com:443`, or an act alone, `http`, for all that an operator
     /// grants. It gets no more than it asks for.
     const ASKS: &'static [&'static str] = &[];
     /// The API.
@@ -61,7 +60,7 @@ pub trait SecretsEngine {
     /// now; 0 leaves it to the engine. The host caps and stores the result.
     ///
     /// # Errors
-    /// Whatever keeps the thing from living longer; unsupported, unless an engine says otherwise.
+    /// What keeps the thing from living longer; unsupported, unless an engine says otherwise.
     fn renew(
         _host: &dyn Host,
         lease: &Lease,
@@ -97,7 +96,8 @@ pub trait SecretsEngine {
         }
         let (name, version, schema) = (Self::NAME, Self::VERSION, Self::SCHEMA);
         Err(Failure::internal(format!(
-            "{name} {version} stores data of schema {schema} and cannot read schema {from}; mount a version that does"
+            "{name} {version} stores data of schema {schema} and cannot read schema {from}; mount \
+             a version that does"
         )))
     }
 
@@ -120,8 +120,8 @@ pub trait SecretsEngine {
 pub struct Lease {
     /// As it was reserved.
     pub tag: String,
-    /// What the reservation or the secret stored.
-    pub internal: Value,
+    /// What the reservation or the secret stored, as it was written.
+    pub internal: String,
     /// When it was issued.
     pub issued: StoreTime,
     /// When it ends as things stand.
@@ -132,9 +132,9 @@ impl Lease {
     /// What the reservation stored, as the type it was made from.
     ///
     /// # Errors
-    /// Internal when it has another shape.
-    pub fn internal<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        T::deserialize(&self.internal).map_err(|_| {
+    /// Internal when it is none of `T`, or of a later version.
+    pub fn internal<T: Stored>(&self) -> Result<T, Failure> {
+        T::from_bytes(self.internal.as_bytes()).map_err(|_| {
             Failure::internal(format!(
                 "the lease {:?} was made by another version and cannot be read",
                 self.tag
@@ -157,7 +157,7 @@ pub struct Renewal {
 pub enum Reason {
     /// Its time is over.
     Expired,
-    /// Somebody asked for it.
+    /// An operator or the caller asked for it.
     Requested,
     /// The token that asked for the secret has ended.
     TokenEnded,
@@ -188,9 +188,19 @@ mod tests {
     use crate::table::Row;
     use crate::testbed::TestHost;
     use bulkhead_wire::failure::Kind;
-    use serde_json::json;
+    use bulkhead_wire::stored::Stored;
+    use serde::{Deserialize, Serialize};
 
     struct Bare;
+
+    #[derive(Serialize, Deserialize)]
+    struct Door {
+        number: u32,
+    }
+
+    impl Stored for Door {
+        const KIND: &'static str = "door";
+    }
 
     impl SecretsEngine for Bare {
         const NAME: &'static str = "bare";
@@ -203,7 +213,7 @@ mod tests {
     #[test]
     fn an_engine_that_says_nothing_about_leases_timers_or_schemas_refuses_in_words() {
         let host = TestHost::default();
-        let lease = Lease { tag: "t".to_owned(), internal: json!({}), issued: 0, expires: 0 };
+        let lease = Lease { tag: "t".to_owned(), internal: "{}".to_owned(), issued: 0, expires: 0 };
         assert_eq!(
             Bare::renew(&host, &lease, 0, &Mount::default()).err().unwrap().kind,
             Kind::UnsupportedOperation
@@ -221,11 +231,11 @@ mod tests {
     fn a_lease_that_another_version_made_is_a_fault_that_does_not_show_what_it_held() {
         let lease = Lease {
             tag: "t".to_owned(),
-            internal: json!({"pin": "hunter2"}),
+            internal: r#"{"pin": "hunter2"}"#.to_owned(),
             issued: 0,
             expires: 0,
         };
-        let fault = lease.internal::<Vec<String>>().err().unwrap();
+        let fault = lease.internal::<Door>().err().unwrap();
         assert!(!fault.message.contains("hunter2"), "{}", fault.message);
     }
 

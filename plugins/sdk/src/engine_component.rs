@@ -41,17 +41,14 @@ impl<E: SecretsEngine> leased::Guest for Component<E> {
         increment: u64,
         at: words::Mount,
     ) -> Result<leased::Renewal, words::Failure> {
-        let renewed =
-            lease(held).and_then(|lease| E::renew(&Imports, &lease, increment, &mount(at)));
+        let renewed = E::renew(&Imports, &lease(held), increment, &mount(at));
         renewed
             .map(|renewal| leased::Renewal { ttl: renewal.ttl, max_ttl: renewal.max_ttl })
             .map_err(failure)
     }
 
     fn revoke(held: words::Lease, reason: String) -> Result<(), words::Failure> {
-        lease(held)
-            .and_then(|lease| E::revoke(&Imports, &lease, Reason::of_word(&reason)))
-            .map_err(failure)
+        E::revoke(&Imports, &lease(held), Reason::of_word(&reason)).map_err(failure)
     }
 }
 
@@ -103,11 +100,8 @@ fn mount(given: words::Mount) -> Mount {
     }
 }
 
-fn lease(given: words::Lease) -> Result<Lease, Failure> {
-    let internal = serde_json::from_str(&given.internal).map_err(|_| {
-        Failure::internal(format!("what the lease {:?} stored cannot be read", given.tag))
-    })?;
-    Ok(Lease { tag: given.tag, internal, issued: given.issued, expires: given.expires })
+fn lease(given: words::Lease) -> Lease {
+    Lease { tag: given.tag, internal: given.internal, issued: given.issued, expires: given.expires }
 }
 
 fn answer(made: Answer) -> words::Answer {
@@ -131,11 +125,11 @@ fn object(members: &Map<String, Value>) -> String {
 fn secret(made: Secret) -> words::Secret {
     words::Secret {
         data: object(&made.data),
-        tag: made.tag,
+        tag: made.tag().map(str::to_owned),
         ttl: made.ttl,
         max_ttl: made.max_ttl,
         renewable: made.renewable,
-        internal: made.internal.to_string(),
+        internal: made.internal,
     }
 }
 

@@ -3,13 +3,17 @@
 //! An engine receives `&dyn Host` and reaches nothing else. In a component the faces are the real
 //! imports, in unit tests they are the [test bed](crate::testbed). Neither shows a token of ours.
 
-use crate::database_plugin::{Configured, Credential, NewUser, Settings, StoreTime};
+mod databases;
+mod storage;
+
+use crate::database_plugin::StoreTime;
 use crate::http::{Request, Response};
-use bulkhead_wire::description::DatabaseDescription;
-use bulkhead_wire::failure::{Failure, Kind};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use bulkhead_wire::failure::Failure;
+
+#[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
+pub(crate) use databases::database_kind;
+pub use databases::{Connection, Databases, Resolved};
+pub use storage::{Entry, Plain, Storage};
 
 /// Everything that an engine may ask for.
 pub trait Host {
@@ -33,110 +37,6 @@ pub trait Host {
     fn log(&self) -> &dyn Log;
 }
 
-/// The mount's own storage inside the call's unit of work: writes are buffered, and the engine sees
-/// its own.
-///
-/// Most code uses the JSON methods [`get`](trait.Storage.html#method.get) and
-/// [`put`](trait.Storage.html#method.put).
-pub trait Storage {
-    /// The bytes under `key` with their place in the mount's history; `None` when it is absent,
-    /// which is remembered too.
-    ///
-    /// # Errors
-    /// Invalid request for keys outside the contract's rules; unavailable when the store cannot be
-    /// read.
-    fn entry_bytes(&self, key: &str) -> Result<Option<Entry<Vec<u8>>>, Failure>;
-
-    /// The bytes under `key`.
-    ///
-    /// # Errors
-    /// As [`entry_bytes`](Self::entry_bytes).
-    fn get_bytes(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
-        Ok(self.entry_bytes(key)?.map(|entry| entry.value))
-    }
-
-    /// Buffers `value` under `key`.
-    ///
-    /// # Errors
-    /// Invalid request for keys outside the contract's rules and values over 1 MiB.
-    fn put_bytes(&self, key: &str, value: Vec<u8>) -> Result<(), Failure>;
-
-    /// Buffers the removal of `key`. An absent key is success.
-    ///
-    /// # Errors
-    /// As [`put_bytes`](Self::put_bytes).
-    fn delete(&self, key: &str) -> Result<(), Failure>;
-
-    /// Up to `limit` (1 to 1,000) keys below `prefix` and after `after`, in order and without the
-    /// prefix.
-    ///
-    /// # Errors
-    /// As [`get_bytes`](Self::get_bytes).
-    fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure>;
-
-    /// Commits what is buffered, before an effect. Earlier reads are no longer validated. Things
-    /// that end should use [`Reservation`](crate::reservation::Reservation), and things that roll
-    /// forward [`Intent`](crate::intent::Intent), which call this at the right moment. Gives the
-    /// index of the commit; 0 where nothing was written, or the engine is not
-    /// [`INDEXED`](crate::SecretsEngine::INDEXED).
-    ///
-    /// # Errors
-    /// Conflict when something that was read has changed: pass it on, the host runs the call again
-    /// if it may.
-    fn checkpoint(&self) -> Result<u64, Failure>;
-}
-
-/// A record with its place in the mount's history. Both indexes are 0 for what the call wrote
-/// itself and has not committed, and for every record of an engine that is not
-/// [`INDEXED`](crate::SecretsEngine::INDEXED).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry<T> {
-    /// What was stored.
-    pub value: T,
-    /// Index at which the key was created.
-    pub created: u64,
-    /// Index at which it was last written.
-    pub modified: u64,
-}
-
-impl dyn Storage + '_ {
-    /// The record under `key`.
-    ///
-    /// # Errors
-    /// As [`Storage::get_bytes`]; internal when the record does not have the shape of `T`.
-    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Failure> {
-        Ok(self.entry(key)?.map(|entry| entry.value))
-    }
-
-    /// The record under `key` with its place in the mount's history.
-    ///
-    /// # Errors
-    /// As [`get`](trait.Storage.html#method.get).
-    pub fn entry<T: DeserializeOwned>(&self, key: &str) -> Result<Option<Entry<T>>, Failure> {
-        let Some(Entry { value, created, modified }) = self.entry_bytes(key)? else {
-            return Ok(None);
-        };
-        // The parser's own words are left out, because they can quote a stored secret.
-        let value = serde_json::from_slice(&value).map_err(|_| {
-            Failure::internal(format!(
-                "the record {key:?} cannot be read; a newer version may have written it"
-            ))
-        })?;
-        Ok(Some(Entry { value, created, modified }))
-    }
-
-    /// Buffers `record` under `key`.
-    ///
-    /// # Errors
-    /// As [`Storage::put_bytes`]; internal when `record` cannot be written as JSON.
-    pub fn put<T: Serialize>(&self, key: &str, record: &T) -> Result<(), Failure> {
-        let bytes = serde_json::to_vec(record).map_err(|_| {
-            Failure::internal(format!("the record {key:?} cannot be written as JSON"))
-        })?;
-        self.put_bytes(key, bytes)
-    }
-}
-
 /// The lease book, as far as an engine may write in it.
 pub trait Leases {
     /// Writes a lease down before the thing it will end exists. Use
@@ -144,7 +44,7 @@ pub trait Leases {
     ///
     /// # Errors
     /// Invalid request for a `tag` outside 1 to 256 bytes or used before in the call.
-    fn reserve(&self, tag: &str, lane: &str, internal: &Value) -> Result<(), Failure>;
+    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<(), Failure>;
 
     /// Withdraws a reservation of this call, because the thing was certainly not made. Counts also
     /// when the call fails.
@@ -184,129 +84,6 @@ pub trait Clock {
     /// # Errors
     /// Unavailable when the store cannot be read.
     fn cancel(&self, key: &str) -> Result<(), Failure>;
-}
-
-/// The connection a call is about. No `Debug`: its settings hold a password.
-#[derive(Clone, PartialEq)]
-pub struct Connection {
-    /// The database plugin's name or an alias of it.
-    pub plugin: String,
-    /// Semantic version; empty for the one that the catalog chooses.
-    pub version: String,
-    /// The connection's name.
-    pub name: String,
-    /// Grows with every change, so that the host retires the sessions of older settings.
-    pub generation: u64,
-    /// As `configure` returned them.
-    pub settings: Settings,
-}
-
-/// A database plugin as it would be used.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Resolved {
-    /// The version that runs.
-    pub version: String,
-    /// What it says of itself.
-    pub description: DatabaseDescription,
-}
-
-/// Database plugins, reached through the host; each method but the first and the last is the
-/// plugin's own function.
-///
-/// Failures carry the plugin's sentence. A code that only database plugins use (`refused`,
-/// `statement-failed`, `owns-objects` …) arrives as an invalid request: a refusal of an upstream is
-/// the caller's to solve (decision P4).
-pub trait Databases {
-    /// Finds the plugin.
-    ///
-    /// # Errors
-    /// Not found, with a message that says which there are.
-    fn resolve(&self, plugin: &str, version: &str) -> Result<Resolved, Failure>;
-    /// Checks and normalises the connection's settings. No I/O.
-    ///
-    /// # Errors
-    /// Invalid request for settings that the plugin cannot use.
-    fn configure(&self, connection: &Connection) -> Result<Configured, Failure>;
-    /// Whether the plugin can read the statements. No I/O.
-    ///
-    /// # Errors
-    /// Invalid request naming the statement.
-    fn check_statements(
-        &self,
-        connection: &Connection,
-        statements: &[String],
-    ) -> Result<(), Failure>;
-    /// Logs in and asks a harmless question.
-    ///
-    /// # Errors
-    /// Unreachable or timed out; invalid request when the login is refused.
-    fn verify(&self, connection: &Connection) -> Result<(), Failure>;
-    /// Chooses a new user's name. No I/O.
-    ///
-    /// # Errors
-    /// Invalid request for a template that cannot be rendered.
-    fn plan_username(
-        &self,
-        connection: &Connection,
-        display_name: &str,
-        role_name: &str,
-    ) -> Result<String, Failure>;
-    /// Creates the user, all or nothing where the database can. An effect.
-    ///
-    /// # Errors
-    /// As [`verify`](Self::verify); invalid request when a statement fails.
-    fn create_user(
-        &self,
-        connection: &Connection,
-        user: &NewUser,
-        statements: &[String],
-        rollback: &[String],
-    ) -> Result<(), Failure>;
-    /// Gives `username` a new credential. An effect.
-    ///
-    /// # Errors
-    /// As [`create_user`](Self::create_user).
-    fn change_credential(
-        &self,
-        connection: &Connection,
-        username: &str,
-        credential: &Credential,
-        current: Option<&Credential>,
-        statements: &[String],
-    ) -> Result<(), Failure>;
-    /// Moves the date at which the database stops accepting the credential. An effect.
-    ///
-    /// # Errors
-    /// As [`create_user`](Self::create_user).
-    fn set_expiration(
-        &self,
-        connection: &Connection,
-        username: &str,
-        expires: StoreTime,
-        statements: &[String],
-    ) -> Result<(), Failure>;
-    /// Removes the user, what it holds and its sessions; a user that is gone is success. An effect.
-    ///
-    /// # Errors
-    /// As [`create_user`](Self::create_user).
-    fn delete_user(
-        &self,
-        connection: &Connection,
-        username: &str,
-        statements: &[String],
-    ) -> Result<(), Failure>;
-    /// Whether `username` can log in with `credential`; `None` where the database cannot tell.
-    ///
-    /// # Errors
-    /// Unreachable or timed out.
-    fn check_credential(
-        &self,
-        connection: &Connection,
-        username: &str,
-        credential: &Credential,
-    ) -> Result<Option<bool>, Failure>;
-    /// Closes every session of this mount's connection `name`. A later call opens new ones.
-    fn close(&self, name: &str);
 }
 
 /// Passwords by policy.
@@ -393,7 +170,7 @@ pub trait Random {
 /// How much a log line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// For whoever develops the plugin.
+    /// For the plugin's developer.
     Debug,
     /// Worth knowing.
     Info,
@@ -407,42 +184,4 @@ pub enum Level {
 pub trait Log {
     /// `event` is a fixed word (`rotation-delayed`); what varies goes into `pairs`.
     fn write(&self, level: Level, event: &str, pairs: &[(&str, &str)]);
-}
-
-/// The kind behind a code from a database plugin. Those that the contract does not list with a
-/// status are refusals of the plugin or of its database, for the caller to solve; `internal` stays
-/// a fault.
-#[cfg_attr(
-    not(all(target_family = "wasm", feature = "secrets-engine")),
-    allow(dead_code, reason = "only the imports of a secrets engine speak in codes")
-)]
-pub(crate) fn database_kind(code: &str) -> Kind {
-    match Kind::of_code(code) {
-        Kind::Internal if code != Kind::Internal.code() => Kind::InvalidRequest,
-        kind => kind,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::database_kind;
-    use bulkhead_wire::failure::Kind;
-
-    #[test]
-    fn a_refusal_of_the_database_is_the_callers_to_solve_and_a_fault_stays_a_fault() {
-        for code in [
-            "refused",
-            "statement-failed",
-            "owns-objects",
-            "invalid-config",
-            "unsupported",
-            "its-own-code",
-        ] {
-            assert_eq!(database_kind(code), Kind::InvalidRequest, "{code}");
-        }
-        assert_eq!(database_kind("unreachable"), Kind::Unreachable);
-        assert_eq!(database_kind("timed-out"), Kind::TimedOut);
-        assert_eq!(database_kind("conflict"), Kind::Conflict);
-        assert_eq!(database_kind("internal"), Kind::Internal);
-    }
 }

@@ -6,7 +6,8 @@
 //!
 //! fn token(host: &dyn Host, secret: &str) -> Result<String, Failure> {
 //!     let body = serde_json::json!({"grant_type": "client_credentials", "client_secret": secret});
-//!     let answer = host.http().send(&Request::post("https://login.example.com/token").secret(secret).json(&body)?)?;
+//!     let request = Request::post("https://login.example.com/token").secret(secret).json(&body)?;
+//!     let answer = host.http().send(&request)?;
 //!     if answer.status != 200 {
 //!         return Err(Failure::invalid(format!("login.example.com answered {}", answer.status)));
 //!     }
@@ -32,7 +33,8 @@ pub struct Request {
     pub body: Vec<u8>,
     /// Milliseconds; 0 is what the call may take.
     pub timeout: u32,
-    /// How the server is trusted, and who we are; the public roots and nobody unless set.
+    /// How the server is trusted, and who we are; the public roots and no client certificate unless
+    /// set.
     pub tls: Option<Tls>,
     /// Values inside of url, headers and body that no text may show.
     pub secrets: Vec<String>,
@@ -109,7 +111,7 @@ impl Request {
     }
 }
 
-/// A server's answer, whatever its status. No `Debug`: it may hold a token.
+/// A server's answer, of any status. No `Debug`: it may hold a token.
 #[derive(Clone, Default, PartialEq)]
 pub struct Response {
     /// The status. A redirect is an answer like any other.
@@ -131,7 +133,7 @@ impl Response {
     /// The body as JSON.
     ///
     /// # Errors
-    /// Unreachable when it has not the shape of `T`: whoever answered is not who was meant. The
+    /// Unreachable when it has not the shape of `T`: another server answered than was meant. The
     /// body is not quoted.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_slice(&self.body).map_err(|_| {

@@ -81,8 +81,8 @@ impl Storage for Imports {
 }
 
 impl Leases for Imports {
-    fn reserve(&self, tag: &str, lane: &str, internal: &Value) -> Result<(), Failure> {
-        import::leases::reserve(tag, lane, &internal.to_string()).map_err(failure)
+    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<(), Failure> {
+        import::leases::reserve(tag, lane, internal).map_err(failure)
     }
 
     fn end(&self, tag: &str) -> Result<(), Failure> {
@@ -122,7 +122,7 @@ impl Databases for Imports {
     }
 
     fn configure(&self, connection: &Connection) -> Result<Configured, Failure> {
-        let made = import::database::configure(&called(connection)).map_err(refusal)?;
+        let made = import::database::configure(&host_connection(connection)).map_err(refusal)?;
         let settings = serde_json::from_str(&made.settings).map_err(|_| {
             Failure::internal(format!("plugin {:?} made no settings", connection.plugin))
         })?;
@@ -134,11 +134,12 @@ impl Databases for Imports {
         connection: &Connection,
         statements: &[String],
     ) -> Result<(), Failure> {
-        import::database::check_statements(&called(connection), statements).map_err(refusal)
+        import::database::check_statements(&host_connection(connection), statements)
+            .map_err(refusal)
     }
 
     fn verify(&self, connection: &Connection) -> Result<(), Failure> {
-        import::database::verify(&called(connection)).map_err(refusal)
+        import::database::verify(&host_connection(connection)).map_err(refusal)
     }
 
     fn plan_username(
@@ -147,7 +148,7 @@ impl Databases for Imports {
         display_name: &str,
         role_name: &str,
     ) -> Result<String, Failure> {
-        import::database::plan_username(&called(connection), display_name, role_name)
+        import::database::plan_username(&host_connection(connection), display_name, role_name)
             .map_err(refusal)
     }
 
@@ -163,7 +164,7 @@ impl Databases for Imports {
             credential: credential(&user.credential),
             expires: user.expires,
         };
-        import::database::create_user(&called(connection), &user, statements, rollback)
+        import::database::create_user(&host_connection(connection), &user, statements, rollback)
             .map_err(refusal)
     }
 
@@ -177,7 +178,7 @@ impl Databases for Imports {
     ) -> Result<(), Failure> {
         let (new, current) = (credential(new), current.map(credential));
         import::database::change_credential(
-            &called(connection),
+            &host_connection(connection),
             username,
             &new,
             current.as_ref(),
@@ -193,8 +194,13 @@ impl Databases for Imports {
         expires: StoreTime,
         statements: &[String],
     ) -> Result<(), Failure> {
-        import::database::set_expiration(&called(connection), username, expires, statements)
-            .map_err(refusal)
+        import::database::set_expiration(
+            &host_connection(connection),
+            username,
+            expires,
+            statements,
+        )
+        .map_err(refusal)
     }
 
     fn delete_user(
@@ -203,7 +209,8 @@ impl Databases for Imports {
         username: &str,
         statements: &[String],
     ) -> Result<(), Failure> {
-        import::database::delete_user(&called(connection), username, statements).map_err(refusal)
+        import::database::delete_user(&host_connection(connection), username, statements)
+            .map_err(refusal)
     }
 
     fn check_credential(
@@ -212,8 +219,12 @@ impl Databases for Imports {
         username: &str,
         held: &Credential,
     ) -> Result<Option<bool>, Failure> {
-        import::database::check_credential(&called(connection), username, &credential(held))
-            .map_err(refusal)
+        import::database::check_credential(
+            &host_connection(connection),
+            username,
+            &credential(held),
+        )
+        .map_err(refusal)
     }
 
     fn close(&self, name: &str) {
@@ -238,7 +249,7 @@ impl Http for Imports {
             headers: headers.collect(),
             body: request.body.clone(),
             timeout: request.timeout,
-            tls: request.tls.as_ref().map(secured),
+            tls: request.tls.as_ref().map(tls_words),
             secrets: request.secrets.clone(),
             ext: Vec::new(),
         };
@@ -287,7 +298,7 @@ impl Log for Imports {
     }
 }
 
-fn called(connection: &Connection) -> import::database::Connection {
+fn host_connection(connection: &Connection) -> import::database::Connection {
     import::database::Connection {
         plugin: connection.plugin.clone(),
         version: connection.version.clone(),
@@ -305,7 +316,7 @@ fn credential(given: &Credential) -> words::Credential {
     }
 }
 
-fn secured(tls: &Tls) -> import::http::Tls {
+fn tls_words(tls: &Tls) -> import::http::Tls {
     import::http::Tls {
         root_certificates: tls.root_certificates.clone(),
         client_certificate: tls.client_certificate.clone(),

@@ -1,12 +1,12 @@
 //! Things that roll forward: written down before they are changed, so that no crash leaves a
-//! password in force that nobody knows.
+//! password in force that the store does not know.
 //!
 //! The fault this file rules out: a process that dies between `ALTER ROLE … PASSWORD` and the
 //! commit that stores the password. The order is always the same, and written only here: candidate
 //! and guard, checkpoint, effect, verify, and the new state in the commit that removes the intent.
-//! Each step takes what the step before it gave, so that another order does not compile. Whatever
-//! goes wrong after the checkpoint, the guard wakes the engine, which looks what is in force and
-//! goes on from there. **No candidate is forgotten before another is proven.**
+//! Each step takes what the step before it gave, so that another order does not compile. If
+//! anything goes wrong after the checkpoint, the guard wakes the engine, which looks what is in
+//! force and goes on from there. **No candidate is forgotten before another is proven.**
 //!
 //! # A password that is changed
 //!
@@ -47,9 +47,9 @@
 //!         Found::InForce(proven) => return store(host, proven),
 //!         Found::Nowhere(intent) => intent,
 //!     };
-//!     let current: Option<String> = host.storage().get("password")?;
+//!     let current: Option<String> = host.storage().get_plain("password")?;
 //!     let intent = match current {
-//!         // The old one still works: the candidate may be one that the target refuses, so try another.
+//!         // The old one still works: the candidate may be one that the target refuses.
 //!         Some(old) if works(host, &old)? => {
 //!             intent.restart(host, host.passwords().generate("")?, Candidates::Disproven)?
 //!         }
@@ -61,13 +61,19 @@
 //!
 //! fn change(host: &dyn Host, intent: Intent<String>) -> Result<Proven<String>, Failure> {
 //!     intent.make(
-//!         |new| host.databases().change_credential(&orders(), "app", &Credential::Password(new.clone()), None, &[]),
-//!         |new, ()| if works(host, new)? { Ok(()) } else { Err(Failure::invalid("the new password does not work")) },
+//!         |new| {
+//!             let new = Credential::Password(new.clone());
+//!             host.databases().change_credential(&orders(), "app", &new, None, &[])
+//!         },
+//!         |new, ()| match works(host, new)? {
+//!             true => Ok(()),
+//!             false => Err(Failure::invalid("the new password does not work")),
+//!         },
 //!     )
 //! }
 //!
 //! fn store(host: &dyn Host, proven: Proven<String>) -> Result<(), Failure> {
-//!     proven.confirm(host, |password, ()| host.storage().put("password", password))
+//!     proven.confirm(host, |password, ()| host.storage().put_plain("password", password))
 //! }
 //!
 //! fn works(host: &dyn Host, password: &str) -> Result<bool, Failure> {
@@ -90,10 +96,11 @@
 //! use serde_json::json;
 //!
 //! let bed = TestBed::<Rotation>::new()?;
-//! # let first = NewUser { username: "app".to_owned(), credential: Credential::Password("first".to_owned()), expires: 0 };
+//! # let first = Credential::Password("first".to_owned());
+//! # let first = NewUser { username: "app".to_owned(), credential: first, expires: 0 };
 //! # (&bed.host as &dyn Host).databases().create_user(&orders(), &first, &[], &[])?;
 //! bed.host.die_after("change-credential");
-//! assert!(bed.write("rotate", &json!({})).is_err(), "the database was told, and nobody else");
+//! assert!(bed.write("rotate", &json!({})).is_err(), "only the database knows the new password");
 //! assert_eq!(bed.run_guards()?, 1);
 //! assert_eq!(bed.host.stored("password"), Some(json!("Generated-Password-1")), "rolled forward");
 //! # Ok(())
@@ -110,8 +117,10 @@
 use crate::host::{Host, Level};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::hexadecimal;
+use bulkhead_wire::stored::Stored;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// What the keys of the records and timers of intents begin with.
 const PREFIX: &str = "intent/";
@@ -128,7 +137,8 @@ pub fn key_of(timer: &str) -> Option<&str> {
     timer.strip_prefix(PREFIX)
 }
 
-/// As it is stored, under the key of its timer.
+/// As it is stored, under the key of its timer. A candidate that is a struct follows the rule of
+/// [`bulkhead_wire::stored`], too: it is part of this record.
 #[derive(Serialize, Deserialize)]
 struct Record<C> {
     /// Changes with every call that takes the intent up, so that only the last of them can confirm
@@ -140,13 +150,11 @@ struct Record<C> {
     older: Vec<C>,
 }
 
-/// The part of a record that says whose it is.
-#[derive(Deserialize)]
-struct Held {
-    hold: String,
+impl<C: Serialize + DeserializeOwned> Stored for Record<C> {
+    const KIND: &'static str = "intent";
 }
 
-/// A change outside that is written down, committed and guarded, and of which nobody knows yet
+/// A change outside that is written down, committed and guarded, and of which it is not known yet
 /// whether it happened.
 ///
 /// `C` is the candidate: a password, a key, or what a provider had before. No `Debug`: it is a
@@ -195,7 +203,7 @@ pub enum Ended {
 
 impl<C: Serialize + DeserializeOwned> Intent<C> {
     /// Writes down that `candidate` is about to be put in force, with a guard, and commits both
-    /// with whatever the call buffered before. `key` names what is changed, within the rules of
+    /// with what the call buffered before. `key` names what is changed, within the rules of
     /// storage keys; `lane` is the target whose troubles must not stall others.
     ///
     /// # Errors
@@ -214,7 +222,7 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
             newest: candidate,
             older: Vec::new(),
         };
-        Self { key: key.to_owned(), record }.written(host)
+        Self { key: key.to_owned(), record }.write_down(host)
     }
 
     /// Takes up what an earlier call left, if it left anything; only this call can confirm it then.
@@ -227,7 +235,7 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
     pub fn recover(host: &dyn Host, key: &str) -> Result<Option<Self>, Failure> {
         let Some(record) = host.storage().get::<Record<C>>(&name(key))? else { return Ok(None) };
         let record = Record { hold: new_hold(host), ..record };
-        Self { key: key.to_owned(), record }.written(host).map(Some)
+        Self { key: key.to_owned(), record }.write_down(host).map(Some)
     }
 
     /// Every candidate that may be in force, the newest first.
@@ -283,7 +291,7 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
     ///
     /// # Errors
     /// Unavailable when another call took the intent up or finished it; internal when too many
-    /// candidates are [kept](Candidates::Kept), which somebody must then tell apart. The intent
+    /// candidates are [kept](Candidates::Kept), which an operator must then tell apart. The intent
     /// stays.
     pub fn restart(
         self,
@@ -300,11 +308,11 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
         }
         if older.len() >= MOST_CANDIDATES {
             return Err(Failure::internal(format!(
-                "{MOST_CANDIDATES} candidates for {key:?} are kept and none is known to be in force; \
-                 find out at the target why, the newest can still be tried"
+                "{MOST_CANDIDATES} candidates for {key:?} are kept and none is known to be in \
+                 force; find out at the target why, the newest can still be tried"
             )));
         }
-        Self { key, record: Record { newest: candidate, older, ..record } }.written(host)
+        Self { key, record: Record { newest: candidate, older, ..record } }.write_down(host)
     }
 
     /// Forgets the intent and its candidates, in the commit that ends the call, and says so in the
@@ -327,7 +335,7 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
         Ok(())
     }
 
-    fn written(self, host: &dyn Host) -> Result<Self, Failure> {
+    fn write_down(self, host: &dyn Host) -> Result<Self, Failure> {
         let name = name(&self.key);
         host.storage().put(&name, &self.record)?;
         host.clock().guard(&name, &self.record.lane)?;
@@ -367,11 +375,12 @@ fn new_hold(host: &dyn Host) -> String {
 /// Reads the intent again, in the segment that is about to be committed: a checkpoint forgot the
 /// first read, and the commit checks this one.
 fn check_hold(host: &dyn Host, key: &str, hold: &str) -> Result<(), Failure> {
-    match host.storage().get::<Held>(&name(key))? {
-        Some(held) if held.hold == hold => Ok(()),
+    match host.storage().get::<Record<Value>>(&name(key))? {
+        Some(record) if record.hold == hold => Ok(()),
         _ => {
             let message = format!(
-                "another call has taken up or finished the change of {key:?}; read what is in force, try again"
+                "another call has taken up or finished the change of {key:?}; read what is in \
+                 force, try again"
             );
             Err(Failure::new(Kind::Unavailable, message))
         }

@@ -1,23 +1,23 @@
-//! Things that end: written down before they exist, so that no crash leaves one behind that nobody
-//! will end.
+//! Things that end: written down before they exist, so that no crash leaves one behind that no
+//! lease will end.
 //!
 //! The fault this file rules out: a process that dies between `CREATE ROLE` and the answer, and a
 //! user that lives for ever. The order is always the same, and written only here: reserve,
-//! checkpoint, effect, answer with the same tag. Whatever goes wrong after the checkpoint, the host
-//! calls the engine's own `revoke` with reason `undo`.
+//! checkpoint, effect, answer with the same tag. If anything goes wrong after the checkpoint, the
+//! host calls the engine's own `revoke` with reason `undo`.
 
-use crate::answer::{Answer, Secret, object};
+use crate::answer::{Answer, Secret, internal_text};
 use crate::host::Host;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::stored::Stored;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 /// Why an effect gave no thing.
 pub enum Unmade {
     /// It was refused as a whole: there is certainly nothing to undo. A wrong `Surely` leaves a
     /// thing behind; a `Perhaps` too many merely asks the target to remove what is not there.
     Surely(Failure),
-    /// Nobody knows, or part of it was made.
+    /// It may have been made, or a part of it.
     Perhaps(Failure),
 }
 
@@ -31,7 +31,7 @@ impl From<Failure> for Unmade {
 pub struct Reservation {
     tag: String,
     lane: String,
-    internal: Map<String, Value>,
+    internal: String,
 }
 
 impl Reservation {
@@ -40,9 +40,9 @@ impl Reservation {
     /// manage with it alone.
     ///
     /// # Errors
-    /// Internal when `internal` does not serialise to an object.
-    pub fn new(tag: &str, lane: &str, internal: &impl Serialize) -> Result<Self, Failure> {
-        Ok(Self { tag: tag.to_owned(), lane: lane.to_owned(), internal: object(internal)? })
+    /// Internal when `internal` cannot be written as JSON.
+    pub fn new(tag: &str, lane: &str, internal: &impl Stored) -> Result<Self, Failure> {
+        Ok(Self { tag: tag.to_owned(), lane: lane.to_owned(), internal: internal_text(internal)? })
     }
 
     /// Writes the lease down, commits it, and only then lets `effect` make the thing.
@@ -55,7 +55,7 @@ impl Reservation {
         host: &dyn Host,
         effect: impl FnOnce() -> Result<(), Unmade>,
     ) -> Result<Made, Failure> {
-        host.leases().reserve(&self.tag, &self.lane, &Value::Object(self.internal))?;
+        host.leases().reserve(&self.tag, &self.lane, &self.internal)?;
         host.storage().checkpoint()?;
         match effect() {
             Ok(()) => Ok(Made { tag: self.tag }),
@@ -81,9 +81,7 @@ impl Made {
     /// # Errors
     /// Internal when `data` does not serialise to an object.
     pub fn secret(self, data: &impl Serialize, ttl: u64, max_ttl: u64) -> Result<Answer, Failure> {
-        let mut secret = Secret::without_undo(data, ttl, max_ttl, Value::Object(Map::new()))?;
-        secret.tag = Some(self.tag);
-        Ok(Answer::secret(secret))
+        Ok(Answer::secret(Secret::confirming(self.tag, data, ttl, max_ttl)?))
     }
 }
 
@@ -92,11 +90,22 @@ mod tests {
     use crate::table::{Row, read};
     use crate::testbed::TestBed;
     use crate::{Answer, Call, Failure, Host, Kind, Lease, Reason, SecretsEngine};
+    use bulkhead_wire::stored::Stored;
+    use serde::{Deserialize, Serialize};
     use serde_json::json;
 
     use super::{Reservation, Unmade};
 
     struct Doors;
+
+    #[derive(Serialize, Deserialize)]
+    struct Door {
+        number: u32,
+    }
+
+    impl Stored for Door {
+        const KIND: &'static str = "door";
+    }
 
     impl SecretsEngine for Doors {
         const NAME: &'static str = "doors";
@@ -110,20 +119,20 @@ mod tests {
         ];
 
         fn revoke(host: &dyn Host, lease: &Lease, _reason: Reason) -> Result<(), Failure> {
-            host.storage().put("closed", &lease.tag)
+            host.storage().put_plain("closed", &lease.tag)
         }
     }
 
     fn open(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-        host.storage().put("before", &1)?;
-        let made = Reservation::new("door-1", "house", &json!({"door": 1}))?
-            .make(host, || Ok(host.storage().put("effect", &call.id)?))?;
+        host.storage().put_plain("before", &1_u32)?;
+        let made = Reservation::new("door-1", "house", &Door { number: 1 })?
+            .make(host, || Ok(host.storage().put_plain("effect", &call.id)?))?;
         made.secret(&json!({"code": "1234"}), 60, 120)
     }
 
     fn jam(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
         let refused = || Err(Unmade::Surely(Failure::invalid("the door does not fit")));
-        Reservation::new("door-1", "house", &json!({"door": 1}))?.make(host, refused)?.secret(
+        Reservation::new("door-1", "house", &Door { number: 1 })?.make(host, refused)?.secret(
             &json!({}),
             60,
             120,
@@ -141,14 +150,14 @@ mod tests {
         let reply = bed.read("open").unwrap();
         assert_eq!((reply.lease.as_deref(), reply.ttl, reply.max_ttl), (Some("door-1"), 60, 120));
         assert_eq!(bed.host.steps(), ["reserve door-1 in house", "checkpoint"]);
-        assert_eq!(bed.lease("door-1").unwrap().internal, json!({"door": 1}));
+        assert_eq!(bed.lease("door-1").unwrap().internal, r#"{"number":1}"#);
     }
 
     #[test]
     fn the_effect_does_not_happen_when_the_lease_cannot_be_written_down() {
         for step in ["reserve", "checkpoint"] {
             let bed = TestBed::<Doors>::new().unwrap();
-            bed.host.refuse(step, Failure::new(Kind::Conflict, "somebody was faster"));
+            bed.host.refuse(step, Failure::new(Kind::Conflict, "another call was faster"));
             assert_eq!(bed.read("open").err().unwrap().kind, Kind::Conflict);
             assert_eq!(bed.host.stored("effect"), None);
             assert_eq!(bed.host.stored("before"), None, "what was buffered before is dropped");

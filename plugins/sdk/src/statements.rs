@@ -83,18 +83,19 @@ impl fmt::Display for LexFault {
             Self::UnbalancedParenthesis => "has a parenthesis without its partner",
             Self::UnclosedRoutineBody => "opens a routine's body and never ends it",
             Self::ClientCommand => {
-                "has a backslash outside quotes; commands such as \\c belong to psql, so name the database in \
-                 connection_url instead"
+                "has a backslash outside quotes; commands such as \\c belong to psql, so name the \
+                 database in connection_url instead"
             }
             Self::TransactionControl => {
-                "begins or ends a transaction; leave it out, because the statements already run in one"
+                "begins or ends a transaction; leave it out, because the statements already run in \
+                 one"
             }
             Self::Nul => "contains a NUL character",
             Self::UnknownPlaceholder(written) => {
                 return write!(
                     out,
-                    "has the unknown placeholder {written}; there are {{{{name}}}}, {{{{username}}}}, \
-                     {{{{password}}}} and {{{{expiration}}}}, without spaces"
+                    "has the unknown placeholder {written}; there are {{{{name}}}}, \
+                     {{{{username}}}}, {{{{password}}}} and {{{{expiration}}}}, without spaces"
                 );
             }
             Self::AbsentPlaceholder(written) => {
@@ -106,8 +107,8 @@ impl fmt::Display for LexFault {
             Self::UnsafePlaceholder(written) => {
                 return write!(
                     out,
-                    "has {written} in a place where this value could change the statement's meaning; put it directly \
-                     between quotes"
+                    "has {written} in a place where this value could change the statement's \
+                     meaning; put it directly between quotes"
                 );
             }
             Self::ExpirationOutOfRange => "would need an expiration after the year 9999",

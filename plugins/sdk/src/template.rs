@@ -1,7 +1,7 @@
 //! User-name templates: the part of Go's template language that connections of this field are
 //! written in.
 //!
-//! Templates come from operators, and the names they render from come from whoever logs in, so both
+//! Templates come from operators, and the names they render from come from the callers, so both
 //! are hostile here: depth, steps and every length are bounded, no input panics, and [`sanitised`]
 //! leaves only characters that no database reads as syntax. Randomness and time are given, never
 //! taken.

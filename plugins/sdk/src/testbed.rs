@@ -12,6 +12,9 @@ mod cache;
 mod databases;
 mod host;
 mod http;
+mod lease_book;
+mod records;
+mod script;
 mod timers;
 
 pub use databases::{User, plugin};
@@ -35,7 +38,7 @@ const PAGE: u32 = 1_000;
 pub struct TestBed<E> {
     /// Clock, storage, lease book, databases.
     pub host: TestHost,
-    /// Who calls.
+    /// The caller.
     pub caller: Caller,
     /// The mount, named after the engine; 1 hour and 32 days unless a test says otherwise.
     pub mount: Mount,
@@ -120,8 +123,8 @@ impl<E: SecretsEngine> TestBed<E> {
     /// What the engine refused, and not found for a lease that does not exist.
     pub fn renew(&self, tag: &str, increment: u64) -> Result<Renewal, Failure> {
         let lease = self.lease(tag)?;
-        let renewed = self.settled(E::renew(&self.host, &lease, increment, &self.mount))?;
-        self.host.prolong(tag, renewed.ttl);
+        let renewed = self.settle(E::renew(&self.host, &lease, increment, &self.mount))?;
+        self.host.prolong_lease(tag, renewed.ttl);
         Ok(renewed)
     }
 
@@ -132,7 +135,7 @@ impl<E: SecretsEngine> TestBed<E> {
     /// stays.
     pub fn revoke(&self, tag: &str, reason: Reason) -> Result<(), Failure> {
         let lease = self.lease(tag)?;
-        self.settled(E::revoke(&self.host, &lease, reason))?;
+        self.settle(E::revoke(&self.host, &lease, reason))?;
         self.host.forget_lease(tag);
         Ok(())
     }
@@ -147,7 +150,7 @@ impl<E: SecretsEngine> TestBed<E> {
         if woken.is_ok() {
             self.host.remove_rung(key, &rung);
         }
-        let woken = self.settled(woken);
+        let woken = self.settle(woken);
         if woken.is_err() {
             self.host.count_attempts(key, attempt);
         }
@@ -183,13 +186,13 @@ impl<E: SecretsEngine> TestBed<E> {
         let body = body.as_object().ok_or_else(|| Failure::invalid("a body is an object"))?;
         let folded = fields::fold(route, body, &captures)?;
         if let Some(prefix) = route.list.as_deref().filter(|_| verb == Verb::List) {
-            return self.page(&fill(prefix, &captures));
+            return self.list_keys(&fill(prefix, &captures));
         }
         let operation = self.operation(route, &captures)?;
         let mut values = folded.values;
         fields::complete(route, &mut values, operation == Operation::Create)?;
         let call = self.call(operation, route, values);
-        let mut reply = self.answered(E::handle(&self.host, &call))?;
+        let mut reply = self.reply(E::handle(&self.host, &call))?;
         reply.warnings.extend(folded.unknown.iter().map(|name| format!("ignored: {name}")));
         Ok(reply)
     }
@@ -226,7 +229,7 @@ impl<E: SecretsEngine> TestBed<E> {
         }
     }
 
-    fn page(&self, prefix: &str) -> Result<Reply, Failure> {
+    fn list_keys(&self, prefix: &str) -> Result<Reply, Failure> {
         let keys = self.host.storage().keys(prefix, "", PAGE)?;
         if keys.is_empty() {
             return Err(Failure::absent());
@@ -235,27 +238,27 @@ impl<E: SecretsEngine> TestBed<E> {
         Ok(Reply { data, ..Reply::default() })
     }
 
-    /// Keeps what a call wrote when it succeeded, drops it when it failed or died.
-    fn settled<T>(&self, outcome: Result<T, Failure>) -> Result<T, Failure> {
-        let outcome = self.host.alive().and(outcome);
+    /// Commits what a call wrote when it succeeded, drops it when it failed or died.
+    fn settle<T>(&self, outcome: Result<T, Failure>) -> Result<T, Failure> {
+        let outcome = self.host.check_alive().and(outcome);
         match outcome {
-            Ok(_) => self.host.commit(),
+            Ok(_) => drop(self.host.commit()),
             Err(_) => self.host.roll_back(),
         }
         self.host.end_call();
         outcome
     }
 
-    fn answered(&self, served: Result<Answer, Failure>) -> Result<Reply, Failure> {
-        let reply =
-            self.settled(self.host.alive().and(served).and_then(|answer| self.confirmed(answer)));
-        for lease in self.host.unconfirmed() {
+    fn reply(&self, served: Result<Answer, Failure>) -> Result<Reply, Failure> {
+        let reply = self
+            .settle(self.host.check_alive().and(served).and_then(|answer| self.confirm(answer)));
+        for lease in self.host.unconfirmed_leases() {
             self.undo(&lease);
         }
         reply
     }
 
-    fn confirmed(&self, answer: Answer) -> Result<Reply, Failure> {
+    fn confirm(&self, answer: Answer) -> Result<Reply, Failure> {
         let warnings = answer.warnings;
         match answer.outcome {
             Outcome::Data(data) => Ok(Reply { data, warnings, ..Reply::default() }),
@@ -263,15 +266,15 @@ impl<E: SecretsEngine> TestBed<E> {
             Outcome::Raw(_) => {
                 Err(Failure::internal("no row of this version of the contract answers raw HTTP"))
             }
-            Outcome::Secret(secret) => self.leased(secret, warnings),
+            Outcome::Secret(secret) => self.lease_out(secret, warnings),
         }
     }
 
-    fn leased(&self, secret: Secret, warnings: Vec<String>) -> Result<Reply, Failure> {
+    fn lease_out(&self, secret: Secret, warnings: Vec<String>) -> Result<Reply, Failure> {
         let ttl = if secret.ttl == 0 { self.mount.default_ttl } else { secret.ttl };
         let lease = secret.tag().map(str::to_owned);
         if let Some(tag) = &lease {
-            self.host.confirm(tag, ttl)?;
+            self.host.confirm_lease(tag, ttl)?;
         }
         Ok(Reply { data: secret.data, warnings, lease, ttl, max_ttl: secret.max_ttl })
     }
@@ -279,8 +282,8 @@ impl<E: SecretsEngine> TestBed<E> {
     /// Ends what a call reserved and did not confirm. A failure leaves it in the book, as in the
     /// real host.
     fn undo(&self, lease: &Lease) {
-        self.host.write_down(format!("undo {}", lease.tag));
-        if self.settled(E::revoke(&self.host, lease, Reason::Undo)).is_ok() {
+        self.host.record(format!("undo {}", lease.tag));
+        if self.settle(E::revoke(&self.host, lease, Reason::Undo)).is_ok() {
             self.host.forget_lease(&lease.tag);
         }
     }
@@ -296,149 +299,4 @@ impl<E: SecretsEngine> TestBed<E> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::TestBed;
-    use crate::host::Clock;
-    use crate::table::{Field, Row, read, write};
-    use crate::{Answer, Call, Failure, Host, Kind, SecretsEngine};
-    use serde_json::json;
-
-    struct Egg;
-
-    const KEY: &[Field] = &[Field::name_of("key", "the timer's name")];
-
-    impl SecretsEngine for Egg {
-        const NAME: &'static str = "egg";
-        const VERSION: &'static str = "1.0.0";
-        const SCHEMA: u32 = 1;
-        const ABOUT: &'static str = "Boils eggs.";
-        const INDEXED: bool = true;
-        const TABLE: &'static [Row] = &[
-            write("boil/{key}", boil).about("Starts a timer.").fields(&[KEY]),
-            read("crack", crack).about("Writes and then fails."),
-            write("watch", watch).about("Leaves a guard."),
-            write("lay/{key}", lay)
-                .about("Keeps an egg, and tells its place in history.")
-                .fields(&[KEY]),
-        ];
-
-        fn wake(host: &dyn Host, key: &str, attempt: u32) -> Result<(), Failure> {
-            if key == "guarded" {
-                host.storage().put("woken", &attempt)?;
-                host.storage().checkpoint()?;
-            }
-            if attempt == 1 {
-                return Err(Failure::new(Kind::Unreachable, "no pot"));
-            }
-            host.storage().put(key, &"done")
-        }
-    }
-
-    fn boil(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-        host.clock().schedule(call.text("key"), host.clock().now() + 240_000, "kitchen")?;
-        Ok(Answer::nothing())
-    }
-
-    fn lay(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-        let key = call.text("key");
-        host.storage().put(key, &1)?;
-        let own = host.storage().entry::<u8>(key)?.map(|own| (own.created, own.modified));
-        assert_eq!(own, Some((0, 0)), "not committed yet");
-        let index = host.storage().checkpoint()?;
-        let entry = host.storage().entry::<u8>(key)?.ok_or_else(Failure::absent)?;
-        assert_eq!(host.storage().checkpoint()?, 0, "nothing was written");
-        Answer::data(&json!({"index": index, "created": entry.created, "modified": entry.modified}))
-    }
-
-    fn watch(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-        host.clock().guard("guarded", "kitchen")?;
-        host.storage().checkpoint()?;
-        Err(Failure::internal("left"))
-    }
-
-    fn crack(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-        host.storage().put("shell", &1)?;
-        assert_eq!(host.storage().get::<u8>("shell")?, Some(1), "a call sees its own writes");
-        Err(Failure::internal("broken"))
-    }
-
-    #[test]
-    fn an_indexed_engine_sees_when_its_records_were_created_and_modified() {
-        let bed = TestBed::<Egg>::new().unwrap();
-        for (key, index, created) in [("a", 1, 1), ("b", 2, 2), ("a", 3, 1)] {
-            let told = serde_json::Value::Object(
-                bed.write(&format!("lay/{key}"), &json!({})).unwrap().data,
-            );
-            assert_eq!(
-                told,
-                json!({"index": index, "created": created, "modified": index}),
-                "{key}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_timer_rings_until_it_is_heard() {
-        let bed = TestBed::<Egg>::new().unwrap();
-        bed.write("boil/a", &json!({})).unwrap();
-        assert_eq!(bed.host.timer("a"), Some(bed.host.now() + 240_000));
-        assert!(bed.wake("a", 1).is_err());
-        assert!(bed.host.timer("a").is_some());
-        bed.wake("a", 2).unwrap();
-        assert_eq!((bed.host.timer("a"), bed.host.stored("a")), (None, Some(json!("done"))));
-        assert_eq!(bed.wake("a", 3).err().unwrap().kind, Kind::NotFound);
-    }
-
-    #[test]
-    fn a_guard_that_its_call_left_is_run_until_it_is_heard_and_counts_its_attempts() {
-        let bed = TestBed::<Egg>::new().unwrap();
-        assert!(bed.write("watch", &json!({})).is_err());
-        assert_eq!(bed.host.timer("guarded"), Some(bed.host.now()), "due when its call has ended");
-        assert_eq!(bed.run_guards().unwrap_err().message, "no pot");
-        assert_eq!(bed.host.stored("woken"), Some(json!(1)));
-        assert!(
-            bed.host.timer("guarded").is_some(),
-            "a checkpoint of the wake does not remove what rang"
-        );
-        assert_eq!((bed.run_guards(), bed.run_guards()), (Ok(1), Ok(0)));
-        assert_eq!(bed.host.stored("woken"), Some(json!(2)));
-    }
-
-    #[test]
-    fn a_process_that_dies_answers_nothing_more_and_commits_nothing_more() {
-        let bed = TestBed::<Egg>::new().unwrap();
-        bed.host.die_after("schedule");
-        assert_eq!(bed.write("boil/a", &json!({})).err().unwrap().message, "the process died");
-        assert_eq!(bed.host.timer("a"), None);
-        bed.write("boil/a", &json!({})).unwrap();
-        assert!(bed.host.timer("a").is_some(), "the next process works");
-    }
-
-    #[test]
-    fn a_failed_call_leaves_nothing_behind() {
-        let bed = TestBed::<Egg>::new().unwrap();
-        assert_eq!(bed.read("crack").err().unwrap().message, "broken");
-        assert_eq!(bed.host.stored("shell"), None);
-    }
-
-    #[test]
-    fn fields_that_no_row_names_are_told_of() {
-        let bed = TestBed::<Egg>::new().unwrap();
-        assert_eq!(bed.write("boil/a", &json!({"salt": 1})).unwrap().warnings, ["ignored: salt"]);
-        assert_eq!(bed.write("boil/-a", &json!({})).err().unwrap().kind, Kind::NotFound);
-    }
-
-    #[test]
-    fn a_table_that_contradicts_itself_is_not_mounted() {
-        struct Twice;
-        impl SecretsEngine for Twice {
-            const NAME: &'static str = "twice";
-            const VERSION: &'static str = "1.0.0";
-            const SCHEMA: u32 = 1;
-            const ABOUT: &'static str = "Serves one path twice.";
-            const TABLE: &'static [Row] =
-                &[read("crack", crack).about("One."), read("crack", crack).about("Two.")];
-        }
-        assert!(TestBed::<Twice>::new().is_err());
-    }
-}
+mod tests;

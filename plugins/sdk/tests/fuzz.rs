@@ -1,15 +1,4 @@
 //! Templates of user names and the SQL lexer, given nearly good input at random.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "tests fail by panicking, and tell how much they tried"
-)]
-
-#[path = "../../../host/fuzz/cases.rs"]
-mod cases;
 
 use bulkhead_sdk::statements::{Dialect, Values, check, prepare};
 use bulkhead_sdk::template::{LONGEST_RESULT, Names, Surroundings, Template, sanitised};
@@ -17,8 +6,10 @@ use bulkhead_sdk::template::{LONGEST_RESULT, Names, Surroundings, Template, sani
 #[test]
 fn templates() {
     let seeds: [&[u8]; 3] = [
-        br#"{{ printf "v-%s-%s-%s-%s" (.DisplayName | truncate 8) (.RoleName | truncate 8) (random 20) (unix_time) | truncate 63 }}"#,
-        br#"{{ if .RoleName }}{{ .RoleName | lowercase | replace "." "-" }}{{ else }}x{{ end }}-{{ uuid }}"#,
+        b"{{ printf \"v-%s-%s-%s-%s\" (.DisplayName | truncate 8) (.RoleName | truncate 8) \
+          (random 20) (unix_time) | truncate 63 }}",
+        b"{{ if .RoleName }}{{ .RoleName | lowercase | replace \".\" \"-\" }}{{ else }}x{{ end }}-\
+          {{ uuid }}",
         br#"{{ .DisplayName | sha256 | base64 | uppercase | truncate_sha256 20 }}"#,
     ];
     let words = [
@@ -37,7 +28,7 @@ fn templates() {
         "$x",
     ];
     let names = Names { display_name: "a\"b'c;--\u{e9}", role_name: "R.\0" };
-    cases::run("templates", &seeds, &words, |bytes| {
+    bulkhead_fuzz::run("templates", &seeds, &words, |bytes| {
         let Ok(template) = Template::parse(&String::from_utf8_lossy(bytes)) else { return };
         let random =
             |length: u32| (0..length.min(4_096)).map(|byte| byte.to_le_bytes()[0]).collect();
@@ -56,8 +47,10 @@ fn templates() {
 #[test]
 fn statements() {
     let seeds: [&[u8]; 3] = [
-        br#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'; GRANT x TO "{{name}}";"#,
-        b"DO $body$ BEGIN /* a /* b */ */ EXECUTE E'x\\'y' || U&'\\0041'; END $body$; -- end\nSELECT 1",
+        b"CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'; \
+          GRANT x TO \"{{name}}\";",
+        b"DO $body$ BEGIN /* a /* b */ */ EXECUTE E'x\\'y' || U&'\\0041'; END $body$; -- \
+          end\nSELECT 1",
         br#"["CREATE ROLE \"{{name}}\"", "GRANT a TO \"{{name}}\""]"#,
     ];
     let words = [
@@ -83,7 +76,7 @@ fn statements() {
         password: Some("p'w\\d"),
         expiration: Some(1_893_456_000_999),
     };
-    cases::run("SQL lexer", &seeds, &words, |bytes| {
+    bulkhead_fuzz::run("SQL lexer", &seeds, &words, |bytes| {
         let list = [String::from_utf8_lossy(bytes).into_owned()];
         let (checked, prepared) =
             (check(Dialect::Postgres, &list), prepare(Dialect::Postgres, &list, &values));

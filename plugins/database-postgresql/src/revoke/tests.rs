@@ -15,8 +15,8 @@ fn living() -> Script {
     Script::default().answers("FROM pg_roles", &["16400"])
 }
 
-const TERMINATE: &str = "execute SELECT pg_terminate_backend(pid, 2000) FROM pg_stat_activity WHERE usesysid = 16400 \
-                         AND pid <> pg_backend_pid()";
+const TERMINATE: &str = "execute SELECT pg_terminate_backend(pid, 2000) FROM pg_stat_activity \
+                         WHERE usesysid = 16400 AND pid <> pg_backend_pid()";
 
 #[test]
 fn a_user_that_is_gone_is_success() {
@@ -49,7 +49,7 @@ fn a_user_that_appears_while_its_absence_is_proven_is_tried_again() {
     assert_eq!(
         deleted(&script, "u", &[]).unwrap_err().code,
         "timed-out",
-        "somebody may still be making it"
+        "another session may still be making it"
     );
     let script = Script::default().fails("CREATE ROLE", state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()), "who may not make roles has made none");
@@ -127,7 +127,8 @@ fn other_privileges_go_with_drop_owned_after_everything_owned_changed_hands() {
     let script = living().fails_once("transact DROP ROLE", state("2BP01"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     let asked = script.asked();
-    let drop = "transact REASSIGN OWNED BY \"u\" TO CURRENT_USER; DROP OWNED BY \"u\"; DROP ROLE IF EXISTS \"u\"";
+    let drop = "transact REASSIGN OWNED BY \"u\" TO CURRENT_USER; DROP OWNED BY \"u\"; DROP ROLE \
+                IF EXISTS \"u\"";
     assert!(asked.iter().any(|asked| asked == drop), "{asked:#?}");
     assert!(!asked.iter().any(|asked| asked.contains("GRANT")));
 }

@@ -21,7 +21,7 @@ fn code(settings: &Settings) -> String {
 fn read(url: &str, more: &[(&str, Value)]) -> (String, String, String, String) {
     let connection =
         Connection::read(&settings_with(url, more)).map_err(|refusal| refusal.code).expect(url);
-    let addresses = target::written(&connection.target).join(" ");
+    let addresses = target::addresses(&connection.target).join(" ");
     (addresses, connection.target.username, connection.target.password, connection.target.database)
 }
 

@@ -26,8 +26,9 @@ fn list(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-const CREATION: &str = "CREATE ROLE \"{{name}}\" WITH LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'; \
-                        GRANT SELECT ON ALL TABLES IN SCHEMA public TO \"{{name}}\";";
+const CREATION: &str = "CREATE ROLE \"{{name}}\" WITH LOGIN PASSWORD '{{password}}' VALID UNTIL \
+                        '{{expiration}}'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO \
+                        \"{{name}}\";";
 
 #[test]
 fn creation_is_one_transaction_and_only_what_holds_the_password_is_secret() {
@@ -35,10 +36,8 @@ fn creation_is_one_transaction_and_only_what_holds_the_password_is_secret() {
     create(&script, &connection("password"), &user("p'w"), &list(&[CREATION])).unwrap();
     assert_eq!(
         script.asked(),
-        [
-            "transact CREATE ROLE \"v-a-1\" WITH LOGIN PASSWORD 'p''w' VALID UNTIL '2030-01-01 00:00:00+0000'; \
-          GRANT SELECT ON ALL TABLES IN SCHEMA public TO \"v-a-1\""
-        ]
+        ["transact CREATE ROLE \"v-a-1\" WITH LOGIN PASSWORD 'p''w' VALID UNTIL '2030-01-01 \
+             00:00:00+0000'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO \"v-a-1\""]
     );
     assert_eq!(script.secrets().len(), 1);
 }

@@ -1,13 +1,14 @@
 //! The intent on the test bed: an engine that changes a password, and one whose provider makes
 //! keys, killed everywhere.
 
-use super::{Candidates, Ended, Found, Intent, Proven, key_of};
+use super::{Candidates, Ended, Found, Intent, Proven, Record, key_of};
 use crate::database_plugin::{Credential, NewUser};
-use crate::host::{Connection, Databases};
+use crate::host::Connection;
 use crate::table::{Row, write};
 use crate::testbed::TestBed;
 use crate::{Answer, Call, Failure, Host, Kind, SecretsEngine};
-use serde_json::{Map, json};
+use bulkhead_wire::stored::{check_foreign, check_read};
+use serde_json::{Map, Value, json};
 
 const STEPS: [&str; 5] = ["guard", "checkpoint", "change-credential", "check-credential", "cancel"];
 
@@ -32,7 +33,7 @@ impl SecretsEngine for Rotation {
 }
 
 fn rotate(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-    host.storage().put("before", &1)?;
+    host.storage().put_plain("before", &1_u32)?;
     let intent = Intent::begin(host, "app", "orders", host.passwords().generate("")?)?;
     store(host, change(host, intent)?)?;
     Ok(Answer::nothing())
@@ -59,7 +60,7 @@ fn recover(host: &dyn Host) -> Result<(), Failure> {
         Found::InForce(proven) => return store(host, proven),
         Found::Nowhere(intent) => intent,
     };
-    let intent = match host.storage().get::<String>("password")? {
+    let intent = match host.storage().get_plain::<String>("password")? {
         Some(old) if works(host, &old)? => {
             intent.restart(host, host.passwords().generate("")?, Candidates::Disproven)?
         }
@@ -90,7 +91,7 @@ fn change(host: &dyn Host, intent: Intent<String>) -> Result<Proven<String>, Fai
 }
 
 fn store(host: &dyn Host, proven: Proven<String>) -> Result<(), Failure> {
-    proven.confirm(host, |password, ()| host.storage().put("password", password))
+    proven.confirm(host, |password, ()| host.storage().put_plain("password", password))
 }
 
 fn works(host: &dyn Host, password: &str) -> Result<bool, Failure> {
@@ -116,10 +117,10 @@ fn bed() -> TestBed<Rotation> {
         credential: Credential::Password("first".to_owned()),
         expires: 0,
     };
-    bed.host.create_user(&orders(), &app, &[], &[]).unwrap();
+    bed.host.databases().create_user(&orders(), &app, &[], &[]).unwrap();
     bed.host.steps();
     let host: &dyn Host = &bed.host;
-    host.storage().put("password", &"first").unwrap();
+    host.storage().put_plain("password", "first").unwrap();
     host.storage().checkpoint().unwrap();
     bed.host.steps();
     bed
@@ -170,7 +171,7 @@ fn a_confirmed_intent_leaves_the_new_state_and_neither_record_nor_guard() {
 fn the_effect_does_not_happen_when_the_intent_cannot_be_written_down() {
     for step in ["put", "guard", "checkpoint"] {
         let bed = bed();
-        bed.host.refuse(step, Failure::new(Kind::Conflict, "somebody was faster"));
+        bed.host.refuse(step, Failure::new(Kind::Conflict, "another call was faster"));
         assert_eq!(rotated(&bed).unwrap_err().kind, Kind::Conflict, "{step}");
         assert_eq!(stored(&bed), ("first".to_owned(), true));
         assert!(!is_open(&bed), "{step}");
@@ -312,7 +313,7 @@ fn no_candidate_is_forgotten_before_another_is_proven() {
     let Found::InForce(proven) = intent.look(|candidate| Ok(*candidate == 7)).unwrap() else {
         panic!("7 is in force")
     };
-    proven.confirm(host, |candidate, ()| host.storage().put("number", candidate)).unwrap();
+    proven.confirm(host, |candidate, ()| host.storage().put_plain("number", candidate)).unwrap();
     host.storage().checkpoint().unwrap();
     assert_eq!(bed.host.stored("number"), Some(json!(7)));
     assert!(!is_open(&bed));
@@ -379,8 +380,8 @@ fn renew(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
 fn replace(host: &dyn Host, intent: Intent<Vec<String>>) -> Result<(), Failure> {
     let made = intent.make(|_| provider_makes_a_key(host), |_, _| Ok(()))?;
     made.confirm(host, |_, (name, secret)| {
-        host.storage().put("name", &name)?;
-        host.storage().put("secret", &secret)
+        host.storage().put_plain("name", &name)?;
+        host.storage().put_plain("secret", &secret)
     })
 }
 
@@ -417,9 +418,16 @@ fn recovery_deletes_the_key_whose_secret_nobody_saw_and_makes_another() {
     bed.host.die_after("create-user");
     bed.write("renew", &json!({})).err().unwrap();
     assert_eq!(bed.host.stored("name"), Some(json!("v-key-of-ours-1")));
-    assert_eq!(bed.host.user_count(), 2, "a key that nobody knows");
+    assert_eq!(bed.host.user_count(), 2, "a key that the store does not know");
     bed.run_guards().unwrap();
     assert_eq!(bed.host.stored("name"), Some(json!("v-key-of-ours-3")));
     assert_eq!(bed.host.stored("secret"), Some(json!("secret of v-key-of-ours-3")));
     assert_eq!(bed.host.user_count(), 2, "the one before, and the one that is stored");
+}
+
+#[test]
+fn intents_that_earlier_releases_wrote_are_read() -> Result<(), String> {
+    let written = include_str!("../../fixtures/records/intent.jsonl");
+    check_read::<Record<Value>>(written)?;
+    check_foreign::<Record<Value>>(written)
 }

@@ -1,7 +1,7 @@
 //! Puts values in the place of placeholders, in one pass from left to right: a value that looks
 //! like a placeholder stays what it is.
 //!
-//! How a value is written depends on the quotes around its placeholder. Text that somebody else
+//! How a value is written depends on the quotes around its placeholder. Text that another hand
 //! will read as code again (a `DO` body, a string with quotes in it) takes only values that cannot
 //! end a quote in it.
 
@@ -165,11 +165,11 @@ impl Filling<'_> {
             // Written here in one fixed form, which is safe everywhere.
             Kind::Expiration => {
                 let expiration = self.values.expiration.ok_or_else(absent)?;
-                return written(expiration)
+                return format_time(expiration)
                     .ok_or(Located { at, fault: LexFault::ExpirationOutOfRange });
             }
         };
-        escaped(value, rule)
+        escape(value, rule)
             .ok_or(Located { at, fault: LexFault::UnsafePlaceholder(placeholder.written) })
     }
 
@@ -241,7 +241,7 @@ fn inner(text: &str) -> &str {
     characters.as_str()
 }
 
-fn escaped(value: &str, rule: Rule) -> Option<String> {
+fn escape(value: &str, rule: Rule) -> Option<String> {
     if value.contains('\0') {
         return None;
     }
@@ -264,7 +264,7 @@ fn is_word(value: &str) -> bool {
 }
 
 /// `2030-01-01 00:00:00+0000`; part seconds are cut off.
-fn written(expiration: StoreTime) -> Option<String> {
+fn format_time(expiration: StoreTime) -> Option<String> {
     let since = Duration::milliseconds(i64::try_from(expiration).ok()?);
     let moment = OffsetDateTime::UNIX_EPOCH.checked_add(since)?;
     moment.format(format_description!("[year]-[month]-[day] [hour]:[minute]:[second]+0000")).ok()

@@ -143,7 +143,7 @@ impl<'a> Splitter<'a> {
         if let Some(at) = transaction_control(&words) {
             return Err(Located { at, fault: LexFault::TransactionControl });
         }
-        let segments = trimmed(std::mem::take(&mut self.current));
+        let segments = trim(std::mem::take(&mut self.current));
         if !segments.is_empty() {
             self.done.push(Lexed { index: self.index, segments });
         }
@@ -166,7 +166,7 @@ fn transaction_control(words: &[(String, usize)]) -> Option<usize> {
 }
 
 /// Without white space at either end.
-fn trimmed(mut segments: Vec<Segment<'_>>) -> Vec<Segment<'_>> {
+fn trim(mut segments: Vec<Segment<'_>>) -> Vec<Segment<'_>> {
     let is_space =
         |segment: &Segment<'_>| segment.context == Context::Plain && segment.text.trim().is_empty();
     let lead = segments.iter().take_while(|segment| is_space(segment)).count();

@@ -29,8 +29,8 @@ fn with_name(text: &str, username: &str) -> Result<String, LexFault> {
 
 #[test]
 fn the_documented_example_is_two_statements() {
-    let text = "CREATE ROLE \"{{name}}\" WITH LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'; \
-                GRANT SELECT ON ALL TABLES IN SCHEMA public TO \"{{name}}\";";
+    let text = "CREATE ROLE \"{{name}}\" WITH LOGIN PASSWORD '{{password}}' VALID UNTIL \
+                '{{expiration}}'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO \"{{name}}\";";
     assert_eq!(
         split(text),
         [
@@ -76,8 +76,8 @@ fn a_semicolon_cuts_only_where_the_server_would_end_a_statement() {
 
 #[test]
 fn bodies_stay_whole() {
-    let anonymous = "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname='{{name}}') THEN \
-                     CREATE ROLE \"{{name}}\"; END IF; END $$";
+    let anonymous = "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname='{{name}}') \
+                     THEN CREATE ROLE \"{{name}}\"; END IF; END $$";
     assert_eq!(
         split(&format!("{anonymous}; SELECT 1")),
         [anonymous.replace("{{name}}", "v-a-1"), "SELECT 1".to_owned()]
@@ -86,7 +86,8 @@ fn bodies_stay_whole() {
     let assigned = "DO $do$ BEGIN PERFORM set_config('x', rolname=\"{{name}}\"); END $do$";
     assert_eq!(split(assigned), [assigned.replace("{{name}}", "v-a-1")]);
 
-    let routine = "CREATE OR REPLACE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 2; END";
+    let routine = "CREATE OR REPLACE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true \
+                   THEN 1 END; SELECT 2; END";
     assert_eq!(split(&format!("{routine}; SELECT 1")), [routine, "SELECT 1"]);
     assert_eq!(split("CREATE TABLE begin_at (a int); b"), ["CREATE TABLE begin_at (a int)", "b"]);
 }

@@ -31,7 +31,7 @@ impl Evaluation<'_> {
                 Node::Text(text) => self.output.extend_from_slice(text.as_bytes()),
                 Node::Show(pipeline) => {
                     let value = self.pipeline(pipeline)?;
-                    self.output.extend(value.shown());
+                    self.output.extend(value.to_bytes());
                 }
                 Node::If(branches) => self.branches(branches)?,
             }
@@ -77,7 +77,7 @@ impl Evaluation<'_> {
                     arguments.push(self.operand(operand)?);
                 }
                 arguments.extend(piped);
-                bounded(
+                check_length(
                     Call { function: *function, surroundings: self.surroundings }
                         .value(arguments)?,
                 )
@@ -91,12 +91,14 @@ impl Evaluation<'_> {
         self.step()?;
         match operand {
             Operand::DisplayName => {
-                bounded(Value::Text(self.names.display_name.as_bytes().to_vec()))
+                check_length(Value::Text(self.names.display_name.as_bytes().to_vec()))
             }
-            Operand::RoleName => bounded(Value::Text(self.names.role_name.as_bytes().to_vec())),
+            Operand::RoleName => {
+                check_length(Value::Text(self.names.role_name.as_bytes().to_vec()))
+            }
             Operand::Literal(value) => Ok(value.clone()),
             Operand::Group(pipeline) => self.pipeline(pipeline),
-            Operand::Function(function) => bounded(
+            Operand::Function(function) => check_length(
                 Call { function: *function, surroundings: self.surroundings }.value(Vec::new())?,
             ),
         }
@@ -108,7 +110,7 @@ impl Evaluation<'_> {
     }
 }
 
-fn bounded(value: Value) -> Result<Value, TemplateFault> {
+fn check_length(value: Value) -> Result<Value, TemplateFault> {
     match &value {
         Value::Text(text) if text.len() > LONGEST_VALUE => Err(TemplateFault::TooLong),
         _ => Ok(value),
@@ -117,7 +119,7 @@ fn bounded(value: Value) -> Result<Value, TemplateFault> {
 
 impl Value {
     /// As the template prints it.
-    pub(super) fn shown(&self) -> Vec<u8> {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Text(text) => text.clone(),
             Self::Int(number) => number.to_string().into_bytes(),

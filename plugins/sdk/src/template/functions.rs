@@ -28,11 +28,11 @@ const FUNCTIONS: [Function; 25] = [
     Function { name: "truncate_sha256", run: truncate_sha256 },
     Function {
         name: "uppercase",
-        run: |given, _| text1(given).map(|text| done(recased(text, str::to_uppercase))),
+        run: |given, _| text1(given).map(|text| done(change_case(text, str::to_uppercase))),
     },
     Function {
         name: "lowercase",
-        run: |given, _| text1(given).map(|text| done(recased(text, str::to_lowercase))),
+        run: |given, _| text1(given).map(|text| done(change_case(text, str::to_lowercase))),
     },
     Function { name: "replace", run: replace },
     Function {
@@ -57,7 +57,7 @@ const FUNCTIONS: [Function; 25] = [
     Function { name: "printf", run: printf },
     Function {
         name: "print",
-        run: |given, _| Some(done(given.iter().flat_map(Value::shown).collect::<Vec<u8>>())),
+        run: |given, _| Some(done(given.iter().flat_map(Value::to_bytes).collect::<Vec<u8>>())),
     },
     Function { name: "len", run: len },
     Function { name: "eq", run: equal },
@@ -81,8 +81,8 @@ const FUNCTIONS: [Function; 25] = [
         name: "ge",
         run: |given, _| ints(given).map(|(one, other)| Ok(Value::Bool(one >= other))),
     },
-    Function { name: "and", run: |given, _| chosen(given, |value| !value.is_true()) },
-    Function { name: "or", run: |given, _| chosen(given, Value::is_true) },
+    Function { name: "and", run: |given, _| first_that(given, |value| !value.is_true()) },
+    Function { name: "or", run: |given, _| first_that(given, Value::is_true) },
     Function {
         name: "not",
         run: |given, _| one(given).map(|value| Ok(Value::Bool(!value.is_true()))),
@@ -91,7 +91,7 @@ const FUNCTIONS: [Function; 25] = [
 
 impl Function {
     /// The function of that name.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn by_name(name: &str) -> Option<Self> {
         FUNCTIONS.into_iter().find(|function| function.name == name)
     }
 }
@@ -149,7 +149,10 @@ fn ints(given: &[Value]) -> Option<(i64, i64)> {
 }
 
 /// The first argument that `decides`, else the last: Go's `and` and `or` answer with a value.
-fn chosen(given: &[Value], decides: fn(&Value) -> bool) -> Option<Result<Value, TemplateFault>> {
+fn first_that(
+    given: &[Value],
+    decides: fn(&Value) -> bool,
+) -> Option<Result<Value, TemplateFault>> {
     given.iter().find(|value| decides(value)).or(given.last()).map(|value| Ok(value.clone()))
 }
 
@@ -215,7 +218,7 @@ fn cut(given: &[Value]) -> Option<(usize, &[u8])> {
     }
 }
 
-fn recased(text: &[u8], recase: fn(&str) -> String) -> Vec<u8> {
+fn change_case(text: &[u8], recase: fn(&str) -> String) -> Vec<u8> {
     recase(&String::from_utf8_lossy(text)).into_bytes()
 }
 
@@ -305,16 +308,16 @@ fn printf(given: &[Value], _: &Surroundings<'_>) -> Option<Result<Value, Templat
     while let Some(byte) = bytes.next() {
         match (byte, if *byte == b'%' { bytes.next()? } else { byte }) {
             (b'%', b'%') => text.push(b'%'),
-            (b'%', verb) => text.extend(printed(*verb, values.next()?)?),
+            (b'%', verb) => text.extend(print_value(*verb, values.next()?)?),
             _ => text.push(*byte),
         }
     }
     values.next().is_none().then(|| done(text))
 }
 
-fn printed(verb: u8, value: &Value) -> Option<Vec<u8>> {
+fn print_value(verb: u8, value: &Value) -> Option<Vec<u8>> {
     match (verb, value) {
-        (b'v', _) | (b's', Value::Text(_)) | (b'd', Value::Int(_)) => Some(value.shown()),
+        (b'v', _) | (b's', Value::Text(_)) | (b'd', Value::Int(_)) => Some(value.to_bytes()),
         (b'q', Value::Text(text)) => Some(go_quoted(text)),
         _ => None,
     }

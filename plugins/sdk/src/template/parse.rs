@@ -101,7 +101,7 @@ fn token(text: &str) -> Result<(Token, &str), TemplateFault> {
         '|' => Ok((Token::Bar, after)),
         '(' => Ok((Token::Open, after)),
         ')' => Ok((Token::Close, after)),
-        '"' => quoted(after),
+        '"' => read_quoted(after),
         '`' => {
             let (raw, after) = after.split_once('`').ok_or(TemplateFault::BadLiteral)?;
             Ok((Token::Literal(Value::Text(raw.as_bytes().to_vec())), after))
@@ -111,7 +111,7 @@ fn token(text: &str) -> Result<(Token, &str), TemplateFault> {
 }
 
 /// A literal in double quotes, its opening quote already taken.
-fn quoted(text: &str) -> Result<(Token, &str), TemplateFault> {
+fn read_quoted(text: &str) -> Result<(Token, &str), TemplateFault> {
     let mut value = String::new();
     let mut characters = text.chars();
     loop {
@@ -145,7 +145,7 @@ fn word(text: &str) -> Result<(Token, &str), TemplateFault> {
     } else if word == "true" || word == "false" {
         Token::Literal(Value::Bool(word == "true"))
     } else if word.starts_with('$') || word.starts_with(':') || UNSUPPORTED.contains(&word) {
-        return Err(TemplateFault::Unsupported(shown(word)));
+        return Err(TemplateFault::Unsupported(shorten(word)));
     } else if word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         Token::Word(word.to_owned())
     } else {
@@ -157,10 +157,10 @@ fn word(text: &str) -> Result<(Token, &str), TemplateFault> {
 }
 
 fn unexpected(written: &str) -> TemplateFault {
-    TemplateFault::Unexpected(shown(written))
+    TemplateFault::Unexpected(shorten(written))
 }
 
-fn shown(written: &str) -> String {
+fn shorten(written: &str) -> String {
     written.chars().take(SHOWN).collect()
 }
 
@@ -284,12 +284,12 @@ fn field(written: &str) -> Result<Operand, TemplateFault> {
     match written {
         ".DisplayName" => Ok(Operand::DisplayName),
         ".RoleName" => Ok(Operand::RoleName),
-        other => Err(TemplateFault::UnknownField(shown(other))),
+        other => Err(TemplateFault::UnknownField(shorten(other))),
     }
 }
 
 fn function(word: &str) -> Result<Operand, TemplateFault> {
-    Function::named(word)
+    Function::by_name(word)
         .map(Operand::Function)
-        .ok_or_else(|| TemplateFault::UnknownFunction(shown(word)))
+        .ok_or_else(|| TemplateFault::UnknownFunction(shorten(word)))
 }

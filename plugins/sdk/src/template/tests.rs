@@ -1,6 +1,7 @@
 //! Templates as a table, the vectors of the reference, and every bound.
 
 use super::*;
+use bulkhead_fuzz::Dice;
 
 const NAMES: Names<'static> = Names { display_name: "token-alice", role_name: "Read.Only" };
 
@@ -190,64 +191,26 @@ fn only_harmless_characters_are_left() {
     );
 }
 
+/// Pieces of templates, and of what templates are not.
+#[rustfmt::skip]
+const PIECES: &[&str] = &[
+    "{{", "}}", "{{-", "-}}", "if", "else", "end", "(", ")", "|", ".DisplayName", ".RoleName",
+    "random", "truncate", "printf", "replace", "sha256", "eq", "and", "not", "len", "timestamp",
+    "\"%s\"", "`x`", "\"", "\\", "5", "-1", "0", "99999999999999999999", " ", "\n", "é", "$x",
+    "/*", "*/", "true", "x", "truncate_sha256", "20",
+];
+
 #[test]
 fn no_template_panics() {
-    let pieces = [
-        "{{",
-        "}}",
-        "{{-",
-        "-}}",
-        "if",
-        "else",
-        "end",
-        "(",
-        ")",
-        "|",
-        ".DisplayName",
-        ".RoleName",
-        "random",
-        "truncate",
-        "printf",
-        "replace",
-        "sha256",
-        "eq",
-        "and",
-        "not",
-        "len",
-        "timestamp",
-        "\"%s\"",
-        "`x`",
-        "\"",
-        "\\",
-        "5",
-        "-1",
-        "0",
-        "99999999999999999999",
-        " ",
-        "\n",
-        "é",
-        "$x",
-        "/*",
-        "*/",
-        "true",
-        "x",
-        "truncate_sha256",
-        "20",
-    ];
-    let mut state = 0x2545_f491_u64;
-    let mut draw = |below: usize| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(state >> 33).unwrap() % below
-    };
+    let mut dice = Dice::of(0x2545_f491);
     let mut understood = 0;
     for _ in 0..50_000 {
-        let mut text = String::from(if draw(2) == 0 { "{{ " } else { "" });
-        for _ in 0..draw(12) {
-            text.push_str(pieces[draw(pieces.len())]);
-            text.push_str(if draw(2) == 0 { " " } else { "" });
+        let mut text = String::from(if dice.below(2) == 0 { "{{ " } else { "" });
+        for _ in 0..dice.below(12) {
+            text.push_str(dice.pick(PIECES));
+            text.push_str(if dice.below(2) == 0 { " " } else { "" });
         }
-        text.push_str(if draw(2) == 0 { " }}" } else { "" });
+        text.push_str(if dice.below(2) == 0 { " }}" } else { "" });
         understood += usize::from(rendered(&text).is_ok());
     }
     assert!(understood > 1000, "the loop must reach the evaluator: {understood}");

@@ -1,33 +1,36 @@
-//! The mount's cache in memory. Nobody else calls, so that whoever asks for what is absent leads at
-//! once.
+//! The mount's cache in memory. There is one call at a time, so that one which asks for what is
+//! absent leads at once.
 
-use super::host::TestHost;
+use super::script::Script;
 use crate::database_plugin::StoreTime;
 use crate::host::Cache;
 use bulkhead_wire::failure::Failure;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Values, and until when they are kept.
-#[derive(Default)]
-pub(super) struct Kept(BTreeMap<String, (Vec<u8>, StoreTime)>);
+pub(super) struct TestCache {
+    script: Rc<Script>,
+    kept: RefCell<BTreeMap<String, (Vec<u8>, StoreTime)>>,
+}
 
-impl TestHost {
-    /// Forgets what is cached, as the host does when it is sealed or the mount is tuned.
-    pub fn forget_cached(&self) {
-        self.state.borrow_mut().kept.0.clear();
+impl TestCache {
+    pub(super) fn new(script: &Rc<Script>) -> Self {
+        Self { script: Rc::clone(script), kept: RefCell::default() }
+    }
+
+    pub(super) fn clear(&self) {
+        self.kept.borrow_mut().clear();
     }
 }
 
-impl Cache for TestHost {
+impl Cache for TestCache {
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
-        self.step("cached", None, |state| {
-            let now = state.now();
-            Ok(state
-                .kept
-                .0
-                .get(key)
-                .filter(|(_, until)| now < *until)
-                .map(|(value, _)| value.clone()))
+        self.script.step("cached", None, || {
+            let kept = self.kept.borrow();
+            let kept = kept.get(key).filter(|(_, until)| self.script.now() < *until);
+            Ok(kept.map(|(value, _)| value.clone()))
         })
     }
 
@@ -36,16 +39,16 @@ impl Cache for TestHost {
     }
 
     fn put(&self, key: &str, value: &[u8], ttl: u32) -> Result<(), Failure> {
-        self.step("cache", None, |state| {
-            let until = state.now().saturating_add(u64::from(ttl).saturating_mul(1_000));
-            state.kept.0.insert(key.to_owned(), (value.to_vec(), until));
+        self.script.step("cache", None, || {
+            let until = self.script.now().saturating_add(u64::from(ttl).saturating_mul(1_000));
+            self.kept.borrow_mut().insert(key.to_owned(), (value.to_vec(), until));
             Ok(())
         })
     }
 
     fn remove(&self, key: &str) -> Result<(), Failure> {
-        self.step("uncache", None, |state| {
-            state.kept.0.remove(key);
+        self.script.step("uncache", None, || {
+            self.kept.borrow_mut().remove(key);
             Ok(())
         })
     }
@@ -54,27 +57,27 @@ impl Cache for TestHost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Host as _;
-
     #[test]
     fn a_value_is_made_once_until_its_time_is_over_it_is_removed_or_all_is_forgotten() {
-        let host = TestHost::default();
+        let script = Rc::new(Script::default());
+        let test_cache = TestCache::new(&script);
+        let cache: &dyn Cache = &test_cache;
         let mut made = 0_u8;
         let mut ask = || {
-            let value = host.cache().get_or_make("k", 60, || {
+            let value = cache.get_or_make("k", 60, || {
                 made += 1;
                 Ok(vec![made])
             });
             value.unwrap()
         };
         assert_eq!((ask(), ask()), (vec![1], vec![1]));
-        host.advance(60);
+        script.advance(60);
         assert_eq!(ask(), [2]);
-        host.cache().remove("k").unwrap();
+        cache.remove("k").unwrap();
         assert_eq!(ask(), [3]);
-        host.forget_cached();
-        assert_eq!((ask(), host.cache().get("k").unwrap()), (vec![4], Some(vec![4])));
-        let failed = host.cache().get_or_make("other", 60, || Err(Failure::absent()));
-        assert!(failed.is_err() && host.cache().get("other").unwrap().is_none());
+        test_cache.clear();
+        assert_eq!((ask(), cache.get("k").unwrap()), (vec![4], Some(vec![4])));
+        let failed = cache.get_or_make("other", 60, || Err(Failure::absent()));
+        assert!(failed.is_err() && cache.get("other").unwrap().is_none());
     }
 }

@@ -1,11 +1,13 @@
 //! A database server in memory behind one plugin, reached as the host reaches the real ones.
 
-use super::host::TestHost;
+use super::script::Script;
 use crate::database_plugin::{Configured, Credential, NewUser, StoreTime};
 use crate::host::{Connection, Databases, Resolved};
 use bulkhead_wire::description::{DatabaseDescription, Field, FieldKind};
 use bulkhead_wire::failure::{Failure, Kind};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// A user of the database in memory. No `Debug`: it holds the credential.
 #[derive(Clone, PartialEq)]
@@ -18,18 +20,17 @@ pub struct User {
     pub statements: Vec<String>,
 }
 
-/// The one plugin and what its databases hold.
-pub(super) struct Server {
+/// The one plugin, and what its databases hold.
+pub(super) struct TestDatabases {
+    script: Rc<Script>,
+    server: RefCell<Server>,
+}
+
+struct Server {
     plugin: DatabaseDescription,
     warnings: Vec<String>,
     users: BTreeMap<(String, String), User>,
     planned: u32,
-}
-
-impl Default for Server {
-    fn default() -> Self {
-        Self { plugin: plugin(), warnings: Vec::new(), users: BTreeMap::new(), planned: 0 }
-    }
 }
 
 /// A database plugin named `test-database-plugin` with a secret setting `password`.
@@ -58,28 +59,43 @@ pub fn plugin() -> DatabaseDescription {
     }
 }
 
-impl TestHost {
+impl TestDatabases {
+    pub(super) fn new(script: &Rc<Script>) -> Self {
+        let (warnings, users) = (Vec::new(), BTreeMap::new());
+        let server = Server { plugin: plugin(), warnings, users, planned: 0 };
+        Self { script: Rc::clone(script), server: RefCell::new(server) }
+    }
+
     /// Replaces what the plugin says of itself.
-    pub fn describe_plugin(&self, change: impl FnOnce(&mut DatabaseDescription)) {
-        change(&mut self.state.borrow_mut().server.plugin);
+    pub(super) fn describe_plugin(&self, change: impl FnOnce(&mut DatabaseDescription)) {
+        change(&mut self.server.borrow_mut().plugin);
     }
 
     /// Makes `configure` answer these warning codes from now on.
-    pub fn warn_when_configured(&self, codes: &[&str]) {
-        self.state.borrow_mut().server.warnings =
-            codes.iter().map(|code| (*code).to_owned()).collect();
+    pub(super) fn warn_when_configured(&self, codes: &[&str]) {
+        self.server.borrow_mut().warnings = codes.iter().map(|code| (*code).to_owned()).collect();
     }
 
     /// The user `username` of the database behind `connection`.
-    #[must_use]
-    pub fn user(&self, connection: &str, username: &str) -> Option<User> {
-        self.state.borrow().server.users.get(&(connection.to_owned(), username.to_owned())).cloned()
+    pub(super) fn user(&self, connection: &str, username: &str) -> Option<User> {
+        self.server.borrow().users.get(&(connection.to_owned(), username.to_owned())).cloned()
     }
 
     /// How many users there are, in all databases.
-    #[must_use]
-    pub fn user_count(&self) -> usize {
-        self.state.borrow().server.users.len()
+    pub(super) fn user_count(&self) -> usize {
+        self.server.borrow().users.len()
+    }
+
+    /// A step about `whom`, a user of `connection`.
+    fn step<T>(
+        &self,
+        word: &str,
+        connection: &Connection,
+        whom: &str,
+        act: impl FnOnce(&mut Server) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let detail = format!("{} {whom}", connection.name);
+        self.script.step(word, Some(detail.trim_end()), || act(&mut self.server.borrow_mut()))
     }
 }
 
@@ -90,15 +106,10 @@ impl Server {
     }
 }
 
-/// What a step's record says: which connection, and whom it is about.
-fn about(connection: &Connection, whom: &str) -> String {
-    format!("{} {whom}", connection.name).trim_end().to_owned()
-}
-
-impl Databases for TestHost {
+impl Databases for TestDatabases {
     fn resolve(&self, plugin: &str, _version: &str) -> Result<Resolved, Failure> {
-        self.step("resolve", None, |state| {
-            let known = &state.server.plugin;
+        self.script.step("resolve", None, || {
+            let known = &self.server.borrow().plugin;
             if plugin != known.name && !known.aliases.iter().any(|alias| alias == plugin) {
                 let message =
                     format!("there is no database plugin {plugin:?}; there is {:?}", known.name);
@@ -109,8 +120,8 @@ impl Databases for TestHost {
     }
 
     fn configure(&self, connection: &Connection) -> Result<Configured, Failure> {
-        self.step("configure", Some(&about(connection, "")), |state| {
-            let warnings = state.server.warnings.clone();
+        self.step("configure", connection, "", |server| {
+            let warnings = server.warnings.clone();
             Ok(Configured { settings: connection.settings.clone(), targets: Vec::new(), warnings })
         })
     }
@@ -121,7 +132,7 @@ impl Databases for TestHost {
         connection: &Connection,
         statements: &[String],
     ) -> Result<(), Failure> {
-        self.step("check-statements", Some(&about(connection, "")), |_| {
+        self.step("check-statements", connection, "", |_| {
             match statements.iter().position(|statement| statement.contains("unreadable")) {
                 Some(at) => Err(Failure::invalid(format!("statement {at} cannot be read"))),
                 None => Ok(()),
@@ -130,7 +141,7 @@ impl Databases for TestHost {
     }
 
     fn verify(&self, connection: &Connection) -> Result<(), Failure> {
-        self.step("verify", Some(&about(connection, "")), |_| Ok(()))
+        self.step("verify", connection, "", |_| Ok(()))
     }
 
     /// `v-<display name>-<role>-<number>`.
@@ -140,9 +151,9 @@ impl Databases for TestHost {
         display_name: &str,
         role_name: &str,
     ) -> Result<String, Failure> {
-        self.step("plan-username", Some(&about(connection, "")), |state| {
-            state.server.planned += 1;
-            Ok(format!("v-{display_name}-{role_name}-{}", state.server.planned))
+        self.step("plan-username", connection, "", |server| {
+            server.planned += 1;
+            Ok(format!("v-{display_name}-{role_name}-{}", server.planned))
         })
     }
 
@@ -153,13 +164,13 @@ impl Databases for TestHost {
         statements: &[String],
         _rollback: &[String],
     ) -> Result<(), Failure> {
-        self.step("create-user", Some(&about(connection, &user.username)), |state| {
+        self.step("create-user", connection, &user.username, |server| {
             let made = User {
                 credential: user.credential.clone(),
                 expires: user.expires,
                 statements: statements.to_vec(),
             };
-            state.server.users.insert((connection.name.clone(), user.username.clone()), made);
+            server.users.insert((connection.name.clone(), user.username.clone()), made);
             Ok(())
         })
     }
@@ -172,8 +183,8 @@ impl Databases for TestHost {
         _current: Option<&Credential>,
         statements: &[String],
     ) -> Result<(), Failure> {
-        self.step("change-credential", Some(&about(connection, username)), |state| {
-            let user = state.server.user_mut(connection, username)?;
+        self.step("change-credential", connection, username, |server| {
+            let user = server.user_mut(connection, username)?;
             user.credential = credential.clone();
             user.statements = statements.to_vec();
             Ok(())
@@ -187,8 +198,8 @@ impl Databases for TestHost {
         expires: StoreTime,
         statements: &[String],
     ) -> Result<(), Failure> {
-        self.step("set-expiration", Some(&about(connection, username)), |state| {
-            let user = state.server.user_mut(connection, username)?;
+        self.step("set-expiration", connection, username, |server| {
+            let user = server.user_mut(connection, username)?;
             user.expires = expires;
             user.statements = statements.to_vec();
             Ok(())
@@ -203,8 +214,8 @@ impl Databases for TestHost {
         statements: &[String],
     ) -> Result<(), Failure> {
         let whom = format!("{username} {}", statements.join("; "));
-        self.step("delete-user", Some(&about(connection, whom.trim_end())), |state| {
-            state.server.users.remove(&(connection.name.clone(), username.to_owned()));
+        self.step("delete-user", connection, &whom, |server| {
+            server.users.remove(&(connection.name.clone(), username.to_owned()));
             Ok(())
         })
     }
@@ -215,13 +226,13 @@ impl Databases for TestHost {
         username: &str,
         credential: &Credential,
     ) -> Result<Option<bool>, Failure> {
-        self.step("check-credential", Some(&about(connection, username)), |state| {
-            let user = state.server.users.get(&(connection.name.clone(), username.to_owned()));
+        self.step("check-credential", connection, username, |server| {
+            let user = server.users.get(&(connection.name.clone(), username.to_owned()));
             Ok(Some(user.is_some_and(|user| user.credential == *credential)))
         })
     }
 
     fn close(&self, name: &str) {
-        self.write_down(format!("close {name}"));
+        self.script.record(format!("close {name}"));
     }
 }

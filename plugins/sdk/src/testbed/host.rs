@@ -1,276 +1,228 @@
-//! The host in memory: storage with a buffer, lease book, passwords, and a script of failures and
-//! of deaths.
+//! The host in memory: what an engine asks of it, and what a test may arrange and look at.
+//!
+//! Records, leases and timers commit together, as in the real host; databases, other servers and
+//! the cache stand beside them and keep what they did.
 
-use super::cache::Kept;
-use super::databases::Server;
-use super::http::Servers;
+use super::cache::TestCache;
+use super::databases::{TestDatabases, User};
+use super::http::TestServers;
+use super::lease_book::LeaseBook;
+use super::records::Records;
+use super::script::{Fate, Script};
 use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
     Cache, Clock, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Storage,
 };
+use crate::http::{Request, Response};
+use bulkhead_wire::description::DatabaseDescription;
 use bulkhead_wire::failure::{Failure, Kind};
 use serde_json::Value;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-
-/// 2030-01-01T00:00:00Z, so that times in tests are easy to read.
-const START: StoreTime = 1_893_456_000_000;
+use std::rc::Rc;
 
 /// A host in memory. Its methods are what a test may arrange and look at.
-#[derive(Default)]
 pub struct TestHost {
-    pub(super) state: RefCell<State>,
+    script: Rc<Script>,
+    records: RefCell<Records>,
+    leases: RefCell<LeaseBook>,
+    timers: RefCell<Timers>,
+    policies: RefCell<BTreeMap<String, String>>,
+    generated: Cell<u32>,
+    databases: TestDatabases,
+    servers: TestServers,
+    cache: TestCache,
 }
 
-#[derive(Default)]
-pub(super) struct State {
-    elapsed: u64,
-    records: BTreeMap<String, Entry<Vec<u8>>>,
-    /// How many commits wrote something; `None` for an engine that is not indexed.
-    index: Option<u64>,
-    leases: BTreeMap<String, Booked>,
-    pub(super) timers: Timers,
-    pub(super) buffer: Buffer,
-    pub(super) dead: bool,
-    steps: Vec<String>,
-    scripted: Vec<Scripted>,
-    policies: BTreeMap<String, String>,
-    generated: u32,
-    pub(super) server: Server,
-    pub(super) servers: Servers,
-    pub(super) kept: Kept,
+impl Default for TestHost {
+    fn default() -> Self {
+        let script = Rc::new(Script::default());
+        Self {
+            databases: TestDatabases::new(&script),
+            servers: TestServers::new(&script),
+            cache: TestCache::new(&script),
+            script,
+            records: RefCell::default(),
+            leases: RefCell::default(),
+            timers: RefCell::default(),
+            policies: RefCell::default(),
+            generated: Cell::default(),
+        }
+    }
 }
 
-/// What a call wrote and nothing has committed.
-#[derive(Default)]
-pub(super) struct Buffer {
-    records: BTreeMap<String, Option<Vec<u8>>>,
-    pub(super) timers: BTreeMap<String, Option<Timer>>,
-    leases: BTreeMap<String, Booked>,
-}
-
-#[derive(Clone)]
-struct Booked {
-    lease: Lease,
-    lane: String,
-    confirmed: bool,
-}
-
-struct Scripted {
-    step: String,
-    then: Then,
-}
-
-/// What a script makes of a step.
-enum Then {
-    Refuse(Failure),
-    LoseReply(Failure),
-    Die,
-}
-
+/// What a test arranges.
 impl TestHost {
     /// Lets time pass.
     pub fn advance(&self, seconds: u64) {
-        self.state.borrow_mut().elapsed += seconds * 1_000;
+        self.script.advance(seconds);
     }
 
     /// Makes the next `step` (its first word, such as `checkpoint` or `get`) fail before it
     /// happens.
     pub fn refuse(&self, step: &str, failure: Failure) {
-        self.script(step, Then::Refuse(failure));
+        self.script.arrange(step, Fate::Refuse(failure));
     }
 
     /// Lets the next `step` happen, and then fail: the answer was lost on the way.
     pub fn lose_reply(&self, step: &str, failure: Failure) {
-        self.script(step, Then::LoseReply(failure));
+        self.script.arrange(step, Fate::LoseReply(failure));
     }
 
     /// Lets the next `step` happen, and then the process die: nothing happens that the call does
     /// afterwards, and what it has not committed is lost. The bed goes on as the process that is
     /// started next.
     pub fn die_after(&self, step: &str) {
-        self.script(step, Then::Die);
-    }
-
-    fn script(&self, step: &str, then: Then) {
-        self.state.borrow_mut().scripted.push(Scripted { step: step.to_owned(), then });
+        self.script.arrange(step, Fate::Die);
     }
 
     /// Adds a password policy whose passwords begin with `prefix`.
     pub fn add_policy(&self, name: &str, prefix: &str) {
-        self.state.borrow_mut().policies.insert(name.to_owned(), prefix.to_owned());
+        self.policies.borrow_mut().insert(name.to_owned(), prefix.to_owned());
     }
 
+    /// Replaces what the database plugin says of itself.
+    pub fn describe_plugin(&self, change: impl FnOnce(&mut DatabaseDescription)) {
+        self.databases.describe_plugin(change);
+    }
+
+    /// Makes the database plugin's `configure` answer these warning codes from now on.
+    pub fn warn_when_configured(&self, codes: &[&str]) {
+        self.databases.warn_when_configured(codes);
+    }
+
+    /// Arranges an answer to `METHOD url`, such as `GET https://a.example/x`. Several are given in
+    /// their order, and the last one again and again.
+    pub fn answer(&self, asked: &str, answer: Response) {
+        self.servers.answer(asked, answer);
+    }
+
+    /// Forgets what is cached, as the host does when it is sealed or the mount is tuned.
+    pub fn forget_cached(&self) {
+        self.cache.clear();
+    }
+}
+
+/// What a test looks at.
+impl TestHost {
     /// Reservations, checkpoints, calls of database plugins, HTTP requests, and log events, in
     /// order and since the last look.
     pub fn steps(&self) -> Vec<String> {
-        std::mem::take(&mut self.state.borrow_mut().steps)
+        self.script.take_steps()
     }
 
     /// The committed record under `key`.
     #[must_use]
     pub fn stored(&self, key: &str) -> Option<Value> {
-        let state = self.state.borrow();
-        state.records.get(key).and_then(|entry| serde_json::from_slice(&entry.value).ok())
+        let records = self.records.borrow();
+        records.committed(key).and_then(|bytes| serde_json::from_slice(bytes).ok())
     }
 
     /// Leases in the book, confirmed or waiting to be undone.
     #[must_use]
     pub fn lease_tags(&self) -> Vec<String> {
-        self.state.borrow().leases.keys().cloned().collect()
+        self.leases.borrow().tags()
     }
 
-    pub(super) fn write_down(&self, step: String) {
-        self.state.borrow_mut().steps.push(step);
+    /// When the timer or guard `key` rings, if there is one.
+    #[must_use]
+    pub fn timer(&self, key: &str) -> Option<StoreTime> {
+        self.timers.borrow().due(key)
     }
 
-    /// Does `act` under the name of a step, unless the script says otherwise. `detail` goes into
-    /// the record of steps; without it, the step is too common to be worth writing down.
-    pub(super) fn step<T>(
-        &self,
-        word: &str,
-        detail: Option<&str>,
-        act: impl FnOnce(&mut State) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        self.alive()?;
-        let mut state = self.state.borrow_mut();
-        let then = state.take_scripted(word);
-        if let Some(Then::Refuse(failure)) = then {
-            return Err(failure);
-        }
-        if let Some(detail) = detail {
-            state.steps.push(format!("{word} {detail}").trim_end().to_owned());
-        }
-        let done = act(&mut state)?;
-        match then {
-            Some(Then::LoseReply(failure)) => Err(failure),
-            Some(Then::Die) => {
-                state.dead = true;
-                Err(died())
-            }
-            _ => Ok(done),
-        }
+    /// The user `username` of the database behind `connection`.
+    #[must_use]
+    pub fn user(&self, connection: &str, username: &str) -> Option<User> {
+        self.databases.user(connection, username)
     }
 
-    /// A process that has died does nothing and answers nothing.
-    pub(super) fn alive(&self) -> Result<(), Failure> {
-        if self.state.borrow().dead { Err(died()) } else { Ok(()) }
+    /// How many users there are, in all databases.
+    #[must_use]
+    pub fn user_count(&self) -> usize {
+        self.databases.user_count()
     }
 
-    pub(super) fn commit(&self) {
-        self.state.borrow_mut().commit();
+    /// HTTP requests that were sent, in order and since the last look.
+    pub fn requests(&self) -> Vec<Request> {
+        self.servers.take_requests()
+    }
+}
+
+/// What the bed does around the engine's calls.
+impl TestHost {
+    pub(super) fn record(&self, step: String) {
+        self.script.record(step);
+    }
+
+    pub(super) fn check_alive(&self) -> Result<(), Failure> {
+        self.script.check_alive()
     }
 
     /// Numbers commits from now on.
     pub(super) fn number_commits(&self) {
-        self.state.borrow_mut().index = Some(0);
-    }
-
-    pub(super) fn roll_back(&self) {
-        self.state.borrow_mut().buffer = Buffer::default();
-    }
-
-    /// Leases that were committed by a checkpoint and that no answer has confirmed.
-    pub(super) fn unconfirmed(&self) -> Vec<Lease> {
-        let state = self.state.borrow();
-        state
-            .leases
-            .values()
-            .filter(|entry| !entry.confirmed)
-            .map(|entry| entry.lease.clone())
-            .collect()
-    }
-
-    pub(super) fn confirm(&self, tag: &str, ttl: u64) -> Result<(), Failure> {
-        let mut state = self.state.borrow_mut();
-        let expires = state.now().saturating_add(ttl.saturating_mul(1_000));
-        let Some(entry) = state.leases.get_mut(tag) else {
-            return Err(Failure::internal(format!(
-                "the answer names {tag:?}, which this call did not reserve"
-            )));
-        };
-        entry.confirmed = true;
-        entry.lease.expires = expires;
-        Ok(())
-    }
-
-    pub(super) fn prolong(&self, tag: &str, ttl: u64) {
-        let mut state = self.state.borrow_mut();
-        let expires = state.now().saturating_add(ttl.saturating_mul(1_000));
-        if let Some(entry) = state.leases.get_mut(tag) {
-            entry.lease.expires = expires;
-        }
-    }
-
-    pub(super) fn lease(&self, tag: &str) -> Option<Lease> {
-        self.state.borrow().leases.get(tag).map(|entry| entry.lease.clone())
-    }
-
-    pub(super) fn forget_lease(&self, tag: &str) {
-        self.state.borrow_mut().leases.remove(tag);
-    }
-}
-
-fn died() -> Failure {
-    Failure::new(Kind::Unavailable, "the process died")
-}
-
-impl State {
-    pub(super) fn now(&self) -> StoreTime {
-        START.saturating_add(self.elapsed)
-    }
-
-    fn take_scripted(&mut self, word: &str) -> Option<Then> {
-        let at = self.scripted.iter().position(|scripted| scripted.step == word)?;
-        Some(self.scripted.remove(at).then)
+        self.records.borrow_mut().number_commits();
     }
 
     /// Commits, and gives the index of the commit, as [`Storage::checkpoint`] does.
-    fn commit(&mut self) -> u64 {
-        let buffer = std::mem::take(&mut self.buffer);
-        let modified = self.next_index(&buffer);
-        for (key, value) in buffer.records {
-            match value {
-                Some(value) => {
-                    let created = self.records.get(&key).map_or(modified, |before| before.created);
-                    self.records.insert(key, Entry { value, created, modified })
-                }
-                None => self.records.remove(&key),
-            };
-        }
-        self.timers.commit(buffer.timers);
-        self.leases.extend(buffer.leases);
-        modified
+    pub(super) fn commit(&self) -> u64 {
+        self.timers.borrow_mut().commit();
+        self.leases.borrow_mut().commit();
+        self.records.borrow_mut().commit()
     }
 
-    fn next_index(&mut self, buffer: &Buffer) -> u64 {
-        match &mut self.index {
-            Some(index) if !buffer.records.is_empty() => {
-                *index += 1;
-                *index
-            }
-            _ => 0,
-        }
+    pub(super) fn roll_back(&self) {
+        self.timers.borrow_mut().roll_back();
+        self.leases.borrow_mut().roll_back();
+        self.records.borrow_mut().roll_back();
     }
 
-    /// Records as the call sees them: what is committed, and its own writes over it.
-    fn visible(&self) -> BTreeMap<&str, Entry<&Vec<u8>>> {
-        let mut seen: BTreeMap<&str, Entry<&Vec<u8>>> = BTreeMap::new();
-        for (key, entry) in &self.records {
-            seen.insert(
-                key,
-                Entry { value: &entry.value, created: entry.created, modified: entry.modified },
-            );
-        }
-        for (key, value) in &self.buffer.records {
-            match value {
-                Some(value) => seen.insert(key, Entry { value, created: 0, modified: 0 }),
-                None => seen.remove(key.as_str()),
-            };
-        }
-        seen
+    /// The end of a call, or of the process that ran it.
+    pub(super) fn end_call(&self) {
+        self.script.revive();
+        self.timers.borrow_mut().end_call(self.now());
+    }
+
+    /// Guards that their calls left standing, with their failed attempts.
+    pub(super) fn left_guards(&self) -> Vec<(String, u32)> {
+        self.timers.borrow().left_guards()
+    }
+
+    pub(super) fn ringing(&self, key: &str) -> Result<Timer, Failure> {
+        self.timers.borrow().ringing(key)
+    }
+
+    pub(super) fn remove_rung(&self, key: &str, rung: &Timer) {
+        self.timers.borrow_mut().remove_rung(key, rung);
+    }
+
+    pub(super) fn count_attempts(&self, key: &str, attempts: u32) {
+        self.timers.borrow_mut().count_attempts(key, attempts);
+    }
+
+    pub(super) fn lease(&self, tag: &str) -> Option<Lease> {
+        self.leases.borrow().lease(tag)
+    }
+
+    pub(super) fn unconfirmed_leases(&self) -> Vec<Lease> {
+        self.leases.borrow().unconfirmed()
+    }
+
+    pub(super) fn confirm_lease(&self, tag: &str, ttl: u64) -> Result<(), Failure> {
+        self.leases.borrow_mut().confirm(tag, self.seconds_from_now(ttl))
+    }
+
+    pub(super) fn prolong_lease(&self, tag: &str, ttl: u64) {
+        self.leases.borrow_mut().prolong(tag, self.seconds_from_now(ttl));
+    }
+
+    pub(super) fn forget_lease(&self, tag: &str) {
+        self.leases.borrow_mut().forget(tag);
+    }
+
+    fn seconds_from_now(&self, seconds: u64) -> StoreTime {
+        self.now().saturating_add(seconds.saturating_mul(1_000))
     }
 }
 
@@ -288,7 +240,7 @@ impl Host for TestHost {
     }
 
     fn databases(&self) -> &dyn Databases {
-        self
+        &self.databases
     }
 
     fn passwords(&self) -> &dyn Passwords {
@@ -296,11 +248,11 @@ impl Host for TestHost {
     }
 
     fn http(&self) -> &dyn Http {
-        self
+        &self.servers
     }
 
     fn cache(&self) -> &dyn Cache {
-        self
+        &self.cache
     }
 
     fn random(&self) -> &dyn Random {
@@ -314,84 +266,71 @@ impl Host for TestHost {
 
 impl Storage for TestHost {
     fn entry_bytes(&self, key: &str) -> Result<Option<Entry<Vec<u8>>>, Failure> {
-        self.step("get", None, |state| {
-            let seen = state.visible();
-            let owned = |entry: &Entry<&Vec<u8>>| Entry {
-                value: entry.value.clone(),
-                created: entry.created,
-                modified: entry.modified,
-            };
-            Ok(seen.get(key).map(owned))
-        })
+        self.script.step("get", None, || Ok(self.records.borrow().get(key)))
     }
 
     fn put_bytes(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
-        self.step("put", None, |state| {
-            state.buffer.records.insert(key.to_owned(), Some(value));
+        self.script.step("put", None, || {
+            self.records.borrow_mut().put(key, Some(value));
             Ok(())
         })
     }
 
     fn delete(&self, key: &str) -> Result<(), Failure> {
-        self.step("delete", None, |state| {
-            state.buffer.records.insert(key.to_owned(), None);
+        self.script.step("delete", None, || {
+            self.records.borrow_mut().put(key, None);
             Ok(())
         })
     }
 
     fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure> {
-        self.step("keys", None, |state| {
-            let seen = state.visible();
-            let names =
-                seen.keys().filter_map(|key| key.strip_prefix(prefix)).filter(|name| *name > after);
-            Ok(names.take(limit as usize).map(str::to_owned).collect())
-        })
+        self.script.step("keys", None, || Ok(self.records.borrow().keys(prefix, after, limit)))
     }
 
     fn checkpoint(&self) -> Result<u64, Failure> {
-        self.step("checkpoint", Some(""), |state| Ok(state.commit()))
+        self.script.step("checkpoint", Some(""), || Ok(self.commit()))
     }
 }
 
 impl Leases for TestHost {
-    fn reserve(&self, tag: &str, lane: &str, internal: &Value) -> Result<(), Failure> {
-        self.step("reserve", Some(&format!("{tag} in {lane}")), |state| {
-            if tag.is_empty()
-                || state.buffer.leases.contains_key(tag)
-                || state.leases.contains_key(tag)
-            {
-                return Err(Failure::invalid(format!("the tag {tag:?} is empty or taken")));
-            }
-            let now = state.now();
-            let lease = Lease {
-                tag: tag.to_owned(),
-                internal: internal.clone(),
-                issued: now,
-                expires: now,
-            };
-            state
-                .buffer
-                .leases
-                .insert(tag.to_owned(), Booked { lease, lane: lane.to_owned(), confirmed: false });
-            Ok(())
+    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<(), Failure> {
+        self.script.step("reserve", Some(&format!("{tag} in {lane}")), || {
+            self.leases.borrow_mut().reserve(tag, lane, internal, self.now())
         })
     }
 
     fn end(&self, tag: &str) -> Result<(), Failure> {
-        self.step("end", Some(tag), |state| {
-            match state.leases.remove(tag).or(state.buffer.leases.remove(tag)) {
-                Some(_) => Ok(()),
-                None => {
-                    Err(Failure::new(Kind::NotFound, format!("this call did not reserve {tag:?}")))
-                }
-            }
-        })
+        self.script.step("end", Some(tag), || self.leases.borrow_mut().end(tag))
     }
 
     fn count(&self, lane: &str) -> Result<u32, Failure> {
-        self.step("count", None, |state| {
-            let live = state.leases.values().filter(|entry| entry.lane == lane).count();
-            Ok(u32::try_from(live).unwrap_or(u32::MAX).min(10_000))
+        self.script.step("count", None, || Ok(self.leases.borrow().count(lane)))
+    }
+}
+
+impl Clock for TestHost {
+    fn now(&self) -> StoreTime {
+        self.script.now()
+    }
+
+    fn schedule(&self, key: &str, at: StoreTime, lane: &str) -> Result<(), Failure> {
+        self.script.step("schedule", Some(&format!("{key} in {lane}")), || {
+            self.timers.borrow_mut().set(key, Timer::scheduled(at));
+            Ok(())
+        })
+    }
+
+    fn guard(&self, key: &str, lane: &str) -> Result<(), Failure> {
+        self.script.step("guard", Some(&format!("{key} in {lane}")), || {
+            self.timers.borrow_mut().set(key, Timer::guard(self.now()));
+            Ok(())
+        })
+    }
+
+    fn cancel(&self, key: &str) -> Result<(), Failure> {
+        self.script.step("cancel", Some(key), || {
+            self.timers.borrow_mut().cancel(key);
+            Ok(())
         })
     }
 }
@@ -399,16 +338,15 @@ impl Leases for TestHost {
 impl Passwords for TestHost {
     /// Numbered, so that tests can name the password they expect.
     fn generate(&self, policy: &str) -> Result<String, Failure> {
-        self.step("generate", None, |state| {
+        self.script.step("generate", None, || {
+            let policies = self.policies.borrow();
             let prefix = match policy {
                 "" => "Generated",
-                named => state.policies.get(named).map(String::as_str).ok_or_else(|| {
+                named => policies.get(named).ok_or_else(|| {
                     Failure::new(Kind::NotFound, format!("there is no password policy {named:?}"))
                 })?,
             };
-            let password = format!("{prefix}-Password-{}", state.generated + 1);
-            state.generated += 1;
-            Ok(password)
+            Ok(format!("{prefix}-Password-{}", self.next_number()))
         })
     }
 }
@@ -416,14 +354,16 @@ impl Passwords for TestHost {
 impl Random for TestHost {
     /// Counts instead of being random, so that tests repeat.
     fn bytes(&self, length: u32) -> Vec<u8> {
-        let mut state = self.state.borrow_mut();
-        state.generated += 1;
-        let start = state.generated;
-        (0..length)
-            .map(|offset| {
-                start.wrapping_add(offset).to_le_bytes().first().copied().unwrap_or_default()
-            })
-            .collect()
+        let start = self.next_number();
+        let counted = (0..length).map(|offset| start.wrapping_add(offset).to_le_bytes());
+        counted.map(|[lowest, ..]| lowest).collect()
+    }
+}
+
+impl TestHost {
+    fn next_number(&self) -> u32 {
+        self.generated.set(self.generated.get() + 1);
+        self.generated.get()
     }
 }
 
@@ -431,6 +371,6 @@ impl Log for TestHost {
     fn write(&self, _level: Level, event: &str, pairs: &[(&str, &str)]) {
         let pairs: Vec<String> =
             pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        self.write_down(format!("log {event} {}", pairs.join(" ")).trim_end().to_owned());
+        self.record(format!("log {event} {}", pairs.join(" ")).trim_end().to_owned());
     }
 }

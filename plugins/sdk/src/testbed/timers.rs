@@ -1,8 +1,6 @@
-//! Store time in memory, timers, and the guards that calls leave standing.
+//! Timers in memory, and the guards that calls leave standing.
 
-use super::host::TestHost;
 use crate::database_plugin::StoreTime;
-use crate::host::Clock;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::collections::BTreeMap;
 
@@ -27,93 +25,87 @@ enum State {
     Left,
 }
 
-/// The committed timers, by key.
-#[derive(Default)]
-pub(super) struct Timers(BTreeMap<String, Timer>);
+impl Timer {
+    /// A timer that rings at `at`.
+    pub(super) fn scheduled(at: StoreTime) -> Self {
+        Self { at, attempts: 0, state: State::Scheduled }
+    }
 
-impl Timers {
-    pub(super) fn commit(&mut self, buffered: BTreeMap<String, Option<Timer>>) {
-        for (key, timer) in buffered {
-            match timer {
-                Some(timer) => self.0.insert(key, timer),
-                None => self.0.remove(&key),
-            };
-        }
+    /// A guard that a call sets now.
+    pub(super) fn guard(now: StoreTime) -> Self {
+        Self { at: now.saturating_add(GUARD), attempts: 0, state: State::Guarding }
     }
 }
 
-impl TestHost {
+/// Timers by key: those that are committed, and what the call set or cancelled since.
+#[derive(Default)]
+pub(super) struct Timers {
+    committed: BTreeMap<String, Timer>,
+    /// `None` cancels.
+    buffered: BTreeMap<String, Option<Timer>>,
+}
+
+impl Timers {
+    /// Buffers a timer.
+    pub(super) fn set(&mut self, key: &str, timer: Timer) {
+        self.buffered.insert(key.to_owned(), Some(timer));
+    }
+
+    /// Buffers the removal of a timer.
+    pub(super) fn cancel(&mut self, key: &str) {
+        self.buffered.insert(key.to_owned(), None);
+    }
+
+    pub(super) fn commit(&mut self) {
+        for (key, timer) in std::mem::take(&mut self.buffered) {
+            match timer {
+                Some(timer) => self.committed.insert(key, timer),
+                None => self.committed.remove(&key),
+            };
+        }
+    }
+
+    pub(super) fn roll_back(&mut self) {
+        self.buffered.clear();
+    }
+
     /// When the timer or guard `key` rings, if there is one.
-    #[must_use]
-    pub fn timer(&self, key: &str) -> Option<StoreTime> {
-        self.state.borrow().timers.0.get(key).map(|timer| timer.at)
+    pub(super) fn due(&self, key: &str) -> Option<StoreTime> {
+        self.committed.get(key).map(|timer| timer.at)
     }
 
     /// The end of a call, or of the process that ran it: its guards are due.
-    pub(super) fn end_call(&self) {
-        let mut state = self.state.borrow_mut();
-        state.dead = false;
-        let now = state.now();
-        for timer in state.timers.0.values_mut().filter(|timer| timer.state == State::Guarding) {
+    pub(super) fn end_call(&mut self, now: StoreTime) {
+        let guarding = |timer: &&mut Timer| timer.state == State::Guarding;
+        for timer in self.committed.values_mut().filter(guarding) {
             (timer.at, timer.state) = (now, State::Left);
         }
     }
 
     /// Guards that their calls left standing, in the order of keys, with their failed attempts.
     pub(super) fn left_guards(&self) -> Vec<(String, u32)> {
-        let state = self.state.borrow();
-        let left = state.timers.0.iter().filter(|(_, timer)| timer.state == State::Left);
+        let left = self.committed.iter().filter(|(_, timer)| timer.state == State::Left);
         left.map(|(key, timer)| (key.clone(), timer.attempts)).collect()
     }
 
     /// The timer that is about to ring.
     pub(super) fn ringing(&self, key: &str) -> Result<Timer, Failure> {
-        let found = self.state.borrow().timers.0.get(key).cloned();
+        let found = self.committed.get(key).cloned();
         found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no timer {key:?}")))
     }
 
     /// Makes the removal of a timer that rang part of what the wake commits, unless the wake set it
     /// anew.
-    pub(super) fn remove_rung(&self, key: &str, rung: &Timer) {
-        let mut state = self.state.borrow_mut();
-        if !state.buffer.timers.contains_key(key) && state.timers.0.get(key) == Some(rung) {
-            state.buffer.timers.insert(key.to_owned(), None);
+    pub(super) fn remove_rung(&mut self, key: &str, rung: &Timer) {
+        if !self.buffered.contains_key(key) && self.committed.get(key) == Some(rung) {
+            self.cancel(key);
         }
     }
 
     /// Counts a failed attempt of a timer that is still there.
-    pub(super) fn count_attempts(&self, key: &str, attempts: u32) {
-        if let Some(timer) = self.state.borrow_mut().timers.0.get_mut(key) {
+    pub(super) fn count_attempts(&mut self, key: &str, attempts: u32) {
+        if let Some(timer) = self.committed.get_mut(key) {
             timer.attempts = attempts;
         }
-    }
-
-    fn set(&self, word: &str, key: &str, lane: &str, timer: Timer) -> Result<(), Failure> {
-        self.step(word, Some(&format!("{key} in {lane}")), |state| {
-            state.buffer.timers.insert(key.to_owned(), Some(timer));
-            Ok(())
-        })
-    }
-}
-
-impl Clock for TestHost {
-    fn now(&self) -> StoreTime {
-        self.state.borrow().now()
-    }
-
-    fn schedule(&self, key: &str, at: StoreTime, lane: &str) -> Result<(), Failure> {
-        self.set("schedule", key, lane, Timer { at, attempts: 0, state: State::Scheduled })
-    }
-
-    fn guard(&self, key: &str, lane: &str) -> Result<(), Failure> {
-        let at = self.now().saturating_add(GUARD);
-        self.set("guard", key, lane, Timer { at, attempts: 0, state: State::Guarding })
-    }
-
-    fn cancel(&self, key: &str) -> Result<(), Failure> {
-        self.step("cancel", Some(key), |state| {
-            state.buffer.timers.insert(key.to_owned(), None);
-            Ok(())
-        })
     }
 }

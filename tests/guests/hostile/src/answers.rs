@@ -59,7 +59,7 @@ pub(crate) fn many_values(_call: &Call) -> Ending {
     Ok(data(format!("{{\"a\":[0{}]}}", ",0".repeat(1_000_000))))
 }
 
-/// Whoever reads it sees one of two values.
+/// Its reader sees one of two values.
 pub(crate) fn key_twice(_call: &Call) -> Ending {
     Ok(data("{\"a\":{\"b\":1,\"b\":2}}".into()))
 }

@@ -29,7 +29,7 @@ struct Hostile;
 
 type Ending = Result<Answer, Failure>;
 
-/// What is done when somebody asks for the route of its name.
+/// What is done when a caller asks for the route of its name.
 struct Act {
     name: &'static str,
     /// Members of its row in the route table.
@@ -126,7 +126,7 @@ fn behave(tag: &str, now: &str) {
 
 impl engine::Guest for Hostile {
     fn describe() -> String {
-        if let Some(answered) = reaches::answered_to_nobody() {
+        if let Some(answered) = reaches::answered_without_grants() {
             return format!("{answered} answered a component that is only being described");
         }
         let row = |path: &str, marks: &str| {
@@ -135,9 +135,8 @@ impl engine::Guest for Hostile {
         let rows: Vec<String> =
             ACTS.iter().map(|act| row(act.name, act.marks)).chain([row("acts", "")]).collect();
         let rows = rows.join(",");
-        format!(
-            r#"{{"kind":"secrets-engine","name":"hostile","version":"1.0.0","schema":2,"about":"Does harm.","asks":["database"],"routes":[{rows}]}}"#
-        )
+        let head = r#""kind":"secrets-engine","name":"hostile","version":"1.0.0","schema":2"#;
+        format!(r#"{{{head},"about":"Does harm.","asks":["database"],"routes":[{rows}]}}"#)
     }
 
     fn migrate(from: u32) -> Result<(), Failure> {

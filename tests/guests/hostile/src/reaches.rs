@@ -70,7 +70,7 @@ pub(crate) fn unmarked_nested(_call: &Call) -> Ending {
 
 /// While it is described a component is granted nothing: the import that answers all the same,
 /// where there is one. Those that cannot refuse would trap.
-pub(crate) fn answered_to_nobody() -> Option<&'static str> {
+pub(crate) fn answered_without_grants() -> Option<&'static str> {
     let others = [
         tried("get", storage::get("key")),
         tried("put", storage::put("key", b"value")),

@@ -7,10 +7,12 @@ mod outside;
 mod rotation;
 
 use bulkhead_sdk::reservation::{Reservation, Unmade};
+use bulkhead_sdk::stored::Stored;
 use bulkhead_sdk::table::{Field, Row, read, write};
 use bulkhead_sdk::{
     Answer, Call, Failure, Host, Kind, Lease, Mount, Reason, Renewal, SecretsEngine, intent,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
 
@@ -29,6 +31,16 @@ const CANDIDATE: &[Field] = &[
 const GUARD: &[Field] = &[Field::text("how", "left, cancelled, dropped, failed or many")];
 const HOW: &[Field] =
     &[Field::text("how", "ok, perhaps, surely or forget"), Field::seconds("ttl", "lifetime")];
+
+/// What a lease keeps.
+#[derive(Serialize, Deserialize)]
+struct Made {
+    name: String,
+}
+
+impl Stored for Made {
+    const KIND: &'static str = "made";
+}
 
 impl SecretsEngine for Probe {
     const NAME: &'static str = "probe";
@@ -91,7 +103,7 @@ impl SecretsEngine for Probe {
         _mount: &Mount,
     ) -> Result<Renewal, Failure> {
         if lease.tag.starts_with("slow") {
-            host.storage().put(&format!("note/renewing-{}", lease.tag), &true)?;
+            host.storage().put_plain(&format!("note/renewing-{}", lease.tag), &true)?;
             host.storage().checkpoint()?;
             rotation::wait(host, &lease.tag)?;
         }
@@ -100,7 +112,7 @@ impl SecretsEngine for Probe {
 
     /// Notes what it came from.
     fn migrate(host: &dyn Host, from: u32) -> Result<(), Failure> {
-        host.storage().put("note/migrated", &from)
+        host.storage().put_plain("note/migrated", &from)
     }
 
     /// Notes the reason. A name that begins with `stuck` cannot be ended, one with `never` not
@@ -111,7 +123,7 @@ impl SecretsEngine for Probe {
             return Err(Failure::new(Kind::Unreachable, "it is stuck"));
         }
         if lease.tag.starts_with("never")
-            && host.storage().get::<u64>(&format!("note/go-{}", lease.tag))?.is_none()
+            && host.storage().get_plain::<u64>(&format!("note/go-{}", lease.tag))?.is_none()
         {
             return Err(Failure::invalid("ü".repeat(300)));
         }
@@ -122,7 +134,7 @@ impl SecretsEngine for Probe {
                 std::thread::sleep(time);
             }
         }
-        host.storage().put(&format!("note/{}", lease.tag), &format!("{reason:?}"))
+        host.storage().put_plain(&format!("note/{}", lease.tag), &format!("{reason:?}"))
     }
 
     /// Notes the attempt. A name that begins with `twice`, `refused` or `away` fails at first, one
@@ -143,7 +155,7 @@ impl SecretsEngine for Probe {
         if attempt < 2 && key.starts_with("away") {
             return Err(Failure::new(Kind::Unreachable, "it is away"));
         }
-        host.storage().put(&format!("note/{key}"), &attempt)?;
+        host.storage().put_plain(&format!("note/{key}"), &attempt)?;
         if key.starts_with("hang") {
             host.storage().checkpoint()?;
             std::thread::sleep(Duration::from_secs(600));
@@ -156,8 +168,10 @@ impl SecretsEngine for Probe {
 }
 
 fn note(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let key = format!("note/{}", call.text("name"));
+    let note = host.storage().get_bytes(&key)?.ok_or_else(Failure::absent)?;
     let note: serde_json::Value =
-        host.storage().get(&format!("note/{}", call.text("name")))?.ok_or_else(Failure::absent)?;
+        serde_json::from_slice(&note).map_err(|_| Failure::internal("a note that is no JSON"))?;
     Answer::data(&json!({"note": note}))
 }
 
@@ -191,17 +205,17 @@ fn guard(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 fn count(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let key = format!("note/{}", call.text("name"));
-    let before: u64 = host.storage().get(&key)?.unwrap_or_default();
-    host.storage().put(&key, &(before + 1))?;
+    let before: u64 = host.storage().get_plain(&key)?.unwrap_or_default();
+    host.storage().put_plain(&key, &(before + 1))?;
     Ok(Answer::nothing())
 }
 
 fn place(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let key = format!("place/{}", call.text("name"));
-    let before = host.storage().entry::<u64>(&key)?;
-    host.storage().put(&key, &1)?;
+    let before = host.storage().entry_bytes(&key)?;
+    host.storage().put_plain(&key, &1_u64)?;
     let index = host.storage().checkpoint()?;
-    let after = host.storage().entry::<u64>(&key)?.ok_or_else(Failure::absent)?;
+    let after = host.storage().entry_bytes(&key)?.ok_or_else(Failure::absent)?;
     Answer::data(&json!({
         "before": before.map(|entry| [entry.created, entry.modified]),
         "index": index,
@@ -211,17 +225,19 @@ fn place(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 fn lease(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (name, how) = (call.text("name"), call.text("how"));
-    let made =
-        Reservation::new(name, "lane", &json!({"name": name}))?.make(host, || match how {
+    let made = Reservation::new(name, "lane", &Made { name: name.to_owned() })?.make(
+        host,
+        || match how {
             "perhaps" => Err(Unmade::Perhaps(Failure::new(Kind::TimedOut, "nobody knows"))),
             "surely" => Err(Unmade::Surely(Failure::invalid("it was refused"))),
             "waits" => {
-                host.storage().put(&format!("note/making-{name}"), &true)?;
+                host.storage().put_plain(&format!("note/making-{name}"), &true)?;
                 host.storage().checkpoint()?;
                 Ok(rotation::wait(host, name)?)
             }
             _ => Ok(()),
-        })?;
+        },
+    )?;
     if how == "forget" {
         return Ok(Answer::nothing());
     }
@@ -273,7 +289,8 @@ fn outside(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 }
 
 fn unmarked(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-    let secret = bulkhead_sdk::answer::Secret::without_undo(&json!({}), 60, 60, json!({}))?;
+    let made = Made { name: String::new() };
+    let secret = bulkhead_sdk::answer::Secret::without_undo(&json!({}), 60, 60, &made)?;
     Ok(Answer::secret(secret))
 }
 

@@ -27,13 +27,13 @@ pub(crate) const KEPT: &[Field] = &[
 /// an error, and `logged` in the log.
 pub(crate) fn fetch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let key = format!("note/{}", call.text("name"));
-    let before: u64 = host.storage().get(&key)?.unwrap_or_default();
+    let before: u64 = host.storage().get_plain(&key)?.unwrap_or_default();
     let request = request(call);
     let mut answer = host.http().send(&request)?;
     for _ in 1..call.fields.get("times").and_then(Value::as_u64).unwrap_or(1) {
         answer = host.http().send(&request)?;
     }
-    host.storage().put(&key, &(before + 1))?;
+    host.storage().put_plain(&key, &(before + 1))?;
     let body = String::from_utf8_lossy(&answer.body);
     match call.text("how") {
         "told" => return Err(Failure::invalid(body)),
@@ -47,7 +47,7 @@ pub(crate) fn fetch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 pub(crate) fn keep(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (key, ttl) = (call.text("name"), u32::try_from(call.seconds("ttl")).unwrap_or(u32::MAX));
-    match call.given("value") {
+    match call.is_given("value") {
         true => host.cache().put(key, call.text("value").as_bytes(), ttl)?,
         false => host.cache().remove(key)?,
     }
@@ -76,10 +76,10 @@ fn request(call: &Call) -> Request {
         request = request.header(name, value.as_str().unwrap_or_default());
     }
     request.body = call.text("body").as_bytes().to_vec();
-    if call.given("secret") {
+    if call.is_given("secret") {
         request = request.secret(call.text("secret"));
     }
-    match call.given("roots") {
+    match call.is_given("roots") {
         true => request
             .tls(Tls { root_certificates: Some(call.text("roots").to_owned()), ..Tls::default() }),
         false => request,

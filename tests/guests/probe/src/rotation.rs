@@ -41,7 +41,7 @@ pub(crate) fn wake(host: &dyn Host, name: &str, attempt: u32) -> Result<(), Fail
         });
     }
     recover(host, name)?;
-    host.storage().put(&format!("note/recovered-{name}"), &attempt)
+    host.storage().put_plain(&format!("note/recovered-{name}"), &attempt)
 }
 
 fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
@@ -65,7 +65,7 @@ fn effect(host: &dyn Host, name: &str, how: &str, candidate: &str) -> Result<(),
     if how == "unmade" {
         return Err(Failure::new(Kind::Unreachable, "nobody answers"));
     }
-    host.storage().put(&format!("note/outside-{name}"), &candidate)?;
+    host.storage().put_plain(&format!("note/outside-{name}"), candidate)?;
     host.storage().checkpoint()?;
     match how {
         "lost" => Err(Failure::new(Kind::TimedOut, "the answer was lost")),
@@ -74,10 +74,10 @@ fn effect(host: &dyn Host, name: &str, how: &str, candidate: &str) -> Result<(),
     }
 }
 
-/// Each look is a segment of its own, so that it sees what came in between. Whatever was noted
+/// Each look is a segment of its own, so that it sees what came in between. Any note
 /// counts: a number, or why a lease ended.
 pub(crate) fn wait(host: &dyn Host, name: &str) -> Result<(), Failure> {
-    while host.storage().get::<serde_json::Value>(&format!("note/go-{name}"))?.is_none() {
+    while host.storage().get_bytes(&format!("note/go-{name}"))?.is_none() {
         host.storage().checkpoint()?;
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -92,9 +92,10 @@ fn verify(host: &dyn Host, name: &str, candidate: &str) -> Result<(), Failure> {
 }
 
 fn outside(host: &dyn Host, name: &str) -> Result<Option<String>, Failure> {
-    host.storage().get(&format!("note/outside-{name}"))
+    host.storage().get_plain(&format!("note/outside-{name}"))
 }
 
 fn store(host: &dyn Host, name: &str, proven: Proven<String>) -> Result<(), Failure> {
-    proven.confirm(host, |candidate, ()| host.storage().put(&format!("note/{name}"), candidate))
+    proven
+        .confirm(host, |candidate, ()| host.storage().put_plain(&format!("note/{name}"), candidate))
 }

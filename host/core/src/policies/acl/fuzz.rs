@@ -6,6 +6,7 @@
 
 use super::naive::{FIELDS, Lists, Request, Rule, granting, shown};
 use super::*;
+use bulkhead_fuzz::Dice;
 use bulkhead_wire::description::FieldKind;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -13,30 +14,6 @@ use std::collections::BTreeSet;
 const SEED: u64 = 0x00ac_1000;
 const CASES: u64 = 30_000;
 const POLICIES: [&str; 3] = ["first", "second", "third"];
-
-/// Numbers that look random and are the same for the same seed.
-struct Dice(u64);
-
-impl Dice {
-    fn of(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from((self.0 >> 8) % u64::try_from(bound).unwrap()).unwrap()
-    }
-
-    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())].clone()
-    }
-
-    fn some<T: Clone>(&mut self, most: usize, from: &[T]) -> Vec<T> {
-        (0..self.below(most + 1)).map(|_| self.pick(from)).collect()
-    }
-}
 
 /// A token with its policies, and one request.
 #[derive(Clone, Debug, Default)]

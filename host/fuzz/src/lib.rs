@@ -1,9 +1,17 @@
-//! Seeded fuzzing: included by each `tests/fuzz.rs`, because a test is a program of its own.
+//! Seeded fuzzing, for the tests of every crate that reads what others wrote.
 //!
 //! From good examples and words of the language, cases are made that are nearly good; a case that
 //! panics, or takes longer than a second, is printed in hexadecimal with its seed. `FUZZ_SECONDS`
 //! says how long each target is tried (2 unless told), `FUZZ_SEED` where to begin,
 //! `FUZZ_CASE=<hex>` which case to run alone.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "it runs in tests, which fail by panicking, and tells how much it tried"
+)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
@@ -20,18 +28,40 @@ const LONGEST: usize = 64 * 1024;
 const SEED: u64 = 0x0bad_c0de;
 
 /// Numbers that look random and are the same for the same seed.
-struct Dice(u64);
+pub struct Dice(u64);
 
 impl Dice {
-    fn of(seed: u64) -> Self {
+    /// Dice that always fall the same way.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    /// A number below `bound`; 0 where that is 0.
+    ///
+    /// # Panics
+    /// Never: a remainder is as small as its divisor.
+    pub fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         usize::try_from((self.0 >> 8) % u64::try_from(bound.max(1)).unwrap()).unwrap()
+    }
+
+    /// One of `from`.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())].clone()
+    }
+
+    /// At most `most` of `from`, each as often as the dice say.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn some<T: Clone>(&mut self, most: usize, from: &[T]) -> Vec<T> {
+        (0..self.below(most + 1)).map(|_| self.pick(from)).collect()
     }
 
     fn span(&mut self, length: usize) -> std::ops::Range<usize> {
@@ -44,9 +74,9 @@ impl Dice {
 ///
 /// # Panics
 /// With the seed and the bytes of the first case that panics or is slow.
-pub(crate) fn run(name: &str, seeds: &[&[u8]], words: &[&str], case: impl Fn(&[u8])) {
+pub fn run(name: &str, seeds: &[&[u8]], words: &[&str], case: impl Fn(&[u8])) {
     if let Ok(hexadecimal) = std::env::var("FUZZ_CASE") {
-        return case(&bytes(&hexadecimal));
+        return case(&decode(&hexadecimal));
     }
     let number = |name: &str, otherwise: u64| {
         std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())
@@ -54,17 +84,17 @@ pub(crate) fn run(name: &str, seeds: &[&[u8]], words: &[&str], case: impl Fn(&[u
     let (seconds, first) =
         (Duration::from_secs(number("FUZZ_SECONDS", 2)), number("FUZZ_SEED", SEED));
     let start = Instant::now();
-    seeds.iter().for_each(|seed| judge(name, first, seed, &case));
+    seeds.iter().for_each(|seed| try_case(name, first, seed, &case));
     let mut tried = 0;
     while start.elapsed() < seconds {
         let seed = first.wrapping_add(tried);
-        judge(name, seed, &mutated(&mut Dice::of(seed), seeds, words), &case);
+        try_case(name, seed, &mutation(&mut Dice::of(seed), seeds, words), &case);
         tried += 1;
     }
     println!("{name}: {tried} cases from seed {first} in {:?}", start.elapsed());
 }
 
-fn judge(name: &str, seed: u64, bytes: &[u8], case: &impl Fn(&[u8])) {
+fn try_case(name: &str, seed: u64, bytes: &[u8], case: &impl Fn(&[u8])) {
     let start = Instant::now();
     let ended = catch_unwind(AssertUnwindSafe(|| case(bytes)));
     let repeat = || bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
@@ -85,7 +115,7 @@ fn judge(name: &str, seed: u64, bytes: &[u8], case: &impl Fn(&[u8])) {
     assert!(took < SLOW, "{name}: seed {seed} takes {took:?}; again with FUZZ_CASE={}", repeat());
 }
 
-fn mutated(dice: &mut Dice, seeds: &[&[u8]], words: &[&str]) -> Vec<u8> {
+fn mutation(dice: &mut Dice, seeds: &[&[u8]], words: &[&str]) -> Vec<u8> {
     let mut bytes = seeds[dice.below(seeds.len())].to_vec();
     let longest = seeds.iter().map(|seed| seed.len()).fold(LONGEST, usize::max);
     for _ in 0..=dice.below(6) {
@@ -117,7 +147,7 @@ fn mutate(dice: &mut Dice, bytes: &mut Vec<u8>, seeds: &[&[u8]], words: &[&str])
     }
 }
 
-fn bytes(hexadecimal: &str) -> Vec<u8> {
+fn decode(hexadecimal: &str) -> Vec<u8> {
     let pairs = hexadecimal.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
     pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
 }

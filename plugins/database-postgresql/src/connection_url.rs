@@ -1,0 +1,22 @@
+//! Reads `connection_url`, in whichever of its two forms the operator wrote it.
+
+use crate::parameters::{CONNECTION_URL, Parameters};
+use crate::refusal::Code;
+use crate::{dsn, url};
+use bulkhead_sdk::database_plugin::Refusal;
+
+/// What `connection_url` says, before anything is made of it.
+pub(crate) fn read(connection_url: &str) -> Result<Parameters, Refusal> {
+    let text = connection_url.trim();
+    if text.is_empty() {
+        return Err(Code::ConnectionUrlMissing.about(CONNECTION_URL));
+    }
+    let schemes = ["postgresql://", "postgres://"];
+    if let Some(after_scheme) = schemes.iter().find_map(|scheme| text.strip_prefix(scheme)) {
+        return url::read(after_scheme);
+    }
+    match text.split_once('=') {
+        Some((keyword, _)) if !keyword.contains("://") => dsn::read(text),
+        _ => Err(Code::UrlScheme.about(CONNECTION_URL)),
+    }
+}

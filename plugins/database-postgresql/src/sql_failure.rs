@@ -1,0 +1,85 @@
+//! What a failure of the database becomes.
+//!
+//! The attack this file stops: a password that the database repeats in an error. Its words stay
+//! behind; its SQLSTATE and the names of what was asked go on.
+
+use crate::refusal::Code;
+use crate::target;
+use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, Target};
+
+/// What a failure of the `sql` import means to the caller of the plugin. Its message stays behind.
+pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
+    let what = failure
+        .statement
+        .map_or_else(|| "a statement".to_owned(), |at| format!("statement {}", u64::from(at) + 1));
+    let code = match (failure.code.as_str(), failure.sqlstate.as_deref()) {
+        ("unreachable", _) => Code::Unreachable,
+        ("refused", _) => Code::Refused,
+        ("timed-out", _) => Code::TimedOut,
+        ("conflict", _) => Code::Conflict,
+        ("permission-denied", _) => Code::PermissionDenied,
+        ("forbidden-address", _) => Code::ForbiddenAddress,
+        ("invalid-request", _) => Code::InvalidConfig,
+        (_, Some("54000")) => Code::TooManyDirectGrants,
+        (_, Some("42501")) => Code::InsufficientPrivilege,
+        _ => Code::StatementFailed,
+    };
+    let mut refusal =
+        Refusal { statement: failure.statement, vendor_code: failure.sqlstate, ..code.refusal() };
+    refusal.ext = vec![
+        ("targets".to_owned(), target::addresses(at).join(", ")),
+        ("user".to_owned(), at.username.clone()),
+        ("what".to_owned(), what),
+    ];
+    refusal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::{failure, settings};
+    use crate::settings::Connection;
+
+    #[test]
+    fn the_words_of_the_database_stay_behind() {
+        let target =
+            Connection::read(&settings("host=db user=root password=rootpass")).unwrap().target;
+        for code in [
+            "unreachable",
+            "refused",
+            "timed-out",
+            "conflict",
+            "statement-failed",
+            "invalid-request",
+            "new",
+        ] {
+            let refusal = refusal(failure(code, Some("XX000")), &target);
+            assert!(!format!("{refusal:?}").contains("canary"), "{code}");
+            assert!(!format!("{refusal:?}").contains("rootpass"), "{code}");
+        }
+    }
+
+    #[test]
+    fn codes_that_the_host_acts_on_keep_their_word() {
+        let target = Connection::read(&settings("host=db user=root")).unwrap().target;
+        for code in [
+            "unreachable",
+            "refused",
+            "timed-out",
+            "conflict",
+            "statement-failed",
+            "permission-denied",
+        ] {
+            assert_eq!(refusal(failure(code, None), &target).code, code);
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_too_big_is_told_as_too_many_grants() {
+        let target = Connection::read(&settings("host=db user=root")).unwrap().target;
+        assert_eq!(
+            refusal(failure("statement-failed", Some("54000")), &target).code,
+            "too-many-direct-grants"
+        );
+    }
+}

@@ -1,0 +1,228 @@
+//! Connections are written, shown and removed on the test bed.
+
+use crate::fixture::{empty, issued, orders, ready, with};
+use bulkhead_sdk::{Failure, Kind};
+use serde_json::{Value, json};
+
+#[test]
+fn a_connection_is_configured_and_verified_before_it_is_stored() {
+    let bed = empty();
+    let reply = bed.write("config/orders", &orders()).unwrap();
+    assert_eq!(bed.host.steps(), ["configure orders", "verify orders"]);
+    assert!(reply.warnings.is_empty(), "{:?}", reply.warnings);
+    assert!(bed.host.stored("config/orders").is_some());
+}
+
+#[test]
+fn nothing_is_stored_when_the_plugin_or_the_database_refuses() {
+    let refusals = [
+        (
+            "configure",
+            Failure::invalid("connection_url: the port is not a number"),
+            Kind::InvalidRequest,
+        ),
+        ("verify", Failure::new(Kind::Unreachable, "no answer from db:5432"), Kind::Unreachable),
+        (
+            "verify",
+            Failure::invalid("the database refused user \"root\" (SQLSTATE 28P01)"),
+            Kind::InvalidRequest,
+        ),
+    ];
+    for (step, failure, kind) in refusals {
+        let bed = empty();
+        bed.host.refuse(step, failure.clone());
+        let refused = bed.write("config/orders", &orders()).err().unwrap();
+        assert_eq!(refused.kind, kind);
+        assert_eq!(refused.message, format!("connection \"orders\": {}", failure.message));
+        assert_eq!(bed.host.stored("config/orders"), None);
+    }
+}
+
+#[test]
+fn a_change_that_the_database_refuses_leaves_the_connection_as_it_was() {
+    let bed = ready();
+    let before = bed.host.stored("config/orders");
+    bed.host.refuse("verify", Failure::new(Kind::TimedOut, "db:5432 took too long"));
+    assert!(bed.write("config/orders", &json!({"password": "wrong"})).is_err());
+    assert_eq!(bed.host.stored("config/orders"), before);
+}
+
+#[test]
+fn a_connection_that_is_not_verified_stays_so_on_updates() {
+    let bed = empty();
+    bed.write("config/orders", &with(orders(), json!({"verify_connection": false}))).unwrap();
+    bed.write("config/orders", &json!({"username": "admin"})).unwrap();
+    assert_eq!(bed.host.steps(), ["configure orders", "configure orders"]);
+}
+
+#[test]
+fn a_read_shows_everything_but_secrets() {
+    let bed = empty();
+    let more = json!({
+        "root_rotation_statements": "ALTER {{username}}", "password_policy": "long",
+        "plugin_version": "v1.0.0", "private_key": "hunter2-PEM",
+        "disable_automated_rotation": true, "skip_static_role_import_rotation": "1",
+    });
+    bed.write("config/orders", &with(orders(), more)).unwrap();
+    let reply = bed.read("config/orders").unwrap();
+    let expected = json!({
+        "plugin_name": "test-database-plugin",
+        "plugin_version": "v1.0.0",
+        "running_plugin_version": "1.0.0",
+        "connection_details": {
+            "connection_url": "postgres://{{username}}:{{password}}@db:5432/orders",
+            "username": "root",
+        },
+        "allowed_roles": ["reader", "writer-*"],
+        "root_credentials_rotate_statements": ["ALTER {{username}}"],
+        "password_policy": "long",
+        "verify_connection": true,
+        "skip_static_role_import_rotation": true,
+        "rotation_schedule": "",
+        "rotation_period": 0,
+        "rotation_window": 0,
+        "disable_automated_rotation": true,
+    });
+    assert_eq!(Value::Object(reply.data.clone()), expected);
+    assert!(!Value::Object(reply.data).to_string().contains("hunter2"));
+}
+
+#[test]
+fn lists_that_nobody_gave_are_empty_and_not_missing() {
+    let bed = empty();
+    bed.write("config/bare", &json!({"plugin_name": "test"})).unwrap();
+    let data = bed.read("config/bare").unwrap().data;
+    assert_eq!(data["allowed_roles"], json!([]));
+    assert_eq!(data["root_credentials_rotate_statements"], json!([]));
+    assert_eq!(data["connection_details"], json!({}));
+    assert_eq!(data["plugin_version"], json!(""));
+}
+
+#[test]
+fn a_password_inside_a_connection_string_is_hidden_on_reads() {
+    let bed = empty();
+    let inline = json!({"connection_url": "host=db user=root password=hunter2"});
+    bed.write("config/orders", &with(orders(), inline)).unwrap();
+    let details = bed.read("config/orders").unwrap().data["connection_details"].clone();
+    assert_eq!(details["connection_url"], "host=db user=root password=xxxxx");
+}
+
+#[test]
+fn without_its_plugin_a_connection_is_read_without_details() {
+    let bed = ready();
+    bed.host.describe_plugin(|plugin| plugin.name = "another-plugin".to_owned());
+    let reply = bed.read("config/orders").unwrap();
+    assert_eq!(reply.data["connection_details"], json!({}));
+    assert_eq!(reply.data["allowed_roles"], json!(["reader", "writer-*"]));
+    assert!(reply.warnings[0].contains("test-database-plugin"), "{:?}", reply.warnings);
+}
+
+#[test]
+fn an_update_keeps_what_is_absent_clears_what_is_empty_and_grows_the_generation() {
+    let bed = ready();
+    let before = bed.host.stored("config/orders").unwrap();
+    bed.write("config/orders", &json!({"username": "admin", "allowed_roles": []})).unwrap();
+    let after = bed.host.stored("config/orders").unwrap();
+    assert_eq!(after["settings"]["username"], "admin");
+    assert_eq!(after["settings"]["password"], "hunter2-of-root");
+    assert_eq!(after["allowed_roles"], json!([]));
+    assert_eq!(after["plugin_name"], "test-database-plugin");
+    assert!(after["generation"].as_u64() > before["generation"].as_u64());
+}
+
+#[test]
+fn a_connection_that_is_removed_and_written_again_has_a_generation_of_its_own() {
+    let bed = ready();
+    bed.write("config/orders", &json!({"username": "admin"})).unwrap();
+    let before = bed.host.stored("config/orders").unwrap()["generation"].as_u64();
+    bed.delete("config/orders").unwrap();
+    bed.host.advance(1);
+    bed.write("config/orders", &orders()).unwrap();
+    assert!(bed.host.stored("config/orders").unwrap()["generation"].as_u64() > before);
+}
+
+#[test]
+fn the_engines_own_fields_are_no_settings_of_the_plugin() {
+    let bed = ready();
+    let settings = bed.host.stored("config/orders").unwrap()["settings"].clone();
+    let names: Vec<&String> = settings.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["connection_url", "password", "username"]);
+}
+
+#[test]
+fn warnings_name_unknown_settings_an_empty_list_of_roles_and_what_the_plugin_found() {
+    let bed = empty();
+    bed.host.warn_when_configured(&["tls-off"]);
+    let body = json!({"plugin_name": "test", "usrename": "root", "allowed_roles": []});
+    let warnings = bed.write("config/orders", &body).unwrap().warnings;
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    assert_eq!(warnings[0], "connection \"orders\" does not use TLS");
+    assert!(warnings[1].contains("\"usrename\""), "{warnings:?}");
+    assert!(warnings[2].contains("allowed_roles"), "{warnings:?}");
+    assert_eq!(bed.host.stored("config/orders").unwrap()["settings"]["usrename"], "root");
+}
+
+#[test]
+fn a_plugin_must_be_named_known_and_of_a_version() {
+    let bad = [
+        (json!({"username": "root"}), "plugin_name is required"),
+        (json!({"plugin_name": ""}), "plugin_name is required"),
+        (json!({"plugin_name": "oracle"}), "\"oracle\""),
+        (json!({"plugin_name": "test", "plugin_version": "newest"}), "\"newest\""),
+    ];
+    for (body, expected) in bad {
+        let bed = empty();
+        let refused = bed.write("config/orders", &body).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert!(refused.message.contains(expected), "{}", refused.message);
+        assert_eq!(bed.host.stored("config/orders"), None);
+    }
+}
+
+#[test]
+fn a_plugin_cannot_be_taken_away_from_a_connection() {
+    let bed = ready();
+    let refused = bed.write("config/orders", &json!({"plugin_name": ""})).err().unwrap();
+    assert!(refused.message.contains("plugin_name is required"), "{}", refused.message);
+}
+
+#[test]
+fn automated_rotation_is_refused_and_not_dropped() {
+    let asks = [
+        json!({"rotation_period": "24h"}),
+        json!({"rotation_schedule": "0 0 * * *"}),
+        json!({"rotation_schedule": "0 0 * * *", "rotation_window": "1h"}),
+    ];
+    for ask in asks {
+        let bed = empty();
+        let refused = bed.write("config/orders", &with(orders(), ask)).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert!(refused.message.contains("rotation_"), "{}", refused.message);
+        assert_eq!(bed.host.stored("config/orders"), None);
+    }
+    let none = json!({"rotation_period": 0, "rotation_schedule": "", "rotation_window": "0"});
+    empty().write("config/orders", &with(orders(), none)).unwrap();
+}
+
+#[test]
+fn removal_closes_the_sessions_and_counts_the_leases_that_lose_their_connection() {
+    let bed = ready();
+    issued(&bed);
+    issued(&bed);
+    let reply = bed.delete("config/orders").unwrap();
+    assert!(reply.warnings[0].contains("\"orders\": 2;"), "{:?}", reply.warnings);
+    assert_eq!(bed.host.steps(), ["close orders"]);
+    assert_eq!(bed.read("config/orders").err().unwrap(), Failure::absent());
+    assert!(
+        bed.delete("config/orders").unwrap().lease.is_none(),
+        "a connection that is gone is success"
+    );
+}
+
+#[test]
+fn a_list_names_the_connections() {
+    let bed = ready();
+    bed.write("config/billing", &orders()).unwrap();
+    assert_eq!(bed.list("config").unwrap().data["keys"], json!(["billing", "orders"]));
+    assert_eq!(empty().list("config").err().unwrap(), Failure::absent());
+}

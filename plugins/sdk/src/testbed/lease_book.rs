@@ -1,0 +1,93 @@
+//! The lease book in memory.
+
+use crate::database_plugin::StoreTime;
+use crate::engine::Lease;
+use bulkhead_wire::failure::{Failure, Kind};
+use std::collections::BTreeMap;
+
+/// Leases by tag: those that are committed, and those that the call reserved since.
+#[derive(Default)]
+pub(super) struct LeaseBook {
+    committed: BTreeMap<String, Booked>,
+    buffered: BTreeMap<String, Booked>,
+}
+
+struct Booked {
+    lease: Lease,
+    lane: String,
+    is_confirmed: bool,
+}
+
+impl LeaseBook {
+    pub(super) fn reserve(
+        &mut self,
+        tag: &str,
+        lane: &str,
+        internal: &str,
+        now: StoreTime,
+    ) -> Result<(), Failure> {
+        let is_taken = self.buffered.contains_key(tag) || self.committed.contains_key(tag);
+        if tag.is_empty() || is_taken {
+            return Err(Failure::invalid(format!("the tag {tag:?} is empty or taken")));
+        }
+        let (tag, internal) = (tag.to_owned(), internal.to_owned());
+        let lease = Lease { tag: tag.clone(), internal, issued: now, expires: now };
+        self.buffered.insert(tag, Booked { lease, lane: lane.to_owned(), is_confirmed: false });
+        Ok(())
+    }
+
+    pub(super) fn end(&mut self, tag: &str) -> Result<(), Failure> {
+        match self.committed.remove(tag).or(self.buffered.remove(tag)) {
+            Some(_) => Ok(()),
+            None => Err(Failure::new(Kind::NotFound, format!("this call did not reserve {tag:?}"))),
+        }
+    }
+
+    pub(super) fn count(&self, lane: &str) -> u32 {
+        let live = self.committed.values().filter(|booked| booked.lane == lane).count();
+        u32::try_from(live).unwrap_or(u32::MAX).min(10_000)
+    }
+
+    pub(super) fn commit(&mut self) {
+        self.committed.append(&mut self.buffered);
+    }
+
+    pub(super) fn roll_back(&mut self) {
+        self.buffered.clear();
+    }
+
+    /// Leases that were committed by a checkpoint and that no answer has confirmed.
+    pub(super) fn unconfirmed(&self) -> Vec<Lease> {
+        let waiting = self.committed.values().filter(|booked| !booked.is_confirmed);
+        waiting.map(|booked| booked.lease.clone()).collect()
+    }
+
+    pub(super) fn confirm(&mut self, tag: &str, expires: StoreTime) -> Result<(), Failure> {
+        let Some(booked) = self.committed.get_mut(tag) else {
+            return Err(Failure::internal(format!(
+                "the answer names {tag:?}, which this call did not reserve"
+            )));
+        };
+        booked.is_confirmed = true;
+        booked.lease.expires = expires;
+        Ok(())
+    }
+
+    pub(super) fn prolong(&mut self, tag: &str, expires: StoreTime) {
+        if let Some(booked) = self.committed.get_mut(tag) {
+            booked.lease.expires = expires;
+        }
+    }
+
+    pub(super) fn lease(&self, tag: &str) -> Option<Lease> {
+        self.committed.get(tag).map(|booked| booked.lease.clone())
+    }
+
+    pub(super) fn forget(&mut self, tag: &str) {
+        self.committed.remove(tag);
+    }
+
+    pub(super) fn tags(&self) -> Vec<String> {
+        self.committed.keys().cloned().collect()
+    }
+}

@@ -1,0 +1,141 @@
+//! The bed itself: what it commits, rings, guards and forgets.
+
+use super::TestBed;
+use crate::host::Clock;
+use crate::table::{Field, Row, read, write};
+use crate::{Answer, Call, Failure, Host, Kind, SecretsEngine};
+use serde_json::json;
+
+struct Egg;
+
+const KEY: &[Field] = &[Field::name_of("key", "the timer's name")];
+
+impl SecretsEngine for Egg {
+    const NAME: &'static str = "egg";
+    const VERSION: &'static str = "1.0.0";
+    const SCHEMA: u32 = 1;
+    const ABOUT: &'static str = "Boils eggs.";
+    const INDEXED: bool = true;
+    const TABLE: &'static [Row] = &[
+        write("boil/{key}", boil).about("Starts a timer.").fields(&[KEY]),
+        read("crack", crack).about("Writes and then fails."),
+        write("watch", watch).about("Leaves a guard."),
+        write("lay/{key}", lay)
+            .about("Keeps an egg, and tells its place in history.")
+            .fields(&[KEY]),
+    ];
+
+    fn wake(host: &dyn Host, key: &str, attempt: u32) -> Result<(), Failure> {
+        if key == "guarded" {
+            host.storage().put_plain("woken", &attempt)?;
+            host.storage().checkpoint()?;
+        }
+        if attempt == 1 {
+            return Err(Failure::new(Kind::Unreachable, "no pot"));
+        }
+        host.storage().put_plain(key, "done")
+    }
+}
+
+fn boil(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    host.clock().schedule(call.text("key"), host.clock().now() + 240_000, "kitchen")?;
+    Ok(Answer::nothing())
+}
+
+fn lay(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let key = call.text("key");
+    host.storage().put_plain(key, &1_u32)?;
+    let own = host.storage().entry_bytes(key)?.map(|own| (own.created, own.modified));
+    assert_eq!(own, Some((0, 0)), "not committed yet");
+    let index = host.storage().checkpoint()?;
+    let entry = host.storage().entry_bytes(key)?.ok_or_else(Failure::absent)?;
+    assert_eq!(host.storage().checkpoint()?, 0, "nothing was written");
+    Answer::data(&json!({"index": index, "created": entry.created, "modified": entry.modified}))
+}
+
+fn watch(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    host.clock().guard("guarded", "kitchen")?;
+    host.storage().checkpoint()?;
+    Err(Failure::internal("left"))
+}
+
+fn crack(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    host.storage().put_plain("shell", &1_u32)?;
+    assert_eq!(host.storage().get_plain::<u32>("shell")?, Some(1), "a call sees its own writes");
+    Err(Failure::internal("broken"))
+}
+
+#[test]
+fn an_indexed_engine_sees_when_its_records_were_created_and_modified() {
+    let bed = TestBed::<Egg>::new().unwrap();
+    for (key, index, created) in [("a", 1, 1), ("b", 2, 2), ("a", 3, 1)] {
+        let told =
+            serde_json::Value::Object(bed.write(&format!("lay/{key}"), &json!({})).unwrap().data);
+        assert_eq!(told, json!({"index": index, "created": created, "modified": index}), "{key}");
+    }
+}
+
+#[test]
+fn a_timer_rings_until_it_is_heard() {
+    let bed = TestBed::<Egg>::new().unwrap();
+    bed.write("boil/a", &json!({})).unwrap();
+    assert_eq!(bed.host.timer("a"), Some(bed.host.now() + 240_000));
+    assert!(bed.wake("a", 1).is_err());
+    assert!(bed.host.timer("a").is_some());
+    bed.wake("a", 2).unwrap();
+    assert_eq!((bed.host.timer("a"), bed.host.stored("a")), (None, Some(json!("done"))));
+    assert_eq!(bed.wake("a", 3).err().unwrap().kind, Kind::NotFound);
+}
+
+#[test]
+fn a_guard_that_its_call_left_is_run_until_it_is_heard_and_counts_its_attempts() {
+    let bed = TestBed::<Egg>::new().unwrap();
+    assert!(bed.write("watch", &json!({})).is_err());
+    assert_eq!(bed.host.timer("guarded"), Some(bed.host.now()), "due when its call has ended");
+    assert_eq!(bed.run_guards().unwrap_err().message, "no pot");
+    assert_eq!(bed.host.stored("woken"), Some(json!(1)));
+    assert!(
+        bed.host.timer("guarded").is_some(),
+        "a checkpoint of the wake does not remove what rang"
+    );
+    assert_eq!((bed.run_guards(), bed.run_guards()), (Ok(1), Ok(0)));
+    assert_eq!(bed.host.stored("woken"), Some(json!(2)));
+}
+
+#[test]
+fn a_process_that_dies_answers_nothing_more_and_commits_nothing_more() {
+    let bed = TestBed::<Egg>::new().unwrap();
+    bed.host.die_after("schedule");
+    assert_eq!(bed.write("boil/a", &json!({})).err().unwrap().message, "the process died");
+    assert_eq!(bed.host.timer("a"), None);
+    bed.write("boil/a", &json!({})).unwrap();
+    assert!(bed.host.timer("a").is_some(), "the next process works");
+}
+
+#[test]
+fn a_failed_call_leaves_nothing_behind() {
+    let bed = TestBed::<Egg>::new().unwrap();
+    assert_eq!(bed.read("crack").err().unwrap().message, "broken");
+    assert_eq!(bed.host.stored("shell"), None);
+}
+
+#[test]
+fn fields_that_no_row_names_are_told_of() {
+    let bed = TestBed::<Egg>::new().unwrap();
+    assert_eq!(bed.write("boil/a", &json!({"salt": 1})).unwrap().warnings, ["ignored: salt"]);
+    assert_eq!(bed.write("boil/-a", &json!({})).err().unwrap().kind, Kind::NotFound);
+}
+
+#[test]
+fn a_table_that_contradicts_itself_is_not_mounted() {
+    struct Twice;
+    impl SecretsEngine for Twice {
+        const NAME: &'static str = "twice";
+        const VERSION: &'static str = "1.0.0";
+        const SCHEMA: u32 = 1;
+        const ABOUT: &'static str = "Serves one path twice.";
+        const TABLE: &'static [Row] =
+            &[read("crack", crack).about("One."), read("crack", crack).about("Two.")];
+    }
+    assert!(TestBed::<Twice>::new().is_err());
+}
