@@ -3,11 +3,14 @@
 //! One module a group of rules. They read sources and built files, so that a rule holds for code
 //! that nobody remembered to tell about it.
 
+mod circles;
 mod components;
 mod contract;
 mod crates;
 mod dependencies;
 mod failpoints;
+mod modules;
+mod rust_text;
 mod sources;
 mod statics;
 mod style;
