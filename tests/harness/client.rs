@@ -1,6 +1,6 @@
 //! An HTTP client that checks of every answer what must hold of every answer.
 //!
-//! Status, headers, and the keys of the envelope are part of the contract (`spec/core.md` §1.4): an
+//! Status, headers, and the keys of the envelope are part of the contract (decision H3): an
 //! answer with a key that nobody agreed on, or with one missing, fails the test that asked,
 //! whatever it asked for.
 

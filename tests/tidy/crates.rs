@@ -1,4 +1,4 @@
-//! Which crate may import which: the picture of `architecture.md` §1, read off the manifests.
+//! Which crate may import which: the picture of `docs/architecture.md` §1, read off the manifests.
 
 use crate::sources::{all, assert_none, rust_below};
 use bulkhead_tests::paths::repository;

@@ -118,7 +118,7 @@ struct Run<'a, 'b> {
     is_first: bool,
 }
 
-/// One run, as architecture §3 numbers the steps.
+/// One run, as `docs/architecture.md` §3 numbers the steps.
 async fn once(
     core: &Arc<Core>,
     request: &Request,

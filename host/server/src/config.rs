@@ -197,7 +197,7 @@ fn lifetimes(file: &Section<'_>) -> Result<(u64, u64), Wrong> {
     }
 }
 
-/// Clients compare it, and one of them fails on what is no semantic version (`spec/core.md` §7.1).
+/// Clients compare it, and one of them fails on what is no semantic version (decision H15).
 fn version(value: &Value<'_>) -> Result<String, Wrong> {
     let text = value.text()?;
     match semver::Version::parse(text) {

@@ -12,7 +12,7 @@ pub(super) fn open(verb: Verb, path: &str, about: &str, fields: Vec<Field>) -> R
     Route { unauthenticated: true, ..row(verb, path, about, fields) }
 }
 
-/// A row that needs `sudo` besides the ordinary capability (`spec/core.md` §3.4).
+/// A row that needs `sudo` besides the ordinary capability (decision H12).
 pub(super) fn sudo(verb: Verb, path: &str, about: &str, fields: Vec<Field>) -> Route {
     Route { sudo: true, ..row(verb, path, about, fields) }
 }

@@ -16,7 +16,7 @@ pub(super) fn rows() -> Vec<(Handler, Route)> {
     vec![(Handler::Open(OpenHandler::Leader), leader), (Handler::StepDown, step_down)]
 }
 
-/// `GET sys/leader` (`spec/core.md` §7.3). The embedded store belongs to one node.
+/// `GET sys/leader` (decision H16). The embedded store belongs to one node.
 pub(super) fn leader(service: &Service) -> Result<Response, Failure> {
     if service.core().is_none() {
         return Err(sealed());

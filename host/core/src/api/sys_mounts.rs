@@ -205,7 +205,7 @@ impl Serving {
         mount_info::tuned(self.record(), self.running(), system)
     }
 
-    /// The object of `spec/core.md` §5.2.
+    /// The object of decision H13.
     pub(super) fn info(&self) -> Map<String, Value> {
         mount_info::info(self.record(), self.running())
     }

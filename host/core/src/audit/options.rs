@@ -18,7 +18,7 @@ use std::path::{Component, Path};
 /// whoever sends requests.
 const MOST: u32 = 0o666;
 
-/// What may be asked of a file (`spec/core.md` §8.1). The two at the end are there to be refused by
+/// What may be asked of a file (decision H19). The two at the end are there to be refused by
 /// name.
 fn known() -> Route {
     let flag = |name, default: bool| Field {

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// the core.
 const BODY_MAX: u64 = 32 << 20;
 
-/// How long an engine may work on a request unless told, in seconds (`spec/core.md` §1.3).
+/// How long an engine may work on a request unless told, in seconds (decision H2).
 const REQUEST_TIME: u64 = 90;
 
 /// Below this, what opens a server would not fit.
