@@ -1,4 +1,4 @@
-//! No circles of imports: whoever reads a module can read what it stands on first, and a change's
+//! No circles of imports: a reader of a module can read what it stands on first, and a change's
 //! reach is what stands above it.
 
 use crate::modules::{Crate, File, Graph, Module};

@@ -1,7 +1,7 @@
 //! The house's rules as tests. A failure says which rule, where, and what to do.
 //!
-//! One module a group of rules. They read sources and built files, so that a rule holds for new code
-//! without being told of it.
+//! One module a group of rules. They read sources and built files, so that a rule holds for new
+//! code without being told of it.
 
 mod circles;
 mod citations;
