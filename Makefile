@@ -2,7 +2,8 @@
 # official components are compiled to wasm, then to machine code, then put into the server's binary.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fault fuzz bench lint build build-fault plugins guests golden demo-postgres toolchain
+.PHONY: help run test fault fuzz bench lint build build-fault plugins guests golden demo-postgres \
+	toolchain
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
@@ -24,8 +25,11 @@ run: build ## build, and start the dev server on 127.0.0.1:8200
 build: plugins ## target/release/bulkhead with the official components inside
 	@$(CARGO_BUILD) --bin precompile
 	@for name in $(COMPONENTS); do \
-	    in=$(PLUGINS)/$$name.wasm; out=$(PLUGINS)/$$name.cwasm; compiler=$(TARGET)/release/precompile; \
-	    if [ ! -e $$out ] || [ $$in -nt $$out ] || [ $$compiler -nt $$out ]; then $$compiler $$in $$out; fi; \
+	    in=$(PLUGINS)/$$name.wasm; out=$(PLUGINS)/$$name.cwasm; \
+	    compiler=$(TARGET)/release/precompile; \
+	    if [ ! -e $$out ] || [ $$in -nt $$out ] || [ $$compiler -nt $$out ]; then \
+	        $$compiler $$in $$out; \
+	    fi; \
 	done
 	@$(CARGO_BUILD) --bin bulkhead
 
@@ -47,14 +51,16 @@ plugins: toolchain ## target/plugins/*.wasm
 # Some machines have rustup's automatic installation switched off, and rustup does not add targets
 # by itself.
 toolchain:
-	@command -v cargo >/dev/null || { echo "cargo is missing: install rustup from https://rustup.rs" >&2; exit 1; }
+	@command -v cargo >/dev/null || \
+	    { echo "cargo is missing: install rustup from https://rustup.rs" >&2; exit 1; }
 	@version=$$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml); \
 	if ! rustc --version >/dev/null 2>&1; then \
 	    rustup toolchain install $$version --profile minimal --component rustfmt --component clippy; \
 	fi; \
 	if [ ! -d "$$(rustc --print target-libdir --target wasm32-wasip2)" ]; then \
 	    command -v rustup >/dev/null || \
-	        { echo "the Rust target wasm32-wasip2 is missing, and rustup to add it: see https://rustup.rs" >&2; exit 1; }; \
+	        { echo "the Rust target wasm32-wasip2 is missing, and rustup to add it:" \
+	            "see https://rustup.rs" >&2; exit 1; }; \
 	    rustup target add wasm32-wasip2; \
 	fi
 
@@ -75,20 +81,22 @@ fault: build build-fault ## death, full disk and power cut at every point, tried
 	@FAULT_THOROUGH=1 cargo test --release --workspace --test fault -- --nocapture
 
 # Two seconds a target are part of `make test`.
-fuzz: build guests ## parsers given nearly good input at random, ten minutes each unless FUZZ_SECONDS says otherwise
-	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} cargo test --release --workspace --test fuzz -- --nocapture --test-threads=2
+fuzz: build guests ## parsers given nearly good input at random, FUZZ_SECONDS (600) each
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} cargo test --release --workspace --test fuzz -- \
+	    --nocapture --test-threads=2
 
 lint: build ## format, clippy and, where cargo-deny is installed, licences and banned crates
 	@cargo fmt --all --check
 	@cargo clippy --release --workspace --all-targets -- -D warnings
-	@if cargo deny --version >/dev/null 2>&1; then cargo deny --config .deny.toml check bans licenses sources; \
+	@if cargo deny --version >/dev/null 2>&1; then \
+	    cargo deny --config .deny.toml check bans licenses sources; \
 	else echo "left out: cargo deny is not installed (cargo install cargo-deny)"; fi
 
-golden: build guests ## rewrite tests/golden from the answers of this build; read the difference as an API change
+golden: build guests ## rewrite tests/golden from this build; a difference is an API change
 	@tests/servers/install.sh
 	@UPDATE_GOLDEN=1 cargo test --release --workspace --test e2e endpoints
 
-bench: build guests ## benchmarks as ratios against the bare limits in the same run; also target/bench.json
+bench: build guests ## ratios against the bare limits in the same run; also target/bench.json
 	@tests/servers/install.sh
 	@rm -f $(TARGET)/bench.json
 	@cargo bench --workspace --bench "*"

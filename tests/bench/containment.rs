@@ -4,7 +4,7 @@
 //!
 //! The other mount is asked by one client, one call after the other, before each attack and beside
 //! it; the figure is the ratio of the two in one round, so that a busy machine slows both alike.
-//! What one busy process of somebody else's costs it is shown as well: as much as an attack that
+//! What one busy process beside the server costs it is shown as well: as much as an attack that
 //! takes one processor costs at the least.
 
 mod figures;
@@ -37,7 +37,7 @@ const RATIO_GOAL: f64 = 2.0;
 /// How long after its deadline a loop is stopped.
 const OVERRUN_GOAL: Duration = Duration::from_millis(20);
 
-/// Instead of an act: nobody calls the guest, and another process keeps a processor busy.
+/// Instead of an act: no client calls the guest, and another process keeps a processor busy.
 const PROCESS: &str = "";
 
 const ATTACKS: [(&str, &str); 5] = [
@@ -61,7 +61,8 @@ fn main() {
     };
     runtime.block_on(neighbour.asked(&|began| began.elapsed() < QUIET));
     println!(
-        "another mount beside {ATTACKERS} calls at a time     quiet p50      p99   beside p50      p99   p99 ratio"
+        "another mount beside {ATTACKERS} calls at a time     quiet p50      p99   beside \
+         p50      p99   p99 ratio"
     );
     let mut overruns = Vec::new();
     let results: Vec<Value> = ATTACKS
@@ -81,11 +82,13 @@ fn main() {
     let [p50, most] = [0.5, 1.0].map(|share| quantile(&mut overruns, share));
     let held = if most <= OVERRUN_GOAL { "held" } else { "MISSED" };
     println!(
-        "{} endless loops ended after their deadline by: p50 {p50:?}, at most {most:?} (20 ms): {held}",
+        "{} endless loops ended after their deadline by: p50 {p50:?}, at most {most:?} (20 ms): \
+         {held}",
         overruns.len()
     );
     let overrun = json!({
-        "loops": overruns.len(), "deadline_overrun_p50_us": micros(p50), "deadline_overrun_us": micros(most),
+        "loops": overruns.len(), "deadline_overrun_p50_us": micros(p50),
+        "deadline_overrun_us": micros(most),
         "goal_us": micros(OVERRUN_GOAL),
     });
     figures::save(
@@ -94,7 +97,7 @@ fn main() {
     );
 }
 
-/// The guest as `hostile/`, and the token of somebody who reads a role of `database/`.
+/// The guest as `hostile/`, and the token of a client who reads a role of `database/`.
 fn configure(server: &Bulkhead) -> String {
     let root = server.root();
     root.upload("sys/plugins/catalog/secret/hostile", &guest("hostile")).expect(204);
@@ -109,7 +112,7 @@ fn configure(server: &Bulkhead) -> String {
     made.body["auth"]["client_token"].as_str().expect("a token").to_owned()
 }
 
-/// Somebody who asks another mount.
+/// A client that asks another mount.
 struct Neighbour {
     address: SocketAddr,
     token: String,

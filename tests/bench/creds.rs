@@ -27,7 +27,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// What the difference may be at its median.
 const GOAL: Duration = Duration::from_millis(2);
 
-const CREATION: &str = r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}' IN ROLE readers"#;
+const CREATION: &str = "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
+                        VALID UNTIL '{{expiration}}' IN ROLE readers";
 
 /// Everything that takes part, open and ready.
 struct Bench {

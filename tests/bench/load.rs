@@ -1,6 +1,6 @@
 //! The load: kept connections that send the same bytes again as soon as they are answered.
 //!
-//! It does as little as can be, because it runs on the cores of whoever it measures: no HTTP
+//! It does as little as can be, because it runs on the cores of the server that it measures: no HTTP
 //! library, and of an answer only its status and its length are looked at.
 #![allow(dead_code, reason = "each benchmark includes it and uses its part")]
 
@@ -27,7 +27,8 @@ pub fn get(path: &str, token: &str) -> Vec<u8> {
 pub fn post(path: &str, token: &str, json: &str) -> Vec<u8> {
     let length = json.len();
     format!(
-        "POST /v1/{path} HTTP/1.1\r\nHost: bench\r\nX-Vault-Token: {token}\r\nContent-Length: {length}\r\n\r\n{json}"
+        "POST /v1/{path} HTTP/1.1\r\nHost: bench\r\nX-Vault-Token: {token}\r\n\
+         Content-Length: {length}\r\n\r\n{json}"
     )
     .into_bytes()
 }
@@ -36,7 +37,7 @@ impl Connection {
     /// Opens one.
     ///
     /// # Panics
-    /// When nobody listens.
+    /// When no server listens.
     pub async fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("the server accepts a connection");
         stream.set_nodelay(true).expect("a socket takes the option");
@@ -53,7 +54,7 @@ impl Connection {
         answer
     }
 
-    /// As [`Connection::exchange`], whatever the answer is.
+    /// As [`Connection::exchange`], with any status.
     ///
     /// # Panics
     /// When the answer is not whole.

@@ -131,14 +131,16 @@ fn report(connections: usize, rounds: &[Round]) -> Value {
     let row = |name: &str, server: usize| {
         let rate = median(rounds, |round| round[server].per_second);
         let share = median(rounds, |round| round[server].per_second / round[0].per_second);
-        // What is left of the rate where nobody else uses the cores: theirs was used for the load,
-        // too.
+        // What is left of the rate where the server has the cores for itself: here the load took a
+        // part of them.
         let cost = |load: Load| load.server + load.load;
         let cpu_share = median(rounds, |round| cost(round[0]) / cost(round[server]));
         let micros = median(rounds, |round| round[server].server * 1e6);
         let (percent, cpu_percent) = (share * 100.0, cpu_share * 100.0);
         println!("  {name:54} {rate:>10.0} {percent:>7.1} % {cpu_percent:>13.1} % {micros:>13.1}");
-        let figures = json!({ "per_s": rate.round(), "share": share, "cpu_share": cpu_share, "server_us": micros });
+        let figures = json!({
+            "per_s": rate.round(), "share": share, "cpu_share": cpu_share, "server_us": micros,
+        });
         (share, figures)
     };
     let (_, bare) = row("bare hyper", 0);

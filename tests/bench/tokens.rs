@@ -53,7 +53,8 @@ fn main() {
         measured
     });
     println!(
-        "tokens, in microseconds      creation p50      p99   revocation p50      p99   operations/s   a flush"
+        "tokens, in microseconds      creation p50      p99   revocation \
+         p50      p99   operations/s   a flush"
     );
     let results: Vec<Value> = measured.map(|(clients, times)| report(clients, times)).into();
     figures::save("tokens", json!(results));
@@ -103,11 +104,14 @@ fn report(clients: usize, mut times: Times) -> Value {
     let in_a_flush = rate * flush.as_secs_f64();
     let flush = micros(flush);
     println!(
-        "  {clients:>2} clients                 {made:>12} {made_p99:>8} {revoked:>16} {revoked_p99:>8} {rate:>14.0} {flush:>9}"
+        "  {clients:>2} clients                 {made:>12} {made_p99:>8} \
+         {revoked:>16} {revoked_p99:>8} {rate:>14.0} {flush:>9}"
     );
     println!("             operations in the time of one bare flush: {in_a_flush:.2}");
     json!({
-        "clients": clients, "operations_per_s": rate.round(), "flush_us": flush, "operations_a_flush": in_a_flush,
-        "creation": { "p50_us": made, "p99_us": made_p99 }, "revocation": { "p50_us": revoked, "p99_us": revoked_p99 },
+        "clients": clients, "operations_per_s": rate.round(), "flush_us": flush,
+        "operations_a_flush": in_a_flush,
+        "creation": { "p50_us": made, "p99_us": made_p99 },
+        "revocation": { "p50_us": revoked, "p99_us": revoked_p99 },
     })
 }

@@ -2,7 +2,7 @@
 //! against that before.
 //!
 //! One request after the other over a few kept connections, before an upload and beside it, in
-//! turns. The component is the probe with a core module in it that nobody instantiates and that
+//! turns. The component is the probe with a core module in it that is never instantiated and that
 //! takes a while to compile.
 
 mod figures;
@@ -89,7 +89,8 @@ fn report(bytes: usize, (before, beside): (&mut [Duration], &mut [Duration]), co
         [before, beside].map(|times| (quantile(times, 0.5), quantile(times, 0.99)));
     let ratio = crowded.1.as_secs_f64() / alone.1.as_secs_f64();
     println!(
-        "GET sys/mounts beside the compilation of a component of {bytes} bytes, which takes {compiling:?}"
+        "GET sys/mounts beside the compilation of a component of {bytes} bytes, which takes \
+         {compiling:?}"
     );
     println!("  before   p50 {:>7} us   p99 {:>7} us", micros(alone.0), micros(alone.1));
     println!(

@@ -112,7 +112,8 @@ pub(super) fn a_hundred_megabytes_are_refused_in_bounded_memory() {
     let world = World::empty();
     let path = format!("sys/plugins/catalog/{PROBE}");
     let head = format!(
-        "PUT /v1/{path} HTTP/1.1\r\nhost: x\r\nx-vault-token: {ROOT}\r\ncontent-type: application/wasm\r\n\
+        "PUT /v1/{path} HTTP/1.1\r\nhost: x\r\nx-vault-token: {ROOT}\r\n\
+         content-type: application/wasm\r\n\
          content-length: {}\r\n",
         100 << 20
     );

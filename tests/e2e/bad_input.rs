@@ -78,7 +78,7 @@ pub(super) fn what_is_not_one_json_object_is_refused() {
     refuse_all(&world, &cases);
 }
 
-/// Paths with routes of the host, of an engine, and of nobody.
+/// Paths with routes of the host, of an engine, and of neither.
 const WRITTEN: [&str; 4] =
     ["database/roles/bad", "sys/policies/acl/bad", "auth/token/create", "nothing/here"];
 
@@ -126,100 +126,47 @@ pub(super) fn bytes_that_are_not_text_are_refused() {
 
 pub(super) fn values_of_the_wrong_type_are_refused_by_name() {
     let world = World::new();
-    let role = |field: &str, value: Value| {
+    let role = |(field, value, says): (&str, Value, &'static str)| {
         let mut role =
             json!({ "db_name": "demo", "creation_statements": "CREATE ROLE \"{{name}}\"" });
         role[field] = value;
-        role
+        case("POST", "database/roles/bad", role, 400, says)
     };
-    refuse_all(
-        &world,
-        &[
-            case("POST", "database/roles/bad", role("db_name", json!(["demo"])), 400, "db_name"),
-            case(
-                "POST",
-                "database/roles/bad",
-                role("db_name", json!({ "name": "demo" })),
-                400,
-                "db_name",
-            ),
-            case(
-                "POST",
-                "database/roles/bad",
-                role("creation_statements", json!({ "sql": "x" })),
-                400,
-                "creation_statements",
-            ),
-            case(
-                "POST",
-                "database/roles/bad",
-                role("creation_statements", json!([["x"]])),
-                400,
-                "creation_statements",
-            ),
-            case(
-                "POST",
-                "database/roles/bad",
-                role("default_ttl", json!([60])),
-                400,
-                "default_ttl",
-            ),
-            case(
-                "POST",
-                "database/roles/bad",
-                role("default_ttl", json!(true)),
-                400,
-                "default_ttl",
-            ),
-            case(
-                "POST",
-                "database/roles/bad",
-                role("credential_config", json!("no pairs")),
-                400,
-                "credential_config",
-            ),
-            case(
-                "POST",
-                "database/roles/bad",
-                role("credential_type", json!("fingerprint")),
-                400,
-                "fingerprint",
-            ),
-            case(
-                "POST",
-                "database/config/bad",
-                json!({ "plugin_name": ["x"] }),
-                400,
-                "plugin_name",
-            ),
-            case(
-                "POST",
-                "database/config/demo",
-                json!({ "verify_connection": "perhaps" }),
-                400,
-                "verify_connection",
-            ),
-            case(
-                "POST",
-                "database/config/demo",
-                json!({ "allowed_roles": { "a": 1 } }),
-                400,
-                "allowed_roles",
-            ),
-            case("POST", "auth/token/create", json!({ "policies": { "a": 1 } }), 400, "policies"),
-            case("POST", "auth/token/create", json!({ "num_uses": "many" }), 400, "num_uses"),
-            case("POST", "auth/token/create", json!({ "num_uses": -1 }), 400, "num_uses"),
-            case(
-                "POST",
-                "sys/leases/renew",
-                json!({ "lease_id": 7, "increment": "x" }),
-                400,
-                "increment",
-            ),
-            case("POST", "sys/mounts/fresh", json!({ "type": "" }), 400, "type"),
-            case("POST", "sys/mounts/fresh", json!({ "type": "telepathy" }), 400, "telepathy"),
-        ],
-    );
+    let other = |(path, body, says): (&'static str, Value, &'static str)| {
+        case("POST", path, body, 400, says)
+    };
+    let cases = fields_of_roles_of_the_wrong_type().map(role).into_iter();
+    let cases = cases.chain(bodies_with_a_wrong_type().map(other));
+    refuse_all(&world, &cases.collect::<Vec<_>>());
+}
+
+/// A field of a role, a value that it cannot have, and what the refusal says.
+fn fields_of_roles_of_the_wrong_type() -> [(&'static str, Value, &'static str); 8] {
+    [
+        ("db_name", json!(["demo"]), "db_name"),
+        ("db_name", json!({ "name": "demo" }), "db_name"),
+        ("creation_statements", json!({ "sql": "x" }), "creation_statements"),
+        ("creation_statements", json!([["x"]]), "creation_statements"),
+        ("default_ttl", json!([60]), "default_ttl"),
+        ("default_ttl", json!(true), "default_ttl"),
+        ("credential_config", json!("no pairs"), "credential_config"),
+        ("credential_type", json!("fingerprint"), "fingerprint"),
+    ]
+}
+
+/// A path, a body that it cannot take, and what the refusal says.
+fn bodies_with_a_wrong_type() -> [(&'static str, Value, &'static str); 9] {
+    [
+        ("database/config/bad", json!({ "plugin_name": ["x"] }), "plugin_name"),
+        ("database/config/demo", json!({ "verify_connection": "perhaps" }), "verify_connection"),
+        ("database/config/demo", json!({ "allowed_roles": { "a": 1 } }), "allowed_roles"),
+        ("auth/token/create", json!({ "policies": { "a": 1 } }), "policies"),
+        ("auth/token/create", json!({ "num_uses": "many" }), "num_uses"),
+        ("auth/token/create", json!({ "num_uses": -1 }), "num_uses"),
+        ("sys/leases/renew", json!({ "lease_id": 7, "increment": "x" }), "increment"),
+        ("sys/mounts/fresh", json!({ "type": "" }), "type"),
+        ("sys/mounts/fresh", json!({ "type": "telepathy" }), "telepathy"),
+    ]
 }
 
 pub(super) fn durations_that_are_none_are_refused_with_the_value() {
@@ -240,7 +187,10 @@ pub(super) fn durations_that_are_none_are_refused_with_the_value() {
         (json!(9_223_372_037_u64), "9223372037"),
         (json!(u64::MAX), "18446744073709551615"),
     ] {
-        let role = json!({ "db_name": "demo", "creation_statements": "CREATE ROLE \"{{name}}\"", "default_ttl": value });
+        let role = json!({
+            "db_name": "demo", "creation_statements": "CREATE ROLE \"{{name}}\"",
+            "default_ttl": value,
+        });
         cases.push(case("POST", "database/roles/bad", role, 400, says));
         cases.push(case(
             "POST",
@@ -459,7 +409,10 @@ pub(super) fn roles_that_lack_what_they_need_are_refused() {
             case(
                 "POST",
                 "database/roles/bad",
-                json!({ "db_name": "demo", "creation_statements": statements, "credential_type": "rsa_private_key" }),
+                json!({
+                    "db_name": "demo", "creation_statements": statements,
+                    "credential_type": "rsa_private_key",
+                }),
                 400,
                 "rsa_private_key",
             ),
@@ -511,7 +464,7 @@ pub(super) fn paths_that_lead_nowhere_are_refused() {
     );
 }
 
-/// Whoever may not is told no more than of any other path.
+/// A caller who may not is told no more than of any other path.
 pub(super) fn paths_that_could_be_read_in_two_ways_are_refused_for_everybody() {
     let world = World::new();
     let (weak, nobody) = (world.weak(), world.bulkhead.client(None));
@@ -539,7 +492,10 @@ pub(super) fn paths_that_could_be_read_in_two_ways_are_refused_for_everybody() {
 
 pub(super) fn unknown_fields_are_ignored_with_a_warning_and_kept_for_a_plugin() {
     let world = World::new();
-    let role = json!({ "db_name": "demo", "creation_statements": "CREATE ROLE \"{{name}}\"", "defualt_ttl": "1h" });
+    let role = json!({
+        "db_name": "demo", "creation_statements": "CREATE ROLE \"{{name}}\"",
+        "defualt_ttl": "1h",
+    });
     let answer = world.root.write("database/roles/typo", &role).expect(200);
     assert!(answer.warnings().contains("defualt_ttl"), "{}", answer.warnings());
     assert!(world.root.read("database/roles/typo").body["data"].get("defualt_ttl").is_none());

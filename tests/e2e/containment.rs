@@ -1,4 +1,4 @@
-//! The hostile guest in the built server: uploaded as anybody's component, it does everything it
+//! The hostile guest in the built server: uploaded as another author's component, it does everything it
 //! can over HTTP, and nothing but its own requests is any the worse for it.
 
 use crate::world::{World, with};
@@ -184,7 +184,8 @@ fn whatever_an_uploaded_component_does_only_its_own_request_is_the_worse_for_it(
         }
     });
     println!(
-        "the neighbour answered {answers} times, at the slowest in {slowest:?}; {before} bytes before"
+        "the neighbour answered {answers} times, at the slowest in {slowest:?}; {before} bytes \
+         before"
     );
     assert!(slowest < HELD_UP, "the neighbour answered in {slowest:?}");
     let returned = until_true("memory is given back", RETURN, || server.memory() < before + GROWTH);

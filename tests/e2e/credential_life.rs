@@ -11,7 +11,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The seconds between the end that the database knows and now.
 fn seconds_valid(world: &World, username: &str) -> f64 {
     let left = format!(
-        "SELECT extract(epoch FROM rolvaliduntil - now()) FROM pg_roles WHERE rolname = '{username}'"
+        "SELECT extract(epoch FROM rolvaliduntil - now()) FROM pg_roles \
+         WHERE rolname = '{username}'"
     );
     world.postgres.query(&left).parse().expect("a user of a lease has an end")
 }
@@ -127,11 +128,13 @@ fn a_user_that_somebody_dropped_by_hand_is_revoked_with_success() {
 fn revocation_takes_along_whatever_the_user_was_granted() {
     let world = World::new();
     world.postgres.query(
-        r#"CREATE SCHEMA "Mixed Case; drop"; CREATE TABLE "Mixed Case; drop".t (id serial PRIMARY KEY);
-           CREATE FUNCTION answer() RETURNS int LANGUAGE sql AS 'SELECT 42'; CREATE TYPE mood AS ENUM ('calm')"#,
+        r#"CREATE SCHEMA "Mixed Case; drop";
+           CREATE TABLE "Mixed Case; drop".t (id serial PRIMARY KEY);
+           CREATE FUNCTION answer() RETURNS int LANGUAGE sql AS 'SELECT 42';
+           CREATE TYPE mood AS ENUM ('calm')"#,
     );
     let grants = [
-        r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}' IN ROLE readers"#,
+        crate::world::CREATION,
         r#"GRANT ALL ON SCHEMA "Mixed Case; drop" TO "{{name}}""#,
         r#"GRANT ALL ON ALL TABLES IN SCHEMA "Mixed Case; drop" TO "{{name}}""#,
         r#"GRANT ALL ON ALL SEQUENCES IN SCHEMA "Mixed Case; drop" TO "{{name}}""#,
@@ -186,8 +189,13 @@ fn the_roles_own_statements_revoke_and_renew() {
     let world = World::new();
     world.postgres.query("CREATE TABLE journal (line text)");
     let statements = json!({
-        "renew_statements": [r#"ALTER ROLE "{{name}}" VALID UNTIL '{{expiration}}'"#, "INSERT INTO journal VALUES ('renewed {{name}}')"],
-        "revocation_statements": ["INSERT INTO journal VALUES ('revoked {{name}}'); DROP ROLE \"{{name}}\""],
+        "renew_statements": [
+            r#"ALTER ROLE "{{name}}" VALID UNTIL '{{expiration}}'"#,
+            "INSERT INTO journal VALUES ('renewed {{name}}')",
+        ],
+        "revocation_statements": [
+            "INSERT INTO journal VALUES ('revoked {{name}}'); DROP ROLE \"{{name}}\"",
+        ],
         "default_ttl": "1h",
     });
     world.role("journaled", statements);

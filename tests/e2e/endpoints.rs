@@ -250,7 +250,7 @@ fn what_operators_ask_of_an_open_server_is_answered_as_agreed() {
     assert_eq!(seal_status(&world.bulkhead)["sealed"], true);
 }
 
-/// Of a server on which nobody has a token yet.
+/// Of a server that gave no token out yet.
 #[test]
 fn a_server_is_initialised_and_opened_with_the_answers_agreed() {
     let server = uninitialised();

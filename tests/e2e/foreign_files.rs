@@ -108,7 +108,7 @@ async fn put(connection: &mut SqliteConnection, key: &str, stamp: &[u8], sealed:
     assert_eq!(done.rows_affected(), 1);
 }
 
-/// What somebody does who has the file and no key.
+/// What a thief does who has the file and no key.
 fn edit(database: &Path, edits: impl AsyncFnOnce(&mut SqliteConnection)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -141,7 +141,7 @@ fn assert_damaged(server: &Bulkhead, damaged: &[&str], whole: &[&str]) {
     server.root().read("sys/mounts").expect(200);
 }
 
-pub(super) fn a_flipped_byte_costs_its_record_and_no_other_and_is_mended_by_flipping_it_back() {
+pub(super) fn a_flipped_byte_costs_its_record_and_no_other_until_it_is_flipped_back() {
     let mut server = stopped();
     let flip = |server: &Bulkhead| {
         edit(&database(server), async |connection: &mut SqliteConnection| {
@@ -221,7 +221,10 @@ fn leases_that_do_not_open_hold_up_no_other_lease_of_their_connection() {
     assert!(server.root().write("database/config/held", &config).status < 300);
     let role = json!({
         "db_name": "held",
-        "creation_statements": [r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'"#],
+        "creation_statements": [
+            "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
+             VALID UNTIL '{{expiration}}'",
+        ],
         "default_ttl": 8,
         "max_ttl": 8,
     });

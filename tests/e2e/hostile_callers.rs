@@ -1,5 +1,5 @@
 //! Callers that send too much, too slowly, halfway, twice or not at all: they are refused or
-//! closed, and nobody else notices.
+//! closed, and no other client notices.
 
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::socket::connections;
@@ -17,7 +17,7 @@ const HELD_UP: Duration = Duration::from_secs(2);
 /// How much a server's memory may have grown after an attack, in bytes.
 const GROWTH: u64 = 64 << 20;
 
-/// A second request behind the first, that nobody meant to send.
+/// A second request behind the first, that no client meant to send.
 const SMUGGLED: &str = "GET /v1/sys/seal-status HTTP/1.1\r\nhost: x\r\n\r\n";
 
 /// What is measured of the honest client: one request on a connection of its own, so many times.
@@ -55,7 +55,7 @@ fn survives<T>(attack: impl FnOnce(&Bulkhead) -> T) {
         "p99 before {before:?}, beside the attack {beside:?}; {memory} bytes, then {} bytes",
         server.memory()
     );
-    // Whatever else runs on these cores slows a measurement down; a server that an attack holds up
+    // What else runs on these cores slows a measurement down; a server that an attack holds up
     // does not answer.
     assert!(beside < HELD_UP, "{beside:?} beside the attack, {before:?} before");
     drop(attackers);
@@ -176,7 +176,10 @@ fn connections_left_halfway_cost_a_newcomer_nothing() {
     survives(|server| {
         let half = |end: fn(&Socket)| {
             let mut socket = Socket::open(server);
-            socket.send("POST /v1/sys/policies/acl/x HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{\"policy\"");
+            socket.send(
+                "POST /v1/sys/policies/acl/x HTTP/1.1\r\nhost: x\r\n\
+                 content-length: 100\r\n\r\n{\"policy\"",
+            );
             end(&socket);
             socket
         };
@@ -205,7 +208,8 @@ fn headers_that_drip_are_given_up() {
 
 pub(super) fn bodies_that_never_end_are_bounded_together_and_given_up() {
     survives(|server| {
-        let head = "POST /v1/sys/policies/acl/x HTTP/1.1\r\nhost: x\r\ncontent-length: 33554432\r\n\r\n{\"policy\": \"";
+        let head = "POST /v1/sys/policies/acl/x HTTP/1.1\r\nhost: x\r\n\
+                    content-length: 33554432\r\n\r\n{\"policy\": \"";
         let mut endless: Vec<Socket> = (0..500).map(|_| Socket::open(server)).collect();
         endless.iter_mut().for_each(|socket| assert!(socket.send(head)));
         let (mut held, mut refused) = (Vec::new(), 0);

@@ -1,5 +1,5 @@
 //! Names that people choose, built to break out of SQL. A user's name holds letters, digits and
-//! `_.@-` only, whatever its caller is called, and nothing else comes into being.
+//! `_.@-` only, however its caller is called, and nothing else comes into being.
 
 use crate::world::{CREATION, World, with};
 use serde_json::json;
@@ -29,7 +29,8 @@ fn is_harmless(name: &str) -> bool {
 fn assert_nothing_else(world: &World) {
     let users = world.postgres.users();
     assert!(users.iter().all(|user| is_harmless(user)), "{users:?}");
-    let others = "SELECT rolname FROM pg_roles WHERE rolname NOT LIKE 'v-%' AND rolname NOT LIKE 'pg\\_%' ORDER BY 1";
+    let others = "SELECT rolname FROM pg_roles \
+                  WHERE rolname NOT LIKE 'v-%' AND rolname NOT LIKE 'pg\\_%' ORDER BY 1";
     assert_eq!(world.postgres.query(others), "bulkhead\nreaders");
     assert_eq!(world.postgres.query("SELECT count(*) FROM pg_roles WHERE rolsuper"), "1");
     assert_eq!(world.postgres.query("SELECT count(*) FROM orders"), "2");

@@ -133,7 +133,8 @@ fn clients_that_send_null_for_what_they_do_not_use_are_served() {
     let server = uninitialised();
     let asked = json!({
         "secret_shares": 1, "secret_threshold": 1, "pgp_keys": null, "root_token_pgp_key": null,
-        "recovery_shares": null, "recovery_threshold": null, "recovery_pgp_keys": null, "stored_shares": null,
+        "recovery_shares": null, "recovery_threshold": null, "recovery_pgp_keys": null,
+        "stored_shares": null,
     });
     let given =
         server.client(None).send("PUT", "sys/init", asked.to_string().as_bytes()).expect(200);
@@ -148,7 +149,11 @@ fn clients_that_send_null_for_what_they_do_not_use_are_served() {
 fn numbers_that_make_no_sense_are_refused_with_the_number_and_change_nothing() {
     let server = uninitialised();
     let nobody = server.client(None);
-    let numbers = |shares: Value, threshold: Value| json!({ "secret_shares": shares, "secret_threshold": threshold });
+    let numbers = |shares: Value, threshold: Value| {
+        json!({
+            "secret_shares": shares, "secret_threshold": threshold,
+        })
+    };
     for (asked, says) in [
         (numbers(json!(0), json!(0)), "0"),
         (numbers(json!(0), json!(1)), "0"),

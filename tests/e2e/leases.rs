@@ -1,4 +1,4 @@
-//! Many credentials at once, as the database sees them: ended below a path, whatever happens
+//! Many credentials at once, as the database sees them: ended below a path, also when something happens
 //! meanwhile.
 
 use crate::world::World;

@@ -16,23 +16,28 @@ fn known(world: &World) -> [Value; 2] {
 fn the_bodies_that_clients_send_are_understood_nulls_and_all() {
     let world = World::empty();
     let python = json!({
-        "type": "database", "description": null, "config": null, "options": null, "plugin_name": null,
-        "local": false, "seal_wrap": false,
+        "type": "database", "description": null, "config": null, "options": null,
+        "plugin_name": null, "local": false, "seal_wrap": false,
     });
     let go = json!({
-        "type": "database", "description": "", "local": false, "seal_wrap": false, "external_entropy_access": false,
-        "options": null,
-        "config": { "options": null, "default_lease_ttl": "", "max_lease_ttl": "", "force_no_cache": false },
+        "type": "database", "description": "", "local": false, "seal_wrap": false,
+        "external_entropy_access": false, "options": null,
+        "config": {
+            "options": null, "default_lease_ttl": "", "max_lease_ttl": "",
+            "force_no_cache": false,
+        },
     });
     let rust = json!({
         "type": "database", "description": null, "path": "rust",
         "config": {
-            "default_lease_ttl": null, "max_lease_ttl": null, "force_no_cache": null, "token_type": null,
-            "audit_non_hmac_request_keys": null, "listing_visibility": null, "plugin_version": null,
-            "user_lockout_config": null,
+            "default_lease_ttl": null, "max_lease_ttl": null, "force_no_cache": null,
+            "token_type": null, "audit_non_hmac_request_keys": null, "listing_visibility": null,
+            "plugin_version": null, "user_lockout_config": null,
         },
     });
-    let plugin = json!({ "type": "plugin", "plugin_name": "database", "config": { "max_lease_ttl": "system" } });
+    let plugin = json!({
+        "type": "plugin", "plugin_name": "database", "config": { "max_lease_ttl": "system" },
+    });
     for (path, body, status) in [
         ("python", python, 204),
         ("go", go, 204),
@@ -49,9 +54,10 @@ fn the_bodies_that_clients_send_are_understood_nulls_and_all() {
     }
     let before = known(&world);
     let tune = json!({
-        "default_lease_ttl": null, "max_lease_ttl": null, "description": null, "audit_non_hmac_request_keys": null,
-        "audit_non_hmac_response_keys": null, "listing_visibility": null, "passthrough_request_headers": null,
-        "options": null, "token_type": null, "plugin_version": null, "user_lockout_config": null,
+        "default_lease_ttl": null, "max_lease_ttl": null, "description": null,
+        "audit_non_hmac_request_keys": null, "audit_non_hmac_response_keys": null,
+        "listing_visibility": null, "passthrough_request_headers": null, "options": null,
+        "token_type": null, "plugin_version": null, "user_lockout_config": null,
     });
     world.root.write("sys/mounts/python/tune", &tune).expect(204);
     world.root.write("sys/auth/token/tune", &tune).expect(204);
@@ -62,13 +68,19 @@ fn the_bodies_that_clients_send_are_understood_nulls_and_all() {
 fn what_is_set_is_read_back_in_every_member() {
     let world = World::empty();
     let config = json!({
-        "default_lease_ttl": "1h", "max_lease_ttl": 7200, "force_no_cache": true, "listing_visibility": "hidden",
+        "default_lease_ttl": "1h", "max_lease_ttl": 7200, "force_no_cache": true,
+        "listing_visibility": "hidden",
         "audit_non_hmac_request_keys": "a,b", "audit_non_hmac_response_keys": ["c"],
         "passthrough_request_headers": ["X-Trace"], "allowed_response_headers": ["X-Cost"],
-        "identity_token_key": "k", "delegated_auth_accessors": ["auth_x_00000000"], "plugin_version": "v0.1.0",
-        "grants": ["database:postgresql-database-plugin", "limit:memory=65536KiB"], "telepathy": true,
+        "identity_token_key": "k", "delegated_auth_accessors": ["auth_x_00000000"],
+        "plugin_version": "v0.1.0",
+        "grants": ["database:postgresql-database-plugin", "limit:memory=65536KiB"],
+        "telepathy": true,
     });
-    let body = json!({ "type": "database", "description": "d", "options": { "a": "b" }, "config": config, "local": true });
+    let body = json!({
+        "type": "database", "description": "d", "options": { "a": "b" }, "config": config,
+        "local": true,
+    });
     let warnings = world.root.write("sys/mounts/all", &body).expect(200).warnings();
     for part in [
         "config.telepathy",
@@ -80,10 +92,12 @@ fn what_is_set_is_read_back_in_every_member() {
     }
     let info = world.root.read("sys/mounts/all").expect(200).body["data"].clone();
     let expected = json!({
-        "default_lease_ttl": 3600, "max_lease_ttl": 7200, "force_no_cache": true, "listing_visibility": "hidden",
+        "default_lease_ttl": 3600, "max_lease_ttl": 7200, "force_no_cache": true,
+        "listing_visibility": "hidden",
         "audit_non_hmac_request_keys": ["a", "b"], "audit_non_hmac_response_keys": ["c"],
         "passthrough_request_headers": ["X-Trace"], "allowed_response_headers": ["X-Cost"],
-        "identity_token_key": "k", "delegated_auth_accessors": ["auth_x_00000000"], "plugin_version": "",
+        "identity_token_key": "k", "delegated_auth_accessors": ["auth_x_00000000"],
+        "plugin_version": "",
         "grants": ["database:postgresql-database-plugin", "limit:memory=64MiB"],
     });
     assert_eq!(info["config"], expected);
@@ -95,7 +109,9 @@ fn what_is_set_is_read_back_in_every_member() {
 fn warehouse(world: &World) -> String {
     world.root.write("sys/mounts/warehouse", &json!({ "type": "database" })).expect(204);
     assert!(world.root.write("warehouse/config/demo", &world.connection()).status < 300);
-    let role = json!({ "db_name": "demo", "creation_statements": crate::world::CREATION, "default_ttl": "1h" });
+    let role = json!({
+        "db_name": "demo", "creation_statements": crate::world::CREATION, "default_ttl": "1h",
+    });
     world.root.write("warehouse/roles/reader", &role).expect(204);
     credential(world, "warehouse")
 }
@@ -152,11 +168,13 @@ fn a_moved_mount_goes_on_elsewhere() {
     credential(&world, "teams/orders");
 }
 
-pub(super) fn a_mount_with_nonsense_is_refused_and_nothing_changes() {
-    let world = World::empty();
-    let before = known(&world);
+/// Where it is written, what, and what the refusal says.
+type Nonsense = (&'static str, Value, &'static str);
+
+/// Mounts of no plugin, or with settings that no mount can have.
+fn mounts_that_cannot_be() -> Vec<Nonsense> {
     let mount = |config: Value| json!({ "type": "database", "config": config });
-    let cases = [
+    vec![
         ("sys/mounts/x", json!({}), "type is required"),
         ("sys/mounts/x", json!({ "type": null }), "type is required"),
         ("sys/mounts/x", json!({ "type": "plugin" }), "plugin_name is required"),
@@ -195,6 +213,12 @@ pub(super) fn a_mount_with_nonsense_is_refused_and_nothing_changes() {
         ),
         ("sys/mounts/x", json!({ "type": "database", "local": "perhaps" }), "perhaps"),
         ("sys/mounts/x", json!({ "type": "database", "options": [1] }), "options"),
+    ]
+}
+
+/// Paths that are taken, reserved, or none.
+fn paths_that_cannot_be_had() -> Vec<Nonsense> {
+    vec![
         (
             "sys/mounts/database",
             json!({ "type": "database" }),
@@ -220,6 +244,12 @@ pub(super) fn a_mount_with_nonsense_is_refused_and_nothing_changes() {
         ("sys/mounts/a%20b", json!({ "type": "database" }), "white space"),
         ("sys/auth/token", json!({ "type": "database" }), "path is already in use at auth/token/"),
         ("sys/auth/x", json!({ "type": "database" }), "plugin not found in the catalog"),
+    ]
+}
+
+/// Settings that a mount cannot be given later.
+fn settings_that_cannot_be_tuned() -> Vec<Nonsense> {
+    vec![
         ("sys/mounts/nowhere/tune", json!({}), "No secret engine mount at nowhere/"),
         ("sys/auth/nowhere/tune", json!({}), "No auth engine at nowhere/"),
         (
@@ -231,6 +261,12 @@ pub(super) fn a_mount_with_nonsense_is_refused_and_nothing_changes() {
         ("sys/mounts/database/tune", json!({ "plugin_version": "v2.0.0" }), "v2.0.0"),
         ("sys/mounts/sys/tune", json!({ "force_no_cache": true }), "part of the server"),
         ("sys/auth/token/tune", json!({ "token_type": "batch" }), "part of the server"),
+    ]
+}
+
+/// Moves from nowhere, to where something is, or of what the server is made of.
+fn moves_that_cannot_be_made() -> Vec<Nonsense> {
+    vec![
         ("sys/remount", json!({ "from": "database" }), "to is required"),
         ("sys/remount", json!({ "from": "nowhere", "to": "x" }), "nothing is mounted at nowhere/"),
         (
@@ -256,8 +292,19 @@ pub(super) fn a_mount_with_nonsense_is_refused_and_nothing_changes() {
         ("sys/remount", json!({ "from": "database", "to": "a/../b" }), "a/../b"),
         ("sys/remount", json!({ "from": "sys", "to": "x" }), "part of the server"),
         ("sys/remount", json!({ "from": "auth/token", "to": "auth/x" }), "part of the server"),
+    ]
+}
+
+pub(super) fn a_mount_with_nonsense_is_refused_and_nothing_changes() {
+    let world = World::empty();
+    let before = known(&world);
+    let cases = [
+        mounts_that_cannot_be(),
+        paths_that_cannot_be_had(),
+        settings_that_cannot_be_tuned(),
+        moves_that_cannot_be_made(),
     ];
-    for (path, body, says) in cases {
+    for (path, body, says) in cases.concat() {
         let refused = world.root.write(path, &body).expect(400);
         assert!(
             refused.errors().contains(says),

@@ -38,10 +38,12 @@ fn every_shape_of_connection_url_hides_the_password_it_holds() {
             "postgresql://127.0.0.1:{port}/demo?user=bulkhead&password={encoded}&sslmode=disable"
         ),
         format!(
-            "host=127.0.0.1 port={port} dbname=demo user=bulkhead password='{quoted}' sslmode=disable"
+            "host=127.0.0.1 port={port} dbname=demo user=bulkhead password='{quoted}' \
+             sslmode=disable"
         ),
         format!(
-            "user = bulkhead password = '{quoted}' host=127.0.0.1 port={port} dbname=demo sslmode=disable"
+            "user = bulkhead password = '{quoted}' host=127.0.0.1 port={port} dbname=demo \
+             sslmode=disable"
         ),
     ] {
         let connection = json!({

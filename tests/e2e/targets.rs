@@ -123,7 +123,10 @@ pub(super) fn a_wrong_root_password_is_400_and_names_the_connection() {
 #[test]
 fn a_root_password_that_changed_behind_our_back_is_400_and_leaves_nothing() {
     let world = World::new();
-    world.postgres.query("CREATE ROLE bystander SUPERUSER LOGIN PASSWORD 'p'; ALTER ROLE bulkhead PASSWORD 'changed'");
+    world.postgres.query(
+        "CREATE ROLE bystander SUPERUSER LOGIN PASSWORD 'p'; \
+         ALTER ROLE bulkhead PASSWORD 'changed'",
+    );
     assert!(
         world.root.write("database/reset/demo", &json!({})).status == 400,
         "a reset logs in anew"
@@ -142,7 +145,8 @@ fn a_root_password_that_changed_behind_our_back_is_400_and_leaves_nothing() {
 fn a_session_that_the_database_cut_is_opened_again() {
     let world = World::new();
     world.credential("reader");
-    let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename = 'bulkhead'";
+    let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+               WHERE pid <> pg_backend_pid() AND usename = 'bulkhead'";
     assert_ne!(world.postgres.query(cut), "0", "the pool had a session to cut");
     world.credential("reader");
 }
@@ -164,7 +168,8 @@ fn sessions_stay_within_the_connections_limit() {
             world.root.write("database/config/demo", &json!({ "allowed_roles": "*" })).status < 300
         );
     }
-    let open = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'bulkhead' AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
+    let open = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'bulkhead' \
+                AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
     until_true("retired pools close", Duration::from_secs(10), || {
         world.postgres.query(open).parse::<u32>().expect("a number") <= 2
     });

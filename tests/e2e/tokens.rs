@@ -31,7 +31,10 @@ fn a_child_cannot_be_given_more_than_its_parent_has() {
 #[test]
 fn a_tokens_own_lookup_tells_its_policies_and_what_is_left_of_its_life() {
     let world = World::empty();
-    let asked = json!({ "policies": ["none-yet"], "ttl": "30m", "display_name": "Łukasz; drop", "meta": { "team": "db" } });
+    let asked = json!({
+        "policies": ["none-yet"], "ttl": "30m", "display_name": "Łukasz; drop",
+        "meta": { "team": "db" },
+    });
     let made = world.root.write("auth/token/create", &asked).expect(200);
     let client = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
     let seen = client.read("auth/token/lookup-self").expect(200);

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Where the probe is registered.
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
 
-/// The same component with other bytes: a section that nobody reads.
+/// The same component with other bytes: a section that no reader looks at.
 fn with_a_note(component: &[u8]) -> Vec<u8> {
     [component, &[0, 2, 1, b'x']].concat()
 }

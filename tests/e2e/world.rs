@@ -4,7 +4,8 @@ use bulkhead_tests::{Answer, Bulkhead, Client, Postgres};
 use serde_json::{Value, json};
 
 /// Creates a user that may log in until the lease's end and reads what `readers` may read.
-pub const CREATION: &str = r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}' IN ROLE readers"#;
+pub const CREATION: &str = "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
+                        VALID UNTIL '{{expiration}}' IN ROLE readers";
 
 /// A server and a database. The server is declared first, because it is to end first.
 pub struct World {

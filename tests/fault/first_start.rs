@@ -1,5 +1,5 @@
 //! The process is killed while it makes its data: before its first act on the disk, before its
-//! second, and so on until it listens. It starts again on whatever that left, without anybody's
+//! second, and so on until it listens. It starts again on what that left, without an operator's
 //! help, because nothing was promised yet.
 
 use crate::stage::{report, until_nothing_fires};

@@ -41,7 +41,8 @@ impl Audited {
             (Folder::new("audit"), Folder::new("told"), Folder::new("audited"));
         let file = audit.path().join("trail.log");
         let settings = format!(
-            "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\nstorage \"sqlite\" {{ path = {:?} }}\n\
+            "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
+             storage \"sqlite\" {{ path = {:?} }}\n\
              audit \"file\" \"main\" {{ path = {file:?} }}\n",
             data.path()
         );

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-const CREATION: &str = r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}' IN ROLE readers"#;
+const CREATION: &str = "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
+                        VALID UNTIL '{{expiration}}' IN ROLE readers";
 
 /// How long a lease's end is waited for before the server is asked how it is.
 const A_WHILE: Duration = Duration::from_secs(4);
@@ -165,7 +166,9 @@ impl<'a> Life<'a> {
     }
 
     fn role(&mut self, role: &str, seconds: u64) -> Result<(), Stopped> {
-        let body = json!({ "db_name": self.name, "creation_statements": [CREATION], "default_ttl": seconds });
+        let body = json!({
+            "db_name": self.name, "creation_statements": [CREATION], "default_ttl": seconds,
+        });
         self.write(&format!("database/roles/{}{role}", self.name), &body, &body)
     }
 
@@ -311,7 +314,7 @@ impl<'a> Life<'a> {
     }
 
     /// Sends a call, until it is answered with something other than 5xx. `None` is that it was not
-    /// done, or that nobody knows.
+    /// done, or that it is not known.
     fn call(
         &mut self,
         asked: &Call<'_>,

@@ -1,7 +1,7 @@
 //! What must be true after the server is back: told from its answers alone.
 //!
 //! The model knows no storage and no transaction. A thing that was written has one state after an
-//! answer that says so, and several possible ones after a call of which nobody knows how it ended.
+//! answer that says so, and several possible ones after a call whose outcome was not told.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub struct Model {
     credentials: Vec<Credential>,
     tokens: BTreeMap<String, Ended>,
     /// Calls for a credential without an answer that says how they ended: each may have left one
-    /// lease and its user, whose names nobody was told.
+    /// lease and its user, whose names no client was told.
     pub unanswered: usize,
 }
 
@@ -36,7 +36,7 @@ pub struct Credential {
     pub revoked: Ended,
 }
 
-/// Whether somebody ended it.
+/// Whether a client ended it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     No,
@@ -130,12 +130,12 @@ impl Model {
         self.registers.iter()
     }
 
-    /// Every token that somebody was given.
+    /// Every token that a client was given.
     pub fn tokens(&self) -> impl Iterator<Item = (&String, Ended)> {
         self.tokens.iter().map(|(token, ended)| (token, *ended))
     }
 
-    /// Every credential that somebody was given, with what is to be expected of it at `now`.
+    /// Every credential that a client was given, with what is to be expected of it at `now`.
     pub fn credentials(&self, now: Instant) -> impl Iterator<Item = (&Credential, Fate)> {
         self.credentials.iter().map(move |credential| (credential, self.fate(credential, now)))
     }

@@ -1,8 +1,8 @@
 //! An HTTP client that checks of every answer what must hold of every answer.
 //!
-//! Status, headers, and the keys of the envelope are part of the contract (`spec/core.md` §1.4): an
-//! answer with a key that nobody agreed on, or with one missing, fails the test that asked,
-//! whatever it asked for.
+//! Status, headers, and the keys of the envelope are part of the contract (decision H3): an
+//! answer with a key that was not agreed on, or with one missing, fails the test that asked,
+//! also where the test asked for something else.
 
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};

@@ -1,17 +1,22 @@
-/* A disk that fails: put before the C library with LD_PRELOAD, below an ordinary build of the server.
+/* A disk that fails: put before the C library with LD_PRELOAD, below an ordinary build of the
+ * server.
  *
- * Only the files of BULKHEAD_DISK_DIR that hold data are looked at: SQLite's `bulkhead.db`, `-wal` and `-journal`
- * (not `-shm`, which it makes anew after a crash), and the key of a dev server, which is written under another name
- * first; and an audit file by the name of `trail.log`, in a folder of its own. Everything else passes through. An act is a write, a flush, a cut, a removal, or the key getting its name.
- * SQLite's Unix layer writes with pwrite64 or lseek and write, flushes with fsync, cuts with ftruncate64 and removes
- * with unlink; a build that used another call would show in the tests as a log that does not lead to the files that are
- * there.
+ * Only the files of BULKHEAD_DISK_DIR that hold data are looked at: SQLite's `bulkhead.db`, `-wal`
+ * and `-journal` (not `-shm`, which it makes anew after a crash), and the key of a dev server,
+ * which is written under another name first; and an audit file by the name of `trail.log`, in a
+ * folder of its own. Everything else passes through. An act is a write, a flush, a cut, a removal,
+ * or the key getting its name. SQLite's Unix layer writes with pwrite64 or lseek and write, flushes
+ * with fsync, cuts with ftruncate64 and removes with unlink; a build that used another call would
+ * show in the tests as a log that does not lead to the files that are there.
  *
- *   BULKHEAD_DISK_LOG=FILE        every act is appended to FILE, in the order in which they happened: a header of 24
- *                                 bytes (kind, file, six unused, length, offset), then the written bytes
- *   BULKHEAD_DISK_FULL=BYTES      after so many written bytes the disk is full, until BULKHEAD_DISK_LOG.space exists;
- *                                 the write that meets the end is cut there, as a real one is
- *   BULKHEAD_DISK_EIO=N           the N-th flush fails once; as in Linux, the next one would say that all is well
+ *   BULKHEAD_DISK_LOG=FILE        every act is appended to FILE, in the order in which they
+ *                                 happened: a header of 24 bytes (kind, file, six unused, length,
+ *                                 offset), then the written bytes
+ *   BULKHEAD_DISK_FULL=BYTES      after so many written bytes the disk is full, until
+ *                                 BULKHEAD_DISK_LOG.space exists; the write that meets the end is
+ *                                 cut there, as a real one is
+ *   BULKHEAD_DISK_EIO=N           the N-th flush fails once; as in Linux, the next one would say
+ *                                 that all is well
  *   BULKHEAD_DISK_KILL=N          the process is killed before its N-th act
  */
 #define _GNU_SOURCE
@@ -31,7 +36,8 @@
 
 enum kind { WRITE = 'W', CUT = 'T', REMOVE = 'U', RENAME = 'R', FLUSH = 'S', FAILED_FLUSH = 'F' };
 enum file {
-    NONE = 0, DATABASE = 'd', LOG = 'w', JOURNAL = 'j', KEY = 'k', UNFINISHED_KEY = 'n', AUDIT = 'a', FOLDER = 'f'
+    NONE = 0, DATABASE = 'd', LOG = 'w', JOURNAL = 'j', KEY = 'k', UNFINISHED_KEY = 'n',
+    AUDIT = 'a', FOLDER = 'f'
 };
 
 struct header {
@@ -78,7 +84,8 @@ static void begin(void) {
     const char *full = getenv("BULKHEAD_DISK_FULL");
     const char *eio = getenv("BULKHEAD_DISK_EIO");
     const char *death = getenv("BULKHEAD_DISK_KILL");
-    if (below == NULL || log == NULL) give_up("disk.so needs BULKHEAD_DISK_DIR and BULKHEAD_DISK_LOG\n");
+    if (below == NULL || log == NULL)
+        give_up("disk.so needs BULKHEAD_DISK_DIR and BULKHEAD_DISK_LOG\n");
     snprintf(directory, sizeof directory, "%s/", below);
     snprintf(space, sizeof space, "%s.space", log);
     log_file = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -102,8 +109,8 @@ static enum file named(const char *path) {
     return strcmp(name, "dev-seal.key") == 0 ? KEY : NONE;
 }
 
-/* Asked anew at each call rather than remembered at open: a number that was closed and given to another file cannot
- * be mistaken for the old one. */
+/* Asked anew at each call rather than remembered at open: a number that was closed and given to
+ * another file cannot be mistaken for the old one. */
 static enum file numbered(int number) {
     char link[64], path[PATH_MAX];
     pthread_once(&once, begin);
@@ -124,8 +131,11 @@ static void append(const void *bytes, size_t length) {
     }
 }
 
-static void enter(enum kind kind, enum file file, uint64_t offset, const void *bytes, uint64_t length) {
-    struct header header = { .kind = (char)kind, .file = (char)file, .length = length, .offset = offset };
+static void enter(enum kind kind, enum file file, uint64_t offset, const void *bytes,
+                  uint64_t length) {
+    struct header header = {
+        .kind = (char)kind, .file = (char)file, .length = length, .offset = offset
+    };
     append(&header, sizeof header);
     if (bytes != NULL) append(bytes, length);
 }
@@ -146,7 +156,8 @@ static size_t fitting(size_t asked) {
     return room < (int64_t)asked ? (size_t)(room > 0 ? room : 0) : asked;
 }
 
-static ssize_t watched_write(int number, enum file file, const void *bytes, size_t length, off64_t offset) {
+static ssize_t watched_write(int number, enum file file, const void *bytes, size_t length,
+                             off64_t offset) {
     size_t fits = fitting(length);
     if (fits == 0 && length > 0) {
         errno = ENOSPC;

@@ -17,7 +17,10 @@ use std::fs;
 /// When they differ, or when there is no such file.
 #[track_caller]
 pub fn assert_golden(name: &str, answer: &Answer) {
-    let seen = json!({ "asked": steady_text(&answer.asked), "status": answer.status, "body": steady("", &answer.body) });
+    let seen = json!({
+        "asked": steady_text(&answer.asked), "status": answer.status,
+        "body": steady("", &answer.body),
+    });
     let seen = format!("{seen:#}\n");
     let path = repository().join("tests/golden").join(format!("{name}.json"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -187,7 +190,10 @@ mod tests {
             "request_id": "018f2c6e-77ab-4c11-9a6b-0123456789ab",
             "lease_id": "database/creds/reader/AbCdEfGhIjKlMnOpQrStUvWx",
             "lease_duration": 3597,
-            "data": { "username": "v-root-reader-AbCdEfGhIjKlMnOpQrSt-1790000000", "password": "aB3-aB3-aB3-aB3-aB3-" },
+            "data": {
+                "username": "v-root-reader-AbCdEfGhIjKlMnOpQrSt-1790000000",
+                "password": "aB3-aB3-aB3-aB3-aB3-",
+            },
         });
         let seen = steady("", &body);
         assert_eq!(seen["request_id"], "<uuid>");
@@ -198,7 +204,9 @@ mod tests {
 
     #[test]
     fn what_is_malformed_stays_and_so_fails() {
-        let body = json!({ "request_id": "not-a-uuid", "data": { "username": "root", "password": "short" } });
+        let body = json!({
+            "request_id": "not-a-uuid", "data": { "username": "root", "password": "short" },
+        });
         assert_eq!(steady("", &body), body);
     }
 }

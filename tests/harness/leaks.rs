@@ -1,7 +1,7 @@
 //! Looking for secrets where none may be: answers, logs, files.
 //!
 //! A database echoes a password lower-cased and cut, so that looking for the whole is not enough:
-//! any four characters in a row, whatever their case, count as a leak. A canary is a password in
+//! any four characters in a row, in upper or lower case, count as a leak. A canary is a password in
 //! which every such run holds a character that ids, names and ordinary texts do not have side by
 //! side.
 

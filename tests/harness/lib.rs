@@ -2,7 +2,7 @@
 //! would.
 //!
 //! It never knows the product's code: only HTTP, files that `make build` left, `psql`, and
-//! processes. What every answer must be like, whatever was asked, is checked in one place,
+//! processes. What every answer to every request must be like is checked in one place,
 //! [`client`].
 
 pub mod bulkhead;

@@ -12,7 +12,7 @@ impl Socket {
     /// Connects to the server.
     ///
     /// # Panics
-    /// When nobody listens.
+    /// When no server listens.
     pub fn open(server: &Bulkhead) -> Self {
         let stream = TcpStream::connect(server.url().trim_start_matches("http://"))
             .expect("the server listens");

@@ -22,7 +22,8 @@ unset "${!PG@}"
 binaries() {
     local found
     for found in "$(dirname "$(command -v postgres 2>/dev/null || echo /none/x)")" \
-        $(ls -d /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /opt/homebrew/opt/postgresql*/bin 2>/dev/null | sort -rV); do
+        $(ls -d /usr/lib/postgresql/*/bin /usr/pgsql-*/bin \
+            /opt/homebrew/opt/postgresql*/bin 2>/dev/null | sort -rV); do
         if [ -x "$found/initdb" ] && [ -x "$found/postgres" ] && command -v psql >/dev/null; then
             echo "$found"
             return
@@ -69,7 +70,8 @@ start() {
 
 # What a deployment would have: a database with a table, and a group whose members may read it.
 populate() {
-    PGPASSWORD=$password psql -X -q -v ON_ERROR_STOP=1 -h 127.0.0.1 -p "$chosen" -U bulkhead -d postgres <<'SQL'
+    PGPASSWORD=$password psql -X -q -v ON_ERROR_STOP=1 -h 127.0.0.1 -p "$chosen" \
+        -U bulkhead -d postgres <<'SQL'
 CREATE DATABASE demo;
 \connect demo
 CREATE TABLE orders (id int PRIMARY KEY, item text NOT NULL);
@@ -84,7 +86,8 @@ stop() {
     if [ -n "${server:-}" ] && kill -0 "$server" 2>/dev/null; then
         # A paused server (SIGSTOP is how the tests make a database slow) could not hear anything
         # else.
-        kill -CONT "$server" $(cat "/proc/$server/task/$server/children" 2>/dev/null) 2>/dev/null || true
+        children=$(cat "/proc/$server/task/$server/children" 2>/dev/null) || true
+        kill -CONT "$server" $children 2>/dev/null || true
         kill -QUIT "$server" 2>/dev/null || true
         wait "$server" || true
     fi

@@ -2,7 +2,7 @@
 //! one file in the sandbox, of the same name, and no file is there without its interface.
 
 use crate::sources::{all, assert_none};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn every_import_has_its_host_file_and_every_host_file_its_import() {
@@ -76,4 +76,127 @@ fn the_first_line_of_every_import_asks_its_grant() {
     }
     assert!(functions > 20, "only {functions} imports were found; the rule would hold of nothing");
     assert_none(found, "ask with granted!(self, …) or self.demand(…) before anything is done");
+}
+
+/// What a world imports and exports, by the names of interfaces.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct World {
+    imports: BTreeSet<String>,
+    exports: BTreeSet<String>,
+}
+
+/// The worlds of `wit/`. A component also imports the interfaces whose types are used in those that
+/// it imports or exports, and so on.
+fn worlds(contract: &str) -> BTreeMap<String, World> {
+    let mut uses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut found: BTreeMap<String, World> = BTreeMap::new();
+    let (mut interface, mut world) = ("", String::new());
+    for line in contract.lines() {
+        let words: Vec<&str> = line.split([' ', ';', '.', '{']).filter(|w| !w.is_empty()).collect();
+        match words[..] {
+            ["interface", name] => interface = name,
+            ["world", name] => name.clone_into(&mut world),
+            ["use", other, ..] => _ = uses.entry(interface).or_default().insert(other),
+            ["import", name] => {
+                found.entry(world.clone()).or_default().imports.insert(name.to_owned());
+            }
+            ["export", name] => {
+                found.entry(world.clone()).or_default().exports.insert(name.to_owned());
+            }
+            _ => {}
+        }
+    }
+    for world in found.values_mut() {
+        let mut waiting: Vec<String> = world.imports.union(&world.exports).cloned().collect();
+        while let Some(next) = waiting.pop() {
+            for used in uses.get(next.as_str()).into_iter().flatten() {
+                if world.imports.insert((*used).to_owned()) {
+                    waiting.push((*used).to_owned());
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The lists of the function `name`, by the world whose arm each is: `Self::SecretsEngine => …` is
+/// the world `secrets-engine`.
+fn arms(text: &str, name: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let body = text.split_once(&format!("fn {name}(self)")).map_or("", |(_, body)| body);
+    let body = body.split("\n    }\n").next().unwrap_or_default();
+    let arms = body.split("Self::").skip(1);
+    arms.map(|arm| {
+        let variant = arm.split(' ').next().unwrap_or_default();
+        let values = arm.split('"').skip(1).step_by(2).map(str::to_owned);
+        (kebab(variant), values.collect())
+    })
+    .collect()
+}
+
+/// `secrets-engine` of `SecretsEngine`.
+fn kebab(name: &str) -> String {
+    let mut written = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !written.is_empty() {
+            written.push('-');
+        }
+        written.extend(c.to_lowercase());
+    }
+    written
+}
+
+#[test]
+fn the_lists_of_the_structure_check_are_those_of_the_contract() {
+    let files = all();
+    let below = |start: &str, end: &str| -> String {
+        let wanted = files.iter().filter(|f| f.path.starts_with(start) && f.path.ends_with(end));
+        wanted.map(|file| file.text.as_str()).collect()
+    };
+    let worlds = worlds(&below("wit/", ".wit"));
+    let check = below("host/sandbox/src/structure", ".rs");
+    let imports = arms(&check, "imports");
+    let exports = arms(&check, "export");
+    assert!(!worlds.is_empty(), "wit/world.wit has no world");
+    let expected: BTreeMap<_, _> =
+        worlds.iter().map(|(name, world)| (name.clone(), world.imports.clone())).collect();
+    assert_eq!(
+        imports, expected,
+        "left: what `World::imports` of host/sandbox/src/structure.rs lets in; right: what the \
+         worlds of wit/world.wit import, with the interfaces whose types they use"
+    );
+    for (world, export) in exports {
+        let known = worlds.get(&world).is_some_and(|known| export.is_subset(&known.exports));
+        assert!(known, "structure.rs knows {world} by {export:?}, which it does not export");
+    }
+}
+
+#[test]
+fn the_structure_check_speaks_the_contracts_version() {
+    let files = all();
+    let world = files.iter().find(|file| file.path == "wit/world.wit").expect("wit/world.wit");
+    let package = world.text.lines().next().unwrap_or_default();
+    let version = package.trim_end_matches(';').split('@').nth(1).expect("a package has a version");
+    let checked = format!("const VERSION: &str = \"{version}\";");
+    let speaks = files.iter().any(|file| {
+        file.path.starts_with("host/sandbox/src/structure") && file.text.contains(&checked)
+    });
+    assert!(speaks, "wit/world.wit is at {version}; host/sandbox/src/structure.rs is not");
+}
+
+#[test]
+fn lists_are_read_off_the_contract_and_off_the_check() {
+    let contract = "interface types {\n}\ninterface sql {\n    use types.{ext};\n}\n\
+                    interface engine {\n    use words.{x};\n}\n\
+                    world secrets-engine {\n    import sql;\n\n    export engine;\n}\n";
+    let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let world = World { imports: set(&["sql", "types", "words"]), exports: set(&["engine"]) };
+    assert_eq!(worlds(contract), BTreeMap::from([("secrets-engine".to_owned(), world)]));
+    let check = "    fn imports(self) -> X {\n        match self {\n            \
+                 Self::SecretsEngine => &[\"sql\", \"types\"],\n            \
+                 Self::Other => &[],\n        }\n    }\n    fn f() { Self::X(\"y\") }\n";
+    let lists = BTreeMap::from([
+        ("secrets-engine".to_owned(), set(&["sql", "types"])),
+        ("other".to_owned(), set(&[])),
+    ]);
+    assert_eq!(arms(check, "imports"), lists);
 }

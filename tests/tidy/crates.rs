@@ -1,4 +1,4 @@
-//! Which crate may import which: the picture of `architecture.md` §1, read off the manifests.
+//! Which crate may import which: the picture of `docs/architecture.md` §1, read off the manifests.
 
 use crate::sources::{all, assert_none, rust_below};
 use bulkhead_tests::paths::repository;
@@ -22,7 +22,7 @@ const MAY_IMPORT: [(&str, &[&str]); 13] = [
     ("tests/guests/probe", &["sdk"]),
 ];
 
-/// A dependency that only these may have: whoever else wants it asks them.
+/// A dependency that only these may have: another crate that wants it asks them.
 const BELONGS_TO: [(&str, &[&str]); 12] = [
     ("wasmtime", &["host/sandbox"]),
     ("wasmtime-wasi", &["host/sandbox"]),
@@ -39,7 +39,7 @@ const BELONGS_TO: [(&str, &[&str]); 12] = [
     ("chacha20poly1305", &["host/store"]),
 ];
 
-/// Names of the dependencies in a manifest, whatever they are needed for.
+/// Names of the dependencies in a manifest, those of tests and builds too.
 fn dependencies(manifest: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut inside = false;

@@ -11,6 +11,11 @@ pub struct Source {
 }
 
 impl Source {
+    /// Whether it holds tests only: a file of its own beside the code, or one below `tests/`.
+    pub fn is_of_tests(&self) -> bool {
+        self.path.split('/').any(|part| part == "tests" || part == "tests.rs")
+    }
+
     /// Lines with their numbers from 1, without those that are comments as a whole.
     pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let numbered = self.text.lines().enumerate().map(|(index, line)| (index + 1, line));

@@ -5,9 +5,6 @@ use bulkhead_tests::paths::repository;
 
 const EVERYWHERE: [&str; 3] = ["host", "plugins", "tests"];
 
-/// Longer than this and a function tells more than one story.
-const LONGEST_FUNCTION: usize = 70;
-
 #[test]
 fn every_rust_file_opens_with_its_purpose() {
     let silent = rust_below(&EVERYWHERE).into_iter().filter(|file| !file.text.starts_with("//! "));
@@ -25,57 +22,8 @@ fn no_file_has_a_dumping_grounds_name() {
     };
     assert_none(
         all().into_iter().filter(vague).map(|file| file.path).collect(),
-        "name the file after what it knows; whatever fits nowhere goes to a file of its own",
+        "name the file after what it knows; what fits nowhere goes to a file of its own",
     );
-}
-
-#[test]
-fn functions_stay_short() {
-    let mut long = Vec::new();
-    for file in rust_below(&EVERYWHERE) {
-        long.extend(long_functions(&file));
-    }
-    assert_none(
-        long,
-        &format!(
-            "give the parts names of their own, until each function is {LONGEST_FUNCTION} lines or less"
-        ),
-    );
-}
-
-/// Functions over the limit. The text is formatted, so that a function ends at the brace below its
-/// `fn`.
-fn long_functions(file: &Source) -> Vec<String> {
-    let lines: Vec<&str> = file.text.lines().collect();
-    let mut found = Vec::new();
-    for (start, line) in lines.iter().enumerate() {
-        let indent = line.len() - line.trim_start().len();
-        if !is_function(line) || !has_body(lines.iter().skip(start)) {
-            continue;
-        }
-        let end = format!("{}}}", " ".repeat(indent));
-        let rest = lines.iter().skip(start).position(|line| *line == end);
-        let length = rest.map_or(0, |rest| rest + 1);
-        if length > LONGEST_FUNCTION {
-            found.push(format!("{}:{}: {length} lines", file.path, start + 1));
-        }
-    }
-    found
-}
-
-/// Whether the header that starts here is followed by a body below it, not by nothing or by one on
-/// its line.
-fn has_body<'a>(mut lines: impl Iterator<Item = &'a &'a str>) -> bool {
-    lines.find(|line| line.ends_with(['{', ';', '}'])).is_some_and(|line| line.ends_with('{'))
-}
-
-fn is_function(line: &str) -> bool {
-    let words = line.split_whitespace();
-    let mut words = words.skip_while(|word| {
-        word.starts_with("pub")
-            || ["const", "async", "unsafe", "extern", "\"C\"", "in"].contains(word)
-    });
-    words.next() == Some("fn")
 }
 
 #[test]
@@ -132,27 +80,6 @@ fn no_test_is_switched_off() {
 #[cfg(test)]
 mod of_the_rules_themselves {
     use super::*;
-
-    fn source(text: String) -> Source {
-        Source { path: "x.rs".to_owned(), text }
-    }
-
-    #[test]
-    fn a_long_function_is_found_and_a_short_one_is_not() {
-        let of = |lines: usize| {
-            source(format!(
-                "pub(crate) async fn f() {{\n{}}}\n\nfn g() {{\n}}\n",
-                "    x();\n".repeat(lines)
-            ))
-        };
-        assert_eq!(long_functions(&of(LONGEST_FUNCTION - 2)), Vec::<String>::new());
-        assert_eq!(long_functions(&of(LONGEST_FUNCTION)), ["x.rs:1: 72 lines"]);
-        let bodiless = format!(
-            "    fn f(\n        x: u8,\n    );\n{}    }}\n",
-            "    x();\n".repeat(LONGEST_FUNCTION)
-        );
-        assert_eq!(long_functions(&source(bodiless)), Vec::<String>::new());
-    }
 
     #[test]
     fn a_path_of_a_machine_is_told_from_a_path_inside_one() {

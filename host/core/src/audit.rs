@@ -5,7 +5,7 @@
 //! (`pipeline/trail.rs`). A device that was asked for and does not work counts as one that records
 //! nothing: it is never left out.
 //!
-//! What is not recorded: the endpoints that answer while sealed (`spec/core.md` §8.3), which know
+//! What is not recorded: the endpoints that answer while sealed (decision H21), which know
 //! no token, and what the listener refuses before it is a request: bytes that are not HTTP, unknown
 //! verbs, headers and bodies over the listener's own limits or that do not parse, two different
 //! tokens, paths that have no canonical form.

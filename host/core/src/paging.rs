@@ -1,4 +1,4 @@
-//! Which part of a listing is asked for (`spec/core.md` §1.6).
+//! Which part of a listing is asked for (decision H5).
 
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value};

@@ -43,7 +43,7 @@ impl SealConfig {
     /// One share, the key itself.
     pub const SINGLE: SealConfig = SealConfig { shares: 1, threshold: 1 };
 
-    /// The configuration of these numbers, by the rules of the contract (7.1).
+    /// The configuration of these numbers, by the rules of decision H15.
     ///
     /// # Errors
     /// Which number is wrong and what it may be.

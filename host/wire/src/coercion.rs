@@ -1,4 +1,4 @@
-//! How a JSON value becomes a value of a field's kind: the table of `spec/core.md` §1.3.
+//! How a JSON value becomes a value of a field's kind: the table of decision H1.
 //!
 //! It never knows whether a field is secret: whoever words a refusal decides whether the value may
 //! be shown.

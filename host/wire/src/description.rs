@@ -208,7 +208,7 @@ impl Field {
     }
 }
 
-/// How a value is read (`spec/core.md` §1.3). `null` always means absent.
+/// How a value is read (decision H1). `null` always means absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FieldKind {

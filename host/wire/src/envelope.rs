@@ -1,4 +1,4 @@
-//! The object around every ordinary answer (`spec/core.md` §1.4).
+//! The object around every ordinary answer (decision H3).
 //!
 //! Typed clients fail on a missing key, so every key is always there, in one order.
 

@@ -18,7 +18,7 @@ const AUTH: &str = "auth/";
 /// The first segment below it that belongs to the core.
 const TOKEN: &str = "token";
 
-/// Whether `text` may name an object (`spec/database.md` §1.1): ASCII letters, digits and `_`, with
+/// Whether `text` may name an object (decision H23): ASCII letters, digits and `_`, with
 /// `-` and `.` inside.
 #[must_use]
 pub fn is_name(text: &str) -> bool {

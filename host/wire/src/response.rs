@@ -30,9 +30,9 @@ pub enum Body {
     /// The ordinary answer.
     Envelope(Box<Envelope>),
     /// The same, with the members of `data` beside it at the top level, where old scripts read them
-    /// (`spec/core.md` §1.4). The envelope's own keys win.
+    /// (decision H3). The envelope's own keys win.
     Copied(Box<Envelope>),
-    /// JSON without an envelope, for `sys/health` and its like (`spec/core.md` §1.4).
+    /// JSON without an envelope, for `sys/health` and its like (decision H3).
     Bare(Value),
     /// Bytes that a component answered as they are.
     Raw {

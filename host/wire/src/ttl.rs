@@ -1,4 +1,4 @@
-//! How long a lease or token may live: the arithmetic of `spec/core.md` §2.5.
+//! How long a lease or token may live: the arithmetic of decision H6.
 //!
 //! The attack it stops: a lease that outlives its maximum by being renewed again and again.
 

@@ -69,7 +69,7 @@ impl Connection {
     }
 
     /// Whether `role` may use the connection. Asked at each use, never when a role is written
-    /// (`spec/database.md` §3.9).
+    /// (decision C7).
     pub(crate) fn admits(&self, role: &str) -> bool {
         self.allowed_roles.iter().any(|pattern| glob::matches(pattern, role))
     }

@@ -37,7 +37,8 @@ bad_input! {
         bad_input::connections_of_unknown_plugins_and_versions_are_refused;
     "bad durations and URLs" => bad_input::durations_that_are_none_are_refused_with_the_value,
         bad_input::addresses_that_cannot_be_dialled_are_refused_by_name;
-    "statements that do not lex" => bad_input::statements_that_do_not_lex_are_refused_when_the_role_is_written,
+    "statements that do not lex" =>
+        bad_input::statements_that_do_not_lex_are_refused_when_the_role_is_written,
         bad_input::statements_that_do_not_lex_are_refused_when_the_connection_came_after_the_role,
         bad_input::statements_that_the_database_refuses_leave_nothing;
     "a database that is down, slow or refuses" =>
@@ -57,9 +58,10 @@ bad_input! {
         foreign_files::the_database_of_another_cluster_is_refused_and_the_own_one_opens_again,
         foreign_files::a_file_that_is_no_database_of_ours_is_refused;
     "swapped or flipped rows" =>
-        foreign_files::a_flipped_byte_costs_its_record_and_no_other_and_is_mended_by_flipping_it_back,
+        foreign_files::a_flipped_byte_costs_its_record_and_no_other_until_it_is_flipped_back,
         foreign_files::rows_that_changed_places_are_both_refused;
-    "a full disk" => full_disk::a_full_disk_refuses_writes_in_words_and_is_served_again_when_there_is_space;
+    "a full disk" =>
+        full_disk::a_full_disk_refuses_writes_in_words_and_is_served_again_when_there_is_space;
     "wrong, repeated or foreign shares" => unseal::a_share_that_was_given_before_makes_no_progress,
         unseal::a_wrong_share_ends_the_attempt_at_the_threshold,
         unseal::a_share_of_another_cluster_ends_the_attempt_at_the_threshold,
@@ -72,23 +74,30 @@ bad_input! {
     "1 MB" => bad_input::policies_of_a_million_bytes_are_refused_with_the_limit;
     "paths with `..`, `//`, NUL, encoded slashes" =>
         bad_input::paths_that_could_be_read_in_two_ways_are_refused_for_everybody;
-    "mounts over mounts and reserved paths" => mounts::a_mount_with_nonsense_is_refused_and_nothing_changes;
-    "negative and overflowing TTLs" => bad_input::times_that_are_negative_or_overflow_are_refused_wherever_one_is_given;
+    "mounts over mounts and reserved paths" =>
+        mounts::a_mount_with_nonsense_is_refused_and_nothing_changes;
+    "negative and overflowing TTLs" =>
+        bad_input::times_that_are_negative_or_overflow_are_refused_wherever_one_is_given;
     "a body that is too large" => bad_input::a_body_that_is_too_large_is_refused_before_it_is_read;
     "components that are truncated" => bad_components::components_cut_short_are_refused;
     "modules" => bad_components::what_is_no_component_is_told_what_it_is;
-    "components of the wrong world" => bad_components::components_of_another_world_are_refused_with_the_type_to_register;
-    "components with unknown imports" => bad_components::unknown_imports_are_refused_with_their_list;
+    "components of the wrong world" =>
+        bad_components::components_of_another_world_are_refused_with_the_type_to_register;
+    "components with unknown imports" =>
+        bad_components::unknown_imports_are_refused_with_their_list;
     "components of 100 MB" => bad_components::a_hundred_megabytes_are_refused_in_bounded_memory;
-    "components with a million functions" => bad_components::a_million_functions_are_refused_before_they_are_compiled;
-    "route tables that collide or claim `sys`" => bad_components::tables_that_collide_are_refused_with_their_row,
+    "components with a million functions" =>
+        bad_components::a_million_functions_are_refused_before_they_are_compiled;
+    "route tables that collide or claim `sys`" =>
+        bad_components::tables_that_collide_are_refused_with_their_row,
         bad_components::tables_that_claim_what_is_the_servers_are_refused;
     "JSON nested 10,000 deep" => bad_input::objects_nested_ten_thousand_deep_are_refused;
     "a million keys" => bad_input::a_million_keys_are_refused;
     "duplicate keys" => bad_input::keys_that_are_given_twice_are_refused_by_name;
     "invalid UTF-8" => bad_input::bytes_that_are_not_text_are_refused;
     "1,000 headers" => hostile_callers::heads_that_are_too_large_are_refused_with_the_limit;
-    "a body that never ends" => hostile_callers::bodies_that_never_end_are_bounded_together_and_given_up;
+    "a body that never ends" =>
+        hostile_callers::bodies_that_never_end_are_bounded_together_and_given_up;
 }
 
 /// What is wrong with the row, or nothing.

@@ -8,7 +8,10 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 fn children() -> Vec<Row> {
-    let child = json!({ "policies": ["operator"], "ttl": "1h", "display_name": "night shift", "meta": { "team": "ops" } });
+    let child = json!({
+        "policies": ["operator"], "ttl": "1h", "display_name": "night shift",
+        "meta": { "team": "ops" },
+    });
     let by_accessor = json!({ "accessor": "{accessor}" });
     let renewal = json!({ "accessor": "{accessor}", "increment": "3h" });
     vec![

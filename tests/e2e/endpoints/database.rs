@@ -5,7 +5,10 @@ use crate::world::CREATION;
 use serde_json::{Value, json};
 
 pub(super) fn rows(connection: &Value) -> Vec<Row> {
-    let role = json!({ "db_name": "orders", "creation_statements": CREATION, "default_ttl": "1h", "max_ttl": "24h" });
+    let role = json!({
+        "db_name": "orders", "creation_statements": CREATION, "default_ttl": "1h",
+        "max_ttl": "24h",
+    });
     vec![
         row("database-config-name.write", "database/config/orders", connection.clone(), 200),
         row("database-config-name.read", "database/config/orders", Value::Null, 200),

@@ -4,7 +4,9 @@ use super::{Row, row};
 use serde_json::{Value, json};
 
 pub(super) fn rows() -> Vec<Row> {
-    let tuned = json!({ "max_lease_ttl": "48h", "description": "orders", "options": { "region": "north" } });
+    let tuned = json!({
+        "max_lease_ttl": "48h", "description": "orders", "options": { "region": "north" },
+    });
     let visible = json!({ "listing_visibility": "unauth", "force_no_cache": true });
     let tokens = json!({ "default_lease_ttl": "1h", "max_lease_ttl": 86400 });
     vec![

@@ -259,7 +259,7 @@ pub(super) fn auth(core: &Core, text: Secret, token: &Caller) -> Auth {
     }
 }
 
-/// The shape of `spec/core.md` §2.4. Period and explicit maximum are those that count: the role's,
+/// The shape of decision H8. Period and explicit maximum are those that count: the role's,
 /// where it is shorter.
 async fn show(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
     let Call { core, unit, .. } = call;

@@ -1,4 +1,4 @@
-//! `auth/token/roles`: what tokens that are made by a role may be given (`spec/core.md` §2.10).
+//! `auth/token/roles`: what tokens that are made by a role may be given (decision H24).
 
 use super::call::{Call, Fields};
 use super::reply::{Body, Reply};

@@ -1,5 +1,5 @@
 //! `sys/audit` and `sys/audit-hash`: the audit devices, and the hash under which one of them shows
-//! a value (`spec/core.md` §8.1).
+//! a value (decision H19).
 
 use super::after_commit::AfterCommit;
 use super::call::Call;

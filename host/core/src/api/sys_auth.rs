@@ -1,5 +1,5 @@
 //! `sys/auth`: which auth method serves which path. Needs `sudo`, but for the listing
-//! (`spec/core.md` §3.4).
+//! (decision H12).
 
 use super::call::Call;
 use super::reply::Reply;

@@ -1,5 +1,5 @@
 //! `sys/health`: what load balancers ask before anything else, in the shape that clients parse
-//! (`spec/core.md` §7.4).
+//! (decision H17).
 
 use super::call::{Fields, SealedCall};
 use super::row::{Endpoint, field, read};
@@ -15,7 +15,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     vec![read("sys/health", about).fields(codes()).while_sealed(health)]
 }
 
-/// Status codes that a load balancer wants instead of the usual ones (`spec/core.md` §7.4). Those
+/// Status codes that a load balancer wants instead of the usual ones (decision H17). Those
 /// of states that this service does not have are checked and not used.
 fn codes() -> Vec<Field> {
     let names = [

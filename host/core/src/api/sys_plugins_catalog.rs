@@ -1,4 +1,4 @@
-//! `sys/plugins/catalog`: which plugins there are, and bringing one along (`spec/core.md` §6.1).
+//! `sys/plugins/catalog`: which plugins there are, and bringing one along (decision H14).
 
 use super::after_commit::AfterCommit;
 use super::call::{Call, Fields};

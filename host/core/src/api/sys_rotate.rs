@@ -1,4 +1,4 @@
-//! `sys/rotate` and `sys/key-status`: the key that seals records (`spec/core.md` §7.5).
+//! `sys/rotate` and `sys/key-status`: the key that seals records (decision H18).
 
 use super::call::Call;
 use super::reply::{Body, Reply, timestamp};

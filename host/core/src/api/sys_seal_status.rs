@@ -1,4 +1,4 @@
-//! `sys/seal-status`: how far the service is from being unsealed (`spec/core.md` §7.1).
+//! `sys/seal-status`: how far the service is from being unsealed (decision H15).
 
 use super::call::SealedCall;
 use super::row::{Endpoint, read};

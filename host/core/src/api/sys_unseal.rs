@@ -1,4 +1,4 @@
-//! `sys/unseal` and `sys/seal`: the door of the service (`spec/core.md` §7.1).
+//! `sys/unseal` and `sys/seal`: the door of the service (decision H15).
 
 use super::after_commit::AfterCommit;
 use super::call::{Call, SealedCall};

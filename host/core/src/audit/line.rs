@@ -1,4 +1,4 @@
-//! The lines of a request and of its answer, as one device writes them (`spec/core.md` §8.2).
+//! The lines of a request and of its answer, as one device writes them (decision H20).
 //!
 //! Both lines begin with who asked and what, so that this is written once and its hashes are made
 //! once.

@@ -102,7 +102,7 @@ impl Redaction<'_> {
     }
 }
 
-/// Whether `text` is a point in time as RFC 3339 writes it, which is shown (`spec/core.md` §8.2).
+/// Whether `text` is a point in time as RFC 3339 writes it, which is shown (decision H20).
 fn is_timestamp(text: &str) -> bool {
     // Nearly every text is something else, which two bytes tell.
     let bytes = text.as_bytes();

@@ -124,7 +124,7 @@ impl Settings {
         Lifetimes { default: or(self.default_ttl, system.default).min(max), max }
     }
 
-    /// Refuses a default that is longer than the longest (`spec/core.md` §2.5): a mount's own
+    /// Refuses a default that is longer than the longest (decision H6): a mount's own
     /// maximum may be longer than the system's, its default alone may not.
     ///
     /// # Errors

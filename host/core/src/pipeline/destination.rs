@@ -83,7 +83,7 @@ pub(super) fn find<'a>(
     Ok(Destination { place: Place::Mount(index, mount), captures })
 }
 
-/// 404, in the words that clients look for (`spec/core.md` §1.5).
+/// 404, in the words that clients look for (decision H4).
 pub(super) fn unmounted(path: &str) -> Failure {
     let path = quoted(path);
     Failure::new(

@@ -8,7 +8,7 @@ use bulkhead_wire::name::LONGEST_PATH;
 use std::cmp::Reverse;
 
 /// A pattern, ordered from the loosest to the closest: the order of the fields is the priority of
-/// `spec/core.md` §3.2.
+/// decision H10.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pattern {
     /// Bytes before the first `+` or `*`: the later it stands, the closer the pattern.
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    /// `spec/core.md` §3.2 row by row: the first is the closer one.
+    /// Decision H10 row by row: the first is the closer one.
     #[test]
     fn the_closer_pattern_is_the_greater_one() {
         for (close, loose, rule) in [

@@ -22,7 +22,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) role: Option<&'a TokenRole>,
 }
 
-/// The policies of the new token, in order (`spec/core.md` §2.2).
+/// The policies of the new token, in order (decision H7).
 ///
 /// # Errors
 /// 400 that names the first policy that it cannot have.

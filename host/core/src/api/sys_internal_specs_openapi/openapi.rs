@@ -1,5 +1,5 @@
 //! The OpenAPI document of the tables: what tools that write clients and manuals read
-//! (`spec/core.md` §8.8).
+//! (decision H22).
 //!
 //! OpenAPI 3.0 knows no LIST, so a row of that verb is a GET of its path with a slash at the end
 //! and `list=true`.
@@ -256,7 +256,7 @@ fn responses(route: &Route) -> Value {
     Value::Object(all)
 }
 
-/// What every answer has in common (`spec/core.md` §1.4, §1.5).
+/// What every answer has in common (decisions H3 and H4).
 fn shared_schemas() -> Map<String, Value> {
     let text = || json!({ "type": "string" });
     let texts = || json!({ "type": "array", "items": { "type": "string" } });

@@ -1,4 +1,4 @@
-//! A mount as listings and reads show it: the object of `spec/core.md` §5.2, every member always
+//! A mount as listings and reads show it: the object of decision H13, every member always
 //! there.
 
 use crate::lifetimes::Lifetimes;

@@ -1,4 +1,4 @@
-//! A second matcher for the fuzz, written from the words of `spec/core.md` §3.2 and §3.3 alone.
+//! A second matcher for the fuzz, written from the words of decisions H10 and H11 alone.
 //!
 //! It knows texts, never the product's types; it tries everything and remembers nothing, so that it
 //! can be read beside the specification.

@@ -1,4 +1,4 @@
-//! Which rule counts on a path: the closest, by `spec/core.md` §3.2.
+//! Which rule counts on a path: the closest, by decision H10.
 //!
 //! The attack this file stops: listing a folder that is denied by its name. Every request asks
 //! here, so that it finds an exact rule by its path, and holds a path against the patterns of its

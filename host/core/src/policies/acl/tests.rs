@@ -92,7 +92,7 @@ fn capabilities_without_effect_grant_nothing_and_are_not_shown() {
     assert!(!may(&ask(&acl, Operation::Read, "x")));
 }
 
-/// `spec/core.md` §3.2 row by row. For each, the first rule grants `update` or `list` and the other
+/// Decision H10 row by row. For each, the first rule grants `update` or `list` and the other
 /// one denies, and the other way round, in both orders: the first is the one that counts on the
 /// path.
 #[test]

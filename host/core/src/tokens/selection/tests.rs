@@ -1,4 +1,4 @@
-//! The table of `spec/core.md` §2.2, row by row.
+//! The table of decision H7, row by row.
 use super::*;
 use crate::tokens::roles::TokenRole;
 

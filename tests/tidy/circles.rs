@@ -1,0 +1,207 @@
+//! No circles of imports: a reader of a module can read what it stands on first, and a change's
+//! reach is what stands above it.
+
+use crate::modules::{Crate, File, Graph, Module};
+use crate::sources::{assert_none, rust_below};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// As many modules may import each other in a circle: a parent and its few children.
+const LARGEST_CIRCLE: usize = 4;
+
+/// What is wrong with the imports of a crate, as texts that begin with its name.
+fn offences(name: &str, files: &[File<'_>]) -> Vec<String> {
+    let read = Crate::read(files);
+    let mut found = BTreeSet::new();
+    for through in [false, true] {
+        let graph = read.imports(through);
+        found.extend(
+            pairs(&graph)
+                .into_iter()
+                .map(|(a, b)| format!("{name}: {} and {} import each other", shown(a), shown(b))),
+        );
+        for circle in circles(&graph).into_iter().filter(|circle| circle.len() > LARGEST_CIRCLE) {
+            let members: Vec<String> = circle.iter().map(shown).collect();
+            let count = members.len();
+            found.insert(format!("{name}: {count} files in a circle: {}", members.join(", ")));
+        }
+    }
+    found.into_iter().collect()
+}
+
+fn shown(module: &Module) -> String {
+    if module.is_empty() { "the crate's root".to_owned() } else { module.join("::") }
+}
+
+/// Modules that import each other and are no parent and child.
+fn pairs(graph: &Graph) -> Vec<(&Module, &Module)> {
+    let is_parent = |a: &Module, b: &Module| b.len() == a.len() + 1 && b.starts_with(a);
+    let mut found = Vec::new();
+    for (a, targets) in graph {
+        for b in targets.iter().filter(|b| a < b) {
+            let mutual = graph.get(b).is_some_and(|back| back.contains(a));
+            if mutual && !is_parent(a, b) && !is_parent(b, a) {
+                found.push((a, b));
+            }
+        }
+    }
+    found
+}
+
+/// The sets of modules that each reach all others of their set.
+fn circles(graph: &Graph) -> BTreeSet<BTreeSet<Module>> {
+    let reach: BTreeMap<&Module, BTreeSet<&Module>> =
+        graph.keys().map(|module| (module, reached(graph, module))).collect();
+    let circle = |module: &Module| -> BTreeSet<Module> {
+        let others = reach.get(module).into_iter().flatten();
+        let back = others.filter(|other| reach.get(**other).is_some_and(|r| r.contains(module)));
+        back.map(|other| (*other).clone()).collect()
+    };
+    graph.keys().map(circle).filter(|circle| circle.len() > 1).collect()
+}
+
+/// What a module imports, and what that imports, and so on.
+fn reached<'a>(graph: &'a Graph, from: &Module) -> BTreeSet<&'a Module> {
+    let mut found = BTreeSet::new();
+    let mut waiting: Vec<&Module> = graph.get(from).into_iter().flatten().collect();
+    while let Some(next) = waiting.pop() {
+        if found.insert(next) {
+            waiting.extend(graph.get(next).into_iter().flatten());
+        }
+    }
+    found
+}
+
+#[test]
+fn modules_import_in_one_direction() {
+    let sources = rust_below(&["host", "plugins"]);
+    let mut crates: BTreeMap<&str, Vec<File<'_>>> = BTreeMap::new();
+    for source in &sources {
+        if let Some((folder, path)) = source.path.split_once("/src/") {
+            crates.entry(folder).or_default().push(File { path, text: &source.text });
+        }
+    }
+    assert!(crates.len() >= 9, "only {:?} were found; the rule would hold of less", crates.keys());
+    let found = crates.iter().flat_map(|(name, files)| offences(name, files)).collect();
+    assert_none(
+        found,
+        "let one of them know less: hand in what it needs, or move what both need below both",
+    );
+}
+
+#[cfg(test)]
+mod of_the_rule_itself {
+    use super::offences;
+    use crate::modules::File;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let files: Vec<File<'_>> = files.iter().map(|(path, text)| File { path, text }).collect();
+        offences("x", &files)
+    }
+
+    #[test]
+    fn two_modules_that_import_each_other_are_found() {
+        let mutual = ["x: a and b import each other"];
+        let pairs = [
+            ("use crate::b::B;", "use crate::a::A;"),
+            ("use super::b;", "fn f() { crate::a::g(); }"),
+            ("pub use crate::{b::{B, C as D}, z};", "use super::{a, z};"),
+            ("fn f() -> super::b::B {}", "pub(crate) use super::a::*;"),
+            ("mod inside { use super::super::b::B; }", "use crate::a as other;"),
+            ("macro_rules! m { () => { $crate::b::f() } }", "use\n crate\n ::a;"),
+        ];
+        for (a, b) in pairs {
+            assert_eq!(found(&[("lib.rs", "mod a; mod b;"), ("a.rs", a), ("b.rs", b)]), mutual);
+        }
+    }
+
+    #[test]
+    fn what_is_no_import_is_not_taken_for_one() {
+        for harmless in [
+            "#[cfg(test)]\nuse crate::b::B;",
+            "#[cfg(test)]\nmod tests { use crate::b::B; }",
+            "// use crate::b::B;",
+            "/// See [`crate::b::B`].\nfn f() {}",
+            "const TEXT: &str = \"use crate::b::B;\";",
+            "use std::b::B;",
+            "mod inside { use super::b::B; }",
+            "fn f() -> impl Iterator<Item = u8> + use<'_> { b }",
+        ] {
+            let files = [("lib.rs", ""), ("a.rs", harmless), ("b.rs", "use crate::a::A;")];
+            assert_eq!(found(&files), Vec::<String>::new(), "{harmless}");
+        }
+    }
+
+    #[test]
+    fn a_module_of_tests_may_import_what_it_likes() {
+        let files = [
+            ("lib.rs", ""),
+            ("a.rs", "#[cfg(test)]\nmod tests;"),
+            ("a/tests.rs", "use crate::b::B;"),
+            ("a/tests/more.rs", "use crate::b::B;"),
+            ("b.rs", "use crate::a::tests::T; use crate::a::A;"),
+        ];
+        assert_eq!(found(&files), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_name_that_is_passed_on_counts_where_it_is_made() {
+        let files = [
+            ("lib.rs", ""),
+            ("a.rs", "pub use maker::Thing; mod maker;"),
+            ("a/maker.rs", "use crate::b::B; pub struct Thing;"),
+            ("b.rs", "use crate::a::Thing;"),
+        ];
+        assert_eq!(found(&files), ["x: a::maker and b import each other"]);
+    }
+
+    #[test]
+    fn a_path_behind_an_imported_module_is_followed() {
+        let files = [
+            ("lib.rs", ""),
+            ("a.rs", ""),
+            ("a/end.rs", "use crate::b::B;"),
+            ("b.rs", "use crate::a; fn f() { a::end::now(); }"),
+        ];
+        assert_eq!(found(&files), ["x: a::end and b import each other"]);
+    }
+
+    #[test]
+    fn parent_and_child_may_and_a_large_circle_may_not() {
+        let parent = |children: &str| format!("pub use {children};");
+        let with = |count: usize| {
+            let names = ["b", "c", "d", "e"];
+            let mut files = vec![("lib.rs".to_owned(), String::new())];
+            let used: Vec<String> =
+                names[..count].iter().map(|name| format!("{name}::X")).collect();
+            files.push(("a.rs".to_owned(), parent(&format!("self::{{{}}}", used.join(", ")))));
+            for name in &names[..count] {
+                files.push((format!("a/{name}.rs"), "use super::A;".to_owned()));
+            }
+            let files: Vec<(&str, &str)> =
+                files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+            found(&files)
+        };
+        assert_eq!(with(3), Vec::<String>::new());
+        assert_eq!(with(4), ["x: 5 files in a circle: a, a::b, a::c, a::d, a::e"]);
+    }
+
+    #[test]
+    fn a_ring_without_a_pair_is_a_circle() {
+        let files = [
+            ("lib.rs", ""),
+            ("a.rs", "use crate::b;"),
+            ("b.rs", "use crate::c;"),
+            ("c.rs", "use crate::d;"),
+            ("d.rs", "use crate::e;"),
+            ("e.rs", "use crate::a;"),
+        ];
+        assert_eq!(found(&files), ["x: 5 files in a circle: a, b, c, d, e"]);
+    }
+
+    #[test]
+    fn a_program_beside_the_library_is_another_crate() {
+        let files =
+            [("lib.rs", "use crate::a;"), ("main.rs", "use crate::a;"), ("a.rs", "use crate::X;")];
+        assert_eq!(found(&files), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,369 @@
+//! What comments and documents point at is there: files, decisions, sections. And comments point
+//! into `docs/` only, so that a reader of the repository has what they name.
+
+use crate::rust_text::comments;
+use crate::sources::{Source, all, assert_none};
+use std::collections::BTreeSet;
+
+/// Where every decision has its row.
+const DECISIONS: &str = "docs/decisions.md";
+
+/// Folders at the root: a back-quoted path that begins with one is a path from there.
+const FOLDERS: [&str; 5] = ["host", "plugins", "wit", "tests", "docs"];
+
+/// Ends of a file's name: what has one is taken for a file, with or without its folders.
+const ENDS: [&str; 6] = [".rs", ".wit", ".md", ".sh", ".c", ".toml"];
+
+/// Names of files that a comment may speak of although none of ours is called so: what cargo and
+/// the generators look for.
+const OF_OTHERS: [&str; 1] = ["build.rs"];
+
+/// Prose without a gap: a comment of several lines, or a paragraph of a document.
+struct Passage {
+    place: String,
+    text: String,
+}
+
+/// The repository, as far as a citation can name it.
+struct Known {
+    paths: BTreeSet<String>,
+    decisions: BTreeSet<String>,
+    /// `docs/architecture.md §4`, for every numbered heading of a document.
+    sections: BTreeSet<String>,
+}
+
+impl Known {
+    fn of(files: &[Source]) -> Self {
+        let decisions = files.iter().filter(|file| file.path == DECISIONS).flat_map(rows);
+        let documents = files.iter().filter(|file| file.path.ends_with(".md"));
+        let sections = documents.flat_map(|file| {
+            let headings = file.text.lines().filter(|line| line.starts_with('#'));
+            let numbers = headings.filter_map(|line| line.split_whitespace().nth(1));
+            numbers.map(|number| format!("{} §{}", file.path, number.trim_end_matches('.')))
+        });
+        Self {
+            paths: files.iter().map(|file| file.path.clone()).collect(),
+            decisions: decisions.collect(),
+            sections: sections.collect(),
+        }
+    }
+
+    fn has_file_or_folder(&self, path: &str) -> bool {
+        let path = path.trim_end_matches('/');
+        let below = format!("{path}/");
+        self.paths.iter().any(|known| known == path || known.starts_with(&below))
+    }
+
+    /// Whether `path` is the end of a path of ours, or a folder on the way to one.
+    fn has_end_or_middle(&self, path: &str) -> bool {
+        let (end, middle) = (format!("/{path}"), format!("/{}/", path.trim_end_matches('/')));
+        self.paths.iter().any(|known| known == path || known.ends_with(&end))
+            || self.paths.iter().any(|known| known.contains(&middle))
+    }
+}
+
+/// The first cell of each row of a table, where it looks like a decision's number.
+fn rows(file: &Source) -> Vec<String> {
+    let cells = file.text.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next());
+    cells.filter(|cell| is_number(cell)).map(str::to_owned).collect()
+}
+
+/// `F3`: a letter and a number.
+fn is_number(word: &str) -> bool {
+    let mut chars = word.chars();
+    chars.next().is_some_and(|first| first.is_ascii_uppercase())
+        && word.len() > 1
+        && chars.all(|c| c.is_ascii_digit())
+}
+
+fn is_document(file: &Source) -> bool {
+    file.path.ends_with(".md")
+}
+
+/// The comments of a file, or the prose of a document.
+fn passages(file: &Source) -> Vec<Passage> {
+    let is_script = [".sh", ".toml", ".hcl", "Makefile", ".ci/run"];
+    let shown = if is_document(file) {
+        without_fences(&file.text)
+    } else if [".rs", ".wit", ".c"].iter().any(|end| file.path.ends_with(end)) {
+        comments(&file.text)
+    } else if is_script.iter().any(|end| file.path.ends_with(end)) {
+        file.text.lines().map(|line| behind_a_hash(line) + "\n").collect()
+    } else {
+        String::new()
+    };
+    let mut found: Vec<Passage> = Vec::new();
+    let mut goes_on = false;
+    for (index, line) in shown.lines().enumerate() {
+        let said = line.trim().trim_start_matches(['/', '!', '*', '#']).trim();
+        match found.last_mut() {
+            Some(passage) if goes_on => passage.text += &format!(" {said}"),
+            _ if said.is_empty() => {}
+            _ => found.push(Passage {
+                place: format!("{}:{}", file.path, index + 1),
+                text: said.to_owned(),
+            }),
+        }
+        goes_on = !said.is_empty();
+    }
+    found
+}
+
+fn without_fences(text: &str) -> String {
+    let mut inside = false;
+    let mut shown = String::new();
+    for line in text.lines() {
+        let is_fence = line.trim_start().starts_with("```");
+        inside ^= is_fence;
+        shown += if inside || is_fence { "" } else { line };
+        shown += "\n";
+    }
+    shown
+}
+
+fn behind_a_hash(line: &str) -> String {
+    let start = if line.trim_start().starts_with('#') { line.find('#') } else { line.find(" # ") };
+    start.map(|start| line[start..].to_owned()).unwrap_or_default()
+}
+
+/// What stands between back quotes.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// Back-quoted paths that lead nowhere, and links of documents that do.
+fn lost_paths(file: &Source, known: &Known) -> Vec<String> {
+    let mut found = Vec::new();
+    for passage in passages(file) {
+        let lost = quoted(&passage.text).filter(|path| !leads_somewhere(path, known));
+        found.extend(lost.map(|path| format!("{}: `{path}`", passage.place)));
+        if is_document(file) {
+            let lost = links(&passage.text).filter(|link| !is_linked(link, &file.path, known));
+            found.extend(lost.map(|link| format!("{}: ({link})", passage.place)));
+        }
+    }
+    found
+}
+
+fn leads_somewhere(quoted: &str, known: &Known) -> bool {
+    // an item in a file is the compiler's to find
+    let path = quoted.split("::").next().unwrap_or_default();
+    let is_from_the_root =
+        path.split_once('/').is_some_and(|(folder, _)| FOLDERS.contains(&folder));
+    let names_a_file = ENDS.iter().any(|end| path.ends_with(end) && path.len() > end.len());
+    if path.contains(char::is_whitespace) || !(is_from_the_root || names_a_file) {
+        return true;
+    }
+    // of `imports/<name>.rs` the folder can be looked for
+    let fixed = match path.find(['<', '*', '…', '{']) {
+        Some(open) => path[..open].rsplit_once('/').map_or("", |(folder, _)| folder),
+        None => path,
+    };
+    let built = path.starts_with("target/") || path.starts_with(['~', '/']);
+    fixed.is_empty()
+        || built
+        || OF_OTHERS.contains(&fixed)
+        || known.has_file_or_folder(fixed)
+        || (!is_from_the_root && known.has_end_or_middle(fixed))
+}
+
+/// Where a document's links lead, those to other sites and inside the document left out.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|link| !link.contains("://") && !link.starts_with('#'))
+}
+
+fn is_linked(link: &str, document: &str, known: &Known) -> bool {
+    let mut at: Vec<&str> = document.split('/').collect();
+    at.pop();
+    for part in link.split('#').next().unwrap_or_default().split('/') {
+        match part {
+            ".." => drop(at.pop()),
+            "." | "" => {}
+            part => at.push(part),
+        }
+    }
+    known.has_file_or_folder(&at.join("/"))
+}
+
+/// Decisions that are cited and have no row.
+fn lost_decisions(file: &Source, known: &Known) -> Vec<String> {
+    let mut found = Vec::new();
+    for passage in passages(file) {
+        let cited = cited_decisions(&passage.text);
+        let lost = cited.into_iter().filter(|number| !known.decisions.contains(*number));
+        found.extend(lost.map(|number| format!("{}: decision {number}", passage.place)));
+    }
+    found
+}
+
+/// `F1` and `T4` of "decisions F1 and T4".
+fn cited_decisions(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut in_a_list = false;
+    for word in text.split_whitespace() {
+        let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        let is_the_word = ["decision", "decisions"].contains(&bare.to_lowercase().as_str());
+        let goes_on = in_a_list && ["and", "or"].contains(&bare);
+        if in_a_list && is_number(bare) {
+            found.push(bare);
+        }
+        in_a_list = is_the_word || goes_on || (in_a_list && is_number(bare) && !word.contains(')'));
+    }
+    found
+}
+
+/// Documents and sections that a comment may not cite, because they are not in `docs/` or not at
+/// all.
+fn foreign_documents(file: &Source, known: &Known) -> Vec<String> {
+    let mut found = Vec::new();
+    for passage in passages(file) {
+        let words: Vec<&str> = passage.text.split_whitespace().map(trimmed).collect();
+        for (at, word) in words.iter().enumerate() {
+            let before = at.checked_sub(1).map_or("", |before| words[before]);
+            let is_readme = *word == "README.md" || word.ends_with("/README.md");
+            let foreign = word.ends_with(".md")
+                && !word.contains('<')
+                && !(word.starts_with("docs/") || is_readme);
+            let section = format!("{before} {word}");
+            let is_rfc = at >= 2 && words[at - 2] == "RFC";
+            let lost = word.starts_with('§') && !is_rfc && !known.sections.contains(&section);
+            if foreign || lost {
+                found.push(format!("{}: {}", passage.place, if lost { &section } else { *word }));
+            }
+        }
+    }
+    found
+}
+
+/// A word without the signs around it.
+fn trimmed(word: &str) -> &str {
+    let is_sign = |c: char| "`().,;:'\"[]".contains(c);
+    word.trim_end_matches(is_sign).trim_start_matches(|c| is_sign(c) && c != '.')
+}
+
+#[test]
+fn every_path_in_back_quotes_is_there() {
+    let files = all();
+    let known = Known::of(&files);
+    let found = files.iter().flat_map(|file| lost_paths(file, &known)).collect();
+    assert_none(found, "write the file's new path, or take the sentence out");
+}
+
+#[test]
+fn every_cited_decision_has_its_row() {
+    let files = all();
+    let known = Known::of(&files);
+    assert!(known.decisions.len() > 50, "{DECISIONS} was not understood");
+    let found = files.iter().flat_map(|file| lost_decisions(file, &known)).collect();
+    assert_none(found, "write the decision down in docs/decisions.md, with its reason");
+}
+
+#[test]
+fn no_two_decisions_have_one_number() {
+    let mut seen = BTreeSet::new();
+    let files = all();
+    let numbers = files.iter().filter(|file| file.path == DECISIONS).flat_map(rows);
+    let twice = numbers.filter(|number| !seen.insert(number.clone())).collect();
+    assert_none(twice, "give the newer row the next free number of its letter");
+}
+
+#[test]
+fn comments_cite_docs_and_nothing_else() {
+    let files = all();
+    let known = Known::of(&files);
+    let sources = files.iter().filter(|file| !is_document(file));
+    let found = sources.flat_map(|file| foreign_documents(file, &known)).collect();
+    assert_none(
+        found,
+        "cite a row of docs/decisions.md or a numbered section of a page of docs/, and write \
+         there what is to be known",
+    );
+}
+
+#[cfg(test)]
+mod of_the_rules_themselves {
+    use super::*;
+
+    fn files(text: &str) -> Vec<Source> {
+        let file = |path: &str, text: &str| Source { path: path.to_owned(), text: text.to_owned() };
+        vec![
+            file(DECISIONS, "# Decisions\n\n| # | rule |\n|---|---|\n| F1 | a |\n| T12 | b |\n"),
+            file("docs/architecture.md", "## 4. Units\n### 4.1 Commit\n"),
+            file("host/core/src/pipeline.rs", ""),
+            file("host/README.md", ""),
+            file("x.rs", text),
+        ]
+    }
+
+    fn last(text: &str, path: &str, rule: impl Fn(&Source, &Known) -> Vec<String>) -> Vec<String> {
+        let mut files = files(text);
+        let known = Known::of(&files);
+        let mut file = files.pop().expect("the file in question is the last");
+        file.path = path.to_owned();
+        rule(&file, &known)
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_is_found() {
+        let lost = |text: &str| last(text, "x.rs", lost_paths);
+        for there in [
+            "// `host/core/src/pipeline.rs`, `host/core`, `pipeline.rs`",
+            "// `core/src/pipeline.rs::run`",
+            "//! `host/core/src/<noun>.rs` and `core/src/<noun>.rs` and `sys/mounts/:path`",
+            "/// `host/core\n/// /src`, `target/plugins/x.wasm`, `build.rs`, `make test`, `.rs`",
+            "let gone = \"`host/gone.rs`\";",
+        ] {
+            assert_eq!(lost(there), Vec::<String>::new(), "{there}");
+        }
+        assert_eq!(lost("x();\n// see\n// `host/gone.rs`."), ["x.rs:2: `host/gone.rs`"]);
+        assert_eq!(lost("// `line.rs`"), ["x.rs:1: `line.rs`"]);
+        assert_eq!(lost("// `host/gone/<noun>.rs`"), ["x.rs:1: `host/gone/<noun>.rs`"]);
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_found() {
+        let lost = |text: &str| last(text, "docs/x.md", lost_paths);
+        let there = "[a](architecture.md#4) [b](../host/README.md) [c](https://x.y/z) [d](#e)";
+        assert_eq!(lost(there), Vec::<String>::new());
+        assert_eq!(lost("[a](gone.md)"), ["docs/x.md:1: (gone.md)"]);
+        assert_eq!(lost("```\n`host/gone.rs`\n```"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_decision_without_a_row_is_found() {
+        let lost = |text: &str| last(text, "x.rs", lost_decisions);
+        assert_eq!(lost("// as decision F1 says (decisions T12 and F1)"), Vec::<String>::new());
+        assert_eq!(lost("// (decision\n// F2)"), ["x.rs:1: decision F2"]);
+        assert_eq!(
+            lost("//! Decisions F1, F3 and T4."),
+            ["x.rs:1: decision F3", "x.rs:1: decision T4"]
+        );
+        assert_eq!(lost("// the decision of T4"), Vec::<String>::new());
+        assert_eq!(lost("let x = \"decision F2\";"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_document_outside_of_docs_is_found() {
+        let found = |text: &str| last(text, "x.rs", foreign_documents);
+        for fine in [
+            "// `docs/architecture.md` §4, and (docs/architecture.md §4.1).",
+            "// the commands of README.md; RFC 7230 §3.2; any `<name>.md`",
+            "let x = \"spec/core.md §3\";",
+        ] {
+            assert_eq!(found(fine), Vec::<String>::new(), "{fine}");
+        }
+        assert_eq!(found("// (`notes/core.md`)"), ["x.rs:1: notes/core.md"]);
+        assert_eq!(found("// docs/architecture.md §5"), ["x.rs:1: docs/architecture.md §5"]);
+        assert_eq!(found("// architecture §4"), ["x.rs:1: architecture §4"]);
+    }
+
+    #[test]
+    fn scripts_have_comments_too() {
+        let lost = |text: &str| last(text, "Makefile", lost_decisions);
+        assert_eq!(
+            lost("# decision F9\nx: ## y\n\tz # decision F8"),
+            ["Makefile:1: decision F9", "Makefile:3: decision F8"]
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! How long lines, functions and files may be.
+
+use crate::rust_text::code;
+use crate::sources::{Source, all, assert_none, rust_below};
+
+/// A line is read without turning the page.
+const LONGEST_LINE: usize = 100;
+
+/// Longer than this and a function tells more than one story.
+const LONGEST_FUNCTION: usize = 60;
+
+/// Longer than this and a file has more than one noun.
+const LONGEST_FILE: usize = 400;
+
+const EVERYWHERE: [&str; 3] = ["host", "plugins", "tests"];
+
+#[test]
+fn lines_stay_short() {
+    let found = all().iter().flat_map(long_lines).collect();
+    assert_none(
+        found,
+        &format!(
+            "break the line at {LONGEST_LINE} characters or before; a text goes on behind a \\ at \
+             the line's end"
+        ),
+    );
+}
+
+/// Lines of code, of scripts and of prose. What a document shows in a table or as code stands as
+/// it is.
+fn long_lines(file: &Source) -> Vec<String> {
+    let is_prose = file.path.ends_with(".md");
+    let is_ours = [".rs", ".wit", ".sh", ".c", ".md", "Makefile", ".ci/run"]
+        .iter()
+        .any(|end| file.path.ends_with(end));
+    let mut fenced = false;
+    let mut found = Vec::new();
+    for (index, line) in file.text.lines().enumerate().filter(|_| is_ours) {
+        fenced ^= is_prose && line.trim_start().starts_with("```");
+        let shown = is_prose && (fenced || line.starts_with(['|', ' ']));
+        let length = line.chars().count();
+        if length > LONGEST_LINE && !shown {
+            found.push(format!("{}:{}: {length} characters", file.path, index + 1));
+        }
+    }
+    found
+}
+
+#[test]
+fn functions_stay_short() {
+    let found = rust_below(&EVERYWHERE).iter().flat_map(long_functions).collect();
+    assert_none(
+        found,
+        &format!(
+            "give the parts names of their own, until each function is {LONGEST_FUNCTION} lines \
+             or less"
+        ),
+    );
+}
+
+/// Functions over the limit. The text is formatted, so that a function ends at the brace below its
+/// `fn`.
+fn long_functions(file: &Source) -> Vec<String> {
+    let lines: Vec<&str> = file.text.lines().collect();
+    let mut found = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        if !is_function(line) || !has_body(lines.iter().skip(start)) {
+            continue;
+        }
+        let end = format!("{}}}", " ".repeat(indent));
+        let rest = lines.iter().skip(start).position(|line| *line == end);
+        let length = rest.map_or(0, |rest| rest + 1);
+        if length > LONGEST_FUNCTION {
+            found.push(format!("{}:{}: {length} lines", file.path, start + 1));
+        }
+    }
+    found
+}
+
+/// Whether the header that starts here is followed by a body below it, not by nothing or by one on
+/// its line.
+fn has_body<'a>(mut lines: impl Iterator<Item = &'a &'a str>) -> bool {
+    lines.find(|line| line.ends_with(['{', ';', '}'])).is_some_and(|line| line.ends_with('{'))
+}
+
+fn is_function(line: &str) -> bool {
+    let words = line.split_whitespace();
+    let mut words = words.skip_while(|word| {
+        word.starts_with("pub")
+            || ["const", "async", "unsafe", "extern", "\"C\"", "in"].contains(word)
+    });
+    words.next() == Some("fn")
+}
+
+#[test]
+fn files_stay_short() {
+    let found = rust_below(&EVERYWHERE).iter().filter_map(long_file).collect();
+    assert_none(
+        found,
+        &format!(
+            "move `mod tests` to a file of its own, then give a noun its own file, until each has \
+             {LONGEST_FILE} lines or less; a table may be longer: a file of which half the lines \
+             stand inside `const` arrays"
+        ),
+    );
+}
+
+/// A file over the limit that holds neither tests alone nor a table.
+fn long_file(file: &Source) -> Option<String> {
+    let lines = file.text.lines().count();
+    let is_long =
+        lines > LONGEST_FILE && !file.is_of_tests() && table_lines(&file.text) * 2 < lines;
+    is_long.then(|| format!("{}: {lines} lines", file.path))
+}
+
+/// Lines inside arrays that are constants: from `const NAME: … = [` to the bracket that closes it.
+fn table_lines(text: &str) -> usize {
+    let code = code(text);
+    let mut lines = code.lines();
+    let mut found = 0;
+    while let Some(line) = lines.next() {
+        let item = line.trim_start();
+        let indent = &line[..line.len() - item.len()];
+        let words = item.split_whitespace().find(|word| !word.starts_with("pub"));
+        let is_constant = matches!(words, Some("const" | "static"));
+        if is_constant && line.ends_with('[') {
+            let close = format!("{indent}]");
+            found += lines.by_ref().take_while(|line| !line.starts_with(&close)).count();
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod of_the_rules_themselves {
+    use super::*;
+
+    fn source(path: &str, text: String) -> Source {
+        Source { path: path.to_owned(), text }
+    }
+
+    #[test]
+    fn a_long_line_is_found_where_it_is_written_by_hand() {
+        let of = |path: &str, line: &str| long_lines(&source(path, format!("x\n{line}\n")));
+        let long = "ä".repeat(LONGEST_LINE + 1);
+        assert_eq!(of("a.rs", &long), ["a.rs:2: 101 characters"]);
+        assert_eq!(of("docs/a.md", &long), ["docs/a.md:2: 101 characters"]);
+        assert_eq!(of("a.rs", &long[..LONGEST_LINE * 2]), Vec::<String>::new());
+        assert_eq!(of("Cargo.lock", &long), Vec::<String>::new());
+        assert_eq!(of("a.md", &format!("| {long} |")), Vec::<String>::new());
+        assert_eq!(of("a.md", &format!("```\n{long}\n```")), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_long_function_is_found_and_a_short_one_is_not() {
+        let of = |lines: usize| {
+            let body = "    x();\n".repeat(lines);
+            source("x.rs", format!("pub(crate) async fn f() {{\n{body}}}\n\nfn g() {{\n}}\n"))
+        };
+        assert_eq!(long_functions(&of(LONGEST_FUNCTION - 2)), Vec::<String>::new());
+        assert_eq!(long_functions(&of(LONGEST_FUNCTION)), ["x.rs:1: 62 lines"]);
+        let bodiless = format!(
+            "    fn f(\n        x: u8,\n    );\n{}    }}\n",
+            "    x();\n".repeat(LONGEST_FUNCTION)
+        );
+        assert_eq!(long_functions(&source("x.rs", bodiless)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_long_file_is_found_unless_it_is_a_table_or_tests() {
+        let long = "//! x\n".repeat(LONGEST_FILE + 1);
+        let found = |path: &str, text: &str| long_file(&source(path, text.to_owned()));
+        assert_eq!(found("host/x/src/a.rs", &long), Some("host/x/src/a.rs: 401 lines".to_owned()));
+        for of_tests in ["host/x/src/a/tests.rs", "host/x/tests/b.rs", "tests/e2e/a.rs"] {
+            assert_eq!(found(of_tests, &long), None, "{of_tests}");
+        }
+        let rows = |rows: usize, rest: usize| {
+            let rows = "    row(),\n".repeat(rows);
+            let rest = "    x();\n".repeat(rest);
+            format!("pub(crate) const ROWS: &[Row] = &[\n{rows}];\nfn f() {{\n{rest}}}\n")
+        };
+        assert_eq!(found("host/x/src/a.rs", &rows(300, 200)), None);
+        assert!(found("host/x/src/a.rs", &rows(200, 300)).is_some());
+    }
+}
