@@ -133,7 +133,7 @@ struct Progress<'a, 'b> {
     is_first: bool,
 }
 
-/// One attempt, as architecture §3 numbers the steps.
+/// One attempt, as `docs/architecture.md` §3 numbers the steps.
 async fn attempt(
     core: &Arc<Core>,
     request: &Request,

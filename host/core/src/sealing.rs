@@ -55,7 +55,7 @@ impl Sealing {
     }
 }
 
-/// The words that clients of this API look for (`spec/core.md` §1.5).
+/// The words that clients of this API look for (decision H4).
 pub(crate) fn sealed() -> Failure {
     Failure::new(Kind::Unavailable, "Vault is sealed")
 }

@@ -195,7 +195,7 @@ fn lifetimes(file: &Section<'_>) -> Result<(u64, u64), ConfigError> {
     }
 }
 
-/// Clients compare it, and one of them fails on what is no semantic version (`spec/core.md` §7.1).
+/// Clients compare it, and one of them fails on what is no semantic version (decision H15).
 fn parse_version(value: &Value<'_>) -> Result<String, ConfigError> {
     let text = value.text()?;
     match semver::Version::parse(text) {

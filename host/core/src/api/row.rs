@@ -77,7 +77,7 @@ impl Row {
         self
     }
 
-    /// Needs `sudo` besides the ordinary capability (`spec/core.md` §3.4).
+    /// Needs `sudo` besides the ordinary capability (decision H12).
     pub(super) fn needs_sudo(mut self) -> Self {
         self.route.sudo = true;
         self

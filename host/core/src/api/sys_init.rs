@@ -1,5 +1,5 @@
 //! `sys/init`: makes a cluster, once, and gives the shares of its key to the first caller
-//! (`spec/core.md` §7.1).
+//! (decision H15).
 //!
 //! The attack this file stops: a server that another initialises. It cannot be
 //! prevented here, but it is seen: the second to ask is refused and told so.

@@ -17,7 +17,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// `GET sys/leader` (`spec/core.md` §7.3). The embedded store belongs to one node.
+/// `GET sys/leader` (decision H16). The embedded store belongs to one node.
 async fn leader(call: SealedCall<'_>) -> Result<Response, Failure> {
     if call.seal.core().is_none() {
         return Err(sealed());

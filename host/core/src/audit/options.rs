@@ -14,7 +14,7 @@ use bulkhead_wire::name::is_name;
 use serde_json::{Map, Value};
 use std::path::{Component, Path};
 
-/// What may be asked of a file (`spec/core.md` §8.1). The two at the end are there to be refused by
+/// What may be asked of a file (decision H19). The two at the end are there to be refused by
 /// name.
 fn known() -> Route {
     let flag = |name, default: bool| Field {

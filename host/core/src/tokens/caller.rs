@@ -57,8 +57,7 @@ impl Caller {
         }
     }
 
-    /// Refuses a secret that would end with the very request that asks for it (`spec/core.md`
-    /// §2.6).
+    /// Refuses a secret that would end with the very request that asks for it (decision H9).
     ///
     /// # Errors
     /// 400 when the request has the token's last use.

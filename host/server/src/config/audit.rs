@@ -2,7 +2,7 @@
 //!
 //! The attack this file stops: a file that a device makes is written by the server's user, wherever
 //! it is. So devices are declared here, by the operator who may write this file, and the API makes
-//! them only below the one folder that is named here for it (`spec/core.md` §8.1); no device makes
+//! them only below the one folder that is named here for it (decision H19); no device makes
 //! a file that can be executed.
 
 use super::section::{ConfigError, LabelledBlock, Section, Value, Words};

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// the core.
 const BODY_MAX: u64 = 32 << 20;
 
-/// Default of how long an engine may work on a request, in seconds (`spec/core.md` §1.3).
+/// Default of how long an engine may work on a request, in seconds (decision H2).
 const REQUEST_TIME: u64 = 90;
 
 /// Where a server listens unless its operator says something else (decision P1).

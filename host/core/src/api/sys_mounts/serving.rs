@@ -58,7 +58,7 @@ impl Serving {
         info::effective_config(self.record(), self.running(), system)
     }
 
-    /// The object of `spec/core.md` §5.2.
+    /// The object of decision H13.
     pub(in crate::api) fn info(&self) -> Map<String, Value> {
         info::info(self.record(), self.running())
     }
