@@ -4,6 +4,7 @@
 //! left out. The compiler is not asked, so that names which macros make are not seen.
 
 use crate::rust_text::{code, without_tests};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A module's names from the crate's root, which is the empty path.
@@ -234,10 +235,11 @@ fn declared(tree: &[String], inside: &[String], said: &mut Said) {
         } else {
             // two that are both `_` are both needed, and nothing is asked of them by name
             let name = alias.filter(|alias| alias != "_").unwrap_or(last);
-            if said.named.contains_key(&name) {
-                said.globs.push(written);
-            } else {
-                said.named.insert(name, written);
+            match said.named.entry(name) {
+                Entry::Occupied(_) => said.globs.push(written),
+                Entry::Vacant(free) => {
+                    free.insert(written);
+                }
             }
         }
     }

@@ -133,16 +133,15 @@ impl Catalog {
         let _admission = loader.sandbox.admit_description().await?;
         match upload.kind {
             PluginType::Secret => {
-                let engine = Engine::load(&loader.sandbox, artefact, None)
-                    .await
-                    .map_err(Failure::invalid)?;
+                let engine =
+                    Engine::load(loader.sandbox, artefact, None).await.map_err(Failure::invalid)?;
                 rules::engine(engine.description()).map_err(Failure::invalid)?;
                 let description = serde_json::to_value(engine.description()).map_err(unstorable)?;
                 let plugin = EnginePlugin::new(engine).map_err(Failure::invalid)?;
                 Ok((Plugin::Engine(Arc::new(plugin)), description))
             }
             PluginType::Database => {
-                let plugin = DatabasePlugin::load(&loader.sandbox, artefact, None)
+                let plugin = DatabasePlugin::load(loader.sandbox, artefact, None)
                     .await
                     .map_err(Failure::invalid)?;
                 rules::database_plugin(self, plugin.description()).map_err(Failure::invalid)?;
