@@ -20,4 +20,6 @@ pub mod route;
 pub mod secret;
 pub mod size;
 pub mod spelling;
+pub mod stored;
+pub mod sync;
 pub mod ttl;

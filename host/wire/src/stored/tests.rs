@@ -1,0 +1,103 @@
+use super::{Stored, Unreadable, check_foreign, check_read};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Loan {
+    borrower: String,
+    #[serde(default)]
+    extensions: Vec<u32>,
+}
+
+crate::stored!(Loan, "test-loan", reads_stored_loans);
+
+/// The same kind of record after its meaning changed: `who` is what `borrower` was.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct NewLoan {
+    who: String,
+}
+
+crate::stored!(NewLoan, "test-new-loan", reads_stored_new_loans, 3, |version, record| {
+    let field = if version == 1 { "borrower" } else { "reader" };
+    Some(serde_json::json!({ "who": record.get(field)? }))
+});
+
+fn loan(borrower: &str) -> Loan {
+    Loan { borrower: borrower.to_owned(), extensions: Vec::new() }
+}
+
+#[test]
+fn a_record_of_the_first_version_is_plain_json() {
+    let bytes = loan("ann").to_bytes().unwrap();
+    assert_eq!(bytes, br#"{"borrower":"ann","extensions":[]}"#);
+    assert_eq!(Loan::from_bytes(&bytes), Ok(loan("ann")));
+    assert_eq!(Loan::from_bytes(br#" {"borrower":"ann","other":{}}"#), Ok(loan("ann")));
+}
+
+#[test]
+fn a_record_of_a_later_version_says_so_and_no_earlier_release_reads_it() {
+    let bytes = NewLoan { who: "ann".to_owned() }.to_bytes().unwrap();
+    assert_eq!(bytes, br#"v3 {"who":"ann"}"#);
+    assert_eq!(NewLoan::from_bytes(&bytes).unwrap().who, "ann");
+    assert!(serde_json::from_slice::<Value>(&bytes).is_err());
+    let newer = Loan::from_bytes(&bytes).unwrap_err();
+    assert_eq!(newer, Unreadable::Newer { version: 3, known: 1 });
+    let refusal = newer.of("the record of a loan").message;
+    assert!(refusal.starts_with("the record of a loan has version 3 of its shape"), "{refusal}");
+}
+
+#[test]
+fn an_earlier_version_is_carried_over() {
+    for (stored, who) in [
+        (r#"{"borrower":"ann"}"#, Ok("ann")),
+        (r#"v1 {"borrower":"ann"}"#, Ok("ann")),
+        (r#"v2 {"reader":"bob"}"#, Ok("bob")),
+        (r#"v2 {"borrower":"ann"}"#, Err(Unreadable::Garbled)),
+        (r#"v2 {"reader":7}"#, Err(Unreadable::Garbled)),
+    ] {
+        let read = NewLoan::from_bytes(stored.as_bytes()).map(|loan| loan.who);
+        assert_eq!(read, who.map(str::to_owned), "{stored}");
+    }
+}
+
+#[test]
+fn what_is_no_record_is_refused_without_its_words() {
+    for bytes in ["", "null", "{}", "v", "v2", "v {}", "vv {}", "v-1 {}", "v99999999999 {}", "v1"] {
+        let refused = Loan::from_bytes(bytes.as_bytes()).unwrap_err();
+        assert_eq!(refused, Unreadable::Garbled, "{bytes}");
+    }
+    let refused = Loan::from_bytes(br#"{"borrower":{"password":"hunter2"}}"#).unwrap_err();
+    assert_eq!(refused.of("the record of a loan").message, "the record of a loan does not parse");
+}
+
+/// What the type becomes when somebody adds a field in a hurry.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hasty {
+    #[serde(skip_serializing)]
+    borrower: String,
+    #[serde(default)]
+    extensions: Vec<u32>,
+}
+
+impl Stored for Hasty {
+    const KIND: &'static str = "test-loan";
+}
+
+#[test]
+fn the_check_finds_what_a_release_would_lose() {
+    let loans = "{\"borrower\":\"ann\",\"extensions\":[1,2]}\n";
+    assert_eq!(check_read::<Loan>(loans), Ok(()));
+    assert_eq!(Hasty::from_bytes(br#"{"borrower":"ann"}"#).unwrap().borrower, "ann");
+    assert_eq!(check_foreign::<Loan>(loans), Ok(()));
+    for (written, why) in [
+        (loans, "test-loan, line 1: /borrower is lost"),
+        ("{\"extensions\":[]}", "test-loan, line 1: does not parse"),
+        ("", "no record of version 1"),
+    ] {
+        let told = check_read::<Hasty>(written).unwrap_err();
+        assert!(told.contains(why) || told.contains("written again"), "{told}");
+    }
+    assert!(check_read::<NewLoan>("{\"borrower\":\"ann\"}").unwrap_err().contains("version 3"));
+    assert!(check_foreign::<Hasty>(loans).unwrap_err().contains("line 1: refuses unknown fields"));
+}
