@@ -44,7 +44,7 @@ pub(crate) struct Cache {
 impl Cache {
     /// What is known of `address`, or the number of commits so far, to be given to [`Cache::keep`]
     /// with what is read.
-    pub(crate) fn look(&self, address: &Address) -> Result<Found, u64> {
+    pub(crate) fn find(&self, address: &Address) -> Result<Found, u64> {
         let kept = self.lock();
         kept.records.get(address).cloned().ok_or(kept.commits)
     }
@@ -159,14 +159,14 @@ mod tests {
     }
 
     fn body(cache: &Cache) -> Option<Vec<u8>> {
-        let known = cache.look(&address()).ok()?;
+        let known = cache.find(&address()).ok()?;
         known.map(|(_, record)| record.body.to_vec())
     }
 
     #[test]
     fn what_was_read_is_known_until_it_is_written() {
         let cache = Cache::default();
-        let commits = cache.look(&address()).err().unwrap();
+        let commits = cache.find(&address()).err().unwrap();
         cache.keep(commits, &address(), &found(b"old"));
         assert_eq!(body(&cache).unwrap(), b"old");
         cache.begin_writing([address()].iter());
@@ -178,13 +178,13 @@ mod tests {
     #[test]
     fn what_a_commit_writes_is_not_kept_before_its_old_record_is_out() {
         let cache = Cache::default();
-        let commits = cache.look(&address()).err().unwrap();
+        let commits = cache.find(&address()).err().unwrap();
         cache.begin_writing([address()].iter());
         cache.keep(commits, &address(), &found(b"new"));
         let other = Address::new(Space::Data, "another");
         cache.keep(commits, &other, &None);
         assert_eq!(body(&cache), None);
-        assert!(matches!(cache.look(&other), Ok(None)));
+        assert!(matches!(cache.find(&other), Ok(None)));
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_read_that_began_before_a_commit_leaves_nothing_behind() {
         let cache = Cache::default();
-        let commits = cache.look(&address()).err().unwrap();
+        let commits = cache.find(&address()).err().unwrap();
         cache.begin_writing([].iter());
         cache.end_writing();
         cache.keep(commits, &address(), &found(b"old"));
@@ -221,17 +221,17 @@ mod tests {
     fn absence_is_known_too_and_leases_are_not_kept() {
         let cache = Cache::default();
         cache.keep(0, &address(), &None);
-        assert!(matches!(cache.look(&address()), Ok(None)));
+        assert!(matches!(cache.find(&address()), Ok(None)));
         let lease = Address::new(Space::Lease, "a");
         cache.keep(0, &lease, &found(b"x"));
-        assert!(cache.look(&lease).is_err());
+        assert!(cache.find(&lease).is_err());
         let token = Address::new(Space::Token, "invented");
         cache.keep(0, &token, &None);
-        assert!(cache.look(&token).is_err(), "whoever invents tokens fills no memory");
+        assert!(cache.find(&token).is_err(), "whoever invents tokens fills no memory");
         cache.keep(0, &token, &found(b"x"));
-        assert!(cache.look(&token).is_ok());
+        assert!(cache.find(&token).is_ok());
         cache.clear();
-        assert!(cache.look(&token).is_err() && cache.look(&address()).is_err());
+        assert!(cache.find(&token).is_err() && cache.find(&address()).is_err());
     }
 
     #[test]

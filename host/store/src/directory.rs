@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use tokio::sync::OwnedMutexGuard;
+
 use crate::fault::StoreFault;
 
 const LOCK_FILE: &str = "lock";
@@ -19,6 +21,10 @@ const DATABASE_FILE: &str = "bulkhead.db";
 pub(crate) struct DirectoryLock {
     file: File,
 }
+
+/// The directory, as whatever works on its database has it: one at a time. The directory itself stays
+/// locked as long as there is a handle on its lock.
+pub(crate) type HeldDirectory = OwnedMutexGuard<DirectoryLock>;
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {

@@ -135,14 +135,14 @@ impl Database {
     ///
     /// # Errors
     /// As SQLite reports them.
-    pub(crate) async fn look<T, W>(&self, work: W) -> Result<T, sqlx::Error>
+    pub(crate) async fn inspect<T, W>(&self, work: W) -> Result<T, sqlx::Error>
     where
         W: AsyncFnOnce(&mut SqliteConnection) -> Result<T, sqlx::Error>,
     {
         let mut connection = self.reading.connect().await?;
-        let seen = work(&mut connection).await;
+        let outcome = work(&mut connection).await;
         discard(connection).await;
-        seen
+        outcome
     }
 
     /// Writes something that is no unit of work: `work` runs in one serializable transaction,
@@ -178,7 +178,7 @@ impl Database {
         let broken = match outcome {
             Ok(Ok(attempt)) => {
                 *writer = Writer::Ready(connection);
-                self.count(attempt);
+                self.count_commit(attempt);
                 return Ok(attempt);
             }
             Ok(Err(cut)) => {
@@ -194,8 +194,8 @@ impl Database {
         Err(broken)
     }
 
-    /// Counts a commit, for whoever finds out that one without an answer has happened.
-    pub(crate) fn count(&self, attempt: Attempt) {
+    /// Counts a commit; for one whose answer was lost, when it is found to have happened.
+    pub(crate) fn count_commit(&self, attempt: Attempt) {
         if attempt == Attempt::Committed {
             self.flushes.fetch_add(1, Ordering::Relaxed);
         }

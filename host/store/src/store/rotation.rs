@@ -32,20 +32,20 @@ impl Store {
 
     /// What is known of the key that seals new records.
     pub fn key_status(&self) -> KeyStatus {
-        self.seal.status()
+        self.seal().status()
     }
 
     /// A write that fails although it was stored does no harm: nothing was sealed under that term,
     /// and the next rotation replaces it.
     async fn rotate_alone(&self) -> Result<KeyStatus, StoreFault> {
         let _one_at_a_time = self.rotating.lock().await;
-        let (keyring, sealed) = self.seal.rotated(self.now())?;
+        let (keyring, sealed) = self.seal().rotated(self.now())?;
         let replace = async move |connection: &mut SqliteConnection| {
             identity::replace_keyring(connection, &sealed).await?;
             Ok(Attempt::Committed)
         };
-        self.database.write(replace).await?;
-        Ok(self.seal.install(keyring))
+        self.database().write(replace).await?;
+        Ok(self.seal().install(keyring))
     }
 }
 

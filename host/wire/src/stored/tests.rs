@@ -1,3 +1,5 @@
+//! Tests of stored records: what is read of other releases, and what their check finds.
+
 use super::{Stored, Unreadable, check_foreign, check_read};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
