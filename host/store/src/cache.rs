@@ -3,7 +3,7 @@
 //!
 //! The fault this file stops: an old record that stays after a commit. A commit throws out what it
 //! wrote before it is acknowledged, and a read that began before a commit leaves nothing behind.
-//! One process owns the directory, so nobody else can change a record. A unit of work that used an
+//! One process owns the directory, so no other can change a record. A unit of work that used an
 //! old record meanwhile is refused at its commit, by the stamp.
 //!
 //! What is kept is one state: that of the last commit whose records were thrown out. Between a
@@ -13,7 +13,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+
+use bulkhead_wire::sync;
 
 use crate::record::{Address, Record, Space};
 use crate::rows::Stamp;
@@ -78,7 +80,7 @@ impl Cache {
             kept.bytes += bytes;
         }
         drop(kept);
-        // Wiping so many records takes time that nobody has to wait for.
+        // Wiping so many records takes time, for which no reader has to wait.
         drop(outgrown);
     }
 
@@ -98,7 +100,7 @@ impl Cache {
         self.lock().being_written.extend(hot);
     }
 
-    /// To be called after the commit, also when it failed or nobody knows: throws out all that it
+    /// To be called after the commit, also when it failed or its outcome is unknown: throws out all that it
     /// may have written.
     pub(crate) fn end_writing(&self) {
         let mut kept = self.lock();
@@ -117,7 +119,7 @@ impl Cache {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.kept)
     }
 }
 
@@ -127,7 +129,7 @@ fn is_hot(space: Space) -> bool {
     matches!(space, Space::Core | Space::Data | Space::Token)
 }
 
-/// Tokens that do not exist are as many as somebody without one likes to invent.
+/// Tokens that do not exist are as many as a caller without one likes to invent.
 fn is_worth_keeping(address: &Address, found: &Found) -> bool {
     is_hot(address.space) && (found.is_some() || address.space != Space::Token)
 }

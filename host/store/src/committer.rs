@@ -221,7 +221,8 @@ async fn attempt(data: &OpenData, works: &[Work]) -> Result<Vec<Outcome>, Broken
                 Ok(true) => database.count_commit(Attempt::Committed),
                 Ok(false) => {
                     let text = format!(
-                        "the database failed while committing ({said}); nothing was stored, try again"
+                        "the database failed while committing ({said}); \
+                         nothing was stored, try again"
                     );
                     return Err(Broken::Undone(StoreFault::Unavailable(text)));
                 }

@@ -55,7 +55,7 @@ impl DataDirectory {
         directory::create(&options.directory)?;
         let lock = Arc::new(Mutex::new(directory::lock(&options.directory)?));
         let held = DataDirectory { options, clock: Clock::default(), lock, known: OnceLock::new() };
-        held.look().await?;
+        held.inspect().await?;
         Ok(Arc::new(held))
     }
 
@@ -95,9 +95,9 @@ impl DataDirectory {
         key: &SealKey,
         first: impl FnOnce(&Hashes) -> Result<Vec<(Address, Vec<u8>, Index)>, StoreFault>,
     ) -> Result<(), StoreFault> {
-        let config = config.checked()?;
-        let held = self.take()?;
-        if self.look().await?.is_some() {
+        let config = config.validate()?;
+        let held = self.take_lock()?;
+        if self.inspect().await?.is_some() {
             return Err(StoreFault::Refused(format!(
                 "{} is initialised already; unseal it, or choose another data directory",
                 self.path().display()
@@ -118,16 +118,16 @@ impl DataDirectory {
             Database::open(&directory::database(self.path()), self.options.flushing).await?;
         let sealed_root = identity.sealed_root().to_vec();
         let known = Known { config, cluster_name: identity.cluster_name() };
-        let found = async move |connection: &mut SqliteConnection| {
-            found(connection, &identity, &rows).await
+        let write = async move |connection: &mut SqliteConnection| {
+            write_cluster(connection, &identity, &rows).await
         };
-        let written = database.write(found).await;
+        let written = database.write(write).await;
         database.close().await;
         drop(held);
         if let Err(fault) = written {
-            // An answer that was lost is looked up: a cluster whose shares nobody was given would
-            // stay closed for ever.
-            match identity::look(self.path()).await {
+            // An answer that was lost is looked up: a cluster whose shares no operator was
+            // given would stay closed for ever.
+            match identity::read(self.path()).await {
                 Ok(Some(stored)) if stored.sealed_root() == sealed_root => {}
                 _ => return Err(fault),
             }
@@ -144,8 +144,8 @@ impl DataDirectory {
     /// [`StoreFault::Refused`] when nothing is initialised or the data cannot be used;
     /// [`StoreFault::Unavailable`] when the database cannot be read, or is open already.
     pub async fn open(self: &Arc<Self>, key: SealKey) -> Result<Arc<Store>, StoreFault> {
-        let held = self.take()?;
-        let identity = identity::look(self.path()).await?.ok_or_else(|| {
+        let held = self.take_lock()?;
+        let identity = identity::read(self.path()).await?.ok_or_else(|| {
             StoreFault::Refused(format!(
                 "{} is not initialised; initialise it first",
                 self.path().display()
@@ -166,22 +166,22 @@ impl DataDirectory {
         self.known.get().is_some()
     }
 
-    /// Looked up again as long as there is nothing: an initialisation that failed may have been
-    /// stored all the same.
+    /// What the directory says of itself. Looked up again as long as there is nothing: an
+    /// initialisation that failed may have been stored all the same.
     async fn known(&self) -> Result<Option<&Known>, StoreFault> {
         match self.known.get() {
             Some(known) => Ok(Some(known)),
-            None => self.look().await,
+            None => self.inspect().await,
         }
     }
 
-    async fn look(&self) -> Result<Option<&Known>, StoreFault> {
-        let Some(identity) = identity::look(self.path()).await? else { return Ok(None) };
+    async fn inspect(&self) -> Result<Option<&Known>, StoreFault> {
+        let Some(identity) = identity::read(self.path()).await? else { return Ok(None) };
         let known = || Known { config: identity.config(), cluster_name: identity.cluster_name() };
         Ok(Some(self.known.get_or_init(known)))
     }
 
-    fn take(&self) -> Result<HeldDirectory, StoreFault> {
+    fn take_lock(&self) -> Result<HeldDirectory, StoreFault> {
         Arc::clone(&self.lock).try_lock_owned().map_err(|_| {
             StoreFault::Unavailable(format!(
                 "the data in {} are open, or being opened or closed, in this process; \
@@ -210,7 +210,7 @@ impl Store {
 }
 
 /// Writes a new cluster, in the transaction open on `connection`.
-async fn found(
+async fn write_cluster(
     connection: &mut SqliteConnection,
     identity: &Identity,
     rows: &[SealedRow],

@@ -12,7 +12,7 @@
 //!
 //! It never knows HTTP, plugins, tokens or policies; a token is a record like any other.
 //!
-//! What it cannot stop: somebody who puts back an older copy of the whole data directory, or
+//! What it cannot stop: an intruder who puts back an older copy of the whole data directory, or
 //! removes rows from it. What is then in the file opens as before.
 
 mod alarm;

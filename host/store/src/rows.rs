@@ -33,8 +33,8 @@ pub(crate) struct SealedRow {
     pub(crate) due: Option<i64>,
     pub(crate) lane: String,
     pub(crate) owner: String,
-    /// The indexes of the mount at which the record was made and last changed; `None` where there
-    /// is no index.
+    /// The revisions of the mount at which the record was made and last changed; `None` where there
+    /// are none.
     pub(crate) created: Option<i64>,
     pub(crate) modified: Option<i64>,
     pub(crate) sealed: Vec<u8>,
@@ -125,7 +125,9 @@ pub(crate) async fn insert(
     connection: &mut SqliteConnection,
     row: &SealedRow,
 ) -> Result<(), sqlx::Error> {
-    sqlx::query("INSERT INTO record (space, key, stamp, due, lane, owner, sealed) VALUES (?, ?, ?, ?, ?, ?, ?)")
+    let text = "INSERT INTO record (space, key, stamp, due, lane, owner, sealed) \
+                VALUES (?, ?, ?, ?, ?, ?, ?)";
+    sqlx::query(text)
         .bind(row.address.space.number())
         .bind(&row.address.key)
         .bind(row.stamp.0.as_slice())
@@ -143,18 +145,19 @@ pub(crate) async fn find<'e, E>(executor: E, address: &Address) -> Result<Option
 where
     E: Executor<'e, Database = Sqlite>,
 {
-    let text = "SELECT stamp, due, lane, owner, created, modified, sealed FROM record WHERE space = ? AND key = ?";
+    let text = "SELECT stamp, due, lane, owner, created, modified, sealed FROM record \
+                WHERE space = ? AND key = ?";
     let found = sqlx::query(text)
         .bind(address.space.number())
         .bind(&address.key)
         .fetch_optional(executor)
         .await?;
-    found.map(|row| sealed(address, &row)).transpose()
+    found.map(|row| parse(address, &row)).transpose()
 }
 
 /// The row that was found at `address`.
-pub(crate) fn sealed(address: &Address, row: &SqliteRow) -> Result<SealedRow, Unread> {
-    let Some(stamp) = stamp(row, "stamp")? else {
+pub(crate) fn parse(address: &Address, row: &SqliteRow) -> Result<SealedRow, Unread> {
+    let Some(stamp) = parse_stamp(row, "stamp")? else {
         return Err(Unread::Damaged(address.clone()));
     };
     Ok(SealedRow {
@@ -170,7 +173,7 @@ pub(crate) fn sealed(address: &Address, row: &SqliteRow) -> Result<SealedRow, Un
 }
 
 /// The stamp in a column; `None` when it is not 16 bytes.
-pub(crate) fn stamp(row: &SqliteRow, column: &str) -> Result<Option<Stamp>, sqlx::Error> {
+pub(crate) fn parse_stamp(row: &SqliteRow, column: &str) -> Result<Option<Stamp>, sqlx::Error> {
     Ok(row.try_get::<&[u8], _>(column)?.try_into().ok().map(Stamp))
 }
 
@@ -184,13 +187,13 @@ where
     E: Executor<'e, Database = Sqlite>,
 {
     let mut query = QueryBuilder::new("SELECT key FROM record WHERE ");
-    within(&mut query, range);
+    push_range(&mut query, range);
     query.push(" ORDER BY key LIMIT ").push_bind(i64::from(limit));
     query.build_query_scalar().fetch_all(executor).await
 }
 
 /// The first `limit` keys of `space` after `after` that belong to `owner`, in order.
-pub(crate) async fn owned<'e, E>(
+pub(crate) async fn list_owned<'e, E>(
     executor: E,
     (space, owner): (Space, &str),
     after: &str,
@@ -199,8 +202,9 @@ pub(crate) async fn owned<'e, E>(
 where
     E: Executor<'e, Database = Sqlite>,
 {
-    // `owner <> ''` lets SQLite use the index that leaves out rows of nobody.
-    let text = "SELECT key FROM record WHERE space = ? AND owner = ? AND owner <> '' AND key > ? ORDER BY key LIMIT ?";
+    // `owner <> ''` lets SQLite use the index that leaves out rows without an owner.
+    let text = "SELECT key FROM record WHERE space = ? AND owner = ? AND owner <> '' AND key > ? \
+                ORDER BY key LIMIT ?";
     sqlx::query_scalar(text)
         .bind(space.number())
         .bind(owner)
@@ -221,7 +225,7 @@ where
     E: Executor<'e, Database = Sqlite>,
 {
     let mut query = QueryBuilder::new("SELECT count(*) FROM (SELECT 1 FROM record WHERE ");
-    within(&mut query, range);
+    push_range(&mut query, range);
     if let Some(lane) = lane {
         query.push(" AND lane = ").push_bind(lane);
         if !lane.is_empty() {
@@ -232,7 +236,7 @@ where
     query.build_query_scalar().fetch_one(executor).await
 }
 
-fn within(query: &mut QueryBuilder<Sqlite>, range: &KeyRange) {
+fn push_range(query: &mut QueryBuilder<Sqlite>, range: &KeyRange) {
     query.push("space = ").push_bind(range.space.number());
     match &range.start {
         Bound::Included(first) => query.push(" AND key >= ").push_bind(first),

@@ -1,6 +1,6 @@
 //! Shares: the unseal key in the hands of several people, none of whom has it.
 //!
-//! The attacks this file stops: one keeper who opens the data alone, and shares that tell something
+//! The attacks this file stops: one keeper of a share that opens the data alone, and shares that tell something
 //! of the key while they are too few (Shamir's sharing over GF(2^8); the arithmetic is `vsss-rs`).
 //! What it cannot know is whether enough shares give the right key; the root key's seal decides
 //! that.
@@ -73,7 +73,7 @@ impl SealConfig {
     ///
     /// # Errors
     /// [`StoreFault::Refused`] with its words.
-    pub(crate) fn checked(self) -> Result<SealConfig, StoreFault> {
+    pub(crate) fn validate(self) -> Result<SealConfig, StoreFault> {
         SealConfig::new(self.shares.into(), self.threshold.into()).map_err(StoreFault::Refused)
     }
 }
@@ -119,7 +119,7 @@ impl Share {
     }
 
     /// The values and the number of a numbered share.
-    fn numbered(&self) -> Option<(&[u8; KEY_BYTES], u8)> {
+    fn values_and_number(&self) -> Option<(&[u8; KEY_BYTES], u8)> {
         let (values, rest) = self.0.split_first_chunk()?;
         let &[number] = rest else { return None };
         Some((values, number))
@@ -156,7 +156,7 @@ fn of_hexadecimal(text: &str) -> Option<Zeroizing<Vec<u8>>> {
 /// [`StoreFault::Refused`] for numbers that [`SealConfig::new`] refuses;
 /// [`StoreFault::Unavailable`] when the system gives no randomness.
 pub fn split(key: &SealKey, config: SealConfig) -> Result<Vec<Share>, StoreFault> {
-    let config = config.checked()?;
+    let config = config.validate()?;
     if config.threshold == 1 {
         return Ok(vec![key.share()]);
     }
@@ -217,7 +217,7 @@ impl ShareCollector {
     }
 
     /// How many different shares are there.
-    pub fn have(&self) -> u8 {
+    pub fn count(&self) -> u8 {
         u8::try_from(self.shares.len()).unwrap_or(u8::MAX)
     }
 
@@ -233,8 +233,8 @@ impl ShareCollector {
         if self.is_new(&share)? {
             self.shares.push(share);
         }
-        if self.have() < self.config.threshold {
-            return Ok(Progress::More(self.have()));
+        if self.count() < self.config.threshold {
+            return Ok(Progress::More(self.count()));
         }
         combine(&mem::take(&mut self.shares)).map(Progress::Enough)
     }
@@ -245,24 +245,32 @@ impl ShareCollector {
     }
 
     fn is_new(&self, share: &Share) -> Result<bool, String> {
-        let (values, number) = share.numbered().ok_or_else(|| self.wrong_length(share))?;
+        let (values, number) = share.values_and_number().ok_or_else(|| self.wrong_length(share))?;
         if !(1..=self.config.shares).contains(&number) {
             return Err(format!(
-                "this share has number {number} and there are shares 1 to {}; give one of this server",
+                "this share has number {number} and there are shares 1 to {}; \
+                 give one of this server",
                 self.config.shares
             ));
         }
-        let same_number =
-            self.shares.iter().filter_map(Share::numbered).find(|(_, theirs)| *theirs == number);
+        let same_number = self
+            .shares
+            .iter()
+            .filter_map(Share::values_and_number)
+            .find(|(_, theirs)| *theirs == number);
         let Some((known, _)) = same_number else { return Ok(true) };
         constant_time::verify_slices_are_equal(known, values).map(|()| false).map_err(|_| {
-            format!("share number {number} was given before with other content; start again with the right shares")
+            format!(
+                "share number {number} was given before with other content; \
+                 start again with the right shares"
+            )
         })
     }
 
     fn wrong_length(&self, share: &Share) -> String {
         format!(
-            "this share has {} bytes, and those of {} shares with a threshold of {} have {}; give one of this server",
+            "this share has {} bytes, and those of {} shares with a threshold of {} have {}; \
+             give one of this server",
             share.0.len(),
             self.config.shares,
             self.config.threshold,
@@ -277,7 +285,7 @@ fn combine(shares: &[Share]) -> Result<SealKey, String> {
     for (position, byte) in key.iter_mut().enumerate() {
         let mut points = Points::none();
         for (point, (values, number)) in
-            points.0.iter_mut().zip(shares.iter().filter_map(Share::numbered))
+            points.0.iter_mut().zip(shares.iter().filter_map(Share::values_and_number))
         {
             *point = Point {
                 identifier: element(number),
@@ -319,8 +327,8 @@ impl Drop for Points {
     }
 }
 
-/// The operating system's generator, for an interface that cannot be told of a failure: whoever
-/// uses it must look at `failed` before using what was made.
+/// The operating system's generator, for an interface that knows no failure: look at `failed`
+/// before what was made is used.
 #[derive(Default)]
 struct Randomness {
     failed: bool,

@@ -64,7 +64,7 @@ pub(crate) struct Database {
     flushes: AtomicU64,
 }
 
-/// The one connection that writes. Whoever holds the lock takes the connection out and puts it back
+/// The one connection that writes. The holder of the lock takes the connection out and puts it back
 /// only when no transaction is open on it; so a commit that dies half-way leaves [`Writer::Lost`],
 /// never a half transaction.
 enum Writer {
@@ -163,7 +163,7 @@ impl Database {
 
     /// **All writes of the store go through here**, one after another. `work` runs in a transaction
     /// of its own; after any error, and when it is dropped half-way, the connection is dropped with
-    /// whatever is open on it.
+    /// its transaction.
     ///
     /// # Errors
     /// [`Broken`]. After an I/O error nothing is written any more until the store is opened again.
@@ -173,7 +173,7 @@ impl Database {
     {
         let mut writer = self.writer.lock().await;
         let mut connection = self.take(&mut writer).await?;
-        // A panic must not end the task that commits for everybody.
+        // A panic must not end the task that commits for all requests.
         let outcome = AssertUnwindSafe(in_transaction(&mut connection, work)).catch_unwind().await;
         let broken = match outcome {
             Ok(Ok(attempt)) => {

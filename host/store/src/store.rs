@@ -97,7 +97,7 @@ impl Store {
     }
 
     /// The keys of `space` after `after` (empty: from the first) that belong to `owner`, in order,
-    /// at most `limit`; found by index. Nobody (an empty owner) owns nothing.
+    /// at most `limit`; found by index. An empty owner owns nothing.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.
@@ -108,13 +108,13 @@ impl Store {
         after: &str,
         limit: u32,
     ) -> Result<Vec<String>, StoreFault> {
-        rows::owned(self.database().readers(), (space, owner), after, limit)
+        rows::list_owned(self.database().readers(), (space, owner), after, limit)
             .await
             .map_err(sqlite::fault)
     }
 
     /// How many records of `space` have keys that begin with `prefix`, in one lane or in all.
-    /// Counting stops at `at_most`, so that a limit can be checked without walking everything.
+    /// Counting stops at `at_most`, so that a limit can be checked without reading everything.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.
@@ -136,14 +136,13 @@ impl Store {
         self.seal().hashes().keyed_hash(purpose, text)
     }
 
-    /// The means by which [`Store::keyed_hash`] names, for those who name more than one thing by
-    /// them.
+    /// The means by which [`Store::keyed_hash`] names, to name more than one thing by them.
     pub fn hashes(&self) -> &Hashes {
         self.seal().hashes()
     }
 
     /// `body` as a text that only this cluster opens, and only for this `purpose`: sealed like a
-    /// record, and kept by whoever gets it instead of in the store. Letters, digits, `-` and `_`.
+    /// record, and kept by its holder instead of in the store. Letters, digits, `-` and `_`.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when there is no randomness.

@@ -1,7 +1,7 @@
 //! The unit of work: everything one request reads and writes, committed at once.
 //!
 //! It holds no connection, no transaction and no lock between calls, so a request may wait for a
-//! network as long as it likes without keeping anybody else from committing. What it costs is that
+//! network as long as it likes without keeping other requests from committing. What it costs is that
 //! a commit can be refused ([`StoreFault::Conflict`]); the request is then run again from its first
 //! read.
 
@@ -148,7 +148,7 @@ impl Unit {
     }
 
     /// Buffers the record; nothing is stored before the next checkpoint or the commit. Writing
-    /// without having read overwrites whatever is there by then.
+    /// without having read overwrites what is there by then.
     pub fn put(&mut self, address: Address, body: Vec<u8>, index: Index) {
         self.wrote = true;
         self.current_part().buffer.insert(
@@ -207,8 +207,8 @@ impl Unit {
         self.wrote
     }
 
-    /// How many checkpoints of this unit stored something: what they stored stays, whatever becomes
-    /// of the unit.
+    /// How many checkpoints of this unit stored something: what they stored stays, also when the
+    /// unit fails.
     pub fn checkpoints(&self) -> u32 {
         self.checkpoints
     }
@@ -251,7 +251,7 @@ impl Unit {
         hosts.or_else(|| self.work.buffer.get(address))
     }
 
-    /// What both parts read. Without a host's part the segment ends whatever comes of it; with one,
+    /// What both parts read. Without a host's part the segment ends in any case; with one,
     /// the work's reads are kept, because that part may be done again.
     fn take_reads(&mut self) -> Result<Reads, StoreFault> {
         match &self.host {
@@ -282,11 +282,9 @@ impl Unit {
     /// The revision to be made, still without its records, if data of the unit's mount changed.
     fn begin_revision(&self) -> Option<RevisedWrites> {
         let mount = self.mount.as_ref()?;
-        let changed = self
-            .parts()
-            .flat_map(|part| part.buffer.keys())
-            .any(|address| self.is_revised(address));
-        changed.then(|| RevisedWrites { counter: revision::counter(mount), puts: Vec::new() })
+        let mut written = self.parts().flat_map(|part| part.buffer.keys());
+        let is_changed = written.any(|address| self.is_revised(address));
+        is_changed.then(|| RevisedWrites { counter: revision::counter(mount), puts: Vec::new() })
     }
 
     /// Whether the unit numbers what it writes there.

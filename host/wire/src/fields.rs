@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::coercion::{accepted, coerce, type_of};
+use crate::coercion::{coerce, forms, type_of};
 use crate::description::{Field, FieldKind, Route};
 use crate::failure::{Failure, Kind, quoted};
 use crate::name::is_name;
@@ -51,12 +51,12 @@ pub fn fold(
     let mut folded = Folded::default();
     for (field, spellings) in named {
         if captures.iter().all(|(name, _)| *name != field.name) {
-            folded.values.insert(field.name.clone(), agreed(field, &spellings)?);
+            folded.values.insert(field.name.clone(), single_value(field, &spellings)?);
         }
     }
     for (name, text) in captures {
-        let value = captured(route, name, text)?;
-        if contradicted(route, name, &value, input) {
+        let value = read_capture(route, name, text)?;
+        if contradicts(route, name, &value, input) {
             folded.overridden.push(name.clone());
         }
         folded.values.insert(name.clone(), value);
@@ -126,7 +126,7 @@ pub fn secrets<'a>(fields: &'a [Field], values: &'a Map<String, Value>) -> Vec<&
 type Spelling<'a> = (&'a String, &'a Value);
 
 /// Sorts the input into the route's fields, each with the spellings it came under, and the names
-/// nobody knows.
+/// that no field has.
 fn assign<'a>(
     route: &'a Route,
     input: &'a Map<String, Value>,
@@ -147,10 +147,10 @@ fn answers_to(field: &Field, name: &str) -> bool {
 }
 
 /// The one value that all spellings of a field say.
-fn agreed(field: &Field, spellings: &[Spelling<'_>]) -> Result<Value, Failure> {
+fn single_value(field: &Field, spellings: &[Spelling<'_>]) -> Result<Value, Failure> {
     let mut first: Option<(&String, Value)> = None;
     for (name, value) in spellings {
-        let coerced = coerce(field.kind, value).map_err(|got| refused(field, name, value, got))?;
+        let coerced = coerce(field.kind, value).map_err(|got| refuse(field, name, value, got))?;
         match &first {
             Some((other, agreed)) if *agreed != coerced => {
                 let message = format!(
@@ -168,12 +168,12 @@ fn agreed(field: &Field, spellings: &[Spelling<'_>]) -> Result<Value, Failure> {
 }
 
 /// `got` may show the value, so a secret field says only what type came.
-fn refused(field: &Field, name: &str, value: &Value, got: String) -> Failure {
+fn refuse(field: &Field, name: &str, value: &Value, got: String) -> Failure {
     let got = if field.secret { type_of(value).to_owned() } else { got };
-    Failure::invalid(format!("{name}: {got} is not {}", accepted(field.kind)))
+    Failure::invalid(format!("{name}: {got} is not {}", forms(field.kind)))
 }
 
-fn captured(route: &Route, name: &str, text: &str) -> Result<Value, Failure> {
+fn read_capture(route: &Route, name: &str, text: &str) -> Result<Value, Failure> {
     let Some(field) = route.fields.iter().find(|field| field.name == name) else {
         return Err(Failure::internal(format!(
             "no field describes capture {name} of {}",
@@ -181,17 +181,16 @@ fn captured(route: &Route, name: &str, text: &str) -> Result<Value, Failure> {
         )));
     };
     if field.kind == FieldKind::Name && !is_name(text) {
-        let message =
-            format!("no such path: {} is not {}", quoted(text), accepted(FieldKind::Name));
+        let message = format!("no such path: {} is not {}", quoted(text), forms(FieldKind::Name));
         return Err(Failure::new(Kind::NotFound, message));
     }
     let value = Value::from(text);
-    coerce(field.kind, &value).map_err(|got| refused(field, name, &value, got))
+    coerce(field.kind, &value).map_err(|got| refuse(field, name, &value, got))
 }
 
 /// Whether the body says something else than the path. Such a value is not even checked: it never
 /// counts.
-fn contradicted(route: &Route, name: &str, value: &Value, input: &Map<String, Value>) -> bool {
+fn contradicts(route: &Route, name: &str, value: &Value, input: &Map<String, Value>) -> bool {
     let Some(field) = route.fields.iter().find(|field| field.name == name) else {
         return false;
     };

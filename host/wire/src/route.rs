@@ -204,9 +204,9 @@ fn check(route: &Route) -> Result<(), String> {
     let behind: Vec<&str> =
         segments(&route.path).skip_while(|part| !takes_rest(part)).skip(1).collect();
     if behind.len() > 1 || behind.iter().any(|part| capture_of(part).is_some()) {
-        return Err(
-            "path: behind a capture of all that is left stands at most one literal, the last segment".to_owned()
-        );
+        return Err("path: behind a capture of all that is left stands at most one literal, \
+             the last segment"
+            .to_owned());
     }
     check_fields(route)?;
     check_captures(route, &captures)?;

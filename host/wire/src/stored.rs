@@ -25,8 +25,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
 
-/// What a record of an earlier version, whose number is given, means in the present one; `None` where
-/// it means nothing.
+/// What a record of an earlier version, whose number is given, means in the present one; `None`
+/// where it means nothing.
 pub type Upgrade = fn(u32, Value) -> Option<Value>;
 
 /// A type that is stored as a record of its own. Implement it by [`stored!`](crate::stored).

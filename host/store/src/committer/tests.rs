@@ -212,15 +212,15 @@ async fn a_group_that_fails_is_given_up_and_each_of_its_units_tried_alone() {
     let store = scratch.open().await;
     edit(
         &store,
-        "CREATE TRIGGER no BEFORE INSERT ON record WHEN new.key = 'poison' BEGIN SELECT RAISE(ABORT, 'no'); END",
+        "CREATE TRIGGER no BEFORE INSERT ON record WHEN new.key = 'poison' \
+         BEGIN SELECT RAISE(ABORT, 'no'); END",
     )
     .await;
     let before = (store.commits(), store.flushes());
     let units = ["a", "poison", "b"].map(|key| writing(&store, key, "x"));
     let outcomes = together(&store, units.into()).await;
-    assert!(
-        matches!(&outcomes[1], Err(StoreFault::Unavailable(text)) if text.contains("nothing was acknowledged"))
-    );
+    let Err(StoreFault::Unavailable(text)) = &outcomes[1] else { panic!("{:?}", outcomes[1]) };
+    assert!(text.contains("nothing was acknowledged"), "{text}");
     assert_eq!((&outcomes[0], &outcomes[2]), (&Ok(None), &Ok(None)));
     assert_eq!((store.commits() - before.0, store.flushes() - before.1), (3, 3));
     assert_eq!(
@@ -237,14 +237,14 @@ async fn a_commit_that_the_database_refuses_at_its_end_is_never_reported_as_stor
         &store,
         "CREATE TABLE parent (id INTEGER PRIMARY KEY); \
          CREATE TABLE child (id INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED); \
-         CREATE TRIGGER orphan AFTER INSERT ON record WHEN new.key = 'poison' BEGIN INSERT INTO child VALUES (1); END",
+         CREATE TRIGGER orphan AFTER INSERT ON record WHEN new.key = 'poison' \
+         BEGIN INSERT INTO child VALUES (1); END",
     )
     .await;
     let units = ["a", "poison", "b"].map(|key| writing(&store, key, "x"));
     let outcomes = together(&store, units.into()).await;
-    assert!(
-        matches!(&outcomes[1], Err(StoreFault::Unavailable(text)) if text.contains("nothing was stored"))
-    );
+    let Err(StoreFault::Unavailable(text)) = &outcomes[1] else { panic!("{:?}", outcomes[1]) };
+    assert!(text.contains("nothing was stored"), "{text}");
     assert_eq!((&outcomes[0], &outcomes[2]), (&Ok(None), &Ok(None)));
     assert_eq!(
         bodies(&store, &["a", "poison", "b"]).await,

@@ -318,7 +318,8 @@ async fn an_identity_that_was_edited_does_not_open_with_the_right_key() {
         "UPDATE meta SET value = CAST('3' AS BLOB) WHERE name = 'threshold'",
         "UPDATE meta SET value = CAST('1' AS BLOB) WHERE name IN ('shares', 'threshold')",
         "UPDATE meta SET value = zeroblob(77) WHERE name = 'root'",
-        "UPDATE meta SET value = (SELECT value FROM meta WHERE name = 'keyring') WHERE name = 'root'",
+        "UPDATE meta SET value = (SELECT value FROM meta WHERE name = 'keyring') \
+         WHERE name = 'root'",
     ] {
         let scratch = edited(statement).await;
         let before = database_bytes(&scratch);

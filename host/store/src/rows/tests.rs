@@ -21,9 +21,11 @@ async fn after_edit(statement: &'static str) -> Result<Option<Record>, StoreFaul
 async fn a_row_that_was_edited_moved_or_exchanged_does_not_open() {
     for statement in [
         "UPDATE record SET sealed = (SELECT sealed FROM record WHERE key = 'b') WHERE key = 'a'",
-        "UPDATE record SET (stamp, sealed) = (SELECT stamp, sealed FROM record WHERE key = 'b') WHERE key = 'a'",
+        "UPDATE record SET (stamp, sealed) = (SELECT stamp, sealed FROM record WHERE key = 'b') \
+         WHERE key = 'a'",
         "DELETE FROM record WHERE key = 'a'; UPDATE record SET key = 'a'",
-        "DELETE FROM record WHERE key = 'a'; UPDATE record SET key = 'a', space = 3; UPDATE record SET space = 2",
+        "DELETE FROM record WHERE key = 'a'; UPDATE record SET key = 'a', space = 3; \
+         UPDATE record SET space = 2",
         "UPDATE record SET due = 9000000",
         "UPDATE record SET due = -1",
         "UPDATE record SET due = NULL",
@@ -150,8 +152,7 @@ async fn a_row_in_another_space_does_not_open_there() {
 }
 
 #[tokio::test]
-async fn an_earlier_write_that_is_put_back_with_its_stamp_is_a_change_to_whoever_read_the_later_one()
- {
+async fn an_earlier_write_that_is_put_back_with_its_stamp_is_a_change_to_a_reader_of_the_later() {
     let scratch = Scratch::new();
     let store = scratch.open().await;
     put_indexed(&store, data("a"), "old", Index::default()).await;

@@ -188,7 +188,7 @@ fn a_repeated_share_makes_no_progress_and_is_no_error() {
         assert!(matches!(collector.add(copy(&shares[1])), Ok(Progress::More(1))));
     }
     assert!(matches!(collector.add(copy(&shares[0])), Ok(Progress::Enough(_))));
-    assert_eq!(collector.have(), 0, "it begins anew");
+    assert_eq!(collector.count(), 0, "it begins anew");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_share_that_cannot_be_of_this_configuration_is_refused_and_the_others_stay()
     ] {
         let text = collector.add(share).map(drop).unwrap_err();
         assert!(text.contains(said), "{text}");
-        assert_eq!(collector.have(), 1);
+        assert_eq!(collector.count(), 1);
     }
     let long = ShareCollector::new(SealConfig::SINGLE).add(numbered(1)).map(drop).unwrap_err();
     assert!(long.contains("has 33 bytes"), "{long}");
