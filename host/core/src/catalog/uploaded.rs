@@ -5,7 +5,7 @@
 //! sealed. Code that is not authentic is never loaded but made again from the component, whose
 //! digest is checked; what cannot be loaded is left out, with the reason.
 
-use super::bytes::{self, Stored};
+use super::bytes::{self, StoredCode};
 use super::entry::{Entry, PREFIX, PluginType};
 use super::{Catalog, EnginePlugin, Plugin, PluginLoader};
 use crate::log::Log;
@@ -97,13 +97,13 @@ pub(super) async fn load(
     log: &Arc<dyn Log>,
 ) -> Result<Plugin, Failure> {
     let event = match bytes::code_of(loader.store, &entry.digest).await? {
-        Stored::Authentic(code) => match described(loader.sandbox, entry, &code).await {
+        StoredCode::Authentic(code) => match described(loader.sandbox, entry, &code).await {
             Ok(plugin) => return Ok(plugin),
             // Perhaps made on another processor.
             Err(_) => "compiled-code-does-not-fit",
         },
-        Stored::Absent => "compiled-code-of-another-build",
-        Stored::NotAuthentic => "compiled-code-not-authentic",
+        StoredCode::Absent => "compiled-code-of-another-build",
+        StoredCode::NotAuthentic => "compiled-code-not-authentic",
     };
     log.line("warn", event, &[("plugin", entry.name.clone()), ("sha256", entry.digest.clone())]);
     let wasm = bytes::wasm_of(loader.store, &entry.digest, entry.bytes).await?;
