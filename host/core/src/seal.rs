@@ -135,7 +135,7 @@ impl Seal {
             None => Unsealing { nonce: random::uuid()?, collector: ShareCollector::new(config) },
         };
         let progress = attempt.collector.add(share);
-        if !matches!(progress, Ok(Progress::Enough(_))) && attempt.collector.have() > 0 {
+        if !matches!(progress, Ok(Progress::Enough(_))) && attempt.collector.count() > 0 {
             *unsealing = Some(attempt);
         }
         progress.map_err(Failure::invalid)
@@ -162,7 +162,7 @@ impl Seal {
         let unsealing = self.unsealing.lock().unwrap_or_else(PoisonError::into_inner);
         unsealing
             .as_ref()
-            .map(|attempt| (attempt.collector.have(), attempt.nonce.clone()))
+            .map(|attempt| (attempt.collector.count(), attempt.nonce.clone()))
             .unwrap_or_default()
     }
 

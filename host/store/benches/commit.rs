@@ -149,7 +149,8 @@ fn report(figures: &Figures) {
     let share = flushed / unflushed * 100.0;
     println!("a bare flush of 4 KiB: p50 {bare:.2} ms");
     println!(
-        "{CLIENTS} clients: {flushed:.0} commits/s flushed, {unflushed:.0} not: {share:.0} % (target 70: {})",
+        "{CLIENTS} clients: {flushed:.0} commits/s flushed, {unflushed:.0} not: {share:.0} % \
+         (target 70: {})",
         said(share >= 70.0)
     );
     let slow = figures.bare >= Duration::from_millis(1);
@@ -166,6 +167,7 @@ fn json(figures: &Figures) -> serde_json::Value {
     serde_json::json!({
         "flushed_per_s": figures.flushed, "unflushed_per_s": figures.unflushed,
         "commits_a_flush": figures.a_flush, "one_flush_a_write": figures.one_each,
-        "alone_p50_us": figures.alone.as_secs_f64() * 1e6, "bare_flush_p50_us": figures.bare.as_secs_f64() * 1e6,
+        "alone_p50_us": figures.alone.as_secs_f64() * 1e6,
+        "bare_flush_p50_us": figures.bare.as_secs_f64() * 1e6,
     })
 }

@@ -1,4 +1,4 @@
-//! The alarm of whoever works on due records: it rings when something is committed that is due
+//! The alarm of the worker on due records: it rings when something is committed that is due
 //! earlier than the time for which the worker has set it.
 //!
 //! Most leases are due in an hour: a worker that looked at every commit would ask the database four

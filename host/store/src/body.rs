@@ -1,8 +1,7 @@
-//! What a record holds: bytes that are wiped when nobody needs them any more, and what they were
-//! parsed to.
+//! What a record holds: bytes that are wiped with their last handle, and what they were parsed to.
 //!
 //! A record that every request needs is kept by the cache, and would be parsed by every request;
-//! here the result stands beside the bytes and goes with them, so that nobody has to find out
+//! here the result stands beside the bytes and goes with them, so that no reader has to find out
 //! whether it is still theirs.
 
 use std::any::Any;
@@ -48,7 +47,7 @@ impl Body {
             return Ok(known);
         }
         let parsed = Arc::new(parse(self)?);
-        // Whoever was first, or parses to another type, stays.
+        // What was kept first stays, also where it has another type.
         let _ = self.0.parsed.set(Arc::clone(&parsed) as Arc<dyn Any + Send + Sync>);
         Ok(parsed)
     }

@@ -3,7 +3,7 @@
 //!
 //! The fault this file stops: an old record that stays after a commit. A commit throws out what it
 //! wrote before it is acknowledged, and a read that began before a commit leaves nothing behind.
-//! One process owns the directory, so nobody else can change a record. A unit of work that used an
+//! One process owns the directory, so no other can change a record. A unit of work that used an
 //! old record meanwhile is refused at its commit, by the stamp.
 //!
 //! What is kept is one state: that of the last commit whose records were thrown out. Between a
@@ -13,7 +13,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+
+use bulkhead_wire::sync;
 
 use crate::record::{Address, Record, Space};
 use crate::rows::Stamp;
@@ -44,7 +46,7 @@ pub(crate) struct Cache {
 impl Cache {
     /// What is known of `address`, or the number of commits so far, to be given to [`Cache::keep`]
     /// with what is read.
-    pub(crate) fn look(&self, address: &Address) -> Result<Found, u64> {
+    pub(crate) fn find(&self, address: &Address) -> Result<Found, u64> {
         let kept = self.lock();
         kept.records.get(address).cloned().ok_or(kept.commits)
     }
@@ -78,7 +80,7 @@ impl Cache {
             kept.bytes += bytes;
         }
         drop(kept);
-        // Wiping so many records takes time that nobody has to wait for.
+        // Wiping so many records takes time, for which no reader has to wait.
         drop(outgrown);
     }
 
@@ -98,7 +100,7 @@ impl Cache {
         self.lock().being_written.extend(hot);
     }
 
-    /// To be called after the commit, also when it failed or nobody knows: throws out all that it
+    /// To be called after the commit, also when it failed or its outcome is unknown: throws out all that it
     /// may have written.
     pub(crate) fn end_writing(&self) {
         let mut kept = self.lock();
@@ -117,7 +119,7 @@ impl Cache {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.kept)
     }
 }
 
@@ -127,7 +129,7 @@ fn is_hot(space: Space) -> bool {
     matches!(space, Space::Core | Space::Data | Space::Token)
 }
 
-/// Tokens that do not exist are as many as somebody without one likes to invent.
+/// Tokens that do not exist are as many as a caller without one likes to invent.
 fn is_worth_keeping(address: &Address, found: &Found) -> bool {
     is_hot(address.space) && (found.is_some() || address.space != Space::Token)
 }
@@ -159,14 +161,14 @@ mod tests {
     }
 
     fn body(cache: &Cache) -> Option<Vec<u8>> {
-        let known = cache.look(&address()).ok()?;
+        let known = cache.find(&address()).ok()?;
         known.map(|(_, record)| record.body.to_vec())
     }
 
     #[test]
     fn what_was_read_is_known_until_it_is_written() {
         let cache = Cache::default();
-        let commits = cache.look(&address()).err().unwrap();
+        let commits = cache.find(&address()).err().unwrap();
         cache.keep(commits, &address(), &found(b"old"));
         assert_eq!(body(&cache).unwrap(), b"old");
         cache.begin_writing([address()].iter());
@@ -178,13 +180,13 @@ mod tests {
     #[test]
     fn what_a_commit_writes_is_not_kept_before_its_old_record_is_out() {
         let cache = Cache::default();
-        let commits = cache.look(&address()).err().unwrap();
+        let commits = cache.find(&address()).err().unwrap();
         cache.begin_writing([address()].iter());
         cache.keep(commits, &address(), &found(b"new"));
         let other = Address::new(Space::Data, "another");
         cache.keep(commits, &other, &None);
         assert_eq!(body(&cache), None);
-        assert!(matches!(cache.look(&other), Ok(None)));
+        assert!(matches!(cache.find(&other), Ok(None)));
     }
 
     #[test]
@@ -210,7 +212,7 @@ mod tests {
     #[test]
     fn a_read_that_began_before_a_commit_leaves_nothing_behind() {
         let cache = Cache::default();
-        let commits = cache.look(&address()).err().unwrap();
+        let commits = cache.find(&address()).err().unwrap();
         cache.begin_writing([].iter());
         cache.end_writing();
         cache.keep(commits, &address(), &found(b"old"));
@@ -221,17 +223,17 @@ mod tests {
     fn absence_is_known_too_and_leases_are_not_kept() {
         let cache = Cache::default();
         cache.keep(0, &address(), &None);
-        assert!(matches!(cache.look(&address()), Ok(None)));
+        assert!(matches!(cache.find(&address()), Ok(None)));
         let lease = Address::new(Space::Lease, "a");
         cache.keep(0, &lease, &found(b"x"));
-        assert!(cache.look(&lease).is_err());
+        assert!(cache.find(&lease).is_err());
         let token = Address::new(Space::Token, "invented");
         cache.keep(0, &token, &None);
-        assert!(cache.look(&token).is_err(), "whoever invents tokens fills no memory");
+        assert!(cache.find(&token).is_err(), "whoever invents tokens fills no memory");
         cache.keep(0, &token, &found(b"x"));
-        assert!(cache.look(&token).is_ok());
+        assert!(cache.find(&token).is_ok());
         cache.clear();
-        assert!(cache.look(&token).is_err() && cache.look(&address()).is_err());
+        assert!(cache.find(&token).is_err() && cache.find(&address()).is_err());
     }
 
     #[test]

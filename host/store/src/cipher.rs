@@ -125,7 +125,7 @@ impl Cipher {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when derivation fails, which no valid input causes.
-    pub(crate) fn derived(
+    pub(crate) fn derive(
         from: &[u8; KEY_BYTES],
         cluster: &ClusterId,
         purpose: &'static str,
@@ -242,8 +242,7 @@ mod tests {
         assert!(cipher(2).open(label(&[]), &sealed).is_none());
         assert!(cipher(1).open(Label::of(&[8; 16], "record"), &sealed).is_none());
         assert!(cipher(1).open(Label::of(&HERE, "keyring"), &sealed).is_none());
-        let derived =
-            |cluster, purpose| Cipher::derived(&[1; KEY_BYTES], cluster, purpose).unwrap();
+        let derived = |cluster, purpose| Cipher::derive(&[1; KEY_BYTES], cluster, purpose).unwrap();
         let sealed = derived(&HERE, "one").seal(label(&[]), b"body").unwrap();
         assert!(derived(&HERE, "one").open(label(&[]), &sealed).is_some());
         assert!(derived(&HERE, "two").open(label(&[]), &sealed).is_none());

@@ -1,11 +1,11 @@
 //! The dev seal: a key in a file beside the data that it seals.
 //!
-//! **It protects nothing from somebody who has the directory.** It exists so that a dev server can
+//! **It protects nothing from an intruder who has the directory.** It exists so that a dev server can
 //! open its data again without ceremony. What it still does: the database file alone, or its
 //! backup, says nothing.
 //!
-//! It is a seal of one share like any other, whose share is kept here: who has it can unseal the
-//! data by hand too.
+//! It is a seal of one share like any other, whose share is kept here, and which unseals the data
+//! by hand too.
 
 use std::fs;
 use std::io;
@@ -31,8 +31,8 @@ const KEY_FILE: &str = "dev-seal.key";
 pub fn dev_key(directory: &DataDirectory) -> Result<SealKey, StoreFault> {
     let path = directory.path().join(KEY_FILE);
     match fs::metadata(&path) {
-        Ok(metadata) => read(&path, metadata.permissions().mode()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => make(directory, &path),
+        Ok(metadata) => read_key(&path, metadata.permissions().mode()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_key(directory, &path),
         Err(error) => Err(cannot("read", &path, &error)),
     }
 }
@@ -42,7 +42,7 @@ pub fn dev_key_file(directory: &DataDirectory) -> Option<PathBuf> {
     Some(directory.path().join(KEY_FILE)).filter(|path| path.exists())
 }
 
-fn read(path: &Path, mode: u32) -> Result<SealKey, StoreFault> {
+fn read_key(path: &Path, mode: u32) -> Result<SealKey, StoreFault> {
     if mode & 0o077 != 0 {
         return Err(StoreFault::Refused(format!(
             "the key file {} has mode {:03o} and others can read it; set it to 600",
@@ -53,7 +53,8 @@ fn read(path: &Path, mode: u32) -> Result<SealKey, StoreFault> {
     let content = Zeroizing::new(fs::read(path).map_err(|error| cannot("read", path, &error))?);
     let key = <[u8; KEY_BYTES]>::try_from(content.as_slice()).map_err(|_| {
         StoreFault::Refused(format!(
-            "the key file {} holds {} bytes instead of {KEY_BYTES}; restore it, or start with an empty directory",
+            "the key file {} holds {} bytes instead of {KEY_BYTES}; \
+             restore it, or start with an empty directory",
             path.display(),
             content.len()
         ))
@@ -61,7 +62,7 @@ fn read(path: &Path, mode: u32) -> Result<SealKey, StoreFault> {
     Ok(SealKey::from_bytes(key))
 }
 
-fn make(directory: &DataDirectory, path: &Path) -> Result<SealKey, StoreFault> {
+fn make_key(directory: &DataDirectory, path: &Path) -> Result<SealKey, StoreFault> {
     if directory.is_initialised() {
         return Err(StoreFault::Refused(format!(
             "{} holds sealed data but its key file {KEY_FILE} is missing; \

@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use tokio::sync::OwnedMutexGuard;
+
 use crate::fault::StoreFault;
 
 const LOCK_FILE: &str = "lock";
@@ -19,6 +21,9 @@ const DATABASE_FILE: &str = "bulkhead.db";
 pub(crate) struct DirectoryLock {
     file: File,
 }
+
+/// The right to work on the database of a directory: one store has it, or one initialisation.
+pub(crate) type HeldDirectory = OwnedMutexGuard<DirectoryLock>;
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
@@ -61,7 +66,8 @@ pub(crate) fn lock(directory: &Path) -> Result<DirectoryLock, StoreFault> {
     match file.try_lock() {
         Ok(()) => Ok(DirectoryLock { file }),
         Err(TryLockError::WouldBlock) => Err(StoreFault::Refused(format!(
-            "the data directory {} is in use by another Bulkhead process; stop that one or choose another directory",
+            "the data directory {} is in use by another Bulkhead process; \
+             stop that one or choose another directory",
             directory.display()
         ))),
         Err(TryLockError::Error(error)) => Err(cannot("lock", &path, &error)),
@@ -139,7 +145,8 @@ pub(crate) fn flush(directory: &Path) -> Result<(), StoreFault> {
 /// The fault for a file operation that failed.
 pub(crate) fn cannot(act: &str, path: &Path, error: &io::Error) -> StoreFault {
     StoreFault::Unavailable(format!(
-        "cannot {act} {}: {error}; check that the path exists, belongs to this user and has free space",
+        "cannot {act} {}: {error}; \
+         check that the path exists, belongs to this user and has free space",
         path.display()
     ))
 }

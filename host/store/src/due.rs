@@ -36,7 +36,7 @@ pub struct Due {
     pub due: u64,
     /// Its lane; empty is none.
     pub lane: String,
-    /// Its owner; empty is nobody.
+    /// Its owner; empty is none.
     pub owner: String,
 }
 
@@ -58,7 +58,7 @@ impl Database {
             .await?;
         let mut wanted = Vec::new();
         for row in &found {
-            match due_of(row)? {
+            match parse_due(row)? {
                 Some(due) if !ask.busy.contains(&due.address) => wanted.push(due),
                 _ => {}
             }
@@ -103,8 +103,8 @@ fn due_query(ask: &DueAsk, limit: u32) -> QueryBuilder<Sqlite> {
     query
 }
 
-/// `None` for a kind or time that no version of ours writes: such a row can be of nobody's work.
-fn due_of(row: &SqliteRow) -> Result<Option<Due>, sqlx::Error> {
+/// `None` for a kind or time that no version of ours writes: such a row is no work of ours.
+fn parse_due(row: &SqliteRow) -> Result<Option<Due>, sqlx::Error> {
     let space = Space::of_number(row.try_get("space")?);
     let due = u64::try_from(row.try_get::<i64, _>("due")?).ok();
     let Some((space, due)) = space.zip(due) else {
@@ -227,7 +227,8 @@ mod tests {
         let store = sample(&scratch).await;
         edit(
             &store,
-            "UPDATE record SET due = -5 WHERE key = 'early'; UPDATE record SET space = 99 WHERE key = 'other'",
+            "UPDATE record SET due = -5 WHERE key = 'early'; \
+             UPDATE record SET space = 99 WHERE key = 'other'",
         )
         .await;
         assert_eq!(keys(&store, &everything()).await, ["timer", "late"]);

@@ -8,7 +8,7 @@ use std::{error, fmt};
 use crate::record::Address;
 use bulkhead_wire::failure::{Failure, Kind};
 
-/// Why a read, a commit or opening the store failed. Whatever it is, nothing of the unit of work
+/// Why a read, a commit or opening the store failed. In each case nothing of the unit of work
 /// was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreFault {

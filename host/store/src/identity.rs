@@ -2,7 +2,7 @@
 //! and the sealed keys by which an unseal key is known to be the right one.
 //!
 //! The attack this file stops: a server started with the wrong key or on the wrong directory, which
-//! would add records that nobody can open beside those that it cannot. Nothing is written before
+//! would add records that no key opens beside those that it cannot. Nothing is written before
 //! format, cluster and key agree.
 
 use std::path::Path;
@@ -82,7 +82,7 @@ impl Identity {
             (row::ROOT, &self.root),
             (row::KEYRING, &self.keyring),
         ] {
-            set(connection, name, value).await?;
+            write_row(connection, name, value).await?;
         }
         Ok(())
     }
@@ -148,7 +148,7 @@ pub(crate) async fn replace_keyring(
     connection: &mut SqliteConnection,
     sealed: &[u8],
 ) -> Result<(), sqlx::Error> {
-    set(connection, row::KEYRING, sealed).await
+    write_row(connection, row::KEYRING, sealed).await
 }
 
 /// The identity of the database in `directory`, found without writing to it; `None` when nothing
@@ -158,7 +158,7 @@ pub(crate) async fn replace_keyring(
 /// # Errors
 /// [`StoreFault::Refused`] when the file is not a database of this format and program, or lacks a
 /// part of its identity; [`StoreFault::Unavailable`] when it cannot be read.
-pub(crate) async fn look(directory: &Path) -> Result<Option<Identity>, StoreFault> {
+pub(crate) async fn read(directory: &Path) -> Result<Option<Identity>, StoreFault> {
     if !directory::holds_database(directory)? {
         return Ok(None);
     }
@@ -166,46 +166,47 @@ pub(crate) async fn look(directory: &Path) -> Result<Option<Identity>, StoreFaul
     sqlite::finish_rollback(&path).await.map_err(|error| unreadable(error, &path))?;
     let mut connection =
         sqlite::reading(&path).connect().await.map_err(|error| unreadable(error, &path))?;
-    let outcome = identity_in(&mut connection, &path).await;
+    let outcome = read_from(&mut connection, &path).await;
     connection.close().await.map_err(sqlite::fault)?;
     outcome
 }
 
-async fn identity_in(
+async fn read_from(
     connection: &mut SqliteConnection,
     path: &Path,
 ) -> Result<Option<Identity>, StoreFault> {
-    let names = tables(connection).await.map_err(|error| unreadable(error, path))?;
+    let names = read_table_names(connection).await.map_err(|error| unreadable(error, path))?;
     if names.is_empty() {
         return Ok(None);
     }
     if !TABLES.iter().all(|table| names.iter().any(|name| name == table)) {
         return Err(refused(path, "is a database of some other program"));
     }
-    let format = value(connection, row::FORMAT).await?.unwrap_or_else(|| b"unknown".to_vec());
+    let format = read_row(connection, row::FORMAT).await?.unwrap_or_else(|| b"unknown".to_vec());
     if format != FORMAT.as_bytes() {
         return Err(StoreFault::Refused(format!(
-            "the data in {} has format {:?} and this version reads {FORMAT:?}; use the version that wrote it",
+            "the data in {} has format {:?} and this version reads {FORMAT:?}; \
+             use the version that wrote it",
             path.display(),
             String::from_utf8_lossy(&format)
         )));
     }
-    identity(connection, path).await.map(Some)
+    read_rows(connection, path).await.map(Some)
 }
 
-async fn identity(connection: &mut SqliteConnection, path: &Path) -> Result<Identity, StoreFault> {
+async fn read_rows(connection: &mut SqliteConnection, path: &Path) -> Result<Identity, StoreFault> {
     let lost =
         |name| refused(path, &format!("has lost or damaged the row {name:?} of its identity"));
-    let cluster = value(connection, row::CLUSTER).await?.and_then(|id| id.try_into().ok());
-    let shares = value(connection, row::SHARES).await?.and_then(|text| number(&text));
-    let threshold = value(connection, row::THRESHOLD).await?.and_then(|text| number(&text));
+    let cluster = read_row(connection, row::CLUSTER).await?.and_then(|id| id.try_into().ok());
+    let shares = read_row(connection, row::SHARES).await?.and_then(|text| number(&text));
+    let threshold = read_row(connection, row::THRESHOLD).await?.and_then(|text| number(&text));
     let shares = shares.ok_or_else(|| lost(row::SHARES))?;
     let threshold = threshold.ok_or_else(|| lost(row::THRESHOLD))?;
     Ok(Identity {
         cluster: cluster.ok_or_else(|| lost(row::CLUSTER))?,
         config: SealConfig::new(shares, threshold).map_err(|_| lost(row::THRESHOLD))?,
-        root: value(connection, row::ROOT).await?.ok_or_else(|| lost(row::ROOT))?,
-        keyring: value(connection, row::KEYRING).await?.ok_or_else(|| lost(row::KEYRING))?,
+        root: read_row(connection, row::ROOT).await?.ok_or_else(|| lost(row::ROOT))?,
+        keyring: read_row(connection, row::KEYRING).await?.ok_or_else(|| lost(row::KEYRING))?,
     })
 }
 
@@ -213,13 +214,13 @@ fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-async fn tables(connection: &mut SqliteConnection) -> Result<Vec<String>, sqlx::Error> {
+async fn read_table_names(connection: &mut SqliteConnection) -> Result<Vec<String>, sqlx::Error> {
     sqlx::query_scalar("SELECT name FROM sqlite_schema WHERE type = 'table'")
         .fetch_all(connection)
         .await
 }
 
-async fn value(
+async fn read_row(
     connection: &mut SqliteConnection,
     name: &str,
 ) -> Result<Option<Vec<u8>>, StoreFault> {
@@ -227,13 +228,14 @@ async fn value(
     query.fetch_optional(connection).await.map_err(sqlite::fault)
 }
 
-async fn set(
+async fn write_row(
     connection: &mut SqliteConnection,
     name: &str,
     value: &[u8],
 ) -> Result<(), sqlx::Error> {
     let query = sqlx::query(
-        "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+        "INSERT INTO meta (name, value) VALUES (?, ?) \
+         ON CONFLICT DO UPDATE SET value = excluded.value",
     );
     query.bind(name).bind(value).execute(connection).await?;
     Ok(())

@@ -34,7 +34,7 @@ pub struct KeyStatus {
 }
 
 /// The key that seals the keyring. It stays in memory while the store is open, so that a rotation
-/// asks nobody for the unseal key.
+/// asks no operator for the unseal key.
 pub(crate) struct RootKey(KeyBytes);
 
 impl RootKey {
@@ -57,21 +57,21 @@ impl RootKey {
         cluster: &ClusterId,
         config: SealConfig,
     ) -> Result<Vec<u8>, StoreFault> {
-        sealing_root(key, cluster)?.seal(root_label(cluster, config), self.0.as_slice())
+        root_cipher(key, cluster)?.seal(root_label(cluster, config), self.0.as_slice())
     }
 
     /// What [`RootKey::seal`] sealed; `None` when `key`, cluster or configuration are others.
     ///
     /// # Errors
-    /// As [`Cipher::derived`].
+    /// As [`Cipher::derive`].
     pub(crate) fn open(
         key: &SealKey,
         cluster: &ClusterId,
         config: SealConfig,
         sealed: &[u8],
     ) -> Result<Option<RootKey>, StoreFault> {
-        let opened = sealing_root(key, cluster)?.open(root_label(cluster, config), sealed);
-        Ok(opened.and_then(|body| key_of(&body)).map(RootKey))
+        let opened = root_cipher(key, cluster)?.open(root_label(cluster, config), sealed);
+        Ok(opened.and_then(|body| parse_key(&body)).map(RootKey))
     }
 
     /// The keyring, sealed by this key.
@@ -83,20 +83,20 @@ impl RootKey {
         cluster: &ClusterId,
         keyring: &Keyring,
     ) -> Result<Vec<u8>, StoreFault> {
-        self.cipher(cluster)?.seal(Label::of(cluster, "keyring"), &keyring.encoded())
+        self.cipher(cluster)?.seal(Label::of(cluster, "keyring"), &keyring.encode())
     }
 
     /// What [`RootKey::seal_keyring`] sealed; `None` for anything else.
     ///
     /// # Errors
-    /// As [`Cipher::derived`].
+    /// As [`Cipher::derive`].
     pub(crate) fn open_keyring(
         &self,
         cluster: &ClusterId,
         sealed: &[u8],
     ) -> Result<Option<Keyring>, StoreFault> {
         let opened = self.cipher(cluster)?.open(Label::of(cluster, "keyring"), sealed);
-        Ok(opened.and_then(|body| Keyring::decoded(&body)))
+        Ok(opened.and_then(|body| Keyring::decode(&body)))
     }
 
     #[cfg(test)]
@@ -105,12 +105,12 @@ impl RootKey {
     }
 
     fn cipher(&self, cluster: &ClusterId) -> Result<Cipher, StoreFault> {
-        Cipher::derived(&self.0, cluster, "bulkhead: seal of the keyring")
+        Cipher::derive(&self.0, cluster, "bulkhead: seal of the keyring")
     }
 }
 
-fn sealing_root(key: &SealKey, cluster: &ClusterId) -> Result<Cipher, StoreFault> {
-    Cipher::derived(key.bytes(), cluster, "bulkhead: seal of the root key")
+fn root_cipher(key: &SealKey, cluster: &ClusterId) -> Result<Cipher, StoreFault> {
+    Cipher::derive(key.bytes(), cluster, "bulkhead: seal of the root key")
 }
 
 fn root_label(cluster: &ClusterId, config: SealConfig) -> Label {
@@ -176,7 +176,7 @@ impl Keyring {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the system gives no randomness, or after 4 billion terms.
-    pub(crate) fn rotated(&self, installed: u64) -> Result<Keyring, StoreFault> {
+    pub(crate) fn with_new_term(&self, installed: u64) -> Result<Keyring, StoreFault> {
         let number = self.newest.cipher.term().checked_add(1).ok_or_else(|| {
             StoreFault::Unavailable(
                 "the key was rotated 4294967295 times, which is as often as it can be".into(),
@@ -219,7 +219,7 @@ impl Keyring {
     }
 
     /// Exactly as long as reserved: a vector that grew would leave a copy of keys behind, unwiped.
-    fn encoded(&self) -> Zeroizing<Vec<u8>> {
+    fn encode(&self) -> Zeroizing<Vec<u8>> {
         let mut body =
             Zeroizing::new(Vec::with_capacity(KEY_BYTES + (self.older.len() + 1) * TERM_BYTES));
         body.extend_from_slice(self.hash_key.as_slice());
@@ -231,7 +231,7 @@ impl Keyring {
         body
     }
 
-    fn decoded(body: &[u8]) -> Option<Keyring> {
+    fn decode(body: &[u8]) -> Option<Keyring> {
         let (hash_key, mut rest) = body.split_at_checked(KEY_BYTES)?;
         let mut older = Vec::new();
         while let Some((number, after)) = rest.split_first_chunk() {
@@ -240,21 +240,21 @@ impl Keyring {
             older.push(Term::new(
                 u32::from_be_bytes(*number),
                 u64::from_be_bytes(*installed),
-                key_of(key)?,
+                parse_key(key)?,
             ));
             rest = after;
         }
         let ascending = older.is_sorted_by(|one, next| one.cipher.term() < next.cipher.term());
         let newest = older.pop()?;
         (rest.is_empty() && ascending).then_some(Keyring {
-            hash_key: key_of(hash_key)?,
+            hash_key: parse_key(hash_key)?,
             older,
             newest,
         })
     }
 }
 
-fn key_of(bytes: &[u8]) -> Option<KeyBytes> {
+fn parse_key(bytes: &[u8]) -> Option<KeyBytes> {
     bytes.try_into().ok().map(KeyBytes::new)
 }
 
@@ -287,10 +287,11 @@ mod tests {
     #[test]
     fn a_keyring_comes_back_with_all_terms_and_the_same_hash_key() {
         let root = RootKey::generate().unwrap();
-        let ring = Keyring::generate(100).unwrap().rotated(200).unwrap().rotated(300).unwrap();
+        let ring =
+            Keyring::generate(100).unwrap().with_new_term(200).unwrap().with_new_term(300).unwrap();
         let sealed = root.seal_keyring(&HERE, &ring).unwrap();
         let back = root.open_keyring(&HERE, &sealed).unwrap().unwrap();
-        assert_eq!(back.encoded(), ring.encoded());
+        assert_eq!(back.encode(), ring.encode());
         assert_eq!(back.hash_key(), ring.hash_key());
         assert_eq!(back.newest().status(), KeyStatus { term: 3, installed: 300, sealed: 0 });
         assert_eq!(back.term(1).unwrap().status().installed, 100);
@@ -303,7 +304,7 @@ mod tests {
     fn a_rotation_keeps_what_earlier_terms_sealed_and_seals_under_a_new_key() {
         let first = Keyring::generate(1).unwrap();
         let sealed = first.newest().seal(Label::of(&HERE, "record"), b"body").unwrap();
-        let second = first.rotated(2).unwrap();
+        let second = first.with_new_term(2).unwrap();
         let opened = second.term(1).unwrap().open(Label::of(&HERE, "record"), &sealed).unwrap();
         assert_eq!(opened.as_slice(), b"body");
         assert!(second.newest().open(Label::of(&HERE, "record"), &sealed).is_none());
@@ -314,29 +315,28 @@ mod tests {
 
     #[test]
     fn an_encoding_that_was_never_written_is_no_keyring() {
-        let ring = Keyring::generate(1).unwrap().rotated(2).unwrap();
-        let whole = ring.encoded();
-        assert!(Keyring::decoded(&whole).is_some());
+        let ring = Keyring::generate(1).unwrap().with_new_term(2).unwrap();
+        let whole = ring.encode();
+        assert!(Keyring::decode(&whole).is_some());
         for length in 0..whole.len() {
             let is_whole = length == KEY_BYTES + TERM_BYTES;
             assert_eq!(
-                Keyring::decoded(&whole[..length]).is_some(),
+                Keyring::decode(&whole[..length]).is_some(),
                 is_whole,
                 "first {length} bytes"
             );
         }
         let (head, terms) = whole.split_at(KEY_BYTES);
         let (one, two) = terms.split_at(TERM_BYTES);
-        assert!(Keyring::decoded(&[head, two, one].concat()).is_none(), "descending");
-        assert!(Keyring::decoded(&[head, one, one].concat()).is_none(), "twice the same term");
+        assert!(Keyring::decode(&[head, two, one].concat()).is_none(), "descending");
+        assert!(Keyring::decode(&[head, one, one].concat()).is_none(), "twice the same term");
     }
 
     #[test]
     fn the_last_term_of_all_cannot_be_rotated() {
         let mut ring = Keyring::generate(1).unwrap();
         ring.newest = Term::new(u32::MAX, 1, cipher::random_key().unwrap());
-        assert!(
-            matches!(ring.rotated(2), Err(StoreFault::Unavailable(text)) if text.contains("4294967295"))
-        );
+        let refused = ring.with_new_term(2).err().unwrap();
+        assert!(refused.to_string().contains("4294967295"), "{refused}");
     }
 }

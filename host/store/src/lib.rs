@@ -12,7 +12,7 @@
 //!
 //! It never knows HTTP, plugins, tokens or policies; a token is a record like any other.
 //!
-//! What it cannot stop: somebody who puts back an older copy of the whole data directory, or
+//! What it cannot stop: an intruder who puts back an older copy of the whole data directory, or
 //! removes rows from it. What is then in the file opens as before.
 
 mod alarm;
@@ -20,19 +20,21 @@ mod body;
 mod cache;
 mod cipher;
 mod clock;
-mod commit;
+mod committer;
 mod data_directory;
 mod dev_seal;
 mod directory;
 mod due;
 pub mod failpoint;
 mod fault;
-mod group;
 mod identity;
-mod indexed;
 mod keyring;
+mod open_data;
+mod options;
+mod plan;
 mod range;
 mod record;
+mod revision;
 mod rows;
 mod scan;
 mod seal;
@@ -43,6 +45,7 @@ mod store;
 #[cfg(test)]
 mod testing;
 mod unit;
+mod work;
 
 pub use alarm::Alarm;
 pub use body::Body;
@@ -52,10 +55,11 @@ pub use dev_seal::{dev_key, dev_key_file};
 pub use due::{Due, DueAsk};
 pub use fault::StoreFault;
 pub use keyring::KeyStatus;
+pub use options::Options;
 pub use record::{Address, Index, Record, Space};
 pub use scan::Scan;
 pub use seal::Hashes;
 pub use shamir::{Progress, SealConfig, Share, ShareCollector, split};
 pub use sqlite::Flushing;
-pub use store::{Options, Store};
+pub use store::Store;
 pub use unit::{Finish, Unit};

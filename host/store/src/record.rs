@@ -1,7 +1,7 @@
 //! What the store keeps: records, where they live, and the few columns that stay readable so that
 //! they can be found.
 //!
-//! It never knows what a body means; it is bytes that somebody else wrote.
+//! It never knows what a body means; it is bytes of the layers above.
 
 use std::fmt;
 
@@ -105,7 +105,7 @@ pub struct Index {
     /// Records of one lane are worked on one after another or not at all (a connection's name);
     /// empty is no lane.
     pub lane: String,
-    /// What the record belongs to (a token's or a mount's key); empty is nobody.
+    /// What the record belongs to (a token's or a mount's key); empty is nothing.
     pub owner: String,
 }
 
@@ -116,10 +116,10 @@ pub struct Record {
     pub body: Body,
     /// The readable columns as they were put.
     pub index: Index,
-    /// The index of its mount at which the record was made; made again after a deletion, it is new.
-    /// 0 where the mount has no index, and in what a unit of work has buffered itself.
+    /// The revision of its mount at which the record was made; made again after a deletion, it is
+    /// new. 0 where the mount has no revisions, and in what a unit of work has buffered itself.
     pub created: u64,
-    /// The index of its mount at which the record was last put; 0 as `created` is.
+    /// The revision of its mount at which the record was last put; 0 as `created` is.
     pub modified: u64,
 }
 

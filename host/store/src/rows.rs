@@ -5,6 +5,9 @@
 //! seal covers, so a row opens only with the address, stamp and index columns that it was written
 //! with.
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::Bound;
 
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
@@ -30,8 +33,8 @@ pub(crate) struct SealedRow {
     pub(crate) due: Option<i64>,
     pub(crate) lane: String,
     pub(crate) owner: String,
-    /// The indexes of the mount at which the record was made and last changed; `None` where there
-    /// is no index.
+    /// The revisions of the mount at which the record was made and last changed; `None` where there
+    /// are none.
     pub(crate) created: Option<i64>,
     pub(crate) modified: Option<i64>,
     pub(crate) sealed: Vec<u8>,
@@ -122,7 +125,9 @@ pub(crate) async fn insert(
     connection: &mut SqliteConnection,
     row: &SealedRow,
 ) -> Result<(), sqlx::Error> {
-    sqlx::query("INSERT INTO record (space, key, stamp, due, lane, owner, sealed) VALUES (?, ?, ?, ?, ?, ?, ?)")
+    let text = "INSERT INTO record (space, key, stamp, due, lane, owner, sealed) \
+                VALUES (?, ?, ?, ?, ?, ?, ?)";
+    sqlx::query(text)
         .bind(row.address.space.number())
         .bind(&row.address.key)
         .bind(row.stamp.0.as_slice())
@@ -140,18 +145,19 @@ pub(crate) async fn find<'e, E>(executor: E, address: &Address) -> Result<Option
 where
     E: Executor<'e, Database = Sqlite>,
 {
-    let text = "SELECT stamp, due, lane, owner, created, modified, sealed FROM record WHERE space = ? AND key = ?";
+    let text = "SELECT stamp, due, lane, owner, created, modified, sealed FROM record \
+                WHERE space = ? AND key = ?";
     let found = sqlx::query(text)
         .bind(address.space.number())
         .bind(&address.key)
         .fetch_optional(executor)
         .await?;
-    found.map(|row| sealed(address, &row)).transpose()
+    found.map(|row| parse(address, &row)).transpose()
 }
 
 /// The row that was found at `address`.
-pub(crate) fn sealed(address: &Address, row: &SqliteRow) -> Result<SealedRow, Unread> {
-    let Some(stamp) = stamp(row, "stamp")? else {
+pub(crate) fn parse(address: &Address, row: &SqliteRow) -> Result<SealedRow, Unread> {
+    let Some(stamp) = parse_stamp(row, "stamp")? else {
         return Err(Unread::Damaged(address.clone()));
     };
     Ok(SealedRow {
@@ -167,7 +173,7 @@ pub(crate) fn sealed(address: &Address, row: &SqliteRow) -> Result<SealedRow, Un
 }
 
 /// The stamp in a column; `None` when it is not 16 bytes.
-pub(crate) fn stamp(row: &SqliteRow, column: &str) -> Result<Option<Stamp>, sqlx::Error> {
+pub(crate) fn parse_stamp(row: &SqliteRow, column: &str) -> Result<Option<Stamp>, sqlx::Error> {
     Ok(row.try_get::<&[u8], _>(column)?.try_into().ok().map(Stamp))
 }
 
@@ -181,13 +187,13 @@ where
     E: Executor<'e, Database = Sqlite>,
 {
     let mut query = QueryBuilder::new("SELECT key FROM record WHERE ");
-    within(&mut query, range);
+    push_range(&mut query, range);
     query.push(" ORDER BY key LIMIT ").push_bind(i64::from(limit));
     query.build_query_scalar().fetch_all(executor).await
 }
 
 /// The first `limit` keys of `space` after `after` that belong to `owner`, in order.
-pub(crate) async fn owned<'e, E>(
+pub(crate) async fn list_owned<'e, E>(
     executor: E,
     (space, owner): (Space, &str),
     after: &str,
@@ -196,8 +202,9 @@ pub(crate) async fn owned<'e, E>(
 where
     E: Executor<'e, Database = Sqlite>,
 {
-    // `owner <> ''` lets SQLite use the index that leaves out rows of nobody.
-    let text = "SELECT key FROM record WHERE space = ? AND owner = ? AND owner <> '' AND key > ? ORDER BY key LIMIT ?";
+    // `owner <> ''` lets SQLite use the index that leaves out rows without an owner.
+    let text = "SELECT key FROM record WHERE space = ? AND owner = ? AND owner <> '' AND key > ? \
+                ORDER BY key LIMIT ?";
     sqlx::query_scalar(text)
         .bind(space.number())
         .bind(owner)
@@ -218,7 +225,7 @@ where
     E: Executor<'e, Database = Sqlite>,
 {
     let mut query = QueryBuilder::new("SELECT count(*) FROM (SELECT 1 FROM record WHERE ");
-    within(&mut query, range);
+    push_range(&mut query, range);
     if let Some(lane) = lane {
         query.push(" AND lane = ").push_bind(lane);
         if !lane.is_empty() {
@@ -229,7 +236,7 @@ where
     query.build_query_scalar().fetch_one(executor).await
 }
 
-fn within(query: &mut QueryBuilder<Sqlite>, range: &KeyRange) {
+fn push_range(query: &mut QueryBuilder<Sqlite>, range: &KeyRange) {
     query.push("space = ").push_bind(range.space.number());
     match &range.start {
         Bound::Included(first) => query.push(" AND key >= ").push_bind(first),
@@ -238,180 +245,5 @@ fn within(query: &mut QueryBuilder<Sqlite>, range: &KeyRange) {
     };
     if let Some(end) = &range.end {
         query.push(" AND key < ").push_bind(end);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::Store;
-    use crate::sqlite::Attempt;
-    use crate::testing::{Scratch, data, edit, put_indexed};
-
-    async fn after_edit(statement: &'static str) -> Result<Option<Record>, StoreFault> {
-        let scratch = Scratch::new();
-        let store = scratch.open().await;
-        let index = Index { due: Some(1_000), lane: "orders".into(), owner: "mount".into() };
-        put_indexed(&store, data("a"), "first", index.clone()).await;
-        put_indexed(&store, data("b"), "second", index).await;
-        edit(&store, statement).await;
-        store.begin().get(&data("a")).await
-    }
-
-    #[tokio::test]
-    async fn a_row_that_was_edited_moved_or_exchanged_does_not_open() {
-        for statement in [
-            "UPDATE record SET sealed = (SELECT sealed FROM record WHERE key = 'b') WHERE key = 'a'",
-            "UPDATE record SET (stamp, sealed) = (SELECT stamp, sealed FROM record WHERE key = 'b') WHERE key = 'a'",
-            "DELETE FROM record WHERE key = 'a'; UPDATE record SET key = 'a'",
-            "DELETE FROM record WHERE key = 'a'; UPDATE record SET key = 'a', space = 3; UPDATE record SET space = 2",
-            "UPDATE record SET due = 9000000",
-            "UPDATE record SET due = -1",
-            "UPDATE record SET due = NULL",
-            "UPDATE record SET created = 1",
-            "UPDATE record SET modified = 0",
-            "UPDATE record SET lane = ''",
-            "UPDATE record SET owner = 'mounT'",
-            "UPDATE record SET owner = 'smount', lane = 'order'",
-            "UPDATE record SET stamp = randomblob(16)",
-            "UPDATE record SET stamp = x'00'",
-            "UPDATE record SET sealed = x''",
-            "UPDATE record SET sealed = zeroblob(4096)",
-        ] {
-            assert_eq!(
-                after_edit(statement).await.err(),
-                Some(StoreFault::Damaged(data("a"))),
-                "{statement}"
-            );
-        }
-    }
-
-    const LEASE: Space = Space::Lease;
-
-    /// A store with one lease (a kind that is never cached) whose columns are all filled.
-    async fn store_with_lease(scratch: &Scratch) -> Arc<Store> {
-        let store = scratch.open().await;
-        let index = Index { due: Some(1_000), lane: "orders".into(), owner: "mount".into() };
-        put_indexed(&store, Address::new(LEASE, "a"), "first", index).await;
-        store
-    }
-
-    async fn raw(store: &Arc<Store>) -> SealedRow {
-        let found = find(store.database().readers(), &Address::new(LEASE, "a")).await;
-        found.ok().flatten().unwrap()
-    }
-
-    /// Puts these columns in place of all records and reads the one at their address.
-    async fn read_as(store: &Arc<Store>, row: SealedRow) -> Result<Option<Record>, StoreFault> {
-        let address = row.address.clone();
-        let work = async move |connection: &mut SqliteConnection| {
-            sqlx::query("DELETE FROM record").execute(&mut *connection).await?;
-            insert(connection, &row).await?;
-            Ok(Attempt::Committed)
-        };
-        store.database().write(work).await.unwrap();
-        store.begin().get(&address).await
-    }
-
-    fn flipped(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
-        (0..bytes.len()).map(|position| {
-            let mut flipped = bytes.to_vec();
-            flipped[position] ^= 1;
-            flipped
-        })
-    }
-
-    fn flipped_text(text: &str) -> impl Iterator<Item = String> {
-        flipped(text.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap())
-    }
-
-    #[tokio::test]
-    async fn a_row_with_any_flipped_byte_does_not_open() {
-        let scratch = Scratch::new();
-        let store = store_with_lease(&scratch).await;
-        let row = raw(&store).await;
-        assert_eq!(read_as(&store, row.clone()).await.unwrap().unwrap().body.as_slice(), b"first");
-        let mut edited = Vec::new();
-        edited.extend(flipped(&row.sealed).map(|sealed| SealedRow { sealed, ..row.clone() }));
-        edited.extend(flipped(&row.stamp.0).map(|stamp| {
-            let stamp = Stamp(stamp.try_into().unwrap());
-            SealedRow { stamp, ..row.clone() }
-        }));
-        edited.extend(
-            (0..63).map(|bit| SealedRow { due: row.due.map(|due| due ^ 1 << bit), ..row.clone() }),
-        );
-        edited.extend(flipped_text(&row.lane).map(|lane| SealedRow { lane, ..row.clone() }));
-        edited.extend(flipped_text(&row.owner).map(|owner| SealedRow { owner, ..row.clone() }));
-        edited.extend(
-            flipped_text("a")
-                .map(|key| SealedRow { address: Address::new(LEASE, key), ..row.clone() }),
-        );
-        for row in edited {
-            let address = row.address.clone();
-            assert_eq!(read_as(&store, row).await.err(), Some(StoreFault::Damaged(address)));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_row_of_another_cluster_does_not_open_although_both_have_the_same_key() {
-        let (here, elsewhere) = (Scratch::new(), Scratch::new());
-        let (here, elsewhere) = (store_with_lease(&here).await, store_with_lease(&elsewhere).await);
-        let foreign = raw(&elsewhere).await;
-        let address = foreign.address.clone();
-        assert_eq!(read_as(&here, foreign).await.err(), Some(StoreFault::Damaged(address)));
-    }
-
-    #[tokio::test]
-    async fn a_row_that_names_another_term_does_not_open_whether_there_is_such_a_term_or_not() {
-        let scratch = Scratch::new();
-        let store = store_with_lease(&scratch).await;
-        store.rotate().await.unwrap();
-        let row = raw(&store).await;
-        assert_eq!(row.sealed[1..5], [0, 0, 0, 1]);
-        for term in [0, 2, 3, 255] {
-            let mut edited = row.clone();
-            edited.sealed[4] = term;
-            let address = row.address.clone();
-            assert_eq!(
-                read_as(&store, edited).await.err(),
-                Some(StoreFault::Damaged(address)),
-                "term {term}"
-            );
-        }
-        assert_eq!(read_as(&store, row).await.unwrap().unwrap().body.as_slice(), b"first");
-    }
-
-    #[tokio::test]
-    async fn a_row_in_another_space_does_not_open_there() {
-        let scratch = Scratch::new();
-        let store = scratch.open().await;
-        put_indexed(&store, data("a"), "x", Index::default()).await;
-        edit(&store, "UPDATE record SET space = 3").await;
-        let moved = Address::new(Space::Token, "a");
-        assert_eq!(store.begin().get(&moved).await.err(), Some(StoreFault::Damaged(moved)));
-    }
-
-    #[tokio::test]
-    async fn an_earlier_write_that_is_put_back_with_its_stamp_is_a_change_to_whoever_read_the_later_one()
-     {
-        let scratch = Scratch::new();
-        let store = scratch.open().await;
-        put_indexed(&store, data("a"), "old", Index::default()).await;
-        edit(&store, "CREATE TABLE kept AS SELECT * FROM record").await;
-        put_indexed(&store, data("a"), "new", Index::default()).await;
-        let mut unit = store.begin();
-        unit.get(&data("a")).await.unwrap();
-        edit(&store, "DELETE FROM record; INSERT INTO record SELECT * FROM kept").await;
-        unit.put(data("b"), b"x".to_vec(), Index::default());
-        assert_eq!(unit.commit().await, Err(StoreFault::Conflict));
-    }
-
-    #[tokio::test]
-    async fn a_refusal_names_the_address_and_never_the_body() {
-        let fault = after_edit("UPDATE record SET due = 1").await.err().unwrap();
-        let text = fault.to_string();
-        assert!(text.contains("data:a") && !text.contains("first"), "{text}");
     }
 }

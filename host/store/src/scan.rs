@@ -1,4 +1,4 @@
-//! Scans over keys, page by page, as of each moment: whoever works through many records holds a
+//! Scans over keys, page by page, as of each moment: a task that works through many records holds a
 //! page of them and no more, and nothing of the scan is remembered that a commit would have to
 //! check.
 //!
@@ -39,7 +39,7 @@ impl Store {
     }
 
     /// A scan over the keys of `space` that belong to `owner`, in the order of their bytes, found
-    /// by index. Nobody (an empty owner) owns nothing.
+    /// by index. An empty owner owns nothing.
     pub fn scan_owned(self: &Arc<Self>, space: Space, owner: impl Into<String>) -> Scan {
         Scan::new(self, space, Over::Owner(owner.into()))
     }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_walk_goes_on_where_it_is_sent_also_after_its_end() {
+    async fn a_scan_goes_on_where_it_is_sent_also_after_its_end() {
         let scratch = Scratch::new();
         let store = filled(&scratch).await;
         let mut scan = store.scan(Space::Data, "");

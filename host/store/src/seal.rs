@@ -5,12 +5,12 @@
 //! A new keyring is used only after it was stored.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bulkhead_wire::hexadecimal;
+use bulkhead_wire::{hexadecimal, sync};
 use zeroize::Zeroizing;
 
 use crate::cipher::{self, ClusterId, KEY_BYTES, Label};
@@ -35,17 +35,13 @@ impl Hashes {
     /// hexadecimal digits. A purpose is one of a few words of the program or of its operator, never
     /// of a caller.
     pub fn keyed_hash(&self, purpose: &str, text: &[u8]) -> String {
-        if let Some(key) = self.purposes.read().unwrap_or_else(PoisonError::into_inner).get(purpose)
-        {
+        if let Some(key) = sync::read(&self.purposes).get(purpose) {
             return hexadecimal::text(hmac::sign(key, text).as_ref());
         }
         let key =
             hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&self.key, purpose.as_bytes()).as_ref());
         let hash = hexadecimal::text(hmac::sign(&key, text).as_ref());
-        self.purposes
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(purpose.to_owned(), key);
+        sync::write(&self.purposes).insert(purpose.to_owned(), key);
         hash
     }
 }
@@ -85,7 +81,7 @@ impl Seal {
         self.keyring().term(cipher::term_of(sealed)?)?.open(label, sealed)
     }
 
-    /// `body` sealed for whoever holds the text, which is kept nowhere: base64 without padding,
+    /// `body` sealed for the holder of the text, which is kept nowhere: base64 without padding,
     /// safe in URLs and headers. Its label is no record's, so that neither can stand for the other,
     /// and names the `purpose`.
     ///
@@ -117,9 +113,12 @@ impl Seal {
     /// overlap.
     ///
     /// # Errors
-    /// As [`Keyring::rotated`].
-    pub(crate) fn rotated(&self, installed: u64) -> Result<(Keyring, Vec<u8>), StoreFault> {
-        let keyring = self.keyring().rotated(installed)?;
+    /// As [`Keyring::with_new_term`].
+    pub(crate) fn prepare_rotation(
+        &self,
+        installed: u64,
+    ) -> Result<(Keyring, Vec<u8>), StoreFault> {
+        let keyring = self.keyring().with_new_term(installed)?;
         let sealed = self.root.seal_keyring(&self.cluster, &keyring)?;
         Ok((keyring, sealed))
     }
@@ -127,7 +126,7 @@ impl Seal {
     /// Uses a keyring from now on. It must be on the disk.
     pub(crate) fn install(&self, keyring: Keyring) -> KeyStatus {
         let status = keyring.newest().status();
-        *self.keyring.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keyring);
+        *sync::write(&self.keyring) = Arc::new(keyring);
         status
     }
 
@@ -140,7 +139,7 @@ impl Seal {
     }
 
     fn keyring(&self) -> Arc<Keyring> {
-        Arc::clone(&self.keyring.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&sync::read(&self.keyring))
     }
 }
 
@@ -156,7 +155,7 @@ mod tests {
     fn what_was_sealed_before_a_rotation_opens_after_it() {
         let seal = seal();
         let before = seal.seal(seal.label("record"), b"body").unwrap();
-        let (rotated, _) = seal.rotated(5).unwrap();
+        let (rotated, _) = seal.prepare_rotation(5).unwrap();
         assert_eq!(
             seal.status(),
             KeyStatus { term: 1, installed: 1, sealed: 1 },
@@ -189,7 +188,7 @@ mod tests {
             text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)),
             "{text}"
         );
-        let (rotated, _) = seal.rotated(5).unwrap();
+        let (rotated, _) = seal.prepare_rotation(5).unwrap();
         seal.install(rotated);
         assert_eq!(seal.open_text("batch", &text).unwrap().as_slice(), b"body");
         assert_ne!(seal.seal_text("batch", b"body").unwrap(), text);

@@ -64,7 +64,7 @@ pub(crate) struct Database {
     flushes: AtomicU64,
 }
 
-/// The one connection that writes. Whoever holds the lock takes the connection out and puts it back
+/// The one connection that writes. The holder of the lock takes the connection out and puts it back
 /// only when no transaction is open on it; so a commit that dies half-way leaves [`Writer::Lost`],
 /// never a half transaction.
 enum Writer {
@@ -135,14 +135,14 @@ impl Database {
     ///
     /// # Errors
     /// As SQLite reports them.
-    pub(crate) async fn look<T, W>(&self, work: W) -> Result<T, sqlx::Error>
+    pub(crate) async fn inspect<T, W>(&self, work: W) -> Result<T, sqlx::Error>
     where
         W: AsyncFnOnce(&mut SqliteConnection) -> Result<T, sqlx::Error>,
     {
         let mut connection = self.reading.connect().await?;
-        let seen = work(&mut connection).await;
+        let outcome = work(&mut connection).await;
         discard(connection).await;
-        seen
+        outcome
     }
 
     /// Writes something that is no unit of work: `work` runs in one serializable transaction,
@@ -163,7 +163,7 @@ impl Database {
 
     /// **All writes of the store go through here**, one after another. `work` runs in a transaction
     /// of its own; after any error, and when it is dropped half-way, the connection is dropped with
-    /// whatever is open on it.
+    /// its transaction.
     ///
     /// # Errors
     /// [`Broken`]. After an I/O error nothing is written any more until the store is opened again.
@@ -173,12 +173,12 @@ impl Database {
     {
         let mut writer = self.writer.lock().await;
         let mut connection = self.take(&mut writer).await?;
-        // A panic must not end the task that commits for everybody.
+        // A panic must not end the task that commits for all requests.
         let outcome = AssertUnwindSafe(in_transaction(&mut connection, work)).catch_unwind().await;
         let broken = match outcome {
             Ok(Ok(attempt)) => {
                 *writer = Writer::Ready(connection);
-                self.count(attempt);
+                self.count_commit(attempt);
                 return Ok(attempt);
             }
             Ok(Err(cut)) => {
@@ -194,8 +194,8 @@ impl Database {
         Err(broken)
     }
 
-    /// Counts a commit, for whoever finds out that one without an answer has happened.
-    pub(crate) fn count(&self, attempt: Attempt) {
+    /// Counts a commit; for one whose answer was lost, when it is found to have happened.
+    pub(crate) fn count_commit(&self, attempt: Attempt) {
         if attempt == Attempt::Committed {
             self.flushes.fetch_add(1, Ordering::Relaxed);
         }

@@ -38,7 +38,8 @@ pub(crate) async fn stamps<'a>(
     for asked in asked.chunks(MOST_ROWS) {
         for row in fetch(connection, asked, "stamp").await? {
             let place = usize::try_from(row.try_get::<i64, _>(0)?).unwrap_or(usize::MAX);
-            let found = rows::stamp(&row, "stamp")?.map_or(Present::Unreadable, Present::Stamped);
+            let found =
+                rows::parse_stamp(&row, "stamp")?.map_or(Present::Unreadable, Present::Stamped);
             present.extend(asked.get(place).map(|address| (*address, found)));
         }
     }
@@ -61,7 +62,7 @@ pub(crate) async fn rows<'a>(
         {
             let place = usize::try_from(row.try_get::<i64, _>(0)?).unwrap_or(usize::MAX);
             let Some(address) = asked.get(place).copied() else { continue };
-            match rows::sealed(address, &row) {
+            match rows::parse(address, &row) {
                 Ok(row) => present.insert(address, Ok(row)),
                 Err(Unread::Damaged(address_of)) => {
                     present.insert(address, Err(StoreFault::Damaged(address_of)))
@@ -155,8 +156,8 @@ fn put_text(rows: usize) -> String {
     text + ") INSERT INTO record (space, key, stamp, due, lane, owner, created, modified, sealed) \
             SELECT * FROM given WHERE space IS NOT NULL \
             ON CONFLICT (space, key) DO UPDATE SET stamp = excluded.stamp, due = excluded.due, \
-            lane = excluded.lane, owner = excluded.owner, created = excluded.created, modified = excluded.modified, \
-            sealed = excluded.sealed"
+            lane = excluded.lane, owner = excluded.owner, created = excluded.created, \
+            modified = excluded.modified, sealed = excluded.sealed"
 }
 
 fn delete_text(rows: usize) -> String {

@@ -89,7 +89,7 @@ pub(crate) async fn body(store: &Arc<Store>, address: &Address) -> Option<String
     Some(String::from_utf8(record.body.to_vec()).unwrap())
 }
 
-/// Changes the database behind the store's back, as somebody with the file could.
+/// Changes the database behind the store's back, as an intruder with the file could.
 pub(crate) async fn edit(store: &Arc<Store>, statement: &'static str) {
     let work = async |connection: &mut SqliteConnection| {
         sqlx::raw_sql(statement).execute(connection).await?;

@@ -1,6 +1,6 @@
 //! Many writers at once: what units of work promise to each other holds when 32 of them race.
 //!
-//! Commits are not flushed here, so that ten thousand of them take seconds; who wins does not
+//! Commits are not flushed here, so that ten thousand of them take seconds; which writer wins does not
 //! depend on the disk.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what tests share fails by panicking, too")]
@@ -99,7 +99,7 @@ async fn writers_that_each_keep_a_rule_never_break_it_together() {
     }
 }
 
-/// Goes off call if somebody else stays.
+/// Goes off call if another stays.
 async fn go_off_call(store: &Arc<Store>, who: &str) -> Result<Option<u64>, StoreFault> {
     let mut unit = store.begin();
     let both = [read(&mut unit, "left").await?, read(&mut unit, "right").await?];

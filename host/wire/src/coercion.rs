@@ -1,7 +1,7 @@
 //! How a JSON value becomes a value of a field's kind: the table of decision H1.
 //!
-//! It never knows whether a field is secret: whoever words a refusal decides whether the value may
-//! be shown.
+//! It never knows whether a field is secret: the layer that words a refusal decides whether the
+//! value may be shown.
 
 use crate::description::FieldKind;
 use crate::duration;
@@ -32,7 +32,7 @@ pub(crate) fn coerce(kind: FieldKind, value: &Value) -> Result<Value, String> {
 }
 
 /// What a kind accepts, to stand after "… is not".
-pub(crate) fn accepted(kind: FieldKind) -> &'static str {
+pub(crate) fn forms(kind: FieldKind) -> &'static str {
     match kind {
         FieldKind::Any => "a value",
         FieldKind::Name => {
@@ -102,21 +102,21 @@ fn comma_list(value: &Value) -> Result<Value, String> {
     let Value::String(text) = value else {
         return text_list(value);
     };
-    Ok(trimmed(text.split(',').map(str::to_owned)))
+    Ok(trim_all(text.split(',').map(str::to_owned)))
 }
 
 fn text_list(value: &Value) -> Result<Value, String> {
     let Value::Array(list) = value else {
-        return written(value).map(|one| trimmed([one])).ok_or_else(|| shown(value));
+        return written(value).map(|one| trim_all([one])).ok_or_else(|| shown(value));
     };
     let texts = list
         .iter()
         .map(|item| written(item).ok_or_else(|| format!("a list with {} inside", type_of(item))));
-    texts.collect::<Result<Vec<String>, String>>().map(trimmed)
+    texts.collect::<Result<Vec<String>, String>>().map(trim_all)
 }
 
 /// Without white space around, and without those that are then empty.
-fn trimmed(texts: impl IntoIterator<Item = String>) -> Value {
+fn trim_all(texts: impl IntoIterator<Item = String>) -> Value {
     texts.into_iter().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
 }
 

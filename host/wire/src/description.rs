@@ -1,9 +1,10 @@
-//! What a component says of itself, once, at registration: who it is, and its route table.
+//! What a component says of itself, once, at registration: what it is, and its route table.
 //!
 //! From a row of the table come dispatch, validation, alias folding, create-or-update, listing,
 //! help and redaction, in the host and in the SDK alike. Unknown keys refuse registration, so that
 //! a misspelt mark (`secert`) cannot silently expose a value.
 
+use crate::stored::Stored;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -24,14 +25,21 @@ pub struct Description {
     #[serde(default)]
     pub indexed: bool,
     /// What it wants to do beyond its own mount, as lines of grants
-    /// (`http:https://login.example.com:443`). An act without a target stands for whatever target
-    /// an operator grants. It gets no more than it asks for.
+    /// (`http:https://login.example.com:443`). An act without a target stands for every target
+    /// that an operator grants. It gets no more than it asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<String>,
     /// One sentence for people.
     pub about: String,
     /// The API as one table.
     pub routes: Vec<Route>,
+}
+
+/// Kept with uploaded plugins, so that a start asks no component. Not by `stored!`, because unknown
+/// keys are refused: a mark of a later release must not be taken for none. The component of such a
+/// description is described again.
+impl Stored for Description {
+    const KIND: &'static str = "engine-description";
 }
 
 /// What one row answers to.
@@ -264,6 +272,11 @@ pub struct DatabaseDescription {
     pub warnings: BTreeMap<String, String>,
 }
 
+/// As for [`Description`].
+impl Stored for DatabaseDescription {
+    const KIND: &'static str = "database-description";
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
 fn is_false(flag: &bool) -> bool {
     !*flag
@@ -272,4 +285,18 @@ fn is_false(flag: &bool) -> bool {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stored::check_read;
+
+    #[test]
+    fn descriptions_of_earlier_releases_are_read() {
+        let engines = include_str!("../fixtures/records/engine-description.jsonl");
+        let plugins = include_str!("../fixtures/records/database-description.jsonl");
+        assert_eq!(check_read::<Description>(engines), Ok(()));
+        assert_eq!(check_read::<DatabaseDescription>(plugins), Ok(()));
+    }
 }

@@ -10,7 +10,8 @@ use serde_json::Value;
 pub const LONGEST: u64 = 9_223_372_036;
 
 /// What is accepted, as the end of a message.
-pub(crate) const FORMS: &str = r#"a duration: give whole seconds, such as 3600, or a text such as "45s", "1h30m" or "2d"; at most 292 years"#;
+pub(crate) const FORMS: &str = "a duration: give whole seconds, such as 3600, \
+     or a text such as \"45s\", \"1h30m\" or \"2d\"; at most 292 years";
 
 const NANOS: u128 = 1_000_000_000;
 

@@ -129,8 +129,8 @@ mod tests {
         assert_eq!(
             serde_json::to_string(&Envelope::default()).unwrap(),
             concat!(
-                r#"{"request_id":"","lease_id":"","renewable":false,"lease_duration":0,"data":null,"#,
-                r#""wrap_info":null,"warnings":null,"auth":null,"mount_type":""}"#,
+                r#"{"request_id":"","lease_id":"","renewable":false,"lease_duration":0,"#,
+                r#""data":null,"wrap_info":null,"warnings":null,"auth":null,"mount_type":""}"#,
             )
         );
     }
@@ -140,8 +140,9 @@ mod tests {
         assert_eq!(
             serde_json::to_string(&auth()).unwrap(),
             concat!(
-                r#"{"client_token":"bhs.0123","accessor":"acc","policies":["default"],"token_policies":[],"#,
-                r#""identity_policies":[],"metadata":null,"lease_duration":60,"renewable":true,"entity_id":"","#,
+                r#"{"client_token":"bhs.0123","accessor":"acc","policies":["default"],"#,
+                r#""token_policies":[],"identity_policies":[],"metadata":null,"#,
+                r#""lease_duration":60,"renewable":true,"entity_id":"","#,
                 r#""token_type":"service","orphan":false,"mfa_requirement":null,"num_uses":0}"#,
             )
         );

@@ -79,7 +79,7 @@ impl Kind {
         }
     }
 
-    /// The kind behind a code; a code that nobody knows is a fault of whoever sent it.
+    /// The kind behind a code; an unknown code is a fault of the component that sent it.
     #[must_use]
     pub fn of_code(code: &str) -> Self {
         match code {

@@ -4,7 +4,7 @@
 //! The attacks this file stops: a text that is small to send and huge to hold (depth, size and
 //! number of nodes are bounded before anything is built), and a text that two readers understand
 //! differently. Nothing is dropped on the way: keys that are given twice stay twice in the tree, in
-//! JSON too, so that whoever reads it can refuse a second `capabilities` instead of losing the
+//! JSON too, so that a policy with a second `capabilities` can be refused instead of losing the
 //! first. What the keys mean is not known here.
 //!
 //! `${` is plain text: HCL1's interpolation was never a part of these texts.

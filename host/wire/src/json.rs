@@ -31,7 +31,8 @@ pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     match parse(bytes).map_err(|error| format!("failed to parse JSON input: {error}"))? {
         Value::Object(fields) => Ok(fields),
         other => Err(format!(
-            "failed to parse JSON input: the body is {}; send an object such as {{\"field\": \"value\"}}",
+            "failed to parse JSON input: the body is {}; \
+             send an object such as {{\"field\": \"value\"}}",
             kind_of(&other)
         )),
     }

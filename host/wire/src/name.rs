@@ -91,7 +91,8 @@ impl MountPath {
         let root = first_segment(&path);
         if RESERVED.contains(&root) {
             return Err(format!(
-                "path is already in use at {root}/: {} is reserved for the core; choose another mount path",
+                "path is already in use at {root}/: {} is reserved for the core; \
+                 choose another mount path",
                 quoted(text)
             ));
         }
@@ -107,7 +108,8 @@ impl MountPath {
         let path = mountable(text)?;
         if first_segment(&path) == TOKEN {
             return Err(format!(
-                "path is already in use at {AUTH}{TOKEN}/: {} is reserved for the core; choose another mount path",
+                "path is already in use at {AUTH}{TOKEN}/: {} is reserved for the core; \
+                 choose another mount path",
                 quoted(text)
             ));
         }

@@ -1,4 +1,4 @@
-//! What a client asked, after the listener understood it and before anybody decided anything.
+//! What a client asked, after the listener understood it and before anything was decided.
 
 use crate::description::Verb;
 use crate::secret::Secret;
@@ -48,7 +48,7 @@ impl RawBody {
     }
 }
 
-/// Shows how long it is: nobody knows what is in it.
+/// Shows how long it is: what is in it is not known here.
 impl fmt::Debug for RawBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RawBody({} bytes)", self.0.len())

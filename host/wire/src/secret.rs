@@ -1,7 +1,7 @@
 //! A text that must not be seen: a token, a password, a key.
 //!
 //! The attacks it stops: a secret printed by a stray `{:?}`, found in freed memory, or guessed from
-//! how long a comparison takes. It cannot be serialised; whoever sends it out says so with
+//! how long a comparison takes. It cannot be serialised; code that sends it out says so with
 //! [`Secret::expose`].
 
 use std::fmt;

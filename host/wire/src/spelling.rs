@@ -1,4 +1,4 @@
-//! Which known word somebody probably meant: for whoever refuses a word of a policy or of a
+//! Which known word was probably meant, for the refusal of a word of a policy or of a
 //! configuration.
 
 /// The end of a message about a word that is none of `known`: `; did you mean "capabilities"?`, or

@@ -62,7 +62,7 @@ impl Bounds {
 
 /// The ttl of a lease or token that is issued or renewed at `now`. `increment` is what the caller
 /// asked for, 0 for nothing; it counts from `now`, while the maximum counts from `issued`. A
-/// periodic token gets its period, whatever is asked. All in seconds.
+/// periodic token gets its period, also where another ttl is asked for. All in seconds.
 ///
 /// # Errors
 /// 400 when the maximum is used up; 500 when nothing says how long a lease lives.
@@ -97,10 +97,10 @@ fn within(wanted: u64, left: u64, (max, whose): Cap) -> Granted {
     if wanted <= left {
         return Granted { ttl: wanted, warning: None };
     }
-    Granted { ttl: left, warning: Some(lowered(wanted, left, max, whose)) }
+    Granted { ttl: left, warning: Some(explain_lowering(wanted, left, max, whose)) }
 }
 
-fn lowered(wanted: u64, left: u64, max: u64, whose: &str) -> String {
+fn explain_lowering(wanted: u64, left: u64, max: u64, whose: &str) -> String {
     let (wanted, granted, cap) = (show(wanted), show(left), show(max));
     if left == max {
         format!("ttl {wanted} is longer than {whose} of {cap}; {granted} were granted")

@@ -29,7 +29,8 @@ fn hcl() {
     let seeds: [&[u8]; 3] = [
         br#"path "secret/*" { capabilities = ["read", "list"] max_wrapping_ttl = 90 }"#,
         br#"{"path": {"a/+/b": {"capabilities": ["deny"], "required_parameters": ["x"]}}}"#,
-        b"# words\nname = \"a\" // more\npath \"a\" { allowed_parameters = { \"k\" = [\"v\", 1, true, null] } }",
+        b"# words\nname = \"a\" // more\n\
+          path \"a\" { allowed_parameters = { \"k\" = [\"v\", 1, true, null] } }",
     ];
     let words = [
         "{", "}", "[", "]", "\"", "<<EOT\n", "EOT\n", "${", "/*", "*/", "\\u", "\u{feff}", "=", ",",

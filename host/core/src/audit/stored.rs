@@ -2,6 +2,8 @@
 
 use bulkhead_store::{Address, Index, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -18,12 +20,12 @@ pub(crate) struct StoredDevice {
     pub(crate) options: Map<String, Value>,
 }
 
+stored!(StoredDevice, "audit-device", reads_stored_devices);
+
 impl StoredDevice {
     /// Writes it into the unit.
     pub(super) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
-        let body =
-            serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
-        unit.put(address(&self.name), body, Index::default());
+        unit.put(address(&self.name), self.to_bytes()?, Index::default());
         Ok(())
     }
 }
@@ -52,10 +54,10 @@ pub(super) async fn all(
 }
 
 async fn read(store: &Arc<Store>, name: &str) -> Result<StoredDevice, Failure> {
-    let unreadable =
-        |why: &str| Failure::internal(format!("the record of audit device {name} {why}"));
-    let record = store.begin().get(&address(name)).await?.ok_or_else(|| unreadable("vanished"))?;
-    serde_json::from_slice(&record.body).map_err(|_| unreadable("does not parse"))
+    let what = format!("the record of audit device {name}");
+    let record = store.begin().get(&address(name)).await?;
+    let record = record.ok_or_else(|| Failure::internal(format!("{what} vanished")))?;
+    StoredDevice::from_bytes(&record.body).map_err(|unreadable| unreadable.of(what))
 }
 
 fn address(name: &str) -> Address {

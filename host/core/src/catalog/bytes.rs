@@ -8,6 +8,8 @@ use bulkhead_sandbox::compiled::{AuthenticCode, BUILD};
 use bulkhead_sandbox::component::digest;
 use bulkhead_store::{Address, Index, Space, Store, StoreFault};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,6 +25,8 @@ struct Made {
     bytes: usize,
     tag: String,
 }
+
+stored!(Made, "compiled-code", reads_stored_compiled_code);
 
 fn wasm(digest: &str) -> String {
     format!("wasm/{digest}/")
@@ -63,15 +67,14 @@ pub(super) async fn put_code(
 ) -> Result<(), Failure> {
     put(store, &code(digest), made_now.bytes()).await?;
     let row = Made { bytes: made_now.bytes().len(), tag: made_now.tag(store, digest) };
-    let body = serde_json::to_vec(&row).map_err(|error| Failure::internal(error.to_string()))?;
     let mut unit = store.begin();
-    unit.put(made(digest), body, Index::default());
+    unit.put(made(digest), row.to_bytes()?, Index::default());
     unit.commit().await?;
     Ok(())
 }
 
 /// Stored code, or why there is none.
-pub(super) enum Stored {
+pub(super) enum StoredCode {
     Authentic(AuthenticCode),
     /// This build has not compiled the component yet.
     Absent,
@@ -80,18 +83,18 @@ pub(super) enum Stored {
 }
 
 /// The code of a component by this build.
-pub(super) async fn code_of(store: &Arc<Store>, digest: &str) -> Result<Stored, Failure> {
+pub(super) async fn code_of(store: &Arc<Store>, digest: &str) -> Result<StoredCode, Failure> {
     let row = match store.begin().get(&made(digest)).await {
-        Err(StoreFault::Damaged(_)) => return Ok(Stored::NotAuthentic),
+        Err(StoreFault::Damaged(_)) => return Ok(StoredCode::NotAuthentic),
         found => found?,
     };
-    let Some(row) = row else { return Ok(Stored::Absent) };
-    let Ok(Made { bytes, tag }) = serde_json::from_slice(&row.body) else {
-        return Ok(Stored::NotAuthentic);
+    let Some(row) = row else { return Ok(StoredCode::Absent) };
+    let Ok(Made { bytes, tag }) = Made::from_bytes(&row.body) else {
+        return Ok(StoredCode::NotAuthentic);
     };
     let found = get(store, &code(digest), bytes).await?;
     let authentic = found.and_then(|found| AuthenticCode::open(store, digest, found, &tag));
-    Ok(authentic.map_or(Stored::NotAuthentic, Stored::Authentic))
+    Ok(authentic.map_or(StoredCode::NotAuthentic, StoredCode::Authentic))
 }
 
 /// Removes what is stored of components other than `kept`: of those that were removed, whose upload

@@ -3,6 +3,8 @@
 use bulkhead_sandbox::Ask;
 use bulkhead_store::{Address, Index, Record, Space, Unit};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -53,17 +55,17 @@ pub(super) struct Entry {
     pub(super) description: Value,
 }
 
+stored!(Entry, "plugin", reads_stored_plugins);
+
 impl Entry {
     pub(super) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
-        let body =
-            serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
-        unit.put(address(self.kind, &self.name), body, Index::default());
+        unit.put(address(self.kind, &self.name), self.to_bytes()?, Index::default());
         Ok(())
     }
 
     pub(super) fn parse(record: &Record) -> Result<Self, String> {
-        serde_json::from_slice(&record.body)
-            .map_err(|_| "its row in the catalog does not parse".to_owned())
+        Self::from_bytes(&record.body)
+            .map_err(|unreadable| format!("its row in the catalog {unreadable}"))
     }
 }
 

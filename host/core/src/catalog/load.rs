@@ -10,7 +10,7 @@ use super::uploaded;
 use bulkhead_sandbox::{Artefact, DatabasePlugin, Engine};
 use bulkhead_store::{Address, Index, Space, Store, StoreFault};
 use bulkhead_wire::failure::Failure;
-use serde::de::DeserializeOwned;
+use bulkhead_wire::stored::Stored;
 use std::sync::Arc;
 
 impl Catalog {
@@ -68,18 +68,15 @@ fn address(digest: &str) -> Address {
 
 /// The stored description, where this digest was described before and the document is of that kind.
 /// One that does not open is as good as none: the component is asked again.
-async fn known<T: DeserializeOwned>(
-    store: &Arc<Store>,
-    digest: &str,
-) -> Result<Option<T>, Failure> {
+async fn known<T: Stored>(store: &Arc<Store>, digest: &str) -> Result<Option<T>, Failure> {
     let record = match store.begin().get(&address(digest)).await {
         Err(StoreFault::Damaged(_)) => None,
         found => found?,
     };
-    Ok(record.and_then(|record| serde_json::from_slice(&record.body).ok()))
+    Ok(record.and_then(|record| T::from_bytes(&record.body).ok()))
 }
 
-async fn remember<T: serde::Serialize>(
+async fn remember<T: Stored>(
     store: &Arc<Store>,
     digest: &str,
     description: &T,
@@ -90,9 +87,7 @@ async fn remember<T: serde::Serialize>(
         Ok(None) | Err(StoreFault::Damaged(_)) => {}
         Err(fault) => return Err(fault.into()),
     }
-    let body =
-        serde_json::to_vec(description).map_err(|error| Failure::internal(error.to_string()))?;
-    unit.put(address(digest), body, Index::default());
+    unit.put(address(digest), description.to_bytes()?, Index::default());
     unit.commit().await?;
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! sealed. Code that is not authentic is never loaded but made again from the component, whose
 //! digest is checked; what cannot be loaded is left out, with the reason.
 
-use super::bytes::{self, Stored};
+use super::bytes::{self, StoredCode};
 use super::entry::{Entry, PREFIX, PluginType};
 use super::plugin::{EnginePlugin, Plugin, PluginLoader};
 use super::table::Catalog;
@@ -88,13 +88,13 @@ async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Resul
 /// When they cannot be read or do not make it.
 pub(super) async fn load(loader: PluginLoader<'_>, entry: &Entry) -> Result<Plugin, Failure> {
     let event = match bytes::code_of(loader.store, &entry.digest).await? {
-        Stored::Authentic(code) => match described(loader.sandbox, entry, &code).await {
+        StoredCode::Authentic(code) => match described(loader.sandbox, entry, &code).await {
             Ok(plugin) => return Ok(plugin),
             // Perhaps made on another processor.
             Err(_) => "compiled-code-does-not-fit",
         },
-        Stored::Absent => "compiled-code-of-another-build",
-        Stored::NotAuthentic => "compiled-code-not-authentic",
+        StoredCode::Absent => "compiled-code-of-another-build",
+        StoredCode::NotAuthentic => "compiled-code-not-authentic",
     };
     loader.log.line(
         "warn",

@@ -4,6 +4,8 @@ use crate::background::backoff;
 use bulkhead_sandbox::contract;
 use bulkhead_store::{Address, Index, Record, Space, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 
 /// Refusals after which a lease is irrevocable.
@@ -77,10 +79,11 @@ pub(crate) struct LeaseRecord {
     pub(crate) forced: bool,
 }
 
+stored!(LeaseRecord, "lease", reads_stored_leases);
+
 impl LeaseRecord {
     pub(crate) fn parse(record: &Record) -> Result<Self, Failure> {
-        serde_json::from_slice(&record.body)
-            .map_err(|_| Failure::internal("the record of a lease does not parse"))
+        Self::from_bytes(&record.body).map_err(|unreadable| unreadable.of("the record of a lease"))
     }
 
     /// As its plugin sees it.
@@ -152,8 +155,7 @@ pub(crate) fn put(
     record: &LeaseRecord,
     due: Option<u64>,
 ) -> Result<(), Failure> {
-    let body = serde_json::to_vec(record).map_err(|error| Failure::internal(error.to_string()))?;
-    unit.put(address.clone(), body, record.index(due));
+    unit.put(address.clone(), record.to_bytes()?, record.index(due));
     Ok(())
 }
 

@@ -60,7 +60,7 @@ impl Erasing {
             self.space(space).await?;
         }
         let mut unit = self.core.store.begin();
-        unit.delete_index(&record.uuid);
+        unit.delete_revision(&record.uuid);
         unit.delete(record.address());
         unit.commit().await?;
         self.core.mounts.forget(&self.mount);

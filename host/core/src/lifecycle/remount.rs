@@ -13,6 +13,8 @@ use crate::sealing::sealed;
 use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -55,11 +57,11 @@ pub(crate) struct Migration {
     pub(crate) error: String,
 }
 
+stored!(Migration, "migration", reads_stored_migrations);
+
 impl Migration {
     fn put(&self, unit: &mut Unit, id: &str) -> Result<(), Failure> {
-        let body =
-            serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
-        unit.put(address(id), body, Index::default());
+        unit.put(address(id), self.to_bytes()?, Index::default());
         Ok(())
     }
 
@@ -69,12 +71,8 @@ impl Migration {
     /// 500 for a row that does not open or does not parse, 503 when the store cannot be read.
     pub(crate) async fn read(unit: &mut Unit, id: &str) -> Result<Option<Self>, Failure> {
         let found = unit.get(&address(id)).await?;
-        let unknown = || Failure::internal("the status of a move does not parse");
-        found.map(|record| Self::parse(&record).ok_or_else(unknown)).transpose()
-    }
-
-    fn parse(record: &Record) -> Option<Self> {
-        serde_json::from_slice(&record.body).ok()
+        let parse = |record: Record| Self::from_bytes(&record.body);
+        found.map(parse).transpose().map_err(|unreadable| unreadable.of("the status of a move"))
     }
 }
 
@@ -136,7 +134,7 @@ async fn forget_old(store: &Store, unit: &mut Unit) -> Result<(), Failure> {
         let ended = |migration: &Migration| migration.status != Status::InProgress;
         if found
             .as_ref()
-            .and_then(Migration::parse)
+            .and_then(|record| Migration::from_bytes(&record.body).ok())
             .is_some_and(|migration| is_old(&migration) && ended(&migration))
         {
             unit.delete(address);

@@ -11,6 +11,8 @@ use crate::random;
 use bulkhead_store::{Address, Index, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -30,6 +32,8 @@ struct Tuned {
     settings: Settings,
     revision: u64,
 }
+
+stored!(Tuned, "builtin-mount", reads_stored_settings_of_builtins);
 
 impl Builtin {
     pub(crate) const ALL: [Self; 2] = [Self::System, Self::Token];
@@ -97,7 +101,7 @@ impl Builtin {
     /// 500 for a row that does not open or does not parse, 503 when the store cannot be read.
     pub(crate) async fn read(self, store: &Store, unit: &mut Unit) -> Result<MountRecord, Failure> {
         let tuned = match unit.get(&self.address()).await? {
-            Some(record) => serde_json::from_slice(&record.body).map_err(|_| {
+            Some(record) => Tuned::from_bytes(&record.body).map_err(|_| {
                 Failure::internal(format!("the settings of {} do not parse", self.path()))
             })?,
             None => {
@@ -113,9 +117,7 @@ impl Builtin {
     pub(crate) fn put(self, unit: &mut Unit, record: &mut MountRecord) -> Result<(), Failure> {
         record.revision += 1;
         let tuned = Tuned { settings: record.settings.clone(), revision: record.revision };
-        let body =
-            serde_json::to_vec(&tuned).map_err(|error| Failure::internal(error.to_string()))?;
-        unit.put(self.address(), body, Index::default());
+        unit.put(self.address(), tuned.to_bytes()?, Index::default());
         Ok(())
     }
 

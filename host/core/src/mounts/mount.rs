@@ -132,7 +132,7 @@ impl Mount {
     /// the component asks for that.
     pub(crate) fn begin(&self, store: &Arc<Store>) -> Unit {
         if self.plugin.engine.description().indexed {
-            return store.begin_indexed(&self.record.uuid);
+            return store.begin_revised(&self.record.uuid);
         }
         store.begin()
     }

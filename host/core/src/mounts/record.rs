@@ -4,6 +4,8 @@ use super::settings::Settings;
 use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,6 +40,8 @@ pub(crate) struct MountRecord {
     #[serde(default)]
     pub(crate) revision: u64,
 }
+
+stored!(MountRecord, "mount", reads_stored_mounts);
 
 /// What clients may ask of a mount and get told again: on one kind of storage and one node, each is
 /// as good as the other.
@@ -88,9 +92,7 @@ impl MountRecord {
     /// Writes the record, which is newer than the one there, into the unit.
     pub(crate) fn put(&mut self, unit: &mut Unit) -> Result<(), Failure> {
         self.revision += 1;
-        let body =
-            serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
-        unit.put(self.address(), body, Index::default());
+        unit.put(self.address(), self.to_bytes()?, Index::default());
         Ok(())
     }
 
@@ -104,8 +106,8 @@ impl MountRecord {
     }
 
     pub(super) fn parse(record: &Record, path: &str) -> Result<Self, Failure> {
-        serde_json::from_slice(&record.body)
-            .map_err(|_| Failure::internal(format!("the record of mount {path} does not parse")))
+        Self::from_bytes(&record.body)
+            .map_err(|unreadable| unreadable.of(format_args!("the record of mount {path}")))
     }
 }
 

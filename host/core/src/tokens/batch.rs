@@ -11,6 +11,8 @@ use super::record::{TokenRecord, read};
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -33,6 +35,8 @@ struct Sealed {
     ttl: u64,
 }
 
+stored!(Sealed, "batch-token", reads_sealed_batch_tokens);
+
 /// The text of a batch token.
 ///
 /// # Errors
@@ -51,8 +55,7 @@ pub(super) fn seal(store: &Store, record: &TokenRecord) -> Result<Secret, Failur
         issued: record.issued,
         ttl: record.creation_ttl,
     };
-    let body = serde_json::to_vec(&sealed).map_err(|error| Failure::internal(error.to_string()))?;
-    let token = Secret::new(format!("{BATCH}{}", store.seal_text(PURPOSE, &body)?));
+    let token = Secret::new(format!("{BATCH}{}", store.seal_text(PURPOSE, &sealed.to_bytes()?)?));
     let length = token.expose().len();
     if length > LONGEST {
         return Err(Failure::invalid(format!(
@@ -66,7 +69,7 @@ pub(super) fn seal(store: &Store, record: &TokenRecord) -> Result<Secret, Failur
 /// What a batch token of this cluster says, also when it has ended; `None` for anything else.
 pub(super) fn open(store: &Store, token: &Secret) -> Option<TokenRecord> {
     let body = store.open_text(PURPOSE, token.expose().strip_prefix(BATCH)?)?;
-    let sealed: Sealed = serde_json::from_slice(&body).ok()?;
+    let sealed = Sealed::from_bytes(&body).ok()?;
     Some(TokenRecord {
         accessor: String::new(),
         policies: sealed.policies,

@@ -4,6 +4,8 @@ use super::cidr::Cidr;
 use crate::policies::ROOT;
 use bulkhead_store::{Address, Index, Space, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,6 +67,8 @@ pub(crate) struct TokenRecord {
     pub(crate) ended: Option<Ending>,
 }
 
+stored!(TokenRecord, "token", reads_stored_tokens);
+
 /// After its last use a token that was not revoked is ended so late, in milliseconds: the deadline
 /// of an ordinary request and a minute. Work that takes longer keeps its token ([`finish`]).
 const LAST_REQUEST: u64 = 150_000;
@@ -105,10 +109,8 @@ impl TokenRecord {
         key: &str,
         due: Option<u64>,
     ) -> Result<(Address, Vec<u8>, Index), Failure> {
-        let body =
-            serde_json::to_vec(self).map_err(|error| Failure::internal(error.to_string()))?;
         let owner = self.parent.clone().unwrap_or_default();
-        Ok((address(key), body, Index { due, lane: String::new(), owner }))
+        Ok((address(key), self.to_bytes()?, Index { due, lane: String::new(), owner }))
     }
 }
 
@@ -130,8 +132,8 @@ pub(crate) fn address(key: &str) -> Address {
 /// The stored token, also when it has ended.
 pub(crate) async fn read(unit: &mut Unit, key: &str) -> Result<Option<Arc<TokenRecord>>, Failure> {
     let Some(record) = unit.get(&address(key)).await? else { return Ok(None) };
-    let parsed = record.body.parsed(|body| serde_json::from_slice::<TokenRecord>(body));
-    parsed.map(Some).map_err(|_| Failure::internal("the record of a token does not parse"))
+    let parsed = record.body.parsed(|body| TokenRecord::from_bytes(body));
+    parsed.map(Some).map_err(|unreadable| unreadable.of("the record of a token"))
 }
 
 /// Writes the row of a token that has not ended into the unit.

@@ -5,6 +5,8 @@ use super::record::{TokenRecord, TokenType};
 use bulkhead_store::{Address, Index, Space, Unit};
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::glob;
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -99,6 +101,8 @@ pub(crate) struct TokenRole {
     pub(crate) old_names: BTreeSet<String>,
 }
 
+stored!(TokenRole, "token-role", reads_stored_token_roles);
+
 impl Default for TokenRole {
     fn default() -> Self {
         Self {
@@ -174,10 +178,9 @@ fn is_in(policy: &str, exact: &[String], globs: &[String]) -> bool {
 /// The role of that name.
 pub(crate) async fn read(unit: &mut Unit, name: &str) -> Result<Option<TokenRole>, Failure> {
     let Some(record) = unit.get(&address(name)).await? else { return Ok(None) };
-    let parsed = serde_json::from_slice(&record.body);
-    parsed
-        .map(Some)
-        .map_err(|_| Failure::internal(format!("the stored token role {name} does not parse")))
+    let role = TokenRole::from_bytes(&record.body)
+        .map_err(|unreadable| unreadable.of(format_args!("the stored token role {name}")))?;
+    Ok(Some(role))
 }
 
 /// The role that made a token, as it is now; `None` when none did or it is gone.
@@ -190,8 +193,7 @@ pub(crate) async fn of_token(
 
 /// Writes the role into the unit.
 pub(crate) fn put(unit: &mut Unit, name: &str, role: &TokenRole) -> Result<(), Failure> {
-    let body = serde_json::to_vec(role).map_err(|error| Failure::internal(error.to_string()))?;
-    unit.put(address(name), body, Index::default());
+    unit.put(address(name), role.to_bytes()?, Index::default());
     Ok(())
 }
 

@@ -24,12 +24,12 @@ impl Plan {
     /// Reads `abort@N`, `fail@N`, `abort@NAME:N` or `fail@NAME:N`, N from 1.
     ///
     /// # Errors
-    /// What is wrong with the text, for whoever started the process.
+    /// What is wrong with the text, for the operator who started the process.
     pub(super) fn parse(text: &str) -> Result<Plan, String> {
         let wrong = || {
             format!(
-                "BULKHEAD_FAULT={text:?} is not understood; give abort@N, fail@N, abort@NAME:N or fail@NAME:N, \
-                 with N from 1"
+                "BULKHEAD_FAULT={text:?} is not understood; give abort@N, fail@N, abort@NAME:N or \
+                 fail@NAME:N, with N from 1"
             )
         };
         let (act, place) = text.split_once('@').ok_or_else(wrong)?;

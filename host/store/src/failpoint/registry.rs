@@ -6,8 +6,10 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::{env, process};
+
+use bulkhead_wire::sync;
 
 use super::plan::{Act, Plan};
 
@@ -21,8 +23,8 @@ static REGISTRY: OnceLock<Mutex<Registry>> = OnceLock::new();
 
 /// Passes one point: writes it down, then acts if it is the chosen one. Whether it is to fail.
 pub(super) fn pass(name: &'static str, fallible: bool) -> bool {
-    let registry = REGISTRY.get_or_init(|| Mutex::new(configured()));
-    let mut registry = registry.lock().unwrap_or_else(PoisonError::into_inner);
+    let registry = REGISTRY.get_or_init(|| Mutex::new(read_environment()));
+    let mut registry = sync::lock(registry);
     if let Some(trace) = &mut registry.trace {
         // One write, so that lines of several processes never mix.
         trace.write_all(format!("{name}\n").as_bytes()).unwrap_or_else(|error| {
@@ -39,21 +41,24 @@ pub(super) fn pass(name: &'static str, fallible: bool) -> bool {
 /// Names the fault to inject.
 pub(crate) const VARIABLE: &str = "BULKHEAD_FAULT";
 
-fn configured() -> Registry {
+fn read_environment() -> Registry {
     Registry {
-        plan: env::var_os(VARIABLE).map(plan),
-        trace: env::var_os("BULKHEAD_FAULT_TRACE").map(trace),
+        plan: env::var_os(VARIABLE).map(parse_plan),
+        trace: env::var_os("BULKHEAD_FAULT_TRACE").map(open_trace),
     }
 }
 
-fn plan(text: OsString) -> Plan {
+fn parse_plan(text: OsString) -> Plan {
     Plan::parse(&text.to_string_lossy()).unwrap_or_else(|wrong| refuse(&wrong))
 }
 
-fn trace(path: OsString) -> File {
+fn open_trace(path: OsString) -> File {
     let opened = OpenOptions::new().append(true).create(true).open(&path);
     opened.unwrap_or_else(|error| {
-        refuse(&format!("BULKHEAD_FAULT_TRACE={path:?} cannot be opened: {error}; name a file that can be written"))
+        refuse(&format!(
+            "BULKHEAD_FAULT_TRACE={path:?} cannot be opened: {error}; \
+             name a file that can be written"
+        ))
     })
 }
 

@@ -42,8 +42,8 @@ impl From<Broken> for StoreFault {
         match broken {
             Broken::Stopped(fault) | Broken::Full(fault) | Broken::Undone(fault) => fault,
             Broken::Unknown(said) => StoreFault::Unavailable(format!(
-                "the database failed while committing ({said}); whether it was stored is not known, look before trying \
-                 again"
+                "the database failed while committing ({said}); whether it was stored is not known, \
+                 look before trying again"
             )),
         }
     }
@@ -53,8 +53,8 @@ impl Broken {
     /// Nothing is written since an I/O error, for this reason.
     pub(super) fn stopped(reason: &str) -> Broken {
         Broken::Stopped(StoreFault::Unavailable(format!(
-            "nothing is written since an I/O error ({reason}), because what the disk holds is not known; \
-             check the disk and restart"
+            "nothing is written since an I/O error ({reason}), \
+             because what the disk holds is not known; check the disk and restart"
         )))
     }
 
@@ -94,8 +94,8 @@ impl Cut {
         match primary_code(&self.error) {
             Some(code::IO) if self.stops().is_some() => {
                 Broken::Stopped(StoreFault::Unavailable(format!(
-                    "the disk failed while writing ({}); whether this was stored is not known, and nothing more is \
-                 written; check the disk and restart",
+                    "the disk failed while writing ({}); whether this was stored is not known, \
+                     and nothing more is written; check the disk and restart",
                     describe(&self.error)
                 )))
             }
@@ -225,9 +225,10 @@ mod tests {
     #[test]
     fn a_commit_that_was_refused_for_room_or_a_lock_is_known_not_to_be_stored_and_no_other() {
         for full in [Cut::before(error(13)), Cut::committing(error(13))] {
-            assert!(
-                matches!(full.broken(), Broken::Full(StoreFault::Unavailable(text)) if text.contains("free space"))
-            );
+            let Broken::Full(StoreFault::Unavailable(text)) = full.broken() else {
+                panic!("not known to be full")
+            };
+            assert!(text.contains("free space"), "{text}");
         }
         assert!(matches!(Cut::committing(error(517)).broken(), Broken::Undone(_)));
         for cut in [error(787), error(11), sqlx::Error::WorkerCrashed] {

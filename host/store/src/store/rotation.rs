@@ -32,20 +32,20 @@ impl Store {
 
     /// What is known of the key that seals new records.
     pub fn key_status(&self) -> KeyStatus {
-        self.seal.status()
+        self.seal().status()
     }
 
     /// A write that fails although it was stored does no harm: nothing was sealed under that term,
     /// and the next rotation replaces it.
     async fn rotate_alone(&self) -> Result<KeyStatus, StoreFault> {
         let _one_at_a_time = self.rotating.lock().await;
-        let (keyring, sealed) = self.seal.rotated(self.now())?;
+        let (keyring, sealed) = self.seal().prepare_rotation(self.now())?;
         let replace = async move |connection: &mut SqliteConnection| {
             identity::replace_keyring(connection, &sealed).await?;
             Ok(Attempt::Committed)
         };
-        self.database.write(replace).await?;
-        Ok(self.seal.install(keyring))
+        self.database().write(replace).await?;
+        Ok(self.seal().install(keyring))
     }
 }
 
@@ -135,9 +135,8 @@ mod tests {
         assert_eq!(store.rotate().await.unwrap().term, 2);
         store.close().await;
         assert_eq!(body(&scratch.open().await, &data("a")).await.unwrap(), "1");
-        assert!(
-            matches!(store.rotate().await, Err(StoreFault::Unavailable(text)) if text.contains("closed"))
-        );
+        let refused = store.rotate().await.unwrap_err();
+        assert!(refused.to_string().contains("closed"), "{refused}");
     }
 
     #[tokio::test]
@@ -276,8 +275,12 @@ mod tests {
         edit(&store, "CREATE TABLE kept AS SELECT * FROM meta").await;
         store.rotate().await.unwrap();
         put(&store, data("new"), "2").await;
-        edit(&store, "UPDATE meta SET value = (SELECT value FROM kept WHERE name = 'keyring') WHERE name = 'keyring'")
-            .await;
+        edit(
+            &store,
+            "UPDATE meta SET value = (SELECT value FROM kept WHERE name = 'keyring') \
+             WHERE name = 'keyring'",
+        )
+        .await;
         store.close().await;
         let store = scratch.open().await;
         assert_eq!(body(&store, &data("old")).await.unwrap(), "1");

@@ -155,15 +155,15 @@ fn spread(item: Item) -> Vec<Item> {
     match value {
         Node::List(blocks) if key.len() <= MAX_SPREAD_KEY && all_blocks(&blocks) => blocks
             .into_iter()
-            .flat_map(|value| labelled(Item { key: key.clone(), labels: vec![], value, line }))
+            .flat_map(|value| spread_names(Item { key: key.clone(), labels: vec![], value, line }))
             .collect(),
-        value => labelled(Item { key, labels, value, line }),
+        value => spread_names(Item { key, labels, value, line }),
     }
 }
 
 /// An object whose values are all objects is a set of names; anything else is one item as it
 /// stands.
-fn labelled(item: Item) -> Vec<Item> {
+fn spread_names(item: Item) -> Vec<Item> {
     let Item { key, labels, value, line } = item;
     match value {
         Node::Block(names)

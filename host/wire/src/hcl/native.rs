@@ -221,7 +221,7 @@ impl Reader<'_> {
             };
             if line.trim() == mark {
                 let margin = line.strip_suffix(line.trim_start()).unwrap_or_default();
-                return Ok(joined(&lines, if indented { margin } else { "" }));
+                return Ok(join_lines(&lines, if indented { margin } else { "" }));
             }
             lines.push(line);
         }
@@ -233,7 +233,7 @@ impl Reader<'_> {
 }
 
 /// The lines, each with its newline, without `margin` if all of them begin with it.
-fn joined(lines: &[&str], margin: &str) -> String {
+fn join_lines(lines: &[&str], margin: &str) -> String {
     let margin = if lines.iter().all(|line| line.starts_with(margin)) { margin } else { "" };
     let mut text = String::new();
     for line in lines {

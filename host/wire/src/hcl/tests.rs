@@ -49,7 +49,8 @@ path "secret/data/*" { // another
         ttl = ["1h", 30]
     }
 }
-path "sys/+/x" { capabilities = ["deny"] } path "y" { policy = "read", comment = "${not a template}" }
+path "sys/+/x" { capabilities = ["deny"] } path "y" {
+    policy = "read", comment = "${not a template}" }
 "#;
 
 #[test]
@@ -75,7 +76,8 @@ fn a_policy_in_hcl1_becomes_its_tree() {
 #[test]
 fn json_gives_the_same_tree_as_hcl() {
     let json = r#" {"path": {
-        "secret/data/*": {"capabilities": ["read", "list"], "allowed_parameters": {"name": [], "ttl": ["1h", 30]}},
+        "secret/data/*": {"capabilities": ["read", "list"],
+            "allowed_parameters": {"name": [], "ttl": ["1h", 30]}},
         "sys/+/x": {"capabilities": ["deny"]},
         "y": {"policy": "read", "comment": "${not a template}"}
     }}"#;
@@ -100,7 +102,8 @@ fn json_objects_with_plain_values_stay_blocks_without_labels() {
 #[test]
 fn json_keys_given_twice_are_both_kept() {
     let body = read(
-        "{\"path\": {\"a\": {\"capabilities\": [\"deny\"]},\n\"a\": {\"capabilities\": [\"read\"]}}}",
+        "{\"path\": {\"a\": {\"capabilities\": [\"deny\"]},\n\
+         \"a\": {\"capabilities\": [\"read\"]}}}",
     );
     let labels: Vec<_> = body.items.iter().map(|i| (i.labels.join(","), i.line)).collect();
     assert_eq!(labels, [("a".to_owned(), 1), ("a".to_owned(), 2)]);

@@ -1,3 +1,5 @@
+//! Tests of stored records: what is read of other releases, and what their check finds.
+
 use super::{Stored, Unreadable, check_foreign, check_read};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -70,7 +72,7 @@ fn what_is_no_record_is_refused_without_its_words() {
     assert_eq!(refused.of("the record of a loan").message, "the record of a loan does not parse");
 }
 
-/// What the type becomes when somebody adds a field in a hurry.
+/// What the type becomes when a field is changed in a hurry.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Hasty {

@@ -1,0 +1,309 @@
+//! Tests of group commit: what is shared, what is refused alone, and what errors leave behind.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Waker};
+
+use super::*;
+use crate::testing::{Scratch, body, data, edit, put};
+use crate::{Index, Space, Store, Unit};
+
+type Commit = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+fn writing(store: &Arc<Store>, key: &str, body: impl Into<Vec<u8>>) -> Unit {
+    let mut unit = store.begin();
+    unit.put(data(key), body.into(), Index::default());
+    unit
+}
+
+/// Hands the unit over and does not wait.
+fn submit(unit: Unit) -> Commit {
+    let mut commit: Commit = Box::pin(unit.commit());
+    assert!(commit.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    commit
+}
+
+/// Hands all units over while another write is under way, and says how each ended. The first is
+/// a group by itself, because the committer takes it before the others are there.
+async fn together(store: &Arc<Store>, units: Vec<Unit>) -> Vec<Outcome> {
+    let (begun, has_begun) = oneshot::channel();
+    let (end, ended) = oneshot::channel::<()>();
+    let other = tokio::spawn({
+        let store = Arc::clone(store);
+        async move {
+            let work = async |_: &mut SqliteConnection| {
+                begun.send(()).unwrap();
+                ended.await.unwrap();
+                Ok(Attempt::Conflict)
+            };
+            store.database().write(work).await
+        }
+    });
+    has_begun.await.unwrap();
+    let first = submit(writing(store, "first", "x"));
+    while !store.cache().is_being_written(&data("first")) {
+        tokio::task::yield_now().await;
+    }
+    let commits: Vec<Commit> = units.into_iter().map(submit).collect();
+    end.send(()).unwrap();
+    other.await.unwrap().unwrap_err();
+    first.await.unwrap();
+    let mut outcomes = Vec::new();
+    for commit in commits {
+        outcomes.push(commit.await);
+    }
+    outcomes
+}
+
+/// The bodies of these records, in order.
+async fn bodies(store: &Arc<Store>, keys: &[&str]) -> Vec<Option<String>> {
+    let mut bodies = Vec::new();
+    for key in keys {
+        bodies.push(body(store, &data(key)).await);
+    }
+    bodies
+}
+
+#[tokio::test]
+async fn a_client_alone_gets_one_flush_for_each_of_its_writes() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let before = (store.commits(), store.flushes());
+    for number in 0..20 {
+        writing(&store, "a", number.to_string()).commit().await.unwrap();
+    }
+    assert_eq!((store.commits() - before.0, store.flushes() - before.1), (20, 20));
+}
+
+#[tokio::test]
+async fn units_that_wait_meanwhile_share_one_flush() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let before = (store.commits(), store.flushes());
+    let units =
+        (0..50).map(|number| writing(&store, &format!("k{number}"), number.to_string())).collect();
+    assert_eq!(together(&store, units).await, vec![Ok(None); 50]);
+    assert_eq!((store.commits() - before.0, store.flushes() - before.1), (51, 2));
+    for number in 0..50 {
+        assert_eq!(body(&store, &data(&format!("k{number}"))).await.unwrap(), number.to_string());
+    }
+}
+
+#[tokio::test]
+async fn a_group_has_at_most_its_units_and_its_bytes_and_a_larger_unit_is_alone() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let groups = async |units: Vec<Unit>| {
+        let (before, count) = (store.flushes(), units.len());
+        assert_eq!(together(&store, units).await, vec![Ok(None); count]);
+        store.flushes() - before - 1
+    };
+    let small = |number: usize| writing(&store, &format!("k{number}"), "x");
+    let large = |bytes: usize| writing(&store, &format!("k{bytes}"), vec![b'x'; bytes]);
+    assert_eq!(groups((0..MOST_UNITS).map(small).collect()).await, 1);
+    assert_eq!(groups((0..2 * MOST_UNITS + 1).map(small).collect()).await, 3);
+    assert_eq!(groups(vec![large(400_001), large(400_002), large(400_003)]).await, 2);
+    assert_eq!(groups(vec![small(1), large(3 << 20), small(2)]).await, 3);
+}
+
+#[tokio::test]
+async fn of_two_writes_of_one_key_in_a_group_the_later_stays() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("gone"), "x").await;
+    let (mut removal, mut removal_of_new) = (store.begin(), store.begin());
+    removal.delete(data("gone"));
+    removal_of_new.delete(data("new"));
+    let units = vec![
+        writing(&store, "a", "1"),
+        removal,
+        writing(&store, "new", "x"),
+        writing(&store, "a", "2"),
+        removal_of_new,
+        writing(&store, "gone", "back"),
+    ];
+    assert_eq!(together(&store, units).await, vec![Ok(None); 6]);
+    let expected = [Some("2".to_owned()), None, Some("back".to_owned())];
+    assert_eq!(bodies(&store, &["a", "new", "gone"]).await, expected);
+}
+
+#[tokio::test]
+async fn a_unit_that_read_what_an_earlier_one_of_its_group_writes_is_dropped_alone() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    for key in ["changed", "deleted", "list/a", "list/b"] {
+        put(&store, data(key), "old").await;
+    }
+    let reading = async |key: &str| {
+        let mut unit = writing(&store, &format!("by a reader of {key}"), "x");
+        unit.get(&data(key)).await.unwrap();
+        unit
+    };
+    let listing = async |after: &str, limit: u32| {
+        let mut unit = writing(&store, &format!("by a lister after {after}, {limit}"), "x");
+        unit.keys(Space::Data, "list/", after, limit).await.unwrap();
+        unit
+    };
+    let mut earlier = writing(&store, "changed", "new");
+    earlier.put(data("absent"), b"new".to_vec(), Index::default());
+    earlier.put(data("list/c"), b"new".to_vec(), Index::default());
+    earlier.delete(data("deleted"));
+    earlier.delete(data("list/a"));
+    earlier.delete(data("never there"));
+    let units = vec![
+        earlier,
+        reading("changed").await,
+        reading("absent").await,
+        reading("deleted").await,
+        reading("list/b").await,
+        reading("never there").await,
+        listing("", 9).await,
+        listing("", 1).await,
+        listing("list/a", 1).await,
+        listing("list/a", 2).await,
+    ];
+    let held: Vec<bool> = together(&store, units).await.iter().map(Result::is_ok).collect();
+    assert_eq!(held, [true, false, false, false, true, true, false, false, true, false]);
+    assert_eq!(body(&store, &data("by a reader of absent")).await, None);
+    assert_eq!(body(&store, &data("by a reader of list/b")).await.unwrap(), "x");
+}
+
+#[tokio::test]
+async fn indexed_units_of_a_group_are_numbered_in_their_order_and_a_dropped_one_counts_nothing() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let put = |key: &str| {
+        let mut unit = store.begin_revised("m");
+        unit.put(data(key), b"x".to_vec(), Index::default());
+        unit
+    };
+    let delete = |key: &str| {
+        let mut unit = store.begin_revised("m");
+        unit.delete(data(key));
+        unit
+    };
+    let mut conflicting = put("m/never");
+    conflicting.get(&data("m/a")).await.unwrap();
+    let units = vec![
+        put("m/a"),
+        put("m/b"),
+        conflicting,
+        put("m/a"),
+        delete("m/b"),
+        writing(&store, "m/c", "x"),
+        put("m/b"),
+    ];
+    let outcomes = together(&store, units).await;
+    let conflict = Err(StoreFault::Conflict);
+    assert_eq!(
+        outcomes,
+        [Ok(Some(1)), Ok(Some(2)), conflict, Ok(Some(3)), Ok(Some(4)), Ok(None), Ok(Some(5))]
+    );
+    for (key, numbers) in [("m/a", (1, 3)), ("m/b", (5, 5)), ("m/c", (0, 0))] {
+        let record = store.begin().get(&data(key)).await.unwrap().unwrap();
+        assert_eq!((record.created, record.modified), numbers, "{key}");
+    }
+    assert_eq!(store.revision("m").await.unwrap(), 5);
+}
+
+#[tokio::test]
+async fn a_group_that_fails_is_given_up_and_each_of_its_units_tried_alone() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    edit(
+        &store,
+        "CREATE TRIGGER no BEFORE INSERT ON record WHEN new.key = 'poison' \
+         BEGIN SELECT RAISE(ABORT, 'no'); END",
+    )
+    .await;
+    let before = (store.commits(), store.flushes());
+    let units = ["a", "poison", "b"].map(|key| writing(&store, key, "x"));
+    let outcomes = together(&store, units.into()).await;
+    let Err(StoreFault::Unavailable(text)) = &outcomes[1] else { panic!("{:?}", outcomes[1]) };
+    assert!(text.contains("nothing was acknowledged"), "{text}");
+    assert_eq!((&outcomes[0], &outcomes[2]), (&Ok(None), &Ok(None)));
+    assert_eq!((store.commits() - before.0, store.flushes() - before.1), (3, 3));
+    assert_eq!(
+        bodies(&store, &["a", "poison", "b"]).await,
+        [Some("x".into()), None, Some("x".into())]
+    );
+}
+
+#[tokio::test]
+async fn a_commit_that_the_database_refuses_at_its_end_is_never_reported_as_stored() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    edit(
+        &store,
+        "CREATE TABLE parent (id INTEGER PRIMARY KEY); \
+         CREATE TABLE child (id INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED); \
+         CREATE TRIGGER orphan AFTER INSERT ON record WHEN new.key = 'poison' \
+         BEGIN INSERT INTO child VALUES (1); END",
+    )
+    .await;
+    let units = ["a", "poison", "b"].map(|key| writing(&store, key, "x"));
+    let outcomes = together(&store, units.into()).await;
+    let Err(StoreFault::Unavailable(text)) = &outcomes[1] else { panic!("{:?}", outcomes[1]) };
+    assert!(text.contains("nothing was stored"), "{text}");
+    assert_eq!((&outcomes[0], &outcomes[2]), (&Ok(None), &Ok(None)));
+    assert_eq!(
+        bodies(&store, &["a", "poison", "b"]).await,
+        [Some("x".into()), None, Some("x".into())]
+    );
+}
+
+#[tokio::test]
+async fn closing_waits_for_the_group_under_way_and_refuses_the_rest() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let under_way = submit(writing(&store, "a", "x"));
+    while !store.cache().is_being_written(&data("a")) {
+        tokio::task::yield_now().await;
+    }
+    let waiting = submit(writing(&store, "b", "x"));
+    store.close().await;
+    under_way.await.unwrap();
+    assert!(matches!(waiting.await, Err(StoreFault::Unavailable(text)) if text.contains("closed")));
+    let store = scratch.open().await;
+    assert_eq!(bodies(&store, &["a", "b"]).await, [Some("x".into()), None]);
+}
+
+/// Without the feature there is no fault to inject; the test is part of the build with it.
+#[cfg(feature = "fault")]
+#[test]
+fn a_commit_whose_answer_is_lost_is_found_by_its_stamps() {
+    use std::process::Command;
+    let run = |plan: &str| {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "group::tests::two_units_are_stored_whatever_fault_is_injected"]);
+        child.env(crate::failpoint::VARIABLE, plan).output().unwrap()
+    };
+    // The schema passes every point first, and the write that is under way meanwhile begins and
+    // gives up; then come a unit alone and a group of two.
+    for (point, alone) in [("commit.begin", 3), ("commit.written", 2), ("commit.flushed", 2)] {
+        for nth in [alone, alone + 1] {
+            let output = run(&format!("fail@{point}:{nth}"));
+            assert!(
+                output.status.success(),
+                "{point}:{nth}: {}",
+                String::from_utf8_lossy(&output.stdout)
+            );
+        }
+        let output = run(&format!("abort@{point}:{alone}"));
+        assert!(!output.status.success(), "{point}");
+    }
+    assert!(!run("abort@nonsense").status.success());
+}
+
+#[tokio::test]
+async fn two_units_are_stored_whatever_fault_is_injected() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let units = ["a", "b"].map(|key| writing(&store, key, "x"));
+    assert_eq!(together(&store, units.into()).await, [Ok(None), Ok(None)]);
+    assert_eq!(store.commits(), 3);
+    assert_eq!(
+        bodies(&store, &["first", "a", "b"]).await,
+        ["x", "x", "x"].map(|body| Some(body.to_owned()))
+    );
+}

@@ -1,0 +1,333 @@
+//! Tests of holding, initialising and opening a directory, cut short at each place.
+
+use std::fs;
+
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
+
+use super::*;
+use crate::shamir::{Progress, ShareCollector, split};
+use crate::testing::{Scratch, body, data, edit, put};
+use crate::{Flushing, Space};
+
+const TWO_OF_THREE: SealConfig = SealConfig { shares: 3, threshold: 2 };
+/// Bytes of the log's header, and of each page in it with its own header.
+const LOG_HEADER: usize = 32;
+const LOG_PAGE: usize = 24 + 4096;
+
+fn key(byte: u8) -> SealKey {
+    SealKey::from_bytes([byte; 32])
+}
+
+type First = Result<Vec<(Address, Vec<u8>, Index)>, StoreFault>;
+
+fn nothing(_: &Hashes) -> First {
+    Ok(Vec::new())
+}
+
+fn refusal<T>(outcome: Result<T, StoreFault>) -> String {
+    match outcome {
+        Err(StoreFault::Refused(text)) => text,
+        Err(other) => panic!("not a refusal: {other}"),
+        Ok(_) => panic!("not refused"),
+    }
+}
+
+fn database_bytes(scratch: &Scratch) -> Vec<u8> {
+    fs::read(directory::database(scratch.path())).unwrap()
+}
+
+#[tokio::test]
+async fn an_empty_directory_is_held_uninitialised_and_holding_it_makes_no_database() {
+    let scratch = Scratch::new();
+    let held = scratch.hold().await;
+    assert_eq!(held.seal_config().await, Ok(None));
+    assert_eq!(held.cluster_id().await, Ok(None));
+    assert!(refusal(held.open(key(1)).await).contains("not initialised"));
+    assert_eq!(scratch.files().keys().collect::<Vec<_>>(), ["lock"]);
+}
+
+#[tokio::test]
+async fn what_is_initialised_is_known_while_sealed_and_opens_with_enough_shares() {
+    let scratch = Scratch::new();
+    let held = scratch.hold().await;
+    let key = SealKey::generate().unwrap();
+    let first = |hashes: &Hashes| {
+        let name = hashes.keyed_hash("token", b"root");
+        Ok(vec![(Address::new(Space::Token, name), b"root token".to_vec(), Index::default())])
+    };
+    held.initialise(TWO_OF_THREE, &key, first).await.unwrap();
+    let name = held.cluster_id().await.unwrap().unwrap();
+    drop(held);
+    let held = scratch.hold().await;
+    assert_eq!(held.seal_config().await, Ok(Some(TWO_OF_THREE)));
+    assert_eq!(held.cluster_id().await, Ok(Some(name)));
+    let mut collector = ShareCollector::new(TWO_OF_THREE);
+    for share in split(&key, TWO_OF_THREE).unwrap().drain(1..) {
+        if let Progress::Enough(key) = collector.add(share).unwrap() {
+            let store = held.open(key).await.unwrap();
+            let token = Address::new(Space::Token, store.keyed_hash("token", b"root"));
+            assert_eq!(body(&store, &token).await.unwrap(), "root token");
+            return store.close().await;
+        }
+    }
+    panic!("two shares were not enough");
+}
+
+#[tokio::test]
+async fn the_name_of_a_cluster_is_a_uuid_of_its_own_and_not_its_id() {
+    let names = async || {
+        let scratch = Scratch::new();
+        let store = scratch.open().await;
+        let id: Vec<u8> = sqlx::query_scalar("SELECT value FROM meta WHERE name = 'cluster'")
+            .fetch_one(store.database().readers())
+            .await
+            .unwrap();
+        store.close().await;
+        (
+            scratch.hold().await.cluster_id().await.unwrap().unwrap(),
+            bulkhead_wire::hexadecimal::text(&id),
+        )
+    };
+    let (name, id) = names().await;
+    let lengths: Vec<usize> = name.split('-').map(str::len).collect();
+    assert_eq!(lengths, [8, 4, 4, 4, 12], "{name}");
+    assert!(
+        name[14..].starts_with('8') && matches!(&name[19..20], "8" | "9" | "a" | "b"),
+        "{name}"
+    );
+    assert_ne!(name.replace('-', ""), id);
+    assert_ne!(names().await.0, name);
+}
+
+#[tokio::test]
+async fn a_directory_is_initialised_once() {
+    let scratch = Scratch::new();
+    let held = scratch.hold().await;
+    held.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
+    let before = database_bytes(&scratch);
+    assert!(
+        refusal(held.initialise(SealConfig::SINGLE, &key(2), nothing).await).contains("already")
+    );
+    assert_eq!(database_bytes(&scratch), before);
+    assert_eq!(held.seal_config().await, Ok(Some(TWO_OF_THREE)));
+}
+
+#[tokio::test]
+async fn of_two_initialisations_at_once_one_is_told_no() {
+    let scratch = Scratch::new();
+    let held = scratch.hold().await;
+    let (key_one, key_two) = (key(1), key(2));
+    let (one, two) = tokio::join!(
+        held.initialise(SealConfig::SINGLE, &key_one, nothing),
+        held.initialise(SealConfig::SINGLE, &key_two, nothing)
+    );
+    assert_eq!(one, Ok(()));
+    assert!(matches!(two, Err(StoreFault::Unavailable(_))));
+    assert_eq!(held.open(key(2)).await.err(), Some(StoreFault::WrongKey));
+    held.open(key(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_configuration_that_was_put_together_wrongly_initialises_nothing() {
+    let scratch = Scratch::new();
+    let held = scratch.hold().await;
+    for (shares, threshold) in [(0, 0), (3, 0), (3, 1), (3, 4)] {
+        let config = SealConfig { shares, threshold };
+        refusal(held.initialise(config, &key(1), nothing).await);
+    }
+    assert_eq!(held.seal_config().await, Ok(None));
+}
+
+#[tokio::test]
+async fn first_records_that_cannot_be_stored_leave_nothing_initialised() {
+    let scratch = Scratch::new();
+    let held = scratch.hold().await;
+    let twice = |_: &Hashes| -> First { Ok(vec![(data("a"), b"1".to_vec(), Index::default()); 2]) };
+    let unmade = |_: &Hashes| -> First { Err(StoreFault::Unavailable("no randomness".to_owned())) };
+    assert!(matches!(
+        held.initialise(SealConfig::SINGLE, &key(1), twice).await,
+        Err(StoreFault::Unavailable(_))
+    ));
+    assert!(matches!(
+        held.initialise(SealConfig::SINGLE, &key(1), unmade).await,
+        Err(StoreFault::Unavailable(_))
+    ));
+    assert_eq!(held.seal_config().await, Ok(None));
+    held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
+    held.open(key(1)).await.unwrap();
+}
+
+/// Each place where a kill can cut the log of the one transaction, and the end.
+#[tokio::test]
+async fn a_kill_amid_initialising_leaves_nothing_or_everything() {
+    let scratch = Scratch::new();
+    directory::ensure_database(scratch.path()).unwrap();
+    let (identity, seal) = Identity::generate(TWO_OF_THREE, &key(1), 1).unwrap();
+    let record =
+        Record { body: Body::new(b"1".to_vec()), index: Index::default(), created: 0, modified: 0 };
+    let row = SealedRow::of(&seal, &data("first"), &record).unwrap();
+    let database =
+        Database::open(&directory::database(scratch.path()), Flushing::EveryCommit).await.unwrap();
+    let found =
+        async move |connection: &mut SqliteConnection| found(connection, &identity, &[row]).await;
+    database.write(found).await.unwrap();
+    let whole = scratch.files()["bulkhead.db-wal"].len();
+    let boundaries =
+        (0..).map(|pages| LOG_HEADER + pages * LOG_PAGE).take_while(|length| *length <= whole);
+    let cuts: Vec<usize> =
+        boundaries.flat_map(|length| [length, length + 1, length + LOG_PAGE / 2]).collect();
+    assert!(cuts.len() > 9, "{cuts:?}");
+    for cut in cuts.into_iter().chain([0]) {
+        let killed = scratch.crashed();
+        let log =
+            fs::OpenOptions::new().write(true).open(killed.path().join("bulkhead.db-wal")).unwrap();
+        log.set_len(u64::try_from(cut.min(whole)).unwrap()).unwrap();
+        let held = killed.hold().await;
+        if cut < whole {
+            assert_eq!(held.seal_config().await, Ok(None), "cut at {cut}");
+            held.initialise(SealConfig::SINGLE, &key(2), nothing).await.unwrap();
+            held.open(key(2)).await.unwrap().close().await;
+        } else {
+            assert_eq!(held.seal_config().await, Ok(Some(TWO_OF_THREE)));
+            assert_eq!(body(&held.open(key(1)).await.unwrap(), &data("first")).await.unwrap(), "1");
+        }
+    }
+    database.close().await;
+}
+
+/// The one write that SQLite makes without its log is the one with which the log begins.
+#[tokio::test]
+async fn a_kill_amid_the_first_write_of_all_is_undone_at_the_next_start() {
+    let (scratch, killed) = (Scratch::new(), Scratch::new());
+    let options = SqliteConnectOptions::new()
+        .filename(directory::database(scratch.path()))
+        .create_if_missing(true);
+    let mut connection = options.pragma("cache_size", "1").connect().await.unwrap();
+    let half = "BEGIN; CREATE TABLE half (body); INSERT INTO half VALUES (zeroblob(1000000))";
+    sqlx::raw_sql(half).execute(&mut connection).await.unwrap();
+    for (name, bytes) in scratch.files() {
+        assert!(bytes.len() > 500, "{name} is not written yet");
+        fs::write(killed.path().join(name), bytes).unwrap();
+    }
+    assert_eq!(killed.files().len(), 2, "a database and its journal");
+    let held = killed.hold().await;
+    assert_eq!(held.seal_config().await, Ok(None));
+    held.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
+    held.open(key(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_directory_stays_locked_while_it_is_sealed_and_after_its_store_is_closed() {
+    let scratch = Scratch::new();
+    let held = scratch.hold().await;
+    assert!(refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another"));
+    held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
+    let store = held.open(key(1)).await.unwrap();
+    store.close().await;
+    assert!(refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another"));
+    drop(held);
+    scratch.hold().await;
+}
+
+#[tokio::test]
+async fn a_store_keeps_the_directory_although_nobody_else_holds_it() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    assert!(refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another"));
+    drop(store);
+    scratch.hold().await;
+}
+
+#[tokio::test]
+async fn data_are_sealed_and_opened_again_in_one_process_but_never_opened_twice() {
+    let scratch = Scratch::new();
+    let held = scratch.hold().await;
+    held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
+    for round in 0..3 {
+        let store = held.open(key(1)).await.unwrap();
+        assert!(matches!(held.open(key(1)).await, Err(StoreFault::Unavailable(_))));
+        assert_eq!(held.seal_config().await, Ok(Some(SealConfig::SINGLE)));
+        if round > 0 {
+            assert_eq!(body(&store, &data("a")).await.unwrap(), (round - 1).to_string());
+        }
+        put(&store, data("a"), &round.to_string()).await;
+        store.close().await;
+        assert!(matches!(
+            store.begin().keys(Space::Data, "", "", 1).await,
+            Err(StoreFault::Unavailable(_))
+        ));
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_key_and_another_clusters_key_are_told_apart_from_damage_and_write_nothing() {
+    let (scratch, elsewhere) = (Scratch::new(), Scratch::new());
+    let held = scratch.hold().await;
+    held.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
+    elsewhere.hold().await.initialise(TWO_OF_THREE, &key(2), nothing).await.unwrap();
+    let before = database_bytes(&scratch);
+    for wrong in [key(2), key(0), SealKey::generate().unwrap()] {
+        assert_eq!(held.open(wrong).await.err(), Some(StoreFault::WrongKey));
+    }
+    assert_eq!(database_bytes(&scratch), before);
+    held.open(key(1)).await.unwrap();
+}
+
+/// A directory of two of three shares, closed, whose identity was edited.
+async fn edited(statement: &'static str) -> Scratch {
+    let scratch = Scratch::new();
+    let held = scratch.hold().await;
+    held.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
+    let store = held.open(key(1)).await.unwrap();
+    edit(&store, statement).await;
+    store.close().await;
+    scratch
+}
+
+#[tokio::test]
+async fn an_identity_that_lost_a_part_or_is_of_another_format_is_refused_before_a_key_is_asked_for()
+{
+    for (statement, said) in [
+        ("UPDATE meta SET value = CAST('1' AS BLOB) WHERE name = 'format'", "format \"1\""),
+        ("UPDATE meta SET value = CAST('20' AS BLOB) WHERE name = 'format'", "format \"20\""),
+        ("DELETE FROM meta WHERE name = 'format'", "format \"unknown\""),
+        ("DELETE FROM meta WHERE name = 'cluster'", "\"cluster\""),
+        ("UPDATE meta SET value = randomblob(15) WHERE name = 'cluster'", "\"cluster\""),
+        ("DELETE FROM meta WHERE name = 'shares'", "\"shares\""),
+        ("UPDATE meta SET value = randomblob(9) WHERE name = 'shares'", "\"shares\""),
+        ("DELETE FROM meta WHERE name = 'threshold'", "\"threshold\""),
+        ("UPDATE meta SET value = CAST('4' AS BLOB) WHERE name = 'threshold'", "\"threshold\""),
+        ("DELETE FROM meta WHERE name = 'root'", "\"root\""),
+        ("DELETE FROM meta WHERE name = 'keyring'", "\"keyring\""),
+        ("DROP TABLE record", "some other program"),
+    ] {
+        let scratch = edited(statement).await;
+        let before = database_bytes(&scratch);
+        let text = refusal(DataDirectory::hold(scratch.options()).await);
+        assert!(text.contains(said), "{statement}: {text}");
+        assert_eq!(database_bytes(&scratch), before, "{statement}");
+    }
+}
+
+#[tokio::test]
+async fn an_identity_that_was_edited_does_not_open_with_the_right_key() {
+    for statement in [
+        "UPDATE meta SET value = randomblob(16) WHERE name = 'cluster'",
+        "UPDATE meta SET value = CAST('4' AS BLOB) WHERE name = 'shares'",
+        "UPDATE meta SET value = CAST('3' AS BLOB) WHERE name = 'threshold'",
+        "UPDATE meta SET value = CAST('1' AS BLOB) WHERE name IN ('shares', 'threshold')",
+        "UPDATE meta SET value = zeroblob(77) WHERE name = 'root'",
+        "UPDATE meta SET value = (SELECT value FROM meta WHERE name = 'keyring') \
+         WHERE name = 'root'",
+    ] {
+        let scratch = edited(statement).await;
+        let before = database_bytes(&scratch);
+        let outcome = scratch.hold().await.open(key(1)).await;
+        assert_eq!(outcome.err(), Some(StoreFault::WrongKey), "{statement}");
+        assert_eq!(database_bytes(&scratch), before, "{statement}");
+    }
+    let scratch = edited("UPDATE meta SET value = zeroblob(137) WHERE name = 'keyring'").await;
+    let text = refusal(scratch.hold().await.open(key(1)).await);
+    assert!(text.contains("the key is the right one"), "{text}");
+}

@@ -1,0 +1,80 @@
+//! The data of an open store: what units of work read, and what the committer writes. Both know
+//! this and not each other.
+
+use tokio::sync::Mutex;
+
+use crate::alarm::Alarm;
+use crate::cache::{Cache, Found};
+use crate::directory::HeldDirectory;
+use crate::fault::StoreFault;
+use crate::record::Address;
+use crate::rows::{self, Unread};
+use crate::seal::Seal;
+use crate::sqlite::{self, Database};
+use crate::work::Reads;
+
+/// The database, the keys that open it, and what is kept of it in memory. A unit that waits for its
+/// commit has a handle, so that the directory is held until its fate is known.
+pub(crate) struct OpenData {
+    pub(crate) database: Database,
+    pub(crate) seal: Seal,
+    pub(crate) cache: Cache,
+    pub(crate) alarm: Alarm,
+    /// `None` once the store is closed.
+    directory: Mutex<Option<HeldDirectory>>,
+}
+
+impl OpenData {
+    /// The data of `database`, whose directory this process holds.
+    pub(crate) fn new(database: Database, seal: Seal, directory: HeldDirectory) -> OpenData {
+        OpenData {
+            database,
+            seal,
+            cache: Cache::default(),
+            alarm: Alarm::default(),
+            directory: Mutex::new(Some(directory)),
+        }
+    }
+
+    /// The newest committed record at `address`, from memory where it is known.
+    ///
+    /// # Errors
+    /// [`StoreFault::Damaged`] when it does not open, [`StoreFault::Unavailable`] when it cannot be
+    /// read.
+    pub(crate) async fn read(&self, address: &Address) -> Result<Found, StoreFault> {
+        let commits = match self.cache.find(address) {
+            Ok(known) => return Ok(known),
+            Err(commits) => commits,
+        };
+        let found = self.fetch(address).await?;
+        self.cache.keep(commits, address, &found);
+        Ok(found)
+    }
+
+    async fn fetch(&self, address: &Address) -> Result<Found, StoreFault> {
+        let row =
+            rows::find(self.database.readers(), address).await.map_err(|unread| match unread {
+                Unread::Sql(error) => sqlite::fault(error),
+                Unread::Damaged(address) => StoreFault::Damaged(address),
+            })?;
+        row.map(|row| Ok((row.stamp, row.open(&self.seal)?))).transpose()
+    }
+
+    /// Checks that all of `reads` were true at one moment.
+    ///
+    /// # Errors
+    /// As [`Database::validate`].
+    pub(crate) async fn validate(&self, reads: &Reads) -> Result<(), StoreFault> {
+        match reads.only_keys() {
+            Some(keys) if self.cache.holds(keys) => Ok(()),
+            _ => self.database.validate(reads).await,
+        }
+    }
+
+    /// Waits for the commit under way, closes the database and gives the directory back.
+    pub(crate) async fn close(&self) {
+        self.database.close().await;
+        self.cache.clear();
+        self.directory.lock().await.take();
+    }
+}

@@ -1,0 +1,173 @@
+//! Tests of rows that were edited, moved or exchanged, and of the queries over keys.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::Store;
+use crate::sqlite::Attempt;
+use crate::testing::{Scratch, data, edit, put_indexed};
+
+async fn after_edit(statement: &'static str) -> Result<Option<Record>, StoreFault> {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let index = Index { due: Some(1_000), lane: "orders".into(), owner: "mount".into() };
+    put_indexed(&store, data("a"), "first", index.clone()).await;
+    put_indexed(&store, data("b"), "second", index).await;
+    edit(&store, statement).await;
+    store.begin().get(&data("a")).await
+}
+
+#[tokio::test]
+async fn a_row_that_was_edited_moved_or_exchanged_does_not_open() {
+    for statement in [
+        "UPDATE record SET sealed = (SELECT sealed FROM record WHERE key = 'b') WHERE key = 'a'",
+        "UPDATE record SET (stamp, sealed) = (SELECT stamp, sealed FROM record WHERE key = 'b') \
+         WHERE key = 'a'",
+        "DELETE FROM record WHERE key = 'a'; UPDATE record SET key = 'a'",
+        "DELETE FROM record WHERE key = 'a'; UPDATE record SET key = 'a', space = 3; \
+         UPDATE record SET space = 2",
+        "UPDATE record SET due = 9000000",
+        "UPDATE record SET due = -1",
+        "UPDATE record SET due = NULL",
+        "UPDATE record SET created = 1",
+        "UPDATE record SET modified = 0",
+        "UPDATE record SET lane = ''",
+        "UPDATE record SET owner = 'mounT'",
+        "UPDATE record SET owner = 'smount', lane = 'order'",
+        "UPDATE record SET stamp = randomblob(16)",
+        "UPDATE record SET stamp = x'00'",
+        "UPDATE record SET sealed = x''",
+        "UPDATE record SET sealed = zeroblob(4096)",
+    ] {
+        assert_eq!(
+            after_edit(statement).await.err(),
+            Some(StoreFault::Damaged(data("a"))),
+            "{statement}"
+        );
+    }
+}
+
+const LEASE: Space = Space::Lease;
+
+/// A store with one lease (a kind that is never cached) whose columns are all filled.
+async fn store_with_lease(scratch: &Scratch) -> Arc<Store> {
+    let store = scratch.open().await;
+    let index = Index { due: Some(1_000), lane: "orders".into(), owner: "mount".into() };
+    put_indexed(&store, Address::new(LEASE, "a"), "first", index).await;
+    store
+}
+
+async fn raw(store: &Arc<Store>) -> SealedRow {
+    let found = find(store.database().readers(), &Address::new(LEASE, "a")).await;
+    found.ok().flatten().unwrap()
+}
+
+/// Puts these columns in place of all records and reads the one at their address.
+async fn read_as(store: &Arc<Store>, row: SealedRow) -> Result<Option<Record>, StoreFault> {
+    let address = row.address.clone();
+    let work = async move |connection: &mut SqliteConnection| {
+        sqlx::query("DELETE FROM record").execute(&mut *connection).await?;
+        insert(connection, &row).await?;
+        Ok(Attempt::Committed)
+    };
+    store.database().write(work).await.unwrap();
+    store.begin().get(&address).await
+}
+
+fn flipped(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    (0..bytes.len()).map(|position| {
+        let mut flipped = bytes.to_vec();
+        flipped[position] ^= 1;
+        flipped
+    })
+}
+
+fn flipped_text(text: &str) -> impl Iterator<Item = String> {
+    flipped(text.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap())
+}
+
+#[tokio::test]
+async fn a_row_with_any_flipped_byte_does_not_open() {
+    let scratch = Scratch::new();
+    let store = store_with_lease(&scratch).await;
+    let row = raw(&store).await;
+    assert_eq!(read_as(&store, row.clone()).await.unwrap().unwrap().body.as_slice(), b"first");
+    let mut edited = Vec::new();
+    edited.extend(flipped(&row.sealed).map(|sealed| SealedRow { sealed, ..row.clone() }));
+    edited.extend(flipped(&row.stamp.0).map(|stamp| {
+        let stamp = Stamp(stamp.try_into().unwrap());
+        SealedRow { stamp, ..row.clone() }
+    }));
+    edited.extend(
+        (0..63).map(|bit| SealedRow { due: row.due.map(|due| due ^ 1 << bit), ..row.clone() }),
+    );
+    edited.extend(flipped_text(&row.lane).map(|lane| SealedRow { lane, ..row.clone() }));
+    edited.extend(flipped_text(&row.owner).map(|owner| SealedRow { owner, ..row.clone() }));
+    edited.extend(
+        flipped_text("a").map(|key| SealedRow { address: Address::new(LEASE, key), ..row.clone() }),
+    );
+    for row in edited {
+        let address = row.address.clone();
+        assert_eq!(read_as(&store, row).await.err(), Some(StoreFault::Damaged(address)));
+    }
+}
+
+#[tokio::test]
+async fn a_row_of_another_cluster_does_not_open_although_both_have_the_same_key() {
+    let (here, elsewhere) = (Scratch::new(), Scratch::new());
+    let (here, elsewhere) = (store_with_lease(&here).await, store_with_lease(&elsewhere).await);
+    let foreign = raw(&elsewhere).await;
+    let address = foreign.address.clone();
+    assert_eq!(read_as(&here, foreign).await.err(), Some(StoreFault::Damaged(address)));
+}
+
+#[tokio::test]
+async fn a_row_that_names_another_term_does_not_open_whether_there_is_such_a_term_or_not() {
+    let scratch = Scratch::new();
+    let store = store_with_lease(&scratch).await;
+    store.rotate().await.unwrap();
+    let row = raw(&store).await;
+    assert_eq!(row.sealed[1..5], [0, 0, 0, 1]);
+    for term in [0, 2, 3, 255] {
+        let mut edited = row.clone();
+        edited.sealed[4] = term;
+        let address = row.address.clone();
+        assert_eq!(
+            read_as(&store, edited).await.err(),
+            Some(StoreFault::Damaged(address)),
+            "term {term}"
+        );
+    }
+    assert_eq!(read_as(&store, row).await.unwrap().unwrap().body.as_slice(), b"first");
+}
+
+#[tokio::test]
+async fn a_row_in_another_space_does_not_open_there() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put_indexed(&store, data("a"), "x", Index::default()).await;
+    edit(&store, "UPDATE record SET space = 3").await;
+    let moved = Address::new(Space::Token, "a");
+    assert_eq!(store.begin().get(&moved).await.err(), Some(StoreFault::Damaged(moved)));
+}
+
+#[tokio::test]
+async fn an_earlier_write_that_is_put_back_with_its_stamp_is_a_change_to_a_reader_of_the_later() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put_indexed(&store, data("a"), "old", Index::default()).await;
+    edit(&store, "CREATE TABLE kept AS SELECT * FROM record").await;
+    put_indexed(&store, data("a"), "new", Index::default()).await;
+    let mut unit = store.begin();
+    unit.get(&data("a")).await.unwrap();
+    edit(&store, "DELETE FROM record; INSERT INTO record SELECT * FROM kept").await;
+    unit.put(data("b"), b"x".to_vec(), Index::default());
+    assert_eq!(unit.commit().await, Err(StoreFault::Conflict));
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_address_and_never_the_body() {
+    let fault = after_edit("UPDATE record SET due = 1").await.err().unwrap();
+    let text = fault.to_string();
+    assert!(text.contains("data:a") && !text.contains("first"), "{text}");
+}

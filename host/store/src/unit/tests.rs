@@ -1,0 +1,442 @@
+//! Tests of units of work: what they see, and what refuses their commit.
+
+use super::*;
+use crate::testing::{Scratch, body, data, put};
+
+fn write(unit: &mut Unit, key: &str, body: &str) {
+    unit.put(data(key), body.as_bytes().to_vec(), Index::default());
+}
+
+async fn listed(unit: &mut Unit, prefix: &str, after: &str, limit: u32) -> Vec<String> {
+    unit.keys(Space::Data, prefix, after, limit).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_second_of_two_updates_from_the_same_state_is_a_conflict() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("counter"), "1").await;
+    let (mut first, mut second) = (store.begin(), store.begin());
+    for unit in [&mut first, &mut second] {
+        unit.get(&data("counter")).await.unwrap();
+    }
+    write(&mut first, "counter", "first");
+    write(&mut second, "counter", "second");
+    first.commit().await.unwrap();
+    assert_eq!(second.commit().await, Err(StoreFault::Conflict));
+    assert_eq!(body(&store, &data("counter")).await.unwrap(), "first");
+}
+
+#[tokio::test]
+async fn of_two_units_that_each_read_what_the_other_writes_only_one_commits() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("a"), "on call").await;
+    put(&store, data("b"), "on call").await;
+    let (mut first, mut second) = (store.begin(), store.begin());
+    for unit in [&mut first, &mut second] {
+        unit.get(&data("a")).await.unwrap();
+        unit.get(&data("b")).await.unwrap();
+    }
+    write(&mut first, "a", "off");
+    write(&mut second, "b", "off");
+    first.commit().await.unwrap();
+    assert_eq!(second.commit().await, Err(StoreFault::Conflict));
+    assert_eq!(body(&store, &data("b")).await.unwrap(), "on call");
+}
+
+#[tokio::test]
+async fn a_key_that_was_absent_and_appears_is_a_conflict() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let mut unit = store.begin();
+    assert!(unit.get(&data("taken")).await.unwrap().is_none());
+    put(&store, data("taken"), "by another").await;
+    write(&mut unit, "mine", "because the other was absent");
+    assert_eq!(unit.commit().await, Err(StoreFault::Conflict));
+    assert_eq!(body(&store, &data("mine")).await, None);
+}
+
+#[tokio::test]
+async fn a_key_that_was_read_and_vanishes_is_a_conflict_also_when_it_comes_back_the_same() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("role"), "x").await;
+    let (mut gone, mut back) = (store.begin(), store.begin());
+    for unit in [&mut gone, &mut back] {
+        unit.get(&data("role")).await.unwrap();
+        write(unit, "other", "y");
+    }
+    let mut removal = store.begin();
+    removal.delete(data("role"));
+    removal.commit().await.unwrap();
+    assert_eq!(gone.commit().await, Err(StoreFault::Conflict));
+    put(&store, data("role"), "x").await;
+    assert_eq!(back.commit().await, Err(StoreFault::Conflict));
+}
+
+#[tokio::test]
+async fn a_key_that_appears_in_or_vanishes_from_a_listed_range_is_a_conflict() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("roles/b"), "x").await;
+    let (mut grown, mut shrunk) = (store.begin(), store.begin());
+    assert_eq!(listed(&mut grown, "roles/", "", 10).await, ["roles/b"]);
+    put(&store, data("roles/a"), "x").await;
+    assert_eq!(listed(&mut shrunk, "roles/", "", 10).await, ["roles/a", "roles/b"]);
+    write(&mut grown, "count", "1");
+    write(&mut shrunk, "count", "2");
+    assert_eq!(grown.commit().await, Err(StoreFault::Conflict));
+    let mut removal = store.begin();
+    removal.delete(data("roles/b"));
+    removal.commit().await.unwrap();
+    assert_eq!(shrunk.commit().await, Err(StoreFault::Conflict));
+}
+
+#[tokio::test]
+async fn what_changes_outside_of_a_listed_page_is_no_conflict() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    for key in ["roles/a", "roles/b"] {
+        put(&store, data(key), "x").await;
+    }
+    let mut unit = store.begin();
+    assert_eq!(listed(&mut unit, "roles/", "", 2).await, ["roles/a", "roles/b"]);
+    put(&store, data("roles/c"), "after the page").await;
+    put(&store, data("roles/a"), "another body under a listed key").await;
+    write(&mut unit, "count", "2");
+    unit.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_unit_that_only_read_two_changing_keys_is_refused_and_one_key_is_not() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("a"), "1").await;
+    put(&store, data("b"), "1").await;
+    let (mut two, mut one) = (store.begin(), store.begin());
+    two.get(&data("a")).await.unwrap();
+    two.get(&data("b")).await.unwrap();
+    one.get(&data("a")).await.unwrap();
+    put(&store, data("a"), "2").await;
+    let flushes = store.flushes();
+    assert_eq!(two.commit().await, Err(StoreFault::Conflict));
+    one.commit().await.unwrap();
+    assert_eq!(store.flushes(), flushes);
+}
+
+#[tokio::test]
+async fn a_unit_that_read_an_unchanged_state_commits_without_a_flush() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("a"), "1").await;
+    let flushes = store.flushes();
+    let mut unit = store.begin();
+    unit.get(&data("a")).await.unwrap();
+    unit.get(&data("absent")).await.unwrap();
+    listed(&mut unit, "", "", 10).await;
+    unit.commit().await.unwrap();
+    assert_eq!(store.flushes(), flushes);
+}
+
+#[tokio::test]
+async fn reading_one_key_in_two_states_is_a_conflict_that_going_on_cannot_undo() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("a"), "1").await;
+    let mut unit = store.begin();
+    unit.get(&data("a")).await.unwrap();
+    put(&store, data("a"), "2").await;
+    assert_eq!(unit.get(&data("a")).await.err(), Some(StoreFault::Conflict));
+    assert_eq!(unit.get(&data("a")).await.err(), Some(StoreFault::Conflict));
+    write(&mut unit, "b", "from two states");
+    assert_eq!(unit.commit().await, Err(StoreFault::Conflict));
+    assert_eq!(body(&store, &data("b")).await, None);
+}
+
+#[tokio::test]
+async fn a_unit_sees_its_own_writes_and_nobody_else_does_before_the_commit() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    for key in ["roles/a", "roles/b", "roles/d"] {
+        put(&store, data(key), "old").await;
+    }
+    let mut unit = store.begin();
+    write(&mut unit, "roles/c", "new");
+    unit.delete(data("roles/a"));
+    assert_eq!(unit.get(&data("roles/c")).await.unwrap().unwrap().body.as_slice(), b"new");
+    assert!(unit.get(&data("roles/a")).await.unwrap().is_none());
+    assert_eq!(listed(&mut unit, "roles/", "", 2).await, ["roles/b", "roles/c"]);
+    assert_eq!(listed(&mut unit, "roles/", "roles/c", 2).await, ["roles/d"]);
+    assert_eq!(body(&store, &data("roles/c")).await, None);
+    unit.commit().await.unwrap();
+    assert_eq!(
+        listed(&mut store.begin(), "roles/", "", 9).await,
+        ["roles/b", "roles/c", "roles/d"]
+    );
+}
+
+#[tokio::test]
+async fn a_page_is_full_although_the_unit_deleted_from_it() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    for key in ["a", "b", "c", "d"] {
+        put(&store, data(key), "x").await;
+    }
+    let mut unit = store.begin();
+    unit.delete(data("a"));
+    unit.delete(data("b"));
+    unit.delete(data("never there"));
+    assert_eq!(listed(&mut unit, "", "", 2).await, ["c", "d"]);
+    assert!(listed(&mut unit, "", "", 0).await.is_empty());
+    unit.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_checkpoint_stores_what_is_buffered_and_forgets_what_was_read() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("role"), "1").await;
+    let mut unit = store.begin();
+    unit.get(&data("role")).await.unwrap();
+    assert!(!unit.wrote());
+    write(&mut unit, "intent", "candidate");
+    unit.checkpoint().await.unwrap();
+    assert_eq!((unit.checkpoints(), unit.wrote()), (1, true));
+    assert_eq!(body(&store, &data("intent")).await.unwrap(), "candidate");
+    put(&store, data("role"), "2").await;
+    unit.delete(data("intent"));
+    unit.commit().await.unwrap();
+    assert_eq!(body(&store, &data("intent")).await, None);
+}
+
+#[tokio::test]
+async fn what_a_unit_wrote_before_a_checkpoint_can_conflict_after_it() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let mut unit = store.begin();
+    write(&mut unit, "intent", "mine");
+    unit.checkpoint().await.unwrap();
+    assert_eq!(unit.get(&data("intent")).await.unwrap().unwrap().body.as_slice(), b"mine");
+    put(&store, data("intent"), "somebody else's").await;
+    unit.delete(data("intent"));
+    assert_eq!(unit.commit().await, Err(StoreFault::Conflict));
+    assert_eq!(body(&store, &data("intent")).await.unwrap(), "somebody else's");
+}
+
+#[tokio::test]
+async fn a_unit_whose_checkpoint_failed_stores_nothing_more() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let mut unit = store.begin();
+    unit.get(&data("a")).await.unwrap();
+    put(&store, data("a"), "meanwhile").await;
+    write(&mut unit, "b", "from an old state");
+    assert_eq!(unit.checkpoint().await, Err(StoreFault::Conflict));
+    assert_eq!(unit.checkpoints(), 0);
+    assert_eq!(unit.checkpoint().await, Err(StoreFault::Conflict));
+    assert_eq!(unit.commit().await, Err(StoreFault::Conflict));
+    assert_eq!(body(&store, &data("b")).await, None);
+}
+
+#[tokio::test]
+async fn a_unit_whose_checkpoint_was_dropped_cannot_commit_unchecked() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let mut unit = store.begin();
+    write(&mut unit, "a", "1");
+    {
+        let mut checkpoint = Box::pin(unit.checkpoint());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(checkpoint.as_mut().poll(&mut context).is_pending());
+    }
+    assert!(matches!(unit.commit().await, Err(StoreFault::Unavailable(_))));
+}
+
+#[tokio::test]
+async fn an_empty_checkpoint_is_no_checkpoint() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let mut unit = store.begin();
+    unit.get(&data("a")).await.unwrap();
+    let flushes = store.flushes();
+    unit.checkpoint().await.unwrap();
+    assert_eq!((unit.checkpoints(), store.flushes()), (0, flushes));
+}
+
+#[tokio::test]
+async fn a_conflict_in_the_hosts_part_alone_runs_that_part_again() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("role"), "r").await;
+    put(&store, data("token"), "1").await;
+    let mut unit = store.begin();
+    unit.get(&data("role")).await.unwrap();
+    write(&mut unit, "made", "outside");
+    let mut finish = unit.finish();
+    for (turn, seen) in ["1", "2"].into_iter().enumerate() {
+        let part = finish.restart_host_part();
+        assert_eq!(
+            part.get(&data("token")).await.unwrap().unwrap().body.as_slice(),
+            seen.as_bytes()
+        );
+        write(part, "lease", seen);
+        if turn == 0 {
+            write(part, "of the first turn", "x");
+            put(&store, data("token"), "2").await;
+        }
+        assert_eq!(finish.try_commit().await.unwrap(), turn == 1);
+    }
+    assert_eq!(body(&store, &data("lease")).await.unwrap(), "2");
+    assert_eq!(body(&store, &data("made")).await.unwrap(), "outside");
+    assert_eq!(body(&store, &data("of the first turn")).await, None);
+}
+
+#[tokio::test]
+async fn a_conflict_in_the_work_is_not_the_hosts_to_mend() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("role"), "1").await;
+    let mut unit = store.begin();
+    unit.get(&data("role")).await.unwrap();
+    put(&store, data("role"), "2").await;
+    let mut finish = unit.finish();
+    write(finish.restart_host_part(), "lease", "x");
+    assert_eq!(finish.try_commit().await, Err(StoreFault::Conflict));
+    assert_eq!(body(&store, &data("lease")).await, None);
+}
+
+#[tokio::test]
+async fn a_record_that_changed_between_the_work_and_the_hosts_part_is_a_conflict() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("role"), "1").await;
+    let mut unit = store.begin();
+    unit.get(&data("role")).await.unwrap();
+    put(&store, data("role"), "2").await;
+    let mut finish = unit.finish();
+    let part = finish.restart_host_part();
+    assert_eq!(part.get(&data("role")).await.unwrap().unwrap().body.as_slice(), b"2");
+    write(part, "lease", "from two states");
+    assert_eq!(finish.try_commit().await, Err(StoreFault::Conflict));
+    assert_eq!(body(&store, &data("lease")).await, None);
+}
+
+#[tokio::test]
+async fn a_host_that_goes_away_stores_nothing_and_sees_what_the_work_wrote() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let mut unit = store.begin();
+    write(&mut unit, "made", "1");
+    let mut finish = unit.finish();
+    let part = finish.restart_host_part();
+    assert_eq!(part.get(&data("made")).await.unwrap().unwrap().body.as_slice(), b"1");
+    assert_eq!(listed(part, "", "", 9).await, ["made"]);
+    part.delete(data("made"));
+    assert!(part.get(&data("made")).await.unwrap().is_none());
+    drop(finish);
+    assert_eq!(body(&store, &data("made")).await, None);
+}
+
+#[tokio::test]
+async fn a_host_that_never_meets_a_quiet_moment_gives_up_in_the_end() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let mut finish = store.begin().finish();
+    let mut turns = 0;
+    let outcome = loop {
+        turns += 1;
+        let part = finish.restart_host_part();
+        part.get(&data("token")).await.unwrap();
+        write(part, "lease", "x");
+        put(&store, data("token"), &turns.to_string()).await;
+        match finish.try_commit().await {
+            Ok(false) => {}
+            ended => break ended,
+        }
+    };
+    assert_eq!((outcome, turns), (Err(StoreFault::Conflict), MOST_ATTEMPTS));
+}
+
+#[tokio::test]
+async fn a_dropped_unit_leaves_nothing() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let mut unit = store.begin();
+    write(&mut unit, "a", "1");
+    drop(unit);
+    assert_eq!(body(&store, &data("a")).await, None);
+}
+
+#[tokio::test]
+async fn a_unit_of_thousands_of_records_commits_whole_or_not_at_all() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let keys: Vec<String> = (0..1_234).map(|number| format!("many/{number:05}")).collect();
+    let mut unit = store.begin();
+    for key in &keys {
+        write(&mut unit, key, key);
+    }
+    let flushes = store.flushes();
+    unit.commit().await.unwrap();
+    assert_eq!(store.flushes(), flushes + 1);
+    let (mut removal, mut late) = (store.begin(), store.begin());
+    for key in &keys {
+        assert_eq!(removal.get(&data(key)).await.unwrap().unwrap().body.as_slice(), key.as_bytes());
+        late.get(&data(key)).await.unwrap();
+        removal.delete(data(key));
+    }
+    removal.delete(Address::new(Space::Timer, "never there"));
+    removal.commit().await.unwrap();
+    assert!(listed(&mut store.begin(), "", "", 9).await.is_empty());
+    write(&mut late, "late", "x");
+    assert_eq!(late.commit().await, Err(StoreFault::Conflict));
+}
+
+#[tokio::test]
+async fn keys_of_any_characters_and_empty_bodies_are_kept_as_they_are() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let keys = ["", "a\0b", "a\0c", "';DROP TABLE record;--", "%", "\u{10ffff}", "ü/日本"];
+    for key in keys {
+        put(&store, data(key), "").await;
+    }
+    let mut unit = store.begin();
+    for key in keys {
+        assert_eq!(unit.get(&data(key)).await.unwrap().unwrap().body.as_slice(), b"", "{key:?}");
+    }
+    assert_eq!(listed(&mut unit, "a\0", "", 9).await, ["a\0b", "a\0c"]);
+    assert_eq!(listed(&mut unit, "", "", 99).await.len(), keys.len());
+    unit.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_same_key_in_two_spaces_is_two_records() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let (lease, token) = (Address::new(Space::Lease, "k"), Address::new(Space::Token, "k"));
+    put(&store, lease.clone(), "lease").await;
+    put(&store, token.clone(), "token").await;
+    let mut unit = store.begin();
+    unit.delete(lease.clone());
+    unit.commit().await.unwrap();
+    assert_eq!(body(&store, &lease).await, None);
+    assert_eq!(body(&store, &token).await.unwrap(), "token");
+}
+
+#[tokio::test]
+async fn an_index_comes_back_as_it_was_put() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    for due in [None, Some(0), Some(1_700_000_000_000), Some(i64::MAX as u64)] {
+        let index = Index { due, lane: "orders".into(), owner: "mount".into() };
+        crate::testing::put_indexed(&store, data("a"), "x", index.clone()).await;
+        assert_eq!(store.begin().get(&data("a")).await.unwrap().unwrap().index, index);
+    }
+    let never = Index { due: Some(u64::MAX), ..Index::default() };
+    crate::testing::put_indexed(&store, data("a"), "x", never).await;
+    assert_eq!(
+        store.begin().get(&data("a")).await.unwrap().unwrap().index.due,
+        Some(i64::MAX as u64)
+    );
+}

@@ -1,0 +1,228 @@
+//! Tests of how the fields of a request are read by their schema.
+
+use super::*;
+use crate::description::Verb;
+use serde_json::json;
+
+fn field(name: &str, kind: FieldKind) -> Field {
+    Field::new(name, kind, format!("what {name} is"))
+}
+
+fn route() -> Route {
+    let fields = vec![
+        field("name", FieldKind::Name),
+        Field {
+            aliases: vec!["kubernetes_host".into(), "host".into()],
+            ..field("cluster_host", FieldKind::String)
+        },
+        Field { aliases: vec!["max".into()], ..field("max_ttl", FieldKind::Duration) },
+        Field { required: true, ..field("statements", FieldKind::TextList) },
+        Field { default: Some(json!("1h")), ..field("period", FieldKind::Duration) },
+        field("schedule", FieldKind::String),
+        Field { secret: true, aliases: vec!["pass".into()], ..field("password", FieldKind::Name) },
+        Field { secret: true, ..field("keys", FieldKind::Any) },
+    ];
+    Route {
+        fields,
+        exclusive: vec![vec!["period".into(), "schedule".into()]],
+        existence: Some("role/{name}".to_owned()),
+        ..Route::new(Verb::Write, "roles/{name}", "")
+    }
+}
+
+fn map(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+fn capture(text: &str) -> [(String, String); 1] {
+    [("name".to_owned(), text.to_owned())]
+}
+
+fn folded(input: Value) -> Result<Folded, Failure> {
+    fold(&route(), &map(input), &capture("a"))
+}
+
+fn refusal(input: Value) -> String {
+    let failure = folded(input).unwrap_err();
+    assert_eq!(failure.kind, Kind::InvalidRequest);
+    failure.message
+}
+
+#[test]
+fn null_is_absent_whatever_its_name() {
+    let folded =
+        folded(json!({ "max_ttl": null, "kubernetes_host": null, "nobody": null })).unwrap();
+    assert_eq!(folded, Folded { values: map(json!({ "name": "a" })), ..Folded::default() });
+}
+
+#[test]
+fn every_spelling_arrives_under_the_canonical_name() {
+    for name in ["cluster_host", "kubernetes_host", "host"] {
+        let folded = folded(json!({ name: "h" })).unwrap();
+        assert_eq!(folded.values, map(json!({ "name": "a", "cluster_host": "h" })));
+    }
+}
+
+#[test]
+fn two_spellings_may_agree_after_coercion_and_must_not_differ() {
+    assert_eq!(
+        folded(json!({ "max_ttl": "1h", "max": 3600 })).unwrap().values["max_ttl"],
+        json!(3600)
+    );
+    let why = refusal(json!({ "max_ttl": "1h", "max": "2h" }));
+    assert!(why.contains("max_ttl") && why.contains("max and"), "{why}");
+    let why = refusal(json!({ "kubernetes_host": "h", "host": "other" }));
+    assert!(why.contains("kubernetes_host") && why.contains("host and"), "{why}");
+    assert_eq!(
+        folded(json!({ "max_ttl": "1h", "max": null })).unwrap().values["max_ttl"],
+        json!(3600)
+    );
+}
+
+#[test]
+fn a_refusal_names_the_field_as_it_was_sent_the_value_and_what_is_accepted() {
+    assert!(
+        refusal(json!({ "max": "soon" }))
+            .starts_with(r#"max: "soon" is not a duration: give whole seconds"#)
+    );
+    assert!(refusal(json!({ "max_ttl": [1] })).starts_with("max_ttl: a list is not a duration"));
+    assert!(refusal(json!({ "host": {} })).starts_with("host: an object is not a text: give"));
+}
+
+#[test]
+fn a_refusal_of_a_secret_field_says_only_its_type() {
+    let why = refusal(json!({ "pass": "hunter 2" }));
+    assert!(why.starts_with("pass: a text is not a name") && !why.contains("hunter"), "{why}");
+    let why = refusal(json!({ "pass": "a", "password": "b-secret" }));
+    assert!(!why.contains("b-secret"), "{why}");
+}
+
+#[test]
+fn the_path_wins_over_the_body_and_says_so_when_they_differ() {
+    let same = folded(json!({ "name": "a" })).unwrap();
+    assert_eq!((same.values, same.overridden), (map(json!({ "name": "a" })), Vec::new()));
+    for other in [json!("b"), json!("not a name"), json!([1])] {
+        let folded = folded(json!({ "name": other })).unwrap();
+        assert_eq!(
+            (folded.values, folded.overridden),
+            (map(json!({ "name": "a" })), vec!["name".to_owned()])
+        );
+    }
+}
+
+#[test]
+fn a_capture_that_is_no_name_is_no_path() {
+    for text in ["a b", "..", "-a", "", "ä"] {
+        let failure = fold(&route(), &Map::new(), &capture(text)).unwrap_err();
+        assert_eq!(failure.kind, Kind::NotFound, "{text}");
+        assert!(failure.message.contains(&quoted(text)), "{}", failure.message);
+    }
+}
+
+#[test]
+fn a_capture_of_kind_string_takes_any_segment() {
+    let mut route = route();
+    route.fields[0].kind = FieldKind::String;
+    let folded = fold(&route, &Map::new(), &capture("a b")).unwrap();
+    assert_eq!(folded.values, map(json!({ "name": "a b" })));
+}
+
+#[test]
+fn a_capture_that_no_field_describes_is_our_fault() {
+    let failure = fold(&route(), &Map::new(), &[("other".to_owned(), "a".to_owned())]).unwrap_err();
+    assert_eq!(failure.kind, Kind::Internal);
+}
+
+#[test]
+fn unknown_fields_are_dropped_and_listed_in_order() {
+    let folded = folded(json!({ "zeta": 1, "alpha": 2, "Max_ttl": 3 })).unwrap();
+    assert_eq!(folded.values, map(json!({ "name": "a" })));
+    assert_eq!(folded.unknown, ["Max_ttl", "alpha", "zeta"]);
+}
+
+#[test]
+fn open_fields_keep_the_unknown_as_it_came() {
+    let route = Route { open_fields: true, ..route() };
+    let input = map(json!({ "tls": { "a": [1] }, "host": "h", "gone": null }));
+    let folded = fold(&route, &input, &capture("a")).unwrap();
+    assert_eq!(
+        folded.values,
+        map(json!({ "name": "a", "cluster_host": "h", "tls": { "a": [1] } }))
+    );
+    assert!(folded.unknown.is_empty());
+}
+
+#[test]
+fn a_logged_call_shows_no_value() {
+    let folded = folded(json!({ "password": "hunter2", "host": "h1" })).unwrap();
+    let text = format!("{folded:?}");
+    assert!(
+        text.contains("password") && !text.contains("hunter2") && !text.contains("h1"),
+        "{text}"
+    );
+}
+
+#[test]
+fn creating_needs_what_is_required_and_fills_what_has_a_default() {
+    let mut values = map(json!({ "statements": ["x"] }));
+    complete(&route(), &mut values, true).unwrap();
+    assert_eq!(values, map(json!({ "statements": ["x"], "period": 3600 })));
+    for values in [json!({}), json!({ "statements": [] })] {
+        let failure = complete(&route(), &mut map(values), true).unwrap_err();
+        assert_eq!(failure, Failure::invalid("statements is required: what statements is"));
+    }
+}
+
+#[test]
+fn an_update_keeps_what_it_does_not_mention() {
+    let mut values = map(json!({ "max_ttl": 60 }));
+    complete(&route(), &mut values, false).unwrap();
+    assert_eq!(values, map(json!({ "max_ttl": 60 })));
+}
+
+#[test]
+fn a_route_without_existence_is_always_complete() {
+    let route = Route { existence: None, ..route() };
+    assert!(complete(&route, &mut Map::new(), false).unwrap_err().message.contains("statements"));
+    let mut values = map(json!({ "statements": ["x"] }));
+    complete(&route, &mut values, false).unwrap();
+    assert_eq!(values["period"], json!(3600));
+}
+
+#[test]
+fn exclusive_fields_exclude_each_other_only_when_both_are_used() {
+    for creating in [true, false] {
+        let mut values = map(json!({ "statements": ["x"], "period": 60, "schedule": "0 0 * * *" }));
+        let failure = complete(&route(), &mut values, creating).unwrap_err();
+        assert!(failure.message.contains("period and schedule"), "{}", failure.message);
+    }
+    for (period, schedule) in [(60, ""), (0, "0 0 * * *"), (0, "")] {
+        let mut values = map(json!({ "period": period, "schedule": schedule }));
+        assert_eq!(complete(&route(), &mut values, false), Ok(()));
+    }
+}
+
+#[test]
+fn a_default_stays_away_when_its_rival_is_given() {
+    let mut values = map(json!({ "statements": ["x"], "schedule": "0 0 * * *" }));
+    complete(&route(), &mut values, true).unwrap();
+    assert!(!values.contains_key("period"));
+}
+
+#[test]
+fn a_default_that_does_not_fit_is_our_fault() {
+    let mut route = route();
+    route.fields[4].default = Some(json!("soon"));
+    let failure = complete(&route, &mut map(json!({ "statements": ["x"] })), true).unwrap_err();
+    assert_eq!(failure.kind, Kind::Internal);
+}
+
+#[test]
+fn secrets_are_all_texts_inside_marked_fields_under_any_name() {
+    let values = map(json!({
+        "cluster_host": "seen", "password": "p1", "pass": "p2",
+        "keys": ["k1", { "deep": ["k2", ""] }, 5, null], "unknown": "u",
+    }));
+    let route = route();
+    assert_eq!(secrets(&route.fields, &values), ["p1", "p2", "k1", "k2"]);
+}

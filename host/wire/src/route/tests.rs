@@ -1,0 +1,259 @@
+//! Tests of matching a path, and of tables that could not be matched.
+
+use super::*;
+use serde_json::json;
+
+fn field(name: &str, kind: FieldKind) -> Field {
+    Field::new(name, kind, "")
+}
+
+/// A row with a field for every capture.
+fn row(verb: Verb, path: &str) -> Route {
+    let captures = segments(path).filter_map(capture_of);
+    let fields = captures.map(|name| field(name, FieldKind::Name)).collect();
+    Route { fields, ..Route::new(verb, path, "") }
+}
+
+#[test]
+fn a_name_that_one_row_marks_secret_is_secret_in_the_whole_table() {
+    let password = Field {
+        aliases: vec!["bindpass".to_owned()],
+        ..field("password", FieldKind::String).secret()
+    };
+    let write = Route { fields: vec![password], ..Route::new(Verb::Write, "config", "") };
+    let table = Table::new(vec![write, row(Verb::Read, "creds/{name}")]).unwrap();
+    assert!(table.is_secret("password") && table.is_secret("bindpass"));
+    assert!(!table.is_secret("name") && !table.is_secret("Password") && !table.is_secret(""));
+}
+
+fn table() -> Table {
+    Table::new(vec![
+        row(Verb::Read, ""),
+        row(Verb::List, "roles"),
+        row(Verb::Read, "roles/{name}"),
+        row(Verb::Write, "roles/{role}"),
+        row(Verb::Write, "roles/reset"),
+        row(Verb::Write, "library/manage/{set}/check-in"),
+        row(Verb::Read, "library/{set}/status"),
+        row(Verb::Read, "{a}/{b}/{c}/status"),
+    ])
+    .unwrap()
+}
+
+#[test]
+fn a_capture_of_all_that_is_left_takes_slashes_and_yields_to_every_other_row() {
+    let rows = vec![
+        row(Verb::Write, "renew"),
+        row(Verb::Write, "renew/{id+}"),
+        row(Verb::Write, "renew/now"),
+    ];
+    let table = Table::new(rows).unwrap();
+    let Match::Row { index, captures, .. } = table.find(Verb::Write, "renew/database/creds/x/abc")
+    else {
+        panic!()
+    };
+    assert_eq!((index, captures), (1, pairs(&[("id", "database/creds/x/abc")])));
+    assert!(matches!(table.find(Verb::Write, "renew/now"), Match::Row { index: 2, .. }));
+    assert!(matches!(table.find(Verb::Write, "renew"), Match::Row { index: 0, .. }));
+    for path in ["{a+}/b/c", "{a+}/{b}", "{a+}/{b+}"] {
+        assert!(why(row(Verb::Read, path)).contains("last segment"), "{path}");
+    }
+}
+
+#[test]
+fn what_follows_a_capture_of_all_that_is_left_is_the_end_of_the_path() {
+    let rows = vec![row(Verb::Write, "mounts/{path+}"), row(Verb::Write, "mounts/{path+}/tune")];
+    let table = Table::new(rows).unwrap();
+    let found = |path: &str| match table.find(Verb::Write, path) {
+        Match::Row { index, captures, .. } => (index, captures),
+        other => panic!("{path}: {other:?}"),
+    };
+    assert_eq!(found("mounts/a/tune"), (1, pairs(&[("path", "a")])));
+    assert_eq!(found("mounts/a/b/tune"), (1, pairs(&[("path", "a/b")])));
+    assert_eq!(found("mounts/tune/tune"), (1, pairs(&[("path", "tune")])));
+    assert_eq!(found("mounts/tune"), (0, pairs(&[("path", "tune")])));
+    assert_eq!(found("mounts/a/tune/b"), (0, pairs(&[("path", "a/tune/b")])));
+    assert_eq!(table.find(Verb::Delete, "mounts/a/tune"), Match::NoVerb);
+    let only = Table::new(vec![row(Verb::Read, "mounts/{path+}/tune")]).unwrap();
+    for path in ["mounts", "mounts/a", "mounts/tune", "mounts//tune", "mounts/a/tune/b"] {
+        assert_eq!(only.find(Verb::Read, path), Match::NoPath, "{path}");
+    }
+}
+
+fn found(verb: Verb, path: &str) -> (usize, Vec<(String, String)>) {
+    match table().find(verb, path) {
+        Match::Row { index, captures, .. } => (index, captures),
+        other => panic!("{path}: {other:?}"),
+    }
+}
+
+fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+}
+
+fn why(route: Route) -> String {
+    Table::new(vec![row(Verb::List, "roles"), route]).unwrap_err()
+}
+
+#[test]
+fn a_path_leads_to_its_row_with_the_rows_own_capture_names() {
+    assert_eq!(found(Verb::Read, ""), (0, Vec::new()));
+    assert_eq!(found(Verb::List, "roles"), (1, Vec::new()));
+    assert_eq!(found(Verb::Read, "roles/a b"), (2, pairs(&[("name", "a b")])));
+    assert_eq!(found(Verb::Write, "roles/a"), (3, pairs(&[("role", "a")])));
+    assert_eq!(found(Verb::Read, "x/y/z/status").1, pairs(&[("a", "x"), ("b", "y"), ("c", "z")]));
+}
+
+#[test]
+fn a_literal_wins_over_a_capture_even_for_a_verb_it_lacks() {
+    assert_eq!(found(Verb::Write, "roles/reset"), (4, Vec::new()));
+    assert_eq!(table().find(Verb::Read, "roles/reset"), Match::NoVerb);
+}
+
+#[test]
+fn a_literal_that_leads_nowhere_gives_way_to_a_capture() {
+    assert_eq!(found(Verb::Read, "library/manage/status"), (6, pairs(&[("set", "manage")])));
+    assert_eq!(found(Verb::Read, "library/manage/x/status").0, 7);
+}
+
+#[test]
+fn an_unknown_path_and_an_unknown_verb_are_told_apart() {
+    for path in [
+        "role",
+        "roles/a/b",
+        "library",
+        "library/x",
+        "roles/",
+        "/roles",
+        "roles//",
+        "//",
+        "Roles/a",
+        "x//z/status",
+    ] {
+        assert_eq!(table().find(Verb::Read, path), Match::NoPath, "{path}");
+    }
+    assert_eq!(table().find(Verb::Delete, "roles/a"), Match::NoVerb);
+    assert_eq!(table().find(Verb::Read, "roles"), Match::NoVerb);
+    let no_root = Table::new(vec![row(Verb::Read, "{x}")]).unwrap();
+    assert_eq!(no_root.find(Verb::Read, ""), Match::NoPath);
+}
+
+#[test]
+fn a_table_of_every_mix_of_literals_and_captures_finds_the_most_literal_row() {
+    let pattern = |mix: u32| {
+        let part = |place| {
+            if (mix >> place) & 1 == 1 { format!("{{c{place}}}") } else { "a".to_owned() }
+        };
+        (0_u32..8).map(part).collect::<Vec<String>>().join("/")
+    };
+    let table = Table::new((0..256).map(|mix| row(Verb::Read, &pattern(mix))).collect()).unwrap();
+    for mix in 0..256 {
+        let path = pattern(mix).replace(['{', '}'], "");
+        let Match::Row { index, .. } = table.find(Verb::Read, &path) else { panic!("{path}") };
+        assert_eq!(index, mix as usize, "{path}");
+    }
+    for hostile in ["a/".repeat(2000), "a/".repeat(8) + "a", "a/".repeat(6) + "a"] {
+        assert_eq!(table.find(Verb::Read, &hostile), Match::NoPath);
+    }
+}
+
+#[test]
+fn a_bad_pattern_is_refused_with_its_row() {
+    for path in [
+        "/roles", "roles/", "a//b", "a/../b", ".", "x{name}", "{a}-{b}", "{}", "{a b}", "a b", "ä",
+        "{a}/{a}", "{",
+    ] {
+        let why = Table::new(vec![row(Verb::Read, path)]).unwrap_err();
+        assert!(why.contains(&format!("row Read of {path:?}")), "{why}");
+    }
+}
+
+#[test]
+fn two_rows_for_one_verb_and_path_are_refused_whatever_they_call_their_captures() {
+    let table = Table::new(vec![row(Verb::Read, "roles/{name}"), row(Verb::Read, "roles/{role}")]);
+    assert!(table.unwrap_err().contains("roles/{role}"));
+    assert!(why(row(Verb::List, "roles")).contains("another row"));
+}
+
+#[test]
+fn a_capture_needs_a_field_of_kind_name_or_string() {
+    let mut bare = row(Verb::Read, "creds/{name}");
+    bare.fields.clear();
+    assert!(why(bare.clone()).contains("\"name\""));
+    bare.fields.push(field("name", FieldKind::Int));
+    assert!(why(bare.clone()).contains("of kind name or string"));
+    bare.fields =
+        vec![Field { aliases: vec!["name".to_owned()], ..field("role", FieldKind::Name) }];
+    assert!(why(bare).contains("\"name\""));
+}
+
+#[test]
+fn a_name_stands_for_one_field_only() {
+    for other in [
+        field("name", FieldKind::Int),
+        Field { aliases: vec!["name".into()], ..field("x", FieldKind::Int) },
+    ] {
+        let mut route = row(Verb::Read, "creds/{name}");
+        route.fields.push(other);
+        assert!(why(route).contains("\"name\" names two fields"));
+    }
+    let mut route = row(Verb::Read, "creds/{name}");
+    route.fields.push(field("a b", FieldKind::Int));
+    assert!(why(route).contains("\"a b\""));
+}
+
+#[test]
+fn storage_keys_use_the_captures_of_their_row() {
+    let keyed =
+        |key: &str| Route { existence: Some(key.to_owned()), ..row(Verb::Write, "roles/{name}") };
+    assert!(Table::new(vec![keyed("role/{name}")]).is_ok());
+    for key in ["role/{role}", "", "role/", "/role", "role/x{name}", "role/../{name}"] {
+        assert!(why(keyed(key)).contains("existence"), "{key}");
+    }
+    assert!(
+        why(Route { verb: Verb::Read, ..keyed("role/{name}") }).contains("existence: only a write")
+    );
+    let listed =
+        |prefix: &str| Route { list: Some(prefix.to_owned()), ..row(Verb::List, "sets/{name}") };
+    assert!(Table::new(vec![listed("set/{name}/")]).is_ok());
+    for prefix in ["set/{set}/", "set", "/", "", "set//"] {
+        assert!(why(listed(prefix)).contains("list"), "{prefix}");
+    }
+    assert!(why(Route { verb: Verb::Read, ..listed("set/") }).contains("list: only"));
+}
+
+#[test]
+fn an_exclusive_group_names_at_least_two_known_fields() {
+    let grouped = |names: &[&str]| Route {
+        exclusive: vec![names.iter().map(|name| (*name).to_owned()).collect()],
+        ..row(Verb::Write, "{a}/{b}")
+    };
+    assert!(Table::new(vec![grouped(&["a", "b"])]).is_ok());
+    assert!(why(grouped(&["a", "c"])).contains("\"c\""));
+    let mut both = grouped(&["a", "b"]);
+    both.fields.iter_mut().for_each(|field| field.default = Some(json!("x")));
+    assert!(why(both).contains("only one can have a default"));
+    for names in [&[][..], &["a"], &["a", "a"]] {
+        assert!(why(grouped(names)).contains("at least two"));
+    }
+}
+
+#[test]
+fn a_default_must_fit_its_kind() {
+    let with = |default| {
+        let ttl = Field { default: Some(default), ..field("ttl", FieldKind::Duration) };
+        Route { fields: vec![ttl], ..row(Verb::Write, "x") }
+    };
+    assert!(Table::new(vec![with(json!("1h"))]).is_ok());
+    for default in [json!("soon"), json!(null), json!([])] {
+        assert!(why(with(default)).contains("default of field \"ttl\""));
+    }
+}
+
+#[test]
+fn filling_happens_once_so_that_a_capture_cannot_name_another() {
+    let captures = pairs(&[("a", "{b}"), ("b", "x")]);
+    assert_eq!(fill("role/{a}/{b}", &captures), "role/{b}/x");
+    assert_eq!(fill("role/", &captures), "role/");
+    assert_eq!(fill("role/{c}", &captures), "role/{c}");
+}
