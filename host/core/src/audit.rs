@@ -150,7 +150,8 @@ impl Audit {
     ) -> Result<Arc<Device>, Failure> {
         let Some(directory) = &self.api_directory else {
             return Err(Failure::invalid(
-                "the API may not make audit devices on this server, because it would write files; declare the device \
+                "the API may not make audit devices on this server, because it would write files; \
+                 declare the device \
                  in the configuration, or set allow_api_audit and audit_directory there",
             ));
         };
@@ -188,7 +189,8 @@ impl Audit {
     pub(crate) fn disable(&self, unit: &mut Unit, name: &str) -> Result<(), Failure> {
         if self.find(name).is_some_and(|device| matches!(device.origin, Origin::Configuration)) {
             return Err(Failure::invalid(format!(
-                "audit device {name} is declared in the configuration; remove it there and restart the server"
+                "audit device {name} is declared in the configuration; remove it there and restart \
+                 the server"
             )));
         }
         stored::delete(unit, name);

@@ -99,7 +99,8 @@ fn within(directory: &Path, file: &str) -> Result<String, Failure> {
     };
     name.map(str::to_owned).ok_or_else(|| {
         Failure::invalid(format!(
-            "file_path {} is not possible: devices made by the API write to files directly in {}, whose names have \
+            "file_path {} is not possible: devices made by the API write to files directly in {}, \
+             whose names have \
              letters, digits, \".\", \"-\" and \"_\" only",
             quoted(file),
             directory.display()

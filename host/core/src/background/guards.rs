@@ -50,7 +50,8 @@ impl Guards {
         let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
         if set.len() >= MOST && !set.contains_key(&asked.timer) {
             return Err(Failure::invalid(format!(
-                "a call guards at most {MOST} keys; finish what it began, or split it into several calls"
+                "a call guards at most {MOST} keys; finish what it began, or split it into several \
+                 calls"
             )));
         }
         let mark = random::hex::<16>()?;

@@ -56,7 +56,8 @@ impl Catalog {
                 Ok(())
             }
             Err(why) => Err(Failure::internal(format!(
-                "the component {digest} is neither an engine ({not_an_engine}) nor a database plugin ({why})"
+                "the component {digest} is neither an engine ({not_an_engine}) nor a database \
+                 plugin ({why})"
             ))),
         }
     }

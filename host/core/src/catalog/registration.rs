@@ -112,7 +112,8 @@ impl Catalog {
             };
         }
         Err(Failure::invalid(format!(
-            "the {} {name} is registered in version {} with sha256 {}; a name has one component: deregister that first",
+            "the {} {name} is registered in version {} with sha256 {}; a name has one component: \
+             deregister that first",
             kind.title(),
             found.version,
             found.digest

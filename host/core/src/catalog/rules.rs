@@ -131,7 +131,10 @@ pub(super) fn warnings(asks: &[String], most: Option<&[Ask]>) -> Vec<String> {
     let asked: Vec<Ask> = asks.iter().filter_map(|line| line.parse().ok()).collect();
     let is_above = |ask: &&Ask| most.is_some_and(|most| !ceiling::allows(most, ask));
     let above = asked.iter().filter(is_above).map(|ask| {
-        format!("the component asks for {ask}, which its ceiling does not allow in full: what is above it is refused")
+        format!(
+            "the component asks for {ask}, which its ceiling does not allow in full: what is \
+                 above it is refused"
+        )
     });
     let without = asked
         .iter()

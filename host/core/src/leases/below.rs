@@ -136,7 +136,8 @@ impl Left {
         Err(Failure::new(
             kind,
             format!(
-                "leases that could not be ended: {}; the first, because: {}; they stay and are tried again, \
+                "leases that could not be ended: {}; the first, because: {}; they stay and are \
+                 tried again, \
                  until they end or sys/leases/revoke-force gives them up",
                 self.count, first.message
             ),

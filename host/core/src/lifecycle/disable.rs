@@ -41,7 +41,8 @@ pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Fa
         return Err(Failure::new(
             Kind::TimedOut,
             format!(
-                "{path} is being removed, and its leases have not all ended after {} s; that goes on by itself: \
+                "{path} is being removed, and its leases have not all ended after {} s; that goes \
+                 on by itself: \
                  sys/mounts shows when it is gone",
                 PATIENCE.as_secs()
             ),

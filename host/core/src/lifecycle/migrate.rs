@@ -44,7 +44,8 @@ pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), 
     let path = &mount.record.path;
     if stored > wanted {
         return Err(Failure::internal(format!(
-            "mount {path} was written by a newer version of {} (schema {stored}, this one knows {wanted}); start that version",
+            "mount {path} was written by a newer version of {} (schema {stored}, this one knows \
+             {wanted}); start that version",
             mount.record.kind
         )));
     }

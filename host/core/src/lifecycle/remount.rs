@@ -93,7 +93,8 @@ pub(crate) async fn begin(
 ) -> Result<(String, MountRecord), Failure> {
     if Class::of(from) != Class::of(to) {
         return Err(Failure::invalid(format!(
-            "{from} cannot be moved to {to}: an auth method stays below auth/, and a secrets engine outside of it"
+            "{from} cannot be moved to {to}: an auth method stays below auth/, and a secrets \
+             engine outside of it"
         )));
     }
     let found = MountRecord::read(unit, from).await?;

@@ -99,7 +99,8 @@ fn taken(path: &MountPath, why: Option<&str>) -> Failure {
 /// The catalog of this version knows no auth method, and says what it knows.
 fn no_auth_method(catalog: &Catalog, kind: &str) -> Failure {
     Failure::invalid(format!(
-        "plugin not found in the catalog: there is no auth method {}; the catalog has none, and these secrets engines: {}",
+        "plugin not found in the catalog: there is no auth method {}; the catalog has none, and \
+         these secrets engines: {}",
         quoted(kind),
         catalog.engines().join(", ")
     ))

@@ -167,8 +167,10 @@ impl Mount {
         self.breaker.may_enter(Instant::now()).map_err(|left| {
             let (title, path) = (self.plugin.engine.identity().title(), &self.record.path);
             let seconds = left.as_secs().saturating_add(1);
-            let message =
-                format!("{title} crashed {CRASHES} times in a row; mount {path} rests, try again in {seconds}s");
+            let message = format!(
+                "{title} crashed {CRASHES} times in a row; mount {path} rests, try again \
+                         in {seconds}s"
+            );
             let retry_after = u64::try_from(left.as_millis()).ok();
             Failure { retry_after, ..Failure::new(Kind::Unavailable, message) }
         })

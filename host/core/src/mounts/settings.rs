@@ -139,7 +139,8 @@ impl Settings {
         }
         let (default, longest) = (duration::show(self.default_ttl), duration::show(longest));
         Err(Failure::invalid(format!(
-            "default_lease_ttl {default} is longer than {whose} of {longest}; lower it or raise max_lease_ttl"
+            "default_lease_ttl {default} is longer than {whose} of {longest}; lower it or raise \
+             max_lease_ttl"
         )))
     }
 }

@@ -203,7 +203,8 @@ fn apply(rule: &mut Rule, item: &Item) -> Result<(), PolicyError> {
         | "expiration"
         | "list_scan_response_keys_filter_path") => {
             let message = format!(
-                "{restriction} restricts access in a way that this build cannot enforce; remove it, and the access \
+                "{restriction} restricts access in a way that this build cannot enforce; remove \
+                 it, and the access \
                  that it should restrict with it"
             );
             return Err(at(item, message));

@@ -123,11 +123,13 @@ fn fault(path: &str, body: &str) -> Option<&'static str> {
         Some("holds \"+*\"; write \"+/*\" for everything below a segment, or \"*\"")
     } else if body.contains('*') {
         Some(
-            "has \"*\" before its end, where it would match nothing; use \"+\" for one segment, \"*\" only at the end",
+            "has \"*\" before its end, where it would match nothing; use \"+\" for one segment, \
+             \"*\" only at the end",
         )
     } else if body.split('/').any(is_mixed) {
         Some(
-            "has \"+\" inside a segment; \"+\" stands for one whole segment, as in \"database/+/orders\"",
+            "has \"+\" inside a segment; \"+\" stands for one whole segment, as in \
+             \"database/+/orders\"",
         )
     } else if body.starts_with('/') || body.contains("//") {
         Some("has an empty segment, which no path has; remove a \"/\"")

@@ -43,8 +43,10 @@ pub(super) enum Unresolved {
     Refused(String),
 }
 
-const KNOWN: &str = "known are identity.entity.{id, name, metadata.KEY, aliases.MOUNT-ACCESSOR.{id, name, \
-                     metadata.KEY, custom_metadata.KEY}}, identity.groups.ids.ID.{name, metadata.KEY} and \
+const KNOWN: &str = "known are identity.entity.{id, name, metadata.KEY, \
+                     aliases.MOUNT-ACCESSOR.{id, name, \
+                     metadata.KEY, custom_metadata.KEY}}, identity.groups.ids.ID.{name, \
+                     metadata.KEY} and \
                      identity.groups.names.NAME.{id, metadata.KEY}";
 
 impl RulePath {
@@ -86,7 +88,8 @@ impl Template {
             let value = identity.value(reference).ok_or(Unresolved::Unknown)?;
             if value.contains(is_unfit) {
                 let why = format!(
-                    "the caller's value of {reference} holds \"/\", \"*\", \"+\", \",\" or a control character"
+                    "the caller's value of {reference} holds \"/\", \"*\", \"+\", \",\" or a \
+                     control character"
                 );
                 return Err(Unresolved::Refused(why));
             }

@@ -59,7 +59,8 @@ pub(super) fn seal(store: &Store, record: &TokenRecord) -> Result<Secret, Failur
     let length = token.expose().len();
     if length > LONGEST {
         return Err(Failure::invalid(format!(
-            "a batch token carries all that is known of it, and would have {length} characters; at most {LONGEST} fit \
+            "a batch token carries all that is known of it, and would have {length} characters; at \
+             most {LONGEST} fit \
              into a header: give less meta or fewer policies, or make a service token"
         )));
     }

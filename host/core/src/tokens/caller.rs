@@ -64,7 +64,8 @@ impl Caller {
     pub(crate) fn may_hold_leases(&self) -> Result<(), Failure> {
         if self.has_last_use {
             return Err(Failure::invalid(
-                "no secret was made, because the token had one use left and the secret would have ended with it; \
+                "no secret was made, because the token had one use left and the secret would have \
+                 ended with it; \
                  use a token with more uses",
             ));
         }

@@ -30,7 +30,8 @@ impl Cidr {
             .map(|network: IpNet| Self(canonical(network).trunc()));
         network.ok_or_else(|| {
             format!(
-                "error parsing address {}: give networks such as 10.0.0.0/8 or 2001:db8::/32, or addresses",
+                "error parsing address {}: give networks such as 10.0.0.0/8 or 2001:db8::/32, or \
+                 addresses",
                 quoted(text)
             )
         })

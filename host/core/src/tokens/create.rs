@@ -162,7 +162,8 @@ fn may_make_tokens(maker: &Caller) -> Result<(), Failure> {
     }
     if maker.record.uses_left.is_some() {
         return Err(Failure::invalid(
-            "a token whose uses are counted cannot create tokens, which would be used without being counted",
+            "a token whose uses are counted cannot create tokens, which would be used without \
+             being counted",
         ));
     }
     Ok(())

@@ -92,7 +92,8 @@ pub(crate) fn chosen(id: &str) -> Result<Secret, Failure> {
     }
     if !may_be_token(&token) {
         return Err(Failure::invalid(format!(
-            "id has characters or a length that no token can have; use at most {LONGEST} printable ASCII characters \
+            "id has characters or a length that no token can have; use at most {LONGEST} printable \
+             ASCII characters \
              without white space"
         )));
     }

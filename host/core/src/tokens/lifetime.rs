@@ -59,7 +59,8 @@ impl Tokens {
         let role = roles::of_token(unit, &token.record).await?;
         if role.is_none() && !token.record.role.is_empty() {
             return Err(Failure::invalid(format!(
-                "token role {}, which made this token, does not exist any more: the token cannot be renewed",
+                "token role {}, which made this token, does not exist any more: the token cannot \
+                 be renewed",
                 quoted(&token.record.role)
             )));
         }

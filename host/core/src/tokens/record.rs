@@ -132,7 +132,7 @@ pub(crate) fn address(key: &str) -> Address {
 /// The stored token, also when it has ended.
 pub(crate) async fn read(unit: &mut Unit, key: &str) -> Result<Option<Arc<TokenRecord>>, Failure> {
     let Some(record) = unit.get(&address(key)).await? else { return Ok(None) };
-    let parsed = record.body.parsed(|body| TokenRecord::from_bytes(body));
+    let parsed = record.body.parsed(TokenRecord::from_bytes);
     parsed.map(Some).map_err(|unreadable| unreadable.of("the record of a token"))
 }
 

@@ -104,12 +104,16 @@ contained! {
     an_answer_of_a_million_values_is_dropped: "many-values" => Host, 500, "holds too many values";
     an_answer_with_a_key_twice_is_dropped: "key-twice" => Host, 500, "gives a key twice";
     an_answer_that_is_not_utf8_is_dropped: "not-utf8" => Host, 500, "not UTF-8";
-    an_impossible_status_is_dropped: "impossible-status" => Host, 500, "impossible status or content type";
+    an_impossible_status_is_dropped: "impossible-status" => Host, 500, "impossible status or \
+         content type";
     a_split_header_is_dropped: "split-header" => Host, 500, "impossible status or content type";
     a_secret_on_an_unmarked_route_is_dropped: "unmarked-secret" => Host, 500, "not marked for leases";
-    a_tag_that_was_never_reserved_is_no_lease: "unknown-tag" => Host, 500, "a reservation that it did not make";
-    a_secret_is_no_storage_key: "secret-in-key" => Guest, 400, "the storage key holds a piece of a secret";
-    a_secret_is_no_timer: "secret-in-timer" => Guest, 400, "the timer's key holds a piece of a secret";
+    a_tag_that_was_never_reserved_is_no_lease: "unknown-tag" => Host, 500, "a reservation that it \
+         did not make";
+    a_secret_is_no_storage_key: "secret-in-key" => Guest, 400, "the storage key holds a piece of a \
+         secret";
+    a_secret_is_no_timer: "secret-in-timer" => Guest, 400, "the timer's key holds a piece of a \
+         secret";
     a_secret_is_no_lane: "secret-in-lane" => Guest, 400, "the lane holds a piece of a secret";
     a_secret_is_no_tag: "secret-in-tag" => Guest, 400, "the tag holds a piece of a secret";
     a_key_of_another_mount_is_no_key: "foreign-key" => Guest, 400, "is not a storage key";

@@ -546,7 +546,8 @@ async fn a_caller_sees_the_mounts_where_its_policies_allow_anything() {
     {
         let (status, refused) = preflight(who, path).await;
         let expected = format!(
-            "permission denied: preflight capability check returned 403, please ensure client's policies grant access \
+            "permission denied: preflight capability check returned 403, please ensure client's \
+             policies grant access \
              to path \"{path}/\""
         );
         assert_eq!((status, error(&refused)), (403, expected.as_str()), "one refusal for all");

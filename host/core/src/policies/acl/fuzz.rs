@@ -120,7 +120,8 @@ fn written(rule: &Rule) -> String {
             .collect::<String>()
     };
     format!(
-        "path {:?} {{ capabilities = {:?} allowed_parameters = {{ {}}} denied_parameters = {{ {}}}\n\
+        "path {:?} {{ capabilities = {:?} allowed_parameters = {{ {}}} denied_parameters = {{ \
+         {}}}\n\
          required_parameters = {:?} min_wrapping_ttl = {} max_wrapping_ttl = {} }}\n",
         rule.pattern,
         rule.words,
