@@ -10,4 +10,5 @@ mod dependencies;
 mod failpoints;
 mod sources;
 mod statics;
+mod stored;
 mod style;

@@ -100,8 +100,8 @@ impl Cache {
         self.lock().being_written.extend(hot);
     }
 
-    /// To be called after the commit, also when it failed or its outcome is unknown: throws out all that it
-    /// may have written.
+    /// To be called after the commit, also when it failed or its outcome is unknown: throws out all
+    /// that it may have written.
     pub(crate) fn end_writing(&self) {
         let mut kept = self.lock();
         kept.commits += 1;

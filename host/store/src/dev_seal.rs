@@ -1,7 +1,7 @@
 //! The dev seal: a key in a file beside the data that it seals.
 //!
-//! **It protects nothing from an intruder who has the directory.** It exists so that a dev server can
-//! open its data again without ceremony. What it still does: the database file alone, or its
+//! **It protects nothing from an intruder who has the directory.** It exists so that a dev server
+//! can open its data again without ceremony. What it still does: the database file alone, or its
 //! backup, says nothing.
 //!
 //! It is a seal of one share like any other, whose share is kept here, and which unseals the data

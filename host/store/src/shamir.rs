@@ -1,9 +1,9 @@
 //! Shares: the unseal key in the hands of several people, none of whom has it.
 //!
-//! The attacks this file stops: one keeper of a share that opens the data alone, and shares that tell something
-//! of the key while they are too few (Shamir's sharing over GF(2^8); the arithmetic is `vsss-rs`).
-//! What it cannot know is whether enough shares give the right key; the root key's seal decides
-//! that.
+//! The attacks this file stops: one keeper of a share that opens the data alone, and shares that
+//! tell something of the key while they are too few (Shamir's sharing over GF(2^8); the arithmetic
+//! is `vsss-rs`). What it cannot know is whether enough shares give the right key; the root key's
+//! seal decides that.
 //!
 //! A share's bytes are those of other tools for this kind of service: 32 values, then the share's
 //! number.

@@ -1,9 +1,9 @@
 //! The unit of work: everything one request reads and writes, committed at once.
 //!
 //! It holds no connection, no transaction and no lock between calls, so a request may wait for a
-//! network as long as it likes without keeping other requests from committing. What it costs is that
-//! a commit can be refused ([`StoreFault::Conflict`]); the request is then run again from its first
-//! read.
+//! network as long as it likes without keeping other requests from committing. What it costs is
+//! that a commit can be refused ([`StoreFault::Conflict`]); the request is then run again from its
+//! first read.
 
 #[cfg(test)]
 mod tests;
@@ -260,8 +260,8 @@ impl Unit {
         }
     }
 
-    /// What is buffered, sealed here rather than by the committer, for which all requests wait. Only
-    /// what gets a revision has to be sealed there.
+    /// What is buffered, sealed here rather than by the committer, for which all requests wait.
+    /// Only what gets a revision has to be sealed there.
     fn seal_writes(&self) -> Result<Writes, StoreFault> {
         let latest: BTreeMap<_, _> = self.parts().flat_map(|part| &part.buffer).collect();
         let mut writes = Writes { revised: self.begin_revision(), ..Writes::default() };

@@ -1,7 +1,7 @@
 //! Many writers at once: what units of work promise to each other holds when 32 of them race.
 //!
-//! Commits are not flushed here, so that ten thousand of them take seconds; which writer wins does not
-//! depend on the disk.
+//! Commits are not flushed here, so that ten thousand of them take seconds; which writer wins does
+//! not depend on the disk.
 
 use bulkhead_store::{Address, Flushing, Index, Options, SealKey, Space, Store, StoreFault, Unit};
 use std::path::PathBuf;
