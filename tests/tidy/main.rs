@@ -15,5 +15,6 @@ mod modules;
 mod rust_text;
 mod sources;
 mod statics;
+mod stored;
 mod style;
 mod words;

@@ -12,6 +12,16 @@
 //!
 //! It never knows HTTP, plugins, tokens or policies; a token is a record like any other.
 //!
+//! Its rooms, each of which knows only those before it:
+//!
+//! - `record` (with `body`, `range`, `fault`): what is kept, where, and why it could not be read;
+//! - `cipher` → `shamir` → `keyring` → `seal`: what seals and opens it, in the hands of its keepers;
+//! - `sqlite` (with `due`) → `rows` → `statements`: the database, one row and many;
+//! - `revision` → `work` → `plan` → `committer`: what is asked, what may be written, and the one
+//!   task that writes it to the `open_data` (with `cache`, `alarm`);
+//! - `store` (with `clock`) → `unit`, `scan`: what the layers above ask;
+//! - `directory` → `identity` → `data_directory` → `dev_seal`: how a store is made and opened.
+//!
 //! What it cannot stop: an intruder who puts back an older copy of the whole data directory, or
 //! removes rows from it. What is then in the file opens as before.
 

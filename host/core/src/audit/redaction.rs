@@ -149,7 +149,8 @@ mod tests {
             "deep": [{ "a": ["b", 2, [["c"]]] }], "empty": "",
         });
         let seen = json!({
-            "username": hash("root"), "ttl": 60, "on": true, "none": null, "at": "2026-11-21T17:33:56.5Z",
+            "username": hash("root"), "ttl": 60, "on": true, "none": null,
+            "at": "2026-11-21T17:33:56.5Z",
             "deep": [{ "a": [hash("b"), 2, [[hash("c")]]] }], "empty": hash(""),
         });
         assert_eq!(shown(&data, true, &[], false), seen);
@@ -158,7 +159,8 @@ mod tests {
     #[test]
     fn of_what_is_marked_secret_nothing_is_shown_but_its_shape() {
         for name in ["password", "bindpass"] {
-            let data = json!({ name: [4711, true, { "2026-11-21T17:33:56Z": "2026-11-21T17:33:56Z", "k": null }] });
+            let at = "2026-11-21T17:33:56Z";
+            let data = json!({ name: [4711, true, { at: at, "k": null }] });
             let time = Hashing::new(b"key").hash("2026-11-21T17:33:56Z");
             let key = Hashing::new(b"key").hash("k");
             let seen = json!({ name: [hash("4711"), hash("true"), { &time: time, key: null }] });
@@ -172,7 +174,10 @@ mod tests {
     fn what_is_marked_secret_is_found_below_other_members_too() {
         let data =
             json!({ "details": { "password": 1234, "host": "h", "inner": [{ "bindpass": "p" }] } });
-        let seen = json!({ "details": { "password": hash("1234"), "host": "h", "inner": [{ "bindpass": hash("p") }] } });
+        let inner = json!([{ "bindpass": hash("p") }]);
+        let seen = json!({
+            "details": { "password": hash("1234"), "host": "h", "inner": inner }
+        });
         assert_eq!(shown(&data, true, &["details"], false), seen);
         assert_eq!(shown(&data, true, &[], true), seen);
     }
@@ -214,7 +219,9 @@ mod tests {
 
     #[test]
     fn hostile_keys_and_texts_cannot_leave_their_place() {
-        let data = json!({ "a\"},\"type\":\"response": 1, "line\nbreak": "\u{0}\u{2028}\"", "\u{7f}": {} });
+        let data = json!({
+            "a\"},\"type\":\"response": 1, "line\nbreak": "\u{0}\u{2028}\"", "\u{7f}": {}
+        });
         let (hashing, table) = (Hashing::new(b"key"), table());
         let redaction = Redaction { hashing: &hashing, table: Some(&table), clear: &[], raw: true };
         let mut out = Vec::new();

@@ -113,7 +113,10 @@ impl Writer<'_> {
                 self.envelope(envelope, &mut object)
             }
             Body::Raw { content_type, bytes } => {
-                let data = json!({ "content_type": content_type, "length": bytes.len(), "status": response.status });
+                let (length, status) = (bytes.len(), response.status);
+                let data = json!({
+                    "content_type": content_type, "length": length, "status": status
+                });
                 object.member("data", &data);
             }
             // A document that is the same for every caller, or nothing.

@@ -156,8 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_that_stay_are_counted_and_the_first_reason_is_told_with_a_status_that_says_whether_to_come_back()
-     {
+    fn leases_that_stay_are_counted_with_the_first_reason_and_whether_to_come_back() {
         assert_eq!(outcome(&[]), None);
         for (kind, status) in [
             (Kind::InvalidRequest, 400),

@@ -42,8 +42,8 @@ impl From<Broken> for StoreFault {
         match broken {
             Broken::Stopped(fault) | Broken::Full(fault) | Broken::Undone(fault) => fault,
             Broken::Unknown(said) => StoreFault::Unavailable(format!(
-                "the database failed while committing ({said}); whether it was stored is not known, \
-                 look before trying again"
+                "the database failed while committing ({said}); \
+                 whether it was stored is not known, look before trying again"
             )),
         }
     }
@@ -127,7 +127,8 @@ pub(crate) fn fault(error: sqlx::Error) -> StoreFault {
         ),
         Some(code::CORRUPT | code::NOT_A_DATABASE) => {
             format!(
-                "the database file is damaged ({said}); stop the server and restore the data directory"
+                "the database file is damaged ({said}); \
+                 stop the server and restore the data directory"
             )
         }
         _ => format!("the database failed ({said}); nothing was acknowledged, try again"),

@@ -1,0 +1,45 @@
+//! Stored records: what is written by a type that says so, and is read of earlier releases.
+
+use crate::sources::{Source, all, assert_none, rust_below};
+
+/// Where records are stored, other than by the store itself.
+const STORING: [&str; 2] = ["host/core/src", "plugins/database/src"];
+
+/// Code above the tests of a file; none of a file of tests.
+fn product(file: &Source) -> impl Iterator<Item = (usize, &str)> {
+    let is_test = file.path.ends_with("/tests.rs");
+    file.code().take_while(move |(_, line)| !is_test && *line != "mod tests {")
+}
+
+#[test]
+fn records_are_written_and_read_by_the_trait_of_stored_types() {
+    let mut found = Vec::new();
+    for file in rust_below(&STORING) {
+        let bare = product(&file).filter(|(_, line)| {
+            ["serde_json::to_vec(", "serde_json::from_slice("]
+                .iter()
+                .any(|call| line.contains(call))
+        });
+        found.extend(bare.map(|(number, line)| format!("{}:{number}: {}", file.path, line.trim())));
+    }
+    assert_none(found, "make it a stored! type, whose earlier records a test reads");
+}
+
+#[test]
+fn every_file_of_earlier_records_is_read() {
+    let sources = rust_below(&["host", "plugins"]);
+    let mut found = Vec::new();
+    for file in all() {
+        let Some((folder, name)) = file.path.split_once("/fixtures/records/") else { continue };
+        let kind = name.trim_end_matches(".jsonl");
+        let names_it = |source: &&Source| {
+            source.path.starts_with(&format!("{folder}/"))
+                && source.text.contains(&format!("\"{kind}\""))
+        };
+        found.extend(sources.iter().find(names_it).is_none().then(|| file.path.clone()));
+    }
+    assert_none(
+        found,
+        "these records are of no type any more; a release may still have them stored",
+    );
+}
