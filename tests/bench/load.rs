@@ -1,7 +1,7 @@
 //! The load: kept connections that send the same bytes again as soon as they are answered.
 //!
-//! It does as little as can be, because it runs on the cores of the server that it measures: no HTTP
-//! library, and of an answer only its status and its length are looked at.
+//! It does as little as can be, because it runs on the cores of the server that it measures: no
+//! HTTP library, and of an answer only its status and its length are looked at.
 #![allow(dead_code, reason = "each benchmark includes it and uses its part")]
 
 use std::net::SocketAddr;

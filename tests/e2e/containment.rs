@@ -1,5 +1,5 @@
-//! The hostile guest in the built server: uploaded as another author's component, it does everything it
-//! can over HTTP, and nothing but its own requests is any the worse for it.
+//! The hostile guest in the built server: uploaded as another author's component, it does
+//! everything it can over HTTP, and nothing but its own requests is any the worse for it.
 
 use crate::world::{World, with};
 use bulkhead_tests::paths::guest;

@@ -1,5 +1,5 @@
-//! Many credentials at once, as the database sees them: ended below a path, also when something happens
-//! meanwhile.
+//! Many credentials at once, as the database sees them: ended below a path, also when something
+//! happens meanwhile.
 
 use crate::world::World;
 use bulkhead_tests::wait::until_true;

@@ -4,6 +4,7 @@
 //! left out. The compiler is not asked, so that names which macros make are not seen.
 
 use crate::rust_text::{code, without_tests};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A module's names from the crate's root, which is the empty path.
@@ -232,12 +233,11 @@ fn declared(tree: &[String], inside: &[String], said: &mut Said) {
         if glob {
             said.globs.push(written);
         } else {
-            // two that are both `_` are both needed, and nothing is asked of them by name
+            // a name that another module inside the file gives too is nothing to ask by
             let name = alias.filter(|alias| alias != "_").unwrap_or(last);
-            if said.named.contains_key(&name) {
-                said.globs.push(written);
-            } else {
-                said.named.insert(name, written);
+            match said.named.entry(name) {
+                Entry::Vacant(free) => _ = free.insert(written),
+                Entry::Occupied(_) => said.globs.push(written),
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! The attack this file stops: an act that nobody can find afterwards. While there is a device, a
 //! request is entered only after one recorded it, and an answer leaves only after one recorded it
-//! (`pipeline/trail.rs`). A device that was asked for and does not work counts as one that records
+//! (`pipeline/audit_trail.rs`). A device that was asked for and does not work counts as one that records
 //! nothing: it is never left out.
 //!
 //! What is not recorded: the endpoints that answer while sealed (decision H21), which know
