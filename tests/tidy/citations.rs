@@ -164,7 +164,7 @@ fn leads_somewhere(quoted: &str, known: &Known) -> bool {
         || built
         || OF_OTHERS.contains(&fixed)
         || known.has_file_or_folder(fixed)
-        || (!is_from_the_root && known.has_end_or_middle(fixed))
+        || known.has_end_or_middle(fixed)
 }
 
 /// Where a document's links lead, those to other sites and inside the document left out.

@@ -233,13 +233,11 @@ fn declared(tree: &[String], inside: &[String], said: &mut Said) {
         if glob {
             said.globs.push(written);
         } else {
-            // two that are both `_` are both needed, and nothing is asked of them by name
+            // a name that another module inside the file gives too is nothing to ask by
             let name = alias.filter(|alias| alias != "_").unwrap_or(last);
             match said.named.entry(name) {
+                Entry::Vacant(free) => _ = free.insert(written),
                 Entry::Occupied(_) => said.globs.push(written),
-                Entry::Vacant(free) => {
-                    free.insert(written);
-                }
             }
         }
     }
