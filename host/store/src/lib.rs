@@ -15,7 +15,8 @@
 //! Its rooms, each of which knows only those before it:
 //!
 //! - `record` (with `body`, `range`, `fault`): what is kept, where, and why it could not be read;
-//! - `cipher` → `shamir` → `keyring` → `seal`: what seals and opens it, in the hands of its keepers;
+//! - `cipher` → `shamir` → `keyring` → `seal`: what seals and opens it, in the hands of its
+//!   keepers;
 //! - `sqlite` (with `due`) → `rows` → `statements`: the database, one row and many;
 //! - `revision` → `work` → `plan` → `committer`: what is asked, what may be written, and the one
 //!   task that writes it to the `open_data` (with `cache`, `alarm`);
