@@ -1,4 +1,4 @@
-//! The bytes of a component that somebody brought, given nearly good ones at random.
+//! The bytes of a component that a caller brought, given nearly good ones at random.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -10,7 +10,9 @@ use crate::leases;
 use crate::mounts::{Inside, Mount};
 use crate::paging::Paging;
 use crate::tokens;
-use bulkhead_sandbox::{CallTree, Effect, HostServices, Limits, Priority, Scope, Wanted, contract};
+use bulkhead_sandbox::{
+    CallTree, Effect, HostServices, Limits, Priority, Scope, SlotRequest, contract,
+};
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::fields;
@@ -93,10 +95,10 @@ impl PermittedRequest<'_> {
             .store
             .now()
             .saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        let places = if self.route.nested { 2 } else { 1 };
-        let wanted = Wanted {
+        let slots = if self.route.nested { 2 } else { 1 };
+        let wanted = SlotRequest {
             compartment: &mount.compartment,
-            places,
+            slots,
             priority: Priority::Foreground,
             deadline,
         };
@@ -113,7 +115,7 @@ impl PermittedRequest<'_> {
             grants: opened.grants,
             reuse: opened.reuse,
             deadline,
-            places,
+            slots,
             services: Arc::clone(&services) as Arc<dyn HostServices>,
             tree: Arc::clone(&tree),
         };
