@@ -9,7 +9,7 @@ use crate::tokens::Caller;
 use async_trait::async_trait;
 use bulkhead_sandbox::{
     Admission, CallTree, DatabasePlugin, Ended, Guard, HostServices, Level, Priority, Reservation,
-    Scope, Wanted,
+    Scope, SlotRequest,
 };
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -28,7 +28,7 @@ const COUNTED: u32 = 10_000;
 /// Time that due work and renewals have.
 const WORK_TIME: Duration = Duration::from_secs(90);
 /// Places that they have: any of them may reach a database plugin.
-const PLACES: u32 = 2;
+const SLOTS: u32 = 2;
 
 /// What one call may ask of core, and what it reserved and guards.
 pub(crate) struct CallServices {
@@ -169,9 +169,9 @@ impl BackgroundServices {
     pub(crate) async fn enter(&self, priority: Priority) -> Result<LetIn<'_>, Failure> {
         let CallServices { core, mount, .. } = &*self.services;
         let pass = mount.may_call()?;
-        let wanted = Wanted {
+        let wanted = SlotRequest {
             compartment: &mount.compartment,
-            places: PLACES,
+            slots: SLOTS,
             priority,
             deadline: self.deadline,
         };
@@ -196,7 +196,7 @@ impl BackgroundServices {
             grants: Arc::clone(&opened.grants),
             reuse: opened.reuse.clone(),
             deadline: self.deadline,
-            places: PLACES,
+            slots: SLOTS,
             services: Arc::clone(&self.services) as Arc<dyn HostServices>,
             tree: Arc::new(CallTree::default()),
         }

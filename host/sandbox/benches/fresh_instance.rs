@@ -115,9 +115,13 @@ impl Bench {
     fn unit(&self) -> Unit {
         let role = serde_json::json!({
             "db_name": "orders",
-            "creation_statements": ["CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'"],
+            "creation_statements": [
+                "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' VALID UNTIL \
+                 '{{expiration}}'",
+            ],
             "revocation_statements": [], "renew_statements": [], "rollback_statements": [],
-            "default_ttl": 3600, "max_ttl": 86400, "credential_type": "password", "credential_config": {},
+            "default_ttl": 3600, "max_ttl": 86400,
+            "credential_type": "password", "credential_config": {},
         });
         let mut unit = self.store.begin();
         unit.put(
@@ -141,7 +145,7 @@ impl Bench {
             grants: Arc::new(Grants::of(&rights)),
             reuse: reuse.clone(),
             deadline: tokio::time::Instant::now() + Duration::from_secs(90),
-            places: 1,
+            slots: 1,
             services: Arc::clone(&self.services) as Arc<dyn HostServices>,
             tree: Arc::new(CallTree::default()),
         }

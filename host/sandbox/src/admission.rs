@@ -1,12 +1,11 @@
 //! Admission to the engine's pool of instances: who waits, and who gives way.
 //!
-//! Every instance has its place here, the idle ones too. The attack this file stops: one mount
-//! whose calls hang, or come in thousands, holding every place. Free places go round by mount and
-//! not by arrival; the requests of a mount hold no more than its share; and the last places are for
-//! due work, so that leases end while requests hang.
+//! Every instance has its slot here, the idle ones too. The attack this file stops: one mount whose
+//! calls hang, or come in thousands, holding every slot. Free slots go round by mount and not by
+//! arrival; the requests of a mount hold no more than its share; and the last slots are for due
+//! work, so that leases end while requests hang.
 
 use crate::compartment::{Compartment, Taken};
-use crate::engine::Sandbox;
 use crate::limits;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::collections::VecDeque;
@@ -14,26 +13,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Milliseconds after which whoever met a full queue may try again.
+/// Milliseconds after which a caller that met a full queue may try again.
 const FULL_QUEUE_PAUSE: u64 = 1_000;
 
-/// What waits for places, apart from the other.
+/// Which of two queues a call waits in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// Calls that somebody waits for. They never take the last places, and of one mount not more
-    /// than its share.
+    /// Calls whose callers wait. They never take the last slots, and of one mount not more than its
+    /// share.
     Foreground,
     /// Due work, of which there is never more than there are claims.
     Background,
 }
 
 /// The slots that a call wants.
-pub struct Wanted<'a> {
+pub struct SlotRequest<'a> {
     /// The mount that it belongs to.
     pub compartment: &'a Arc<Compartment>,
     /// Instances that it may need at once: two where it reaches a database plugin, so that a nested
     /// call never waits for an instance that its own caller holds.
-    pub places: u32,
+    pub slots: u32,
     /// Where it waits.
     pub priority: Priority,
     /// How long it waits.
@@ -42,51 +41,19 @@ pub struct Wanted<'a> {
 
 /// The slots of the pool of instances. A root call takes them once and holds them until it ends.
 pub struct Admission {
-    places: Arc<InstanceSlots>,
+    all: Arc<InstanceSlots>,
     count: u32,
-    /// Whose share they are of; none for due work and idle instances.
-    taken: Option<Arc<Taken>>,
+    /// The mount's share that they are of; none for due work and idle instances.
+    share: Option<Arc<Taken>>,
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        self.places.give_back(self.count, self.taken.as_deref());
+        self.all.give_back(self.count, self.share.as_deref());
     }
 }
 
-impl Sandbox {
-    /// Waits for places, in turn with the calls of other mounts.
-    ///
-    /// # Errors
-    /// `unavailable` when there are none until the deadline, and at once when more calls of the
-    /// mount wait than may.
-    pub async fn admit(&self, wanted: Wanted<'_>) -> Result<Admission, Failure> {
-        let (told, lacks_room) = match self.runtime.places.enter(&wanted) {
-            Entered::In(admission) => return Ok(admission),
-            Entered::Crowded => return Err(crowded()),
-            Entered::Waits { told, lacks_room } => (told, lacks_room),
-        };
-        if lacks_room {
-            // After the wait has begun: a place that becomes free belongs to whoever waits first,
-            // and not to an instance that a call which just ended would like to keep.
-            self.shelves.make_room(wanted.places);
-        }
-        match tokio::time::timeout_at(wanted.deadline, told).await {
-            Ok(Ok(admission)) => Ok(admission),
-            Ok(Err(_)) | Err(_) => Err(Failure::new(
-                Kind::Unavailable,
-                "all plugin instances are busy; try again later",
-            )),
-        }
-    }
-
-    /// A place for an instance that is kept for later, if there is one that nobody waits for.
-    pub(crate) fn admit_idle(&self) -> Option<Admission> {
-        self.runtime.places.enter_idle()
-    }
-}
-
-fn crowded() -> Failure {
+pub(crate) fn crowded() -> Failure {
     let most = limits::WAITING_CALLS;
     let message = format!(
         "{most} requests of this mount wait for a plugin instance already; try again later"
@@ -94,104 +61,102 @@ fn crowded() -> Failure {
     Failure { retry_after: Some(FULL_QUEUE_PAUSE), ..Failure::new(Kind::Unavailable, message) }
 }
 
-/// All places of the pool.
+/// All slots of the pool.
 pub(crate) struct InstanceSlots(Mutex<State>);
 
 struct State {
     free: u32,
-    requests: Ring,
-    work: Ring,
+    foreground: Ring,
+    background: Ring,
 }
 
-/// The mounts that have calls waiting, in the order of their turns.
+/// The mounts that have calls waiting, in the order in which they are served next.
 type Ring = VecDeque<Queue>;
 
 /// The waiting calls of one mount, in the order in which they came.
 struct Queue {
-    taken: Arc<Taken>,
+    share: Arc<Taken>,
     waiting: VecDeque<Waiter>,
 }
 
 struct Waiter {
     compartment: Arc<Compartment>,
-    places: u32,
-    told: oneshot::Sender<Admission>,
+    slots: u32,
+    admit: oneshot::Sender<Admission>,
 }
 
-enum Entered {
-    In(Admission),
+/// What became of a call that asked for slots.
+pub(crate) enum Entered {
+    Admitted(Admission),
     Waits {
-        told: oneshot::Receiver<Admission>,
-        /// There are too few places: it is not only that the mount has its share.
+        admission: oneshot::Receiver<Admission>,
+        /// There are too few slots: it is not only that the mount has its share.
         lacks_room: bool,
     },
+    /// As many calls of its mount wait already as may.
     Crowded,
 }
 
-/// Whether a call may have its places now.
+/// Whether a call may have its slots now.
 enum Fit {
     Fits,
     /// Its mount holds its share.
     FullShare,
-    /// There are too few places for anybody in its priority.
+    /// There are too few slots for any call of its priority.
     NoRoom,
 }
 
-/// A waiter and what it gets, to be told when the lock is free again.
-type Handed = Vec<(oneshot::Sender<Admission>, Admission)>;
+/// Waiters and what they get, to be sent when the lock is free again.
+type HandedOut = Vec<(oneshot::Sender<Admission>, Admission)>;
 
 impl InstanceSlots {
     pub(crate) fn new(count: u32) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State { free: count, requests: Ring::new(), work: Ring::new() })))
+        let (foreground, background) = (Ring::new(), Ring::new());
+        Arc::new(Self(Mutex::new(State { free: count, foreground, background })))
     }
 
-    fn enter(self: &Arc<Self>, wanted: &Wanted<'_>) -> Entered {
+    /// Takes the slots at once, or joins the queue for them.
+    pub(crate) fn enter(self: &Arc<Self>, wanted: &SlotRequest<'_>) -> Entered {
+        let &SlotRequest { compartment, slots, priority, .. } = wanted;
         let mut state = self.lock();
-        let fit = state.fit(wanted.priority, wanted.places, wanted.compartment);
-        if state.ring(wanted.priority).is_empty() && matches!(fit, Fit::Fits) {
-            return Entered::In(state.take(
-                self,
-                wanted.priority,
-                wanted.places,
-                wanted.compartment,
-            ));
+        let fit = state.fit(priority, slots, compartment);
+        if state.ring(priority).is_empty() && matches!(fit, Fit::Fits) {
+            return Entered::Admitted(state.take(self, priority, slots, compartment));
         }
-        let (tell, told) = oneshot::channel();
-        let waiter = Waiter {
-            compartment: Arc::clone(wanted.compartment),
-            places: wanted.places,
-            told: tell,
-        };
-        if !state.wait(wanted.priority, waiter) {
+        let (admit, admission) = oneshot::channel();
+        let waiter = Waiter { compartment: Arc::clone(compartment), slots, admit };
+        if !state.enqueue(priority, waiter) {
             return Entered::Crowded;
         }
-        // It may be the turn of this mount although another waits: for its own share.
-        let handed = state.hand_out(self);
+        // This mount may be next although another waits: for its own share.
+        let handed_out = state.hand_out(self);
         drop(state);
-        tell_all(handed);
-        Entered::Waits { told, lacks_room: matches!(fit, Fit::NoRoom) }
+        send_all(handed_out);
+        Entered::Waits { admission, lacks_room: matches!(fit, Fit::NoRoom) }
     }
 
-    fn enter_idle(self: &Arc<Self>) -> Option<Admission> {
+    /// A slot for an instance that is kept for later, if there is one that no call waits for.
+    pub(crate) fn enter_idle(self: &Arc<Self>) -> Option<Admission> {
         let mut state = self.lock();
-        let is_spare =
-            state.free > limits::WORK_PLACES && state.requests.is_empty() && state.work.is_empty();
+        let is_spare = state.free > limits::BACKGROUND_SLOTS
+            && state.foreground.is_empty()
+            && state.background.is_empty();
         if !is_spare {
             return None;
         }
         state.free -= 1;
-        Some(Admission { places: Arc::clone(self), count: 1, taken: None })
+        Some(Admission { all: Arc::clone(self), count: 1, share: None })
     }
 
-    fn give_back(self: &Arc<Self>, count: u32, taken: Option<&Taken>) {
+    fn give_back(self: &Arc<Self>, count: u32, share: Option<&Taken>) {
         let mut state = self.lock();
         state.free = state.free.saturating_add(count);
-        if let Some(taken) = taken {
-            taken.give_back(count);
+        if let Some(share) = share {
+            share.give_back(count);
         }
-        let handed = state.hand_out(self);
+        let handed_out = state.hand_out(self);
         drop(state);
-        tell_all(handed);
+        send_all(handed_out);
     }
 
     /// Slots that are free.
@@ -205,57 +170,58 @@ impl InstanceSlots {
     }
 }
 
-/// Whoever went away meanwhile gives back what it was given.
-fn tell_all(handed: Handed) {
-    for (told, admission) in handed {
-        drop(told.send(admission));
+/// A waiter that went away meanwhile gives back what it was given.
+fn send_all(handed_out: HandedOut) {
+    for (admit, admission) in handed_out {
+        drop(admit.send(admission));
     }
 }
 
 impl State {
     fn ring(&mut self, priority: Priority) -> &mut Ring {
         match priority {
-            Priority::Foreground => &mut self.requests,
-            Priority::Background => &mut self.work,
+            Priority::Foreground => &mut self.foreground,
+            Priority::Background => &mut self.background,
         }
     }
 
-    fn fit(&self, priority: Priority, places: u32, compartment: &Compartment) -> Fit {
-        let kept_back = if priority == Priority::Foreground { limits::WORK_PLACES } else { 0 };
-        if self.free < places.saturating_add(kept_back) {
+    fn fit(&self, priority: Priority, slots: u32, compartment: &Compartment) -> Fit {
+        let is_foreground = priority == Priority::Foreground;
+        let kept_back = if is_foreground { limits::BACKGROUND_SLOTS } else { 0 };
+        if self.free < slots.saturating_add(kept_back) {
             return Fit::NoRoom;
         }
-        let held = compartment.taken().places();
+        let held = compartment.taken().slots();
         // One call is always served, however small the share.
-        let is_over = held > 0 && held.saturating_add(places) > compartment.limits().concurrency;
-        if priority == Priority::Foreground && is_over { Fit::FullShare } else { Fit::Fits }
+        let is_over = held > 0 && held.saturating_add(slots) > compartment.limits().concurrency;
+        if is_foreground && is_over { Fit::FullShare } else { Fit::Fits }
     }
 
     fn take(
         &mut self,
         all: &Arc<InstanceSlots>,
         priority: Priority,
-        places: u32,
+        slots: u32,
         compartment: &Compartment,
     ) -> Admission {
-        self.free = self.free.saturating_sub(places);
-        let taken = (priority == Priority::Foreground).then(|| Arc::clone(compartment.taken()));
-        if let Some(taken) = &taken {
-            taken.take(places);
+        self.free = self.free.saturating_sub(slots);
+        let share = (priority == Priority::Foreground).then(|| Arc::clone(compartment.taken()));
+        if let Some(share) = &share {
+            share.take(slots);
         }
-        Admission { places: Arc::clone(all), count: places, taken }
+        Admission { all: Arc::clone(all), count: slots, share }
     }
 
     /// Queues a call behind the others of its mount. Says whether there was room to wait.
-    fn wait(&mut self, priority: Priority, waiter: Waiter) -> bool {
+    fn enqueue(&mut self, priority: Priority, waiter: Waiter) -> bool {
         let ring = self.ring(priority);
-        let taken = waiter.compartment.taken();
-        let Some(queue) = ring.iter_mut().find(|queue| Arc::ptr_eq(&queue.taken, taken)) else {
-            ring.push_back(Queue { taken: Arc::clone(taken), waiting: VecDeque::from([waiter]) });
+        let share = waiter.compartment.taken();
+        let Some(queue) = ring.iter_mut().find(|queue| Arc::ptr_eq(&queue.share, share)) else {
+            ring.push_back(Queue { share: Arc::clone(share), waiting: VecDeque::from([waiter]) });
             return true;
         };
         if queue.waiting.len() >= limits::WAITING_CALLS {
-            queue.waiting.retain(|waiter| !waiter.told.is_closed());
+            queue.waiting.retain(|waiter| !waiter.admit.is_closed());
         }
         let has_room = queue.waiting.len() < limits::WAITING_CALLS;
         if has_room {
@@ -264,45 +230,43 @@ impl State {
         has_room
     }
 
-    /// Gives free places to those who wait: due work first, of which there is little, and in each
-    /// priority mount by mount.
-    fn hand_out(&mut self, all: &Arc<InstanceSlots>) -> Handed {
-        let mut handed = Handed::new();
+    /// Gives free slots to the calls that wait: due work first, of which there is little, and in
+    /// each priority mount by mount.
+    fn hand_out(&mut self, all: &Arc<InstanceSlots>) -> HandedOut {
+        let mut handed_out = HandedOut::new();
         for priority in [Priority::Background, Priority::Foreground] {
             let mut passed_over = 0;
             while passed_over < self.ring(priority).len() {
-                let Some(next) = self.next(priority) else { continue };
-                match self.fit(priority, next.0, &next.1) {
-                    // Whoever wants one place less behind it waits too, or two places would never
+                let Some((slots, compartment)) = self.next(priority) else { continue };
+                match self.fit(priority, slots, &compartment) {
+                    // A call behind it that wants one slot less waits too, or two slots would never
                     // be free together.
                     Fit::NoRoom => break,
                     Fit::FullShare => passed_over += 1,
                     Fit::Fits => {
                         passed_over = 0;
-                        let admission = self.take(all, priority, next.0, &next.1);
-                        let first = self
-                            .ring(priority)
-                            .front_mut()
-                            .and_then(|queue| queue.waiting.pop_front());
-                        handed.extend(first.map(|waiter| (waiter.told, admission)));
+                        let admission = self.take(all, priority, slots, &compartment);
+                        let queue = self.ring(priority).front_mut();
+                        let first = queue.and_then(|queue| queue.waiting.pop_front());
+                        handed_out.extend(first.map(|waiter| (waiter.admit, admission)));
                     }
                 }
                 self.ring(priority).rotate_left(1);
             }
         }
-        handed
+        handed_out
     }
 
-    /// What the first call of the mount whose turn it is wants. `None` when nobody of that mount
-    /// waits any more, and it has lost its turn.
+    /// What the first call of the mount that is next wants. `None` when no call of that mount waits
+    /// any more, and it is not next any more.
     fn next(&mut self, priority: Priority) -> Option<(u32, Arc<Compartment>)> {
         let ring = self.ring(priority);
         let queue = ring.front_mut()?;
-        while queue.waiting.front().is_some_and(|waiter| waiter.told.is_closed()) {
+        while queue.waiting.front().is_some_and(|waiter| waiter.admit.is_closed()) {
             queue.waiting.pop_front();
         }
         let next =
-            queue.waiting.front().map(|waiter| (waiter.places, Arc::clone(&waiter.compartment)));
+            queue.waiting.front().map(|waiter| (waiter.slots, Arc::clone(&waiter.compartment)));
         if next.is_none() {
             ring.pop_front();
         }

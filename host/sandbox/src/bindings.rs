@@ -36,6 +36,8 @@ pub(crate) mod secrets_engine {
 }
 
 pub(crate) mod database_plugin {
+    use crate::bindings::secrets_engine::bulkhead::plugin as engine_world;
+
     wasmtime::component::bindgen!({
         path: "../../wit",
         world: "database-plugin",
@@ -45,19 +47,11 @@ pub(crate) mod database_plugin {
         },
         exports: { default: async },
         with: {
-            "bulkhead:plugin/types": crate::bindings::secrets_engine::bulkhead::plugin::types,
-            "bulkhead:plugin/database-types": crate::bindings::secrets_engine::bulkhead::plugin::database_types,
-            "bulkhead:plugin/clock": crate::bindings::secrets_engine::bulkhead::plugin::clock,
-            "bulkhead:plugin/crypto": crate::bindings::secrets_engine::bulkhead::plugin::crypto,
-            "bulkhead:plugin/log": crate::bindings::secrets_engine::bulkhead::plugin::log,
+            "bulkhead:plugin/types": engine_world::types,
+            "bulkhead:plugin/database-types": engine_world::database_types,
+            "bulkhead:plugin/clock": engine_world::clock,
+            "bulkhead:plugin/crypto": engine_world::crypto,
+            "bulkhead:plugin/log": engine_world::log,
         },
     });
-}
-
-/// The words of `wit/types.wit`, plain data that the layers above use too.
-pub mod contract {
-    pub use super::secrets_engine::bulkhead::plugin::types::{
-        Answer, Call, Caller, Failure, Lease, Mount, Outcome, RawAnswer, Secret,
-    };
-    pub use super::secrets_engine::exports::bulkhead::plugin::leased::Renewal;
 }

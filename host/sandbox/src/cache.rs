@@ -15,10 +15,10 @@ use zeroize::Zeroizing;
 /// The caches of all mounts over one open store.
 #[derive(Default)]
 pub(crate) struct Caches {
-    by_mount: Mutex<BTreeMap<String, Owned>>,
+    by_mount: Mutex<BTreeMap<String, MountCache>>,
 }
 
-struct Owned {
+struct MountCache {
     /// Digest of the component that put everything in it.
     component: String,
     cache: Arc<Cache>,
@@ -29,11 +29,11 @@ impl Caches {
     pub(crate) fn of(&self, mount: &str, component: &str) -> Arc<Cache> {
         let mut by_mount = self.lock();
         match by_mount.get(mount) {
-            Some(owned) if owned.component == component => Arc::clone(&owned.cache),
+            Some(entry) if entry.component == component => Arc::clone(&entry.cache),
             _ => {
-                let owned = Owned { component: component.to_owned(), cache: Arc::default() };
-                let cache = Arc::clone(&owned.cache);
-                by_mount.insert(mount.to_owned(), owned);
+                let entry = MountCache { component: component.to_owned(), cache: Arc::default() };
+                let cache = Arc::clone(&entry.cache);
+                by_mount.insert(mount.to_owned(), entry);
                 cache
             }
         }
@@ -49,7 +49,7 @@ impl Caches {
         self.lock().clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Owned>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, MountCache>> {
         self.by_mount.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -66,7 +66,7 @@ struct Kept {
     /// Keys by when they were last used.
     by_use: BTreeMap<u64, String>,
     bytes: usize,
-    leads: BTreeMap<String, Led>,
+    leads: BTreeMap<String, Leader>,
     /// Counts uses and leads, so that each has a number of its own.
     count: u64,
 }
@@ -77,14 +77,14 @@ struct Entry {
     used: u64,
 }
 
-/// A key whose value somebody makes.
-struct Led {
+/// A key whose value a call makes.
+struct Leader {
     by: u64,
     ended: Arc<Notify>,
 }
 
 /// What was asked for, or the right to make it.
-pub(crate) enum Had {
+pub(crate) enum Lookup {
     Value(Zeroizing<Vec<u8>>),
     Lead(Lead),
 }
@@ -99,7 +99,7 @@ pub(crate) struct Lead {
 impl Drop for Lead {
     fn drop(&mut self) {
         let mut kept = self.cache.lock();
-        if kept.leads.get(&self.key).is_some_and(|led| led.by == self.number) {
+        if kept.leads.get(&self.key).is_some_and(|leader| leader.by == self.number) {
             kept.end_lead(&self.key);
         }
     }
@@ -113,21 +113,21 @@ impl Cache {
 
     /// The value, or the right to make it. Waits while another call makes it, but no longer than
     /// until `until`.
-    pub(crate) async fn get_or_lead(self: &Arc<Self>, key: &str, until: Instant) -> Had {
+    pub(crate) async fn get_or_lead(self: &Arc<Self>, key: &str, until: Instant) -> Lookup {
         loop {
             let ended = {
                 let mut kept = self.lock();
                 if let Some(value) = kept.get(key, Instant::now()) {
-                    return Had::Value(value);
+                    return Lookup::Value(value);
                 }
                 match kept.leads.get(key) {
                     // Asked for under the lock, so that no end is missed.
-                    Some(led) => Arc::clone(&led.ended).notified_owned(),
-                    None => return Had::Lead(self.lead(&mut kept, key)),
+                    Some(leader) => Arc::clone(&leader.ended).notified_owned(),
+                    None => return Lookup::Lead(self.lead(&mut kept, key)),
                 }
             };
             if timeout_at(until, ended).await.is_err() {
-                return Had::Lead(self.lead(&mut self.lock(), key));
+                return Lookup::Lead(self.lead(&mut self.lock(), key));
             }
         }
     }
@@ -152,10 +152,10 @@ impl Cache {
     }
 
     fn lead(self: &Arc<Self>, kept: &mut Kept, key: &str) -> Lead {
-        let number = kept.next();
-        // Whoever waits for the lead before waits for this one.
-        let ended = kept.leads.remove(key).map(|led| led.ended).unwrap_or_default();
-        kept.leads.insert(key.to_owned(), Led { by: number, ended });
+        let number = kept.next_number();
+        // The calls that wait for the lead before wait for this one.
+        let ended = kept.leads.remove(key).map(|leader| leader.ended).unwrap_or_default();
+        kept.leads.insert(key.to_owned(), Leader { by: number, ended });
         Lead { cache: Arc::clone(self), key: key.to_owned(), number }
     }
 
@@ -165,13 +165,13 @@ impl Cache {
 }
 
 impl Kept {
-    fn next(&mut self) -> u64 {
+    fn next_number(&mut self) -> u64 {
         self.count += 1;
         self.count
     }
 
     fn get(&mut self, key: &str, now: Instant) -> Option<Zeroizing<Vec<u8>>> {
-        let used = self.next();
+        let used = self.next_number();
         let entry = self.entries.get_mut(key)?;
         if entry.until <= now {
             self.remove(key);
@@ -185,7 +185,7 @@ impl Kept {
     }
 
     fn insert(&mut self, key: &str, value: Zeroizing<Vec<u8>>, until: Instant) {
-        let used = self.next();
+        let used = self.next_number();
         self.bytes = self.bytes.saturating_add(weight(key, &value));
         self.by_use.insert(used, key.to_owned());
         self.entries.insert(key.to_owned(), Entry { value, until, used });
@@ -207,8 +207,8 @@ impl Kept {
     }
 
     fn end_lead(&mut self, key: &str) {
-        if let Some(led) = self.leads.remove(key) {
-            led.ended.notify_waiters();
+        if let Some(leader) = self.leads.remove(key) {
+            leader.ended.notify_waiters();
         }
     }
 }
@@ -232,10 +232,10 @@ mod tests {
         Instant::now() + Duration::from_secs(60)
     }
 
-    fn led(had: Had) -> Lead {
-        match had {
-            Had::Lead(lead) => lead,
-            Had::Value(_) => panic!("there is a value"),
+    fn lead(found: Lookup) -> Lead {
+        match found {
+            Lookup::Lead(lead) => lead,
+            Lookup::Value(_) => panic!("there is a value"),
         }
     }
 
@@ -298,7 +298,7 @@ mod tests {
     #[tokio::test]
     async fn one_leads_and_the_others_get_what_it_made() {
         let cache = Arc::new(Cache::default());
-        let lead = led(cache.get_or_lead("k", long()).await);
+        let lead = lead(cache.get_or_lead("k", long()).await);
         let others: Vec<_> = (0..100)
             .map(|_| {
                 let cache = Arc::clone(&cache);
@@ -310,7 +310,7 @@ mod tests {
         drop(lead);
         for other in others {
             assert!(
-                matches!(other.await.unwrap(), Had::Value(value) if value.as_slice() == b"made")
+                matches!(other.await.unwrap(), Lookup::Value(value) if value.as_slice() == b"made")
             );
         }
         assert!(cache.lock().leads.is_empty());
@@ -319,11 +319,11 @@ mod tests {
     #[tokio::test]
     async fn when_the_leader_fails_the_next_one_leads_and_when_it_dawdles_too() {
         let cache = Arc::new(Cache::default());
-        let first = led(cache.get_or_lead("k", long()).await);
+        let first = lead(cache.get_or_lead("k", long()).await);
         let (next, ()) = tokio::join!(cache.get_or_lead("k", long()), async { drop(first) });
-        let dawdles = led(next);
+        let dawdles = lead(next);
         let soon = Instant::now() + Duration::from_millis(20);
-        let third = led(cache.get_or_lead("k", soon).await);
+        let third = lead(cache.get_or_lead("k", soon).await);
         assert!(Instant::now() >= soon);
         drop(dawdles);
         assert!(cache.lock().leads.contains_key("k"), "who was overtaken ends nobody's lead");

@@ -17,15 +17,15 @@ pub struct Compartment {
     taken: Arc<Taken>,
 }
 
-/// What runs or ran in a compartment, under whatever limits.
+/// What runs or ran in a compartment, under any of its limits.
 #[derive(Default)]
 pub(crate) struct Taken {
-    /// Places that requests of the mount hold. Written under the lock of admission only.
-    places: AtomicU32,
+    /// Instance slots that requests of the mount hold. Written under the lock of admission only.
+    slots: AtomicU32,
     rate: Mutex<Bucket>,
     /// Outbound HTTP connections that are open.
     connections: AtomicU32,
-    /// Told whenever one is closed.
+    /// Notified when one is closed.
     closed: Notify,
     /// When one of its calls was last found to compute for long.
     long: Mutex<Option<std::time::Instant>>,
@@ -91,11 +91,11 @@ impl Compartment {
 
     /// Waits for one of the mount's outbound HTTP connections, and for one of `all`. `None` only
     /// where there are none.
-    pub(crate) async fn connection(&self, all: Arc<Semaphore>) -> Option<Connection> {
+    pub(crate) async fn acquire_connection(&self, all: Arc<Semaphore>) -> Option<Connection> {
         let of_mount = loop {
             // Asked for before looking, so that none is missed that closes in between.
             let closed = self.taken.closed.notified();
-            match self.taken.try_connection(self.limits.connections) {
+            match self.taken.try_acquire_connection(self.limits.connections) {
                 Some(of_mount) => break of_mount,
                 None => closed.await,
             }
@@ -110,27 +110,27 @@ impl Compartment {
 }
 
 impl Taken {
-    /// Places that requests of the mount hold.
-    pub(crate) fn places(&self) -> u32 {
-        self.places.load(Ordering::Relaxed)
+    /// Instance slots that requests of the mount hold.
+    pub(crate) fn slots(&self) -> u32 {
+        self.slots.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn take(&self, places: u32) {
-        self.places.fetch_add(places, Ordering::Relaxed);
+    pub(crate) fn take(&self, slots: u32) {
+        self.slots.fetch_add(slots, Ordering::Relaxed);
     }
 
-    fn try_connection(self: &Arc<Self>, most: u32) -> Option<OfMount> {
+    fn try_acquire_connection(self: &Arc<Self>, most: u32) -> Option<OfMount> {
         let one_more = |open: u32| (open < most).then(|| open + 1);
         let counted = self.connections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
         counted.is_ok().then(|| OfMount(Arc::clone(self)))
     }
 
-    pub(crate) fn give_back(&self, places: u32) {
-        self.places.fetch_sub(places, Ordering::Relaxed);
+    pub(crate) fn give_back(&self, slots: u32) {
+        self.slots.fetch_sub(slots, Ordering::Relaxed);
     }
 
-    /// A call of the mount computes for long.
-    pub(crate) fn computes_long(&self, now: std::time::Instant) {
+    /// Notes that a call of the mount computes for long.
+    pub(crate) fn mark_computing_long(&self, now: std::time::Instant) {
         *self.long.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
     }
 

@@ -1,4 +1,4 @@
-//! Compiling components that somebody brought: in a child process with limits of its own.
+//! Compiling components that callers brought: in a child process with limits of its own.
 //!
 //! The attack this file stops: a component made so that compiling it takes hours, or all memory.
 //! The child is killed when its time is over, and the system stops it at its memory (see the
@@ -30,7 +30,7 @@ const SAID_BYTES: usize = 64 << 10;
 /// Compiles, one component at a time.
 pub struct Compiler {
     program: PathBuf,
-    turn: Semaphore,
+    one_at_a_time: Semaphore,
 }
 
 /// A component that was compiled.
@@ -56,7 +56,7 @@ impl Compiler {
     /// loaded.
     #[must_use]
     pub fn new(program: PathBuf) -> Self {
-        Self { program, turn: Semaphore::new(1) }
+        Self { program, one_at_a_time: Semaphore::new(1) }
     }
 
     /// Compiles `wasm`.
@@ -65,7 +65,7 @@ impl Compiler {
     /// 400 with what is wrong with the component, also where it takes too long or too much memory;
     /// 503 while others are compiled; 500 when the child cannot be started.
     pub async fn compile(&self, wasm: Arc<Vec<u8>>) -> Result<Compiled, Failure> {
-        let Ok(Ok(_turn)) = tokio::time::timeout(TIME, self.turn.acquire()).await else {
+        let Ok(Ok(_permit)) = tokio::time::timeout(TIME, self.one_at_a_time.acquire()).await else {
             return Err(busy());
         };
         let mut child = Running::start(&self.program)?;
@@ -83,7 +83,7 @@ impl Compiler {
                 "the component compiles to more than 64MiB of code; make it smaller",
             ));
         }
-        understood(&answered).unwrap_or_else(|| Err(child.end()))
+        parse_answer(&answered).unwrap_or_else(|| Err(child.why_it_ended()))
     }
 }
 
@@ -111,12 +111,13 @@ impl Running {
         pipes.ok_or_else(|| Failure::internal("the compiler was started without its pipes"))
     }
 
-    /// Why it ended without an answer, as whoever sent the component learns it.
-    fn end(mut self) -> Failure {
+    /// Why it ended without an answer, for the caller who sent the component.
+    fn why_it_ended(mut self) -> Failure {
         let status =
             self.0.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         Failure::invalid(format!(
-            "the component cannot be compiled within the compiler's limits of time and memory ({status}); make it smaller"
+            "the component cannot be compiled within the compiler's limits of time and memory \
+             ({status}); make it smaller"
         ))
     }
 }
@@ -144,14 +145,14 @@ fn drain(output: ChildStdout) -> io::Result<Vec<u8>> {
 }
 
 /// The child's answer; `None` when it is not whole.
-fn understood(answered: &[u8]) -> Option<Result<Compiled, Failure>> {
+fn parse_answer(answered: &[u8]) -> Option<Result<Compiled, Failure>> {
     let end = answered.iter().take(SAID_BYTES).position(|byte| *byte == b'\n')?;
     let (said, rest) = answered.split_at_checked(end)?;
     let code = rest.get(1..)?;
     match serde_json::from_slice(said).ok()? {
         Said::Refused(why) => Some(Err(Failure::invalid(why))),
         Said::Compiled { world, bytes } if bytes == code.len() => {
-            Some(Ok(Compiled { world, code: AuthenticCode::made(code.to_vec()) }))
+            Some(Ok(Compiled { world, code: AuthenticCode::just_compiled(code.to_vec()) }))
         }
         Said::Compiled { .. } => None,
     }
@@ -176,11 +177,11 @@ fn takes_too_long() -> Failure {
 pub fn worker(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut wasm = Vec::new();
     input.read_to_end(&mut wasm)?;
-    let (said, code) = match structure::check(&wasm).and_then(|world| Ok((world, compiled(&wasm)?)))
-    {
-        Ok((world, code)) => (Said::Compiled { world, bytes: code.len() }, code),
-        Err(why) => (Said::Refused(why.chars().take(SAID_BYTES / 16).collect()), Vec::new()),
-    };
+    let (said, code) =
+        match structure::check(&wasm).and_then(|world| Ok((world, compile_in_child(&wasm)?))) {
+            Ok((world, code)) => (Said::Compiled { world, bytes: code.len() }, code),
+            Err(why) => (Said::Refused(why.chars().take(SAID_BYTES / 16).collect()), Vec::new()),
+        };
     let mut line = serde_json::to_vec(&said)?;
     line.push(b'\n');
     output.write_all(&line)?;
@@ -188,7 +189,7 @@ pub fn worker(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     output.flush()
 }
 
-fn compiled(wasm: &[u8]) -> Result<Vec<u8>, String> {
+fn compile_in_child(wasm: &[u8]) -> Result<Vec<u8>, String> {
     precompile(wasm).map_err(|why| format!("the component does not compile: {why}"))
 }
 
@@ -200,7 +201,7 @@ mod tests {
     fn a_refusal_reaches_the_author_and_no_code_follows_it() {
         let mut answered = Vec::new();
         worker(&b"no component"[..], &mut answered).unwrap();
-        let failure = understood(&answered).unwrap().err().unwrap();
+        let failure = parse_answer(&answered).unwrap().err().unwrap();
         assert_eq!(failure.kind, Kind::InvalidRequest);
         assert!(failure.message.contains("not WebAssembly"), "{failure:?}");
     }
@@ -208,7 +209,7 @@ mod tests {
     #[test]
     fn an_answer_that_is_not_whole_is_none() {
         let line = b"{\"compiled\":{\"world\":\"secrets-engine\",\"bytes\":4}}\n";
-        assert!(understood(&[&line[..], b"code"].concat()).unwrap().is_ok());
+        assert!(parse_answer(&[&line[..], b"code"].concat()).unwrap().is_ok());
         for cut in [
             &b""[..],
             b"{}",
@@ -217,7 +218,7 @@ mod tests {
             &[&line[..], b"cod"].concat(),
             &[&line[..], b"codes"].concat(),
         ] {
-            assert!(understood(cut).is_none(), "{}", String::from_utf8_lossy(cut));
+            assert!(parse_answer(cut).is_none(), "{}", String::from_utf8_lossy(cut));
         }
     }
 

@@ -1,14 +1,14 @@
-//! Compiled code of components that somebody brought, while it lies in the store.
+//! Compiled code of components that callers brought, while it lies in the store.
 //!
-//! The attack this file stops: machine code that somebody else put there. Compiled code is native
+//! The attack this file stops: machine code that another program put there. Compiled code is native
 //! code, so that of what comes back from the store only that is loaded which bears the tag that
 //! this cluster gave it. The seal of the rows says that each of its pieces is where it was put; the
 //! tag says that they are one code, of this component, by this build of the compiler.
 
-use crate::component::digest as sha256;
+use crate::identity::digest as sha256;
 use bulkhead_store::Store;
 
-pub use crate::engine::BUILD;
+pub use crate::wasmtime_engine::BUILD;
 
 /// Separates these tags from everything else that the cluster's key names.
 const PURPOSE: &str = "compiled-code";
@@ -29,7 +29,7 @@ impl AuthenticCode {
     }
 
     /// Code that a child of this process has just made.
-    pub(crate) fn made(code: Vec<u8>) -> Self {
+    pub(crate) fn just_compiled(code: Vec<u8>) -> Self {
         Self(code)
     }
 

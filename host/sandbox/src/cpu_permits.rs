@@ -1,12 +1,12 @@
 //! Permits to compute: how many guests may compute for long at a time.
 //!
 //! The attack this file stops: as many busy guests as there are workers, each of which gives its
-//! worker up only once a tick, so that everybody else's calls wait for ticks. A guest that computes
-//! for longer than a call of ours ever does needs a turn, of which there is one fewer than there
-//! are processors; so one worker is always free of them. Many calls that each end soon are no way
-//! around it: where one of a mount computed for long, the next ones need a turn from their start.
+//! worker up only once a tick, so that the calls of all other mounts wait for ticks. A guest that
+//! computes for longer than a call of ours ever does needs a permit, of which there is one fewer
+//! than there are processors; so one worker is always free of them. Many calls that each end soon
+//! are no way around it: where one of a mount computed for long, the next ones need a permit from
+//! their start.
 
-use crate::call::CallTree;
 use crate::compartment::Compartment;
 use crate::limits;
 use std::future::{Future, poll_fn};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::UpdateDeadline;
 
-/// The turns of a process.
+/// The permits of a process.
 #[derive(Clone)]
 pub(crate) struct CpuPermits(Arc<Semaphore>);
 
@@ -26,17 +26,17 @@ impl CpuPermits {
         Self(Arc::new(Semaphore::new(processors.saturating_sub(1).max(1))))
     }
 
-    /// A turn, in the order in which they were asked for. `None` cannot happen while the process
+    /// A permit, in the order in which they were asked for. `None` cannot happen while the process
     /// runs.
-    pub(crate) async fn take(&self) -> Option<OwnedSemaphorePermit> {
+    pub(crate) async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.0).acquire_owned().await.ok()
     }
 }
 
-/// How long the guest of a root call has computed, its nested calls included, and the turn that it
-/// has.
+/// How long the guest of a root call has computed, its nested calls included, and the permit that
+/// it has.
 #[derive(Default)]
-pub(crate) struct Turn(Mutex<Computing>);
+pub(crate) struct CpuMeter(Mutex<Computing>);
 
 #[derive(Default)]
 struct Computing {
@@ -47,30 +47,30 @@ struct Computing {
     permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Turn {
-    /// Does the work of a root call: counts what it computes, and takes its turn from it wherever
-    /// it waits.
-    pub(crate) async fn counted<T>(&self, work: impl Future<Output = T>) -> T {
+impl CpuMeter {
+    /// Does the work of a root call: counts what it computes, and takes its permit from it where it
+    /// waits.
+    pub(crate) async fn measure<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         poll_fn(|context| {
             self.lock().woken = Some(Instant::now());
             let polled = work.as_mut().poll(context);
-            self.lock().waits();
+            self.lock().pause();
             polled
         })
         .await
     }
 
-    /// Waits for a turn before the first instruction, where calls of the mount computed for long a
-    /// moment ago.
-    pub(crate) async fn begin(&self, turns: &CpuPermits, compartment: &Compartment) {
+    /// Waits for a permit before the first instruction, where calls of the mount computed for long
+    /// a moment ago.
+    pub(crate) async fn admit(&self, permits: &CpuPermits, compartment: &Compartment) {
         if compartment.taken().computed_long(Instant::now()) {
-            self.take(turns).await;
+            self.acquire(permits).await;
         }
     }
 
-    async fn take(&self, turns: &CpuPermits) {
-        let permit = turns.take().await;
+    async fn acquire(&self, permits: &CpuPermits) {
+        let permit = permits.acquire().await;
         self.lock().permit = permit;
     }
 
@@ -80,7 +80,7 @@ impl Turn {
 }
 
 impl Computing {
-    fn waits(&mut self) {
+    fn pause(&mut self) {
         self.before += self.woken.take().map(|woken| woken.elapsed()).unwrap_or_default();
         self.permit = None;
     }
@@ -90,25 +90,28 @@ impl Computing {
     }
 }
 
-/// The epoch moved while the guest computed: one that has done so for long goes on when it has its
-/// turn again, and others run meanwhile.
-pub(crate) fn tick(
-    tree: &Arc<CallTree>,
+/// The epoch moved while the guest of `root` computed: one that has done so for long goes on when
+/// it has a permit again, and others run meanwhile.
+pub(crate) fn on_epoch<R>(
+    root: &Arc<R>,
     compartment: &Compartment,
-    turns: &CpuPermits,
-) -> UpdateDeadline {
-    if tree.turn.lock().computed() < limits::COMPUTED_FREELY {
+    permits: &CpuPermits,
+) -> UpdateDeadline
+where
+    R: AsRef<CpuMeter> + Send + Sync + 'static,
+{
+    if (**root).as_ref().lock().computed() < limits::COMPUTED_FREELY {
         return UpdateDeadline::Continue(1);
     }
-    compartment.taken().computes_long(Instant::now());
-    let (tree, turns) = (Arc::clone(tree), turns.clone());
+    compartment.taken().mark_computing_long(Instant::now());
+    let (root, permits) = (Arc::clone(root), permits.clone());
     UpdateDeadline::YieldCustom(
         1,
         Box::pin(async move {
-            // Also where nobody else waits for a turn: calls that need none do. And the turn that
-            // it has ends there.
+            // Also where no other guest waits for a permit: calls that need none do. And the permit
+            // that it has ends there.
             tokio::task::yield_now().await;
-            tree.turn.take(&turns).await;
+            (*root).as_ref().acquire(&permits).await;
         }),
     )
 }
@@ -116,6 +119,7 @@ pub(crate) fn tick(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call_tree::CallTree;
     use crate::limits::Limits;
 
     fn one() -> CpuPermits {
@@ -132,39 +136,40 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_computes_for_long_goes_on_with_a_turn_and_waits_without_one() {
-        let (turns, compartment, tree) =
+        let (permits, compartment, tree) =
             (one(), Compartment::new("m", Limits::default()), Arc::new(CallTree::default()));
         let work = async {
-            assert!(matches!(tick(&tree, &compartment, &turns), UpdateDeadline::Continue(1)));
+            assert!(matches!(on_epoch(&tree, &compartment, &permits), UpdateDeadline::Continue(1)));
             compute(limits::COMPUTED_FREELY);
-            let UpdateDeadline::YieldCustom(1, other) = tick(&tree, &compartment, &turns) else {
-                panic!("no turn")
+            let UpdateDeadline::YieldCustom(1, other) = on_epoch(&tree, &compartment, &permits)
+            else {
+                panic!("no permit")
             };
             Box::into_pin(Box::new(other)).await;
-            assert_eq!(turns.0.available_permits(), 0, "it computes");
+            assert_eq!(permits.0.available_permits(), 0, "it computes");
             tokio::task::yield_now().await;
-            assert_eq!(turns.0.available_permits(), 1, "it waited");
+            assert_eq!(permits.0.available_permits(), 1, "it waited");
         };
-        tree.turn.counted(work).await;
-        assert!(tree.turn.lock().before >= limits::COMPUTED_FREELY);
+        tree.cpu_meter.measure(work).await;
+        assert!(tree.cpu_meter.lock().before >= limits::COMPUTED_FREELY);
     }
 
     #[tokio::test]
     async fn calls_of_a_mount_that_computed_for_long_need_a_turn_from_their_start() {
-        let turns = one();
+        let permits = one();
         let busy = Compartment::new("busy", Limits::default());
-        busy.taken().computes_long(Instant::now());
-        let permits = async |compartment: &Compartment| {
+        busy.taken().mark_computing_long(Instant::now());
+        let free = async |compartment: &Compartment| {
             let tree = CallTree::default();
             let begun = async {
-                tree.turn.begin(&turns, compartment).await;
-                turns.0.available_permits()
+                tree.cpu_meter.admit(&permits, compartment).await;
+                permits.0.available_permits()
             };
-            tree.turn.counted(begun).await
+            tree.cpu_meter.measure(begun).await
         };
-        assert_eq!(permits(&busy).await, 0);
-        assert_eq!(permits(&Compartment::new("other", Limits::default())).await, 1);
-        assert_eq!(permits(&busy.under(Limits::default())).await, 0, "whatever its limits become");
+        assert_eq!(free(&busy).await, 0);
+        assert_eq!(free(&Compartment::new("other", Limits::default())).await, 1);
+        assert_eq!(free(&busy.under(Limits::default())).await, 0, "whatever its limits become");
         let later = Instant::now() + limits::COMPUTED_LONG_AGO;
         assert!(!busy.taken().computed_long(later));
     }

@@ -1,14 +1,16 @@
 //! Asking a component what it is: once, at registration, in an instance without a single grant.
 
-use crate::admission::{Admission, Priority, Wanted};
+use crate::admission::{Admission, Priority, SlotRequest};
 use crate::bindings::{database_plugin, secrets_engine};
-use crate::call::settle;
 use crate::compartment::Compartment;
-use crate::component::{Identity, Maker};
 use crate::detached;
-use crate::engine::Sandbox;
+use crate::grants::Maker;
+use crate::identity::Identity;
 use crate::instance::new_store;
 use crate::limits::Limits;
+use crate::outcome::settle;
+use crate::resources::Resources;
+use crate::sandbox::Sandbox;
 use crate::state::CallState;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use wasmtime::Store;
 const TIME: Duration = Duration::from_secs(5);
 
 impl Sandbox {
-    /// Waits for the place of a component that is asked what it is, while calls are served beside
+    /// Waits for the slot of a component that is asked what it is, while calls are served beside
     /// it.
     ///
     /// # Errors
@@ -28,50 +30,50 @@ impl Sandbox {
     pub async fn admit_description(&self) -> Result<Admission, Failure> {
         let compartment = Compartment::new("", Limits::default());
         let (priority, deadline) = (Priority::Foreground, Instant::now() + TIME);
-        self.admit(Wanted { compartment: &compartment, places: 1, priority, deadline }).await
+        self.admit(SlotRequest { compartment: &compartment, slots: 1, priority, deadline }).await
     }
 }
 
 /// The description of an engine, as JSON text.
 pub(crate) async fn engine(
-    sandbox: &Arc<Sandbox>,
+    resources: &Arc<Resources>,
     pre: &secrets_engine::SecretsEnginePre<CallState>,
     digest: &str,
 ) -> Result<String, String> {
-    let mut store = ungranted(sandbox, digest);
-    let tree = Arc::clone(&store.data().scope.tree);
+    let mut store = ungranted_store(resources, digest);
+    let tree = Arc::clone(&store.data().context.tree);
     let work = async {
         let instance = pre.instantiate_async(&mut store).await?;
         instance.bulkhead_plugin_engine().call_describe(&mut store).await.map(Ok)
     };
-    let outcome = tree.turn.counted(tokio::time::timeout(TIME, work)).await;
+    let outcome = tree.cpu_meter.measure(tokio::time::timeout(TIME, work)).await;
     settle(store.data(), outcome).map_err(|failure| failure.message)
 }
 
 /// The description of a database plugin, as JSON text.
 pub(crate) async fn database_plugin(
-    sandbox: &Arc<Sandbox>,
+    resources: &Arc<Resources>,
     pre: &database_plugin::DatabasePluginPre<CallState>,
     digest: &str,
 ) -> Result<String, String> {
-    let mut store = ungranted(sandbox, digest);
-    let tree = Arc::clone(&store.data().scope.tree);
+    let mut store = ungranted_store(resources, digest);
+    let tree = Arc::clone(&store.data().context.tree);
     let work = async {
         let instance = pre.instantiate_async(&mut store).await?;
         instance.bulkhead_plugin_database_users().call_describe(&mut store).await.map(Ok)
     };
-    let outcome = tree.turn.counted(tokio::time::timeout(TIME, work)).await;
+    let outcome = tree.cpu_meter.measure(tokio::time::timeout(TIME, work)).await;
     settle(store.data(), outcome).map_err(|failure| failure.message)
 }
 
-fn ungranted(sandbox: &Arc<Sandbox>, digest: &str) -> Store<CallState> {
+fn ungranted_store(resources: &Arc<Resources>, digest: &str) -> Store<CallState> {
     let name = "being described".to_owned();
-    let scope = detached::scope(&name, Instant::now() + TIME);
+    let context = detached::context(&name, Instant::now() + TIME);
     let identity = Identity {
         name,
         version: String::new(),
         digest: digest.to_owned(),
         maker: Maker::Uploaded,
     };
-    new_store(CallState::new(sandbox, scope, Arc::new(identity), None))
+    new_store(CallState::new(resources, context, Arc::new(identity), None))
 }

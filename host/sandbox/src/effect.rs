@@ -3,12 +3,13 @@
 //! The faults this file stops: a change that begins with no time left, and so outlives its call and
 //! the undo that follows it; and a change that is cut half-way because its client went away.
 
-use crate::call::{Effect, Scope};
+use crate::call_tree::Effect;
+use crate::context::CallContext;
 use crate::limits;
 use bulkhead_store::failpoint;
 use std::future::Future;
 
-/// Why nobody knows, or nothing happened.
+/// Why a change did not happen, or may have happened unheard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unheard {
     /// It was not begun: the call has less time left than a change may take.
@@ -24,14 +25,14 @@ pub(crate) enum Unheard {
 /// Runs `change` in a task of its own, with a time of its own, and marks the root call: it is not
 /// run again by itself.
 pub(crate) async fn run<T: Send + 'static>(
-    scope: &Scope,
+    context: &CallContext,
     change: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Unheard> {
-    if scope.left() < limits::EFFECT_TIME + limits::EFFECT_MARGIN {
+    if context.left() < limits::EFFECT_TIME + limits::EFFECT_MARGIN {
         return Err(Unheard::NoTime);
     }
     failpoint::reach("effect.begins").map_err(|_| Unheard::NotBegun)?;
-    scope.tree.mark(Effect::Effect);
+    context.tree.mark(Effect::Effect);
     let ended = tokio::spawn(tokio::time::timeout(limits::EFFECT_TIME, change)).await;
     failpoint::reach("effect.ended").map_err(|_| Unheard::NoAnswer)?;
     match ended {

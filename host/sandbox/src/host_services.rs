@@ -1,6 +1,6 @@
 //! What the sandbox needs from above, and the only way in which it asks.
 
-use crate::component::DatabasePlugin;
+use crate::database_plugin::DatabasePlugin;
 use async_trait::async_trait;
 use bulkhead_store::{Address, Unit};
 use bulkhead_wire::failure::Failure;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// How urgent a log line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// For whoever develops the plugin.
+    /// For the plugin's author.
     Debug,
     /// Worth knowing.
     Info,

@@ -2,8 +2,8 @@
 //! it.
 //!
 //! Knows sockets, TLS and hyper, and nothing of wasmtime: what a component asked for, and whether
-//! it may, is told by `imports/http.rs`. The attacks this folder stops: an answer without end, a
-//! server that drips, a redirect to where nobody was granted to go, a header that becomes two.
+//! it may, is decided in `imports/http.rs`. The attacks this folder stops: an answer without end, a
+//! server that drips, a redirect to where no grant leads, a header that becomes two.
 
 mod exchange;
 mod fault;
@@ -15,9 +15,9 @@ mod url;
 pub(crate) use exchange::{Answered, Exchange, exchange};
 pub(crate) use fault::HttpFault;
 pub(crate) use meter::Meter;
-pub(crate) use request::{is_safe, prepared, secrets};
-pub(crate) use tls::secured;
-pub(crate) use url::parsed;
+pub(crate) use request::{is_safe, prepare, secrets};
+pub(crate) use tls::secure;
+pub(crate) use url::parse_url;
 
 #[cfg(test)]
 mod tests;

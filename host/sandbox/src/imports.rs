@@ -22,8 +22,6 @@ mod passwords;
 mod sql;
 mod storage;
 
-pub(crate) use log::Logged;
-
 use crate::bindings::secrets_engine::bulkhead::plugin::{database_types, types};
 use crate::state::CallState;
 

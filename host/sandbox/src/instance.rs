@@ -2,13 +2,13 @@
 //!
 //! The fault this file stops: something of one call that a later call of the same instance can
 //! reach. All that a call has is its [`CallState`], and that is replaced as a whole, at its
-//! beginning and at its end; between two calls a store holds the state of nobody.
+//! beginning and at its end; between two calls a store holds the state of no call.
 
-use crate::component::Identity;
 use crate::cpu_permits;
 use crate::detached;
-use crate::engine::Sandbox;
+use crate::identity::Identity;
 use crate::limits;
+use crate::resources::Resources;
 use crate::state::CallState;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -18,20 +18,21 @@ use wasmtime::{Store, UpdateDeadline};
 /// A store with every limit set. Epochs do not interrupt a host call that waits, so callers bound
 /// the whole call by its deadline as well.
 pub(crate) fn new_store(state: CallState) -> Store<CallState> {
-    let sandbox = Arc::clone(&state.sandbox);
+    let resources = Arc::clone(&state.resources);
     let handles = state.limits().handles;
-    let mut store = Store::new(&sandbox.runtime.engine, state);
+    let mut store = Store::new(&resources.process.engine, state);
     store.limiter(|state| &mut state.memory);
     store.set_hostcall_fuel(limits::HOST_CALL_FUEL_BYTES);
     store.set_max_component_handles(handles);
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(|mut store| {
-        let CallState { scope, sandbox, is_computing, .. } = store.data_mut();
-        if Instant::now() >= scope.deadline {
+        let CallState { context, resources, is_computing, .. } = store.data_mut();
+        if Instant::now() >= context.deadline {
             return Ok(UpdateDeadline::Interrupt);
         }
         *is_computing = true;
-        Ok(cpu_permits::tick(&scope.tree, &scope.compartment, &sandbox.runtime.cpu_permits))
+        let permits = &resources.process.cpu_permits;
+        Ok(cpu_permits::on_epoch(&context.tree, &context.compartment, permits))
     });
     store
 }
@@ -74,7 +75,7 @@ impl Live {
 
     /// Moves the next call in. Only what belongs to the instance stays: the memory that it has
     /// grown to.
-    pub(crate) fn entered_by(mut self, mut state: CallState) -> Self {
+    pub(crate) fn begin(mut self, mut state: CallState) -> Self {
         state.memory.carry(&mut self.store.data_mut().memory);
         self.store.set_max_component_handles(state.limits().handles);
         *self.store.data_mut() = state;
@@ -86,15 +87,15 @@ impl Live {
     /// Moves the call out.
     pub(crate) fn end(&mut self) -> CallState {
         let ended = self.store.data_mut();
-        let mut vacant = vacant(&ended.sandbox, &ended.plugin);
+        let mut vacant = vacant(&ended.resources, &ended.plugin);
         vacant.memory.carry(&mut ended.memory);
         std::mem::replace(ended, vacant)
     }
 }
 
 /// The state of an instance that no call is in.
-fn vacant(sandbox: &Arc<Sandbox>, plugin: &Arc<Identity>) -> CallState {
-    CallState::new(sandbox, detached::between_calls(), Arc::clone(plugin), None)
+fn vacant(resources: &Arc<Resources>, plugin: &Arc<Identity>) -> CallState {
+    CallState::new(resources, detached::between_calls(), Arc::clone(plugin), None)
 }
 
 #[cfg(test)]

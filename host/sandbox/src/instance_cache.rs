@@ -1,14 +1,14 @@
 //! Bounded reuse (decision T4): the idle instances of one mount that asked for it.
 //!
-//! A reused instance may remember what it was told, so this file bounds who can be told it again: a
-//! shelf belongs to one mount and one loaded component, and lends to no other. It takes back only
-//! what answered and left nothing behind, and forgets an instance after some calls, after some
+//! A reused instance may remember what it was given, so this file bounds to whom it can pass that
+//! on: a cache belongs to one mount and one loaded component, and lends to no other. It takes back
+//! only what answered and left nothing behind, and forgets an instance after some calls, after some
 //! time, and when its mount changes or the store is sealed. The other attack that it stops is on
-//! room: what is idle holds a place in the engine's pool, and gives it up to any call that waits
-//! for one.
+//! room: what is idle holds a slot of the engine's pool, and gives it up to any call that waits for
+//! one.
 
 use crate::admission::Admission;
-use crate::component::{Engine, Identity};
+use crate::identity::Identity;
 use crate::instance::Live;
 use crate::limits::ReuseBounds;
 use crate::state::CallState;
@@ -22,37 +22,25 @@ pub enum Reuse {
     #[default]
     Fresh,
     /// One that served other calls of the same mount, where there is one. Made by
-    /// [`Engine::reuse`].
-    Bounded(Arc<InstanceShelf>),
+    /// [`Engine::reuse`](crate::Engine::reuse).
+    Bounded(Arc<InstanceCache>),
 }
 
 impl Reuse {
-    /// The shelf, for calls of `component` on `mount`; none if it is another one's.
-    pub(crate) fn shelf(
+    /// The cache, for calls of `component` on `mount`; none if it is another one's.
+    pub(crate) fn cache(
         &self,
         component: &Arc<Identity>,
         mount: &str,
-    ) -> Option<Arc<InstanceShelf>> {
-        let Self::Bounded(shelf) = self else { return None };
-        let is_theirs = Arc::ptr_eq(&shelf.component, component) && shelf.mount == mount;
-        is_theirs.then(|| Arc::clone(shelf))
-    }
-}
-
-impl Engine {
-    /// Reuse of this component's instances for the mount with that uuid. The instances live as long
-    /// as the value: it belongs to whatever ends when the mount or its version changes.
-    #[must_use]
-    pub fn reuse(&self, mount: &str, bounds: ReuseBounds) -> Reuse {
-        let (mount, component) = (mount.to_owned(), Arc::clone(&self.identity));
-        let shelf = Arc::new(InstanceShelf { mount, component, bounds, idle: Mutex::default() });
-        self.sandbox.shelves.add(&shelf);
-        Reuse::Bounded(shelf)
+    ) -> Option<Arc<InstanceCache>> {
+        let Self::Bounded(cache) = self else { return None };
+        let is_theirs = Arc::ptr_eq(&cache.component, component) && cache.mount == mount;
+        is_theirs.then(|| Arc::clone(cache))
     }
 }
 
 /// Idle instances of one mount and one loaded component.
-pub struct InstanceShelf {
+pub struct InstanceCache {
     mount: String,
     component: Arc<Identity>,
     bounds: ReuseBounds,
@@ -71,11 +59,11 @@ struct Idle {
 
 struct Kept {
     live: Live,
-    /// Its place in the engine's pool: an instance is idle and admitted, or serves a call that is.
-    _room: Admission,
+    /// Its slot in the engine's pool: an instance is idle and admitted, or serves a call that is.
+    _slot: Admission,
 }
 
-impl InstanceShelf {
+impl InstanceCache {
     /// An instance that may serve one more call.
     pub(crate) fn take(&self) -> Option<Live> {
         loop {
@@ -92,8 +80,8 @@ impl InstanceShelf {
         let left_nothing = live.store.data().left_nothing();
         let ended = live.end();
         let is_fit = left_nothing && live.calls() < self.bounds.calls && self.is_young(&live);
-        if is_fit && let Some(room) = ended.sandbox.admit_idle() {
-            self.put(Kept { live, _room: room });
+        if is_fit && let Some(slot) = ended.resources.process.slots.enter_idle() {
+            self.put(Kept { live, _slot: slot });
         }
         ended
     }
@@ -101,7 +89,7 @@ impl InstanceShelf {
     fn put(self: &Arc<Self>, kept: Kept) {
         let mut idle = self.lock();
         if idle.is_closed || idle.kept.len() >= self.bounds.idle {
-            // Dropped with `kept`, once nobody waits for the lock.
+            // Dropped with `kept`, after the lock was given back.
             return;
         }
         idle.kept.push(kept);
@@ -152,39 +140,52 @@ impl InstanceShelf {
     }
 }
 
-/// Drops what grows old on a shelf that nobody asks, until it is empty or gone.
-async fn sweep(shelf: Weak<InstanceShelf>) {
-    while let Some(next) = shelf.upgrade().and_then(|shelf| shelf.drop_old()) {
+/// Drops what grows old in a cache that no call asks, until it is empty or gone.
+async fn sweep(cache: Weak<InstanceCache>) {
+    while let Some(next) = cache.upgrade().and_then(|cache| cache.drop_old()) {
         tokio::time::sleep_until(next).await;
     }
 }
 
-/// The shelves of a sandbox, wherever their mounts are.
+/// The caches of a sandbox, mount by mount.
 #[derive(Default)]
-pub(crate) struct InstanceCache(Mutex<Known>);
+pub(crate) struct InstanceCaches(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    shelves: Vec<Weak<InstanceShelf>>,
+    caches: Vec<Weak<InstanceCache>>,
     is_closed: bool,
 }
 
-impl InstanceCache {
-    fn add(&self, shelf: &Arc<InstanceShelf>) {
+impl InstanceCaches {
+    /// A new cache for the instances of `component` on `mount`. They live as long as it does.
+    pub(crate) fn open(
+        &self,
+        component: &Arc<Identity>,
+        mount: &str,
+        bounds: ReuseBounds,
+    ) -> Arc<InstanceCache> {
+        let (mount, component) = (mount.to_owned(), Arc::clone(component));
+        let cache = Arc::new(InstanceCache { mount, component, bounds, idle: Mutex::default() });
+        self.add(&cache);
+        cache
+    }
+
+    fn add(&self, cache: &Arc<InstanceCache>) {
         let mut known = self.lock();
-        known.shelves.retain(|shelf| shelf.strong_count() > 0);
-        known.shelves.push(Arc::downgrade(shelf));
+        known.caches.retain(|cache| cache.strong_count() > 0);
+        known.caches.push(Arc::downgrade(cache));
         if known.is_closed {
-            shelf.close();
+            cache.close();
         }
     }
 
-    /// Drops idle instances until `wanted` places are free, first of the mounts that keep most.
+    /// Drops idle instances until `wanted` slots are free, first of the mounts that keep most.
     pub(crate) fn make_room(&self, wanted: u32) {
-        let shelves = self.all();
+        let caches = self.all();
         for _ in 0..wanted {
-            let fullest = shelves.iter().max_by_key(|shelf| shelf.idle());
-            if !fullest.is_some_and(|shelf| shelf.drop_one()) {
+            let fullest = caches.iter().max_by_key(|cache| cache.idle());
+            if !fullest.is_some_and(|cache| cache.drop_one()) {
                 return;
             }
         }
@@ -193,11 +194,11 @@ impl InstanceCache {
     /// Drops every idle instance, and lets none be kept any more.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
-        self.all().iter().for_each(|shelf| shelf.close());
+        self.all().iter().for_each(|cache| cache.close());
     }
 
-    fn all(&self) -> Vec<Arc<InstanceShelf>> {
-        self.lock().shelves.iter().filter_map(Weak::upgrade).collect()
+    fn all(&self) -> Vec<Arc<InstanceCache>> {
+        self.lock().caches.iter().filter_map(Weak::upgrade).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {

@@ -3,45 +3,97 @@
 //! Knows wasmtime, the WIT bindings, limits, grants and outbound I/O. Never knows tokens, policies,
 //! leases or the URLs of our API: what it needs from above is one trait, [`HostServices`].
 //!
-//! Start reading at [`call`]: one call, from fresh instance to answer.
+//! Its rooms stand in one line: a module imports from its own room and from those to the left, and
+//! no imports go round in a circle.
+//!
+//! ```text
+//! limits → grants → component → shares → outbound → state → imports → call
+//! ```
+//!
+//! - **limits** knows numbers and their words, and never who asks for them.
+//! - **grants** knows what a mount may do, and to which addresses a granted name may lead; never
+//!   what an import does with it.
+//! - **component** knows bytes: digests, structure, compiled code, and the wasmtime engine that
+//!   compiles and runs it; never a call.
+//! - **shares** knows what calls share and is counted: instance slots, permits to compute, memory,
+//!   caches, connections, and what a call and its nested calls have used; never what a guest does
+//!   with its share.
+//! - **outbound** knows sockets, TLS, HTTP and SQL, to addresses that were vetted; never an
+//!   instance.
+//! - **state** knows what one call carries, how its instance is made and entered, and how it ended;
+//!   never which imports there are.
+//! - **imports** is the host's side of `wit/`, one file an interface, and the linkers that offer
+//!   it; it never knows how a call began.
+//! - **call** is the sandbox itself: admission, loading, describing, reuse, and one call from its
+//!   beginning to its end.
+//!
+//! Start reading at `call.rs`: one call, from fresh instance to answer.
 
-mod address;
-mod admission;
+// Limits.
+mod limits;
+
+// Grants.
+pub mod grants;
+
+// Component.
 mod bindings;
-mod cache;
-pub mod call;
-mod compartment;
 pub mod compile;
 pub mod compiled;
 pub mod component;
-mod cpu_permits;
-mod describe;
-mod detached;
-mod effect;
+pub mod contract;
+mod database_plugin;
 #[cfg(test)]
 mod encoding;
-mod engine;
-pub mod grants;
-mod host_services;
-mod http;
-mod imports;
-mod instance;
-mod instance_cache;
-pub mod limits;
-mod secrets;
-mod sql;
-mod state;
+mod identity;
 pub mod structure;
+mod wasmtime_engine;
+
+// Shares.
+mod admission;
+mod cache;
+mod call_tree;
+mod compartment;
+mod cpu_permits;
+mod memory;
+mod secrets;
+
+// Outbound.
+mod http;
+mod sql;
+
+// State.
+mod context;
+mod detached;
+mod effect;
+mod host_services;
+mod instance;
+mod outcome;
+mod resources;
+mod state;
+
+// Imports.
+mod imports;
+mod linkers;
 mod wasi;
 
-pub use admission::{Admission, Priority, Wanted};
-pub use bindings::contract;
-pub use call::{CallTree, Done, Effect, Ended, Scope};
+// Call.
+mod call;
+mod describe;
+mod instance_cache;
+mod load;
+mod sandbox;
+
+pub use admission::{Admission, Priority, SlotRequest};
+pub use call::{Done, Scope};
+pub use call_tree::{CallTree, Effect};
 pub use compartment::Compartment;
-pub use component::{Artefact, DatabasePlugin, Engine, Maker, precompile};
-pub use engine::{Runtime, Sandbox};
+pub use component::{Artefact, Maker, precompile};
+pub use database_plugin::DatabasePlugin;
 pub use grants::{Ask, Grant, Grants, Rights};
 pub use host_services::{Guard, HostServices, Level, Reservation};
-pub use instance_cache::{InstanceShelf, Reuse};
+pub use instance_cache::Reuse;
 pub use limits::{Limits, ReuseBounds};
+pub use load::Engine;
+pub use outcome::Ended;
+pub use sandbox::{Runtime, Sandbox};
 pub use secrets::SecretSet;

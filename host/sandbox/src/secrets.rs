@@ -41,7 +41,7 @@ impl SecretSet {
             runs.add(&value.replace('\'', "''"));
         }
         if value.bytes().any(|byte| !is_plain_in_urls(byte)) {
-            runs.add(&in_urls(value));
+            runs.add(&escape_for_urls(value));
         }
     }
 
@@ -96,12 +96,12 @@ impl Runs {
     }
 }
 
-/// Bytes that nobody escapes in a URL.
+/// Bytes that are never escaped in a URL.
 fn is_plain_in_urls(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-fn in_urls(value: &str) -> String {
+fn escape_for_urls(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len() * 3);
     for byte in value.bytes() {
         if is_plain_in_urls(byte) {

@@ -10,9 +10,9 @@ mod session;
 pub(crate) use failure::{SqlFailure, failed};
 pub(crate) use session::Sessions;
 
-use crate::address::Reach;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::Target;
-use crate::component;
+use crate::grants::Reach;
+use crate::identity;
 use crate::limits;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -202,5 +202,5 @@ fn fingerprint(target: &Target) -> String {
         text.push_str(&format!("{}:{part}", part.len()));
     }
     text.push_str(if target.writable { "writable" } else { "any" });
-    component::digest(text.as_bytes())
+    identity::digest(text.as_bytes())
 }

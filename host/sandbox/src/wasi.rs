@@ -36,7 +36,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
 }
 
 fn context(state: &mut CallState) -> &mut WasiCtx {
-    let store = &state.sandbox.store;
+    let store = &state.resources.store;
     state.wasi.get_or_insert_with(|| {
         let mut builder = WasiCtx::builder();
         builder.wall_clock(StoreTime(Arc::clone(store))).max_random_size(RANDOM_BYTES);

@@ -9,7 +9,9 @@ use crate::host_services::{CallServices, Path};
 use crate::leases::{self, Reserved};
 use crate::mounts::Mount;
 use bulkhead_sandbox::contract::{self, Answer};
-use bulkhead_sandbox::{CallTree, Done, Effect, HostServices, Limits, Priority, Scope, Wanted};
+use bulkhead_sandbox::{
+    CallTree, Done, Effect, HostServices, Limits, Priority, Scope, SlotRequest,
+};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::fields;
@@ -42,10 +44,10 @@ impl PermittedRequest<'_> {
         self.count(mount)?;
         let pass = mount.may_call()?;
         let deadline = self.deadline(mount);
-        let places = if self.route.nested { 2 } else { 1 };
-        let wanted = Wanted {
+        let slots = if self.route.nested { 2 } else { 1 };
+        let wanted = SlotRequest {
             compartment: &mount.compartment,
-            places,
+            slots,
             priority: Priority::Foreground,
             deadline: deadline.instant,
         };
@@ -59,7 +61,7 @@ impl PermittedRequest<'_> {
             grants: opened.grants,
             reuse: opened.reuse,
             deadline: deadline.instant,
-            places,
+            slots,
             services: Arc::clone(&services) as Arc<dyn HostServices>,
             tree: Arc::clone(&tree),
         };

@@ -1,4 +1,4 @@
-//! Admission, watched without a pool: places are only numbers.
+//! Admission, watched without a pool: slots are only numbers.
 
 use super::*;
 use crate::limits::Limits;
@@ -8,32 +8,32 @@ fn mount(name: &str) -> Arc<Compartment> {
     Compartment::new(name, Limits::default())
 }
 
-fn wanted(compartment: &Arc<Compartment>, places: u32, priority: Priority) -> Wanted<'_> {
-    Wanted { compartment, places, priority, deadline: Instant::now() }
+fn wanted(compartment: &Arc<Compartment>, slots: u32, priority: Priority) -> SlotRequest<'_> {
+    SlotRequest { compartment, slots, priority, deadline: Instant::now() }
 }
 
-fn request(all: &Arc<InstanceSlots>, compartment: &Arc<Compartment>, places: u32) -> Entered {
-    all.enter(&wanted(compartment, places, Priority::Foreground))
+fn request(all: &Arc<InstanceSlots>, compartment: &Arc<Compartment>, slots: u32) -> Entered {
+    all.enter(&wanted(compartment, slots, Priority::Foreground))
 }
 
 fn admitted(entered: Entered) -> Admission {
     match entered {
-        Entered::In(admission) => admission,
+        Entered::Admitted(admission) => admission,
         _ => panic!("it waits"),
     }
 }
 
 fn waiting(entered: Entered) -> oneshot::Receiver<Admission> {
     match entered {
-        Entered::Waits { told, .. } => told,
+        Entered::Waits { admission, .. } => admission,
         _ => panic!("it does not wait"),
     }
 }
 
-/// All places that requests may have, held by mounts that are nobody else's.
+/// All slots that requests may have, held by mounts of which no test asks more.
 fn fill(all: &Arc<InstanceSlots>) -> Vec<Admission> {
     let strangers = |n: u32| mount(&format!("stranger {n}"));
-    (0..limits::INSTANCES - limits::WORK_PLACES)
+    (0..limits::INSTANCES - limits::BACKGROUND_SLOTS)
         .map(|n| admitted(request(all, &strangers(n), 1)))
         .collect()
 }
@@ -59,9 +59,9 @@ fn the_requests_of_a_mount_hold_no_more_than_its_share_and_others_pass_it() {
     let most = Limits::default().concurrency;
     let mut held: Vec<_> = (0..most).map(|_| admitted(request(&all, &greedy, 1))).collect();
     let mut next = match request(&all, &greedy, 1) {
-        Entered::Waits { told, lacks_room } => {
+        Entered::Waits { admission, lacks_room } => {
             assert!(!lacks_room, "nobody gives way to whoever has its share");
-            told
+            admission
         }
         _ => panic!("it has its share"),
     };
@@ -71,7 +71,7 @@ fn the_requests_of_a_mount_hold_no_more_than_its_share_and_others_pass_it() {
     held.pop();
     assert!(next.try_recv().is_ok());
     let wider = greedy.under(Limits { concurrency: most + 1, ..Limits::default() });
-    assert!(matches!(request(&all, &wider, 1), Entered::In(_) | Entered::Waits { .. }));
+    assert!(matches!(request(&all, &wider, 1), Entered::Admitted(_) | Entered::Waits { .. }));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn due_work_runs_while_requests_hold_all_that_they_may() {
     let _held = fill(&all);
     let mount = mount("mount");
     let mut waits = waiting(request(&all, &mount, 1));
-    let work: Vec<_> = (0..limits::WORK_PLACES / 2)
+    let work: Vec<_> = (0..limits::BACKGROUND_SLOTS / 2)
         .map(|_| admitted(all.enter(&wanted(&mount, 2, Priority::Background))))
         .collect();
     drop(work);
@@ -106,10 +106,7 @@ fn two_places_at_once_are_not_starved_by_single_ones() {
     let mut two = waiting(request(&all, &nested, 2));
     let mut one = waiting(request(&all, &plain, 1));
     held.pop();
-    assert!(
-        two.try_recv().is_err() && one.try_recv().is_err(),
-        "the one place is kept for its turn"
-    );
+    assert!(two.try_recv().is_err() && one.try_recv().is_err(), "the one slot is kept for it");
     held.pop();
     assert!(two.try_recv().is_ok());
     held.pop();
@@ -129,7 +126,7 @@ fn whoever_went_away_gives_back_what_it_was_given() {
     assert!(last.try_recv().is_ok());
     drop(held);
     assert_eq!(all.free(), limits::INSTANCES as usize);
-    assert_eq!(mount.taken().places(), 0);
+    assert_eq!(mount.taken().slots(), 0);
 }
 
 #[test]
@@ -156,16 +153,16 @@ fn places_go_round_by_mount() {
         .collect();
     let mut given = BTreeMap::new();
     let mut kept = Vec::new();
-    for (place, admission) in held.into_iter().take(40).enumerate() {
+    for (round, admission) in held.into_iter().take(40).enumerate() {
         drop(admission);
         for (number, queue) in queues.iter_mut().enumerate() {
-            let served = queue.iter_mut().filter_map(|told| told.try_recv().ok());
+            let served = queue.iter_mut().filter_map(|admission| admission.try_recv().ok());
             for admission in served.collect::<Vec<_>>() {
                 kept.push(admission);
                 *given.entry(number).or_insert(0) += 1;
             }
         }
         let (least, most) = (given.values().min(), given.values().max());
-        assert!(place < 4 || most.unwrap() - least.unwrap() <= 1, "{given:?}");
+        assert!(round < 4 || most.unwrap() - least.unwrap() <= 1, "{given:?}");
     }
 }

@@ -1,11 +1,13 @@
 //! The ceiling that a plugin's entry in the catalog sets, held against lines: what a mount is
 //! granted, and what the component asks for.
 //!
-//! The attack this file stops: whoever may tune a mount grants its plugin what whoever registered
-//! it ruled out.
+//! The attack this file stops: the operator of a mount grants its plugin what the operator who
+//! registered the plugin ruled out.
 
+use super::ask::{AnyTarget, Ask};
 use super::host::{Host, HostPattern};
-use super::line::{AnyTarget, Ask, DatabasePlugins, Grant};
+use super::limits::most_below;
+use super::line::{DatabasePlugins, Grant};
 use ipnet::IpNet;
 
 /// Checks a line that a mount of the plugin is to be granted.
@@ -13,14 +15,14 @@ use ipnet::IpNet;
 /// # Errors
 /// What the ceiling allows instead.
 pub fn check(ceiling: &[Ask], grant: &Grant) -> Result<(), String> {
-    // Whoever dials for an engine is a database plugin, which has a ceiling of its own.
+    // An engine dials through a database plugin, which has a ceiling of its own.
     let is_for_another =
         matches!(grant, Grant::Sql { .. } | Grant::Address(_)) && reaches_plugins(ceiling);
     if is_for_another || is_below(ceiling, grant) {
         return Ok(());
     }
     Err(match grant {
-        Grant::Limit(line) => format!("limit:{}", line.most_below(ceiling)),
+        Grant::Limit(line) => format!("limit:{}", most_below(ceiling, line)),
         _ if ceiling.is_empty() => "nothing".to_owned(),
         _ => ceiling.iter().map(Ask::to_string).collect::<Vec<_>>().join(", "),
     })
@@ -45,7 +47,7 @@ pub(super) fn ranges(ceiling: &[Ask]) -> Vec<IpNet> {
 }
 
 /// What of a granted range is within `ceiling`, if there is one.
-pub(super) fn narrowed(granted: IpNet, ceiling: Option<&[IpNet]>) -> Vec<IpNet> {
+pub(super) fn narrow(granted: IpNet, ceiling: Option<&[IpNet]>) -> Vec<IpNet> {
     let Some(ceiling) = ceiling else { return vec![granted] };
     let common = |most: &IpNet| match (most.contains(&granted), granted.contains(most)) {
         (true, _) => Some(granted),
@@ -58,7 +60,7 @@ pub(super) fn narrowed(granted: IpNet, ceiling: Option<&[IpNet]>) -> Vec<IpNet> 
 /// Whether all that a line is for is below the ceiling.
 fn is_below(ceiling: &[Ask], grant: &Grant) -> bool {
     match grant {
-        Grant::Limit(line) => line.is_at_most(&line.most_below(ceiling)),
+        Grant::Limit(line) => line.is_at_most(&most_below(ceiling, line)),
         _ => ceiling.iter().any(|most| contains(most, grant)),
     }
 }
@@ -170,10 +172,10 @@ mod tests {
             ("172.16.0.0/12", ""),
         ] {
             let granted: IpNet = granted.parse().unwrap();
-            let narrowed: Vec<String> =
-                narrowed(granted, Some(&most)).iter().map(IpNet::to_string).collect();
-            assert_eq!(narrowed.join(" "), left, "{granted}");
-            assert_eq!(super::narrowed(granted, None), [granted]);
+            let narrow: Vec<String> =
+                narrow(granted, Some(&most)).iter().map(IpNet::to_string).collect();
+            assert_eq!(narrow.join(" "), left, "{granted}");
+            assert_eq!(super::narrow(granted, None), [granted]);
         }
     }
 

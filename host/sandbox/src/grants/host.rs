@@ -2,7 +2,7 @@
 //!
 //! The attack this file stops: a second spelling of a host that no check knows. `0x7f.1`,
 //! `2130706433` and `127.1` are the address 127.0.0.1, full-width digits are digits, and
-//! `DB.example.` is `db.example`; whatever has no one spelling is no host.
+//! `DB.example.` is `db.example`; what has no one spelling is no host.
 
 use bulkhead_wire::failure::quoted;
 use ipnet::{IpNet, Ipv4Net};
@@ -62,7 +62,7 @@ impl fmt::Display for Host {
 
 /// Where an HTTP request goes. Shown as `https://login.example.com:443`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub(crate) struct Origin {
     /// With TLS.
     pub(crate) tls: bool,
     /// Where.
@@ -100,8 +100,23 @@ impl HostPattern {
             None => Host::parse(text).map(Self::from),
         };
         found.ok_or_else(|| {
-            format!("{} is no host: give a name, *.example.com, an address or a range such as 10.0.0.0/8", quoted(text))
+            format!(
+                "{} is no host: give a name, *.example.com, an address or a range such as \
+                 10.0.0.0/8",
+                quoted(text)
+            )
         })
+    }
+
+    /// The one host that it is for.
+    pub(super) fn single(&self) -> Option<Host> {
+        match self {
+            Self::Name(name) => Some(Host::Name(name.clone())),
+            Self::Network(one) if one.prefix_len() == one.max_prefix_len() => {
+                Some(Host::Address(one.addr()))
+            }
+            Self::Below(_) | Self::Network(_) => None,
+        }
     }
 
     /// Whether the grant is for `host`.

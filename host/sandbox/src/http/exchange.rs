@@ -3,9 +3,8 @@
 use super::fault::HttpFault;
 use super::meter::{Meter, Metered};
 use super::tls::Secured;
-use crate::address::{self, Reach, Refused};
 use crate::compartment::Connection;
-use crate::grants::Origin;
+use crate::grants::{self, Origin, Reach, Refused};
 use crate::limits;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -38,33 +37,33 @@ pub(crate) struct Answered {
     pub(crate) body: Bytes,
 }
 
-/// Sends `request` and waits for its answer. Whoever drops this ends the connection.
+/// Sends `request` and waits for its answer. Dropping it ends the connection.
 pub(crate) async fn exchange(
     asked: Exchange,
     request: hyper::Request<Full<Bytes>>,
 ) -> Result<Answered, HttpFault> {
     let until = asked.until;
-    timeout_at(until, carried_out(asked, request)).await.unwrap_or(Err(HttpFault::TimedOut))
+    timeout_at(until, carry_out(asked, request)).await.unwrap_or(Err(HttpFault::TimedOut))
 }
 
-async fn carried_out(
+async fn carry_out(
     asked: Exchange,
     request: hyper::Request<Full<Bytes>>,
 ) -> Result<Answered, HttpFault> {
     let Exchange { origin, reach, secured, meter, connection, .. } = asked;
-    let addresses = address::resolve(&origin.host.to_string(), origin.port, &reach).await.map_err(
+    let addresses = grants::resolve(&origin.host.to_string(), origin.port, &reach).await.map_err(
         |refused| match refused {
             Refused::Unknown => HttpFault::Unknown,
             Refused::Forbidden(why) => HttpFault::Forbidden(why),
             Refused::Ungranted(address, what) => HttpFault::Ungranted(address, what),
         },
     )?;
-    let stream = dialled(&addresses).await?;
+    let stream = dial(&addresses).await?;
     let answered = match secured {
-        None => spoken(stream, meter, request).await,
+        None => speak(stream, meter, request).await,
         Some(Secured { config, name }) => {
             let stream = TlsConnector::from(config).connect(name, stream).await;
-            spoken(stream.map_err(|error| HttpFault::of(&error))?, meter, request).await
+            speak(stream.map_err(|error| HttpFault::of(&error))?, meter, request).await
         }
     };
     drop(connection);
@@ -72,11 +71,11 @@ async fn carried_out(
 }
 
 /// A connection to the first address that answers. All of them together have the time of one.
-async fn dialled(addresses: &[SocketAddr]) -> Result<TcpStream, HttpFault> {
-    let turns = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, HttpFault> {
+    let tries = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
     let mut last = HttpFault::Unknown;
     for address in addresses {
-        match timeout(limits::HTTP_CONNECT_TIME / turns, TcpStream::connect(address)).await {
+        match timeout(limits::HTTP_CONNECT_TIME / tries, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
                 // Without it a request in two pieces is only slower.
                 let _ = stream.set_nodelay(true);
@@ -89,7 +88,7 @@ async fn dialled(addresses: &[SocketAddr]) -> Result<TcpStream, HttpFault> {
     Err(last)
 }
 
-async fn spoken(
+async fn speak(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     meter: Meter,
     request: hyper::Request<Full<Bytes>>,
@@ -103,7 +102,7 @@ async fn spoken(
         http.handshake(io).await.map_err(|error| HttpFault::of(&error))?;
     let answer = async move {
         let response = sender.send_request(request).await.map_err(|error| HttpFault::of(&error))?;
-        whole(response).await
+        read_whole(response).await
     };
     let (mut connection, mut answer) = (pin!(connection), pin!(answer));
     tokio::select! {
@@ -114,10 +113,10 @@ async fn spoken(
     answer.await
 }
 
-async fn whole(response: Response<Incoming>) -> Result<Answered, HttpFault> {
+async fn read_whole(response: Response<Incoming>) -> Result<Answered, HttpFault> {
     let (head, body) = response.into_parts();
     if head.status.is_informational() {
-        // Nobody asked for another protocol.
+        // Another protocol was not asked for.
         return Err(HttpFault::NotHttp);
     }
     let body = Limited::new(body, limits::HTTP_ANSWER_BYTES).collect().await;

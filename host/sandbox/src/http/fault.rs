@@ -40,7 +40,7 @@ pub(crate) enum TlsFault {
     Expired,
     /// The certificate is not valid yet.
     NotYet,
-    /// Nobody whom we trust signed the certificate.
+    /// No authority that we trust signed the certificate.
     UnknownIssuer,
     /// The certificate is for another name.
     WrongName,
@@ -57,7 +57,8 @@ pub(crate) enum TlsFault {
 }
 
 impl HttpFault {
-    /// As the component sees it. `Ungranted` is told by the grants, which know the line to print.
+    /// As the component sees it. The words for `Ungranted` are the grants', which know the line to
+    /// print.
     pub(crate) fn failure(&self) -> Failure {
         let kind = match self {
             Self::Forbidden(_) => Kind::InvalidRequest,
@@ -152,12 +153,16 @@ impl fmt::Display for TlsFault {
             Self::Expired => "its certificate has expired",
             Self::NotYet => "its certificate is not valid yet",
             Self::UnknownIssuer => {
-                "nobody who is trusted signed its certificate; give root-certificates if it is its own"
+                "nobody who is trusted signed its certificate; give root-certificates if it is its \
+                 own"
             }
             Self::WrongName => "its certificate is for another name",
             Self::Certificate => "its certificate is not acceptable",
             Self::NothingInCommon => "it speaks neither TLS 1.2 nor TLS 1.3 in a way that we do",
-            Self::Rejected => "it ended the TLS handshake, as a server does that wants another client certificate",
+            Self::Rejected => {
+                "it ended the TLS handshake, as a server does that wants another client \
+                 certificate"
+            }
             Self::NotTls => "it does not speak TLS on that port",
             Self::Failed => "TLS with it failed",
         })

@@ -1,7 +1,7 @@
 //! What a call sends and receives, counted as it passes: heads, interim answers and framing too,
 //! which no limit of a body sees.
 
-use crate::call::CallTree;
+use crate::call_tree::CallTree;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -60,7 +60,7 @@ fn userinfo(url: &str) -> Option<&str> {
 ///
 /// # Errors
 /// What may not be sent. Values are never quoted.
-pub(crate) fn prepared(
+pub(crate) fn prepare(
     origin: &Origin,
     asked: Uri,
     request: Request,
@@ -96,13 +96,13 @@ fn headers(given: &[Header]) -> Result<HeaderMap, String> {
     }
     let mut headers = HeaderMap::new();
     for header in given {
-        let (name, value) = read(header)?;
+        let (name, value) = read_header(header)?;
         headers.append(name, value);
     }
     Ok(headers)
 }
 
-fn read(header: &Header) -> Result<(HeaderName, HeaderValue), String> {
+fn read_header(header: &Header) -> Result<(HeaderName, HeaderValue), String> {
     let shown = quoted(&header.name);
     let name = HeaderName::from_bytes(header.name.as_bytes())
         .map_err(|_| format!("{shown} is no header's name"))?;
@@ -137,8 +137,8 @@ mod tests {
     }
 
     fn sent(request: Request) -> Result<hyper::Request<Full<Bytes>>, String> {
-        let (origin, asked) = super::super::parsed(&request.url).unwrap();
-        prepared(&origin, asked, request)
+        let (origin, asked) = super::super::parse_url(&request.url).unwrap();
+        prepare(&origin, asked, request)
     }
 
     #[test]

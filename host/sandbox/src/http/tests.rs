@@ -2,11 +2,10 @@
 
 use super::fault::TlsFault;
 use super::*;
-use crate::address::Reach;
 use crate::bindings::secrets_engine::bulkhead::plugin::http::{Header, Request, Tls};
-use crate::call::CallTree;
+use crate::call_tree::CallTree;
 use crate::compartment::Compartment;
-use crate::grants::Part;
+use crate::grants::{Part, Reach};
 use crate::limits::Limits;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -63,7 +62,7 @@ impl Trial {
 
     /// The answer, and whether the call's bytes were used up.
     async fn run(self) -> (Result<Answered, HttpFault>, bool) {
-        let (origin, asked) = parsed(&self.url).unwrap();
+        let (origin, asked) = parse_url(&self.url).unwrap();
         let header = Header { name: "x-test".to_owned(), value: "1".to_owned() };
         let request = Request {
             method: "POST".to_owned(),
@@ -75,10 +74,10 @@ impl Trial {
             secrets: Vec::new(),
             ext: Vec::new(),
         };
-        let secured = secured(&origin, request.tls.as_ref()).unwrap();
-        let request = prepared(&origin, asked, request).unwrap();
+        let secured = secure(&origin, request.tls.as_ref()).unwrap();
+        let request = prepare(&origin, asked, request).unwrap();
         let compartment = Compartment::new("m", Limits::default());
-        let connection = compartment.connection(Arc::new(Semaphore::new(1))).await.unwrap();
+        let connection = compartment.acquire_connection(Arc::new(Semaphore::new(1))).await.unwrap();
         let meter = Meter::new(&Arc::new(CallTree::default()), self.most_bytes);
         let until = Instant::now() + self.time;
         let asked = Exchange {
@@ -157,7 +156,8 @@ async fn an_answer_comes_whole_however_it_is_framed() {
     for (text, status, body) in [
         ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi", 200, "hi"),
         (
-            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nh\r\n1\r\ni\r\n0\r\nx: y\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n\
+             1\r\nh\r\n1\r\ni\r\n0\r\nx: y\r\n\r\n",
             200,
             "hi",
         ),
@@ -170,10 +170,11 @@ async fn an_answer_comes_whole_however_it_is_framed() {
             "",
         ),
         ("HTTP/1.1 999 What\r\ncontent-length: 0\r\n\r\n", 999, ""),
-        // Of two lengths the second is no more than what follows on a connection that nobody reads
+        // Of two lengths the second is no more than what follows on a connection that is not read
         // further.
         (
-            "HTTP/1.1 200 OK\r\ncontent-length: 9\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\nHTTP/1.1 500 \r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 9\r\ntransfer-encoding: chunked\r\n\r\n\
+             2\r\nhi\r\n0\r\n\r\nHTTP/1.1 500 \r\n\r\n",
             200,
             "hi",
         ),
@@ -272,7 +273,7 @@ async fn nobody_is_dialled_who_may_not_be() {
 
 /// A TLS server with that certificate, which asks for one of ours where it is told to. Returns its
 /// port.
-async fn secure(certificate: &str, asks: bool) -> u16 {
+async fn tls_server(certificate: &str, asks: bool) -> u16 {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions();
@@ -319,7 +320,7 @@ async fn secured_with(port: u16, tls: Option<Tls>) -> Result<u16, HttpFault> {
 #[tokio::test]
 async fn a_server_is_trusted_only_with_a_certificate_for_its_name_from_an_authority_that_was_given()
 {
-    let port = secure(SERVER, false).await;
+    let port = tls_server(SERVER, false).await;
     assert_eq!(secured_with(port, Some(trusting(AUTHORITY))).await, Ok(200));
     let both = format!("{OTHER_AUTHORITY}{AUTHORITY}");
     assert_eq!(secured_with(port, Some(trusting(&both))).await, Ok(200));
@@ -330,13 +331,13 @@ async fn a_server_is_trusted_only_with_a_certificate_for_its_name_from_an_author
     assert_eq!(secured_with(port, None).await, unknown, "the public roots did not sign it");
     assert_eq!(secured_with(port, Some(trusting(OTHER_AUTHORITY))).await, unknown);
 
-    let port = secure(EXPIRED, false).await;
+    let port = tls_server(EXPIRED, false).await;
     assert_eq!(
         secured_with(port, Some(trusting(AUTHORITY))).await,
         Err(HttpFault::Tls(TlsFault::Expired))
     );
 
-    let port = secure(ELSEWHERE, false).await;
+    let port = tls_server(ELSEWHERE, false).await;
     assert_eq!(
         secured_with(port, Some(trusting(AUTHORITY))).await,
         Err(HttpFault::Tls(TlsFault::WrongName))
@@ -351,7 +352,7 @@ async fn a_server_is_trusted_only_with_a_certificate_for_its_name_from_an_author
 
 #[tokio::test]
 async fn a_server_that_asks_who_we_are_is_shown_the_certificate_that_was_given() {
-    let port = secure(SERVER, true).await;
+    let port = tls_server(SERVER, true).await;
     let shown = Tls {
         client_certificate: Some(CLIENT.to_owned()),
         client_key: Some(CLIENT_KEY.to_owned()),
@@ -389,8 +390,8 @@ async fn what_is_no_tls_of_today_is_refused() {
 
 #[test]
 fn settings_that_secure_nothing_are_refused_and_no_key_is_quoted() {
-    let (origin, _) = parsed("https://localhost/").unwrap();
-    let (plain, _) = parsed("http://localhost/").unwrap();
+    let (origin, _) = parse_url("https://localhost/").unwrap();
+    let (plain, _) = parse_url("http://localhost/").unwrap();
     let half = Tls { client_key: Some(CLIENT_KEY.to_owned()), ..trusting(AUTHORITY) };
     let mixed = Tls {
         client_certificate: Some(CLIENT.to_owned()),
@@ -415,7 +416,7 @@ fn settings_that_secure_nothing_are_refused_and_no_key_is_quoted() {
             "no name of a host",
         ),
     ] {
-        let why = secured(origin, Some(&tls)).err().unwrap();
+        let why = secure(origin, Some(&tls)).err().unwrap();
         assert!(why.contains(says) && !why.contains("PRIVATE"), "{why}");
     }
 }
@@ -426,18 +427,18 @@ async fn a_mount_has_so_many_connections_and_the_next_one_waits_for_the_end_of_o
     let limited = |connections: u32| Limits { connections, ..Limits::default() };
     let (one, other) = (Compartment::new("one", limited(1)), Compartment::new("other", limited(9)));
     let soon = Duration::from_millis(50);
-    let held = one.connection(Arc::clone(&all)).await.unwrap();
+    let held = one.acquire_connection(Arc::clone(&all)).await.unwrap();
     let waits = async |compartment: &Compartment| {
-        tokio::time::timeout(soon, compartment.connection(Arc::clone(&all))).await.is_err()
+        tokio::time::timeout(soon, compartment.acquire_connection(Arc::clone(&all))).await.is_err()
     };
     assert!(waits(&one).await);
-    let _others = other.connection(Arc::clone(&all)).await.unwrap();
+    let _others = other.acquire_connection(Arc::clone(&all)).await.unwrap();
     assert!(waits(&other).await, "the process has no more");
     assert!(waits(&one.under(limited(1))).await, "what is open stays counted when limits change");
     let waiting = Arc::clone(&one);
     let waiting = tokio::spawn({
         let all = Arc::clone(&all);
-        async move { waiting.connection(all).await.is_some() }
+        async move { waiting.acquire_connection(all).await.is_some() }
     });
     tokio::task::yield_now().await;
     drop(held);

@@ -22,7 +22,7 @@ pub(crate) struct Secured {
 ///
 /// # Errors
 /// What is wrong with the settings; no certificate or key is quoted.
-pub(crate) fn secured(origin: &Origin, settings: Option<&Tls>) -> Result<Option<Secured>, String> {
+pub(crate) fn secure(origin: &Origin, settings: Option<&Tls>) -> Result<Option<Secured>, String> {
     if !origin.tls {
         return match settings {
             Some(_) => {
@@ -42,7 +42,7 @@ pub(crate) fn secured(origin: &Origin, settings: Option<&Tls>) -> Result<Option<
         Host::Name(name) => ServerName::try_from(name)
             .map_err(|_| "no certificate can bear that name".to_owned())?,
     };
-    let config = trusting(roots(settings.and_then(|tls| tls.root_certificates.as_deref()))?)?;
+    let config = trust(roots(settings.and_then(|tls| tls.root_certificates.as_deref()))?)?;
     let mut config = match identity(settings)? {
         Some((chain, key)) => config.with_client_auth_cert(chain, key).map_err(|_| {
             "tls.client-certificate and tls.client-key do not belong together".to_owned()
@@ -55,7 +55,7 @@ pub(crate) fn secured(origin: &Origin, settings: Option<&Tls>) -> Result<Option<
     Ok(Some(Secured { config: Arc::new(config), name }))
 }
 
-fn trusting(roots: RootCertStore) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
+fn trust(roots: RootCertStore) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let versions =
         ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12]);
@@ -85,7 +85,7 @@ fn identity(settings: Option<&Tls>) -> Result<Option<Identity>, String> {
         (None, None) => Ok(None),
         (Some(chain), Some(key)) => {
             let chain = certificates("tls.client-certificate", chain)?;
-            let key = PrivateKeyDer::from_pem_slice(bounded("tls.client-key", key)?);
+            let key = PrivateKeyDer::from_pem_slice(check_length("tls.client-key", key)?);
             Ok(Some((
                 chain,
                 key.map_err(|_| "tls.client-key is no private key in PEM".to_owned())?,
@@ -99,7 +99,8 @@ fn identity(settings: Option<&Tls>) -> Result<Option<Identity>, String> {
 }
 
 fn certificates(what: &str, pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bounded(what, pem)?).collect();
+    let read: Result<Vec<_>, _> =
+        CertificateDer::pem_slice_iter(check_length(what, pem)?).collect();
     let read = read.map_err(|_| format!("{what} is not PEM"))?;
     if read.is_empty() {
         return Err(format!("{what} holds no certificate"));
@@ -107,7 +108,7 @@ fn certificates(what: &str, pem: &str) -> Result<Vec<CertificateDer<'static>>, S
     Ok(read)
 }
 
-fn bounded<'a>(what: &str, pem: &'a str) -> Result<&'a [u8], String> {
+fn check_length<'a>(what: &str, pem: &'a str) -> Result<&'a [u8], String> {
     if pem.len() > limits::PEM_BYTES {
         return Err(format!("{what} is longer than 64 KiB"));
     }

@@ -11,7 +11,7 @@ use hyper::Uri;
 ///
 /// # Errors
 /// What is wrong with it.
-pub(crate) fn parsed(text: &str) -> Result<(Origin, Uri), String> {
+pub(crate) fn parse_url(text: &str) -> Result<(Origin, Uri), String> {
     if text.len() > limits::HTTP_URL_BYTES {
         return Err("the URL is longer than 8 KiB".to_owned());
     }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (String, String) {
-        let (origin, asked) = parsed(text).unwrap();
+        let (origin, asked) = parse_url(text).unwrap();
         (origin.to_string(), asked.to_string())
     }
 
@@ -114,7 +114,7 @@ mod tests {
             ("https://[fe80::1%25lo]/", "cannot be read"),
             (long.as_str(), "8 KiB"),
         ] {
-            let why = parsed(text).unwrap_err();
+            let why = parse_url(text).unwrap_err();
             assert!(why.contains(says), "{text:?}: {why}");
             assert!(!why.contains("hunter2"));
         }

@@ -1,8 +1,8 @@
 //! The `cache` import: what the mount's calls keep for each other, in memory and bounded.
 
-use crate::bindings::contract::Failure;
 use crate::bindings::secrets_engine::bulkhead::plugin::cache::Host;
-use crate::cache::{Cache, Had};
+use crate::cache::{Cache, Lookup};
+use crate::contract::Failure;
 use crate::grants::Act;
 use crate::limits;
 use crate::state::{CallState, refusal};
@@ -36,10 +36,10 @@ impl Host for CallState {
         }
         // The lead is kept until the call ends.
         self.charge(key.len().saturating_add(limits::CACHE_ENTRY_BYTES))?;
-        let until = self.scope.deadline.min(Instant::now() + limits::CACHE_LEAD_TIME);
+        let until = self.context.deadline.min(Instant::now() + limits::CACHE_LEAD_TIME);
         match cache(self).get_or_lead(&key, until).await {
-            Had::Value(value) => read(self, Some(value)),
-            Had::Lead(lead) => {
+            Lookup::Value(value) => read(self, Some(value)),
+            Lookup::Lead(lead) => {
                 self.leads.insert(key, lead);
                 Ok(Ok(None))
             }
@@ -76,7 +76,7 @@ impl Host for CallState {
 }
 
 fn cache(state: &CallState) -> Arc<Cache> {
-    state.sandbox.caches.of(state.mount(), &state.plugin.digest)
+    state.resources.caches.of(state.mount(), &state.plugin.digest)
 }
 
 /// What was found, as the component gets it: the host held a copy of it.

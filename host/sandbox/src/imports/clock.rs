@@ -1,7 +1,7 @@
 //! The `clock` import: store time, and timers and guards as rows of the call's unit of work.
 
-use crate::bindings::contract::Failure;
 use crate::bindings::secrets_engine::bulkhead::plugin::clock::Host;
+use crate::contract::Failure;
 use crate::grants::Act;
 use crate::host_services::Guard;
 use crate::limits;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 impl Host for CallState {
     fn now(&mut self) -> wasmtime::Result<u64> {
         self.demand(&Act::Time)?;
-        Ok(self.sandbox.store.now())
+        Ok(self.resources.store.now())
     }
 
     fn schedule(
@@ -49,9 +49,9 @@ fn schedule(state: &mut CallState, key: &str, at: u64, lane: &str) -> Result<(),
 fn guard(state: &mut CallState, key: &str, lane: &str) -> Result<(), Failure> {
     let timer = address(state, key)?;
     let lane = full_lane(state, lane)?;
-    let left = u64::try_from(state.scope.left().as_millis()).unwrap_or(u64::MAX);
-    let deadline = state.sandbox.store.now().saturating_add(left);
-    let services = Arc::clone(&state.scope.services);
+    let left = u64::try_from(state.context.left().as_millis()).unwrap_or(u64::MAX);
+    let deadline = state.resources.store.now().saturating_add(left);
+    let services = Arc::clone(&state.context.services);
     services
         .guard(state.unit()?, Guard { timer, lane, deadline })
         .map_err(|failure| refusal(&failure))
@@ -63,7 +63,7 @@ fn cancel(state: &mut CallState, key: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lanes of two mounts are two lanes, whatever they are called.
+/// Lanes of two mounts are two lanes, also where they are called alike.
 fn full_lane(state: &CallState, lane: &str) -> Result<String, Failure> {
     state.check_lane(lane)?;
     Ok(format!("{}/{lane}", state.mount()))

@@ -42,15 +42,15 @@ impl Host for CallState {
         let work =
             usize::try_from(iterations).unwrap_or(usize::MAX).saturating_mul(limits::ROUND_BYTES);
         self.charge(work.saturating_add(password.len()))?;
-        self.scope.tree.secrets.add(&password);
+        self.context.tree.secrets.add(&password);
         let password = Zeroizing::new(password);
         if iterations <= limits::DERIVATION_ROUNDS_AT_ONCE {
             return Ok(derive(&password, &salt, rounds));
         }
-        // It computes as a guest would, and so needs a turn as a guest does.
-        let turn = self.sandbox.runtime.cpu_permits.take().await;
+        // It computes as a guest would, and so needs a permit as a guest does.
+        let permit = self.resources.process.cpu_permits.acquire().await;
         let derived = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+            let _permit = permit;
             derive(&password, &salt, rounds)
         });
         derived.await.map_err(|_| format_err!("the host's key derivation failed"))

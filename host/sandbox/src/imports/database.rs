@@ -4,21 +4,22 @@
 //! root call, without storage, and with grants for the targets of the one connection that it is
 //! about.
 
-use crate::bindings::contract::Failure;
+use crate::bindings::database_plugin::DatabasePluginPre;
 use crate::bindings::database_plugin::exports::bulkhead::plugin::database_users;
 use crate::bindings::secrets_engine::bulkhead::plugin::database::{Connection, Host, Resolved};
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{
     Configured, Credential, NewUser, Refusal,
 };
-use crate::call::settle;
-use crate::component::{self, DatabasePlugin};
-use crate::grants::{Act, Dials};
+use crate::contract::Failure;
+use crate::database_plugin::DatabasePlugin;
+use crate::grants::Act;
+use crate::identity;
 use crate::instance::new_store;
-use crate::instance_cache::Reuse;
+use crate::outcome::{Entered, settle};
 use crate::state::{CallState, ConnectionKey, refusal};
 use bulkhead_wire::failure::{Failure as Refused, Kind};
 use std::sync::Arc;
-use wasmtime::Store;
+use wasmtime::{Store, format_err};
 
 /// Runs one function of the nested plugin: `nested!(self, connection, call_verify(&settings))`.
 macro_rules! nested {
@@ -26,9 +27,10 @@ macro_rules! nested {
         match Nested::prepare($state, $connection).await {
             Err(failure) => Ok(Err(refusal(&failure))),
             Ok(mut nested) => {
-                let deadline = $state.scope.deadline;
+                let deadline = $state.context.deadline;
                 let work = async {
-                    let instance = nested.plugin.pre.instantiate_async(&mut nested.store).await?;
+                    let pre = linked(&nested.plugin)?;
+                    let instance = pre.instantiate_async(&mut nested.store).await?;
                     let users = instance.bulkhead_plugin_database_users();
                     let done = users.$function(&mut nested.store, $($argument),*).await?;
                     Ok(done)
@@ -47,10 +49,10 @@ impl Host for CallState {
         version: String,
     ) -> wasmtime::Result<Result<Resolved, Failure>> {
         granted!(self, Act::Database(&plugin));
-        let found = self.scope.services.database_plugin(&plugin, &version);
+        let found = self.context.services.database_plugin(&plugin, &version);
         Ok(found.map_err(|failure| refusal(&failure)).map(|found| Resolved {
             version: found.identity().version.clone(),
-            description: found.description_text.clone(),
+            description: found.description_text().to_owned(),
         }))
     }
 
@@ -173,14 +175,14 @@ impl Host for CallState {
 
     fn close(&mut self, name: String) -> wasmtime::Result<()> {
         self.demand(&Act::Close)?;
-        self.sandbox.pools.close(self.mount(), &name);
+        self.resources.pools.close(self.mount(), &name);
         Ok(())
     }
 }
 
 fn keep_secret(state: &CallState, credential: &Credential) {
     if let Credential::Password(password) = credential {
-        state.scope.tree.secrets.add(password);
+        state.context.tree.secrets.add(password);
     }
 }
 
@@ -193,14 +195,15 @@ struct Nested {
 
 impl Nested {
     async fn prepare(state: &mut CallState, connection: &Connection) -> Result<Self, Refused> {
-        if state.scope.places < 2 {
+        if state.context.slots < 2 {
             let title = state.plugin.title();
             return Err(Refused::internal(format!(
-                "{title} reached for a database plugin on a route that its table does not mark as nested"
+                "{title} reached for a database plugin on a route that its table does not mark as \
+                 nested"
             )));
         }
         let plugin =
-            state.scope.services.database_plugin(&connection.plugin, &connection.version)?;
+            state.context.services.database_plugin(&connection.plugin, &connection.version)?;
         keep_settings_secret(state, &plugin, &connection.settings);
         let targets = targets(state, &plugin, connection).await?;
         let mut store = Self::store(state, &plugin, &targets);
@@ -211,25 +214,19 @@ impl Nested {
     }
 
     fn store(state: &CallState, plugin: &DatabasePlugin, targets: &[String]) -> Store<CallState> {
-        let mut scope = state.scope.clone();
-        let (maker, asks, ceiling) =
-            (plugin.identity.maker, &plugin.description().asks, plugin.ceiling());
-        scope.grants =
-            Arc::new(scope.grants.for_connection(&Dials { maker, asks, ceiling }, targets));
-        scope.reuse = Reuse::Fresh;
-        new_store(CallState::new(&plugin.sandbox, scope, Arc::clone(&plugin.identity), None))
+        let mut context = state.context.clone();
+        context.grants = Arc::new(context.grants.for_connection(&plugin.dials(), targets));
+        let identity = plugin.shared_identity();
+        new_store(CallState::new(&state.resources, context, identity, None))
     }
 
-    /// The result, a refusal told with the sentence that the plugin's description has for its code.
-    fn settle<T>(
-        self,
-        outcome: Result<wasmtime::Result<Result<T, Refusal>>, tokio::time::error::Elapsed>,
-    ) -> Result<T, Failure> {
+    /// The result, a refusal in the sentence that the plugin's description has for its code.
+    fn settle<T>(self, outcome: Entered<T, Refusal>) -> Result<T, Failure> {
         let mut refused = None;
         let outcome = outcome.map(|entered| {
             entered.map(|done| {
                 done.map_err(|why| {
-                    let failure = worded(&self, &why);
+                    let failure = failure_of(&self, &why);
                     refused = Some(failure.clone());
                     failure
                 })
@@ -244,29 +241,34 @@ impl Nested {
     }
 }
 
+/// The plugin's code, as it was linked for instances with the state of a call.
+fn linked(plugin: &DatabasePlugin) -> wasmtime::Result<&DatabasePluginPre<CallState>> {
+    plugin.linked().ok_or_else(|| format_err!("the database plugin is linked for another state"))
+}
+
 /// What the connection will dial, found out once by the plugin's pure `configure`.
 async fn targets(
     state: &mut CallState,
     plugin: &DatabasePlugin,
     connection: &Connection,
 ) -> Result<Vec<String>, Refused> {
-    let identity = format!("{} {}", plugin.identity.digest, connection.settings);
-    let fingerprint = component::digest(identity.as_bytes());
-    if let Some(known) = state.sandbox.pools.known_targets(&fingerprint) {
+    let identity = format!("{} {}", plugin.identity().digest, connection.settings);
+    let fingerprint = identity::digest(identity.as_bytes());
+    if let Some(known) = state.resources.pools.known_targets(&fingerprint) {
         return Ok(known);
     }
     let mut store = Nested::store(state, plugin, &[]);
     let work = async {
-        let instance = plugin.pre.instantiate_async(&mut store).await?;
+        let instance = linked(plugin)?.instantiate_async(&mut store).await?;
         let users = instance.bulkhead_plugin_database_users();
-        // A refusal here is told by the call that follows; it only means that nothing may be
+        // A refusal here is the next call's to report; it only means that nothing may be
         // dialled.
         let configured = users.call_configure(&mut store, &connection.settings).await?;
         Ok(Ok(configured.map(|configured| configured.targets).unwrap_or_default()))
     };
-    let outcome = tokio::time::timeout_at(state.scope.deadline, work).await;
+    let outcome = tokio::time::timeout_at(state.context.deadline, work).await;
     let found = settle(store.data(), outcome)?;
-    state.sandbox.pools.remember_targets(fingerprint, found.clone());
+    state.resources.pools.remember_targets(fingerprint, found.clone());
     Ok(found)
 }
 
@@ -277,17 +279,17 @@ fn keep_settings_secret(state: &CallState, plugin: &DatabasePlugin, settings: &s
         return;
     };
     for secret in bulkhead_wire::fields::secrets(&plugin.description().settings, &settings) {
-        state.scope.tree.secrets.add(secret);
+        state.context.tree.secrets.add(secret);
     }
 }
 
 /// A refusal as a failure: the code decides the kind, the description has the words.
-fn worded(nested: &Nested, refused: &database_users::Refusal) -> Failure {
+fn failure_of(nested: &Nested, refused: &database_users::Refusal) -> Failure {
     let description = nested.plugin.description();
     let sentence = description.codes.get(&refused.code);
     let unknown = format!("the database plugin refused with {:?}", refused.code);
     let message = match &nested.store.data().refused_grant {
-        // The line that would allow it is ours to tell: the plugin knows no mount.
+        // The line that would allow it is ours to print: the plugin knows no mount.
         Some(why) if refused.code == Kind::PermissionDenied.code() => why.clone(),
         _ => sentence.map_or(unknown, |sentence| fill(sentence, nested, refused)),
     };

@@ -5,13 +5,12 @@
 //! reaches for more than its share. The name is asked before it is resolved, and each address
 //! after.
 
-use crate::address::Reach;
-use crate::bindings::contract::Failure;
 use crate::bindings::secrets_engine::bulkhead::plugin::http::{Header, Host, Request, Response};
-use crate::call::Effect;
+use crate::call_tree::Effect;
 use crate::compartment::Connection;
+use crate::contract::Failure;
 use crate::effect::{self, Unheard};
-use crate::grants::{self, Origin};
+use crate::grants::{self, Origin, Reach};
 use crate::host_services::Level;
 use crate::http::{self, Answered, Exchange, HttpFault, Meter};
 use crate::limits::{self, Exceeded};
@@ -33,9 +32,9 @@ struct Target {
 impl Host for CallState {
     async fn send(&mut self, request: Request) -> wasmtime::Result<Result<Response, Failure>> {
         let asked = ask(self, &request)?;
-        let meter = Meter::new(&self.scope.tree, self.limits().http_bytes);
+        let meter = Meter::new(&self.context.tree, self.limits().http_bytes);
         let done = match asked {
-            Ok(target) => sent(self, target, request, &meter).await,
+            Ok(target) => send(self, target, request, &meter).await,
             Err(refused) => Err(refused),
         };
         if meter.is_over() {
@@ -49,39 +48,39 @@ impl Host for CallState {
 fn ask(state: &mut CallState, request: &Request) -> wasmtime::Result<Result<Target, Failure>> {
     state.enter()?;
     let most = state.limits().http_calls;
-    if state.scope.tree.count_http_call() > most {
+    if state.context.tree.count_http_call() > most {
         return Err(Exceeded::count("http-calls", most).into());
     }
     state.charge(http::secrets(request).map(str::len).sum())?;
-    http::secrets(request).for_each(|secret| state.scope.tree.secrets.add(secret));
-    let (origin, asked) = match http::parsed(&request.url) {
+    http::secrets(request).for_each(|secret| state.context.tree.secrets.add(secret));
+    let (origin, asked) = match http::parse_url(&request.url) {
         Ok(parsed) => parsed,
-        Err(why) => return Ok(Err(told(state, "unknown", &Refused::invalid(why)))),
+        Err(why) => return Ok(Err(report(state, "unknown", &Refused::invalid(why)))),
     };
-    let reach = state.scope.grants.reach_of_origin(&origin, &state.sandbox.own_addresses);
+    let reach = state.context.grants.reach_of_origin(&origin, &state.resources.own_addresses);
     Ok(match reach {
         Ok(reach) => Ok(Target { origin, asked, reach }),
-        Err(refused) => Err(told(state, &origin.to_string(), &refused)),
+        Err(refused) => Err(report(state, &origin.to_string(), &refused)),
     })
 }
 
-async fn sent(
+async fn send(
     state: &mut CallState,
     target: Target,
     request: Request,
     meter: &Meter,
 ) -> Result<Response, Failure> {
     let (origin, reach) = (target.origin.to_string(), target.reach.clone());
-    let done = exchanged(state, target, request, meter).await;
-    done.map(answer).map_err(|refused| match refused {
-        Unsent::Refused(refused) => told(state, &origin, &refused),
+    let done = exchange(state, target, request, meter).await;
+    done.map(response_of).map_err(|refused| match refused {
+        Unsent::Refused(refused) => report(state, &origin, &refused),
         Unsent::Fault(HttpFault::Ungranted(address, what)) => {
-            told(state, &origin, &grants::ungranted_address(&reach, address, what))
+            report(state, &origin, &grants::ungranted_address(&reach, address, what))
         }
         Unsent::Fault(fault) => {
             let failure = fault.failure();
             let message = format!("{origin}: {}", failure.message);
-            told(state, &origin, &Refused { message, ..failure })
+            report(state, &origin, &Refused { message, ..failure })
         }
     })
 }
@@ -104,7 +103,7 @@ impl From<String> for Unsent {
     }
 }
 
-async fn exchanged(
+async fn exchange(
     state: &mut CallState,
     target: Target,
     request: Request,
@@ -113,13 +112,13 @@ async fn exchanged(
     let Target { origin, asked, reach } = target;
     let is_safe = http::is_safe(&request.method);
     let until = until(state, request.timeout);
-    let secured = http::secured(&origin, request.tls.as_ref())?;
-    let request = http::prepared(&origin, asked, request)?;
-    let connection = connection(state, until).await?;
+    let secured = http::secure(&origin, request.tls.as_ref())?;
+    let request = http::prepare(&origin, asked, request)?;
+    let connection = acquire_connection(state, until).await?;
     let exchange = Exchange { origin, reach, secured, until, meter: meter.clone(), connection };
     let work = http::exchange(exchange, request);
     if is_safe {
-        state.scope.tree.mark(Effect::Safe);
+        state.context.tree.mark(Effect::Safe);
         // A task of its own, because TLS and HTTP go deeper than the stack of a call; it ends with
         // the call.
         let mut tasks = JoinSet::new();
@@ -129,10 +128,10 @@ async fn exchanged(
             _ => Err(HttpFault::CutShort.into()),
         };
     }
-    Ok(effect::run(&state.scope, work).await.map_err(unheard)??)
+    Ok(effect::run(&state.context, work).await.map_err(of_unheard)??)
 }
 
-fn unheard(unheard: Unheard) -> Unsent {
+fn of_unheard(unheard: Unheard) -> Unsent {
     Unsent::Refused(match unheard {
         Unheard::NoTime => {
             Refused::new(Kind::TimedOut, "too little time is left in this call to begin a change")
@@ -143,35 +142,43 @@ fn unheard(unheard: Unheard) -> Unsent {
     })
 }
 
-/// A connection's place among those of the mount and of the process.
-async fn connection(state: &mut CallState, until: Instant) -> Result<Connection, HttpFault> {
+/// A connection of those that the mount and the process may have.
+async fn acquire_connection(
+    state: &mut CallState,
+    until: Instant,
+) -> Result<Connection, HttpFault> {
     let patience = until.min(Instant::now() + limits::CONNECTION_PATIENCE);
-    let compartment = Arc::clone(&state.scope.compartment);
-    let all = Arc::clone(&state.sandbox.runtime.connections);
-    timeout_at(patience, compartment.connection(all)).await.ok().flatten().ok_or(HttpFault::Busy)
+    let compartment = Arc::clone(&state.context.compartment);
+    let all = Arc::clone(&state.resources.process.connections);
+    timeout_at(patience, compartment.acquire_connection(all))
+        .await
+        .ok()
+        .flatten()
+        .ok_or(HttpFault::Busy)
 }
 
 /// When the exchange is over at the latest.
 fn until(state: &CallState, timeout: u32) -> Instant {
     let asked = Duration::from_millis(timeout.into());
     let time = if asked.is_zero() { limits::EFFECT_TIME } else { asked.min(limits::EFFECT_TIME) };
-    state.scope.deadline.min(Instant::now() + time)
+    state.context.deadline.min(Instant::now() + time)
 }
 
-fn answer(answered: Answered) -> Response {
+fn response_of(answered: Answered) -> Response {
     let headers =
         answered.headers.into_iter().map(|(name, value)| Header { name, value }).collect();
     Response { status: answered.status, headers, body: answered.body.into() }
 }
 
-/// The failure as the plugin sees it, told to the operator too. Neither path nor query is in it.
-fn told(state: &CallState, origin: &str, refused: &Refused) -> Failure {
+/// The failure as the plugin sees it, reported to the operator too. Neither path nor query is in
+/// it.
+fn report(state: &CallState, origin: &str, refused: &Refused) -> Failure {
     let message = state.scrub(&refused.message);
     let pairs = [
         ("target".to_owned(), state.scrub(origin)),
         ("cause".to_owned(), refused.kind.code().to_owned()),
         ("detail".to_owned(), message.clone()),
     ];
-    state.scope.services.log(Level::Warn, &state.plugin.title(), "http-failed", &pairs);
+    state.context.services.log(Level::Warn, &state.plugin.title(), "http-failed", &pairs);
     refusal(&Refused { message, ..refused.clone() })
 }

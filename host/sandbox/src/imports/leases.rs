@@ -1,7 +1,7 @@
 //! The `leases` import: reservations, written by core into the call's unit of work.
 
-use crate::bindings::contract::Failure;
 use crate::bindings::secrets_engine::bulkhead::plugin::leases::Host;
+use crate::contract::Failure;
 use crate::grants::Act;
 use crate::host_services::Reservation;
 use crate::state::{CallState, refusal};
@@ -18,7 +18,7 @@ impl Host for CallState {
         if let Err(refused) = self.check_lane(&lane).and_then(|()| self.check_name("tag", &tag)) {
             return Ok(Err(refused));
         }
-        let services = Arc::clone(&self.scope.services);
+        let services = Arc::clone(&self.context.services);
         let reservation = Reservation { tag, lane, internal };
         Ok(match self.unit() {
             Ok(unit) => services.reserve(unit, reservation).map_err(|failure| refusal(&failure)),
@@ -31,7 +31,7 @@ impl Host for CallState {
         if let Err(refused) = self.unit() {
             return Ok(Err(refused));
         }
-        Ok(self.scope.services.withdraw(&tag).map_err(|failure| refusal(&failure)))
+        Ok(self.context.services.withdraw(&tag).map_err(|failure| refusal(&failure)))
     }
 
     async fn count(&mut self, lane: String) -> wasmtime::Result<Result<u32, Failure>> {
@@ -39,6 +39,6 @@ impl Host for CallState {
         if let Err(refused) = self.unit() {
             return Ok(Err(refused));
         }
-        Ok(self.scope.services.lease_count(&lane).await.map_err(|failure| refusal(&failure)))
+        Ok(self.context.services.lease_count(&lane).await.map_err(|failure| refusal(&failure)))
     }
 }

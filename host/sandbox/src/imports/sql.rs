@@ -3,13 +3,12 @@
 //! The attack this file stops: a plugin that dials what its connection does not name. Every target
 //! is held against the grants of the nested call, which are the targets of this very connection.
 
-use crate::address::Reach;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{
     Endpoint, Failure, Host, Statement, Target,
 };
-use crate::call::Effect;
+use crate::call_tree::Effect;
 use crate::effect::{self, Unheard};
-use crate::grants::SqlTarget;
+use crate::grants::{Reach, SqlTarget};
 use crate::host_services::Level;
 use crate::limits;
 use crate::sql::{PoolKey, Sessions, SqlFailure, failed};
@@ -27,10 +26,10 @@ impl Host for CallState {
         let asked = ask(self, &target)?;
         let done = async {
             let sessions = sessions(self, &target, asked).await?;
-            bounded(self, sessions.ping()).await
+            within_time(self, sessions.ping()).await
         };
         let done = done.await;
-        Ok(told(self, &target, done))
+        Ok(report(self, &target, done))
     }
 
     async fn query(
@@ -42,10 +41,10 @@ impl Host for CallState {
         let asked = ask(self, &target)?;
         let done = async {
             let sessions = sessions(self, &target, asked).await?;
-            bounded(self, sessions.query(&statement, &parameters)).await
+            within_time(self, sessions.query(&statement, &parameters)).await
         };
         let done = done.await;
-        Ok(told(self, &target, done))
+        Ok(report(self, &target, done))
     }
 
     async fn transact(
@@ -58,7 +57,7 @@ impl Host for CallState {
             Ok(sessions) => change(self, async move { sessions.transact(&statements).await }).await,
             Err(failure) => Err(failure),
         };
-        Ok(told(self, &target, done))
+        Ok(report(self, &target, done))
     }
 
     async fn execute(
@@ -71,7 +70,7 @@ impl Host for CallState {
             Ok(sessions) => change(self, async move { sessions.execute(&statement).await }).await,
             Err(failure) => Err(failure),
         };
-        Ok(told(self, &target, done))
+        Ok(report(self, &target, done))
     }
 }
 
@@ -79,7 +78,7 @@ impl Host for CallState {
 /// order.
 fn ask(state: &mut CallState, target: &Target) -> wasmtime::Result<Result<Vec<Reach>, SqlFailure>> {
     state.enter()?;
-    let (grants, own) = (&state.scope.grants, &state.sandbox.own_addresses);
+    let (grants, own) = (&state.context.grants, &state.resources.own_addresses);
     let reach = |end: &Endpoint| {
         let reach = grants
             .reach_of(SqlTarget { driver: &target.driver, host: &end.host, port: end.port }, own);
@@ -98,20 +97,20 @@ async fn sessions(
     let Some(key) = pool_key(state, target) else {
         return Err(failed(NOT_GRANTED, "sql is for calls about a connection"));
     };
-    state.scope.tree.secrets.add(&target.password);
-    let sandbox = Arc::clone(&state.sandbox);
+    state.context.tree.secrets.add(&target.password);
+    let resources = Arc::clone(&state.resources);
     let work = async {
-        let sessions = sandbox.pools.sessions(key.clone(), target, &reaches).await?;
-        // Whoever opened them may have been granted more than this call is.
+        let sessions = resources.pools.sessions(key.clone(), target, &reaches).await?;
+        // The call that opened them may have been granted more than this one is.
         if !reaches.iter().any(|reach| sessions.is_within(reach)) {
-            sandbox.pools.give_up(&key);
-            return sandbox.pools.sessions(key, target, &reaches).await;
+            resources.pools.give_up(&key);
+            return resources.pools.sessions(key, target, &reaches).await;
         }
         Ok(sessions)
     };
-    let sessions = bounded(state, work).await?;
+    let sessions = within_time(state, work).await?;
     // From here on something outside may be read.
-    state.scope.tree.mark(Effect::Safe);
+    state.context.tree.mark(Effect::Safe);
     Ok(sessions)
 }
 
@@ -121,11 +120,11 @@ fn pool_key(state: &CallState, target: &Target) -> Option<PoolKey> {
     Some(PoolKey::new(state.mount(), &connection.name, connection.generation, target))
 }
 
-async fn bounded<T>(
+async fn within_time<T>(
     state: &mut CallState,
     work: impl Future<Output = Result<T, SqlFailure>>,
 ) -> Result<T, SqlFailure> {
-    let time = limits::EFFECT_TIME.min(state.scope.left());
+    let time = limits::EFFECT_TIME.min(state.context.left());
     tokio::time::timeout(time, work)
         .await
         .unwrap_or_else(|_| Err(failed("timed-out", "the database took too long")))
@@ -136,7 +135,7 @@ async fn change(
     state: &mut CallState,
     work: impl Future<Output = Result<(), SqlFailure>> + Send + 'static,
 ) -> Result<(), SqlFailure> {
-    effect::run(&state.scope, work).await.unwrap_or_else(|unheard| {
+    effect::run(&state.context, work).await.unwrap_or_else(|unheard| {
         Err(match unheard {
             Unheard::NoTime => {
                 failed("timed-out", "too little time is left in this call to begin a change")
@@ -150,8 +149,8 @@ async fn change(
     })
 }
 
-/// The result, with a failure told to the operator and scrubbed on its way to the plugin.
-fn told<T>(
+/// The result, with a failure reported to the operator and scrubbed on its way to the plugin.
+fn report<T>(
     state: &mut CallState,
     target: &Target,
     done: Result<T, SqlFailure>,
@@ -160,7 +159,7 @@ fn told<T>(
         if failure.code == "unreachable"
             && let Some(key) = pool_key(state, target)
         {
-            state.sandbox.pools.give_up(&key);
+            state.resources.pools.give_up(&key);
         }
         failure.message = state.scrub(&failure.message);
         if failure.code == NOT_GRANTED {
@@ -184,7 +183,7 @@ fn told<T>(
             ("sqlstate".to_owned(), failure.sqlstate.clone().unwrap_or_default()),
             ("detail".to_owned(), failure.message.clone()),
         ];
-        state.scope.services.log(Level::Warn, &state.plugin.title(), "sql-failed", &pairs);
+        state.context.services.log(Level::Warn, &state.plugin.title(), "sql-failed", &pairs);
         failure
     })
 }

@@ -3,8 +3,8 @@
 //! The attack this file stops: a key that leaves the mount. Every key is checked and put below the
 //! mount's uuid here, and nowhere else.
 
-use crate::bindings::contract::Failure;
 use crate::bindings::secrets_engine::bulkhead::plugin::storage::{Entry, Host};
+use crate::contract::Failure;
 use crate::grants::Act;
 use crate::limits;
 use crate::state::{CallState, refusal};
@@ -48,14 +48,14 @@ impl Host for CallState {
             Ok(unit) => unit.checkpoint().await,
             Err(refused) => return Ok(Err(refused)),
         };
-        Ok(done.map(Option::unwrap_or_default).map_err(|fault| self.fault(fault)))
+        Ok(done.map(Option::unwrap_or_default).map_err(|fault| self.record_fault(fault)))
     }
 }
 
 async fn get(state: &mut CallState, key: &str) -> Result<Option<Entry>, Failure> {
     let address = address(state, key)?;
     let record = state.unit()?.get(&address).await;
-    let record = record.map_err(|fault| state.fault(fault))?;
+    let record = record.map_err(|fault| state.record_fault(fault))?;
     let entry = |record: Record| Entry {
         value: record.body.to_vec(),
         created: record.created,
@@ -98,7 +98,7 @@ async fn keys(
     let prefix = below(state.mount(), prefix);
     let after = if after.is_empty() { String::new() } else { format!("{prefix}{after}") };
     let found = state.unit()?.keys(Space::Data, &prefix, &after, limit).await;
-    let found = found.map_err(|fault| state.fault(fault))?;
+    let found = found.map_err(|fault| state.record_fault(fault))?;
     Ok(found.iter().filter_map(|key| key.strip_prefix(&prefix)).map(str::to_owned).collect())
 }
 
@@ -119,7 +119,8 @@ fn check(key: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(invalid(format!(
-        "{key:?} is not a storage key: 1 to 512 bytes of printable text without empty, . or .. segments"
+        "{key:?} is not a storage key: 1 to 512 bytes of printable text without empty, . or .. \
+         segments"
     )))
 }
 

@@ -1,10 +1,11 @@
-//! Components that do harm before anybody calls them, with instructions that Rust has no words for.
+//! Components that do harm before a call enters them, with instructions that Rust has no words for.
 
 use super::*;
-use crate::call::settle;
-use crate::component::Maker;
+use crate::Runtime;
+use crate::Sandbox;
 use crate::encoding::{component, module, number, section};
-use crate::engine::Runtime;
+use crate::grants::Maker;
+use crate::outcome::settle;
 use bulkhead_store::{Options, SealKey, Store as Rows};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::path::PathBuf;
@@ -43,28 +44,29 @@ impl Stage {
         Self { sandbox: Sandbox::new(Runtime::new().unwrap(), store, &[]), directory }
     }
 
-    /// Instantiates it for nobody, in an instance that is stopped after `time`.
+    /// Instantiates it for no mount, in an instance that is stopped after `time`.
     async fn instantiated(&self, wasm: &[u8], time: Duration) -> Result<(), Failure> {
         let runtime = &self.sandbox.runtime;
-        let component = Component::from_binary(&runtime.engine, wasm).unwrap();
-        let component = runtime.secrets_engines.instantiate_pre(&component).unwrap();
+        let component = Component::from_binary(&runtime.resources.engine, wasm).unwrap();
+        let component = runtime.linkers.secrets_engines.instantiate_pre(&component).unwrap();
         let (name, deadline) = ("harm".to_owned(), Instant::now() + time);
-        let scope = detached::scope(&name, deadline);
+        let context = detached::context(&name, deadline);
         let identity = Identity {
             name,
             version: String::new(),
             digest: String::new(),
             maker: Maker::Uploaded,
         };
-        let mut live = Live::new(CallState::new(&self.sandbox, scope, Arc::new(identity), None));
+        let mut live =
+            Live::new(CallState::new(&self.sandbox.resources, context, Arc::new(identity), None));
         let work = async { live.instance(&component).await.map(|_| Ok(())) };
-        // Not at the deadline: the epoch is to stop it, and not that somebody waits no longer.
+        // Not at the deadline: the epoch is to stop it, and not that the caller waits no longer.
         let outcome = tokio::time::timeout(time + AT_LEISURE, work).await;
         settle(live.store.data(), outcome)
     }
 
     async fn end(self) {
-        self.sandbox.store.close().await;
+        self.sandbox.resources.store.close().await;
         std::fs::remove_dir_all(self.directory).unwrap();
     }
 }
@@ -98,7 +100,7 @@ async fn a_table_bomb_ends_at_the_size_of_a_table() {
     assert_eq!(stage.instantiated(&bomb, AT_LEISURE).await, Ok(()), "growing was refused in time");
     let huge = component(&[module(&[one(4, &[0x70, 0, 0xa1, 0x9c, 0x01])])]);
     assert!(
-        Component::from_binary(&stage.sandbox.runtime.engine, &huge).is_err(),
+        Component::from_binary(&stage.sandbox.runtime.resources.engine, &huge).is_err(),
         "20,001 elements from the start"
     );
     stage.end().await;

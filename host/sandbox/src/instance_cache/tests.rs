@@ -4,9 +4,10 @@
 use super::*;
 use crate::Maker;
 use crate::contract::{Call, Caller, Mount, Outcome};
+use crate::detached;
 use crate::{
-    Artefact, CallTree, Compartment, DatabasePlugin, Grants, Guard, HostServices, Level, Limits,
-    Priority, Reservation, Rights, Runtime, Sandbox, Scope, Wanted, limits,
+    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Grants, Guard, HostServices, Level,
+    Limits, Priority, Reservation, Rights, Runtime, Sandbox, Scope, SlotRequest, limits,
 };
 use async_trait::async_trait;
 use bulkhead_store::{Options, SealKey, Store, Unit};
@@ -59,7 +60,7 @@ impl Stage {
             grants: Arc::new(Grants::of(&rights)),
             reuse: reuse.clone(),
             deadline: Instant::now() + time,
-            places: 1,
+            slots: 1,
             services: Arc::new(Passwords),
             tree: Arc::new(CallTree::default()),
         }
@@ -70,7 +71,7 @@ impl Stage {
     }
 
     async fn read_in(&self, scope: Scope, engine: &Engine, path: &str) -> Result<Value, Failure> {
-        let done = engine.handle(scope, self.sandbox.store.begin(), &call(path)).await;
+        let done = engine.handle(scope, self.sandbox.resources.store.begin(), &call(path)).await;
         match done.result?.outcome {
             Outcome::Data(text) => Ok(serde_json::from_str(&text).unwrap()),
             _ => Ok(Value::Null),
@@ -82,13 +83,13 @@ impl Stage {
         self.read(reuse, "tally").await.unwrap()["calls"].as_u64().unwrap()
     }
 
-    /// Places in the pool that are free.
+    /// Slots of the pool that are free.
     fn free(&self) -> usize {
-        self.sandbox.runtime.places.free()
+        self.sandbox.resources.process.slots.free()
     }
 
     async fn end(self) {
-        self.sandbox.store.close().await;
+        self.sandbox.resources.store.close().await;
         std::fs::remove_dir_all(self.directory).unwrap();
     }
 }
@@ -160,10 +161,10 @@ impl HostServices for Passwords {
     fn log(&self, _level: Level, _plugin: &str, _event: &str, _pairs: &[(String, String)]) {}
 }
 
-fn shelf(reuse: &Reuse) -> &Arc<InstanceShelf> {
+fn cache(reuse: &Reuse) -> &Arc<InstanceCache> {
     match reuse {
-        Reuse::Bounded(shelf) => shelf,
-        Reuse::Fresh => panic!("no shelf"),
+        Reuse::Bounded(cache) => cache,
+        Reuse::Fresh => panic!("no cache"),
     }
 }
 
@@ -182,7 +183,7 @@ async fn nothing_in_memory_survives_a_call_unless_the_mount_asked_for_it() {
     for count in 1..=3 {
         assert_eq!(stage.tally(&reuse).await, count);
     }
-    assert_eq!(shelf(&reuse).idle(), 1);
+    assert_eq!(cache(&reuse).idle(), 1);
     stage.end().await;
 }
 
@@ -210,8 +211,8 @@ async fn an_instance_that_is_too_old_serves_no_call_and_is_dropped_without_being
     let began = Instant::now();
     stage.tally(&reuse).await;
     // A machine that stands still for longer than the age has dropped it by now.
-    assert!(shelf(&reuse).idle() == 1 || began.elapsed() >= Duration::from_millis(200));
-    while shelf(&reuse).idle() > 0 || stage.free() < limits::INSTANCES as usize {
+    assert!(cache(&reuse).idle() == 1 || began.elapsed() >= Duration::from_millis(200));
+    while cache(&reuse).idle() > 0 || stage.free() < limits::INSTANCES as usize {
         assert!(began.elapsed() < PATIENCE, "an old instance is still kept");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -223,17 +224,18 @@ async fn an_instance_that_is_too_old_serves_no_call_and_is_dropped_without_being
 async fn no_more_instances_are_kept_than_the_bound() {
     let stage = Stage::new("idle").await;
     let reuse = bounded(&stage, ReuseBounds { idle: 2, ..ReuseBounds::default() });
-    let lent: Vec<Live> = (0..5).map(|_| empty(&stage, &reuse)).collect();
-    lent.into_iter().for_each(|live| drop(shelf(&reuse).keep(live)));
-    assert_eq!((shelf(&reuse).idle(), stage.free()), (2, limits::INSTANCES as usize - 2));
+    let lent: Vec<Live> = (0..5).map(|_| empty(&stage)).collect();
+    lent.into_iter().for_each(|live| drop(cache(&reuse).keep(live)));
+    assert_eq!((cache(&reuse).idle(), stage.free()), (2, limits::INSTANCES as usize - 2));
     stage.end().await;
 }
 
-/// An instance that a call is in, as far as its shelf can tell.
-fn empty(stage: &Stage, reuse: &Reuse) -> Live {
+/// An instance that a call is in, as far as its cache can tell.
+fn empty(stage: &Stage) -> Live {
     let identity = Arc::clone(&stage.engine.identity);
-    let unit = Some(stage.sandbox.store.begin());
-    Live::new(CallState::new(&stage.sandbox, stage.scope(reuse, PATIENCE), identity, unit))
+    let unit = Some(stage.sandbox.resources.store.begin());
+    let context = detached::context("in a call", Instant::now() + PATIENCE);
+    Live::new(CallState::new(&stage.sandbox.resources, context, identity, unit))
 }
 
 #[tokio::test]
@@ -243,11 +245,11 @@ async fn only_a_call_that_answered_leaves_its_instance_to_others() {
     let refused = stage.read(&reuse, "say/no").await.unwrap_err();
     assert_eq!((refused.kind, refused.message.as_str()), (Kind::InvalidRequest, "no"));
     assert_eq!(stage.tally(&reuse).await, 1);
-    assert_eq!(shelf(&reuse).idle(), 1, "a refusal is an answer");
+    assert_eq!(cache(&reuse).idle(), 1, "a refusal is an answer");
     for fatal in ["panic", "stack", "memory"] {
         stage.tally(&reuse).await;
         assert_eq!(stage.read(&reuse, fatal).await.unwrap_err().kind, Kind::Internal, "{fatal}");
-        assert_eq!(shelf(&reuse).idle(), 0, "{fatal}");
+        assert_eq!(cache(&reuse).idle(), 0, "{fatal}");
         assert_eq!(stage.tally(&reuse).await, 1, "after {fatal}");
     }
     let scope = stage.scope(&reuse, Duration::from_millis(50));
@@ -271,10 +273,10 @@ async fn an_instance_that_grew_was_refused_memory_or_holds_a_handle_is_dropped_a
         [("reserve/64", true, 1), ("reserve/4096", true, 0), ("reserve/100000", false, 0)]
     {
         assert_eq!(stage.read(&reuse, path).await.unwrap()["got"], got, "{path}");
-        assert_eq!(shelf(&reuse).idle(), kept, "{path}");
+        assert_eq!(cache(&reuse).idle(), kept, "{path}");
     }
     stage.read(&reuse, "print").await.unwrap();
-    assert_eq!(shelf(&reuse).idle(), 0, "its output is still open");
+    assert_eq!(cache(&reuse).idle(), 0, "its output is still open");
     stage.end().await;
 }
 
@@ -288,7 +290,7 @@ async fn memory_is_counted_over_all_calls_of_an_instance() {
     };
     let reserve = |path: &'static str| stage.read_in(narrow(1 << 20), &stage.engine, path);
     assert_eq!(reserve("reserve/512").await.unwrap()["got"], true);
-    assert_eq!(shelf(&reuse).idle(), 1);
+    assert_eq!(cache(&reuse).idle(), 1);
     assert_eq!(
         reserve("reserve/900").await.unwrap()["got"],
         false,
@@ -304,7 +306,7 @@ async fn a_call_that_is_dropped_half_way_takes_its_instance_along() {
     stage.tally(&reuse).await;
     let dropped = tokio::time::timeout(Duration::from_millis(50), stage.read(&reuse, "loop")).await;
     assert!(dropped.is_err(), "it never ends by itself");
-    assert_eq!((shelf(&reuse).idle(), stage.free()), (0, limits::INSTANCES as usize));
+    assert_eq!((cache(&reuse).idle(), stage.free()), (0, limits::INSTANCES as usize));
     assert_eq!(stage.tally(&reuse).await, 1);
     stage.end().await;
 }
@@ -323,7 +325,7 @@ async fn an_instance_serves_its_own_mount_and_component_and_no_other() {
     let anew = stage.read_in(stage.scope(&reuse, PATIENCE), &anew, "tally").await.unwrap();
     assert_eq!(anew["calls"], 1, "the same bytes loaded anew are another version");
     let neighbour = stage.engine.reuse("another", ReuseBounds::default());
-    assert!(neighbour.shelf(&stage.engine.identity, MOUNT).is_none());
+    assert!(neighbour.cache(&stage.engine.identity, MOUNT).is_none());
     assert_eq!(stage.tally(&reuse).await, 2, "its own instance is still there");
     stage.end().await;
 }
@@ -334,13 +336,12 @@ async fn a_secret_of_one_call_is_none_of_the_next() {
     let reuse = bounded(&stage, ReuseBounds::default());
     let told = stage.read(&reuse, "tell").await.unwrap_err();
     assert_eq!(told.message, "unrecognised option [secret]");
-    assert_eq!(shelf(&reuse).idle(), 1);
+    assert_eq!(cache(&reuse).idle(), 1);
     let said = stage.read(&reuse, &format!("say/{PASSWORD}")).await.unwrap_err();
     assert_eq!(said.message, PASSWORD, "the next call was never given it as a secret");
-    let live = shelf(&reuse).take().unwrap();
+    let live = cache(&reuse).take().unwrap();
     let between = live.store.data();
-    assert!(between.unit.is_none() && between.mount().is_empty(), "nobody's");
-    assert!(matches!(between.scope.reuse, Reuse::Fresh), "or a shelf would own itself");
+    assert!(between.unit.is_none() && between.mount().is_empty(), "no call's");
     stage.end().await;
 }
 
@@ -373,15 +374,15 @@ async fn idle_instances_end_with_their_mount_and_with_the_seal() {
     let (open, late) =
         (bounded(&stage, ReuseBounds::default()), bounded(&stage, ReuseBounds::default()));
     stage.tally(&open).await;
-    let lent = empty(&stage, &late);
+    let lent = empty(&stage);
     stage.sandbox.close().await;
-    assert_eq!((shelf(&open).idle(), stage.free()), (0, all));
-    drop(shelf(&late).keep(lent));
+    assert_eq!((cache(&open).idle(), stage.free()), (0, all));
+    drop(cache(&late).keep(lent));
     assert_eq!(stage.tally(&open).await, 1, "what still runs is answered");
-    assert_eq!((shelf(&open).idle(), shelf(&late).idle()), (0, 0), "and keeps nothing");
+    assert_eq!((cache(&open).idle(), cache(&late).idle()), (0, 0), "and keeps nothing");
     let new = bounded(&stage, ReuseBounds::default());
     stage.tally(&new).await;
-    assert_eq!((shelf(&new).idle(), stage.free()), (0, all));
+    assert_eq!((cache(&new).idle(), stage.free()), (0, all));
     stage.end().await;
 }
 
@@ -390,43 +391,43 @@ async fn idle_instances_give_way_to_calls_of_other_mounts_when_the_pool_is_full(
     let stage = Stage::new("full").await;
     let (many, one) =
         (bounded(&stage, ReuseBounds::default()), bounded(&stage, ReuseBounds::default()));
-    let lent: Vec<Live> = (0..4).map(|_| empty(&stage, &many)).collect();
-    lent.into_iter().for_each(|live| drop(shelf(&many).keep(live)));
+    let lent: Vec<Live> = (0..4).map(|_| empty(&stage)).collect();
+    lent.into_iter().for_each(|live| drop(cache(&many).keep(live)));
     stage.tally(&one).await;
-    // Due work, which may take every place.
+    // Due work, which may take every slot.
     let compartment = Compartment::new(MOUNT, Limits::default());
-    let admit = |places| {
+    let admit = |slots| {
         let deadline = Instant::now() + PATIENCE;
-        stage.sandbox.admit(Wanted {
+        stage.sandbox.admit(SlotRequest {
             compartment: &compartment,
-            places,
+            slots,
             priority: Priority::Background,
             deadline,
         })
     };
     let busy = admit(limits::INSTANCES - 5).await.unwrap();
     assert_eq!(
-        (stage.free(), shelf(&many).idle()),
+        (stage.free(), cache(&many).idle()),
         (0, 4),
         "room was free, so nothing was dropped"
     );
 
     let _first = admit(1).await.unwrap();
     assert_eq!(
-        (shelf(&many).idle(), shelf(&one).idle()),
+        (cache(&many).idle(), cache(&one).idle()),
         (3, 1),
         "the mount that keeps most gives way"
     );
     let _nested = admit(2).await.unwrap();
-    assert_eq!((shelf(&many).idle(), shelf(&one).idle()), (1, 1));
+    assert_eq!((cache(&many).idle(), cache(&one).idle()), (1, 1));
 
     let waiting = admit(3);
     let ending = async {
         tokio::task::yield_now().await;
-        assert_eq!((shelf(&many).idle(), shelf(&one).idle()), (0, 0));
-        let live = empty(&stage, &many);
-        drop(shelf(&many).keep(live));
-        assert_eq!(shelf(&many).idle(), 0, "nothing is kept while somebody waits");
+        assert_eq!((cache(&many).idle(), cache(&one).idle()), (0, 0));
+        let live = empty(&stage);
+        drop(cache(&many).keep(live));
+        assert_eq!(cache(&many).idle(), 0, "nothing is kept while somebody waits");
         drop(busy);
     };
     assert!(tokio::join!(waiting, ending).0.is_ok());
@@ -453,7 +454,7 @@ async fn calls_at_once_never_share_an_instance() {
         made += caller.await.unwrap();
     }
     assert!((1..=8).contains(&made), "{made} instances for 8 callers");
-    let idle = shelf(&reuse).idle();
+    let idle = cache(&reuse).idle();
     assert_eq!((stage.free(), idle as u64), (limits::INSTANCES as usize - idle, made));
     drop(reuse);
     Arc::into_inner(stage).unwrap().end().await;

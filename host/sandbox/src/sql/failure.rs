@@ -51,7 +51,7 @@ fn of_postgres(error: &PgDatabaseError, secret: bool) -> SqlFailure {
         "XX000" if error.routine().is_some_and(is_concurrent_update) => "conflict",
         // Cancelled by a timeout, or a lock that did not come.
         "57014" | "55P03" => "timed-out",
-        // A demoted primary; a commit of which nobody knows how it ended.
+        // A demoted primary; a commit whose end is not known.
         "25006" | "40003" => "unreachable",
         // Lost sessions, exhausted resources, operators at work, failing disks: none is an answer
         // to the statement.

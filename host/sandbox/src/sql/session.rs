@@ -1,9 +1,8 @@
 //! One pool of PostgreSQL sessions: dialling a vetted address, and running statements on it.
 
 use super::failure::{SqlFailure, failed, of_login, of_statement};
-use crate::address::{self, Reach, Refused};
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Statement, Target};
-use crate::grants;
+use crate::grants::{self, Reach, Refused};
 use crate::limits;
 use futures_util::{Stream, StreamExt as _};
 use sqlx::pool::PoolConnection;
@@ -19,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// A session that is not there after this time makes us look whether the server still listens, so
-/// that a database that is down is told at once instead of after the whole connect timeout.
+/// that a database that is down is reported at once instead of after the whole connect timeout.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// So long after its last use a session is used without asking whether it lives.
@@ -65,10 +64,10 @@ impl Sessions {
     ) -> Result<Self, SqlFailure> {
         let connect_timeout = connect_timeout(target);
         let found =
-            timeout(connect_timeout, address::resolve(&endpoint.host, endpoint.port, reach)).await;
+            timeout(connect_timeout, grants::resolve(&endpoint.host, endpoint.port, reach)).await;
         let addresses = found
             .map_err(|_| failed("timed-out", "resolving the name took too long"))?
-            .map_err(|refused| unresolved(refused, reach))?;
+            .map_err(|refused| of_refused(refused, reach))?;
         let mut last = failed("unreachable", "the name has no address");
         for address in addresses {
             let options = options(target, endpoint, address)?;
@@ -105,7 +104,7 @@ impl Sessions {
         sql: &str,
         parameters: &[String],
     ) -> Result<Vec<Vec<Option<String>>>, SqlFailure> {
-        let mut transaction = self.begun("BEGIN READ ONLY").await?;
+        let mut transaction = self.begin("BEGIN READ ONLY").await?;
         let mut query = sqlx::query(AssertSqlSafe(sql.to_owned()));
         for parameter in parameters {
             query = query.bind(parameter.as_str());
@@ -130,7 +129,7 @@ impl Sessions {
     }
 
     async fn transact_once(&self, statements: &[Statement]) -> Result<(), SqlFailure> {
-        let mut transaction = self.begun("BEGIN").await?;
+        let mut transaction = self.begin("BEGIN").await?;
         for (index, statement) in statements.iter().enumerate() {
             let run =
                 transaction.execute(sqlx::raw_sql(AssertSqlSafe(statement.text.clone()))).await;
@@ -159,9 +158,9 @@ impl Sessions {
 
     /// A transaction. A session that broke since its last use fails here, before anything was done
     /// on it, and gives way to the next.
-    async fn begun(&self, begin: &str) -> Result<Transaction<'static, Postgres>, SqlFailure> {
-        // Bounded by the server too: a statement that hangs would keep its session from everybody
-        // else.
+    async fn begin(&self, begin: &str) -> Result<Transaction<'static, Postgres>, SqlFailure> {
+        // Bounded by the server too: a statement that hangs would keep its session from all other
+        // calls.
         let (statement, lock) = (limits::STATEMENT_TIME_MS, limits::LOCK_TIME_MS);
         let text = format!(
             "{begin}; SET LOCAL statement_timeout = {statement}; SET LOCAL lock_timeout = {lock}"
@@ -170,7 +169,7 @@ impl Sessions {
             let may_be_broken = self.may_be_broken();
             match self.patiently(self.pool.begin_with(AssertSqlSafe(text.clone()))).await {
                 Err(failure) if may_be_broken && failure.code == "unreachable" => {}
-                begun => return begun,
+                result => return result,
             }
         }
     }
@@ -215,7 +214,7 @@ impl Sessions {
     }
 }
 
-fn unresolved(refused: Refused, reach: &Reach) -> SqlFailure {
+fn of_refused(refused: Refused, reach: &Reach) -> SqlFailure {
     match refused {
         Refused::Unknown => failed("unreachable", "the name has no address"),
         Refused::Forbidden(why) => {
@@ -253,11 +252,11 @@ async fn is_alive(session: &mut PgConnection, idle: Duration) -> Result<bool, sq
     Ok(true)
 }
 
-/// What the connection asks, but so short that every endpoint gets its turn within one call.
+/// What the connection asks, but so short that every endpoint is tried within one call.
 fn connect_timeout(target: &Target) -> Duration {
-    let turns = u32::try_from(target.endpoints.len()).unwrap_or(u32::MAX).saturating_add(1);
+    let tries = u32::try_from(target.endpoints.len()).unwrap_or(u32::MAX).saturating_add(1);
     Duration::from_millis(u64::from(target.pool.connect_timeout.max(1)))
-        .min(limits::EFFECT_TIME / turns)
+        .min(limits::EFFECT_TIME / tries)
 }
 
 fn most_sessions(target: &Target) -> u32 {

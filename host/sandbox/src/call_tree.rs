@@ -1,0 +1,78 @@
+//! What a root call and its nested calls share: secrets, counters, and the mark of their effects.
+
+use crate::cpu_permits::CpuMeter;
+use crate::secrets::SecretSet;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+
+/// What a root call and its nested calls share.
+#[derive(Default)]
+pub struct CallTree {
+    /// Never in a text that leaves.
+    pub secrets: SecretSet,
+    effect: AtomicU8,
+    host_calls: AtomicU32,
+    held: AtomicUsize,
+    written: AtomicUsize,
+    http_calls: AtomicU32,
+    http_bytes: AtomicUsize,
+    pub(crate) cpu_meter: CpuMeter,
+}
+
+impl CallTree {
+    /// Counts a host call. Returns how many there were.
+    pub(crate) fn count_host_call(&self) -> u32 {
+        self.host_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+
+    /// Counts bytes that the host holds. Returns how many it does.
+    pub(crate) fn count_held_bytes(&self, bytes: usize) -> usize {
+        self.held.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
+    }
+
+    /// Counts bytes that the call writes. Returns how many there were.
+    pub(crate) fn count_written_bytes(&self, bytes: usize) -> usize {
+        self.written.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
+    }
+
+    /// Counts an HTTP request. Returns how many there were.
+    pub(crate) fn count_http_call(&self) -> u32 {
+        self.http_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+
+    /// Counts bytes that HTTP requests sent or received. Returns how many there were.
+    pub(crate) fn count_http_bytes(&self, bytes: usize) -> usize {
+        self.http_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
+    }
+
+    pub(crate) fn mark(&self, effect: Effect) {
+        self.effect.fetch_max(effect as u8, Ordering::Relaxed);
+    }
+
+    /// The strongest mark of the imports that ran.
+    #[must_use]
+    pub fn effect(&self) -> Effect {
+        match self.effect.load(Ordering::Relaxed) {
+            0 => Effect::Pure,
+            1 => Effect::Safe,
+            _ => Effect::Effect,
+        }
+    }
+}
+
+impl AsRef<CpuMeter> for CallTree {
+    fn as_ref(&self) -> &CpuMeter {
+        &self.cpu_meter
+    }
+}
+
+/// What an import did to the world. Only [`Effect::Effect`] ends automatic re-runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Effect {
+    /// Nothing outside the unit of work.
+    Pure = 0,
+    /// Something was read outside.
+    Safe = 1,
+    /// Something may have been changed outside.
+    Effect = 2,
+}

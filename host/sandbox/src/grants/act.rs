@@ -1,0 +1,69 @@
+//! One act of a component: what the first line of an import asks, and the grant that it needs.
+
+use super::host::{Host, HostPattern, Origin};
+use super::line::Grant;
+use bulkhead_wire::failure::{Failure, quoted};
+
+/// One act of a component, as the first line of an import asks for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Act<'a> {
+    /// Its mount's own rows.
+    Storage,
+    /// Leases of its mount.
+    Leases,
+    /// What time it is.
+    Time,
+    /// Being woken.
+    Timers,
+    /// Random bytes.
+    Random,
+    /// Keys derived from passwords.
+    Derive,
+    /// Generated passwords.
+    Passwords,
+    /// What its mount's calls keep for each other.
+    Cache,
+    /// Lines for the operator.
+    Log,
+    /// Ending its mount's own sessions.
+    Close,
+    /// A database plugin, by the name under which a connection asks for it.
+    Database(&'a str),
+    /// A session with a database server.
+    Sql(SqlTarget<'a>),
+    /// A request to a web server.
+    Http(&'a Origin),
+}
+
+/// What a component wants to dial, as it spells it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SqlTarget<'a> {
+    /// The kind of server.
+    pub(crate) driver: &'a str,
+    /// A name or an address.
+    pub(crate) host: &'a str,
+    /// Its port.
+    pub(crate) port: u16,
+}
+
+impl Origin {
+    /// The grant for this origin alone.
+    pub(super) fn grant(&self) -> Grant {
+        Grant::Http { tls: self.tls, host: HostPattern::from(self.host.clone()), port: self.port }
+    }
+}
+
+impl SqlTarget<'_> {
+    /// The grant for this target alone.
+    pub(super) fn grant(self) -> Result<Grant, Failure> {
+        let Self { driver, host, port } = self;
+        let line = Host::parse(host).map(|host| format!("sql:{driver}://{host}:{port}"));
+        line.and_then(|line| line.parse().ok()).ok_or_else(|| {
+            let target = quoted(&format!("{driver}://{host}:{port}"));
+            Failure::denied(format!(
+                "{target} is no target that a grant is for: it takes a known driver, a host and a \
+                 port"
+            ))
+        })
+    }
+}

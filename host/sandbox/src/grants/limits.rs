@@ -1,0 +1,62 @@
+//! The limits that a mount has by its lines, and which of several lines holds.
+//!
+//! A mount's line counts before what its component asks for, that before the default; the catalog's
+//! ceiling, and the most that the server grants at all, are above all of them.
+
+use super::ask::Ask;
+use super::line::Grant;
+use super::rights::{Maker, Rights};
+use crate::limits::{LimitLine, LimitWord, Limits, UNBOUNDED};
+
+impl Limits {
+    /// The limits of a mount whose lines are `rights`. A component that a caller brought raises
+    /// nothing above the default by asking for it: the catalog's entry, or where that has no
+    /// ceiling the mount, has to allow it.
+    #[must_use]
+    pub fn of(rights: &Rights<'_>) -> Self {
+        let mut limits = Self::default();
+        for word in LimitWord::all() {
+            let (usual, most) = (word.get(&limits), word.get(&Self::CEILING));
+            let line = |asks: &[Ask]| asks.iter().find_map(|ask| value_in(ask.grant()?, word));
+            let unsaid = if rights.maker == Maker::Official { most } else { usual };
+            let ceiling = rights.ceiling.map(|ceiling| line(ceiling).unwrap_or(unsaid));
+            let granted = rights.granted.unwrap_or_default();
+            let granted = granted.iter().find_map(|grant| value_in(grant, word));
+            let value = match (granted, line(rights.asked)) {
+                (Some(granted), _) => granted.min(ceiling.unwrap_or(most)),
+                (None, Some(asked)) => asked.min(ceiling.unwrap_or(unsaid)),
+                (None, None) => usual.min(ceiling.unwrap_or(UNBOUNDED)),
+            };
+            word.set(&mut limits, value);
+        }
+        limits
+    }
+
+    /// The line that doubles the limit of that name; `None` where the server grants no more, and of
+    /// what no line sets.
+    pub(crate) fn raised(&self, name: &str) -> Option<Grant> {
+        let word = LimitWord::named(name)?;
+        let (value, most) = (word.get(self), word.get(&Self::CEILING));
+        let doubled = LimitLine::new(word, value.saturating_mul(2).min(most));
+        (value < most).then_some(Grant::Limit(doubled))
+    }
+}
+
+/// What a ceiling of those lines allows of the limit of `line`: of one that it does not name, the
+/// default.
+pub(super) fn most_below(ceiling: &[Ask], line: &LimitLine) -> LimitLine {
+    let word = line.word();
+    let named = ceiling.iter().find_map(|ask| value_in(ask.grant()?, word));
+    LimitLine::new(word, named.unwrap_or_else(|| word.get(&Limits::default())))
+}
+
+/// What `grant` sets the limit to.
+fn value_in(grant: &Grant, word: LimitWord) -> Option<u64> {
+    match grant {
+        Grant::Limit(line) => line.value_of(word),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

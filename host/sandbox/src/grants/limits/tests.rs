@@ -1,0 +1,92 @@
+//! Which of several lines holds.
+
+use super::*;
+
+const MIB: usize = 1 << 20;
+
+/// The memory of a mount whose lines those are; an empty one is none.
+fn memory(maker: Maker, asked: &str, ceiling: Option<&str>, granted: &str) -> usize {
+    let lines = |text: &str| -> Vec<Ask> {
+        text.split_whitespace().map(|line| line.parse().unwrap()).collect()
+    };
+    let granted: Vec<Grant> =
+        granted.split_whitespace().map(|line| line.parse().unwrap()).collect();
+    let (asked, ceiling) = (lines(asked), ceiling.map(lines));
+    let rights = Rights {
+        mount: "m/",
+        maker,
+        asked: &asked,
+        ceiling: ceiling.as_deref(),
+        granted: (!granted.is_empty()).then_some(&granted),
+    };
+    Limits::of(&rights).memory_bytes / MIB
+}
+
+#[test]
+fn a_mount_narrows_and_widens_up_to_its_ceiling_and_an_ask_alone_widens_officials_only() {
+    use Maker::{Official, Uploaded};
+    let table = [
+        (Official, "", None, "", 64),
+        (Official, "limit:memory=128MiB", None, "", 128),
+        (Official, "limit:memory=128MiB", None, "limit:memory=16MiB", 16),
+        (Official, "", None, "limit:memory=256MiB", 256),
+        (Uploaded, "", None, "", 64),
+        (Uploaded, "limit:memory=128MiB", None, "", 64),
+        (Uploaded, "limit:memory=32MiB", None, "", 32),
+        (Uploaded, "limit:memory=128MiB", None, "limit:memory=128MiB", 128),
+        (Uploaded, "limit:memory=128MiB", Some("limit:memory=96MiB"), "", 96),
+        (Uploaded, "", Some("limit:memory=96MiB"), "limit:memory=128MiB", 96),
+        (Uploaded, "", Some("sql"), "limit:memory=128MiB", 64),
+        (Uploaded, "", Some("limit:memory=8MiB"), "", 8),
+    ];
+    for (row, (maker, asked, ceiling, granted, expected)) in table.into_iter().enumerate() {
+        assert_eq!(memory(maker, asked, ceiling, granted), expected, "row {row}");
+    }
+}
+
+#[test]
+fn without_lines_the_limits_are_the_defaults() {
+    let rights =
+        Rights { mount: "m/", maker: Maker::Official, asked: &[], ceiling: None, granted: None };
+    assert_eq!(Limits::of(&rights), Limits::default());
+}
+
+#[test]
+fn every_limit_is_set_by_its_word_and_printed_as_it_was_written() {
+    for word in LimitWord::all() {
+        let line = LimitLine::new(word, word.get(&Limits::CEILING));
+        let name = line.to_string();
+        assert_eq!(LimitLine::parse(&name), Ok(line));
+        let granted = [Grant::Limit(line)];
+        let rights = Rights {
+            mount: "m/",
+            maker: Maker::Uploaded,
+            asked: &[],
+            ceiling: None,
+            granted: Some(&granted),
+        };
+        let limits = Limits::of(&rights);
+        assert_eq!(word.get(&limits), word.get(&Limits::CEILING), "{name}");
+        let mut others = LimitWord::all().filter(|other| *other != word);
+        assert!(others.all(|other| other.get(&limits) == other.get(&Limits::default())), "{name}");
+    }
+}
+
+#[test]
+fn a_limit_is_doubled_up_to_what_anybody_is_granted() {
+    let raised = |limits: &Limits, name: &str| limits.raised(name).map(|line| line.to_string());
+    let usual = Limits::default();
+    assert_eq!(raised(&usual, "host-calls").as_deref(), Some("limit:host-calls=200000"));
+    assert_eq!(raised(&usual, "answer").as_deref(), Some("limit:answer=7MiB"));
+    assert_eq!(
+        raised(&Limits { memory_bytes: 3 * MIB, ..usual }, "memory").as_deref(),
+        Some("limit:memory=6MiB")
+    );
+    assert_eq!(raised(&usual, "deadline"), None, "there is none");
+    assert_eq!(raised(&usual, "warnings"), None, "no line sets it");
+    for word in LimitWord::all() {
+        let line = LimitLine::new(word, 1).to_string();
+        let (name, _) = line.split_once('=').unwrap();
+        assert!(Limits::CEILING.raised(name).is_none(), "{name}");
+    }
+}

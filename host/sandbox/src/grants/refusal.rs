@@ -1,0 +1,70 @@
+//! The words of a refusal: which layer refused, and the command that would allow the act.
+
+use super::line::Grant;
+use super::reach::Reach;
+use super::rights::Part;
+use bulkhead_wire::failure::Failure;
+use ipnet::IpNet;
+use std::net::IpAddr;
+
+/// The refusal of an act that no component of that part does, and no grant allows.
+pub(super) fn outside_of_its_part(part: Part) -> Failure {
+    Failure::denied(match part {
+        Part::Described => {
+            "describe must be pure: a component that is being described may call no import"
+        }
+        Part::DatabasePlugin => {
+            "a database plugin has no storage, leases, timers, passwords, cache or http, and \
+             reaches no other"
+        }
+        Part::Engine => {
+            "an engine speaks to no database itself: it reaches them through a database plugin"
+        }
+    })
+}
+
+/// The refusal of an address that a granted name led to. The printed line is for this address
+/// alone.
+pub(crate) fn ungranted_address(reach: &Reach, address: IpAddr, what: &str) -> Failure {
+    let line = Grant::Address(IpNet::from(address));
+    let is_ruled_out = |ranges: &Vec<IpNet>| !ranges.iter().any(|range| range.contains(&address));
+    let why = match reach.ceiling.as_ref().is_some_and(is_ruled_out) {
+        true => above_ceiling(reach.part, &reach.mount, &line),
+        false => not_granted(&reach.mount, &line),
+    };
+    Failure::denied(format!("{address} is {what}, and {why}"))
+}
+
+/// The end of a refusal by the plugin's entry in the catalog, with the option that would allow the
+/// act.
+pub(super) fn above_ceiling(part: Part, mount: &str, line: &Grant) -> String {
+    let whose = match part {
+        Part::DatabasePlugin => "the database plugin that",
+        Part::Engine | Part::Described => "the plugin of",
+    };
+    let reaches = if part == Part::DatabasePlugin { " reaches" } else { "" };
+    format!(
+        "the catalog's entry of {whose} mount {mount}{reaches} does not allow {line}; to allow it, \
+         register the same component again with all its grants and this one: bulkhead plugin \
+         register --grant '{line}'"
+    )
+}
+
+/// The end of a refusal, with the command that would allow the act.
+pub(super) fn not_granted(mount: &str, line: &Grant) -> String {
+    format!("mount {mount} was not granted {line}; to allow it: {}", command(mount, line))
+}
+
+pub(super) fn command(mount: &str, line: &Grant) -> String {
+    format!("bulkhead secrets tune --grant '{line}' {}", in_a_shell(mount))
+}
+
+/// A word as a shell reads it.
+pub(super) fn in_a_shell(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+    if word.bytes().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

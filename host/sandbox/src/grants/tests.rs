@@ -1,0 +1,296 @@
+//! Grants by what they allow and refuse, with the words of their refusals.
+
+use super::*;
+
+const DB: SqlTarget<'static> = SqlTarget { driver: "postgres", host: "db.example", port: 5432 };
+const LINE: &str = "sql:postgres://db.example:5432";
+
+fn asks(lines: &[&str]) -> Vec<Ask> {
+    lines.iter().map(|line| line.parse().unwrap()).collect()
+}
+
+fn lines(lines: &[&str]) -> Vec<Grant> {
+    lines.iter().map(|line| line.parse().unwrap()).collect()
+}
+
+/// The grants of a mount of the database engine.
+fn mount(maker: Maker, granted: Option<&[&str]>) -> Grants {
+    let (asked, granted) = (asks(&["database"]), granted.map(lines));
+    Grants::of(&Rights {
+        mount: "m/",
+        maker,
+        asked: &asked,
+        ceiling: None,
+        granted: granted.as_deref(),
+    })
+}
+
+/// Those of a nested call of the mount, about a connection to that database.
+fn nested(maker: Maker, granted: Option<&[&str]>) -> Grants {
+    below(maker, None, granted)
+}
+
+/// The same of a database plugin, of whose entry in the catalog that is the ceiling.
+fn below(maker: Maker, ceiling: Option<&[Ask]>, granted: Option<&[&str]>) -> Grants {
+    let dials = Dials { maker: Maker::Official, asks: &["sql".to_owned()], ceiling };
+    mount(maker, granted).for_connection(&dials, &["postgres://db.example:5432".into()])
+}
+
+fn dials(grants: &Grants, host: &str) -> Result<Reach, String> {
+    let own: Arc<[SocketAddr]> = Arc::new([]);
+    grants.reach_of(SqlTarget { host, ..DB }, &own).map_err(|refused| refused.message)
+}
+
+#[test]
+fn what_is_allowed_is_asked_for_and_below_the_ceiling_and_granted() {
+    for layers in 0..8 {
+        let has = |bit: u32| layers & (1 << bit) != 0;
+        let line = |is: bool| if is { vec!["database:orders"] } else { vec!["database:other"] };
+        let (asked, ceiling, granted) =
+            (asks(&line(has(0))), asks(&line(has(1))), lines(&line(has(2))));
+        let rights = Rights {
+            mount: "m/",
+            maker: Maker::Uploaded,
+            asked: &asked,
+            ceiling: Some(&ceiling),
+            granted: Some(&granted),
+        };
+        let allowed = Grants::of(&rights).ask(&Act::Database("orders"));
+        let refusal = match (has(0), has(1), has(2)) {
+            (true, true, true) => {
+                assert_eq!(allowed, Ok(()));
+                continue;
+            }
+            (false, ..) => "does not ask for database:orders",
+            (_, false, _) => "the catalog's entry",
+            (_, _, false) => "to allow it: bulkhead secrets tune --grant 'database:orders' m/",
+        };
+        let message = allowed.unwrap_err().message;
+        assert!(message.contains(refusal), "{layers}: {message}");
+    }
+}
+
+#[test]
+fn what_a_database_plugin_dials_is_asked_for_and_below_its_own_ceiling_and_granted_to_the_mount() {
+    for layers in 0..8 {
+        let has = |bit: u32| layers & (1 << bit) != 0;
+        let line = |is: bool| if is { LINE } else { "sql:postgres://other.example:5432" };
+        let (asked, ceiling) = ([line(has(0)).to_owned()], asks(&[line(has(1))]));
+        let dials = Dials { maker: Maker::Uploaded, asks: &asked, ceiling: Some(&ceiling) };
+        let granted = mount(Maker::Official, Some(&[line(has(2))])).for_connection(&dials, &[]);
+        let refusal = match (has(0), has(1), has(2)) {
+            (true, true, true) => {
+                assert!(self::dials(&granted, "db.example").is_ok());
+                continue;
+            }
+            (false, ..) => "does not ask for sql:postgres://db.example:5432",
+            (_, false, _) => "bulkhead plugin register --grant 'sql:postgres://db.example:5432'",
+            (_, _, false) => {
+                "to allow it: bulkhead secrets tune --grant 'sql:postgres://db.example:5432' m/"
+            }
+        };
+        let message = self::dials(&granted, "db.example").unwrap_err();
+        assert!(message.contains(refusal), "{layers}: {message}");
+    }
+}
+
+#[test]
+fn an_address_is_granted_to_the_mount_and_below_the_ceiling_or_refused_by_who_rules_it_out() {
+    let ceiling = asks(&["sql", "address:10.0.0.0/16"]);
+    let grants = below(
+        Maker::Uploaded,
+        Some(&ceiling),
+        Some(&[LINE, "address:10.0.0.0/8", "address:10.9.0.0/16"]),
+    );
+    let reach = dials(&grants, "db.example").unwrap();
+    assert!(reach.admit("10.0.1.2:5432".parse().unwrap()).is_ok());
+    assert!(reach.admit("10.9.1.2:5432".parse().unwrap()).is_err());
+    let told = |address: &str| {
+        ungranted_address(&reach, address.parse().unwrap(), "a private address").message
+    };
+    assert!(told("10.9.1.2").ends_with("bulkhead plugin register --grant 'address:10.9.1.2/32'"));
+    let bare = below(Maker::Uploaded, Some(&ceiling), Some(&[LINE]));
+    let reach = dials(&bare, "db.example").unwrap();
+    let refused =
+        ungranted_address(&reach, "10.0.1.2".parse().unwrap(), "a private address").message;
+    assert!(refused.ends_with("tune --grant 'address:10.0.1.2/32' m/"), "{refused}");
+}
+
+#[test]
+fn a_third_partys_mount_reaches_nothing_until_it_is_granted_line_by_line() {
+    let none = mount(Maker::Uploaded, None).ask(&Act::Database("postgresql"));
+    assert!(
+        none.unwrap_err()
+            .message
+            .ends_with("bulkhead secrets tune --grant 'database:postgresql' m/")
+    );
+    let refused = dials(&nested(Maker::Uploaded, None), "db.example").unwrap_err();
+    assert!(
+        refused.ends_with(&format!("to allow it: bulkhead secrets tune --grant '{LINE}' m/")),
+        "{refused}"
+    );
+    let granted = nested(Maker::Uploaded, Some(&[LINE]));
+    assert!(
+        !dials(&granted, "DB.example.").unwrap().everything,
+        "private addresses need a line of their own"
+    );
+    assert!(dials(&granted, "other.example").is_err());
+}
+
+#[test]
+fn an_officials_mount_dials_what_its_configuration_names_and_nothing_else() {
+    let grants = nested(Maker::Official, None);
+    assert!(dials(&grants, "db.example").unwrap().everything);
+    assert!(
+        dials(&grants, "other.example")
+            .unwrap_err()
+            .contains("'sql:postgres://other.example:5432' m/")
+    );
+    assert!(grants.ask(&Act::Sql(SqlTarget { port: 5433, ..DB })).is_err());
+    let brought = Dials { maker: Maker::Uploaded, asks: &["sql".to_owned()], ceiling: None };
+    let brought = mount(Maker::Official, None)
+        .for_connection(&brought, &["postgres://db.example:5432".into()]);
+    assert!(
+        dials(&brought, "db.example").is_err(),
+        "a plugin that somebody brought names its own targets"
+    );
+}
+
+#[test]
+fn lines_of_a_mount_narrow_what_its_configuration_may_name() {
+    let elsewhere =
+        nested(Maker::Official, Some(&["database:*", "sql:postgres://10.0.0.0/8:5432"]));
+    assert!(dials(&elsewhere, "db.example").is_err());
+    let reach = dials(&elsewhere, "10.1.2.3").unwrap();
+    assert!(!reach.everything && reach.admit("10.9.9.9:5432".parse().unwrap()).is_ok());
+    assert!(dials(&elsewhere, "11.1.2.3").is_err());
+    assert!(
+        mount(Maker::Official, Some(&[])).ask(&Act::Database("x")).is_err(),
+        "an empty list grants nothing"
+    );
+}
+
+fn origin(text: &str) -> Origin {
+    crate::http::parse_url(text).unwrap().0
+}
+
+/// The grants of a mount of an engine that asks for those lines.
+fn asking(maker: Maker, asked: &[&str], granted: Option<&[&str]>) -> Grants {
+    let (asked, granted) = (asks(asked), granted.map(lines));
+    Grants::of(&Rights {
+        mount: "m/",
+        maker,
+        asked: &asked,
+        ceiling: None,
+        granted: granted.as_deref(),
+    })
+}
+
+#[test]
+fn an_origin_is_scheme_host_and_port_and_a_grant_is_for_it_or_for_those_below_a_domain() {
+    let granted = [
+        "http:https://login.example.com",
+        "http:https://*.corp.example:8443",
+        "http:http://10.0.0.0/8",
+    ];
+    let grants = asking(Maker::Uploaded, &["http"], Some(&granted));
+    for (text, allowed) in [
+        ("https://LOGIN.example.com./a", true),
+        ("https://login.example.com:8443", false),
+        ("http://login.example.com:443", false),
+        ("https://evil-login.example.com", false),
+        ("https://a.b.corp.example:8443", true),
+        ("https://corp.example:8443", false),
+        ("http://10.9.8.7", true),
+        ("http://11.0.0.1", false),
+    ] {
+        assert_eq!(grants.ask(&Act::Http(&origin(text))).is_ok(), allowed, "{text}");
+    }
+    let own: Arc<[SocketAddr]> = Arc::new([]);
+    let reach = grants.reach_of_origin(&origin("http://10.9.8.7"), &own).unwrap();
+    assert!(reach.admit("10.9.8.7:80".parse().unwrap()).is_ok(), "its grant names the address");
+    let reach = grants.reach_of_origin(&origin("https://login.example.com"), &own).unwrap();
+    assert!(
+        reach.admit("10.9.8.7:443".parse().unwrap()).is_err(),
+        "a name leads to no private address by itself"
+    );
+    let refused = grants.ask(&Act::Http(&origin("https://other.example"))).unwrap_err().message;
+    assert!(
+        refused.ends_with("bulkhead secrets tune --grant 'http:https://other.example:443' m/"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn an_official_has_the_origins_that_it_asks_for_by_name_and_no_others() {
+    let login = origin("https://login.example.com");
+    let asked = ["http:https://*.example.com"];
+    assert!(asking(Maker::Official, &asked, None).ask(&Act::Http(&login)).is_ok());
+    assert!(
+        asking(Maker::Official, &asked, Some(&[])).ask(&Act::Http(&login)).is_err(),
+        "its mount says otherwise"
+    );
+    assert!(
+        asking(Maker::Official, &["http"], None).ask(&Act::Http(&login)).is_err(),
+        "any target is none by itself"
+    );
+    assert!(asking(Maker::Uploaded, &asked, None).ask(&Act::Http(&login)).is_err());
+}
+
+#[test]
+fn ranges_that_names_may_resolve_to_are_those_of_the_mounts_address_lines() {
+    let grants = nested(Maker::Uploaded, Some(&[LINE, "address:10.0.0.0/8"]));
+    let reach = dials(&grants, "db.example").unwrap();
+    assert!(reach.admit("10.1.2.3:5432".parse().unwrap()).is_ok());
+    assert!(reach.admit("192.168.0.1:5432".parse().unwrap()).is_err());
+    let refused =
+        ungranted_address(&reach, "192.168.0.1".parse().unwrap(), "a private address").message;
+    assert!(refused.ends_with("tune --grant 'address:192.168.0.1/32' m/"), "{refused}");
+}
+
+#[test]
+fn what_a_component_is_for_needs_no_line_and_nothing_else_is_inherent() {
+    let (engine, plugin) = (mount(Maker::Uploaded, None), nested(Maker::Uploaded, None));
+    let none = Grants::none("being described");
+    let login = origin("https://login.example.com");
+    for (act, of_an_engine, of_a_plugin) in [
+        (Act::Storage, true, false),
+        (Act::Leases, true, false),
+        (Act::Timers, true, false),
+        (Act::Passwords, true, false),
+        (Act::Close, true, false),
+        (Act::Cache, true, false),
+        (Act::Time, true, true),
+        (Act::Random, true, true),
+        (Act::Derive, true, true),
+        (Act::Log, true, true),
+        (Act::Database("x"), false, false),
+        (Act::Sql(DB), false, false),
+        (Act::Http(&login), false, false),
+    ] {
+        assert_eq!(engine.ask(&act).is_ok(), of_an_engine, "{act:?}");
+        assert_eq!(plugin.ask(&act).is_ok(), of_a_plugin, "{act:?}");
+        assert!(none.ask(&act).unwrap_err().message.contains("describe must be pure"), "{act:?}");
+    }
+    assert!(
+        mount(Maker::Official, None).ask(&Act::Sql(DB)).is_err(),
+        "an engine dials nothing itself"
+    );
+    assert!(
+        nested(Maker::Official, None).ask(&Act::Database("x")).is_err(),
+        "nor reaches a plugin another one"
+    );
+}
+
+#[test]
+fn a_hostile_name_never_stands_in_a_command() {
+    for name in ["x'; rm -rf ~; '", "$(id)", "", "*", "a b"] {
+        let refused =
+            mount(Maker::Uploaded, Some(&[])).ask(&Act::Database(name)).unwrap_err().message;
+        assert!(!refused.contains("--grant"), "{refused}");
+        let host = dials(&nested(Maker::Uploaded, None), name).unwrap_err();
+        assert!(!host.contains("--grant"), "{host}");
+    }
+    assert_eq!(refusal::in_a_shell("a/b-c_d.e/"), "a/b-c_d.e/");
+    assert_eq!(refusal::in_a_shell("it's;x/"), r"'it'\''s;x/'");
+}

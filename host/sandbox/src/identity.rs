@@ -1,0 +1,32 @@
+//! Who a component is: its name and version for people, and its digest for everything else.
+
+use crate::grants::Maker;
+use bulkhead_wire::hexadecimal;
+
+/// Who a component is, for logs and failures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Its name.
+    pub name: String,
+    /// Semantic version.
+    pub version: String,
+    /// SHA-256 of the component's bytes, hexadecimal.
+    pub digest: String,
+    /// Who made it.
+    pub maker: Maker,
+}
+
+impl Identity {
+    /// `plugin database 1.4.2 (sha256 9f2c…)`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let short: String = self.digest.chars().take(8).collect();
+        format!("plugin {} {} (sha256 {short}…)", self.name, self.version)
+    }
+}
+
+/// SHA-256, hexadecimal.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> String {
+    hexadecimal::text(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes).as_ref())
+}

@@ -1,0 +1,137 @@
+//! Limits that are the same for every mount, with their units in their names.
+
+use std::time::Duration;
+
+/// How often the epoch moves. A runaway loop is noticed within one tick of its deadline.
+pub(crate) const EPOCH_TICK: Duration = Duration::from_millis(5);
+
+/// What a call may compute before it needs a permit at each further tick: a hundred times what a
+/// call of ours does.
+pub(crate) const COMPUTED_FREELY: Duration = Duration::from_millis(2);
+/// How long the calls of a mount need a permit from their start after one of them computed for
+/// longer than that.
+pub(crate) const COMPUTED_LONG_AGO: Duration = Duration::from_secs(1);
+
+/// Instances that may live at once: the pool's size. Admission is taken below it.
+pub(crate) const INSTANCES: u32 = 512;
+/// Slots of the pool that requests never take, so that due work always runs.
+pub(crate) const BACKGROUND_SLOTS: u32 = 64;
+/// Requests of one mount that may wait for slots.
+pub(crate) const WAITING_CALLS: usize = 1_024;
+/// Bytes of all linear memories of the process together.
+pub(crate) const GUEST_MEMORY_BYTES: usize = 2 << 30;
+/// A component built by the Rust toolchain is three core instances: main, shim and fix-up.
+pub(crate) const CORE_INSTANCES_PER_INSTANCE: u32 = 4;
+/// Tables of those core instances together.
+pub(crate) const TABLES_PER_INSTANCE: u32 = 3;
+/// Entries of one table.
+pub(crate) const TABLE_ELEMENTS: usize = 20_000;
+/// No linear memory grows above this, also where a mount is granted more. One instruction that
+/// fills or copies so much is not interrupted, and takes some forty milliseconds.
+pub(crate) const MEMORY_CEILING_BYTES: usize = 256 << 20;
+/// Bytes of a dropped instance's memory that are wiped in place instead of given back to the
+/// kernel: at least the initial memory of the official components, or every call pays page faults.
+pub(crate) const MEMORY_KEPT_RESIDENT_BYTES: usize = 512 << 10;
+/// The same for tables.
+pub(crate) const TABLE_KEPT_RESIDENT_BYTES: usize = 64 << 10;
+/// Host stack of one call.
+pub(crate) const HOST_STACK_BYTES: usize = 1 << 20;
+/// Part of it that the guest may use.
+pub(crate) const GUEST_STACK_BYTES: usize = 512 << 10;
+/// Bytes that one crossing from guest to host may make the host allocate.
+pub(crate) const HOST_CALL_FUEL_BYTES: usize = 8 << 20;
+/// Bytes of memory up to which an instance may serve another call: some times the initial memory of
+/// the official components, so that idle instances stay small.
+pub(crate) const REUSED_MEMORY_BYTES: usize = 2 << 20;
+
+/// Most bytes of one storage key.
+pub(crate) const KEY_BYTES: usize = 512;
+/// Most bytes of one stored value.
+pub(crate) const VALUE_BYTES: usize = 1 << 20;
+/// Most keys of one listing.
+pub(crate) const KEYS_PER_LISTING: u32 = 1_000;
+/// Most random bytes of one call to `crypto.random`.
+pub(crate) const RANDOM_BYTES: u32 = 4_096;
+/// What one round of key derivation counts for: some five hundred thousand rounds a call.
+pub(crate) const ROUND_BYTES: usize = 128;
+/// Pairs of one log line.
+pub(crate) const LOG_PAIRS: usize = 32;
+/// Bytes of the name of a log event or pair.
+pub(crate) const LOG_NAME_BYTES: usize = 64;
+/// Bytes of a lane's name.
+pub(crate) const LANE_BYTES: usize = 256;
+/// Characters of one secret that are told from other text; the rest of a longer one is not looked
+/// for.
+pub(crate) const SECRET_CHARACTERS: usize = 64 << 10;
+/// Runs of characters that the secrets of a call may have together: some thousands of passwords.
+pub(crate) const SECRET_RUNS: usize = 262_144;
+/// Characters of secrets in a row that are no coincidence: a role may be called like a piece of a
+/// password.
+pub(crate) const SECRET_STRETCH: usize = 12;
+/// Most rounds of one key derivation: some thirty milliseconds.
+pub(crate) const DERIVATION_ROUNDS: u32 = 100_000;
+/// Rounds that are derived at once: some millisecond. More are derived beside the runtime's
+/// workers.
+pub(crate) const DERIVATION_ROUNDS_AT_ONCE: u32 = 4_096;
+/// Log lines of one call; more is counted and dropped.
+pub(crate) const LOG_LINES: u32 = 64;
+/// Bytes of one log line, one warning or one failure message; more is cut.
+pub(crate) const TEXT_BYTES: usize = 4_096;
+/// Warnings of one answer.
+pub(crate) const WARNINGS: usize = 32;
+/// Rows of one query.
+pub(crate) const QUERY_ROWS: usize = 10_000;
+/// Bytes of one query's result.
+pub(crate) const QUERY_BYTES: usize = 4 << 20;
+/// Longest time that one effect may take. It is never begun with less time left in its call.
+pub(crate) const EFFECT_TIME: Duration = Duration::from_secs(30);
+/// What a call must have left besides the time of an effect that it begins.
+pub(crate) const EFFECT_MARGIN: Duration = Duration::from_secs(1);
+/// Longest time that the database itself spends on one statement, and waits for a lock, in
+/// milliseconds: shorter than an effect, so that the database gives up before we do and its session
+/// stays usable.
+pub(crate) const STATEMENT_TIME_MS: u32 = 20_000;
+/// See [`STATEMENT_TIME_MS`].
+pub(crate) const LOCK_TIME_MS: u32 = 15_000;
+/// Longest wait for sessions that are lent when the process ends.
+pub(crate) const FAREWELL: Duration = Duration::from_secs(5);
+/// Tries of one transaction that meets conflicts.
+pub(crate) const CONFLICT_TRIES: u32 = 6;
+/// Most sessions of one connection's pool, even where its settings ask for more.
+pub(crate) const POOL_SESSIONS: u32 = 64;
+/// A pool that no call used for so long is closed.
+pub(crate) const POOL_IDLE: Duration = Duration::from_secs(600);
+/// Outbound HTTP connections of the process at a time.
+pub(crate) const CONNECTIONS: usize = 256;
+/// Longest wait for one of them, or for one of the mount's.
+pub(crate) const CONNECTION_PATIENCE: Duration = Duration::from_secs(5);
+/// Longest time that dialling a server may take.
+pub(crate) const HTTP_CONNECT_TIME: Duration = Duration::from_secs(10);
+/// Bytes of the URL of a request.
+pub(crate) const HTTP_URL_BYTES: usize = 8 << 10;
+/// Headers of a request.
+pub(crate) const HTTP_HEADERS: usize = 64;
+/// Bytes of the headers of a request, names and values together.
+pub(crate) const HTTP_HEADER_BYTES: usize = 32 << 10;
+/// Bytes of the head of an answer. Of headers it has at most the 100 that hyper reads.
+pub(crate) const HTTP_ANSWER_HEAD_BYTES: usize = 64 << 10;
+/// Bytes of the body of an answer.
+pub(crate) const HTTP_ANSWER_BYTES: usize = 4 << 20;
+/// Entries of a mount's cache.
+pub(crate) const CACHE_ENTRIES: usize = 4_096;
+/// What an entry of a cache, or a lead for one, counts for besides its key and value.
+pub(crate) const CACHE_ENTRY_BYTES: usize = 128;
+/// Longest time that a value is kept in a cache, in seconds.
+pub(crate) const CACHE_SECONDS: u32 = 86_400;
+/// How long a call waits for a value that another one makes.
+pub(crate) const CACHE_LEAD_TIME: Duration = Duration::from_secs(10);
+/// Bytes of certificates, or of a key, in PEM.
+pub(crate) const PEM_BYTES: usize = 64 << 10;
+
+const _: () = assert!(GUEST_STACK_BYTES < HOST_STACK_BYTES);
+const _: () = assert!(VALUE_BYTES < HOST_CALL_FUEL_BYTES);
+const _: () = assert!(QUERY_BYTES < HOST_CALL_FUEL_BYTES);
+const _: () = assert!(HTTP_ANSWER_BYTES + HTTP_ANSWER_HEAD_BYTES < HOST_CALL_FUEL_BYTES);
+const _: () = assert!(
+    (STATEMENT_TIME_MS as u64) < EFFECT_TIME.as_secs() * 1000 && LOCK_TIME_MS < STATEMENT_TIME_MS
+);

@@ -1,0 +1,40 @@
+//! Limits as they are written and shown.
+
+use super::*;
+
+#[test]
+fn the_readme_has_every_limit_with_its_default_and_the_most() {
+    let readme = include_str!("../../../../../README.md");
+    for (word, name, form) in WORDS {
+        let default = match word.get(&Limits::default()) {
+            UNBOUNDED => String::new(),
+            value => format!(" `{}` ", form.show(value)),
+        };
+        let row = readme.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap();
+        let most = format!("| `{}` |", form.show(word.get(&Limits::CEILING)));
+        assert!(
+            row.contains(&default) && row.contains(&most),
+            "{row}: default {default}, most {most}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_limit_is_refused_with_its_value_and_what_to_write() {
+    for (text, says) in [
+        ("memory", "limit:memory=64MiB"),
+        ("memry=1MiB", "did you mean \"memory\"?"),
+        ("memory=1GiB", "the most is memory=256MiB"),
+        ("memory=64MB", "\"64MB\""),
+        ("memory=0", "0 lets nothing run"),
+        ("deadline=", "30s"),
+        ("deadline=2h", "the most is deadline=1h"),
+        ("rate=200", "200/s"),
+        ("rate=-1/s", "200/s"),
+        ("http-calls=+5", "\"+5\""),
+        ("host-calls=99999999999999999999", "not a whole number"),
+    ] {
+        let why = LimitLine::parse(text).unwrap_err();
+        assert!(why.contains(says), "{text}: {why}");
+    }
+}

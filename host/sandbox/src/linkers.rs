@@ -1,0 +1,32 @@
+//! What components are linked with: one linker a world, with its imports and the few WASI
+//! interfaces.
+
+use crate::bindings::{database_plugin, secrets_engine};
+use crate::state::{CallState, Granted};
+use crate::wasi;
+use wasmtime::Engine;
+use wasmtime::component::Linker;
+
+/// The linker of each world.
+pub(crate) struct Linkers {
+    pub(crate) secrets_engines: Linker<CallState>,
+    pub(crate) database_plugins: Linker<CallState>,
+}
+
+impl Linkers {
+    pub(crate) fn new(engine: &Engine) -> wasmtime::Result<Self> {
+        let mut secrets_engines = Linker::new(engine);
+        wasi::add_to_linker(&mut secrets_engines)?;
+        secrets_engine::SecretsEngine::add_to_linker::<_, Granted>(
+            &mut secrets_engines,
+            |state| state,
+        )?;
+        let mut database_plugins = Linker::new(engine);
+        wasi::add_to_linker(&mut database_plugins)?;
+        database_plugin::DatabasePlugin::add_to_linker::<_, Granted>(
+            &mut database_plugins,
+            |state| state,
+        )?;
+        Ok(Self { secrets_engines, database_plugins })
+    }
+}

@@ -1,0 +1,136 @@
+//! Linear memory: what an instance has of it, and all instances together.
+//!
+//! The attack this file stops: one component taking the memory of the server, in one instance or in
+//! many.
+
+use crate::limits;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use wasmtime::ResourceLimiter;
+
+/// Bytes of all linear memories of the process.
+#[derive(Default)]
+pub(crate) struct GuestMemory(AtomicUsize);
+
+impl GuestMemory {
+    fn take(&self, bytes: usize) -> bool {
+        let before = self.0.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before.saturating_add(bytes) <= limits::GUEST_MEMORY_BYTES;
+        if !fits {
+            self.give_back(bytes);
+        }
+        fits
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that instances have now.
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Memory of all linear memories of the instance, summed: wasmtime's own limit is for each memory.
+pub(crate) struct Memory {
+    used: usize,
+    pub(crate) limit: usize,
+    /// More was asked for than the instance may have.
+    pub(crate) exhausted: bool,
+    /// More was asked for than the process has.
+    pub(crate) starved: bool,
+    all: Arc<GuestMemory>,
+}
+
+impl Memory {
+    /// Whether it is so small that keeping its instance keeps little.
+    pub(crate) fn is_small(&self) -> bool {
+        !self.exhausted && self.used <= limits::REUSED_MEMORY_BYTES
+    }
+
+    pub(crate) fn new(limit: usize, all: &Arc<GuestMemory>) -> Self {
+        Self { used: 0, limit, exhausted: false, starved: false, all: Arc::clone(all) }
+    }
+
+    /// Counts what the instance has already: a linear memory never shrinks.
+    pub(crate) fn carry(&mut self, before: &mut Self) {
+        self.used = std::mem::take(&mut before.used);
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.all.give_back(self.used);
+    }
+}
+
+impl ResourceLimiter for Memory {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let more = desired.saturating_sub(current);
+        let used = self.used.saturating_add(more);
+        self.exhausted |= used > self.limit;
+        if self.exhausted {
+            return Ok(false);
+        }
+        self.starved |= !self.all.take(more);
+        if self.starved {
+            return Ok(false);
+        }
+        self.used = used;
+        Ok(true)
+    }
+
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        Ok(desired <= limits::TABLE_ELEMENTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEBIBYTE: usize = 1 << 20;
+
+    #[test]
+    fn memory_is_counted_for_the_instance_and_for_the_process_and_given_back_once() {
+        let all = Arc::new(GuestMemory::default());
+        let mut memory = Memory::new(3 * MEBIBYTE, &all);
+        assert!(memory.memory_growing(0, MEBIBYTE, None).unwrap());
+        assert!(
+            memory.memory_growing(0, 2 * MEBIBYTE, None).unwrap(),
+            "another memory of the same instance"
+        );
+        assert!(!memory.memory_growing(MEBIBYTE, 2 * MEBIBYTE, None).unwrap());
+        assert!(memory.exhausted && all.used() == 3 * MEBIBYTE);
+        let mut next = Memory::new(3 * MEBIBYTE, &all);
+        next.carry(&mut memory);
+        drop(memory);
+        assert_eq!(all.used(), 3 * MEBIBYTE, "the instance lives on");
+        drop(next);
+        assert_eq!(all.used(), 0);
+    }
+
+    #[test]
+    fn when_the_process_has_no_more_memory_nobody_is_blamed_for_it() {
+        let all = Arc::new(GuestMemory::default());
+        let mut greedy = Memory::new(usize::MAX, &all);
+        assert!(greedy.memory_growing(0, limits::GUEST_MEMORY_BYTES, None).unwrap());
+        let mut modest = Memory::new(3 * MEBIBYTE, &all);
+        assert!(!modest.memory_growing(0, 1, None).unwrap());
+        assert!(modest.starved && !modest.exhausted);
+        drop(greedy);
+        assert!(Memory::new(3 * MEBIBYTE, &all).memory_growing(0, MEBIBYTE, None).unwrap());
+    }
+}

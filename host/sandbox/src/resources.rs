@@ -1,0 +1,74 @@
+//! What calls share of the process, and of the store that is open.
+
+use crate::admission::InstanceSlots;
+use crate::cache::Caches;
+use crate::cpu_permits::CpuPermits;
+use crate::limits;
+use crate::memory::GuestMemory;
+use crate::sql::Pools;
+use bulkhead_store::Store;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use wasmtime::Engine;
+
+/// What all calls of the process share, whether its store is sealed or open.
+pub(crate) struct ProcessResources {
+    pub(crate) engine: Engine,
+    pub(crate) slots: Arc<InstanceSlots>,
+    pub(crate) cpu_permits: CpuPermits,
+    pub(crate) guest_memory: Arc<GuestMemory>,
+    /// Outbound HTTP connections.
+    pub(crate) connections: Arc<Semaphore>,
+}
+
+impl ProcessResources {
+    pub(crate) fn new(engine: Engine) -> Arc<Self> {
+        Arc::new(Self {
+            engine,
+            slots: InstanceSlots::new(limits::INSTANCES),
+            cpu_permits: CpuPermits::new(),
+            guest_memory: Arc::default(),
+            connections: Arc::new(Semaphore::new(limits::CONNECTIONS)),
+        })
+    }
+}
+
+/// What the calls over one open store share besides: the store, the pools of outbound sessions, and
+/// the caches of mounts.
+pub(crate) struct Resources {
+    pub(crate) process: Arc<ProcessResources>,
+    pub(crate) store: Arc<Store>,
+    pub(crate) pools: Pools,
+    pub(crate) caches: Caches,
+    /// Where the server listens: nothing of it is ever dialled by a component.
+    pub(crate) own_addresses: Arc<[SocketAddr]>,
+}
+
+impl Resources {
+    pub(crate) fn new(
+        process: &Arc<ProcessResources>,
+        store: Arc<Store>,
+        own_addresses: &[SocketAddr],
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            process: Arc::clone(process),
+            store,
+            pools: Pools::default(),
+            caches: Caches::default(),
+            own_addresses: own_addresses.into(),
+        })
+    }
+
+    /// Closes the outbound sessions of a mount, and forgets what it kept in memory.
+    pub(crate) fn close_mount(&self, mount: &str) {
+        self.pools.close_mount(mount);
+        self.caches.forget(mount);
+    }
+
+    /// Forgets every cache, and closes every outbound session.
+    pub(crate) async fn close(&self) {
+        self.caches.clear();
+        self.pools.close_all().await;
+    }
+}
