@@ -147,15 +147,23 @@ pub enum Ended {
 
 impl Engine {
     /// Serves one request.
-    pub async fn handle(&self, scope: Scope, unit: Unit, call: &Call) -> Done<Answer> {
+    pub fn handle<'a>(
+        &'a self,
+        scope: Scope,
+        unit: Unit,
+        call: &'a Call,
+    ) -> impl Future<Output = Done<Answer>> + Send + 'a {
         let (tree, compartment) = (Arc::clone(&scope.tree), Arc::clone(&scope.compartment));
         let grants = Arc::clone(&scope.grants);
-        let done = self.enter(scope, unit, self.exports.handle, (call,)).await;
-        done.map(|answer| {
-            let limits = compartment.limits();
-            fit_to_leave(answer, &tree.secrets, limits)
-                .map_err(|exceeded| stopped(&self.identity, &Cause::of(&exceeded), &grants, limits))
-        })
+        let entered = self.enter(scope, unit, self.exports.handle, (call,));
+        async move {
+            entered.await.map(|answer| {
+                let limits = compartment.limits();
+                fit_to_leave(answer, &tree.secrets, limits).map_err(|exceeded| {
+                    stopped(&self.identity, &Cause::of(&exceeded), &grants, limits)
+                })
+            })
+        }
     }
 
     /// Runs what was scheduled under `key`.
@@ -187,32 +195,36 @@ impl Engine {
 
     /// Enters an instance through one export. Only that export's types are checked: checking all of
     /// them, as generated bindings do, costs as much as the call.
-    async fn enter<P, T>(
-        &self,
+    ///
+    /// Scope and unit move to the heap, where the call's state is, before there is a future: each
+    /// future around it would have room for them once more.
+    fn enter<'a, P, T>(
+        &'a self,
         scope: Scope,
         unit: Unit,
         export: ComponentExportIndex,
         parameters: P,
-    ) -> Done<T>
+    ) -> impl Future<Output = Done<T>> + Send + 'a
     where
-        P: ComponentNamedList + Lower + Send + Sync,
+        P: ComponentNamedList + Lower + Send + Sync + 'a,
         T: Lift + Send + Sync + 'static,
     {
         let tree = Arc::clone(&scope.tree);
+        let call = self.call(scope, unit, export, parameters);
         // With what follows the guest's last instruction: to give back much memory takes time as
         // well.
-        tree.turn.counted(self.call(scope, unit, export, parameters)).await
+        async move { tree.turn.counted(call).await }
     }
 
-    async fn call<P, T>(
-        &self,
+    fn call<'a, P, T>(
+        &'a self,
         scope: Scope,
         unit: Unit,
         export: ComponentExportIndex,
         parameters: P,
-    ) -> Done<T>
+    ) -> impl Future<Output = Done<T>> + Send + 'a
     where
-        P: ComponentNamedList + Lower + Send + Sync,
+        P: ComponentNamedList + Lower + Send + Sync + 'a,
         T: Lift + Send + Sync + 'static,
     {
         let (until, tree, compartment) =
@@ -223,18 +235,21 @@ impl Engine {
             Some(live) => live.entered_by(state),
             None => Live::new(state),
         };
-        // On the heap, where the call's state is too: what holds this future is moved several times
-        // before it runs.
-        let work = Box::pin(async {
-            tree.turn.begin(&self.sandbox.runtime.cpu_permits, &compartment).await;
-            let instance = live.instance(&self.pre).await?;
-            let function = instance
-                .get_typed_func::<P, (Result<T, contract::Failure>,)>(&mut live.store, export)?;
-            let (result,) = function.call_async(&mut live.store, parameters).await?;
-            Ok(result)
-        });
-        let outcome = tokio::time::timeout_at(until, work).await;
-        finish(live, shelf, outcome)
+        async move {
+            // On the heap: what holds this future is moved several times before it runs.
+            let work = Box::pin(async {
+                tree.turn.begin(&self.sandbox.runtime.cpu_permits, &compartment).await;
+                let instance = live.instance(&self.pre).await?;
+                let function = instance.get_typed_func::<P, (Result<T, contract::Failure>,)>(
+                    &mut live.store,
+                    export,
+                )?;
+                let (result,) = function.call_async(&mut live.store, parameters).await?;
+                Ok(result)
+            });
+            let outcome = tokio::time::timeout_at(until, work).await;
+            finish(live, shelf, outcome)
+        }
     }
 }
 
