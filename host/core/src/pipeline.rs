@@ -64,11 +64,11 @@ pub(crate) async fn handle(
     });
     let served = match (public, authenticated) {
         (Some(endpoint), Ok(caller)) => {
-            serve_public(core, table, request, endpoint, Some(caller), &mut trail).await
+            Box::pin(serve_public(core, table, request, endpoint, Some(caller), &mut trail)).await
         }
         // It asks for no token: one that does not hold is as good as none.
         (Some(endpoint), Err(refused)) if refused.kind == Kind::PermissionDenied => {
-            serve_public(core, table, request, endpoint, None, &mut trail).await
+            Box::pin(serve_public(core, table, request, endpoint, None, &mut trail)).await
         }
         (None, Ok(caller)) => {
             attempt_with_retries(core, request, destination, caller, &mut trail).await

@@ -65,12 +65,13 @@ pub fn uuid_from(hash: &str) -> String {
 
 fn uuid_of(number: u128, version: u128) -> String {
     let versioned = (number & !(0xf << 76) & !(0x3 << 62)) | (version << 76) | (0x2 << 62);
+    let digits = hexadecimal::text(&versioned.to_be_bytes());
     let mut text = String::with_capacity(36);
-    for (place, digit) in hexadecimal::text(&versioned.to_be_bytes()).chars().enumerate() {
-        if matches!(place, 8 | 12 | 16 | 20) {
+    for part in [0..8, 8..12, 12..16, 16..20, 20..32] {
+        if part.start > 0 {
             text.push('-');
         }
-        text.push(digit);
+        text.push_str(digits.get(part).unwrap_or_default());
     }
     text
 }

@@ -101,7 +101,8 @@ impl Service {
             && let Answers::WhileSealed(handler) = &found.endpoint.answers
         {
             let route = &found.endpoint.route;
-            let answered = api::serve_while_sealed(&self.seal, route, handler, request).await;
+            let answered = api::serve_while_sealed(&self.seal, route, handler, request);
+            let answered = Box::pin(answered).await;
             return answered.unwrap_or_else(|failure| Response::failed(&failure));
         }
         let Some((core, in_flight)) = self.seal.enter().await else {
@@ -110,7 +111,7 @@ impl Service {
         let response = pipeline::handle(&core, &self.table, request, found).await;
         drop(in_flight);
         if core.seal_is_asked() {
-            self.seal.close_if(|open| Arc::ptr_eq(open, &core)).await;
+            Box::pin(self.seal.close_if(|open| Arc::ptr_eq(open, &core))).await;
         }
         response
     }

@@ -64,16 +64,23 @@ pub struct Done<T> {
 
 impl Engine {
     /// Serves one request.
-    pub async fn handle(&self, scope: Scope, unit: Unit, call: &Call) -> Done<Answer> {
+    pub fn handle<'a>(
+        &'a self,
+        scope: Scope,
+        unit: Unit,
+        call: &'a Call,
+    ) -> impl Future<Output = Done<Answer>> + Send + 'a {
         let (tree, compartment) = (Arc::clone(&scope.tree), Arc::clone(&scope.compartment));
         let grants = Arc::clone(&scope.grants);
-        let done = self.enter(scope, unit, self.exports.handle, (call,)).await;
-        done.and_then(|answer| {
-            let limits = compartment.limits();
-            check_answer(answer, &tree.secrets, limits).map_err(|exceeded| {
-                outcome::stopped(&self.identity, &Cause::of(&exceeded), &grants, limits)
+        let entered = self.enter(scope, unit, self.exports.handle, (call,));
+        async move {
+            entered.await.and_then(|answer| {
+                let limits = compartment.limits();
+                check_answer(answer, &tree.secrets, limits).map_err(|exceeded| {
+                    outcome::stopped(&self.identity, &Cause::of(&exceeded), &grants, limits)
+                })
             })
-        })
+        }
     }
 
     /// Runs what was scheduled under `key`.
@@ -105,32 +112,36 @@ impl Engine {
 
     /// Enters an instance through one export. Only that export's types are checked: checking all of
     /// them, as generated bindings do, costs as much as the call.
-    async fn enter<P, T>(
-        &self,
+    ///
+    /// Scope and unit move to the heap, where the call's state is, before there is a future: each
+    /// future around it would have room for them once more.
+    fn enter<'a, P, T>(
+        &'a self,
         scope: Scope,
         unit: Unit,
         export: ComponentExportIndex,
         parameters: P,
-    ) -> Done<T>
+    ) -> impl Future<Output = Done<T>> + Send + 'a
     where
-        P: ComponentNamedList + Lower + Send + Sync,
+        P: ComponentNamedList + Lower + Send + Sync + 'a,
         T: Lift + Send + Sync + 'static,
     {
         let tree = Arc::clone(&scope.tree);
+        let call = self.call(scope, unit, export, parameters);
         // With what follows the guest's last instruction: to give back much memory takes time as
         // well.
-        tree.cpu_meter.measure(self.call(scope, unit, export, parameters)).await
+        async move { tree.cpu_meter.measure(call).await }
     }
 
-    async fn call<P, T>(
-        &self,
+    fn call<'a, P, T>(
+        &'a self,
         scope: Scope,
         unit: Unit,
         export: ComponentExportIndex,
         parameters: P,
-    ) -> Done<T>
+    ) -> impl Future<Output = Done<T>> + Send + 'a
     where
-        P: ComponentNamedList + Lower + Send + Sync,
+        P: ComponentNamedList + Lower + Send + Sync + 'a,
         T: Lift + Send + Sync + 'static,
     {
         let (until, tree, compartment) =
@@ -142,18 +153,22 @@ impl Engine {
             Some(live) => live.begin(state),
             None => Live::new(state),
         };
-        // On the heap, where the call's state is too: what holds this future is moved several times
-        // before it runs.
-        let work = Box::pin(async {
-            tree.cpu_meter.admit(&self.sandbox.resources.process.cpu_permits, &compartment).await;
-            let instance = live.instance(&self.pre).await?;
-            let function = instance
-                .get_typed_func::<P, (Result<T, contract::Failure>,)>(&mut live.store, export)?;
-            let (result,) = function.call_async(&mut live.store, parameters).await?;
-            Ok(result)
-        });
-        let outcome = tokio::time::timeout_at(until, work).await;
-        finish(live, cache, outcome)
+        async move {
+            // On the heap: what holds this future is moved several times before it runs.
+            let work = Box::pin(async {
+                let permits = &self.sandbox.resources.process.cpu_permits;
+                tree.cpu_meter.admit(permits, &compartment).await;
+                let instance = live.instance(&self.pre).await?;
+                let function = instance.get_typed_func::<P, (Result<T, contract::Failure>,)>(
+                    &mut live.store,
+                    export,
+                )?;
+                let (result,) = function.call_async(&mut live.store, parameters).await?;
+                Ok(result)
+            });
+            let outcome = tokio::time::timeout_at(until, work).await;
+            finish(live, cache, outcome)
+        }
     }
 }
 

@@ -127,7 +127,8 @@ impl<A: Answerer> HttpFrontend<A> {
         let (content, body_bytes, memory) = match target.verb {
             Verb::Write | Verb::Patch => {
                 let mut memory = self.body_budget.begin(remote.ip());
-                let bytes = read_body(&head.headers, body, &self.config, &mut memory).await?;
+                let body = read_body(&head.headers, body, &self.config, &mut memory);
+                let bytes = Box::pin(body).await?;
                 let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
                 (read_content(head, target.verb, bytes)?, size, Some(memory))
             }

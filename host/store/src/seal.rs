@@ -17,6 +17,9 @@ use crate::cipher::{self, ClusterId, KEY_BYTES, Label};
 use crate::fault::StoreFault;
 use crate::keyring::{KeyStatus, Keyring, RootKey};
 
+/// Bytes of a keyed hash: those of SHA-256.
+const HASH_BYTES: usize = 32;
+
 /// Names for secret texts that can be looked up but not turned back.
 pub struct Hashes {
     key: hmac::Key,
@@ -35,12 +38,18 @@ impl Hashes {
     /// hexadecimal digits. A purpose is one of a few words of the program or of its operator, never
     /// of a caller.
     pub fn keyed_hash(&self, purpose: &str, text: &[u8]) -> String {
+        hexadecimal::text(&self.keyed_bytes(purpose, text))
+    }
+
+    /// What [`Hashes::keyed_hash`] writes in digits, as it is.
+    pub fn keyed_bytes(&self, purpose: &str, text: &[u8]) -> [u8; HASH_BYTES] {
+        let bytes = |tag: hmac::Tag| tag.as_ref().try_into().unwrap_or([0; HASH_BYTES]);
         if let Some(key) = sync::read(&self.purposes).get(purpose) {
-            return hexadecimal::text(hmac::sign(key, text).as_ref());
+            return bytes(hmac::sign(key, text));
         }
         let key =
             hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&self.key, purpose.as_bytes()).as_ref());
-        let hash = hexadecimal::text(hmac::sign(&key, text).as_ref());
+        let hash = bytes(hmac::sign(&key, text));
         sync::write(&self.purposes).insert(purpose.to_owned(), key);
         hash
     }

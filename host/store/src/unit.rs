@@ -225,9 +225,9 @@ impl Unit {
         self.spoiled =
             Some(StoreFault::Unavailable("a checkpoint of this request was not waited for".into()));
         let outcome = if !writes.is_empty() {
-            Arc::clone(&self.store).commit(reads, writes).await
+            Box::pin(Arc::clone(&self.store).commit(reads, writes)).await
         } else if reads.len() > 1 {
-            self.store.validate(&reads).await.map(|()| None)
+            Box::pin(self.store.validate(&reads)).await.map(|()| None)
         } else {
             Ok(None)
         };

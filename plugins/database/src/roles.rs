@@ -7,7 +7,6 @@ use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Mount, stored};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use std::collections::BTreeMap;
 
 /// The only credential type of this version.
@@ -180,20 +179,32 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 /// Shows a role.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let role = Role::find(host, call.text("name"))?.ok_or_else(Failure::absent)?;
-    let mut data = json!({
-        "db_name": role.db_name,
-        "creation_statements": role.creation_statements,
-        "revocation_statements": role.revocation_statements,
-        "rollback_statements": role.rollback_statements,
-        "renew_statements": role.renew_statements,
-        "default_ttl": role.default_ttl,
-        "max_ttl": role.max_ttl,
-        "credential_type": role.credential_type,
-    });
-    if let Some(data) = data.as_object_mut().filter(|_| !role.credential_config.is_empty()) {
-        data.insert("credential_config".to_owned(), json!(role.credential_config));
-    }
-    Answer::data(&data)
+    Answer::data(&Shown {
+        db_name: &role.db_name,
+        creation_statements: &role.creation_statements,
+        revocation_statements: &role.revocation_statements,
+        rollback_statements: &role.rollback_statements,
+        renew_statements: &role.renew_statements,
+        default_ttl: role.default_ttl,
+        max_ttl: role.max_ttl,
+        credential_type: &role.credential_type,
+        credential_config: &role.credential_config,
+    })
+}
+
+/// A role as it is shown.
+#[derive(Serialize)]
+struct Shown<'a> {
+    db_name: &'a str,
+    creation_statements: &'a [String],
+    revocation_statements: &'a [String],
+    rollback_statements: &'a [String],
+    renew_statements: &'a [String],
+    default_ttl: u64,
+    max_ttl: u64,
+    credential_type: &'a str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    credential_config: &'a BTreeMap<String, String>,
 }
 
 /// Removes a role. Its leases carry what their end needs.

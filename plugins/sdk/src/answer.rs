@@ -19,8 +19,8 @@ pub struct Answer {
 /// What the caller gets.
 #[derive(Clone, PartialEq)]
 pub enum Outcome {
-    /// The envelope's `data`.
-    Data(Map<String, Value>),
+    /// The envelope's `data`: an object as JSON text, which is what the host takes.
+    Data(String),
     /// 204 on a write or delete, 404 on a read.
     Nothing,
     /// A secret with a lease.
@@ -104,7 +104,9 @@ impl Answer {
     /// # Errors
     /// Internal when `data` does not serialise to an object.
     pub fn data(data: &impl Serialize) -> Result<Self, Failure> {
-        Ok(Self { outcome: Outcome::Data(object(data)?), warnings: Vec::new() })
+        let text = serde_json::to_string(data).ok().filter(|text| text.starts_with('{'));
+        let text = text.ok_or_else(no_object)?;
+        Ok(Self { outcome: Outcome::Data(text), warnings: Vec::new() })
     }
 
     /// A secret with a lease.
@@ -125,7 +127,7 @@ impl Answer {
 pub(crate) fn object(value: &impl Serialize) -> Result<Map<String, Value>, Failure> {
     match serde_json::to_value(value) {
         Ok(Value::Object(object)) => Ok(object),
-        _ => Err(Failure::internal("the plugin answered data that is not an object")),
+        _ => Err(no_object()),
     }
 }
 
@@ -133,4 +135,8 @@ pub(crate) fn object(value: &impl Serialize) -> Result<Map<String, Value>, Failu
 pub(crate) fn internal_text(internal: &impl Stored) -> Result<String, Failure> {
     let text = internal.to_bytes().ok().and_then(|bytes| String::from_utf8(bytes).ok());
     text.ok_or_else(|| Failure::internal("what the lease would keep cannot be written as JSON"))
+}
+
+fn no_object() -> Failure {
+    Failure::internal("the plugin answered data that is not an object")
 }

@@ -106,7 +106,7 @@ fn lease(given: words::Lease) -> Lease {
 
 fn answer(made: Answer) -> words::Answer {
     let outcome = match made.outcome {
-        Outcome::Data(data) => words::Outcome::Data(object(&data)),
+        Outcome::Data(data) => words::Outcome::Data(data),
         Outcome::Nothing => words::Outcome::Nothing,
         Outcome::Secret(one) => words::Outcome::Secret(secret(one)),
         Outcome::Raw(Raw { status, content_type, body }) => {

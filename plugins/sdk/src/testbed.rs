@@ -261,7 +261,11 @@ impl<E: SecretsEngine> TestBed<E> {
     fn confirm(&self, answer: Answer) -> Result<Reply, Failure> {
         let warnings = answer.warnings;
         match answer.outcome {
-            Outcome::Data(data) => Ok(Reply { data, warnings, ..Reply::default() }),
+            Outcome::Data(text) => {
+                let data = serde_json::from_str(&text)
+                    .map_err(|_| Failure::internal("the engine answered no object"))?;
+                Ok(Reply { data, warnings, ..Reply::default() })
+            }
             Outcome::Nothing => Ok(Reply { warnings, ..Reply::default() }),
             Outcome::Raw(_) => {
                 Err(Failure::internal("no row of this version of the contract answers raw HTTP"))

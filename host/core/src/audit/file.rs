@@ -105,7 +105,7 @@ impl LineFile {
             return outcome.map(drop);
         }
         // Only who has to wait pays for a timer.
-        let ended = tokio::time::timeout(patience, self.end(&line, held)).await;
+        let ended = tokio::time::timeout(patience, Box::pin(self.end(&line, held))).await;
         ended.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 

@@ -26,32 +26,45 @@ impl<'a> Object<'a> {
         Self { out, is_empty: true }
     }
 
-    /// Writes a key; its value is to follow in what is returned.
+    /// Writes a key that a caller or a component chose; its value is to follow in what is returned.
     pub(super) fn key(&mut self, name: &str) -> &mut Vec<u8> {
-        if !self.is_empty {
-            self.out.push(b',');
-        }
-        self.is_empty = false;
+        self.separate();
         value(name, self.out);
         self.out.push(b':');
         self.out
     }
 
+    /// Writes a key of ours, which needs no escapes; its value is to follow in what is returned.
+    pub(super) fn own_key(&mut self, name: &'static str) -> &mut Vec<u8> {
+        self.separate();
+        self.out.push(b'"');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        self.out
+    }
+
+    fn separate(&mut self) {
+        if !self.is_empty {
+            self.out.push(b',');
+        }
+        self.is_empty = false;
+    }
+
     /// Writes a member.
-    pub(super) fn member(&mut self, name: &str, what: &(impl Serialize + ?Sized)) {
-        value(what, self.key(name));
+    pub(super) fn member(&mut self, name: &'static str, what: &(impl Serialize + ?Sized)) {
+        value(what, self.own_key(name));
     }
 
     /// Writes a member that is left out where there is nothing to say.
-    pub(super) fn text(&mut self, name: &str, text: &str) {
+    pub(super) fn text(&mut self, name: &'static str, text: &str) {
         if !text.is_empty() {
             self.member(name, text);
         }
     }
 
     /// Writes a member whose value is JSON already.
-    pub(super) fn json(&mut self, name: &str, json: &[u8]) {
-        self.key(name).extend_from_slice(json);
+    pub(super) fn json(&mut self, name: &'static str, json: &[u8]) {
+        self.own_key(name).extend_from_slice(json);
     }
 
     /// How many bytes there are so far, before the comma of the next member.
@@ -64,10 +77,7 @@ impl<'a> Object<'a> {
         if written.is_empty() {
             return;
         }
-        if !self.is_empty {
-            self.out.push(b',');
-        }
-        self.is_empty = false;
+        self.separate();
         self.out.extend_from_slice(written);
     }
 

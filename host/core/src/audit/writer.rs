@@ -48,7 +48,7 @@ impl Writer<'_> {
         auth.member("policies", &record.policies);
         auth.member("token_policies", &record.policies);
         if let Some(verdict) = self.subject.verdict {
-            results(verdict, auth.key("policy_results"));
+            results(verdict, auth.own_key("policy_results"));
         }
         if !record.meta.is_empty() {
             auth.member("metadata", &record.meta);
@@ -92,7 +92,7 @@ impl Writer<'_> {
         if self.subject.is_refused && has_fields && request.body_bytes > MOST_OF_THE_REFUSED {
             object.member("data", &json!({ "elided_bytes": request.body_bytes }));
         } else if !request.fields.is_empty() {
-            self.redaction(shown_of_requests).object(&request.fields, object.key("data"));
+            self.redaction(shown_of_requests).object(&request.fields, object.own_key("data"));
         }
         if !has_fields {
             // A body of bytes: nothing of it is shown but its length.
@@ -127,27 +127,27 @@ impl Writer<'_> {
 
     fn envelope(&self, envelope: &Envelope, object: &mut Object<'_>) {
         if let Some(auth) = &envelope.auth {
-            self.auth(auth, object.key("auth"));
+            self.auth(auth, object.own_key("auth"));
         }
         if !envelope.lease_id.is_empty() {
             object.member("secret", &json!({ "lease_id": envelope.lease_id }));
         }
         if let Some(data) = &envelope.data {
-            self.data(data, object.key("data"));
+            self.data(data, object.own_key("data"));
         }
         if !envelope.warnings.is_empty() {
             object.member("warnings", &envelope.warnings);
         }
         if let Some(wrapped) = &envelope.wrap_info {
-            self.wrapping(wrapped, object.key("wrap_info"));
+            self.wrapping(wrapped, object.own_key("wrap_info"));
         }
     }
 
     /// A token that was handed out or renewed.
     fn auth(&self, auth: &Auth, out: &mut Vec<u8>) {
         let mut object = Object::begin(out);
-        self.hashed(auth.client_token.expose(), object.key("client_token"));
-        self.accessor(&auth.accessor, object.key("accessor"));
+        self.hashed(auth.client_token.expose(), object.own_key("client_token"));
+        self.accessor(&auth.accessor, object.own_key("accessor"));
         object.member("policies", &auth.policies);
         object.member("token_policies", &auth.token_policies);
         object.member("identity_policies", &auth.identity_policies);
@@ -187,7 +187,7 @@ impl Writer<'_> {
                     self.accessor(accessor, object.key(name))
                 }
                 ("token", Some(token)) => self.hashed(token, object.key(name)),
-                _ => object.member(name, value),
+                _ => json::value(value, object.key(name)),
             }
         }
         object.end();
@@ -228,7 +228,7 @@ impl Writer<'_> {
         // Peers take tokens in paths below auth/token, which some are still sent to; here no row
         // answers to them.
         let is_unserved = self.subject.route.is_none() && path.starts_with("auth/token/");
-        let unserved = path.split('/').skip(if is_unserved { 3 } else { usize::MAX });
+        let unserved = is_unserved.then(|| path.split('/').skip(3)).into_iter().flatten();
         captures.chain(path.split('/').filter(is_token)).chain(unserved).collect()
     }
 
@@ -275,7 +275,7 @@ fn results(verdict: &Verdict, out: &mut Vec<u8>) {
         Verdict::Denied => results.json("allowed", b"false"),
         Verdict::Allowed(granting) => {
             results.json("allowed", b"true");
-            let list = results.key("granting_policies");
+            let list = results.own_key("granting_policies");
             list.push(b'[');
             for (index, name) in granting.iter().enumerate() {
                 if index > 0 {

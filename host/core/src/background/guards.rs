@@ -101,7 +101,7 @@ pub(crate) fn put_timer(unit: &mut Unit, address: &Address, lane: &str, attempts
 /// the failure.
 pub(crate) async fn release(store: &Arc<Store>, log: &dyn Log, guards: &Guards) {
     for (timer, set) in guards.take() {
-        if let Err(failure) = release_one(store, &timer, &set.mark).await {
+        if let Err(failure) = Box::pin(release_one(store, &timer, &set.mark)).await {
             // Nothing is lost: the guard is due by itself, a minute after its call's deadline, and
             // at the next unsealing.
             log.line("warn", "guard-delayed", &[("timer", timer.key), ("cause", failure.message)]);

@@ -52,7 +52,8 @@ pub(super) async fn commit(
                 caller: permitted.caller,
                 deadline,
             };
-            let leased = commit_with_lease(permitted, &context, unit, &secret, reserved).await?;
+            let leased = commit_with_lease(permitted, &context, unit, &secret, reserved);
+            let leased = Box::pin(leased).await?;
             warnings.extend(leased.warning);
             let envelope = Envelope {
                 lease_id: leased.id,

@@ -131,7 +131,7 @@ impl<'a> AuditTrail<'a> {
         if recorded {
             return response;
         }
-        self.end_what_was_made(&response).await;
+        Box::pin(self.end_what_was_made(&response)).await;
         Response::failed(&unrecorded())
     }
 

@@ -96,7 +96,7 @@ impl PermittedRequest<'_> {
             Err(failure) => Err(failure),
         };
         if checkpointed && !reserved.is_empty() {
-            undo_unconfirmed(self.core, &reserved).await;
+            Box::pin(undo_unconfirmed(self.core, &reserved)).await;
         }
         settled
     }

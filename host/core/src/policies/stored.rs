@@ -133,6 +133,18 @@ impl Policies {
             }
             cache.writes
         };
+        Box::pin(self.acl_of_stored(store, names, identity, writes)).await
+    }
+
+    /// The same from what is stored, kept for the next caller unless a policy was written after
+    /// `writes` of them.
+    async fn acl_of_stored(
+        &self,
+        store: &Arc<Store>,
+        names: &[String],
+        identity: &Identity,
+        writes: u64,
+    ) -> Result<(Arc<Acl>, Vec<Skipped>), Failure> {
         let mut policies = Vec::with_capacity(names.len());
         for name in names {
             policies.extend(self.parsed(store, name).await?);

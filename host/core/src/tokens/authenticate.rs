@@ -44,7 +44,7 @@ impl Tokens {
             return Ok(caller);
         }
         let counted = Arc::new(self.uses.enter(&caller.hash));
-        match self.take_use(&counted).await {
+        match Box::pin(self.take_use(&counted)).await {
             Ok(record) => Ok(Caller {
                 has_last_use: record.used_up.is_some(),
                 record,
@@ -52,7 +52,7 @@ impl Tokens {
                 ..caller
             }),
             Err(failure) => {
-                self.release_use(&counted).await;
+                Box::pin(self.release_use(&counted)).await;
                 Err(failure)
             }
         }
@@ -85,7 +85,7 @@ impl Tokens {
     /// theirs.
     pub(crate) async fn finish_request(&self, caller: &Caller) {
         if let Some(counted) = &caller.counted {
-            self.release_use(counted).await;
+            Box::pin(self.release_use(counted)).await;
         }
     }
 

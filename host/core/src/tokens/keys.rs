@@ -44,16 +44,12 @@ pub(crate) fn may_be_accessor(text: &str) -> bool {
 
 /// The accessor of a service token.
 pub(crate) fn accessor(hashes: &Hashes, token: &Secret) -> String {
-    let hash = hashes.keyed_hash(purpose::ACCESSOR, token.expose().as_bytes());
-    let (high, low) = hash.split_at(hash.len() / 2);
-    let number = |half: &str| half.chars().filter_map(|digit| digit.to_digit(16)).fold(0, shifted);
+    let hash = hashes.keyed_bytes(purpose::ACCESSOR, token.expose().as_bytes());
     // 128 bits for 71.5 of each half, so that no letter is more likely than another by more than
     // 2^-56.
-    [high, low].map(|half| random::letters(number(half), ACCESSOR / 2)).concat()
-}
-
-fn shifted(number: u128, digit: u32) -> u128 {
-    number << 4 | u128::from(digit)
+    let (halves, _) = hash.as_chunks();
+    let letters = |half: &[u8; 16]| random::letters(u128::from_be_bytes(*half), ACCESSOR / 2);
+    halves.iter().map(letters).collect()
 }
 
 /// The key of the row that the accessor names.
