@@ -153,7 +153,7 @@ pub(crate) enum AskError {
     InvalidAnswer(String),
 }
 
-/// Asks and waits for the answer, whatever its status. An answer that is not the `last` one is
+/// Asks and waits for the answer, of any status. An answer that is not the `last` one is
 /// waited on: the same is asked again, after a pause that grows.
 ///
 /// # Errors

@@ -46,8 +46,8 @@ impl OpenData {
             Ok(known) => return Ok(known),
             Err(commits) => commits,
         };
-        // On the heap, as every future here that a request seldom needs: it would make each one that
-        // waits for it as large, and those are moved several times a request.
+        // On the heap, as every future here that a request seldom needs: it would make each one
+        // that waits for it as large, and those are moved several times a request.
         let found = Box::pin(self.fetch(address)).await?;
         self.cache.keep(commits, address, &found);
         Ok(found)

@@ -2,7 +2,7 @@
 //! came.
 //!
 //! The attacks this file stops: a file outside of the directory that the operator left to the API,
-//! a file that can be executed, and an option that nobody honours while its sender believes
+//! a file that can be executed, and an option that is not honoured while its sender believes
 //! otherwise.
 
 use super::file::Place;

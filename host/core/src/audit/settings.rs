@@ -30,7 +30,7 @@ pub struct DeviceSettings {
     pub file: PathBuf,
     /// Permissions that the file gets; 0 leaves them as they are, or as the process makes files.
     pub mode: u32,
-    /// Write values in clear. Tokens, and whatever a route table marks secret, are hashed all the
+    /// Write values in clear. Tokens, and what a route table marks secret, are hashed all the
     /// same.
     pub log_raw: bool,
     /// Hash accessors of tokens, too.
@@ -117,7 +117,7 @@ pub(super) fn may_be_mode(mode: u32) -> bool {
 
 impl AuditSettings {
     /// What a server in dev mode audits to: `audit.log` in its data directory, and beside it
-    /// whatever the API asks for.
+    /// what the API asks for.
     #[must_use]
     pub fn within(data: &Path) -> Self {
         let device = DeviceSettings::new("file", data.join("audit.log"));

@@ -26,7 +26,7 @@ impl Leases {
     /// The store's failure. A lease that does not open is told and left out.
     pub(crate) async fn names(&self, path: &str, paging: &Paging) -> Result<Vec<String>, Failure> {
         let mut names = Names { paging, found: BTreeSet::new() };
-        match self.reach(path) {
+        match self.resolve(path) {
             Reach::Above(mounts) => self.above(path, &mounts, &mut names).await?,
             Reach::Within { mount, folder, .. } => self.within(&mount, &folder, &mut names).await?,
         }

@@ -25,7 +25,7 @@ pub(crate) enum Reach {
 
 impl Leases {
     /// What `path`, without slashes at its ends, reaches. The empty path is above all.
-    pub(crate) fn reach(&self, path: &str) -> Reach {
+    pub(crate) fn resolve(&self, path: &str) -> Reach {
         let Some((mount, below)) = self.mounts.holder(path) else {
             let mut all = self.mounts.holders();
             all.retain(|mount| is_below(&mount.path, path));

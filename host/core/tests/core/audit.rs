@@ -499,7 +499,8 @@ async fn a_device_is_made_kept_and_removed_by_the_api() {
     let (_, answer) = bed.read("sys/audit").await;
     assert_eq!(answer["second/"], answer["data"]["second/"]);
     let second = json!({
-        "type": "file", "description": "for the auditors", "options": options, "local": false, "path": "second/",
+        "type": "file", "description": "for the auditors", "options": options, "local": false,
+        "path": "second/",
     });
     assert_eq!(answer["second/"], second);
     let proof = &lines(&path.join("api/second.log"))[0];
@@ -560,8 +561,7 @@ async fn the_api_makes_no_device_where_it_may_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_device_of_the_api_that_cannot_be_opened_again_stops_everything_until_another_one_is_declared()
- {
+async fn a_device_of_the_api_that_cannot_be_opened_stops_everything_until_another_is_declared() {
     let path = folder("shut");
     let nothing_declared =
         AuditSettings { api_directory: Some(path.join("api")), devices: Vec::new() };

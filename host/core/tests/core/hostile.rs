@@ -84,8 +84,10 @@ macro_rules! contained {
 
 contained! {
     an_endless_loop_ends_at_its_deadline: "endless-loop" => Host, 502, "ran past its deadline";
-    a_loop_in_the_allocator_that_the_host_calls_ends_too: "loop-in-allocator" => Host, 502, "ran past its deadline";
-    waiting_in_host_calls_ends_at_the_deadline: "waits-in-host-calls" => Host, 502, "ran past its deadline";
+    a_loop_in_the_allocator_that_the_host_calls_ends_too: "loop-in-allocator" => Host, 502,
+        "ran past its deadline";
+    waiting_in_host_calls_ends_at_the_deadline: "waits-in-host-calls" => Host, 502,
+        "ran past its deadline";
     a_storm_of_host_calls_is_counted: "storm-of-host-calls" => Host, 500, "limit host-calls=100000";
     a_flood_of_reads_ends_at_the_deadline: "flood-of-gets" => Host, 502, "ran past its deadline";
     a_flood_of_writes_is_weighed: "flood-of-puts" => Host, 500, "limit storage=16MiB";
@@ -96,7 +98,8 @@ contained! {
     a_panic_is_the_guests_alone: "panic" => Host, 500, "panicked";
     an_unreachable_instruction_is_the_guests_alone: "unreachable" => Host, 500, "panicked";
     a_huge_answer_is_dropped: "huge-answer" => Host, 500, "limit answer=4MiB";
-    an_answer_beyond_all_bounds_is_never_read: "answer-beyond-all-bounds" => Host, 500, "more than 8 MiB at once";
+    an_answer_beyond_all_bounds_is_never_read: "answer-beyond-all-bounds" => Host, 500,
+        "more than 8 MiB at once";
     many_warnings_are_dropped: "many-warnings" => Host, 500, "limit warnings=32";
     an_answer_that_is_not_json_is_dropped: "not-json" => Host, 500, "not a JSON object";
     an_answer_that_is_no_object_is_dropped: "not-an-object" => Host, 500, "not a JSON object";
@@ -107,7 +110,8 @@ contained! {
     an_impossible_status_is_dropped: "impossible-status" => Host, 500, "impossible status or \
          content type";
     a_split_header_is_dropped: "split-header" => Host, 500, "impossible status or content type";
-    a_secret_on_an_unmarked_route_is_dropped: "unmarked-secret" => Host, 500, "not marked for leases";
+    a_secret_on_an_unmarked_route_is_dropped: "unmarked-secret" => Host, 500,
+        "not marked for leases";
     a_tag_that_was_never_reserved_is_no_lease: "unknown-tag" => Host, 500, "a reservation that it \
          did not make";
     a_secret_is_no_storage_key: "secret-in-key" => Guest, 400, "the storage key holds a piece of a \
@@ -117,7 +121,8 @@ contained! {
     a_secret_is_no_lane: "secret-in-lane" => Guest, 400, "the lane holds a piece of a secret";
     a_secret_is_no_tag: "secret-in-tag" => Guest, 400, "the tag holds a piece of a secret";
     a_key_of_another_mount_is_no_key: "foreign-key" => Guest, 400, "is not a storage key";
-    a_database_plugin_needs_a_marked_route: "unmarked-nested" => Guest, 500, "does not mark as nested";
+    a_database_plugin_needs_a_marked_route: "unmarked-nested" => Guest, 500,
+        "does not mark as nested";
 }
 
 /// Acts whose tests need more words, below.

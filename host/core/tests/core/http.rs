@@ -101,7 +101,8 @@ pub(crate) async fn granted(bed: &Bed, lines: &[String]) {
 async fn a_granted_origin_is_answered_and_gets_what_was_sent() {
     let (bed, mut server) = (Bed::new("http-granted").await, Server::new().await);
     granted(&bed, &[server.grant()]).await;
-    let fields = json!({"url": server.url("/a?b=c"), "method": "PUT", "headers": {"x-one": "1"}, "body": "text"});
+    let url = server.url("/a?b=c");
+    let fields = json!({"url": url, "method": "PUT", "headers": {"x-one": "1"}, "body": "text"});
     let (answer, asked) = tokio::join!(
         bed.write("probe/fetch/a", fields),
         server.reply("HTTP/1.1 418 Teapot\r\nX-Two: 2\r\ncontent-length: 5\r\n\r\nshort")
@@ -120,8 +121,7 @@ async fn a_granted_origin_is_answered_and_gets_what_was_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_its_grants_a_request_never_leaves_and_each_refusal_prints_the_line_that_is_missing()
- {
+async fn without_its_grants_a_request_never_leaves_and_each_refusal_prints_the_missing_line() {
     let (bed, mut server) = (Bed::new("http-ungranted").await, Server::new().await);
     let url = format!("http://localhost:{}/", server.address.port());
     // The origin, and each address that its name has here.

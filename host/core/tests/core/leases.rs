@@ -106,6 +106,12 @@ async fn a_prefix_ends_what_is_at_and_below_its_path_and_nothing_beside_it() {
         404,
         "the path names it"
     );
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prefix_is_that_of_the_path_and_not_of_the_body() {
+    let bed = Bed::new("prefix-path").await;
     let other = leased(&bed, "probe", "other").await;
     let (_, answer) =
         bed.write("sys/leases/revoke-prefix/nothing", json!({"prefix": "probe"})).await;
@@ -342,10 +348,8 @@ async fn a_lease_that_was_refused_six_times_is_irrevocable_counted_and_tried_abo
         400,
         "tried at once, and kept"
     );
-    assert_eq!(
-        bed.call(Verb::Read, "sys/leases/count", irrevocable.clone()).await.1["data"]["lease_count"],
-        1
-    );
+    let counted = bed.call(Verb::Read, "sys/leases/count", irrevocable.clone()).await.1;
+    assert_eq!(counted["data"]["lease_count"], 1);
     bed.write("probe/count/go-never-ends", json!({})).await;
     assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": id})).await.0, 204);
     assert_eq!(

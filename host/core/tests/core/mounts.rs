@@ -264,7 +264,9 @@ async fn a_moved_mount_keeps_its_data_and_loses_its_leases() {
     assert_eq!(begun["migration_id"], begun["data"]["migration_id"]);
     assert!(begun["warnings"][0].as_str().unwrap().contains("sys/remount/status/"), "{begun}");
     let info = moved(&bed, &begun["data"]["migration_id"]).await;
-    let expected = json!({"source_mount": "other/", "target_mount": "team/there/", "status": "success", "error": ""});
+    let expected = json!({
+        "source_mount": "other/", "target_mount": "team/there/", "status": "success", "error": "",
+    });
     assert_eq!(info, expected);
     assert_eq!(bed.read("other/note/a").await.0, 404);
     assert_eq!(bed.noted_of("team/there", "a").await, 1);
@@ -358,7 +360,9 @@ async fn a_move_goes_on_after_the_process_died() {
     for (id, began, status) in
         [("m1", store.now(), "in-progress"), ("old", 0, "success"), ("stuck", 0, "in-progress")]
     {
-        let migration = json!({"source": "other/", "target": "there/", "status": status, "began": began, "error": ""});
+        let migration = json!({
+            "source": "other/", "target": "there/", "status": status, "began": began, "error": "",
+        });
         unit.put(
             Address::new(Space::Core, format!("migration/{id}")),
             migration.to_string().into(),
@@ -534,6 +538,13 @@ async fn a_caller_sees_the_mounts_where_its_policies_allow_anything() {
     let (secret, auth, _) = seen("root").await;
     assert_eq!((secret.len(), auth.len()), (4, 1), "{secret:?} {auth:?}");
 
+    preflights_are_refused_alike(&bed, token).await;
+    bed.end().await;
+}
+
+/// `sys/internal/ui/mounts/:path` tells `token` of its mounts, and of no other path whether a mount
+/// is there.
+async fn preflights_are_refused_alike(bed: &Bed, token: &str) {
     let preflight = async |token: &str, path: &str| {
         bed.call_as(token, Verb::Read, &format!("sys/internal/ui/mounts/{path}"), json!({})).await
     };
@@ -547,14 +558,12 @@ async fn a_caller_sees_the_mounts_where_its_policies_allow_anything() {
         let (status, refused) = preflight(who, path).await;
         let expected = format!(
             "permission denied: preflight capability check returned 403, please ensure client's \
-             policies grant access \
-             to path \"{path}/\""
+             policies grant access to path \"{path}/\""
         );
         assert_eq!((status, error(&refused)), (403, expected.as_str()), "one refusal for all");
     }
     assert_eq!(bed.write("sys/seal", json!({})).await.0, 204);
     assert_eq!(preflight("root", "other").await.0, 503);
-    bed.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

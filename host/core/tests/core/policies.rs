@@ -251,7 +251,9 @@ async fn who_may_not_learns_nothing_of_what_exists() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rule_about_a_policy_holds_for_every_spelling_of_its_name() {
     let bed = Bed::new("spellings").await;
-    let rules = r#"path "sys/policies/acl/*" { capabilities = ["create", "read", "update", "delete"] }
+    let rules = r#"path "sys/policies/acl/*" {
+                       capabilities = ["create", "read", "update", "delete"]
+                   }
                    path "sys/policies/acl/admin" { capabilities = ["deny"] }"#;
     assert_eq!(bed.write("sys/policies/acl/admin", json!({"policy": READ})).await.0, 204);
     let token = bed.token_with("helpdesk", rules).await;
@@ -390,8 +392,14 @@ async fn required_parameters_are_asked_for_before_anything_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_query_of_a_read_counts_and_that_of_a_list_or_delete_does_not() {
     let bed = Bed::new("query").await;
-    let text = r#"path "probe/note/*" { capabilities = ["read"] denied_parameters = { "version" = [] } }
-                  path "sys/policies/acl*" { capabilities = ["read", "list", "delete"] denied_parameters = { "*" = [] } }"#;
+    let text = r#"path "probe/note/*" {
+                      capabilities = ["read"]
+                      denied_parameters = { "version" = [] }
+                  }
+                  path "sys/policies/acl*" {
+                      capabilities = ["read", "list", "delete"]
+                      denied_parameters = { "*" = [] }
+                  }"#;
     let token = bed.token_with("querier", text).await;
     let ask =
         async |verb, path: &str, fields: Value| bed.call_as(&token, verb, path, fields).await.0;

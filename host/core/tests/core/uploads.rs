@@ -152,6 +152,29 @@ async fn a_plugin_that_cannot_be_loaded_leaves_its_mounts_waiting_and_all_else_s
     let bed = bare(directory).await;
     bed.line("plugin-left-out").await;
     bed.line("mount-without-plugin").await;
+    waits_for_its_plugin(&bed, &lease).await;
+
+    let directory = bed.stop().await;
+    tamper(&directory, async |store| {
+        let waits = store.begin().get(&timer(store).await).await.unwrap().unwrap();
+        assert!(waits.index.due > Some(0), "it was put off");
+    })
+    .await;
+
+    let bed = bare(directory).await;
+    assert_eq!(upload(&bed, PROBE, probe().to_vec()).await.0, 204);
+    assert_eq!(
+        bed.read("third/note/visits").await.1["data"]["note"],
+        1,
+        "registered anew, it serves"
+    );
+    assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": lease})).await.0, 204);
+    assert_eq!(bed.noted_of("third", "kept").await, "Requested");
+    bed.end().await;
+}
+
+/// The mount `third` answers that its plugin is missing, keeps `lease`, and hinders nothing else.
+async fn waits_for_its_plugin(bed: &Bed, lease: &str) {
     let (status, waits) = bed.read("third/note/visits").await;
     assert_eq!(
         (status, error(&waits).contains("plugin probe of mount third/")),
@@ -189,24 +212,6 @@ async fn a_plugin_that_cannot_be_loaded_leaves_its_mounts_waiting_and_all_else_s
         204,
         "all else is served"
     );
-
-    let directory = bed.stop().await;
-    tamper(&directory, async |store| {
-        let waits = store.begin().get(&timer(store).await).await.unwrap().unwrap();
-        assert!(waits.index.due > Some(0), "it was put off");
-    })
-    .await;
-
-    let bed = bare(directory).await;
-    assert_eq!(upload(&bed, PROBE, probe().to_vec()).await.0, 204);
-    assert_eq!(
-        bed.read("third/note/visits").await.1["data"]["note"],
-        1,
-        "registered anew, it serves"
-    );
-    assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": lease})).await.0, 204);
-    assert_eq!(bed.noted_of("third", "kept").await, "Requested");
-    bed.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -265,8 +265,7 @@ async fn only_a_call_that_answered_leaves_its_instance_to_others() {
 }
 
 #[tokio::test]
-async fn an_instance_that_grew_was_refused_memory_or_holds_a_handle_is_dropped_although_it_answered()
- {
+async fn an_instance_that_grew_was_refused_memory_or_holds_a_handle_is_dropped_after_its_answer() {
     let stage = Stage::new("grown").await;
     let reuse = bounded(&stage, ReuseBounds::default());
     for (path, got, kept) in

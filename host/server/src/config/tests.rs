@@ -44,10 +44,7 @@ fn a_file_that_says_only_where_the_data_are_has_the_defaults() {
     assert_eq!((config.reported_version.as_str(), config.api_address.as_str()), ("1.21.0+ent", ""));
 }
 
-#[test]
-fn every_setting_is_read() {
-    let config = read(
-        r##"
+const EVERY_SETTING: &str = r##"
         # a comment, // and another one /* and a third */
         listener "tcp" {
           address          = "0.0.0.0:8200"
@@ -76,8 +73,11 @@ fn every_setting_is_read() {
         reported_version  = "1.19.5"
         log_format        = "logfmt"
         api_addr          = "https://bulkhead.example.com:8200/"
-        "##,
-    );
+        "##;
+
+#[test]
+fn every_setting_is_read() {
+    let config = read(EVERY_SETTING);
     let proxies =
         crate::proxies::TrustedProxies::new(["10.0.0.0/8", "fd00::/8", "192.0.2.7"]).unwrap();
     let (address, request_time) = ("0.0.0.0:8200".to_owned(), Duration::from_secs(120));
@@ -282,22 +282,6 @@ fn a_value_that_no_server_could_have_is_refused() {
         ),
         ("listener \"tcp\" {\n  request_timeout = \"0s\"\n}", 3, &["0s is not between 1s and 1h"]),
         ("listener \"tcp\" {\n  request_timeout = \"2h\"\n}", 3, &["2h is not between"]),
-        (
-            "audit \"file\" \"main\" { path = \"audit.log\" }",
-            2,
-            &["\"audit.log\" is no whole path"],
-        ),
-        ("audit \"file\" \"main\" { path = \"stdout\" }", 2, &["\"stdout\" is no whole path"]),
-        ("audit \"file\" \"../x\" { path = \"/a\" }", 2, &["\"../x\" is no name"]),
-        ("audit \"file\" \"\" { path = \"/a\" }", 2, &["\"\" is no name"]),
-        (
-            "audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = \"0700\"\n}",
-            4,
-            &["\"0700\" lets the file be executed"],
-        ),
-        ("audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = \"4600\"\n}", 4, &["\"4600\""]),
-        ("audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = \"rw\"\n}", 4, &["octal"]),
-        ("audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = 600\n}", 4, &["text in quotes"]),
         ("allow_api_audit = true\naudit_directory = \"audit\"", 3, &["no whole path"]),
         ("default_lease_ttl = 0", 2, &["0s is not between 1s"]),
         (
@@ -314,6 +298,28 @@ fn a_value_that_no_server_could_have_is_refused() {
         ("api_addr = \"https://:8200\"", 2, &["no address of a server"]),
         ("api_addr = \"\"", 2, &["no address of a server"]),
         ("api_addr = \"ftp://a\"", 2, &["no address of a server"]),
+    ]);
+}
+
+#[test]
+fn an_audit_device_that_no_server_could_have_is_refused() {
+    refuse_all(&[
+        (
+            "audit \"file\" \"main\" { path = \"audit.log\" }",
+            2,
+            &["\"audit.log\" is no whole path"],
+        ),
+        ("audit \"file\" \"main\" { path = \"stdout\" }", 2, &["\"stdout\" is no whole path"]),
+        ("audit \"file\" \"../x\" { path = \"/a\" }", 2, &["\"../x\" is no name"]),
+        ("audit \"file\" \"\" { path = \"/a\" }", 2, &["\"\" is no name"]),
+        (
+            "audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = \"0700\"\n}",
+            4,
+            &["\"0700\" lets the file be executed"],
+        ),
+        ("audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = \"4600\"\n}", 4, &["\"4600\""]),
+        ("audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = \"rw\"\n}", 4, &["octal"]),
+        ("audit \"file\" \"main\" {\n  path = \"/a\"\n  mode = 600\n}", 4, &["text in quotes"]),
     ]);
 }
 

@@ -60,7 +60,7 @@ async fn revoke(call: Call<'_>, on_failure: OnFailure) -> Result<Reply, Failure>
         }
         Ok::<(), Failure>(())
     };
-    let reach = core.leases.reach(path);
+    let reach = core.leases.resolve(path);
     let which = reach.leases();
     if !fields.flag("sync", true) {
         ends().await?;

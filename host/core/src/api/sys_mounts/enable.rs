@@ -13,7 +13,7 @@ use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 
 /// The fields of enabling.
-pub(in crate::api) fn enabling_fields() -> Vec<Field> {
+pub(crate) fn enabling_fields() -> Vec<Field> {
     vec![
         path(),
         required("type", FieldKind::String, "what to mount, e.g. database"),
@@ -30,7 +30,7 @@ pub(in crate::api) fn enabling_fields() -> Vec<Field> {
 }
 
 /// Mounts a plugin of a class.
-pub(in crate::api) async fn enable_in(class: Class, call: Call<'_>) -> Result<Reply, Failure> {
+pub(crate) async fn enable_in(class: Class, call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let path = mount_path(class, fields.text("path"))?;
     let (mut config, unknown) = settings::of_config(fields.get("config"))?;

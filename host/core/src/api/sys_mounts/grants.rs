@@ -14,7 +14,7 @@ use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 
 /// Most grants of one mount, and lines of one ceiling.
-pub(in crate::api) const MOST: usize = 256;
+pub(crate) const MOST: usize = 256;
 
 /// The field that replaces the list.
 pub(super) fn whole() -> Field {

@@ -28,7 +28,7 @@ pub(super) fn info(record: &MountRecord, running: Running<'_>) -> Map<String, Va
 }
 
 /// What every caller may see of a mount that is listed without a token.
-pub(in crate::api) fn brief(record: &MountRecord) -> Map<String, Value> {
+pub(crate) fn brief(record: &MountRecord) -> Map<String, Value> {
     let members = [
         ("type", json!(record.kind)),
         ("description", json!(record.settings.description)),

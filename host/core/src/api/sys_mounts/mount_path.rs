@@ -7,7 +7,7 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
 
 /// The capture of a mount's path.
-pub(in crate::api) fn path() -> Field {
+pub(crate) fn path() -> Field {
     field("path", FieldKind::String, "path of the mount")
 }
 

@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// Something that is listed as a mount.
-pub(in crate::api) enum Serving {
+pub(crate) enum Serving {
     Mount(Arc<Mount>),
     Builtin(Builtin, Arc<MountRecord>),
 }
 
 /// The mounts of a class that serve, the parts of the server among them, with what runs behind
 /// them.
-pub(in crate::api) fn serving(core: &Core, class: Class) -> Vec<Serving> {
+pub(crate) fn serving(core: &Core, class: Class) -> Vec<Serving> {
     let builtins =
         Builtin::ALL.into_iter().map(|which| Serving::Builtin(which, core.mounts.builtin(which)));
     let mounts = core
@@ -39,7 +39,7 @@ impl Serving {
         found.ok_or_else(|| absent(class, &path))
     }
 
-    pub(in crate::api) fn record(&self) -> &MountRecord {
+    pub(crate) fn record(&self) -> &MountRecord {
         match self {
             Self::Mount(mount) => &mount.record,
             Self::Builtin(_, record) => record,
@@ -59,7 +59,7 @@ impl Serving {
     }
 
     /// The object of decision H13.
-    pub(in crate::api) fn info(&self) -> Map<String, Value> {
+    pub(crate) fn info(&self) -> Map<String, Value> {
         info::info(self.record(), self.running())
     }
 }

@@ -12,18 +12,18 @@ use bulkhead_wire::description::Field;
 use bulkhead_wire::failure::Failure;
 
 /// The fields of tuning.
-pub(in crate::api) fn tuning_fields() -> Vec<Field> {
+pub(crate) fn tuning_fields() -> Vec<Field> {
     [vec![path()], settings::fields(), grants::changes().into()].concat()
 }
 
 /// The settings that hold for a mount of a class.
-pub(in crate::api) fn read_tuning_in(class: Class, call: &Call<'_>) -> Result<Reply, Failure> {
+pub(crate) fn read_tuning_in(class: Class, call: &Call<'_>) -> Result<Reply, Failure> {
     let serving = Serving::at(call.core, class, call.fields.text("path"))?;
     Ok(Body::Data(serving.effective_config(call.core.lifetimes)).into())
 }
 
 /// Changes the settings of a mount of a class.
-pub(in crate::api) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failure> {
+pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let serving = Serving::at(core, class, fields.text("path"))?;
     let (path, running) = (&serving.record().path, serving.running());

@@ -39,7 +39,8 @@ fn table(pattern: &str) -> Table {
 /// A mount that shows the member `shown` of requests.
 fn record() -> MountRecord {
     let record = json!({
-        "path": "database/", "uuid": "", "accessor": "database_1", "kind": "database", "schema": 1, "description": "",
+        "path": "database/", "uuid": "", "accessor": "database_1", "kind": "database", "schema": 1,
+        "description": "",
         "options": {}, "default_ttl": 0, "max_ttl": 0, "audit_non_hmac_request_keys": ["shown"],
     });
     serde_json::from_value(record).unwrap()
@@ -151,7 +152,8 @@ fn what_wraps_an_answer_is_hidden_with_what_it_names() {
     let envelope = Envelope { wrap_info: Some(wrap_info), ..Envelope::default() };
     let body = Body::Envelope(Box::new(envelope));
     let seen = json!({
-        "token": hash("bhs.0123"), "accessor": hash("acc"), "ttl": 60, "creation_time": "2026-11-21T17:33:56Z",
+        "token": hash("bhs.0123"), "accessor": hash("acc"), "ttl": 60,
+        "creation_time": "2026-11-21T17:33:56Z",
         "creation_path": "sys/wrapping/wrap", "wrapped_accessor": hash("other"),
     });
     assert_eq!(

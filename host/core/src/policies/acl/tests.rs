@@ -371,7 +371,8 @@ fn the_policies_that_grant_what_was_asked_are_named_in_the_tokens_order() {
     let acl = named(&[
         (
             "writers",
-            r#"path "x" { capabilities = ["update", "read"] } path "/x" { capabilities = ["read"] }"#,
+            r#"path "x" { capabilities = ["update", "read"] }
+               path "/x" { capabilities = ["read"] }"#,
         ),
         (
             "readers",
@@ -414,7 +415,8 @@ fn a_templated_rule_speaks_of_its_caller_only() {
 #[test]
 fn a_rule_with_an_unfit_value_is_skipped_and_told_and_the_others_count() {
     let policy = policy(
-        r#"path "home/{{identity.entity.name}}/*" { capabilities = ["read"] } path "x" { capabilities = ["read"] }"#,
+        r#"path "home/{{identity.entity.name}}/*" { capabilities = ["read"] }
+           path "x" { capabilities = ["read"] }"#,
     );
     for name in ["*", "+", "a/b", "a,b", "a\nb"] {
         let (acl, skipped) = Acl::of_caller([&policy], &called(name));

@@ -26,9 +26,8 @@ fn passes(constraints: &Constraints, fields: Value) -> bool {
 fn schema() -> Vec<Field> {
     let field = |value: Value| serde_json::from_value(value).unwrap();
     vec![
-        field(
-            json!({"name": "cluster_host", "kind": "string", "aliases": ["kubernetes_host"], "about": ""}),
-        ),
+        field(json!({"name": "cluster_host", "kind": "string", "aliases": ["kubernetes_host"],
+            "about": ""})),
         field(json!({"name": "ttl", "kind": "duration", "about": ""})),
     ]
 }

@@ -46,7 +46,8 @@ fn everything_a_rule_can_say_is_kept() {
 
 #[test]
 fn json_and_hcl_say_the_same() {
-    let json = r#"{"path": {"a/*": {"capabilities": ["read"], "denied_parameters": {"x": ["y"]}}, "b": {}}}"#;
+    let json = r#"{"path": {
+        "a/*": {"capabilities": ["read"], "denied_parameters": {"x": ["y"]}}, "b": {}}}"#;
     let hcl =
         r#"path "a/*" { capabilities = ["read"] denied_parameters = { x = ["y"] } } path "b" {}"#;
     assert_eq!(Policy::parse("p", json).unwrap(), Policy::parse("p", hcl).unwrap());

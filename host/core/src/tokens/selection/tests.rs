@@ -8,8 +8,10 @@ fn names(list: &[&str]) -> Vec<String> {
 
 fn token(policies: &[&str]) -> TokenRecord {
     let body = serde_json::json!({
-        "accessor": "", "policies": policies, "display_name": "", "path": "", "role": "", "entity_id": "", "meta": {},
-        "bound_cidrs": [], "issued": 0, "creation_ttl": 0, "explicit_max_ttl": 0, "period": 0, "renewable": false,
+        "accessor": "", "policies": policies, "display_name": "", "path": "", "role": "",
+        "entity_id": "", "meta": {},
+        "bound_cidrs": [], "issued": 0, "creation_ttl": 0, "explicit_max_ttl": 0, "period": 0,
+        "renewable": false,
     });
     serde_json::from_value(body).unwrap()
 }
