@@ -3,6 +3,8 @@
 //! Commits are not flushed here, so that ten thousand of them take seconds; which writer wins does
 //! not depend on the disk.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what tests share fails by panicking, too")]
+
 use bulkhead_store::{Address, Flushing, Index, Options, SealKey, Space, Store, StoreFault, Unit};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -169,9 +169,10 @@ async fn a_kill_amid_initialising_leaves_nothing_or_everything() {
     let row = SealedRow::of(&seal, &data("first"), &record).unwrap();
     let database =
         Database::open(&directory::database(scratch.path()), Flushing::EveryCommit).await.unwrap();
-    let found =
-        async move |connection: &mut SqliteConnection| found(connection, &identity, &[row]).await;
-    database.write(found).await.unwrap();
+    let write = async move |connection: &mut SqliteConnection| {
+        write_cluster(connection, &identity, &[row]).await
+    };
+    database.write(write).await.unwrap();
     let whole = scratch.files()["bulkhead.db-wal"].len();
     let boundaries =
         (0..).map(|pages| LOG_HEADER + pages * LOG_PAGE).take_while(|length| *length <= whole);
