@@ -26,9 +26,10 @@ use bulkhead_store::{Address, Index, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, Kind, quoted};
 use bulkhead_wire::route::Table;
 use bulkhead_wire::stored::Stored;
+use bulkhead_wire::sync;
 use entry::Entry;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A component that is part of this binary.
 #[derive(Clone, Copy)]
@@ -285,11 +286,11 @@ impl Catalog {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Plugins> {
-        self.plugins.read().unwrap_or_else(PoisonError::into_inner)
+        sync::read(&self.plugins)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Plugins> {
-        self.plugins.write().unwrap_or_else(PoisonError::into_inner)
+        sync::write(&self.plugins)
     }
 }
 

@@ -16,8 +16,9 @@ use bulkhead_store::Store;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::secret::Secret;
+use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -90,7 +91,7 @@ impl Core {
     /// Starts due work, and goes on with mounts that were being removed or moved.
     pub(crate) fn begin_due_work(self: &Arc<Self>) {
         let worker = tokio::spawn(due::run(Arc::clone(self), self.stop.subscribe()));
-        *self.due.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker);
+        *sync::lock(&self.due) = Some(worker);
         mounts::resume(self);
     }
 
@@ -185,7 +186,7 @@ impl Core {
     /// unsealing, which waits for its end.
     pub(crate) async fn stop(&self) {
         self.stop.send_replace(true);
-        let worker = self.due.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let worker = sync::lock(&self.due).take();
         if let Some(worker) = worker
             && worker.await.is_err()
         {

@@ -35,9 +35,10 @@ use bulkhead_sandbox::{Ask, Compartment, Engine, Grant, Grants, Reuse};
 use bulkhead_store::{Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
+use bulkhead_wire::sync;
 use gate::Gate;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use unavailable::UnavailableMount;
 
 /// The two kinds of mount, which are listed apart.
@@ -195,7 +196,7 @@ impl Mounts {
 
     /// The part of the server that looks like a mount.
     pub(crate) fn builtin(&self, which: Builtin) -> Arc<MountRecord> {
-        let [system, token] = &*self.builtins.read().unwrap_or_else(PoisonError::into_inner);
+        let [system, token] = &*sync::read(&self.builtins);
         Arc::clone(match which {
             Builtin::System => system,
             Builtin::Token => token,
@@ -255,7 +256,7 @@ impl Mounts {
     }
 
     fn update_builtin(&self, which: Builtin, record: MountRecord) {
-        let [system, token] = &mut *self.builtins.write().unwrap_or_else(PoisonError::into_inner);
+        let [system, token] = &mut *sync::write(&self.builtins);
         let slot = match which {
             Builtin::System => system,
             Builtin::Token => token,
@@ -266,11 +267,11 @@ impl Mounts {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Table> {
-        self.table.read().unwrap_or_else(PoisonError::into_inner)
+        sync::read(&self.table)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Table> {
-        self.table.write().unwrap_or_else(PoisonError::into_inner)
+        sync::write(&self.table)
     }
 }
 

@@ -25,9 +25,10 @@ use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
+use bulkhead_wire::sync;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use tokio::sync::{Mutex, OwnedRwLockReadGuard};
 
@@ -226,11 +227,7 @@ impl Service {
     /// overtaken by another seal and by those who unsealed again.
     async fn seal(&self, is_meant: impl Fn(&Arc<Core>) -> bool) {
         let _turn = self.turn.lock().await;
-        let core = self
-            .open
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take_if(|open| is_meant(open));
+        let core = sync::write(&self.open).take_if(|open| is_meant(open));
         if let Some(core) = core {
             core.stop().await;
             core.log.line("info", "sealed", &[]);
@@ -294,7 +291,7 @@ impl Service {
     /// Adds a share to those that came in, or begins an attempt with it. The attempt ends with the
     /// last share that it needs, whatever comes of them.
     fn gather(&self, config: SealConfig, share: Share) -> Result<Progress, Failure> {
-        let mut unsealing = self.unsealing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unsealing = sync::lock(&self.unsealing);
         let mut attempt = match unsealing.take() {
             Some(attempt) => attempt,
             None => Unsealing { nonce: random::uuid()?, collector: ShareCollector::new(config) },
@@ -308,7 +305,7 @@ impl Service {
 
     /// Forgets the shares that came in.
     pub(crate) fn forget_shares(&self) {
-        self.unsealing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        sync::lock(&self.unsealing).take();
     }
 
     pub(crate) async fn seal_status(&self) -> Result<SealStatus, Failure> {
@@ -324,7 +321,7 @@ impl Service {
 
     /// Shares that came in, and the name of the attempt.
     fn progress(&self) -> (u8, String) {
-        let unsealing = self.unsealing.lock().unwrap_or_else(PoisonError::into_inner);
+        let unsealing = sync::lock(&self.unsealing);
         unsealing
             .as_ref()
             .map(|attempt| (attempt.collector.count(), attempt.nonce.clone()))
@@ -354,7 +351,7 @@ impl Service {
 
     /// The open core; `None` while sealed.
     pub(crate) fn core(&self) -> Option<Arc<Core>> {
-        self.open.read().unwrap_or_else(PoisonError::into_inner).clone()
+        sync::read(&self.open).clone()
     }
 
     /// Begins to serve from the open store, once all that began before the last seal has ended. The
@@ -368,7 +365,7 @@ impl Service {
                 return Err(failure);
             }
         };
-        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&core));
+        *sync::write(&self.open) = Some(Arc::clone(&core));
         drop(nothing_in_flight);
         core.begin_due_work();
         core.log.line("info", "unsealed", &[]);

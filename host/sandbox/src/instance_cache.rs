@@ -12,7 +12,8 @@ use crate::component::{Engine, Identity};
 use crate::instance::Live;
 use crate::limits::ReuseBounds;
 use crate::state::CallState;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use bulkhead_wire::sync;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use tokio::time::Instant;
 
 /// How the calls of a mount get their instances.
@@ -148,7 +149,7 @@ impl InstanceShelf {
     }
 
     fn lock(&self) -> MutexGuard<'_, Idle> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.idle)
     }
 }
 
@@ -201,7 +202,7 @@ impl InstanceCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.0)
     }
 }
 

@@ -8,8 +8,9 @@
 
 use crate::households::{Household, Shares};
 use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::sync;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// When a refused request is worth another try, in milliseconds.
 const RETRY_AFTER: u64 = 1_000;
@@ -44,7 +45,7 @@ impl Crowd {
     }
 
     fn lock(&self) -> MutexGuard<'_, Shares> {
-        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.served)
     }
 }
 

@@ -6,9 +6,10 @@
 //! a part of them only.
 
 use crate::households::{Household, Shares};
+use bulkhead_wire::sync;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// Connections at a time, where the system allows as many.
@@ -194,7 +195,7 @@ impl Places {
     }
 
     fn lock(&self) -> MutexGuard<'_, Seats> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.seats)
     }
 }
 

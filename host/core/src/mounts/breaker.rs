@@ -8,8 +8,9 @@ use super::Mount;
 use crate::core::Core;
 use bulkhead_sandbox::Ended;
 use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -93,7 +94,7 @@ impl Breaker {
     }
 
     fn lock(&self) -> MutexGuard<'_, Trouble> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.trouble)
     }
 }
 
