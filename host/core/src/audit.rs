@@ -31,11 +31,12 @@ pub(crate) use stored::StoredDevice;
 use crate::log::Log;
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::sync;
 use device::Parts;
 use file::{LineFile, Place};
 use hashing::Hashing;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// The devices in use, of which a request takes those that are there when it comes.
 pub(crate) type Devices = Arc<[Arc<Device>]>;
@@ -113,7 +114,7 @@ impl Audit {
 
     /// Those that are in use now. None of them: nothing is recorded.
     pub(crate) fn devices(&self) -> Devices {
-        Arc::clone(&self.devices.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&sync::read(&self.devices))
     }
 
     /// The device of that name.
@@ -215,13 +216,13 @@ impl Audit {
 
     /// Uses a device from the next request on.
     fn add(&self, device: Arc<Device>) {
-        let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
+        let mut devices = sync::write(&self.devices);
         *devices = devices.iter().cloned().chain([device]).collect();
     }
 
     /// Uses a device no more from the next request on; those that are under way end on it.
     fn remove(&self, name: &str) {
-        let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
+        let mut devices = sync::write(&self.devices);
         *devices = devices.iter().filter(|device| device.settings.name != name).cloned().collect();
     }
 

@@ -15,8 +15,9 @@ use crate::sealing::Sealing;
 use crate::tokens::Tokens;
 use bulkhead_sandbox::Sandbox;
 use bulkhead_store::Store;
+use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 
 /// The service while it is unsealed.
@@ -55,11 +56,11 @@ pub(crate) struct DueWorker(Mutex<Option<JoinHandle<()>>>);
 
 impl DueWorker {
     pub(crate) fn set(&self, task: JoinHandle<()>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+        *sync::lock(&self.0) = Some(task);
     }
 
     pub(crate) fn take(&self) -> Option<JoinHandle<()>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        sync::lock(&self.0).take()
     }
 }
 

@@ -13,7 +13,8 @@ use bulkhead_sandbox::{
 };
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
-use std::sync::{Arc, Mutex, PoisonError};
+use bulkhead_wire::sync;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -56,7 +57,7 @@ impl CallServices {
 
     /// Takes what was reserved, at the end of the call.
     pub(crate) fn reserved(&self) -> Vec<Reserved> {
-        std::mem::take(&mut *self.reserved.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *sync::lock(&self.reserved))
     }
 
     /// What the call guards, to be released at its end.
@@ -76,7 +77,7 @@ impl HostServices for CallServices {
     }
 
     fn reserve(&self, unit: &mut Unit, asked: Reservation) -> Result<(), Failure> {
-        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reserved = sync::lock(&self.reserved);
         let Some(path) = &self.page else {
             return Err(Failure::denied(
                 "this call cannot hand out a lease: its route is not marked so",
@@ -109,7 +110,7 @@ impl HostServices for CallServices {
     }
 
     fn withdraw(&self, tag: &str) -> Result<(), Failure> {
-        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reserved = sync::lock(&self.reserved);
         match reserved.iter_mut().find(|reserved| reserved.tag == tag) {
             Some(reserved) => {
                 reserved.withdrawn = true;

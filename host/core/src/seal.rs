@@ -15,7 +15,8 @@ use bulkhead_store::{
 };
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
-use std::sync::{Arc, PoisonError, RwLock};
+use bulkhead_wire::sync;
+use std::sync::{Arc, RwLock};
 use tokio::sync::{Mutex, OwnedRwLockReadGuard};
 
 /// The seal of a data directory.
@@ -129,7 +130,7 @@ impl Seal {
     /// Adds a share to those that came in, or begins an attempt with it. The attempt ends with the
     /// last share that it needs, whether they open the store or not.
     fn add_share(&self, config: SealConfig, share: Share) -> Result<Progress, Failure> {
-        let mut unsealing = self.unsealing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unsealing = sync::lock(&self.unsealing);
         let mut attempt = match unsealing.take() {
             Some(attempt) => attempt,
             None => Unsealing { nonce: random::uuid()?, collector: ShareCollector::new(config) },
@@ -143,7 +144,7 @@ impl Seal {
 
     /// Forgets the shares that came in.
     pub(crate) fn forget_shares(&self) {
-        self.unsealing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        sync::lock(&self.unsealing).take();
     }
 
     pub(crate) async fn status(&self) -> Result<SealStatus, Failure> {
@@ -159,7 +160,7 @@ impl Seal {
 
     /// Shares that came in, and the name of the attempt.
     fn progress(&self) -> (u8, String) {
-        let unsealing = self.unsealing.lock().unwrap_or_else(PoisonError::into_inner);
+        let unsealing = sync::lock(&self.unsealing);
         unsealing
             .as_ref()
             .map(|attempt| (attempt.collector.count(), attempt.nonce.clone()))
@@ -195,11 +196,7 @@ impl Seal {
     /// overtaken by another seal and by another unsealing.
     pub(crate) async fn close_if(&self, is_meant: impl Fn(&Arc<Core>) -> bool) {
         let _turn = self.turn.lock().await;
-        let core = self
-            .open
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take_if(|open| is_meant(open));
+        let core = sync::write(&self.open).take_if(|open| is_meant(open));
         if let Some(core) = core {
             lifecycle::stop(&core).await;
             core.log.line("info", "sealed", &[]);
@@ -230,7 +227,7 @@ impl Seal {
 
     /// The open core; `None` while sealed.
     pub(crate) fn core(&self) -> Option<Arc<Core>> {
-        self.open.read().unwrap_or_else(PoisonError::into_inner).clone()
+        sync::read(&self.open).clone()
     }
 
     /// Begins to serve from the open store, once all that began before the last seal has ended. The
@@ -244,7 +241,7 @@ impl Seal {
                 return Err(failure);
             }
         };
-        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&core));
+        *sync::write(&self.open) = Some(Arc::clone(&core));
         drop(nothing_in_flight);
         lifecycle::begin_due_work(&core);
         core.log.line("info", "unsealed", &[]);

@@ -8,8 +8,9 @@
 use crate::compartment::{Compartment, Taken};
 use crate::limits;
 use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::sync;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -166,7 +167,7 @@ impl InstanceSlots {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.0)
     }
 }
 

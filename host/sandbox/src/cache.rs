@@ -6,8 +6,9 @@
 //! value, one makes it while the others wait for a while.
 
 use crate::limits;
+use bulkhead_wire::sync;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use zeroize::Zeroizing;
@@ -50,7 +51,7 @@ impl Caches {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, MountCache>> {
-        self.by_mount.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.by_mount)
     }
 }
 
@@ -160,7 +161,7 @@ impl Cache {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.kept)
     }
 }
 

@@ -4,8 +4,9 @@
 //! taken is counted here, over all its calls and over its tunes.
 
 use crate::limits::{self, Limits};
+use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -85,7 +86,7 @@ impl Compartment {
     /// When there were too many: how long until the next one may come.
     pub fn count_request(&self, now: Instant) -> Result<(), Duration> {
         let Some(rate) = self.limits.rate else { return Ok(()) };
-        let mut bucket = self.taken.rate.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bucket = sync::lock(&self.taken.rate);
         bucket.take(f64::from(rate), now)
     }
 
@@ -131,12 +132,12 @@ impl Taken {
 
     /// Notes that a call of the mount computes for long.
     pub(crate) fn mark_computing_long(&self, now: std::time::Instant) {
-        *self.long.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        *sync::lock(&self.long) = Some(now);
     }
 
     /// Whether one did a moment before `now`.
     pub(crate) fn computed_long(&self, now: std::time::Instant) -> bool {
-        let long = *self.long.lock().unwrap_or_else(PoisonError::into_inner);
+        let long = *sync::lock(&self.long);
         long.is_some_and(|at| now.saturating_duration_since(at) < limits::COMPUTED_LONG_AGO)
     }
 }

@@ -9,9 +9,10 @@
 
 use crate::compartment::Compartment;
 use crate::limits;
+use bulkhead_wire::sync;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::UpdateDeadline;
@@ -75,7 +76,7 @@ impl CpuMeter {
     }
 
     fn lock(&self) -> MutexGuard<'_, Computing> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.0)
     }
 }
 

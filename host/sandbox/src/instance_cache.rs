@@ -12,7 +12,8 @@ use crate::identity::Identity;
 use crate::instance::Live;
 use crate::limits::ReuseBounds;
 use crate::state::CallState;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use bulkhead_wire::sync;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use tokio::time::Instant;
 
 /// How the calls of a mount get their instances.
@@ -136,7 +137,7 @@ impl InstanceCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, Idle> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.idle)
     }
 }
 
@@ -202,7 +203,7 @@ impl InstanceCaches {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.0)
     }
 }
 

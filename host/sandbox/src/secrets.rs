@@ -10,8 +10,9 @@
 //! no text leaves at all.
 
 use crate::limits;
+use bulkhead_wire::sync;
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Shortest run that is taken for a piece of a secret.
 const RUN: usize = 4;
@@ -79,7 +80,7 @@ impl SecretSet {
     }
 
     fn lock(&self) -> MutexGuard<'_, Runs> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.runs)
     }
 }
 

@@ -14,8 +14,9 @@ use crate::bindings::database_plugin::bulkhead::plugin::sql::Target;
 use crate::grants::Reach;
 use crate::identity;
 use crate::limits;
+use bulkhead_wire::sync;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
@@ -116,11 +117,11 @@ impl Pools {
 
     /// What `settings` of a plugin will dial, where that was found out before.
     pub(crate) fn known_targets(&self, fingerprint: &str) -> Option<Vec<String>> {
-        self.targets.lock().unwrap_or_else(PoisonError::into_inner).get(fingerprint).cloned()
+        sync::lock(&self.targets).get(fingerprint).cloned()
     }
 
     pub(crate) fn remember_targets(&self, fingerprint: String, found: Vec<String>) {
-        let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut targets = sync::lock(&self.targets);
         if targets.len() >= REMEMBERED_TARGETS {
             targets.clear();
         }
@@ -174,7 +175,7 @@ impl Pools {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<PoolKey, Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.entries)
     }
 }
 

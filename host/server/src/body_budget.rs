@@ -7,8 +7,9 @@
 use crate::client_usage::{Client, ClientUsage};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::size;
+use bulkhead_wire::sync;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A body up to so many bytes is not counted.
 const UNCOUNTED: u64 = 64 << 10;
@@ -49,7 +50,7 @@ impl BodyBudget {
     }
 
     fn lock(&self) -> MutexGuard<'_, InUse> {
-        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.in_use)
     }
 }
 

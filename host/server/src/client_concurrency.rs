@@ -8,8 +8,9 @@
 
 use crate::client_usage::{Client, ClientUsage};
 use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::sync;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// When a refused request is worth another try, in milliseconds.
 const RETRY_AFTER: u64 = 1_000;
@@ -45,7 +46,7 @@ impl ClientConcurrency {
     }
 
     fn lock(&self) -> MutexGuard<'_, ClientUsage> {
-        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.usage)
     }
 }
 

@@ -6,9 +6,10 @@
 //! address holds a part of the slots only.
 
 use crate::client_usage::{Client, ClientUsage};
+use bulkhead_wire::sync;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// Connections at a time, where the system allows as many.
@@ -198,7 +199,7 @@ impl ConnectionSlots {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.table)
     }
 }
 

@@ -3,6 +3,8 @@
 //! Each file in `fixtures` is the database of a directory, as the statements that make it. It is
 //! never changed: a format that this release no longer opens is one that operators cannot update.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what tests share fails by panicking, too")]
+
 use bulkhead_store::{
     Address, DataDirectory, Index, Options, Progress, Record, SealConfig, SealKey, Share,
     ShareCollector, Space, Store, split,

@@ -7,6 +7,7 @@
 
 use super::flush::Flushing;
 use super::group::{Group, Line, Outcome};
+use bulkhead_wire::sync;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -14,8 +15,8 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::{Mutex, MutexGuard};
@@ -192,7 +193,7 @@ impl LineFile {
     }
 
     fn gathered(&self) -> std::sync::MutexGuard<'_, Group> {
-        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.gathered)
     }
 
     fn open(&self) -> io::Result<File> {

@@ -8,8 +8,9 @@
 //! work is written for both.
 
 use bulkhead_store::{Address, Record, Space, StoreFault, Unit};
+use bulkhead_wire::sync;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -122,7 +123,7 @@ impl Claims {
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.held)
     }
 }
 

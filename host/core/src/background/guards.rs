@@ -13,8 +13,9 @@ use crate::random;
 use bulkhead_sandbox::Guard;
 use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::sync;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Owner of the rows that are guards, by which start-up finds them.
 const OWNER: &str = "guard";
@@ -47,7 +48,7 @@ impl Guards {
         unit: &mut Unit,
         asked: Guard,
     ) -> Result<(), Failure> {
-        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut set = sync::lock(&self.set);
         if set.len() >= MOST && !set.contains_key(&asked.timer) {
             return Err(Failure::invalid(format!(
                 "a call guards at most {MOST} keys; finish what it began, or split it into several \
@@ -71,12 +72,12 @@ impl Guards {
 
     /// Is `record`, found at `timer`, the guard that this call set there?
     pub(crate) fn stand(&self, timer: &Address, record: &Record) -> bool {
-        let set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        let set = sync::lock(&self.set);
         set.get(timer).is_some_and(|set| is_guard(record, &set.mark))
     }
 
     fn take(&self) -> BTreeMap<Address, Set> {
-        std::mem::take(&mut *self.set.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *sync::lock(&self.set))
     }
 }
 

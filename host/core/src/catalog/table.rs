@@ -5,8 +5,9 @@ use super::plugin::{EnginePlugin, Plugin};
 use bulkhead_sandbox::{DatabasePlugin, Maker};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, Kind, quoted};
+use bulkhead_wire::sync;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// All plugins.
 #[derive(Default)]
@@ -183,10 +184,10 @@ impl Catalog {
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Plugins> {
-        self.plugins.read().unwrap_or_else(PoisonError::into_inner)
+        sync::read(&self.plugins)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Plugins> {
-        self.plugins.write().unwrap_or_else(PoisonError::into_inner)
+        sync::write(&self.plugins)
     }
 }

@@ -5,8 +5,9 @@
 //! the callers whom it serves.
 
 use bulkhead_sandbox::Ended;
+use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -90,7 +91,7 @@ impl Breaker {
     }
 
     fn lock(&self) -> MutexGuard<'_, Trouble> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.trouble)
     }
 }
 

@@ -11,8 +11,9 @@ use crate::permit::Permit;
 use bulkhead_store::{Space, Store, StoreFault};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
+use bulkhead_wire::sync;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The mount is being erased, and all its rows with it.
 pub(crate) struct Erased;
@@ -104,7 +105,7 @@ impl Mounts {
 
     /// The part of the server that looks like a mount.
     pub(crate) fn builtin(&self, which: Builtin) -> Arc<MountRecord> {
-        let [system, token] = &*self.builtins.read().unwrap_or_else(PoisonError::into_inner);
+        let [system, token] = &*sync::read(&self.builtins);
         Arc::clone(match which {
             Builtin::System => system,
             Builtin::Token => token,
@@ -164,7 +165,7 @@ impl Mounts {
     }
 
     pub(crate) fn update_builtin(&self, which: Builtin, record: MountRecord) {
-        let [system, token] = &mut *self.builtins.write().unwrap_or_else(PoisonError::into_inner);
+        let [system, token] = &mut *sync::write(&self.builtins);
         let slot = match which {
             Builtin::System => system,
             Builtin::Token => token,
@@ -175,11 +176,11 @@ impl Mounts {
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Table> {
-        self.table.read().unwrap_or_else(PoisonError::into_inner)
+        sync::read(&self.table)
     }
 
     pub(super) fn write(&self) -> RwLockWriteGuard<'_, Table> {
-        self.table.write().unwrap_or_else(PoisonError::into_inner)
+        sync::write(&self.table)
     }
 }
 

@@ -5,9 +5,10 @@
 //! the last of them has left. Where several nodes share a store, each knows its own requests only;
 //! what a node that dies knew is made good by the row's due time.
 
+use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The requests of this process, by the key of their token's row.
 #[derive(Default)]
@@ -42,7 +43,7 @@ impl Uses {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.running)
     }
 }
 
