@@ -88,10 +88,73 @@ fn modules_import_in_one_direction() {
     );
 }
 
+/// The rooms of a crate in the order that its first page says: the line of arrows in a block of
+/// text at its head.
+fn rooms(page: &str) -> Vec<&str> {
+    let head = page.lines().map_while(|line| line.strip_prefix("//!"));
+    let block = head.map(str::trim).skip_while(|line| *line != "```text").skip(1);
+    let names = block.take_while(|line| *line != "```").flat_map(|line| line.split('→'));
+    names.map(str::trim).filter(|name| !name.is_empty()).collect()
+}
+
+/// Imports of a room from one that stands behind it, and rooms that the page leaves out.
+fn against_the_order(order: &[&str], files: &[File<'_>]) -> Vec<String> {
+    let place = |module: &Module| {
+        let room = module.first()?;
+        order.iter().position(|other| other == room)
+    };
+    let mut found = BTreeSet::new();
+    for (module, targets) in &Crate::read(files).imports(true) {
+        let Some(room) = module.first() else { continue };
+        let Some(own) = place(module) else {
+            found.insert(format!("{room} is in no place of the line"));
+            continue;
+        };
+        for target in targets.iter().filter(|target| place(target).is_some_and(|at| at > own)) {
+            found.insert(format!("{} imports {}", shown(module), shown(target)));
+        }
+    }
+    found.into_iter().collect()
+}
+
+#[test]
+fn rooms_of_core_stand_in_the_order_that_its_first_page_says() {
+    let sources = rust_below(&["host/core/src"]);
+    let files: Vec<File<'_>> = sources
+        .iter()
+        .filter_map(|source| {
+            let path = source.path.strip_prefix("host/core/src/")?;
+            Some(File { path, text: &source.text })
+        })
+        .collect();
+    let page = files.iter().find(|file| file.path == "lib.rs").expect("core has a first page");
+    let order = rooms(page.text);
+    assert!(order.len() > 20, "only {order:?} was read; the rule would hold of less");
+    assert_none(
+        against_the_order(&order, &files),
+        "import from rooms to the left only, or change the line in host/core/src/lib.rs",
+    );
+}
+
 #[cfg(test)]
 mod of_the_rule_itself {
-    use super::offences;
+    use super::{against_the_order, offences, rooms};
     use crate::modules::File;
+
+    #[test]
+    fn a_line_of_rooms_is_read_and_an_import_against_it_is_found() {
+        let page = "//! Rooms.\n//!\n//! ```text\n//! a → b\n//! → c\n//! ```\nmod a;";
+        let order = rooms(page);
+        assert_eq!(order, ["a", "b", "c"]);
+        let of = |a, b| {
+            let files = [File { path: "lib.rs", text: page }, File { path: "a.rs", text: a }];
+            let more = [File { path: "b.rs", text: b }, File { path: "e.rs", text: "" }];
+            against_the_order(&order, &files.into_iter().chain(more).collect::<Vec<_>>())
+        };
+        assert_eq!(of("", "use crate::a::A;"), ["e is in no place of the line"]);
+        let found = of("use crate::b::B;", "");
+        assert_eq!(found, ["a imports b", "e is in no place of the line"]);
+    }
 
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let files: Vec<File<'_>> = files.iter().map(|(path, text)| File { path, text }).collect();

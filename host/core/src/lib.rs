@@ -3,6 +3,29 @@
 //! Knows mounts, tokens, policies, leases, the catalog and the order of the steps. Never knows
 //! hyper, SQL or wasmtime's types.
 //!
+//! Its rooms stand in one line: a room imports from those to its left and above only. `tests/tidy`
+//! reads the line here and holds the imports to it.
+//!
+//! ```text
+//! log → random → lifetimes → paging → sealing → passwords → policies → background → permit
+//! → catalog → tables → tokens → mounts → audit → leases → settings → process → core
+//! → host_services → lifecycle → seal → api → pipeline → service
+//! ```
+//!
+//! - **policies** knows what a policy's text allows on a path, and never who holds it.
+//! - **background** knows rows that are due, the claims on them and the pauses between attempts,
+//!   and never what is done with a row.
+//! - **catalog** knows which plugins there are, and never where they are mounted.
+//! - **tokens** knows who calls and until when; **mounts** which engine serves a path, and the only
+//!   door to a component; **audit** the lines of a request; **leases** what ends, and when. Each
+//!   has the handles that it works with, and none has the whole.
+//! - **core** is the nouns above as one value, and knows nothing of what is done with them.
+//! - **host_services** is what a component's call may ask of them.
+//! - **lifecycle** is what goes on over time: opening and sealing, the ends of leases and tokens,
+//!   mounts that are disabled, moved, migrated and revived, and what takes effect after a commit.
+//! - **seal** opens and closes the store; **api** has the host's own endpoints, a file each;
+//!   **pipeline** is the order of a request's steps; **service** is what the server calls.
+//!
 //! Start reading at `pipeline.rs`: the life of a request as one function.
 
 mod api;
