@@ -69,7 +69,7 @@ impl OpenData {
     pub(crate) async fn validate(&self, reads: &Reads) -> Result<(), StoreFault> {
         match reads.only_keys() {
             Some(keys) if self.cache.holds(keys) => Ok(()),
-            _ => self.database.validate(reads).await,
+            _ => Box::pin(self.database.validate(reads)).await,
         }
     }
 

@@ -227,7 +227,7 @@ impl Unit {
         let outcome = if !writes.is_empty() {
             Box::pin(Arc::clone(&self.store).commit(reads, writes)).await
         } else if reads.len() > 1 {
-            Box::pin(self.store.validate(&reads)).await.map(|()| None)
+            self.store.validate(&reads).await.map(|()| None)
         } else {
             Ok(None)
         };
