@@ -56,7 +56,7 @@ impl CallServices {
     }
 
     /// Takes what was reserved, at the end of the call.
-    pub(crate) fn reserved(&self) -> Vec<Reserved> {
+    pub(crate) fn take_reserved(&self) -> Vec<Reserved> {
         std::mem::take(&mut *sync::lock(&self.reserved))
     }
 

@@ -38,7 +38,7 @@ impl AfterCommit {
         match self {
             Self::Nothing => Ok(()),
             Self::ForgetPolicies => {
-                core.policies.changed();
+                core.policies.forget_parsed();
                 Ok(())
             }
             Self::SpreadTokenEnd(key) => core.tokens.spread_end(&key).await,

@@ -232,7 +232,7 @@ fn chosen_id(call: &Call<'_>) -> Result<Option<Secret>, Failure> {
         return Ok(None);
     }
     require_sudo(call, "id")?;
-    tokens::keys::chosen(call.fields.text("id")).map(Some)
+    tokens::keys::check_chosen(call.fields.text("id")).map(Some)
 }
 
 fn period(call: &Call<'_>) -> Result<u64, Failure> {

@@ -48,9 +48,9 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
         // A node that stores nothing any more is of no use, and the code that was asked for
         // does not count.
         _ if !writes => 500,
-        (None, _) => chosen(codes, "uninitcode", 501)?,
-        (Some(_), true) => chosen(codes, "sealedcode", 503)?,
-        (Some(_), false) => chosen(codes, "activecode", 200)?,
+        (None, _) => status_code(codes, "uninitcode", 501)?,
+        (Some(_), true) => status_code(codes, "sealedcode", 503)?,
+        (Some(_), false) => status_code(codes, "activecode", 200)?,
     };
     let version = &seal.settings().reported_version;
     let mut body = json!({
@@ -74,7 +74,7 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
 }
 
 /// The status for a state: as the caller chose, or the usual one.
-fn chosen(codes: Fields<'_>, name: &str, usual: u16) -> Result<u16, Failure> {
+fn status_code(codes: Fields<'_>, name: &str, usual: u16) -> Result<u16, Failure> {
     codes.get(name).map_or(Ok(usual), |value| code(name, value))
 }
 

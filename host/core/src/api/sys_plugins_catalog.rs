@@ -73,7 +73,7 @@ fn kind(fields: Fields<'_>) -> Result<Option<PluginType>, Failure> {
 
 /// `GET sys/plugins/catalog`.
 async fn list_all(call: Call<'_>) -> Result<Reply, Failure> {
-    let listed = call.core.catalog.listed();
+    let listed = call.core.catalog.list();
     let names = |kind: PluginType| -> Vec<&str> {
         listed
             .iter()
@@ -94,7 +94,7 @@ async fn list_all(call: Call<'_>) -> Result<Reply, Failure> {
 /// `LIST sys/plugins/catalog/:type`.
 async fn list(call: Call<'_>) -> Result<Reply, Failure> {
     let kind = kind(call.fields)?;
-    let listed = call.core.catalog.listed();
+    let listed = call.core.catalog.list();
     let names: Vec<&str> = listed
         .iter()
         .filter(|plugin| Some(plugin.kind) == kind)
@@ -127,7 +127,7 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
     let version = fields.text("version").trim_start_matches('v');
     let found = core
         .catalog
-        .listed()
+        .list()
         .into_iter()
         .find(|plugin| Some(plugin.kind) == kind && plugin.name == name);
     let found = found
@@ -202,7 +202,7 @@ async fn deregister(call: Call<'_>) -> Result<Reply, Failure> {
     let Some(kind) = kind(fields)? else { return Ok(Body::Nothing.into()) };
     let (name, version) = (fields.text("name"), fields.text("version").trim_start_matches('v'));
     let there_is =
-        core.catalog.listed().into_iter().find(|plugin| plugin.kind == kind && plugin.name == name);
+        core.catalog.list().into_iter().find(|plugin| plugin.kind == kind && plugin.name == name);
     if let Some(other) = there_is.filter(|plugin| !version.is_empty() && plugin.version != version)
     {
         let (version, there_is) = (quoted(version), other.version);

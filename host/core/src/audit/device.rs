@@ -66,7 +66,7 @@ impl Device {
             Err(_) => Err("it is being written to and does not answer".to_owned()),
         };
         let Err(cause) = opened else { return true };
-        self.log.line("error", "audit-not-opened", &self.told(cause));
+        self.log.line("error", "audit-not-opened", &self.log_pairs(cause));
         false
     }
 
@@ -96,7 +96,7 @@ impl Device {
             Err(error) => error.to_string(),
         };
         if !self.is_failing.swap(true, Ordering::Relaxed) {
-            self.log.line("error", "audit-failed", &self.told(cause));
+            self.log.line("error", "audit-failed", &self.log_pairs(cause));
         }
         false
     }
@@ -116,7 +116,7 @@ impl Device {
         self.record(&[&line]).await
     }
 
-    fn told(&self, cause: String) -> [(&'static str, String); 3] {
+    fn log_pairs(&self, cause: String) -> [(&'static str, String); 3] {
         let file = self.settings.file.display().to_string();
         [("device", self.settings.name.clone()), ("file", file), ("cause", cause)]
     }

@@ -98,7 +98,7 @@ impl LineFile {
     /// Why the line is not in the file, or not known to be on the disk; timed out when that took
     /// longer than `patience`.
     pub(super) async fn append(&self, parts: &[&[u8]], patience: Duration) -> io::Result<()> {
-        let line = self.gathered().add(parts);
+        let line = self.lock_group().add(parts);
         let held = self.write_in_turn(&line).await;
         if self.flushing.is_none()
             && let Some(outcome) = line.outcome()
@@ -162,7 +162,7 @@ impl LineFile {
     fn begin(&self, held: &mut Held) {
         self.settle(held, None);
         let next = Group::reusing(std::mem::take(&mut held.used));
-        held.begun = Some((std::mem::replace(&mut *self.gathered(), next), 0));
+        held.begun = Some((std::mem::replace(&mut *self.lock_group(), next), 0));
     }
 
     /// Writes what was begun, as far as the file takes it now. Returns the file where it is full
@@ -192,7 +192,7 @@ impl LineFile {
         held.used = group;
     }
 
-    fn gathered(&self) -> std::sync::MutexGuard<'_, Group> {
+    fn lock_group(&self) -> std::sync::MutexGuard<'_, Group> {
         sync::lock(&self.gathered)
     }
 

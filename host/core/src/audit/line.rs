@@ -30,7 +30,7 @@ impl Entry {
         let (mut token, mut accessor) = (Vec::with_capacity(HASH), Vec::with_capacity(HASH));
         if let Some(sent) = subject.request.token.as_ref().filter(|sent| !sent.expose().is_empty())
         {
-            writer.hashed(sent.expose(), &mut token);
+            writer.write_hashed(sent.expose(), &mut token);
         }
         if let Some(caller) = subject.caller {
             writer.accessor(&caller.record.accessor, &mut accessor);

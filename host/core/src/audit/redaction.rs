@@ -67,7 +67,7 @@ impl Redaction<'_> {
                 }
                 out.push(b']');
             }
-            Value::Object(map) => self.nested(map, shown, out),
+            Value::Object(map) => self.write_nested(map, shown, out),
             Value::Null => json::value(value, out),
             Value::String(text)
                 if shown == Shown::Nothing || (shown == Shown::Values && !is_timestamp(text)) =>
@@ -81,7 +81,7 @@ impl Redaction<'_> {
         }
     }
 
-    fn nested(&self, map: &Map<String, Value>, shown: Shown, out: &mut Vec<u8>) {
+    fn write_nested(&self, map: &Map<String, Value>, shown: Shown, out: &mut Vec<u8>) {
         let mut object = json::Object::begin(out);
         for (name, value) in map {
             match shown {

@@ -146,7 +146,7 @@ impl Writer<'_> {
     /// A token that was handed out or renewed.
     fn auth(&self, auth: &Auth, out: &mut Vec<u8>) {
         let mut object = Object::begin(out);
-        self.hashed(auth.client_token.expose(), object.own_key("client_token"));
+        self.write_hashed(auth.client_token.expose(), object.own_key("client_token"));
         self.accessor(&auth.accessor, object.own_key("accessor"));
         object.member("policies", &auth.policies);
         object.member("token_policies", &auth.token_policies);
@@ -186,7 +186,7 @@ impl Writer<'_> {
                 ("accessor" | "wrapped_accessor", Some(accessor)) => {
                     self.accessor(accessor, object.key(name))
                 }
-                ("token", Some(token)) => self.hashed(token, object.key(name)),
+                ("token", Some(token)) => self.write_hashed(token, object.key(name)),
                 _ => json::value(value, object.key(name)),
             }
         }
@@ -255,13 +255,13 @@ impl Writer<'_> {
 
     pub(super) fn accessor(&self, accessor: &str, out: &mut Vec<u8>) {
         if self.device.settings.hmac_accessor && !accessor.is_empty() {
-            self.hashed(accessor, out);
+            self.write_hashed(accessor, out);
         } else {
             json::value(accessor, out);
         }
     }
 
-    pub(super) fn hashed(&self, text: &str, out: &mut Vec<u8>) {
+    pub(super) fn write_hashed(&self, text: &str, out: &mut Vec<u8>) {
         out.push(b'"');
         self.device.hashing.push(text.as_bytes(), out);
         out.push(b'"');

@@ -21,7 +21,7 @@ pub(crate) struct Listed {
 
 impl Catalog {
     /// Every plugin, those that cannot be used among them, by type and name.
-    pub(crate) fn listed(&self) -> Vec<Listed> {
+    pub(crate) fn list(&self) -> Vec<Listed> {
         let engines = self.all_engines();
         let engines = engines.iter().map(|plugin| &plugin.engine).map(|engine| {
             Listed::of(

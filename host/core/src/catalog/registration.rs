@@ -59,13 +59,13 @@ impl Catalog {
                 "the component's sha256 is {digest}, and not {asked}"
             )));
         }
-        if let Some(found) = self.registered(unit, &upload, &digest).await? {
+        if let Some(found) = self.find_registered(unit, &upload, &digest).await? {
             if upload.ceiling.is_none() || upload.ceiling == found.ceiling {
                 return Ok(Registered::default());
             }
             let entry = Entry { ceiling: upload.ceiling, ..found };
             let plugin = uploaded::load(loader, &entry).await?;
-            return written(unit, &entry, plugin);
+            return write_entry(unit, &entry, plugin);
         }
         check_world(kind, world(upload.wasm).await?)?;
         let compiled = loader.compiler.compile(Arc::clone(upload.wasm)).await?;
@@ -76,13 +76,13 @@ impl Catalog {
         let entry =
             Entry { kind, name, version, digest, bytes, ceiling: upload.ceiling, description };
         store(loader, upload.wasm, &entry, &compiled).await?;
-        written(unit, &entry, plugin)
+        write_entry(unit, &entry, plugin)
     }
 
     /// The entry of the very component, where it is registered and can be used. A version is what
     /// was registered first, for ever: another component of the same name is refused, unless the
     /// one there is cannot be used.
-    async fn registered(
+    async fn find_registered(
         &self,
         unit: &mut Unit,
         upload: &Upload<'_>,
@@ -154,7 +154,7 @@ impl Catalog {
 }
 
 /// Writes the row, after everything that it names.
-fn written(unit: &mut Unit, entry: &Entry, plugin: Plugin) -> Result<Registered, Failure> {
+fn write_entry(unit: &mut Unit, entry: &Entry, plugin: Plugin) -> Result<Registered, Failure> {
     entry.put(unit)?;
     let warnings = rules::warnings(plugin.asks(), entry.ceiling.as_deref());
     Ok(Registered { change: Some(Change::Registered(plugin)), warnings })

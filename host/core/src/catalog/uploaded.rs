@@ -88,7 +88,7 @@ async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Resul
 /// When they cannot be read or do not make it.
 pub(super) async fn load(loader: PluginLoader<'_>, entry: &Entry) -> Result<Plugin, Failure> {
     let event = match bytes::code_of(loader.store, &entry.digest).await? {
-        StoredCode::Authentic(code) => match described(loader.sandbox, entry, &code).await {
+        StoredCode::Authentic(code) => match load_described(loader.sandbox, entry, &code).await {
             Ok(plugin) => return Ok(plugin),
             // Perhaps made on another processor.
             Err(_) => "compiled-code-does-not-fit",
@@ -111,7 +111,7 @@ pub(super) async fn load(loader: PluginLoader<'_>, entry: &Entry) -> Result<Plug
             _ => failure,
         })?;
     let plugin =
-        described(loader.sandbox, entry, &compiled.code).await.map_err(Failure::internal)?;
+        load_described(loader.sandbox, entry, &compiled.code).await.map_err(Failure::internal)?;
     if let Err(failure) = bytes::put_code(loader.store, &entry.digest, &compiled.code).await {
         // It is compiled again at the next start.
         loader.log.line(
@@ -124,7 +124,7 @@ pub(super) async fn load(loader: PluginLoader<'_>, entry: &Entry) -> Result<Plug
 }
 
 /// The plugin by the description that it gave when it was registered.
-async fn described(
+async fn load_described(
     sandbox: &Arc<Sandbox>,
     entry: &Entry,
     code: &AuthenticCode,

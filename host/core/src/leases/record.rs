@@ -87,7 +87,7 @@ impl LeaseRecord {
     }
 
     /// As its plugin sees it.
-    pub(crate) fn seen(&self) -> contract::Lease {
+    pub(crate) fn for_plugin(&self) -> contract::Lease {
         contract::Lease {
             tag: self.tag.clone(),
             internal: self.internal.clone(),

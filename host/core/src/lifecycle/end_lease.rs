@@ -66,7 +66,7 @@ async fn revoke(
     let done = opened
         .plugin
         .engine
-        .revoke(work.scope(&opened), unit, &lease.seen(), ending.reason.word())
+        .revoke(work.scope(&opened), unit, &lease.for_plugin(), ending.reason.word())
         .await;
     work.left(let_in, done.ended);
     let ended = match done.result {

@@ -34,7 +34,7 @@ pub(crate) async fn renew_lease(
         renewable(core, &claim, &mut core.store.begin(), core.store.now()).await?;
     let mount =
         core.mounts.by_uuid(&lease.mount).ok_or_else(|| core.mounts.missing(&lease.mount))?;
-    let seen = mount.seen(core.lifetimes, owner_left);
+    let seen = mount.for_plugin(core.lifetimes, owner_left);
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(&mount, &permit);
     let work = BackgroundServices::new(core, &mount);
@@ -45,7 +45,7 @@ pub(crate) async fn renew_lease(
     let done = opened
         .plugin
         .engine
-        .renew(work.scope(&opened), mount.begin(&core.store), &lease.seen(), increment, &seen)
+        .renew(work.scope(&opened), mount.begin(&core.store), &lease.for_plugin(), increment, &seen)
         .await;
     work.left(let_in, done.ended);
     let renewed = match done.result {

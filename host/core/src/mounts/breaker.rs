@@ -104,8 +104,8 @@ impl Pass<'_> {
         }
         let mut trouble = breaker.lock();
         let change = match ended {
-            Ended::Answered | Ended::Refused => trouble.answered(is_trial),
-            Ended::Trapped => trouble.crashed(is_trial, now),
+            Ended::Answered | Ended::Refused => trouble.note_answer(is_trial),
+            Ended::Trapped => trouble.note_crash(is_trial, now),
             Ended::Late => {
                 trouble.not_tried(is_trial);
                 None
@@ -127,7 +127,7 @@ impl Drop for Pass<'_> {
 
 impl Trouble {
     /// Calls that began before the rest say nothing about what follows it.
-    fn answered(&mut self, is_trial: bool) -> Option<Change> {
+    fn note_answer(&mut self, is_trial: bool) -> Option<Change> {
         if self.rest.is_some() && !is_trial {
             return None;
         }
@@ -135,7 +135,7 @@ impl Trouble {
         self.rest.take().map(|_| Change::Closed)
     }
 
-    fn crashed(&mut self, is_trial: bool, now: Instant) -> Option<Change> {
+    fn note_crash(&mut self, is_trial: bool, now: Instant) -> Option<Change> {
         let length = match &self.rest {
             Some(_) if !is_trial => return None,
             Some(rest) => rest.length.saturating_mul(2).min(LONGEST_REST),

@@ -63,12 +63,12 @@ impl Mounts {
     ) -> Result<(), Failure> {
         if let Some(mount) = self.all().into_iter().find(|mount| mount.record.path.overlaps(path)) {
             let why = mount.record.phase.hindrance();
-            return Err(taken(&mount.record.path, why.as_deref()));
+            return Err(path_in_use(&mount.record.path, why.as_deref()));
         }
         if let Some(other) =
             Builtin::ALL.into_iter().map(Builtin::path).find(|other| other.overlaps(path))
         {
-            return Err(taken(&other, None));
+            return Err(path_in_use(&other, None));
         }
         // Remembered by the unit: of two who want one path at once, the later one runs again and
         // sees the earlier, also when that does not serve yet.
@@ -82,14 +82,14 @@ impl Mounts {
                 MountPath::of_either(other).ok().filter(|other| other.overlaps(path))
             });
             if let Some(other) = other {
-                return Err(taken(&other, why));
+                return Err(path_in_use(&other, why));
             }
         }
         Ok(())
     }
 }
 
-fn taken(path: &MountPath, why: Option<&str>) -> Failure {
+fn path_in_use(path: &MountPath, why: Option<&str>) -> Failure {
     let remedy = why.map_or("choose another path".to_owned(), |why| {
         format!("it {why}; wait, or choose another path")
     });

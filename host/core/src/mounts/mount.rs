@@ -139,7 +139,7 @@ impl Mount {
 
     /// The mount as its plugin sees it. `system` are the system's default and longest lifetime;
     /// `longest` is the longest lease for this very call.
-    pub(crate) fn seen(&self, system: Lifetimes, longest: Option<u64>) -> contract::Mount {
+    pub(crate) fn for_plugin(&self, system: Lifetimes, longest: Option<u64>) -> contract::Mount {
         let lifetimes = self.lifetimes(system);
         contract::Mount {
             path: self.record.path.as_str().to_owned(),

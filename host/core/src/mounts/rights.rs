@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The grants and limits of the calls of a mount.
 pub(crate) fn rights(record: &MountRecord, plugin: &EnginePlugin) -> (Arc<Grants>, Limits) {
-    let asked = asked(&plugin.engine);
+    let asked = parse_asks(&plugin.engine);
     let rights = Rights {
         mount: record.path.as_str(),
         maker: plugin.engine.identity().maker,
@@ -23,12 +23,12 @@ pub(crate) fn rights(record: &MountRecord, plugin: &EnginePlugin) -> (Arc<Grants
 /// asks for, and of another's nothing.
 pub(crate) fn usual(engine: &Engine) -> Vec<Grant> {
     match engine.identity().maker {
-        Maker::Official => asked(engine).iter().filter_map(Ask::as_grant).collect(),
+        Maker::Official => parse_asks(engine).iter().filter_map(Ask::as_grant).collect(),
         Maker::Uploaded => Vec::new(),
     }
 }
 
 /// What is not understood gives nothing.
-fn asked(engine: &Engine) -> Vec<Ask> {
+fn parse_asks(engine: &Engine) -> Vec<Ask> {
     engine.description().asks.iter().filter_map(|line| line.parse().ok()).collect()
 }

@@ -69,7 +69,7 @@ impl PermittedRequest<'_> {
         let done = opened.plugin.engine.handle(scope, unit, &call).await;
         mount.note_end(&*self.core.log, pass, done.ended);
         *effect = tree.effect();
-        let settled = self.settle(mount, done, services.reserved(), deadline).await;
+        let settled = self.settle(mount, done, services.take_reserved(), deadline).await;
         guards::release(&self.core.store, &*self.core.log, services.guards()).await;
         settled
     }
@@ -148,7 +148,7 @@ impl PermittedRequest<'_> {
             resumed: false,
             deadline: deadline.store_time,
             caller: self.contract_caller(mount),
-            mount: mount.seen(self.core.lifetimes, self.caller.record.left(now)),
+            mount: mount.for_plugin(self.core.lifetimes, self.caller.record.left(now)),
             ext: Vec::new(),
         })
     }

@@ -178,12 +178,15 @@ impl Acl {
 /// The sentence for the caller.
 fn judge(access: Option<&Access>, question: &Question<'_>) -> Result<Granted, String> {
     let refused = |why: &str| {
-        let act =
-            format!("this token may not {} {}", told(access, question.operation), question.path);
+        let act = format!(
+            "this token may not {} {}",
+            refused_act(access, question.operation),
+            question.path
+        );
         if why.is_empty() { act } else { format!("{act} {why}") }
     };
-    let granting =
-        access.and_then(|access| Some((access, access.granting(needed(question.operation))?)));
+    let granting = access
+        .and_then(|access| Some((access, access.granting(capability_for(question.operation))?)));
     let Some((access, policies)) = granting else {
         return Err(refused(""));
     };
@@ -199,7 +202,7 @@ fn judge(access: Option<&Access>, question: &Question<'_>) -> Result<Granted, St
     Ok(Granted { capabilities: Arc::clone(&access.words), policies: Arc::clone(policies) })
 }
 
-fn needed(operation: Operation) -> Capability {
+fn capability_for(operation: Operation) -> Capability {
     match operation {
         Operation::Create => Capability::Create,
         Operation::Read => Capability::Read,
@@ -216,7 +219,7 @@ fn has_parameters(operation: Operation) -> bool {
 
 /// The word for a refused operation. That a write would have created is told only to those who may
 /// write at all.
-fn told(access: Option<&Access>, operation: Operation) -> &'static str {
+fn refused_act(access: Option<&Access>, operation: Operation) -> &'static str {
     let may_write = access
         .is_some_and(|access| access.holds(Capability::Create) || access.holds(Capability::Update));
     match operation {

@@ -148,7 +148,7 @@ impl Policies {
     ) -> Result<(Arc<Acl>, Vec<Skipped>), Failure> {
         let mut policies = Vec::with_capacity(names.len());
         for name in names {
-            policies.extend(self.parsed(store, name).await?);
+            policies.extend(self.policy(store, name).await?);
         }
         let (acl, skipped) = Acl::of_caller(policies.iter().map(Arc::as_ref), identity);
         let acl = Arc::new(acl);
@@ -161,7 +161,7 @@ impl Policies {
         Ok((acl, skipped))
     }
 
-    async fn parsed(&self, store: &Arc<Store>, name: &str) -> Result<Option<Arc<Policy>>, Failure> {
+    async fn policy(&self, store: &Arc<Store>, name: &str) -> Result<Option<Arc<Policy>>, Failure> {
         let writes = {
             let cache = self.lock();
             if let Some(parsed) = cache.parsed.get(name) {
@@ -181,7 +181,7 @@ impl Policies {
     }
 
     /// Forgets what was parsed, after a policy was written or deleted.
-    pub(crate) fn changed(&self) {
+    pub(crate) fn forget_parsed(&self) {
         let mut cache = self.lock();
         cache.writes += 1;
         cache.clear();

@@ -86,7 +86,7 @@ impl Tokens {
             Some(token) => token,
             None => keys::random()?,
         };
-        let caller = named(self.store.hashes(), &token, record);
+        let caller = with_accessor(self.store.hashes(), &token, record);
         if read(unit, &caller.hash).await?.is_some() {
             return Err(Failure::invalid(
                 "there is, or was until now, a token with this id; choose another",
@@ -146,7 +146,7 @@ impl Tokens {
 }
 
 /// The record with its accessor, under its key.
-fn named(hashes: &Hashes, token: &Secret, record: TokenRecord) -> Caller {
+fn with_accessor(hashes: &Hashes, token: &Secret, record: TokenRecord) -> Caller {
     let accessor = keys::accessor(hashes, token);
     Caller::service(
         keys::of_accessor(hashes, &accessor),
@@ -206,7 +206,7 @@ pub(crate) fn first_root(
     token: &Secret,
     now: u64,
 ) -> Result<(Address, Vec<u8>, Index), Failure> {
-    let root = named(hashes, token, root(now));
+    let root = with_accessor(hashes, token, root(now));
     root.record.row(&root.hash, None)
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn random() -> Result<Secret, Failure> {
 ///
 /// # Errors
 /// 400 for what could be mistaken for a token of ours or of a peer, or never be sent in a header.
-pub(crate) fn chosen(id: &str) -> Result<Secret, Failure> {
+pub(crate) fn check_chosen(id: &str) -> Result<Secret, Failure> {
     let token = Secret::new(id);
     if id.contains('.') {
         return Err(Failure::invalid(
@@ -122,9 +122,9 @@ mod tests {
 
     #[test]
     fn a_chosen_token_can_be_mistaken_for_none_that_a_server_made() {
-        assert_eq!(chosen("my-own-token").unwrap(), Secret::new("my-own-token"));
+        assert_eq!(check_chosen("my-own-token").unwrap(), Secret::new("my-own-token"));
         for id in ["bhs.x", "hvs.x", "s.x", "a.b", "a b", "\t", "ü", &"x".repeat(LONGEST + 1)] {
-            let failure = chosen(id).unwrap_err();
+            let failure = check_chosen(id).unwrap_err();
             assert!(
                 !failure.message.contains(id),
                 "a token never stands in a message: {}",
