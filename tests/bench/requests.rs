@@ -29,8 +29,8 @@ const TIME: Duration = Duration::from_millis(1_500);
 const WARM_UP: Duration = Duration::from_secs(3);
 
 /// Shares of bare hyper's rate.
-const FRESH_GOAL: f64 = 0.18;
-const REUSED_GOAL: f64 = 0.30;
+const FRESH_GOAL: f64 = 0.22;
+const REUSED_GOAL: f64 = 0.33;
 
 const ROLE: &str =
     r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'"#;
