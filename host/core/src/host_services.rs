@@ -28,7 +28,7 @@ const MOST_RESERVATIONS: usize = 64;
 const COUNTED: u32 = 10_000;
 /// Time that due work and renewals have.
 const WORK_TIME: Duration = Duration::from_secs(90);
-/// Places that they have: any of them may reach a database plugin.
+/// Instance slots that they have: any of them may reach a database plugin.
 const SLOTS: u32 = 2;
 
 /// What one call may ask of core, and what it reserved and guards.
@@ -36,13 +36,13 @@ pub(crate) struct CallServices {
     core: Arc<Core>,
     mount: Arc<Mount>,
     /// Where leases are written; `None` for calls that cannot hand one out.
-    page: Option<Path>,
+    lease_path: Option<LeasePath>,
     reserved: Mutex<Vec<Reserved>>,
     guards: Guards,
 }
 
 /// The request that leases of the call belong to.
-pub(crate) struct Path {
+pub(crate) struct LeasePath {
     pub(crate) path: String,
     pub(crate) caller: Caller,
     /// Milliseconds of store time.
@@ -50,9 +50,19 @@ pub(crate) struct Path {
 }
 
 impl CallServices {
-    pub(crate) fn new(core: &Arc<Core>, mount: &Arc<Mount>, page: Option<Path>) -> Arc<Self> {
+    pub(crate) fn new(
+        core: &Arc<Core>,
+        mount: &Arc<Mount>,
+        lease_path: Option<LeasePath>,
+    ) -> Arc<Self> {
         let (core, mount) = (Arc::clone(core), Arc::clone(mount));
-        Arc::new(Self { core, mount, page, reserved: Mutex::default(), guards: Guards::default() })
+        Arc::new(Self {
+            core,
+            mount,
+            lease_path,
+            reserved: Mutex::default(),
+            guards: Guards::default(),
+        })
     }
 
     /// Takes what was reserved, at the end of the call.
@@ -78,7 +88,7 @@ impl HostServices for CallServices {
 
     fn reserve(&self, unit: &mut Unit, asked: Reservation) -> Result<(), Failure> {
         let mut reserved = sync::lock(&self.reserved);
-        let Some(path) = &self.page else {
+        let Some(path) = &self.lease_path else {
             return Err(Failure::denied(
                 "this call cannot hand out a lease: its route is not marked so",
             ));
@@ -98,14 +108,14 @@ impl HostServices for CallServices {
                 "a call makes at most 64 reservations, each with a tag of its own",
             ));
         }
-        let page = LeaseContext {
+        let context = LeaseContext {
             store: &self.core.store,
             mount: &self.mount,
             path: &path.path,
             caller: &path.caller,
             deadline: path.deadline,
         };
-        reserved.push(leases::reserve(&page, &self.core.claims, unit, asked)?);
+        reserved.push(leases::reserve(&context, &self.core.claims, unit, asked)?);
         Ok(())
     }
 
@@ -146,8 +156,8 @@ pub(crate) struct BackgroundServices {
     deadline: Instant,
 }
 
-/// Work that was let in: it has its places, and the component does not rest.
-pub(crate) struct LetIn<'a> {
+/// Work that was admitted: it has its instance slots, and the component does not rest.
+pub(crate) struct Admitted<'a> {
     _admission: Admission,
     pass: Pass<'a>,
 }
@@ -162,12 +172,12 @@ impl BackgroundServices {
         Self { services: CallServices::new(core, mount, None), deadline: Instant::now() + time }
     }
 
-    /// Waits for the places of a call that may reach a database plugin.
+    /// Waits for the instance slots of a call that may reach a database plugin.
     ///
     /// # Errors
     /// `unavailable`, which may pass: there are none until the deadline, or the component rests
     /// after crashes.
-    pub(crate) async fn enter(&self, priority: Priority) -> Result<LetIn<'_>, Failure> {
+    pub(crate) async fn enter(&self, priority: Priority) -> Result<Admitted<'_>, Failure> {
         let CallServices { core, mount, .. } = &*self.services;
         let pass = mount.may_call()?;
         let wanted = SlotRequest {
@@ -176,13 +186,13 @@ impl BackgroundServices {
             priority,
             deadline: self.deadline,
         };
-        Ok(LetIn { _admission: core.sandbox.admit(wanted).await?, pass })
+        Ok(Admitted { _admission: core.sandbox.admit(wanted).await?, pass })
     }
 
     /// Tells how the component left the call.
-    pub(crate) fn left(&self, let_in: LetIn<'_>, ended: Ended) {
+    pub(crate) fn note_end(&self, admitted: Admitted<'_>, ended: Ended) {
         let CallServices { core, mount, .. } = &*self.services;
-        mount.note_end(&*core.log, let_in.pass, ended);
+        mount.note_end(&*core.log, admitted.pass, ended);
     }
 
     /// What the call guards, to be released at its end.

@@ -48,8 +48,8 @@ pub(crate) async fn handle(
     let request = renamed.as_ref().unwrap_or(request);
 
     // 2. Who calls? Asked once, however often the request is attempted, and before its unit of work
-    //    begins: a token that is renewed meanwhile is no reason to attempt it again. A
-    //    request that writes asks once more, in its commit.
+    //    begins: a token that is renewed meanwhile is no reason to attempt it again. A request that
+    //    writes asks once more, in its commit.
     let caller = core.tokens.authenticate(request.token.as_ref(), request.remote).await;
 
     // 3. to 6. What is served and what is refused leave the same trail.

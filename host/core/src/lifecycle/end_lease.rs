@@ -61,14 +61,14 @@ async fn revoke(
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(&mount, &permit);
     let work = BackgroundServices::new(core, &mount);
-    let let_in = work.enter(ending.priority).await?;
+    let admitted = work.enter(ending.priority).await?;
     let unit = mount.begin(&core.store);
     let done = opened
         .plugin
         .engine
         .revoke(work.scope(&opened), unit, &lease.for_plugin(), ending.reason.word())
         .await;
-    work.left(let_in, done.ended);
+    work.note_end(admitted, done.ended);
     let ended = match done.result {
         Ok(()) => remove(claim, done.unit, lease).await,
         Err(failure) => Err(failure),

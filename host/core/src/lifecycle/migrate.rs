@@ -53,10 +53,10 @@ pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), 
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(mount, &permit);
     let work = BackgroundServices::new(core, mount);
-    let let_in = work.enter(Priority::Background).await?;
+    let admitted = work.enter(Priority::Background).await?;
     let done =
         opened.plugin.engine.migrate(work.scope(&opened), mount.begin(&core.store), stored).await;
-    work.left(let_in, done.ended);
+    work.note_end(admitted, done.ended);
     let mut record = MountRecord { schema: wanted, ..mount.record.clone() };
     let stored = match done.result {
         Ok(()) => store(&mut record, done.unit).await,

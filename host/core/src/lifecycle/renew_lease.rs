@@ -38,7 +38,7 @@ pub(crate) async fn renew_lease(
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(&mount, &permit);
     let work = BackgroundServices::new(core, &mount);
-    let let_in = work.enter(Priority::Foreground).await?;
+    let admitted = work.enter(Priority::Foreground).await?;
     // Before the plugin tells its target: a slow renewal shortens the lease, never the thing's
     // grace.
     let now = core.store.now();
@@ -47,7 +47,7 @@ pub(crate) async fn renew_lease(
         .engine
         .renew(work.scope(&opened), mount.begin(&core.store), &lease.for_plugin(), increment, &seen)
         .await;
-    work.left(let_in, done.ended);
+    work.note_end(admitted, done.ended);
     let renewed = match done.result {
         Ok(granted) => {
             let asked = Asked { increment, now, seen, granted };

@@ -33,13 +33,13 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
     let attempt = guards::attempts(&timer).saturating_add(1);
     let woken = Woken { claim, timer: &timer, guards: call.guards() };
     let ended = match call.enter(Priority::Background).await {
-        Ok(let_in) => {
+        Ok(admitted) => {
             let done = opened
                 .plugin
                 .engine
                 .wake(call.scope(&opened), mount.begin(&core.store), key, attempt)
                 .await;
-            call.left(let_in, done.ended);
+            call.note_end(admitted, done.ended);
             match done.result {
                 Ok(()) => woken.finish(done.unit).await,
                 Err(failure) => Err(failure),

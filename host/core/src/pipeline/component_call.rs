@@ -5,7 +5,7 @@ use super::operation::operation;
 use super::permitted_request::PermittedRequest;
 use crate::background::guards;
 use crate::core::Core;
-use crate::host_services::{CallServices, Path};
+use crate::host_services::{CallServices, LeasePath};
 use crate::leases::{self, Reserved};
 use crate::mounts::Mount;
 use bulkhead_sandbox::contract::{self, Answer};
@@ -131,9 +131,9 @@ impl PermittedRequest<'_> {
             .fold(time, Duration::min)
     }
 
-    fn lease_path(&self, deadline: Deadline) -> Path {
+    fn lease_path(&self, deadline: Deadline) -> LeasePath {
         let path = self.request.path.clone();
-        Path { path, caller: self.caller.clone(), deadline: deadline.store_time }
+        LeasePath { path, caller: self.caller.clone(), deadline: deadline.store_time }
     }
 
     /// The call as the contract words it.
