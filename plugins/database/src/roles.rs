@@ -29,7 +29,6 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::seconds("max_ttl", "seconds that a lease lives at most; 0 leaves it to the mount"),
     Field::text("credential_type", "what users log in with").or_text(PASSWORD),
     Field::map("credential_config", "options of the credential type: password_policy"),
-    Field::text("comment", "a note for people"),
 ];
 
 /// A role.
@@ -47,9 +46,6 @@ pub(crate) struct Role {
     pub(crate) credential_type: String,
     /// Only `password_policy` so far.
     pub(crate) credential_config: BTreeMap<String, String>,
-    /// For people.
-    #[serde(default)]
-    pub(crate) comment: String,
 }
 
 stored!(Role, "role", reads_stored_roles);
@@ -79,8 +75,7 @@ impl Role {
         call.merge("default_ttl", &mut self.default_ttl)?;
         call.merge("max_ttl", &mut self.max_ttl)?;
         call.merge("credential_type", &mut self.credential_type)?;
-        call.merge("credential_config", &mut self.credential_config)?;
-        call.merge("comment", &mut self.comment)
+        call.merge("credential_config", &mut self.credential_config)
     }
 
     /// What can be told without the connection.
@@ -194,7 +189,6 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         max_ttl: role.max_ttl,
         credential_type: &role.credential_type,
         credential_config: &role.credential_config,
-        comment: &role.comment,
     })
 }
 
@@ -211,7 +205,6 @@ struct Shown<'a> {
     credential_type: &'a str,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     credential_config: &'a BTreeMap<String, String>,
-    comment: &'a str,
 }
 
 /// Removes a role. Its leases carry what their end needs.
