@@ -19,6 +19,7 @@ mod http;
 mod leases;
 mod log;
 mod passwords;
+mod ping;
 mod sql;
 mod storage;
 

@@ -81,6 +81,7 @@ impl World {
                 "http",
                 "cache",
                 "log",
+                "ping",
             ],
             Self::DatabasePlugin => &["types", "database-types", "sql", "crypto", "clock", "log"],
         }

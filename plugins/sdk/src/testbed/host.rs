@@ -13,7 +13,8 @@ use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
-    Cache, Clock, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Storage,
+    Cache, Clock, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Ping, Random,
+    Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
@@ -247,6 +248,10 @@ impl Host for TestHost {
         self
     }
 
+    fn ping(&self) -> &dyn Ping {
+        self
+    }
+
     fn http(&self) -> &dyn Http {
         &self.servers
     }
@@ -305,6 +310,12 @@ impl Leases for TestHost {
 
     fn count(&self, lane: &str) -> Result<u32, Failure> {
         self.script.step("count", None, || Ok(self.leases.borrow().count(lane)))
+    }
+}
+
+impl Ping for TestHost {
+    fn ping(&self) -> Result<StoreTime, Failure> {
+        self.script.step("ping", None, || Ok(self.script.now()))
     }
 }
 
