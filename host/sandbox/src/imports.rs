@@ -19,7 +19,6 @@ mod http;
 mod leases;
 mod log;
 mod passwords;
-mod ping;
 mod sql;
 mod storage;
 

@@ -81,7 +81,6 @@ impl World {
                 "http",
                 "cache",
                 "log",
-                "ping",
             ],
             Self::DatabasePlugin => &["types", "database-types", "sql", "crypto", "clock", "log"],
         }

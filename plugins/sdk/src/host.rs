@@ -27,8 +27,6 @@ pub trait Host {
     fn databases(&self) -> &dyn Databases;
     /// Passwords by policy.
     fn passwords(&self) -> &dyn Passwords;
-    /// The host itself.
-    fn ping(&self) -> &dyn Ping;
     /// Other servers.
     fn http(&self) -> &dyn Http;
     /// What the mount's calls keep for each other in memory.
@@ -95,15 +93,6 @@ pub trait Passwords {
     /// # Errors
     /// Not found when there is no such policy.
     fn generate(&self, policy: &str) -> Result<String, Failure>;
-}
-
-/// The host itself.
-pub trait Ping {
-    /// Store time.
-    ///
-    /// # Errors
-    /// Permission denied while a component is described.
-    fn ping(&self) -> Result<StoreTime, Failure>;
 }
 
 /// Other servers. What may be asked is what the mount was granted, origin by origin; redirects are

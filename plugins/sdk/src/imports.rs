@@ -5,8 +5,8 @@ use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
 use crate::database_plugin::{Configured, Credential, NewUser, StoreTime};
 use crate::host::{
-    Cache, Clock, Connection, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Ping,
-    Random, Resolved, Storage, database_kind,
+    Cache, Clock, Connection, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random,
+    Resolved, Storage, database_kind,
 };
 use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -33,10 +33,6 @@ impl Host for Imports {
     }
 
     fn passwords(&self) -> &dyn Passwords {
-        self
-    }
-
-    fn ping(&self) -> &dyn Ping {
         self
     }
 
@@ -239,12 +235,6 @@ impl Databases for Imports {
 impl Passwords for Imports {
     fn generate(&self, policy: &str) -> Result<String, Failure> {
         import::passwords::generate(policy).map_err(failure)
-    }
-}
-
-impl Ping for Imports {
-    fn ping(&self) -> Result<StoreTime, Failure> {
-        import::ping::ping().map_err(failure)
     }
 }
 

@@ -13,8 +13,7 @@ use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
-    Cache, Clock, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Ping, Random,
-    Storage,
+    Cache, Clock, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
@@ -248,10 +247,6 @@ impl Host for TestHost {
         self
     }
 
-    fn ping(&self) -> &dyn Ping {
-        self
-    }
-
     fn http(&self) -> &dyn Http {
         &self.servers
     }
@@ -310,12 +305,6 @@ impl Leases for TestHost {
 
     fn count(&self, lane: &str) -> Result<u32, Failure> {
         self.script.step("count", None, || Ok(self.leases.borrow().count(lane)))
-    }
-}
-
-impl Ping for TestHost {
-    fn ping(&self) -> Result<StoreTime, Failure> {
-        self.script.step("ping", None, || Ok(self.script.now()))
     }
 }
 
