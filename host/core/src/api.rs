@@ -20,7 +20,6 @@ mod sys_audit;
 mod sys_auth;
 mod sys_capabilities;
 mod sys_health;
-mod sys_host_info;
 mod sys_init;
 mod sys_internal_specs_openapi;
 mod sys_internal_ui_mounts;
@@ -55,7 +54,6 @@ pub(crate) fn table() -> Result<HostTable, String> {
 fn endpoints() -> Vec<Endpoint> {
     [
         sys_health::rows(),
-        sys_host_info::rows(),
         sys_leader::rows(),
         sys_seal_status::rows(),
         sys_init::rows(),

@@ -9,7 +9,6 @@ pub(super) fn rows() -> Vec<Row> {
         row("sys-health.read", "sys/health", Value::Null, 200),
         row("sys-seal-status.read", "sys/seal-status", Value::Null, 200),
         row("sys-leader.read", "sys/leader", Value::Null, 200),
-        row("sys-host-info.read", "sys/host-info", Value::Null, 200),
         row("sys-key-status.read", "sys/key-status", Value::Null, 200),
         row("sys-rotate.write", "sys/rotate", json!({}), 204),
         row("sys-rotate-keyring.write", "sys/rotate/keyring", json!({}), 204),
