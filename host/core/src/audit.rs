@@ -247,15 +247,7 @@ impl Audit {
             (Err(unreadable), _) => Err(unreadable.clone()),
         };
         let (settings, place) = read.unwrap_or_else(|why| {
-            let settings = DeviceSettings {
-                name: name.to_owned(),
-                file: PathBuf::new(),
-                mode: settings::MODE,
-                log_raw: false,
-                hmac_accessor: true,
-                elide_list_responses: false,
-                sync: false,
-            };
+            let settings = DeviceSettings::new(name, PathBuf::new());
             (settings, Place::Nowhere(why.message))
         });
         let origin = Origin::Api(stored.unwrap_or_else(|_| blank()));

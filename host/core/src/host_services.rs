@@ -1,6 +1,6 @@
 //! Core as one plugin call sees it: the sandbox's `HostServices`, made anew for each call.
 
-use crate::background::guards::Guards;
+use crate::background::guards::{self, Guards};
 use crate::core::Core;
 use crate::leases::{self, LeaseContext, Reserved};
 use crate::mounts::{Mount, Opened, Pass};
@@ -70,9 +70,9 @@ impl CallServices {
         std::mem::take(&mut *sync::lock(&self.reserved))
     }
 
-    /// What the call guards, to be released at its end.
-    pub(crate) fn guards(&self) -> &Guards {
-        &self.guards
+    /// Lets go of what the call guarded: its last act, however it ended.
+    pub(crate) async fn release_guards(&self) {
+        guards::release(&self.core.store, &*self.core.log, &self.guards).await;
     }
 }
 
@@ -198,6 +198,11 @@ impl BackgroundServices {
     /// What the call guards, to be released at its end.
     pub(crate) fn guards(&self) -> &Guards {
         &self.services.guards
+    }
+
+    /// Lets go of what the call guarded: its last act, however it ended.
+    pub(crate) async fn release_guards(&self) {
+        self.services.release_guards().await;
     }
 
     /// What the plugin may use.

@@ -3,7 +3,7 @@
 //! A target that does not answer is tried again for ever, with growing pauses; one that refuses six
 //! times makes the lease irrevocable: it is listed as such, and tried once a day (decision P13).
 
-use crate::background::{Claim, guards};
+use crate::background::Claim;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::leases::{End, LeaseRecord, put};
@@ -73,7 +73,7 @@ async fn revoke(
         Ok(()) => remove(claim, done.unit, lease).await,
         Err(failure) => Err(failure),
     };
-    guards::release(&core.store, &*core.log, work.guards()).await;
+    work.release_guards().await;
     ended
 }
 

@@ -1,6 +1,5 @@
 //! Migration: a mount's stored data is brought to the schema of the component that now serves it.
 
-use crate::background::guards;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::mounts::{Mount, MountRecord, Phase};
@@ -62,7 +61,7 @@ pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), 
         Ok(()) => store(&mut record, done.unit).await,
         Err(failure) => Err(failure),
     };
-    guards::release(&core.store, &*core.log, work.guards()).await;
+    work.release_guards().await;
     stored?;
     core.mounts.update(record, &core.catalog)
 }

@@ -1,6 +1,6 @@
 //! Renewing a lease: the plugin prolongs the thing, the host caps and stores the new end.
 
-use crate::background::{Claim, guards};
+use crate::background::Claim;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::leases::{LeaseRecord, put};
@@ -55,7 +55,7 @@ pub(crate) async fn renew_lease(
         }
         Err(failure) => Err(failure),
     };
-    guards::release(&core.store, &*core.log, work.guards()).await;
+    work.release_guards().await;
     renewed
 }
 

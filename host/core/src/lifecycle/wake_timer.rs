@@ -51,7 +51,7 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
         Ok(()) => Ok(()),
         Err(failure) => woken.postpone(core, attempt, &failure).await,
     };
-    guards::release(&core.store, &*core.log, call.guards()).await;
+    call.release_guards().await;
     stored
 }
 

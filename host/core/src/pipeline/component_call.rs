@@ -3,7 +3,6 @@
 use super::answer;
 use super::operation::operation;
 use super::permitted_request::PermittedRequest;
-use crate::background::guards;
 use crate::core::Core;
 use crate::host_services::{CallServices, LeasePath};
 use crate::leases::{self, Reserved};
@@ -70,7 +69,7 @@ impl PermittedRequest<'_> {
         mount.note_end(&*self.core.log, pass, done.ended);
         *effect = tree.effect();
         let settled = self.settle(mount, done, services.take_reserved(), deadline).await;
-        guards::release(&self.core.store, &*self.core.log, services.guards()).await;
+        services.release_guards().await;
         settled
     }
 
