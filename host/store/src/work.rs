@@ -1,12 +1,14 @@
 //! One unit of work as it asks to be committed: what it read, and what it writes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::fault::StoreFault;
 use crate::range::KeyRange;
 use crate::record::{Address, Record};
 use crate::revision::RevisedWrites;
 use crate::rows::{SealedRow, Stamp};
+use crate::turns::{Contended, TurnState};
 
 /// What a unit of work read since its last checkpoint.
 #[derive(Clone, Default)]
@@ -27,19 +29,14 @@ impl Reads {
     /// Remembers that the record had this stamp, or was absent.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when it was read before and has changed since: such a unit can
-    /// never commit.
+    /// The address, when it was read before and has changed since: such a unit can never commit.
     pub(crate) fn remember(
         &mut self,
         address: &Address,
         stamp: Option<Stamp>,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), Address> {
         let before = self.keys.insert(address.clone(), stamp);
-        if before.is_some_and(|before| before != stamp) {
-            Err(StoreFault::Conflict)
-        } else {
-            Ok(())
-        }
+        if before.is_some_and(|before| before != stamp) { Err(address.clone()) } else { Ok(()) }
     }
 
     /// Remembers that the first `limit` keys of `range` were these.
@@ -50,8 +47,8 @@ impl Reads {
     /// These reads and `others` too.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when a key was read by both and had changed in between.
-    pub(crate) fn and(mut self, others: &Reads) -> Result<Reads, StoreFault> {
+    /// The address that was read by both and had changed in between.
+    pub(crate) fn and(mut self, others: &Reads) -> Result<Reads, Address> {
         others.keys.iter().try_for_each(|(address, stamp)| self.remember(address, *stamp))?;
         self.listings.extend(others.listings.iter().cloned());
         Ok(self)
@@ -100,6 +97,8 @@ impl Writes {
 pub(crate) struct Work {
     pub(crate) reads: Reads,
     pub(crate) writes: Writes,
+    /// The turn of its request, which goes on after a conflict; `None` where that is the end.
+    pub(crate) turn: Option<Arc<TurnState>>,
 }
 
 impl Work {
@@ -122,6 +121,18 @@ impl Work {
         let sealed = self.writes.puts.iter().filter_map(|row| row.due);
         let sealed = sealed.map(|due| u64::try_from(due).unwrap_or_default());
         sealed.chain(self.revised_puts().filter_map(|(_, record)| record.index.due)).min()
+    }
+
+    /// On what it has to give way to a request whose turn it is.
+    pub(crate) fn give_way(&self) -> Option<Contended> {
+        self.turn.as_ref().and_then(|turn| turn.give_way(self.addresses()))
+    }
+
+    /// Tells its request on what it was refused.
+    pub(crate) fn report(&self, contended: Contended) {
+        if let Some(turn) = &self.turn {
+            turn.report(contended);
+        }
     }
 
     fn revised_puts(&self) -> impl Iterator<Item = &(Address, Record)> {

@@ -21,6 +21,9 @@ impl PermittedRequest<'_> {
             return Err(Failure::internal("an endpoint without a token was asked for its permit"));
         };
         *effect = *may_do;
+        if *effect == Effect::Effect {
+            unit.insist();
+        }
         let caller = tokens::assert_valid(&self.core.store, &mut unit, self.caller).await?;
         let call = Call {
             core: self.core,

@@ -16,6 +16,11 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a request waits for its turn to take a use; then it tries its luck.
+const USE_TIME: Duration = Duration::from_secs(30);
 
 impl Tokens {
     /// Finds out who calls from `remote`, and takes a use where uses are counted: once per request,
@@ -61,9 +66,10 @@ impl Tokens {
     /// Takes one use of the stored token. The request that takes the last one makes the row due, so
     /// that the token ends also when this process dies before it can end it.
     async fn take_use(&self, counted: &Use) -> Result<Arc<TokenRecord>, Failure> {
-        let store = &self.store;
+        let (store, turn) = (&self.store, self.store.turn());
+        let until = Instant::now() + USE_TIME;
         loop {
-            let mut unit = store.begin();
+            let mut unit = store.begin().in_turn(&turn);
             let record =
                 read(&mut unit, counted.key()).await?.filter(|record| record.holds(store.now()));
             let mut record = record.ok_or_else(unknown)?;
@@ -78,6 +84,7 @@ impl Tokens {
                 }
                 return Ok(record);
             }
+            turn.wait(until).await;
         }
     }
 

@@ -12,6 +12,7 @@
 mod audit;
 mod bed;
 mod cache;
+mod contention;
 mod grants;
 mod hostile;
 mod http;
