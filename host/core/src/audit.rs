@@ -18,6 +18,7 @@ mod hashing;
 mod json;
 pub(crate) mod line;
 mod options;
+mod path;
 mod redaction;
 mod settings;
 mod stored;

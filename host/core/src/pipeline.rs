@@ -15,7 +15,7 @@ mod operation;
 mod permitted_request;
 mod policy_check;
 
-use crate::api::{self, Found, HostTable, PublicEndpoint};
+use crate::api::{self, Found, HostTable, PublicEndpoint, PublicRequest};
 use crate::core::Core;
 use crate::tokens::Caller;
 use audit_trail::{AuditTrail, Subject};
@@ -100,8 +100,10 @@ async fn serve_public(
     caller: Option<&Caller>,
     trail: &mut AuditTrail<'_>,
 ) -> Result<Response, Failure> {
+    let fields = api::read_public_fields(endpoint, request)?;
     trail.enter(operation(request.verb, false)).await?;
-    api::serve_without_a_token(core, table, endpoint, request, caller).await
+    let asked = PublicRequest { endpoint, request, fields: &fields };
+    api::serve_without_a_token(core, table, asked, caller).await
 }
 
 /// Attempts a request, and attempts it again on a conflict while nothing outside was changed.

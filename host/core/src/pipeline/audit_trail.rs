@@ -2,7 +2,8 @@
 //!
 //! The attack this file stops: an act without a trace. Where there is a device and none recorded
 //! the request, nothing is entered; where none recorded the answer, nothing of it leaves, and what
-//! it would have handed out is ended again.
+//! it would have handed out is ended again. What closes the service is done all the same, and told
+//! in the log: whoever fills the disk of the audit must not be able to keep it open.
 
 use super::destination::{Destination, Place};
 use super::operation::operation;
@@ -49,6 +50,8 @@ enum Step {
     Begun,
     /// The request is recorded.
     Entered,
+    /// The request could not be recorded, and goes on all the same.
+    Unrecorded,
     /// The request could not be recorded.
     Lost,
 }
@@ -100,7 +103,22 @@ impl<'a> AuditTrail<'a> {
             self.operation = operation;
             self.record(None).await;
         }
-        if self.step == Step::Entered { Ok(()) } else { Err(unrecorded()) }
+        if self.step == Step::Lost && self.destination.is_some_and(Destination::goes_unrecorded) {
+            self.tell_unrecorded();
+            self.step = Step::Unrecorded;
+        }
+        if self.step == Step::Lost { Err(unrecorded()) } else { Ok(()) }
+    }
+
+    /// Tells in the log of an act that no device recorded.
+    fn tell_unrecorded(&self) {
+        let name = self.caller.map(|caller| caller.record.display_name.clone());
+        let pairs = [
+            ("path", self.request.path.clone()),
+            ("token", name.unwrap_or_default()),
+            ("remote", self.request.remote.to_string()),
+        ];
+        self.core.log.line("warn", "served-unrecorded", &pairs);
     }
 
     /// Records the answer, after the request where that was refused before it was entered. Returns
@@ -118,6 +136,9 @@ impl<'a> AuditTrail<'a> {
                 Response::failed(&failure)
             }
         };
+        if self.step == Step::Unrecorded {
+            return response;
+        }
         if self.step == Step::Begun {
             self.record(Some(&line::errors(&response))).await;
         }
@@ -175,6 +196,7 @@ impl<'a> AuditTrail<'a> {
             route,
             verdict: self.verdict.as_ref(),
             is_refused,
+            is_public: self.destination.is_some_and(|to| to.public().is_some()),
             now: self.core.store.now(),
         }
     }

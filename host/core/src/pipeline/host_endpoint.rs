@@ -17,7 +17,7 @@ impl PermittedRequest<'_> {
         mut unit: Unit,
         effect: &mut Effect,
     ) -> Result<Response, Failure> {
-        let Answers::Permitted { handler, effect: may_do } = &endpoint.answers else {
+        let Answers::Permitted { handler, effect: may_do, .. } = &endpoint.answers else {
             return Err(Failure::internal("an endpoint without a token was asked for its permit"));
         };
         *effect = *may_do;

@@ -156,10 +156,80 @@ async fn a_request_over_its_limit_is_recorded_without_its_body() {
     let asked = bulkhead_wire::request::Request { body_bytes: 3 << 20, ..asked };
     assert_eq!(bed.service.handle(asked).await.into_bytes().0, 413);
     let lines = bed.lines_of("probe/count/large");
-    assert_eq!(
-        (lines.len(), &lines[0]["request"]["data"]),
-        (2, &json!({ "elided_bytes": 3 << 20 }))
-    );
+    let asked = &lines[0]["request"];
+    assert_eq!((lines.len(), asked.get("data")), (2, None));
+    assert_eq!((&asked["body_bytes"], &asked["elided_members"]), (&json!(3 << 20), &json!(1)));
+    bed.end().await;
+}
+
+/// What a request whose sender is not trusted may write, in bytes of the audit.
+const MOST_OF_A_STRANGER: u64 = 8 << 10;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stranger_writes_at_most_four_bytes_of_audit_for_a_byte_and_eight_kib_a_request() {
+    let bed = bed("stranger").await;
+    for number in 0..20 {
+        let config = json!({ "listing_visibility": "unauth" });
+        let mount = json!({ "type": "probe", "description": "d".repeat(99), "config": config });
+        assert_eq!(bed.write(&format!("sys/mounts/public-{number}"), mount).await.0, 204);
+    }
+    let policy = json!({ "policy": "path \"probe/note/mine\" { capabilities = [\"read\"] }" });
+    bed.write("sys/policies/acl/narrow", policy).await;
+    let (_, made) = bed.write("auth/token/create", json!({ "policies": "narrow" })).await;
+    let narrow = made["auth"]["client_token"].as_str().unwrap();
+    let (zeros, texts) = (json!(vec![0; 8_000]), json!(vec![""; 8_000]));
+    let deep = json!({ "a": vec![json!({ "": 0 }); 4_000] });
+    let members: Value = (0..4_000).map(|n| (n.to_string(), json!(""))).collect();
+    let mut wide = json!({ "a": 0 });
+    wide["generic_mount_paths"] = zeros.clone();
+    let specs = "sys/internal/specs/openapi";
+    let names = format!("x/{}", "bhs./".repeat(4_000));
+    let tokens = format!("auth/token/{}x", "a/".repeat(8_000));
+    let long = format!("x/{}", "\u{20ac}\"".repeat(4_000));
+    let cases = [
+        ("", Verb::Write, "nowhere", json!({ "a": zeros })),
+        ("", Verb::Read, "nowhere", json!({ "a": texts })),
+        ("", Verb::Write, "probe/note/x", deep),
+        (narrow, Verb::Write, "probe/note/x", json!({ "a": texts })),
+        (narrow, Verb::Write, "nowhere", members.clone()),
+        ("wrong", Verb::Write, specs, members),
+        ("", Verb::Write, specs, wide.clone()),
+        ("root", Verb::Write, specs, wide),
+        ("", Verb::Read, "sys/internal/ui/mounts", json!({ "a": texts })),
+        ("", Verb::Read, &names[..names.len() - 1], json!({})),
+        ("", Verb::Read, &tokens, json!({})),
+        (narrow, Verb::Read, &long, json!({})),
+    ];
+    let file = bed.directory.join("audit.log");
+    let size = || fs::metadata(&file).unwrap().len();
+    for (token, verb, path, fields) in cases {
+        let sent = u64::try_from(path.len() + fields.to_string().len()).unwrap();
+        let (before, shown) = (size(), path.get(..40).unwrap_or(path).to_owned());
+        let mut asked = request(token, verb, path, fields);
+        asked.body_bytes = sent - u64::try_from(path.len()).unwrap();
+        bed.service.handle(asked).await;
+        let written = size() - before;
+        let most = MOST_OF_A_STRANGER.min(4 * sent.max(1 << 10));
+        assert!(written > 0 && written <= most, "{shown}: {written} bytes for {sent}");
+        let line = bed.lines().pop().unwrap();
+        let elided = ["elided_members", "elided_path_bytes"].map(|key| line["request"].get(key));
+        assert!(elided.iter().any(Option::is_some), "{shown}: {line}");
+    }
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_over_its_limit_or_of_the_wrong_kind_enters_no_open_endpoint() {
+    let bed = bed("open").await;
+    let path = "sys/internal/specs/openapi";
+    let mut large = request("", Verb::Write, path, json!({ "generic_mount_paths": true }));
+    large.body_bytes = 2 << 20;
+    let wrong = request("", Verb::Write, path, json!({ "generic_mount_paths": [1] }));
+    for (asked, status) in [(large, 413), (wrong, 400)] {
+        assert_eq!(bed.service.handle(asked).await.into_bytes().0, status);
+        let asked = bed.lines_of(path).into_iter().rev().nth(1).unwrap();
+        assert!(asked.get("error").is_some(), "it was refused before it was entered: {asked}");
+    }
     bed.end().await;
 }
 
@@ -267,6 +337,18 @@ async fn without_a_device_that_records_nothing_is_done_and_status_is_still_told(
     bed.stop().await;
     let bed = Bed::open(path).await;
     assert_eq!(bed.read("probe/note/unseen").await.0, 404, "it was never entered");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_seals_a_service_whose_audit_disk_is_full() {
+    let bed = Bed::audited(folder("seal"), only(device("main", "/dev/full"))).await.unwrap();
+    assert_eq!(bed.call_as("wrong", Verb::Write, "sys/seal", json!({})).await.0, 500);
+    assert_eq!(bed.read("sys/seal-status").await.1["sealed"], false);
+    assert_eq!(bed.write("sys/seal", json!({})).await.0, 204);
+    assert_eq!(bed.read("sys/seal-status").await.1["sealed"], true);
+    let told = bed.line("served-unrecorded").await;
+    assert!(told.contains("sys/seal") && told.contains("127.0.0.1"), "{told}");
     bed.end().await;
 }
 

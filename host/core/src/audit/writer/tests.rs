@@ -86,6 +86,7 @@ fn written_of(
         }),
         verdict: None,
         is_refused: false,
+        is_public: false,
         now: 0,
     };
     let mut out = Vec::new();
