@@ -167,8 +167,11 @@ async fn attempt(
     let route = destination
         .route()
         .ok_or_else(|| Failure::internal("the route table changed under a request"))?;
-    let folded = fields::fold(route, &request.fields, &destination.captures);
+    let mut folded = fields::fold(route, &request.fields, &destination.captures);
     let creates = creates(&mut unit, destination, route).await;
+    if let (Ok(folded), Ok(creates)) = (&mut folded, &creates) {
+        folded.drop_unsaid(route, *creates);
+    }
 
     // 4. Policy, which yields the permit. What is wrong with the request is told after it.
     let asked = operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates));

@@ -31,12 +31,13 @@ pub(crate) fn enabling_fields() -> Vec<Field> {
 
 /// Mounts a plugin of a class.
 pub(crate) async fn enable_in(class: Class, call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+    let Call { core, unit, fields, request, .. } = call;
     let path = mount_path(class, fields.text("path"))?;
     let (mut config, unknown) = settings::of_config(fields.get("config"))?;
+    // What is said outside of the config counts, where it says anything.
+    let outside = settings::said(fields.all(), &request.fields);
     for name in ["description", "options", "plugin_name", "plugin_version", "grants"] {
-        // What is said outside of the config counts, where it says anything.
-        let said = fields.get(name).filter(|value| value.as_str() != Some(""));
+        let said = outside.get(name).filter(|value| value.as_str() != Some(""));
         config.extend(said.map(|value| (name.to_owned(), value.clone())));
     }
     let mut settings = Settings::default();

@@ -44,7 +44,7 @@ const OF_BUILTINS: [&str; 4] = [
 
 /// The fields of tuning, which are also the keys of `config`.
 pub(super) fn fields() -> Vec<Field> {
-    let lifetime = "a duration, or \"system\" for the system's";
+    let lifetime = "a duration, or \"system\" for the system's; empty changes nothing";
     vec![
         field(
             "default_lease_ttl",
@@ -80,6 +80,22 @@ pub(super) fn fields() -> Vec<Field> {
         field("user_lockout_config", FieldKind::Any, "refused: no auth method has a lock-out yet"),
         grants::whole(),
     ]
+}
+
+/// The texts of which an empty one is a value like any other: no description, and the visibility
+/// that a mount has unless told otherwise, which must not be the harder to go back to.
+const MAY_BE_EMPTY: [&str; 2] = ["description", "listing_visibility"];
+
+/// Those of `values` that `sent`, the body as it came, says. What a client leaves open it may write
+/// as an empty text, and a limit must not end by that: the clients in Go send both lifetimes so
+/// beside each new description. `"system"`, `0`, `false`, `[]` and `{}` are said.
+pub(super) fn said(values: &Map<String, Value>, sent: &Map<String, Value>) -> Map<String, Value> {
+    let is_empty = |name: &str| {
+        let text = sent.get(name).and_then(Value::as_str);
+        text.is_some_and(|text| text.trim().is_empty()) && !MAY_BE_EMPTY.contains(&name)
+    };
+    let said = values.iter().filter(|(name, _)| !is_empty(name));
+    said.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The members of `config`, by the same fields, and a warning about those that no field names.
