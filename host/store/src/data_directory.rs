@@ -105,11 +105,7 @@ impl DataDirectory {
         }
         let (identity, seal) = Identity::generate(config, key, self.clock.now())?;
         let seal_row = |(address, body, index): (Address, Vec<u8>, Index)| {
-            SealedRow::of(
-                &seal,
-                &address,
-                &Record { body: Body::new(body), index, created: 0, modified: 0 },
-            )
+            SealedRow::of(&seal, &address, &Record::unwritten(Body::new(body), index))
         };
         let rows: Vec<SealedRow> =
             first(seal.hashes())?.into_iter().map(seal_row).collect::<Result<_, _>>()?;

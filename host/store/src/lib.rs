@@ -67,7 +67,7 @@ pub use due::{Due, DueAsk};
 pub use fault::StoreFault;
 pub use keyring::KeyStatus;
 pub use options::Options;
-pub use record::{Address, Index, Record, Space};
+pub use record::{Address, Index, Record, Space, Stamp};
 pub use scan::Scan;
 pub use seal::Hashes;
 pub use shamir::{Progress, SealConfig, Share, ShareCollector, split};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::fault::StoreFault;
 use crate::range::KeyRange;
-use crate::record::{Address, Record};
+use crate::record::{Address, Record, Stamp};
 use crate::revision::RevisedWrites;
-use crate::rows::{SealedRow, Stamp};
+use crate::rows::SealedRow;
 
 /// What a unit of work read since its last checkpoint.
 #[derive(Clone, Default)]

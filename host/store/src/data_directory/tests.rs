@@ -164,8 +164,7 @@ async fn a_kill_amid_initialising_leaves_nothing_or_everything() {
     let scratch = Scratch::new();
     directory::ensure_database(scratch.path()).unwrap();
     let (identity, seal) = Identity::generate(TWO_OF_THREE, &key(1), 1).unwrap();
-    let record =
-        Record { body: Body::new(b"1".to_vec()), index: Index::default(), created: 0, modified: 0 };
+    let record = Record::unwritten(Body::new(b"1".to_vec()), Index::default());
     let row = SealedRow::of(&seal, &data("first"), &record).unwrap();
     let database =
         Database::open(&directory::database(scratch.path()), Flushing::EveryCommit).await.unwrap();
