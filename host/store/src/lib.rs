@@ -61,6 +61,7 @@ mod work;
 pub use alarm::Alarm;
 pub use body::Body;
 pub use cipher::SealKey;
+pub use clock::ClockJump;
 pub use data_directory::DataDirectory;
 pub use dev_seal::{dev_key, dev_key_file};
 pub use due::{Due, DueAsk};
