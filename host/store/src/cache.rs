@@ -17,8 +17,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use bulkhead_wire::sync;
 
-use crate::record::{Address, Record, Space};
-use crate::rows::Stamp;
+use crate::record::{Address, Record, Space, Stamp};
 
 /// Bytes that are kept, with what the table costs; beyond it the cache starts anew.
 const MOST_BYTES: usize = 64 << 20;
@@ -149,15 +148,7 @@ mod tests {
     }
 
     fn found(body: &[u8]) -> Found {
-        Some((
-            Stamp([1; 16]),
-            Record {
-                body: Body::new(body.to_vec()),
-                index: Index::default(),
-                created: 0,
-                modified: 0,
-            },
-        ))
+        Some((Stamp([1; 16]), Record::unwritten(Body::new(body.to_vec()), Index::default())))
     }
 
     fn body(cache: &Cache) -> Option<Vec<u8>> {

@@ -1,28 +1,91 @@
 //! Store time: the one clock by which records are due.
 //!
-//! The attack this file stops: two clocks. An expiry that is computed from one clock and compared
-//! with another lets a credential live too long or end too early, so nothing else in the host reads
-//! the system's clock for meaning.
+//! The attacks this file stops: two clocks, and a clock that is set. An expiry that is
+//! computed from one clock and compared with another lets a credential live too long or end too
+//! early, so nothing else in the host reads the system's clock for meaning. And a system's clock
+//! that is set ahead would end every lease at once, one that is set back would end none until it
+//! has caught up; so store time begins with the system's clock when the process begins, and goes on
+//! by the clock that cannot be set, which counts the time that the machine sleeps, too.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since 1970 that never run backwards while the process lives, even when the system's
-/// clock is set back.
-#[derive(Default)]
+use rustix::time::{ClockId, clock_gettime};
+
+/// The clock that only goes on. Where the system has no such clock that runs on while the machine
+/// sleeps, one that does not.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const STEADY: ClockId = ClockId::Boottime;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const STEADY: ClockId = ClockId::Monotonic;
+
+/// By how many milliseconds the system's clock may differ from what was last said of it before that
+/// is said again: less is a correction, of which nothing follows.
+const JUMP: u64 = 1_000;
+
+/// Milliseconds since 1970 that go on evenly while the process lives, also when the system's clock
+/// is set.
 pub(crate) struct Clock {
-    latest: AtomicU64,
+    read: Box<dyn Fn() -> Readings + Send + Sync>,
+    began: Readings,
+    /// How far ahead the system's clock was when that was last said.
+    told: AtomicI64,
+}
+
+/// What the two clocks show at one moment, in milliseconds.
+#[derive(Clone, Copy)]
+pub(crate) struct Readings {
+    /// The system's clock, since 1970.
+    pub(crate) system: u64,
+    /// The clock that only goes on, since any moment.
+    pub(crate) steady: u64,
+}
+
+/// The system's clock was set while the process ran. Store time goes on as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockJump {
+    /// Milliseconds by which it was set ahead (or back, below zero) since that was last said.
+    pub by: i64,
+    /// Milliseconds by which it is ahead of (or behind, below zero) store time now.
+    pub ahead: i64,
 }
 
 impl Clock {
-    /// The store time now.
-    pub(crate) fn now(&self) -> u64 {
-        self.not_before(system_milliseconds())
+    /// The clock of this machine.
+    pub(crate) fn system() -> Clock {
+        Clock::reading(|| Readings { system: system_milliseconds(), steady: steady_milliseconds() })
     }
 
-    fn not_before(&self, reading: u64) -> u64 {
-        self.latest.fetch_max(reading, Ordering::Relaxed).max(reading)
+    /// A clock of these readings.
+    pub(crate) fn reading(read: impl Fn() -> Readings + Send + Sync + 'static) -> Clock {
+        let began = read();
+        Clock { read: Box::new(read), began, told: AtomicI64::new(0) }
     }
+
+    /// The store time now.
+    pub(crate) fn now(&self) -> u64 {
+        self.at((self.read)())
+    }
+
+    /// What the system's clock did since the last call that said something.
+    pub(crate) fn jump(&self) -> Option<ClockJump> {
+        let readings = (self.read)();
+        let ahead = signed(readings.system).saturating_sub(signed(self.at(readings)));
+        let by = ahead.saturating_sub(self.told.load(Ordering::Relaxed));
+        if by.unsigned_abs() < JUMP {
+            return None;
+        }
+        self.told.store(ahead, Ordering::Relaxed);
+        Some(ClockJump { by, ahead })
+    }
+
+    fn at(&self, readings: Readings) -> u64 {
+        self.began.system.saturating_add(readings.steady.saturating_sub(self.began.steady))
+    }
+}
+
+fn signed(milliseconds: u64) -> i64 {
+    i64::try_from(milliseconds).unwrap_or(i64::MAX)
 }
 
 /// A system clock before 1970 reads as 1970: then what is due stays undone rather than ended too
@@ -33,21 +96,103 @@ fn system_milliseconds() -> u64 {
     u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX)
 }
 
+fn steady_milliseconds() -> u64 {
+    let reading = clock_gettime(STEADY);
+    let seconds = u64::try_from(reading.tv_sec).unwrap_or_default();
+    let nanoseconds = u64::try_from(reading.tv_nsec).unwrap_or_default();
+    seconds.saturating_mul(1_000).saturating_add(nanoseconds / 1_000_000)
+}
+
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
 
-    #[test]
-    fn a_system_clock_that_is_set_back_does_not_turn_store_time_back() {
-        let clock = Clock::default();
-        assert_eq!(clock.not_before(2_000), 2_000);
-        assert_eq!(clock.not_before(1_500), 2_000);
-        assert_eq!(clock.not_before(2_001), 2_001);
+    const HOUR: i64 = 3_600_000;
+    const TEN_YEARS: i64 = 10 * 365 * 24 * HOUR;
+
+    /// Two clocks that a test moves.
+    #[derive(Clone)]
+    pub(crate) struct Hands(Arc<Mutex<Readings>>);
+
+    impl Hands {
+        pub(crate) fn new() -> Hands {
+            Hands(Arc::new(Mutex::new(Readings { system: 1_800_000_000_000, steady: 5_000 })))
+        }
+
+        pub(crate) fn clock(&self) -> Clock {
+            let hands = self.clone();
+            Clock::reading(move || *hands.0.lock().unwrap())
+        }
+
+        /// Sets the system's clock.
+        pub(crate) fn set(&self, by: i64) {
+            let mut readings = self.0.lock().unwrap();
+            readings.system = readings.system.saturating_add_signed(by);
+        }
+
+        /// Lets time pass.
+        pub(crate) fn pass(&self, milliseconds: u64) {
+            let mut readings = self.0.lock().unwrap();
+            readings.system = readings.system.saturating_add(milliseconds);
+            readings.steady += milliseconds;
+        }
     }
 
     #[test]
-    fn store_time_counts_milliseconds_since_1970() {
+    fn what_ends_in_five_seconds_ends_after_five_and_within_six_however_the_clock_is_set() {
+        for (case, set) in [
+            ("left alone", [0, 0, 0]),
+            ("an hour ahead", [HOUR, 0, 0]),
+            ("an hour back", [-HOUR, 0, 0]),
+            ("ahead and back", [HOUR, -HOUR, 0]),
+            ("back and ahead", [-HOUR, 0, HOUR]),
+            ("ahead again and again", [HOUR, HOUR, HOUR]),
+            ("ten years ahead, and back further", [TEN_YEARS, -TEN_YEARS, -HOUR]),
+            ("before 1970", [i64::MIN, 0, 0]),
+            ("to the end of time", [i64::MAX, i64::MAX, -HOUR]),
+        ] {
+            let hands = Hands::new();
+            let clock = hands.clock();
+            let end = clock.now() + 5_000;
+            for by in set {
+                hands.set(by);
+                assert!(clock.now() < end, "{case}: ended early");
+                hands.pass(1_500);
+            }
+            assert!(clock.now() < end, "{case}: ended early");
+            hands.pass(1_000);
+            assert!(clock.now() >= end, "{case}: not ended in time");
+        }
+    }
+
+    #[test]
+    fn each_jump_is_told_once_and_a_correction_is_none() {
+        let hands = Hands::new();
+        let clock = hands.clock();
+        hands.pass(60_000);
+        assert_eq!(clock.jump(), None);
+        hands.set(999);
+        assert_eq!(clock.jump(), None);
+        hands.set(HOUR - 999);
+        assert_eq!(clock.jump(), Some(ClockJump { by: HOUR, ahead: HOUR }));
+        hands.pass(60_000);
+        assert_eq!(clock.jump(), None);
+        hands.set(-2 * HOUR);
+        assert_eq!(clock.jump(), Some(ClockJump { by: -2 * HOUR, ahead: -HOUR }));
+        assert_eq!(clock.jump(), None);
+    }
+
+    #[test]
+    fn store_time_counts_milliseconds_since_1970_and_goes_on() {
         let from_2020_to_2200 = 1_577_836_800_000..7_258_118_400_000;
-        assert!(from_2020_to_2200.contains(&Clock::default().now()));
+        let clock = Clock::system();
+        let began = clock.now();
+        assert!(from_2020_to_2200.contains(&began));
+        while clock.now() == began {
+            std::hint::spin_loop();
+        }
+        assert_eq!(clock.jump(), None);
     }
 }

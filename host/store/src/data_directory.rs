@@ -32,7 +32,8 @@ use crate::store::Store;
 /// A data directory, held by this process alone; its data stay sealed until a key opens them.
 pub struct DataDirectory {
     options: Options,
-    clock: Clock,
+    /// One for all stores of this process: sealed and opened again, time goes on as it did.
+    clock: Arc<Clock>,
     lock: Arc<Mutex<DirectoryLock>>,
     /// What an initialised directory says of itself. It never changes while the directory is held.
     known: OnceLock<Known>,
@@ -52,9 +53,17 @@ impl DataDirectory {
     /// of another format or has lost a part of its identity; [`StoreFault::Unavailable`] when the
     /// directory cannot be used.
     pub async fn hold(options: Options) -> Result<Arc<DataDirectory>, StoreFault> {
+        DataDirectory::hold_by(options, Clock::system()).await
+    }
+
+    /// As [`DataDirectory::hold`], with this clock.
+    pub(crate) async fn hold_by(
+        options: Options,
+        clock: Clock,
+    ) -> Result<Arc<DataDirectory>, StoreFault> {
         directory::create(&options.directory)?;
         let lock = Arc::new(Mutex::new(directory::lock(&options.directory)?));
-        let held = DataDirectory { options, clock: Clock::default(), lock, known: OnceLock::new() };
+        let held = DataDirectory { options, clock: Arc::new(clock), lock, known: OnceLock::new() };
         held.inspect().await?;
         Ok(Arc::new(held))
     }
@@ -105,11 +114,7 @@ impl DataDirectory {
         }
         let (identity, seal) = Identity::generate(config, key, self.clock.now())?;
         let seal_row = |(address, body, index): (Address, Vec<u8>, Index)| {
-            SealedRow::of(
-                &seal,
-                &address,
-                &Record { body: Body::new(body), index, created: 0, modified: 0 },
-            )
+            SealedRow::of(&seal, &address, &Record::unwritten(Body::new(body), index))
         };
         let rows: Vec<SealedRow> =
             first(seal.hashes())?.into_iter().map(seal_row).collect::<Result<_, _>>()?;
@@ -154,7 +159,8 @@ impl DataDirectory {
         let seal = identity.open(&key, self.path())?;
         let database =
             Database::open(&directory::database(self.path()), self.options.flushing).await?;
-        Ok(Store::new(OpenData::new(database, seal, held)))
+        let data = OpenData::new(database, seal, held);
+        Ok(Store::new(data, Arc::clone(&self.clock)))
     }
 
     pub(crate) fn path(&self) -> &Path {

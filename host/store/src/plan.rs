@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use sqlx::sqlite::SqliteConnection;
 
 use crate::fault::StoreFault;
-use crate::record::Address;
+use crate::record::{Address, Stamp};
 use crate::revision::Revisions;
-use crate::rows::{self, SealedRow, Stamp};
+use crate::rows::{self, SealedRow};
 use crate::seal::Seal;
 use crate::sqlite::{self, Database};
 use crate::statements::{self, Present};

@@ -109,6 +109,11 @@ pub struct Index {
     pub owner: String,
 }
 
+/// Names one write of one record: 128 random bits, so a record that was deleted and written again,
+/// or restored, is never taken for the one that was read, also where both hold the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp(pub(crate) [u8; 16]);
+
 /// One opened record.
 #[derive(Clone)]
 pub struct Record {
@@ -121,6 +126,16 @@ pub struct Record {
     pub created: u64,
     /// The revision of its mount at which the record was last put; 0 as `created` is.
     pub modified: u64,
+    /// Which write it is; `None` in what a unit of work has buffered itself, which is no write yet.
+    pub stamp: Option<Stamp>,
+}
+
+impl Record {
+    /// A record that is not written yet.
+    #[must_use]
+    pub fn unwritten(body: Body, index: Index) -> Record {
+        Record { body, index, created: 0, modified: 0, stamp: None }
+    }
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ impl<'a> Revisions<'a> {
         let before = self.counts.get(&writes.counter).cloned().unwrap_or(Ok(0))?;
         let revision = before.saturating_add(1);
         let body = Body::new(revision.to_be_bytes().to_vec());
-        let count = Record { body, index: Index::default(), created: 0, modified: 0 };
+        let count = Record::unwritten(body, Index::default());
         let mut rows = vec![(&writes.counter, SealedRow::of(seal, &writes.counter, &count)?)];
         for (address, record) in &writes.puts {
             let created = self.created.get(address).cloned().unwrap_or(Ok(None))?;

@@ -16,13 +16,8 @@ use sqlx::{Executor, QueryBuilder, Row as _};
 use crate::cipher::{self, Label};
 use crate::fault::StoreFault;
 use crate::range::KeyRange;
-use crate::record::{Address, Index, Record, Space};
+use crate::record::{Address, Index, Record, Space, Stamp};
 use crate::seal::Seal;
-
-/// Names one write of one record: 128 random bits, so a record that was deleted and written again,
-/// or restored, is never taken for the one that was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(pub(crate) [u8; 16]);
 
 /// One row, sealed.
 #[cfg_attr(test, derive(Clone))]
@@ -81,6 +76,7 @@ impl SealedRow {
             index,
             created,
             modified: number(self.modified).unwrap_or_default(),
+            stamp: Some(self.stamp),
         })
     }
 

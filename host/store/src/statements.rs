@@ -11,8 +11,8 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::fault::StoreFault;
-use crate::record::Address;
-use crate::rows::{self, SealedRow, Stamp, Unread};
+use crate::record::{Address, Stamp};
+use crate::rows::{self, SealedRow, Unread};
 
 /// With nine values a row, far below SQLite's 32,766 values a statement.
 const MOST_ROWS: usize = 128;

@@ -13,7 +13,7 @@ use crate::alarm::Alarm;
 #[cfg(test)]
 use crate::cache::Cache;
 use crate::cache::Found;
-use crate::clock::Clock;
+use crate::clock::{Clock, ClockJump};
 use crate::committer::Committer;
 use crate::due::{Due, DueAsk};
 use crate::fault::StoreFault;
@@ -33,19 +33,19 @@ pub struct Store {
     data: Arc<OpenData>,
     committer: Committer,
     turns: Arc<Turns>,
-    clock: Clock,
+    clock: Arc<Clock>,
     /// Held from making a new term until it is in use, so that no two rotations make the same one.
     rotating: Mutex<()>,
 }
 
 impl Store {
-    /// The store of these data.
-    pub(crate) fn new(data: OpenData) -> Arc<Store> {
+    /// The store of these data, by the clock of their directory.
+    pub(crate) fn new(data: OpenData, clock: Arc<Clock>) -> Arc<Store> {
         Arc::new(Store {
             data: Arc::new(data),
             committer: Committer::start(),
             turns: Arc::default(),
-            clock: Clock::default(),
+            clock,
             rotating: Mutex::default(),
         })
     }
@@ -61,10 +61,17 @@ impl Store {
         revision::parse(&counter, found.as_ref().map(|(_, record)| record))
     }
 
-    /// Store time: milliseconds since 1970, never running backwards while the process lives. All
-    /// due times and expiries are computed from and compared with this clock only.
+    /// Store time: milliseconds since 1970, going on evenly while the process lives, also when the
+    /// system's clock is set. All due times and expiries are computed from and compared with this
+    /// clock only.
     pub fn now(&self) -> u64 {
         self.clock.now()
+    }
+
+    /// By how much the system's clock was set since the last call that gave something, to be
+    /// told to the operator; `None` when it was not.
+    pub fn clock_jump(&self) -> Option<ClockJump> {
+        self.clock.jump()
     }
 
     /// The records that are due and not busy, oldest first, found by index. Another call may return

@@ -170,10 +170,8 @@ impl Unit {
     /// without having read overwrites what is there by then.
     pub fn put(&mut self, address: Address, body: Vec<u8>, index: Index) {
         self.wrote = true;
-        self.current_part().buffer.insert(
-            address,
-            Some(Record { body: Body::new(body), index, created: 0, modified: 0 }),
-        );
+        let record = Record::unwritten(Body::new(body), index);
+        self.current_part().buffer.insert(address, Some(record));
     }
 
     /// Buffers the removal of the record; that there is none is no error.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::fault::StoreFault;
 use crate::range::KeyRange;
-use crate::record::{Address, Record};
+use crate::record::{Address, Record, Stamp};
 use crate::revision::RevisedWrites;
-use crate::rows::{SealedRow, Stamp};
+use crate::rows::SealedRow;
 use crate::turns::{Contended, TurnState};
 
 /// What a unit of work read since its last checkpoint.

@@ -7,14 +7,14 @@
 use super::claims::{Claim, Claims};
 use crate::log::Log;
 use crate::sealing::{InFlight, Sealing};
-use bulkhead_store::{DueAsk, Space, Store};
+use bulkhead_store::{ClockJump, DueAsk, Space, Store};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Longest sleep: clocks are corrected, and a condition that is looked at again cannot be missed
-/// for ever.
+/// Longest sleep: the system's clock is looked at, and a condition that is looked at again cannot
+/// be missed for ever.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 /// After work whose outcome could not be stored, its claim is kept so long.
 const UNSTORED_PAUSE: Duration = Duration::from_secs(1);
@@ -63,6 +63,17 @@ impl Background {
         })
     }
 
+    /// Says when the system's clock was set: what is due is not, but people read times.
+    fn tell_of_the_clock(&self) {
+        let Some(ClockJump { by, ahead }) = self.store.clock_jump() else { return };
+        let pairs = [
+            ("by", format!("{by}ms")),
+            ("ahead", format!("{ahead}ms")),
+            ("effect", "none on leases and tokens; times shown follow it at the next start".into()),
+        ];
+        self.log.line("warn", "clock-jumped", &pairs);
+    }
+
     /// Says once that nothing is written any more.
     fn tell_of_stopped_writes(&self, reason: &str) {
         if !self.stopped_writes_told.swap(true, Ordering::SeqCst) {
@@ -74,6 +85,7 @@ impl Background {
 /// Runs until the service is being sealed.
 pub(crate) async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
     while !background.sealing.has_begun() {
+        background.tell_of_the_clock();
         background.store.alarm().listen();
         let freed = background.claims.freed();
         tokio::pin!(freed);

@@ -275,12 +275,8 @@ mod tests {
 
     #[tokio::test]
     async fn attempts_are_counted_in_bodies_of_any_shape() {
-        let body = |text: &str| Record {
-            body: Body::new(text.as_bytes().to_vec()),
-            index: Index::default(),
-            created: 0,
-            modified: 0,
-        };
+        let body =
+            |text: &str| Record::unwritten(Body::new(text.as_bytes().to_vec()), Index::default());
         let counted = ["0", "7", "7 mark", "", " ", "x", "-1", "99999999999"]
             .map(|text| attempts(&body(text)));
         assert_eq!(counted, [0, 7, 7, 0, 0, 0, 0, 0]);

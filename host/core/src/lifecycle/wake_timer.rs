@@ -64,7 +64,7 @@ async fn put_off(
     waits: &Failure,
 ) -> Result<(), Failure> {
     let mut unit = core.store.begin();
-    if let Some(record) = claim.fence(&mut unit).await?.filter(|record| record.index == timer.index)
+    if let Some(record) = claim.fence(&mut unit).await?.filter(|record| record.stamp == timer.stamp)
     {
         let attempts = guards::attempts(timer);
         let due = core.store.now().saturating_add(backoff::pause(waits, attempts));
@@ -84,11 +84,13 @@ struct Woken<'a> {
 }
 
 impl Woken<'_> {
-    /// Removes the timer in the commit of what the wake did, and not before: at least once.
+    /// Removes the timer in the commit of what the wake did, and not before: at least once. What
+    /// the wake or another call wrote over it is another timer, also where it is for the same time
+    /// and in the same lane.
     async fn finish(&self, mut unit: Unit) -> Result<(), Failure> {
         let address = self.claim.address();
         let left = self.claim.fence(&mut unit).await?;
-        if left.as_ref().is_some_and(|record| record.index == self.timer.index) {
+        if left.as_ref().is_some_and(|record| record.stamp == self.timer.stamp) {
             unit.delete(address.clone());
         }
         unit.commit().await?;
@@ -102,8 +104,8 @@ impl Woken<'_> {
     }
 
     /// Writes the next attempt. What cancelled or moved the timer meanwhile knows better; a
-    /// guard that the failed wake set on its own key is this very timer, and no reason to try again
-    /// without a pause.
+    /// guard that the failed wake set on its own key is this very timer, and so is one that it
+    /// scheduled anew for the time that is over: neither is a reason to try again without a pause.
     async fn postpone(&self, core: &Core, attempts: u32, failure: &Failure) -> Result<(), Failure> {
         let address = self.claim.address();
         let pause = backoff::pause(failure, attempts);

@@ -122,6 +122,19 @@ impl Bed {
         }
     }
 
+    /// Waits until the probe's note under `name` is this.
+    pub(crate) async fn noted_as(&self, mount: &str, name: &str, expected: &Value) {
+        let began = Instant::now();
+        loop {
+            let note = self.noted_of(mount, name).await;
+            if note == *expected {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "{name} stayed at {note}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     /// Waits for a line of the log that contains `part`.
     pub(crate) async fn line(&self, part: &str) -> String {
         let began = Instant::now();

@@ -135,6 +135,20 @@ async fn timers_wake_their_plugin_again_after_a_failure_and_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_wake_that_schedules_its_own_key_for_the_same_time_keeps_it() {
+    let bed = Bed::new("same").await;
+    for name in ["same", "same-stored"] {
+        assert_eq!(bed.write(&format!("probe/timer/{name}"), json!({})).await.0, 204);
+    }
+    for name in ["same", "same-stored"] {
+        bed.noted_as("probe", name, &json!(3)).await;
+    }
+    let directory = bed.stop().await;
+    assert_eq!(left_in(&directory).await.0, 0, "the third wake did not schedule it again");
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_component_that_declares_an_index_sees_when_its_records_were_created_and_modified() {
     let bed = Bed::new("index").await;
     let place = async |name: &str| {

@@ -6,6 +6,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::*;
+use crate::clock::tests::Hands;
 use crate::shamir::{Progress, ShareCollector, split};
 use crate::testing::{Scratch, body, data, edit, put};
 use crate::{Flushing, Space};
@@ -164,8 +165,7 @@ async fn a_kill_amid_initialising_leaves_nothing_or_everything() {
     let scratch = Scratch::new();
     directory::ensure_database(scratch.path()).unwrap();
     let (identity, seal) = Identity::generate(TWO_OF_THREE, &key(1), 1).unwrap();
-    let record =
-        Record { body: Body::new(b"1".to_vec()), index: Index::default(), created: 0, modified: 0 };
+    let record = Record::unwritten(Body::new(b"1".to_vec()), Index::default());
     let row = SealedRow::of(&seal, &data("first"), &record).unwrap();
     let database =
         Database::open(&directory::database(scratch.path()), Flushing::EveryCommit).await.unwrap();
@@ -331,4 +331,23 @@ async fn an_identity_that_was_edited_does_not_open_with_the_right_key() {
     let scratch = edited("UPDATE meta SET value = zeroblob(137) WHERE name = 'keyring'").await;
     let text = refusal(scratch.hold().await.open(key(1)).await);
     assert!(text.contains("the key is the right one"), "{text}");
+}
+
+#[tokio::test]
+async fn data_that_are_sealed_and_opened_again_while_the_clock_is_wrong_keep_their_time() {
+    let (scratch, hands) = (Scratch::new(), Hands::new());
+    let held = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
+    held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
+    let store = held.open(key(1)).await.unwrap();
+    let began = store.now();
+    hands.pass(1_000);
+    hands.set(3_600_000);
+    store.close().await;
+    drop(store);
+    let store = held.open(key(1)).await.unwrap();
+    assert_eq!((store.now(), held.now()), (began + 1_000, began + 1_000));
+    assert_eq!(store.clock_jump().unwrap().by, 3_600_000);
+    hands.set(-7_200_000);
+    hands.pass(1_000);
+    assert_eq!((store.now(), held.now()), (began + 2_000, began + 2_000));
 }

@@ -136,12 +136,7 @@ async fn a_record_or_counter_that_was_edited_hands_no_number_on() {
 
 #[test]
 fn a_counter_of_another_shape_is_damaged() {
-    let record = |body: &[u8]| Record {
-        body: Body::new(body.to_vec()),
-        index: Index::default(),
-        created: 0,
-        modified: 0,
-    };
+    let record = |body: &[u8]| Record::unwritten(Body::new(body.to_vec()), Index::default());
     let counter = counter("m");
     assert_eq!(parse(&counter, None), Ok(0));
     assert_eq!(parse(&counter, Some(&record(&[0, 0, 0, 0, 0, 0, 1, 2]))), Ok(258));

@@ -33,6 +33,10 @@ impl SecretsEngine for Egg {
         if attempt == 1 {
             return Err(Failure::new(Kind::Unreachable, "no pot"));
         }
+        if key == "anew" {
+            host.clock().schedule(key, host.clock().now() + 240_000, "kitchen")?;
+            host.storage().checkpoint()?;
+        }
         host.storage().put_plain(key, "done")
     }
 }
@@ -85,6 +89,14 @@ fn a_timer_rings_until_it_is_heard() {
     bed.wake("a", 2).unwrap();
     assert_eq!((bed.host.timer("a"), bed.host.stored("a")), (None, Some(json!("done"))));
     assert_eq!(bed.wake("a", 3).err().unwrap().kind, Kind::NotFound);
+}
+
+#[test]
+fn a_timer_that_its_wake_sets_for_the_same_time_and_stores_stays() {
+    let bed = TestBed::<Egg>::new().unwrap();
+    bed.write("boil/anew", &json!({})).unwrap();
+    bed.wake("anew", 2).unwrap();
+    assert_eq!(bed.host.timer("anew"), Some(bed.host.now() + 240_000));
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub(super) struct Timer {
     /// Attempts that failed.
     attempts: u32,
     state: State,
+    /// Which write it is: one that is set anew for the same time is another timer.
+    write: u64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -28,12 +30,13 @@ enum State {
 impl Timer {
     /// A timer that rings at `at`.
     pub(super) fn scheduled(at: StoreTime) -> Self {
-        Self { at, attempts: 0, state: State::Scheduled }
+        Self { at, attempts: 0, state: State::Scheduled, write: 0 }
     }
 
     /// A guard that a call sets now.
     pub(super) fn guard(now: StoreTime) -> Self {
-        Self { at: now.saturating_add(GUARD), attempts: 0, state: State::Guarding }
+        let at = now.saturating_add(GUARD);
+        Self { at, attempts: 0, state: State::Guarding, write: 0 }
     }
 }
 
@@ -43,12 +46,14 @@ pub(super) struct Timers {
     committed: BTreeMap<String, Timer>,
     /// `None` cancels.
     buffered: BTreeMap<String, Option<Timer>>,
+    writes: u64,
 }
 
 impl Timers {
     /// Buffers a timer.
     pub(super) fn set(&mut self, key: &str, timer: Timer) {
-        self.buffered.insert(key.to_owned(), Some(timer));
+        self.writes += 1;
+        self.buffered.insert(key.to_owned(), Some(Timer { write: self.writes, ..timer }));
     }
 
     /// Buffers the removal of a timer.

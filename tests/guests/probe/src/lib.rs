@@ -19,6 +19,9 @@ use std::time::Duration;
 /// The engine.
 pub struct Probe;
 
+/// A time that is over.
+const LONG_PAST: u64 = 1_000;
+
 const NAME: &[Field] = &[Field::name_of("name", "what it is about")];
 const AFTER: &[Field] = &[
     Field::whole("after", "milliseconds from now"),
@@ -139,10 +142,15 @@ impl SecretsEngine for Probe {
     }
 
     /// Notes the attempt. A name that begins with `twice`, `refused` or `away` fails at first, one
-    /// that begins with `hang` never ends, one that begins with `again` guards itself.
+    /// that begins with `hang` never ends, one that begins with `again` guards itself. One that
+    /// begins with `same` schedules itself anew for the same time, until it has rung three times;
+    /// with `same-stored` it stores that at once.
     fn wake(host: &dyn Host, key: &str, attempt: u32) -> Result<(), Failure> {
         if let Some(name) = intent::key_of(key) {
             return rotation::wake(host, name, attempt);
+        }
+        if key.starts_with("same") {
+            return wake_anew(host, key);
         }
         if key.starts_with("twice") && attempt < 2 {
             return Err(Failure {
@@ -176,7 +184,12 @@ fn note(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&json!({"note": note}))
 }
 
+/// A name that begins with `same` is for a time long past, which its wake can name, too.
 fn timer(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    if call.text("name").starts_with("same") {
+        host.clock().schedule(call.text("name"), LONG_PAST, call.text("lane"))?;
+        return Ok(Answer::nothing());
+    }
     let after = call.text("after").parse().unwrap_or_default();
     host.clock().schedule(
         call.text("name"),
@@ -184,6 +197,20 @@ fn timer(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         call.text("lane"),
     )?;
     Ok(Answer::nothing())
+}
+
+/// Counts how often it rang.
+fn wake_anew(host: &dyn Host, key: &str) -> Result<(), Failure> {
+    let note = format!("note/{key}");
+    let rung: u64 = host.storage().get_plain(&note)?.unwrap_or_default();
+    host.storage().put_plain(&note, &(rung + 1))?;
+    if rung < 2 {
+        host.clock().schedule(key, LONG_PAST, "timers")?;
+        if key.starts_with("same-stored") {
+            host.storage().checkpoint()?;
+        }
+    }
+    Ok(())
 }
 
 fn guard(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
