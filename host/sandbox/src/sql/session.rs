@@ -1,6 +1,6 @@
 //! One pool of PostgreSQL sessions: dialling a vetted address, and running statements on it.
 
-use super::failure::{SqlFailure, failed, of_login, of_statement};
+use super::failure::{SqlFailure, failed, of_commit, of_login, of_statement};
 use super::relay::Relay;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Statement, Target};
 use crate::grants::{self, Host, Reach, Refused};
@@ -155,7 +155,7 @@ impl Sessions {
                 return Err(failure);
             }
         }
-        transaction.commit().await.map_err(|error| of_statement(&error, true))
+        transaction.commit().await.map_err(|error| of_commit(&error))
     }
 
     /// One statement outside a transaction.

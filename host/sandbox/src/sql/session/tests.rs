@@ -16,7 +16,8 @@ const SERVER: &str = include_str!("../../http/fixtures/server.pem");
 const SERVER_KEY: &str = include_str!("../../http/fixtures/server.key");
 const ELSEWHERE: &str = include_str!("../../http/fixtures/elsewhere.pem");
 
-/// A server that speaks as much of PostgreSQL as a login and `SELECT 1` need, over TLS alone.
+/// A server that speaks as much of PostgreSQL as a login and one statement need, over TLS alone. It
+/// dies of every commit.
 struct Server {
     address: SocketAddr,
     accepted: Arc<AtomicUsize>,
@@ -72,8 +73,20 @@ async fn speak(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()
     stream.flush().await?;
     loop {
         let kind = stream.read_u8().await?;
-        read_message(&mut stream).await?;
+        let text = read_message(&mut stream).await?;
         match kind {
+            b'Q' if text.starts_with(b"COMMIT") => {
+                let end = b"SFATAL\0VFATAL\0CXX000\0Mthe disk\0\0";
+                stream.write_u8(b'E').await?;
+                stream.write_u32(u32::try_from(end.len() + 4).unwrap()).await?;
+                stream.write_all(end).await?;
+                return stream.shutdown().await;
+            }
+            b'Q' if text.starts_with(b"BEGIN") => {
+                stream.write_all(b"C\0\0\0\x0aBEGIN\0Z\0\0\0\x05T").await?;
+                stream.flush().await?;
+                continue;
+            }
             b'Q' => stream.write_all(b"C\0\0\0\x0dSELECT 1\0").await?,
             b'S' => {}
             _ => return Ok(()),
@@ -83,10 +96,11 @@ async fn speak(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()
     }
 }
 
-async fn read_message(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
+async fn read_message(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
     let length = stream.read_u32().await?;
     let mut body = vec![0; usize::try_from(length).unwrap() - 4];
-    stream.read_exact(&mut body).await.map(drop)
+    stream.read_exact(&mut body).await?;
+    Ok(body)
 }
 
 fn target(host: &str, port: u16, mode: &str) -> Target {
@@ -154,4 +168,16 @@ async fn a_server_that_is_down_is_told_in_the_same_words_by_every_way() {
             ("unreachable", "connection refused")
         );
     }
+}
+
+#[tokio::test]
+async fn a_server_that_dies_of_a_commit_has_not_said_that_nothing_was_kept() {
+    let server = Server::start("127.0.0.1", 0, SERVER).await;
+    let sessions = open("localhost", server.address, "verify-full").await.unwrap();
+    let change = Statement { text: "CREATE ROLE x".to_owned(), secret: false };
+    let failure = sessions.transact(&[change]).await.unwrap_err();
+    assert_eq!(
+        (failure.code.as_str(), failure.sqlstate.as_deref()),
+        ("unreachable", Some("XX000"))
+    );
 }
