@@ -2,7 +2,7 @@
 
 use super::script::Script;
 use crate::database_plugin::{Configured, Credential, NewUser, StoreTime};
-use crate::host::{Connection, Databases, Resolved};
+use crate::host::{Connection, Databases, Resolved, Unmade};
 use bulkhead_wire::description::{DatabaseDescription, Field, FieldKind};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::cell::RefCell;
@@ -31,6 +31,8 @@ struct Server {
     warnings: Vec<String>,
     users: BTreeMap<(String, String), User>,
     planned: u32,
+    /// The next creation that is refused is refused as a whole.
+    keeps_nothing: bool,
 }
 
 /// A database plugin named `test-database-plugin` with a secret setting `password`.
@@ -62,7 +64,7 @@ pub fn plugin() -> DatabaseDescription {
 impl TestDatabases {
     pub(super) fn new(script: &Rc<Script>) -> Self {
         let (warnings, users) = (Vec::new(), BTreeMap::new());
-        let server = Server { plugin: plugin(), warnings, users, planned: 0 };
+        let server = Server { plugin: plugin(), warnings, users, planned: 0, keeps_nothing: false };
         Self { script: Rc::clone(script), server: RefCell::new(server) }
     }
 
@@ -74,6 +76,11 @@ impl TestDatabases {
     /// Makes `configure` answer these warning codes from now on.
     pub(super) fn warn_when_configured(&self, codes: &[&str]) {
         self.server.borrow_mut().warnings = codes.iter().map(|code| (*code).to_owned()).collect();
+    }
+
+    /// The plugin of the next creation that fails says that nothing was made.
+    pub(super) fn keep_nothing(&self) {
+        self.server.borrow_mut().keeps_nothing = true;
     }
 
     /// The user `username` of the database behind `connection`.
@@ -163,8 +170,8 @@ impl Databases for TestDatabases {
         user: &NewUser,
         statements: &[String],
         _rollback: &[String],
-    ) -> Result<(), Failure> {
-        self.step("create-user", connection, &user.username, |server| {
+    ) -> Result<(), Unmade> {
+        let created = self.step("create-user", connection, &user.username, |server| {
             let made = User {
                 credential: user.credential.clone(),
                 expires: user.expires,
@@ -172,6 +179,10 @@ impl Databases for TestDatabases {
             };
             server.users.insert((connection.name.clone(), user.username.clone()), made);
             Ok(())
+        });
+        created.map_err(|why| match std::mem::take(&mut self.server.borrow_mut().keeps_nothing) {
+            true => Unmade::Surely(why),
+            false => Unmade::Perhaps(why),
         })
     }
 
