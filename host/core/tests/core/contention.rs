@@ -1,7 +1,7 @@
 //! Many who change the same thing at once: each has its turn, and none is refused.
 
 use crate::bed::{Bed, PATIENCE, error, request};
-use crate::http::{Server, granted};
+use crate::http::{Server, granted, ok};
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::secret::Secret;
 use serde_json::{Value, json};
@@ -124,6 +124,34 @@ async fn a_component_that_answers_a_conflict_of_its_own_is_entered_once() {
     assert!(error(&answer).contains("the other side is busy"), "{answer}");
     let entered = |line: &&String| line.contains("conflicting");
     assert_eq!(bed.log.0.lock().unwrap().iter().filter(entered).count(), 1);
+    bed.end().await;
+}
+
+/// The deadlines that the probe was told, in milliseconds of store time.
+fn deadlines(bed: &Bed) -> Vec<u64> {
+    let lines = bed.log.0.lock().unwrap();
+    let told = lines.iter().filter_map(|line| line.split_once("(\"deadline\", \""));
+    told.map(|(_, rest)| rest.split('"').next().unwrap().parse().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_attempts_at_a_request_have_one_deadline() {
+    /// Between two attempts.
+    const LATER: Duration = Duration::from_millis(500);
+    let (bed, mut server) = (Bed::new("one-deadline").await, Server::new().await);
+    granted(&bed, &[server.grant()]).await;
+    let fields = json!({"url": server.url("/"), "method": "GET"});
+    let asked = request("root", Verb::Write, "probe/fetch-in-time/a", fields);
+    let service = Arc::clone(&bed.service);
+    let call = tokio::spawn(async move { service.handle(asked).await.into_bytes().0 });
+    let overtaken = server.next().await;
+    assert_eq!(bed.write("probe/count/a", json!({})).await.0, 204);
+    tokio::time::sleep(LATER).await;
+    overtaken.answer.send(ok("first")).unwrap();
+    server.reply(&ok("second")).await;
+    assert_eq!(call.await.unwrap(), 200);
+    let [first, second] = deadlines(&bed)[..] else { panic!("{:?}", deadlines(&bed)) };
+    assert!(second.abs_diff(first) < 100, "{first} and {second}");
     bed.end().await;
 }
 

@@ -75,6 +75,9 @@ impl SecretsEngine for Probe {
         write("fetch/{name}", outside::fetch)
             .about("Asks a web server.")
             .fields(&[NAME, outside::REQUEST]),
+        write("fetch-in-time/{name}", outside::fetch_in_time)
+            .about("Asks a web server, and tells until when.")
+            .fields(&[NAME, outside::REQUEST]),
         write("keep/{name}", outside::keep)
             .about("Keeps a text in memory.")
             .fields(&[NAME, outside::KEPT]),
