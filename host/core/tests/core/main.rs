@@ -20,5 +20,6 @@ mod leases;
 mod mounts;
 mod policies;
 mod probe;
+mod strangers;
 mod tokens;
 mod uploads;
