@@ -69,6 +69,8 @@ pub(crate) async fn handle(
         caller: authenticated.ok(),
     });
     let served = match (public, authenticated) {
+        // Its body is gone: what would be served is not what was asked for.
+        (Some(_), _) | (_, Ok(_)) if request.is_unread => Err(came_too_early()),
         (Some(endpoint), Ok(caller)) => {
             Box::pin(serve_public(core, table, request, endpoint, Some(caller), &mut trail)).await
         }
@@ -89,6 +91,11 @@ pub(crate) async fn handle(
         core.tokens.finish_request(caller).await;
     }
     response
+}
+
+/// The token, or the service, began to hold between the head of a request and its body.
+fn came_too_early() -> Failure {
+    Failure::new(Kind::Unavailable, "the service was opened while this came; send it again")
 }
 
 /// Serves an endpoint that asks for no token.

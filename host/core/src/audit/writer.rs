@@ -124,7 +124,7 @@ impl Writer<'_> {
         if elided > 0 {
             object.member("elided_members", &elided);
         }
-        if request.raw.is_some() || elided > 0 {
+        if request.raw.is_some() || request.is_unread || elided > 0 {
             object.member("body_bytes", &request.body_bytes);
         }
     }

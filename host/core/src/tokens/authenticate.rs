@@ -63,6 +63,22 @@ impl Tokens {
         }
     }
 
+    /// Whether a request from `remote` might begin with that token. Takes no use of it.
+    ///
+    /// # Errors
+    /// 503 when the store cannot be read.
+    pub(crate) async fn is_held(
+        &self,
+        token: Option<&Secret>,
+        remote: IpAddr,
+    ) -> Result<bool, Failure> {
+        let Some(token) = token.filter(|token| !token.expose().is_empty()) else {
+            return Ok(false);
+        };
+        let caller = by_token(&self.store, &mut self.store.begin(), token).await?;
+        Ok(caller.is_some_and(|caller| may_come_from(&caller.record, remote)))
+    }
+
     /// Takes one use of the stored token. The request that takes the last one makes the row due, so
     /// that the token ends also when this process dies before it can end it.
     async fn take_use(&self, counted: &Use) -> Result<Arc<TokenRecord>, Failure> {

@@ -21,5 +21,6 @@ mod leases;
 mod mounts;
 mod policies;
 mod probe;
+mod strangers;
 mod tokens;
 mod uploads;

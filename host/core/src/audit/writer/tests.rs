@@ -55,6 +55,7 @@ fn request(path: &str) -> Request {
         fields: Map::new(),
         raw: None,
         body_bytes: 0,
+        is_unread: false,
         remote: "192.0.2.1".parse().unwrap(),
         remote_port: 1,
     }
