@@ -26,6 +26,7 @@ pub(crate) mod subject;
 mod writer;
 
 pub(crate) use device::{Device, Origin};
+pub(crate) use options::option_fields;
 pub use settings::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings};
 pub(crate) use stored::StoredDevice;
 

@@ -128,6 +128,12 @@ pub fn complete(
     }
 }
 
+/// `value` as `field` reads it; `None` where it does not fit.
+#[must_use]
+pub fn value_of(field: &Field, value: &Value) -> Option<Value> {
+    coerce(field.kind, value).ok()
+}
+
 /// Every text inside the values of fields marked secret, whichever of their names they stand under.
 /// Empty ones are left out.
 #[must_use]

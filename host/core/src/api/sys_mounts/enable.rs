@@ -16,12 +16,13 @@ use serde_json::{Map, Value};
 pub(crate) fn enabling_fields() -> Vec<Field> {
     vec![
         path(),
-        required("type", FieldKind::String, "what to mount, e.g. database"),
+        required("type", FieldKind::String, "what to mount, e.g. database").deferring("plugin"),
         field("description", FieldKind::String, "one sentence for people"),
-        field("config", FieldKind::Any, "settings, as tuning takes them"),
-        field("options", FieldKind::Map, "texts for the plugin"),
+        field("config", FieldKind::Any, "settings, as tuning takes them")
+            .with_members(settings::fields()),
+        settings::options("texts for the plugin"),
         grants::whole(),
-        field("plugin_name", FieldKind::String, "the plugin, where the type is \"plugin\""),
+        settings::plugin_name(),
         field("plugin_version", FieldKind::String, "empty, or the version that runs"),
         field("local", FieldKind::Bool, "stored, without effect"),
         field("seal_wrap", FieldKind::Bool, "stored, without effect"),
