@@ -20,17 +20,19 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let lifetime = Lifetime::of_new(&role, &call.mount, host.clock().now())?;
     let password = generate_password(host, name, role.password_policy(&connection))?;
     let called = connection.for_host(&role.db_name);
+    let targets = connection.targets(host, &role.db_name);
+    let targets = targets.map_err(|why| about(&role.db_name, why))?;
     let planned = host.databases().plan_username(&called, &call.caller.display_name, name);
     let username = planned.map_err(|why| about(&role.db_name, why))?;
 
     let credential = Credential::Password(password.clone());
     let user = NewUser { username: username.clone(), credential, expires: lifetime.expires };
-    let made = Reservation::new(&username, &role.db_name, &LeaseData::new(&role, name, &username))?
-        .make(host, || {
-            let (creation, rollback) = (&role.creation_statements, &role.rollback_statements);
-            let created = host.databases().create_user(&called, &user, creation, rollback);
-            created.map_err(|why| why.map(|why| about(&role.db_name, why)))
-        })?;
+    let held = LeaseData::new(&role, name, &username, targets);
+    let made = Reservation::new(&username, &role.db_name, &held)?.make(host, || {
+        let (creation, rollback) = (&role.creation_statements, &role.rollback_statements);
+        let created = host.databases().create_user(&called, &user, creation, rollback);
+        created.map_err(|why| why.map(|why| about(&role.db_name, why)))
+    })?;
     let answer = made.secret(
         &json!({"username": username, "password": password}),
         lifetime.ttl,
@@ -290,7 +292,7 @@ mod tests {
             serde_json::from_str::<serde_json::Value>(&kept).unwrap(),
             json!({
                 "username": "v-token-reader-1", "role": "reader", "db_name": "orders",
-                "revocation_statements": ["DROP {{name}}"],
+                "revocation_statements": ["DROP {{name}}"], "targets": ["test://db:5432"],
             })
         );
     }

@@ -1,7 +1,7 @@
 //! A database server in memory behind one plugin, reached as the host reaches the real ones.
 
 use super::script::Script;
-use crate::database_plugin::{Configured, Credential, NewUser, StoreTime};
+use crate::database_plugin::{Configured, Credential, NewUser, Settings, StoreTime};
 use crate::host::{Connection, Databases, Resolved, Unmade};
 use bulkhead_wire::description::{DatabaseDescription, Field, FieldKind};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -113,6 +113,13 @@ impl Server {
     }
 }
 
+/// `test://db:5432`, from between the user and the database in the setting `connection_url`.
+fn targets(settings: &Settings) -> Vec<String> {
+    let url = settings.get("connection_url").and_then(serde_json::Value::as_str);
+    let server = url.and_then(|url| url.rsplit_once('@')?.1.split('/').next());
+    server.map(|server| format!("test://{server}")).into_iter().collect()
+}
+
 impl Databases for TestDatabases {
     fn resolve(&self, plugin: &str, _version: &str) -> Result<Resolved, Failure> {
         self.script.step("resolve", None, || {
@@ -129,7 +136,8 @@ impl Databases for TestDatabases {
     fn configure(&self, connection: &Connection) -> Result<Configured, Failure> {
         self.step("configure", connection, "", |server| {
             let warnings = server.warnings.clone();
-            Ok(Configured { settings: connection.settings.clone(), targets: Vec::new(), warnings })
+            let targets = targets(&connection.settings);
+            Ok(Configured { settings: connection.settings.clone(), targets, warnings })
         })
     }
 
