@@ -5,7 +5,6 @@
 //! stored. So the figure for the same thing is told beside two others: the same clients with their
 //! own things, and one client alone.
 
-mod disk;
 mod figures;
 mod load;
 
