@@ -329,7 +329,9 @@ async fn without_a_device_that_records_nothing_is_done_and_status_is_still_told(
         500,
         "a refusal is an answer, too"
     );
-    assert_eq!(bed.read("sys/health").await.0, 200);
+    let (status, health) = bed.read("sys/health").await;
+    assert_eq!((status, &health["writes"]), (500, &json!(false)));
+    assert_eq!(bed.read("sys/seal-status").await.0, 200);
     assert_eq!(
         bed.log.0.lock().unwrap().iter().filter(|line| line.contains("audit-failed")).count(),
         1
@@ -606,6 +608,31 @@ async fn a_device_is_made_kept_and_removed_by_the_api() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_service_without_any_device_says_so_at_each_start_and_when_the_last_one_goes() {
+    let path = folder("none");
+    let nothing_declared =
+        AuditSettings { api_directory: Some(path.join("api")), devices: Vec::new() };
+    let told = |bed: &Bed| {
+        let lines = bed.log.0.lock().unwrap();
+        lines.iter().filter(|line| line.starts_with("warn audit-has-no-device")).count()
+    };
+    for _ in 0..2 {
+        let bed = Bed::audited(path.clone(), nothing_declared.clone()).await.unwrap();
+        assert_eq!((told(&bed), bed.read("sys/health").await.0), (1, 200));
+        bed.stop().await;
+    }
+    let bed = Bed::audited(path.clone(), nothing_declared.clone()).await.unwrap();
+    let asked = json!({ "type": "file", "options": { "file_path": "only.log" } });
+    assert_eq!(bed.write("sys/audit/only", asked).await.0, 204);
+    bed.stop().await;
+    let bed = Bed::audited(path, nothing_declared).await.unwrap();
+    assert_eq!(told(&bed), 0);
+    assert_eq!(bed.call(Verb::Delete, "sys/audit/only", json!({})).await.0, 204);
+    assert_eq!(told(&bed), 1);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_api_makes_no_device_where_it_may_not() {
     let path = folder("not");
     let bed = Bed::audited(path.clone(), api(&path)).await.unwrap();
@@ -655,9 +682,13 @@ async fn a_device_of_the_api_that_cannot_be_opened_stops_everything_until_anothe
     fs::create_dir(path.join("api/only.log")).unwrap();
 
     let bed = Bed::audited(path.clone(), nothing_declared.clone()).await.unwrap();
+    assert_eq!(bed.read("sys/health").await.0, 500, "known before the first request");
     assert_eq!(bed.read("sys/mounts").await.0, 500);
     bed.line("audit-not-opened").await;
     fs::remove_dir(path.join("api/only.log")).unwrap();
+    while bed.read("sys/health").await.0 != 200 {
+        tokio::task::yield_now().await;
+    }
     assert_eq!(bed.read("sys/mounts").await.0, 200, "it resumes by itself");
     bed.stop().await;
 
