@@ -65,11 +65,8 @@ pub(crate) fn settle<T>(state: &CallState, outcome: Entered<T>) -> Result<T, Fai
 }
 
 fn scrub_refusal(state: &CallState, refused: &contract::Failure) -> Failure {
-    Failure {
-        kind: Kind::of_code(&refused.code),
-        message: state.scrub(&refused.message),
-        retry_after: refused.retry_after,
-    }
+    let failure = Failure::new(Kind::of_code(&refused.code), state.scrub(&refused.message));
+    Failure { retry_after: refused.retry_after, ..failure }
 }
 
 /// A trap as a failure, without guest memory: its cause for the caller, its frames for the
