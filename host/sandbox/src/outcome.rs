@@ -74,7 +74,8 @@ fn scrub_refusal(state: &CallState, refused: &contract::Failure) -> Failure {
         Kind::Conflict => Kind::Unavailable,
         kind => kind,
     };
-    Failure { kind, message: state.scrub(&refused.message), retry_after: refused.retry_after }
+    let failure = Failure::new(kind, state.scrub(&refused.message));
+    Failure { retry_after: refused.retry_after, ..failure }
 }
 
 /// A trap as a failure, without guest memory: its cause for the caller, its frames for the

@@ -100,7 +100,7 @@ pub(crate) fn about(name: &str, why: Failure) -> Failure {
     } else {
         format!("connection {named}: {}", why.message)
     };
-    Failure { kind, message, retry_after: why.retry_after }
+    Failure { kind, message, ..why }
 }
 
 #[cfg(test)]

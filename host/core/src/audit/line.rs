@@ -6,6 +6,7 @@
 use super::device::Device;
 use super::subject::{Subject, time};
 use super::writer::Writer;
+use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::{Body, Response};
 use std::ops::Range;
 
@@ -48,7 +49,7 @@ impl Entry {
         &self,
         device: &Device,
         subject: &Subject<'_>,
-        refusal: &str,
+        refusal: &Refusal,
     ) -> bool {
         let (time, mut tail) = (time(subject.now), Vec::new());
         Writer { device, subject }.end(refusal, &mut tail);
@@ -69,12 +70,14 @@ impl Entry {
         device: &Device,
         subject: &Subject<'_>,
         response: &Response,
+        refusal: Option<&Refusal>,
     ) -> bool {
         let writer = Writer { device, subject };
         let (time, mut tail) = (time(subject.now), Vec::with_capacity(USUAL));
         tail.extend_from_slice(b",\"response\":");
         writer.response(response, self.text.get(self.mount.clone()).unwrap_or_default(), &mut tail);
-        writer.end(&errors(response), &mut tail);
+        let refusal = refusal.map_or_else(|| Refusal::in_answer(response), Refusal::clone);
+        writer.end(&refusal, &mut tail);
         device
             .record(&[
                 b"{\"time\":\"",
@@ -87,10 +90,33 @@ impl Entry {
     }
 }
 
-/// What an answer says is wrong, in one text.
-pub(crate) fn errors(response: &Response) -> String {
-    match &response.body {
-        Body::Errors(errors) => errors.join("; "),
-        _ => String::new(),
+/// What is wrong, as a line tells it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Refusal {
+    /// What may be read in a line.
+    pub(super) shown: String,
+    /// What the caller reads beside it, which is hashed like every text that may be a value.
+    pub(super) hashed: String,
+}
+
+impl Refusal {
+    /// The reason of a failure.
+    pub(crate) fn of(failure: &Failure) -> Self {
+        let Failure { kind, message, recorded, .. } = failure;
+        if recorded == message {
+            return Self { shown: message.clone(), hashed: String::new() };
+        }
+        let shown = if recorded.is_empty() { kind.code() } else { recorded };
+        Self { shown: shown.to_owned(), hashed: message.clone() }
+    }
+
+    /// What an answer says is wrong that was no failure.
+    fn in_answer(response: &Response) -> Self {
+        match &response.body {
+            Body::Errors(errors) if !errors.is_empty() => {
+                Self { shown: response.status.to_string(), hashed: errors.join("; ") }
+            }
+            _ => Self::default(),
+        }
     }
 }

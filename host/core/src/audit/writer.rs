@@ -8,6 +8,7 @@
 
 use super::device::Device;
 use super::json::{self, Object};
+use super::line::Refusal;
 use super::path::SentPath;
 use super::redaction::Redaction;
 use super::subject::{Described, Subject, Verdict, time};
@@ -164,7 +165,10 @@ impl Writer<'_> {
             }
         }
         if !envelope.warnings.is_empty() {
-            object.member("warnings", &envelope.warnings);
+            // They may repeat what was sent, as errors may.
+            let hash = |warning: &String| self.device.hashing.hash(warning);
+            let hashes: Vec<String> = envelope.warnings.iter().map(hash).collect();
+            object.member("warnings", &hashes);
         }
         if let Some(wrapped) = &envelope.wrap_info {
             self.wrapping(wrapped, object.own_key("wrap_info"));
@@ -232,15 +236,21 @@ impl Writer<'_> {
         Redaction { hashing: &device.hashing, table, clear, raw: device.settings.log_raw }
     }
 
-    /// Ends a line, with what is wrong where something is. A text that may repeat a secret of the
-    /// path is not shown.
-    pub(super) fn end(&self, error: &str, out: &mut Vec<u8>) {
+    /// Ends a line, with what is wrong where something is: what may be read of it, and a hash of
+    /// what the caller was told beside. A text that may repeat a secret of the path is not shown.
+    pub(super) fn end(&self, refusal: &Refusal, out: &mut Vec<u8>) {
+        let error = match (refusal.shown.as_str(), refusal.hashed.as_str()) {
+            (shown, "") => shown.to_owned(),
+            (shown, hashed) => format!("{shown}: {}", self.device.hashing.hash(hashed)),
+        };
         if !error.is_empty() {
             out.extend_from_slice(b",\"error\":");
             let hidden = "not shown, because it may repeat the secret that stood in the path";
             let shown = match SentPath::of(self.subject).has_secrets() {
                 true => hidden,
-                false => error.get(..error.floor_char_boundary(MOST_OF_AN_ERROR)).unwrap_or(error),
+                false => {
+                    error.get(..error.floor_char_boundary(MOST_OF_AN_ERROR)).unwrap_or_default()
+                }
             };
             json::value(shown, out);
         }

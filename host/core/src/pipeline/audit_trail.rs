@@ -9,7 +9,7 @@ use super::destination::{Destination, Place};
 use super::operation::operation;
 use crate::api::HostTable;
 use crate::audit::Devices;
-use crate::audit::line::{self, Entry};
+use crate::audit::line::{Entry, Refusal};
 use crate::audit::subject::{self, Described, Verdict};
 use crate::core::Core;
 use crate::mounts::{Builtin, MountRecord};
@@ -127,26 +127,26 @@ impl<'a> AuditTrail<'a> {
         if self.devices.is_empty() {
             return served.unwrap_or_else(|failure| Response::failed(&failure));
         }
-        let response = match served {
-            Ok(response) => response,
+        let (response, refusal) = match served {
+            Ok(response) => (response, None),
             Err(failure) => {
                 if failure.kind == Kind::PermissionDenied {
                     self.verdict = self.caller.map(|_| Verdict::Denied);
                 }
-                Response::failed(&failure)
+                (Response::failed(&failure), Some(Refusal::of(&failure)))
             }
         };
         if self.step == Step::Unrecorded {
             return response;
         }
         if self.step == Step::Begun {
-            self.record(Some(&line::errors(&response))).await;
+            self.record(Some(&refusal.clone().unwrap_or_default())).await;
         }
         let mut recorded = false;
         if self.step == Step::Entered {
             let subject = self.line_subject(false);
             for (device, entry) in self.devices.iter().zip(&self.entries) {
-                recorded |= entry.response(device, &subject, &response).await;
+                recorded |= entry.response(device, &subject, &response, refusal.as_ref()).await;
             }
         }
         if recorded {
@@ -157,17 +157,17 @@ impl<'a> AuditTrail<'a> {
     }
 
     /// Records the request on every device, with the reason where it is refused.
-    async fn record(&mut self, refusal: Option<&str>) {
+    async fn record(&mut self, refusal: Option<&Refusal>) {
         if self.devices.is_empty() {
             self.step = Step::Entered;
             return;
         }
         let subject = self.line_subject(refusal.is_some());
-        let mut recorded = false;
+        let (mut recorded, none) = (false, Refusal::default());
         let mut entries = Vec::with_capacity(self.devices.len());
         for device in self.devices.iter() {
             let entry = Entry::of(device, &subject);
-            recorded |= entry.request(device, &subject, refusal.unwrap_or_default()).await;
+            recorded |= entry.request(device, &subject, refusal.unwrap_or(&none)).await;
             entries.push(entry);
         }
         self.entries = entries;

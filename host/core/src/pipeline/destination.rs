@@ -82,7 +82,8 @@ pub(super) fn find<'a>(
                 quoted(&request.path),
                 mount.record.path
             ),
-        )),
+        )
+        .recordable()),
         Match::NoVerb => Err(unsupported(&request.path)),
     };
     let (index, captures) = matched?;
@@ -96,4 +97,5 @@ pub(super) fn unmounted(path: &str) -> Failure {
         Kind::NotFound,
         format!("no handler for route {path}. route entry not found: nothing is mounted there"),
     )
+    .recordable()
 }

@@ -169,7 +169,8 @@ fn an_error_that_may_repeat_a_secret_of_the_path_is_not_shown() {
     let end = |path: &str| {
         written(path, "", |writer, out| {
             out.extend_from_slice(b"{\"a\":1");
-            writer.end("it is here", out);
+            let refusal = Refusal { shown: "it is here".to_owned(), hashed: String::new() };
+            writer.end(&refusal, out);
         })["error"]
             .clone()
     };
