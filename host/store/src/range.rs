@@ -9,7 +9,7 @@ use std::ops::Bound;
 use crate::record::{Address, Space};
 
 /// The keys of one kind that begin with a prefix and come after a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct KeyRange {
     /// The kind.
     pub(crate) space: Space,

@@ -24,7 +24,7 @@ use crate::revision;
 use crate::rows;
 use crate::seal::{Hashes, Seal};
 use crate::sqlite::{self, Database};
-use crate::work::{Outcome, Reads, Work, Writes};
+use crate::work::{Outcome, Reads, Work};
 
 /// An open store. Reads and writes go through units of work ([`Store::begin`]); the other questions
 /// are about the committed state at that moment and are not remembered.
@@ -229,7 +229,7 @@ impl Store {
 
     /// Commits one unit. From the first poll on it is the committer's, and goes on when the caller
     /// goes away.
-    pub(crate) async fn commit(self: Arc<Self>, reads: Reads, writes: Writes) -> Outcome {
-        self.committer.commit(Arc::clone(&self.data), Work { reads, writes }).await
+    pub(crate) async fn commit(self: Arc<Self>, work: Work) -> Outcome {
+        self.committer.commit(Arc::clone(&self.data), work).await
     }
 }

@@ -19,7 +19,7 @@ use crate::record::{Address, Index, Record, Space};
 use crate::revision::{self, RevisedWrites};
 use crate::rows::SealedRow;
 use crate::store::Store;
-use crate::work::{Outcome, Reads, Writes};
+use crate::work::{self, Outcome, Reads, Work, Writes};
 
 /// How often the host's part is computed before its conflict is the caller's.
 const MOST_ATTEMPTS: u32 = 16;
@@ -84,12 +84,9 @@ impl Unit {
         }
         self.check_usable()?;
         let found = self.store.read(address).await?;
-        if let Err(changed) =
-            self.current_part().reads.remember(address, found.as_ref().map(|(stamp, _)| *stamp))
-        {
-            self.spoiled = Some(changed.clone());
-            return Err(changed);
-        }
+        let stamp = found.as_ref().map(|(stamp, _)| *stamp);
+        let remembered = self.current_part().reads.remember(address, stamp);
+        self.spoil_unless(remembered)?;
         Ok(found.map(|(_, record)| record))
     }
 
@@ -99,6 +96,7 @@ impl Unit {
     /// that appears in it or vanishes from it is a conflict.
     ///
     /// # Errors
+    /// [`StoreFault::Conflict`] when this unit listed the same before and it has changed;
     /// [`StoreFault::Unavailable`] when the database cannot be read, or an earlier checkpoint
     /// failed.
     pub async fn keys(
@@ -118,7 +116,8 @@ impl Unit {
         let fetch = limit.saturating_add(u32::try_from(deleted).unwrap_or(u32::MAX));
         let committed = self.store.list(&range, fetch).await?;
         let page = self.merge_own(&range, &committed, limit);
-        self.current_part().reads.remember_range(range, fetch, committed);
+        let remembered = self.current_part().reads.remember_range(range, fetch, committed);
+        self.spoil_unless(remembered)?;
         Ok(page)
     }
 
@@ -188,7 +187,9 @@ impl Unit {
     ///
     /// # Errors
     /// [`StoreFault::Conflict`] when something it read has changed: nothing of this segment was
-    /// stored. [`StoreFault::Unavailable`] when the storage failed: nothing was acknowledged. The
+    /// stored. [`StoreFault::TooLarge`] when the segment relies on too much, or writes too much, to
+    /// be committed at once; nothing was stored either. [`StoreFault::Unavailable`] when the storage
+    /// failed: nothing was acknowledged. The
     /// fault of an earlier get or checkpoint, when that has spoiled the unit.
     pub async fn commit(mut self) -> Result<Option<u64>, StoreFault> {
         self.end_segment().await
@@ -215,15 +216,25 @@ impl Unit {
         self.spoiled.clone().map_or(Ok(()), Err)
     }
 
+    /// A unit that met a fault fails in the same way from then on.
+    fn spoil_unless(&mut self, outcome: Result<(), StoreFault>) -> Result<(), StoreFault> {
+        if let Err(fault) = &outcome {
+            self.spoiled = Some(fault.clone());
+        }
+        outcome
+    }
+
     async fn end_segment(&mut self) -> Outcome {
         self.check_usable()?;
+        let checked = self.check_size();
+        self.spoil_unless(checked)?;
         let (writes, reads) = (self.seal_writes()?, self.take_reads()?);
         // Stands while the outcome is open, so that a unit whose checkpoint was dropped cannot
         // commit unchecked.
         self.spoiled =
             Some(StoreFault::Unavailable("a checkpoint of this request was not waited for".into()));
         let outcome = if !writes.is_empty() {
-            Box::pin(Arc::clone(&self.store).commit(reads, writes)).await
+            Box::pin(Arc::clone(&self.store).commit(Work { reads, writes })).await
         } else if reads.len() > 1 {
             self.store.validate(&reads).await.map(|()| None)
         } else {
@@ -231,6 +242,12 @@ impl Unit {
         };
         self.spoiled = outcome.clone().err();
         outcome
+    }
+
+    /// Before anything is sealed: that takes its time, too.
+    fn check_size(&self) -> Result<(), StoreFault> {
+        let written = self.parts().map(|part| part.buffer.len()).sum();
+        work::check_size(self.parts().map(|part| part.reads.checked()).sum(), written)
     }
 
     /// The part that reads and writes now.
