@@ -262,10 +262,12 @@ fn headers_that_drip_are_given_up() {
 
 pub(super) fn bodies_that_never_end_are_bounded_together_and_given_up() {
     survives(|server| {
-        let head = "POST /v1/sys/policies/acl/x HTTP/1.1\r\nhost: x\r\n\
-                    content-length: 33554432\r\n\r\n{\"policy\": \"";
+        let head = format!(
+            "POST /v1/sys/policies/acl/x HTTP/1.1\r\nhost: x\r\nx-vault-token: {ROOT}\r\n\
+             content-length: 33554432\r\n\r\n{{\"policy\": \""
+        );
         let mut endless: Vec<Socket> = (0..500).map(|_| Socket::open(server)).collect();
-        endless.iter_mut().for_each(|socket| assert!(socket.send(head)));
+        endless.iter_mut().for_each(|socket| assert!(socket.send(&head)));
         let (mut held, mut refused) = (Vec::new(), 0);
         for mut socket in endless {
             match socket.until_closed(Duration::from_millis(if refused == 0 { 500 } else { 50 })) {

@@ -20,6 +20,7 @@ pub(crate) mod line;
 mod options;
 mod path;
 mod redaction;
+pub(crate) mod refusal;
 mod settings;
 mod stored;
 pub(crate) mod subject;

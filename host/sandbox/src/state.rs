@@ -134,6 +134,12 @@ impl CallState {
         Ok(())
     }
 
+    /// Counts what the call's unit of work holds for one row until it ends: these bytes of texts,
+    /// and its place.
+    pub(crate) fn charge_row(&mut self, bytes: usize) -> wasmtime::Result<()> {
+        self.charge(bytes.saturating_add(limits::ROW_BYTES))
+    }
+
     /// Counts bytes that the call writes.
     pub(crate) fn charge_write(&mut self, bytes: usize) -> wasmtime::Result<()> {
         let most = self.limits().storage_bytes;

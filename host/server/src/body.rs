@@ -25,6 +25,8 @@ use std::time::Duration;
 /// Of a body that is too large so many times the limit is read all the same: a client that is still
 /// sending does not see the answer.
 const DRAIN: u64 = 2;
+/// Bytes that are read in any case, where the limit is small.
+const DRAIN_LEAST: u64 = 4 << 20;
 
 /// How long a body may take to arrive, unless `request_timeout` is shorter.
 const BODY_TIME: Duration = Duration::from_secs(30);
@@ -211,7 +213,7 @@ where
         let Ok(chunk) = frame.into_data() else { continue };
         received = received.saturating_add(length(&chunk));
         take(received, &chunk)?;
-        if received > most.saturating_mul(DRAIN) {
+        if received > most.saturating_mul(DRAIN).max(DRAIN_LEAST) {
             break;
         }
     }

@@ -28,6 +28,8 @@ use crate::work::{Outcome, Work};
 /// The sizes of a group, beyond which more only costs its first unit time.
 const MOST_UNITS: usize = 128;
 const MOST_BYTES: usize = 1 << 20;
+/// Rows checked and written.
+const MOST_ROWS: usize = 4_096;
 
 /// Commits the units of work of all requests, in one task that lives as long as the store.
 pub(crate) struct Committer {
@@ -119,13 +121,14 @@ impl Queue {
             Some(first) => first,
             None => self.waiting.recv().await?,
         };
-        let mut bytes = first.work.bytes();
+        let (mut bytes, mut rows) = (first.work.bytes(), first.work.rows());
         let mut group = Group::of(first);
         while group.works.len() < MOST_UNITS
             && let Ok(waiting) = self.waiting.try_recv()
         {
             bytes += waiting.work.bytes();
-            if bytes > MOST_BYTES {
+            rows += waiting.work.rows();
+            if bytes > MOST_BYTES || rows > MOST_ROWS {
                 self.first = Some(waiting);
                 break;
             }

@@ -18,6 +18,9 @@ pub enum StoreFault {
     /// The record at this address does not open: its bytes, its place or its index columns are not
     /// those that were written. Nothing of it is returned.
     Damaged(Address),
+    /// The unit of work relies on so much, or writes so much, that all others would wait for its
+    /// commit. Nothing of the segment was written: how much it was, how much may be, what to do.
+    TooLarge(String),
     /// The storage cannot serve at present (disk full, an I/O error, closed): what happened and
     /// what to do.
     Unavailable(String),
@@ -43,7 +46,9 @@ impl fmt::Display for StoreFault {
                 "the data were sealed with another key or for another cluster; \
                  give the key or the shares that belong to them, or choose another data directory",
             ),
-            StoreFault::Unavailable(what) | StoreFault::Refused(what) => out.write_str(what),
+            StoreFault::Unavailable(what)
+            | StoreFault::Refused(what)
+            | StoreFault::TooLarge(what) => out.write_str(what),
         }
     }
 }
@@ -57,6 +62,7 @@ impl From<StoreFault> for Failure {
         let kind = match fault {
             StoreFault::Conflict => Kind::Conflict,
             StoreFault::Unavailable(_) => Kind::Unavailable,
+            StoreFault::TooLarge(_) => Kind::TooLarge,
             StoreFault::Damaged(_) | StoreFault::Refused(_) | StoreFault::WrongKey => {
                 Kind::Internal
             }
@@ -78,6 +84,7 @@ mod tests {
             (StoreFault::Unavailable("the disk is full".into()), Kind::Unavailable),
             (damaged, Kind::Internal),
             (StoreFault::Refused("locked".into()), Kind::Internal),
+            (StoreFault::TooLarge("9 records".into()), Kind::TooLarge),
             (StoreFault::WrongKey, Kind::Internal),
         ] {
             let text = fault.to_string();

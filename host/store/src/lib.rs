@@ -24,8 +24,8 @@
 //! - `directory` → `identity` → `data_directory` → `dev_seal`: how a store is made and opened.
 //!
 //! What it cannot stop: an intruder who puts back an older copy of a row or of the whole data
-//! directory, or removes rows from it. What is then in the file opens as before: `SECURITY.md` says
-//! what that is worth to them, and why nothing here pretends to notice it.
+//! directory, or removes rows from it. What is then in the file opens as before. The security page
+//! of the repository says what that is worth, and why nothing here pretends to notice it.
 
 mod alarm;
 mod body;

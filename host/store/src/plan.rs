@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sqlx::sqlite::SqliteConnection;
 
 use crate::fault::StoreFault;
+use crate::range::KeyRange;
 use crate::record::{Address, Stamp};
 use crate::revision::Revisions;
 use crate::rows::{self, SealedRow};
@@ -177,22 +178,22 @@ impl<'a> CommitPlan<'a> {
     async fn find_changed_listing(
         &self,
         connection: &mut SqliteConnection,
-        listings: &[Listing],
+        listings: impl Iterator<Item = (&KeyRange, &Listing)>,
     ) -> Result<Option<Contended>, sqlx::Error> {
-        for listing in listings {
-            let committed = rows::list(&mut *connection, &listing.range, listing.limit).await?;
-            if committed != listing.keys || self.changes(listing) {
-                return Ok(Some(Contended::Listing(listing.range.clone())));
+        for (range, listing) in listings {
+            let committed = rows::list(&mut *connection, range, listing.limit).await?;
+            if committed != listing.keys || self.changes(range, listing) {
+                return Ok(Some(Contended::Listing(range.clone())));
             }
         }
         Ok(None)
     }
 
     /// Whether the units so far add a key to the listed page or take one from it.
-    fn changes(&self, listing: &Listing) -> bool {
+    fn changes(&self, range: &KeyRange, listing: &Listing) -> bool {
         let is_full = u32::try_from(listing.keys.len()).is_ok_and(|found| found >= listing.limit);
         let end = listing.keys.last().filter(|_| is_full);
-        let mut within = self.written.iter().filter(|(address, _)| listing.range.contains(address));
+        let mut within = self.written.iter().filter(|(address, _)| range.contains(address));
         within.any(|(address, written)| {
             let is_listed = listing.keys.binary_search(&address.key).is_ok();
             let is_beyond = end.is_some_and(|end| address.key > *end);

@@ -23,7 +23,7 @@ use crate::revision::{self, RevisedWrites};
 use crate::rows::SealedRow;
 use crate::store::Store;
 use crate::turns::{Contended, Turn, TurnState};
-use crate::work::{Outcome, Reads, Work, Writes};
+use crate::work::{self, Outcome, Reads, Work, Writes};
 
 /// Keys that are read at once for their names.
 const PAGE: u32 = 1_000;
@@ -102,13 +102,9 @@ impl Unit {
         }
         self.check_usable()?;
         let found = self.store.read(address).await?;
-        if let Err(changed) =
-            self.current_part().reads.remember(address, found.as_ref().map(|(stamp, _)| *stamp))
-        {
-            self.report(Contended::Record(changed));
-            self.spoiled = Some(StoreFault::Conflict);
-            return Err(StoreFault::Conflict);
-        }
+        let stamp = found.as_ref().map(|(stamp, _)| *stamp);
+        let remembered = self.current_part().reads.remember(address, stamp);
+        self.spoil_on_change(remembered)?;
         Ok(found.map(|(_, record)| record))
     }
 
@@ -118,6 +114,7 @@ impl Unit {
     /// that appears in it or vanishes from it is a conflict.
     ///
     /// # Errors
+    /// [`StoreFault::Conflict`] when this unit listed the same before and it has changed;
     /// [`StoreFault::Unavailable`] when the database cannot be read, or an earlier checkpoint
     /// failed.
     pub async fn keys(
@@ -137,7 +134,8 @@ impl Unit {
         let fetch = limit.saturating_add(u32::try_from(deleted).unwrap_or(u32::MAX));
         let committed = self.store.list(&range, fetch).await?;
         let page = self.merge_own(&range, &committed, limit);
-        self.current_part().reads.remember_range(range, fetch, committed);
+        let remembered = self.current_part().reads.remember_range(range, fetch, committed);
+        self.spoil_on_change(remembered)?;
         Ok(page)
     }
 
@@ -207,7 +205,9 @@ impl Unit {
     ///
     /// # Errors
     /// [`StoreFault::Conflict`] when something it read has changed: nothing of this segment was
-    /// stored. [`StoreFault::Unavailable`] when the storage failed: nothing was acknowledged. The
+    /// stored. [`StoreFault::TooLarge`] when the segment relies on too much, or writes too much, to
+    /// be committed at once; nothing was stored either. [`StoreFault::Unavailable`] when the storage
+    /// failed: nothing was acknowledged. The
     /// fault of an earlier get or checkpoint, when that has spoiled the unit.
     pub async fn commit(mut self) -> Result<Option<u64>, StoreFault> {
         self.end_segment().await
@@ -234,8 +234,25 @@ impl Unit {
         self.spoiled.clone().map_or(Ok(()), Err)
     }
 
+    /// A unit that met a fault fails in the same way from then on.
+    fn spoil_unless(&mut self, outcome: Result<(), StoreFault>) -> Result<(), StoreFault> {
+        if let Err(fault) = &outcome {
+            self.spoiled = Some(fault.clone());
+        }
+        outcome
+    }
+
+    /// A unit that read something in two states can never commit.
+    fn spoil_on_change(&mut self, remembered: Result<(), Contended>) -> Result<(), StoreFault> {
+        let Err(changed) = remembered else { return Ok(()) };
+        self.report(changed);
+        self.spoil_unless(Err(StoreFault::Conflict))
+    }
+
     async fn end_segment(&mut self) -> Outcome {
         self.check_usable()?;
+        let checked = self.check_size();
+        self.spoil_unless(checked)?;
         let (writes, reads) = (self.seal_writes()?, self.take_reads()?);
         // Stands while the outcome is open, so that a unit whose checkpoint was dropped cannot
         // commit unchecked.
@@ -266,6 +283,12 @@ impl Unit {
         }
     }
 
+    /// Before anything is sealed: that takes its time, too.
+    fn check_size(&self) -> Result<(), StoreFault> {
+        let written = self.parts().map(|part| part.buffer.len()).sum();
+        work::check_size(self.parts().map(|part| part.reads.checked()).sum(), written)
+    }
+
     /// The part that reads and writes now.
     fn current_part(&mut self) -> &mut Part {
         self.host.as_mut().unwrap_or(&mut self.work)
@@ -290,7 +313,7 @@ impl Unit {
             Some(host) => {
                 let both = self.work.reads.clone().and(&host.reads);
                 both.map_err(|changed| {
-                    self.report(Contended::Record(changed));
+                    self.report(changed);
                     StoreFault::Conflict
                 })
             }

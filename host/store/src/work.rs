@@ -1,6 +1,10 @@
 //! One unit of work as it asks to be committed: what it read, and what it writes.
+//!
+//! The attack this file stops: a request of which the commit is so large that all others wait for
+//! it. One task commits for all, so what it checks and writes for one of them is bounded.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::fault::StoreFault;
@@ -10,48 +14,118 @@ use crate::revision::RevisedWrites;
 use crate::rows::SealedRow;
 use crate::turns::{Contended, TurnState};
 
+/// Most records and listed keys, since its last checkpoint, on which a unit that writes may have
+/// relied: each is read again while other commits wait, some two microseconds.
+const MOST_CHECKED: usize = 16_384;
+/// Most records that a unit puts and deletes in one commit, some ten microseconds each.
+const MOST_WRITTEN: usize = 2_048;
+
+/// Refuses what all other commits would have to wait for: a unit that relies on so many records and
+/// listed keys, and writes so many records.
+///
+/// # Errors
+/// [`StoreFault::TooLarge`].
+pub(crate) fn check_size(checked: usize, written: usize) -> Result<(), StoreFault> {
+    if written > MOST_WRITTEN {
+        return Err(StoreFault::TooLarge(format!(
+            "the request wrote {written} records at once; a commit has at most {MOST_WRITTEN}: \
+             split the request, or checkpoint in between"
+        )));
+    }
+    if written > 0 && checked > MOST_CHECKED {
+        return Err(StoreFault::TooLarge(format!(
+            "the request read {checked} keys and then wrote; a commit relies on at most \
+             {MOST_CHECKED}: list less, or checkpoint before writing"
+        )));
+    }
+    Ok(())
+}
+
 /// What a unit of work read since its last checkpoint.
 #[derive(Clone, Default)]
 pub(crate) struct Reads {
     keys: BTreeMap<Address, Option<Stamp>>,
-    listings: Vec<Listing>,
+    listings: HashMap<KeyRange, Listing>,
 }
 
-/// A listed range: reading it again must give the same keys.
+/// What a listed range held: reading it again must give the same keys.
 #[derive(Clone)]
 pub(crate) struct Listing {
-    pub(crate) range: KeyRange,
+    /// As many keys were asked for.
     pub(crate) limit: u32,
     pub(crate) keys: Vec<String>,
+}
+
+impl Listing {
+    /// The first `limit` of its keys.
+    fn first(&self, limit: u32) -> &[String] {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        self.keys.get(..limit).unwrap_or(&self.keys)
+    }
 }
 
 impl Reads {
     /// Remembers that the record had this stamp, or was absent.
     ///
     /// # Errors
-    /// The address, when it was read before and has changed since: such a unit can never commit.
+    /// The record, when it was read before and has changed since: such a unit can never commit.
     pub(crate) fn remember(
         &mut self,
         address: &Address,
         stamp: Option<Stamp>,
-    ) -> Result<(), Address> {
+    ) -> Result<(), Contended> {
         let before = self.keys.insert(address.clone(), stamp);
-        if before.is_some_and(|before| before != stamp) { Err(address.clone()) } else { Ok(()) }
+        if before.is_some_and(|before| before != stamp) {
+            return Err(Contended::Record(address.clone()));
+        }
+        Ok(())
     }
 
-    /// Remembers that the first `limit` keys of `range` were these.
-    pub(crate) fn remember_range(&mut self, range: KeyRange, limit: u32, keys: Vec<String>) {
-        self.listings.push(Listing { range, limit, keys });
+    /// Remembers that the first `limit` keys of `range` were these: once, however often it is
+    /// listed.
+    ///
+    /// # Errors
+    /// The range, when it was listed before and has changed since.
+    pub(crate) fn remember_range(
+        &mut self,
+        range: KeyRange,
+        limit: u32,
+        keys: Vec<String>,
+    ) -> Result<(), Contended> {
+        let listing = Listing { limit, keys };
+        match self.listings.entry(range) {
+            Entry::Vacant(new) => {
+                new.insert(listing);
+            }
+            Entry::Occupied(mut known) => {
+                let both = known.get().limit.min(limit);
+                if known.get().first(both) != listing.first(both) {
+                    return Err(Contended::Listing(known.key().clone()));
+                }
+                if known.get().limit < limit {
+                    known.insert(listing);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// These reads and `others` too.
     ///
     /// # Errors
-    /// The address that was read by both and had changed in between.
-    pub(crate) fn and(mut self, others: &Reads) -> Result<Reads, Address> {
+    /// What was read by both and had changed in between.
+    pub(crate) fn and(mut self, others: &Reads) -> Result<Reads, Contended> {
         others.keys.iter().try_for_each(|(address, stamp)| self.remember(address, *stamp))?;
-        self.listings.extend(others.listings.iter().cloned());
+        for (range, listing) in others.listings.clone() {
+            self.remember_range(range, listing.limit, listing.keys)?;
+        }
         Ok(self)
+    }
+
+    /// How much is read again to check it: records, ranges and the keys in them.
+    pub(crate) fn checked(&self) -> usize {
+        let listed = self.listings.values().map(|listing| 1 + listing.keys.len());
+        self.keys.len() + listed.sum::<usize>()
     }
 
     /// How many separate reads there were. A single one is consistent by itself.
@@ -65,8 +139,8 @@ impl Reads {
     }
 
     /// The remembered ranges.
-    pub(crate) fn listings(&self) -> &[Listing] {
-        &self.listings
+    pub(crate) fn listings(&self) -> impl Iterator<Item = (&KeyRange, &Listing)> {
+        self.listings.iter()
     }
 
     /// The remembered keys, if no range was listed.
@@ -91,6 +165,12 @@ impl Writes {
     pub(crate) fn is_empty(&self) -> bool {
         self.puts.is_empty() && self.deletes.is_empty() && self.revised.is_none()
     }
+
+    /// How many records are put and deleted.
+    fn rows(&self) -> usize {
+        let revised = self.revised.as_ref().map_or(0, |revised| 1 + revised.puts.len());
+        self.puts.len() + self.deletes.len() + revised
+    }
 }
 
 /// One unit of work, as it asks to be committed.
@@ -102,6 +182,11 @@ pub(crate) struct Work {
 }
 
 impl Work {
+    /// What the committer does for it, in rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.reads.checked() + self.writes.rows()
+    }
+
     /// Bytes of bodies to be written.
     pub(crate) fn bytes(&self) -> usize {
         let sealed: usize = self.writes.puts.iter().map(|row| row.sealed.len()).sum();
@@ -143,3 +228,43 @@ impl Work {
 /// How the commit of one unit ended: the revision that it made, if it counts any, or why nothing of
 /// it was written.
 pub(crate) type Outcome = Result<Option<u64>, StoreFault>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Space;
+
+    fn range() -> KeyRange {
+        KeyRange::new(Space::Data, "m/", "")
+    }
+
+    fn keys(numbers: std::ops::Range<u32>) -> Vec<String> {
+        numbers.map(|number| format!("m/{number:04}")).collect()
+    }
+
+    #[test]
+    fn a_range_that_is_listed_again_and_again_is_remembered_once() {
+        let mut reads = Reads::default();
+        for _ in 0..25_000 {
+            reads.remember_range(range(), 9, keys(0..9)).unwrap();
+        }
+        assert_eq!((reads.len(), reads.checked()), (1, 10));
+        reads.remember_range(range(), 4, keys(0..4)).unwrap();
+        assert_eq!((reads.len(), reads.checked()), (1, 10), "a shorter page is a part of it");
+        reads.remember_range(range(), 20, keys(0..20)).unwrap();
+        assert_eq!((reads.len(), reads.checked()), (1, 21), "a longer one takes its place");
+        let twice = reads.clone().and(&reads).unwrap();
+        assert_eq!((twice.len(), twice.checked()), (1, 21));
+    }
+
+    #[test]
+    fn a_range_that_changed_between_two_listings_is_a_conflict() {
+        for (limit, changed) in [(9, keys(1..10)), (20, keys(1..10)), (4, keys(1..5)), (9, vec![])]
+        {
+            let mut reads = Reads::default();
+            reads.remember_range(range(), 9, keys(0..9)).unwrap();
+            let outcome = reads.remember_range(range(), limit, changed);
+            assert_eq!(outcome, Err(Contended::Listing(range())), "limit {limit}");
+        }
+    }
+}

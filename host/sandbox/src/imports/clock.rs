@@ -23,16 +23,19 @@ impl Host for CallState {
         lane: String,
     ) -> wasmtime::Result<Result<(), Failure>> {
         granted!(self, Act::Timers);
+        self.charge_row(key.len().saturating_add(lane.len()))?;
         Ok(schedule(self, &key, at, &lane))
     }
 
     fn guard(&mut self, key: String, lane: String) -> wasmtime::Result<Result<(), Failure>> {
         granted!(self, Act::Timers);
+        self.charge_row(key.len().saturating_add(lane.len()))?;
         Ok(guard(self, &key, &lane))
     }
 
     fn cancel(&mut self, key: String) -> wasmtime::Result<Result<(), Failure>> {
         granted!(self, Act::Timers);
+        self.charge_row(key.len())?;
         Ok(cancel(self, &key))
     }
 }

@@ -15,6 +15,8 @@ impl Host for CallState {
         internal: String,
     ) -> wasmtime::Result<Result<(), Failure>> {
         granted!(self, Act::Leases);
+        let texts = [&tag, &lane, &internal].map(String::len).into_iter().sum();
+        self.charge_row(texts)?;
         if let Err(refused) = self.check_lane(&lane).and_then(|()| self.check_name("tag", &tag)) {
             return Ok(Err(refused));
         }

@@ -16,18 +16,20 @@ impl Host for CallState {
     async fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<Entry>, Failure>> {
         granted!(self, Act::Storage);
         // It is remembered until the commit, also where nothing was found.
-        self.charge(key.len())?;
+        self.charge_row(key.len())?;
         Ok(get(self, &key).await)
     }
 
     fn put(&mut self, key: String, value: Vec<u8>) -> wasmtime::Result<Result<(), Failure>> {
         granted!(self, Act::Storage);
         self.charge_write(key.len().saturating_add(value.len()))?;
+        self.charge_row(key.len())?;
         Ok(put(self, &key, value))
     }
 
     fn delete(&mut self, key: String) -> wasmtime::Result<Result<(), Failure>> {
         granted!(self, Act::Storage);
+        self.charge_row(key.len())?;
         Ok(delete(self, &key))
     }
 
@@ -38,8 +40,11 @@ impl Host for CallState {
         limit: u32,
     ) -> wasmtime::Result<Result<Vec<String>, Failure>> {
         granted!(self, Act::Storage);
+        // The range is remembered, and each key of it.
+        self.charge_row(prefix.len().saturating_mul(2).saturating_add(after.len()))?;
         let listed = keys(self, &prefix, &after, limit).await;
-        self.charge(listed.iter().flatten().map(String::len).sum())?;
+        let place = limits::LISTED_KEY_BYTES.saturating_add(prefix.len());
+        self.charge(listed.iter().flatten().map(|key| key.len().saturating_add(place)).sum())?;
         Ok(listed)
     }
 

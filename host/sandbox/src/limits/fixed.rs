@@ -44,6 +44,11 @@ pub(crate) const HOST_CALL_FUEL_BYTES: usize = 8 << 20;
 /// the official components, so that idle instances stay small.
 pub(crate) const REUSED_MEMORY_BYTES: usize = 2 << 20;
 
+/// What a remembered read or a buffered write counts for besides its texts: its place in memory,
+/// and the uuid of its mount.
+pub(crate) const ROW_BYTES: usize = 192;
+/// The same for a key of a listing.
+pub(crate) const LISTED_KEY_BYTES: usize = 80;
 /// Most bytes of one storage key.
 pub(crate) const KEY_BYTES: usize = 512;
 /// Most bytes of one stored value.

@@ -16,7 +16,8 @@ pub struct Limits {
     pub memory_bytes: usize,
     /// Host calls of a call.
     pub host_calls: u32,
-    /// Bytes that the host holds for a call: buffered writes, remembered listings, log lines.
+    /// Bytes that the host holds for a call: buffered writes, remembered reads and listings with
+    /// their places in memory, log lines.
     pub host_bytes: usize,
     /// Bytes of an answer.
     pub answer_bytes: usize,

@@ -1,5 +1,7 @@
 //! Tests of units of work: what they see, and what refuses their commit.
 
+use std::time::{Duration, Instant};
+
 use super::finish::MOST_ATTEMPTS;
 use super::*;
 use crate::testing::{Scratch, body, data, put};
@@ -440,4 +442,87 @@ async fn an_index_comes_back_as_it_was_put() {
         store.begin().get(&data("a")).await.unwrap().unwrap().index.due,
         Some(i64::MAX as u64)
     );
+}
+
+/// `rows` records to be put at once.
+fn many(store: &Arc<Store>, rows: usize) -> Unit {
+    let mut unit = store.begin();
+    for row in 0..rows {
+        write(&mut unit, &format!("many/{row:05}"), "some text");
+    }
+    unit
+}
+
+#[tokio::test]
+async fn a_commit_of_ninety_thousand_rows_is_refused_and_stops_no_other() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let mut refused = many(&store, 90_000);
+    for _ in 0..2 {
+        let Err(StoreFault::TooLarge(text)) = refused.checkpoint().await else {
+            panic!("not refused")
+        };
+        assert!(text.contains("90000 records") && text.contains("checkpoint"), "{text}");
+    }
+    drop(refused);
+    assert_eq!(store.count(Space::Data, "many/", None, 9).await, Ok(0));
+    many(&store, 2_048).commit().await.unwrap();
+    assert_eq!(store.count(Space::Data, "many/", None, 9_999).await, Ok(2_048));
+    assert!(matches!(many(&store, 2_049).commit().await, Err(StoreFault::TooLarge(_))));
+}
+
+#[tokio::test]
+async fn what_a_commit_checks_again_is_bounded_and_what_only_reads_is_not() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    many(&store, 1_000).commit().await.unwrap();
+    let mut unit = store.begin();
+    // Ranges that differ by where they begin: none of them is another.
+    for row in 0..20 {
+        assert!(listed(&mut unit, "many/", &format!("many/{row:05}"), 9_999).await.len() > 900);
+    }
+    unit.put(data("a"), b"1".to_vec(), Index::default());
+    let Err(StoreFault::TooLarge(text)) = unit.checkpoint().await else { panic!("not refused") };
+    assert!(text.contains("list less"), "{text}");
+    assert_eq!(body(&store, &data("a")).await, None);
+    let mut reader = store.begin();
+    for row in 0..20 {
+        listed(&mut reader, "many/", &format!("many/{row:05}"), 9_999).await;
+    }
+    assert_eq!(reader.commit().await, Ok(None));
+}
+
+/// Not run with the others: it prints how long the largest commits keep another waiting.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement"]
+async fn the_longest_wait_beside_the_largest_commits() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    for kind in 0..8 {
+        let mut unit = store.begin();
+        (0..2_000).for_each(|row| write(&mut unit, &format!("{kind}/{row}"), "1"));
+        unit.commit().await.unwrap();
+    }
+    let large = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move {
+            for _ in 0..10 {
+                let mut unit = many(&store, 2_048);
+                for kind in 0..8 {
+                    listed(&mut unit, &format!("{kind}/"), "", 2_000).await;
+                }
+                let began = Instant::now();
+                unit.commit().await.unwrap();
+                println!("the largest commit: {:?}", began.elapsed());
+            }
+        }
+    });
+    let mut longest = Duration::ZERO;
+    while !large.is_finished() {
+        let began = Instant::now();
+        put(&store, data("small"), "1").await;
+        longest = longest.max(began.elapsed());
+    }
+    println!("the longest wait beside it: {longest:?}");
+    large.await.unwrap();
 }
