@@ -326,11 +326,13 @@ fn tls_words(tls: &Tls) -> import::http::Tls {
 }
 
 fn failure(why: import::types::Failure) -> Failure {
-    Failure { kind: Kind::of_code(&why.code), message: why.message, retry_after: why.retry_after }
+    let failure = Failure::new(Kind::of_code(&why.code), why.message);
+    Failure { retry_after: why.retry_after, ..failure }
 }
 
 fn refusal(why: import::types::Failure) -> Failure {
-    Failure { kind: database_kind(&why.code), message: why.message, retry_after: why.retry_after }
+    let failure = Failure::new(database_kind(&why.code), why.message);
+    Failure { retry_after: why.retry_after, ..failure }
 }
 
 fn unmade(why: import::types::Failure) -> Unmade {

@@ -1,7 +1,7 @@
 //! What a line says is wrong.
 //!
-//! The attack this file stops: a refusal that repeats, readable, what the line beside it hashes. What
-//! the caller reads is one text, and what may be recorded is another.
+//! The attack this file stops: a refusal that repeats, readable, what the line beside it hashes.
+//! What the caller reads is one text, and what may be recorded is another.
 
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::{Body, Response};

@@ -75,8 +75,8 @@ impl Sessions {
         Self::open_vetted(target, endpoint, &addresses).await
     }
 
-    /// Tries the addresses in order. From here on no name is resolved: whatever a resolver says
-    /// later, the sessions of the pool go to the address that was vetted.
+    /// Tries the addresses in order. From here on no name is resolved: a resolver may say what it
+    /// likes later, the sessions of the pool go to the address that was vetted.
     async fn open_vetted(
         target: &Target,
         endpoint: &Endpoint,
