@@ -37,7 +37,7 @@ pub(crate) async fn renew_lease(
     let seen = mount.for_plugin(core.lifetimes, owner_left);
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(&mount, &permit);
-    let work = BackgroundServices::new(core, &mount);
+    let work = BackgroundServices::for_caller(core, &mount);
     let admitted = work.enter(Priority::Foreground).await?;
     // Before the plugin tells its target: a slow renewal shortens the lease, never the thing's
     // grace.
