@@ -169,7 +169,7 @@ fn whatever_an_uploaded_component_does_only_its_own_request_is_the_worse_for_it(
         for act in ACTS {
             contained(&root, *act);
         }
-        root.write("sys/mounts/hostile/tune", &json!({ "add_grants": "limit:deadline=1s" }))
+        root.write("sys/mounts/hostile/tune", &json!({ "grants": "limit:deadline=1s" }))
             .expect(204);
         let leases: Vec<_> = LATER.iter().map(|act| (act.0, contained(&root, *act))).collect();
         for (act, what, status, words) in LEASES {

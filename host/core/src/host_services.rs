@@ -26,7 +26,7 @@ const LONGEST_INTERNAL: usize = 64 << 10;
 const MOST_RESERVATIONS: usize = 64;
 /// Where counting leases stops.
 const COUNTED: u32 = 10_000;
-/// Time that due work and renewals have.
+/// Time that due work and renewals have: for several effects, one after the other.
 const WORK_TIME: Duration = Duration::from_secs(90);
 /// Instance slots that they have: any of them may reach a database plugin.
 const SLOTS: u32 = 2;
@@ -163,12 +163,19 @@ pub(crate) struct Admitted<'a> {
 }
 
 impl BackgroundServices {
-    pub(crate) fn new(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
-        let time = mount
-            .compartment
-            .limits()
-            .deadline
-            .map_or(WORK_TIME, |deadline| deadline.min(WORK_TIME));
+    /// For what is due. It has a time of its own: a mount whose requests are cut sooner must not
+    /// keep what it made from being ended.
+    pub(crate) fn for_due_work(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
+        Self::within(core, mount, WORK_TIME)
+    }
+
+    /// For what a caller or a start waits for: no longer than a request of the mount.
+    pub(crate) fn for_caller(core: &Arc<Core>, mount: &Arc<Mount>) -> Self {
+        let of_mount = mount.compartment.limits().deadline;
+        Self::within(core, mount, of_mount.map_or(WORK_TIME, |deadline| deadline.min(WORK_TIME)))
+    }
+
+    fn within(core: &Arc<Core>, mount: &Arc<Mount>, time: Duration) -> Self {
         Self { services: CallServices::new(core, mount, None), deadline: Instant::now() + time }
     }
 

@@ -1,7 +1,7 @@
 //! Permits: proof that this token may do this on this path, or that due work was claimed.
 //!
 //! The attack this file stops: an unchecked call. A mount's component is had only in exchange for a
-//! permit, and only the two functions below make one.
+//! permit, and only the functions below make one.
 
 use crate::background::Claim;
 use crate::policies::acl::{Acl, Granted, Question, Verdict};
@@ -19,7 +19,23 @@ impl Permit {
     /// # Errors
     /// 403, worded so that the caller does not learn what exists on the path.
     pub(crate) fn ask(acl: &Acl, question: &Question<'_>) -> Result<Self, Failure> {
-        match acl.check(question) {
+        Self::of(acl.check(question))
+    }
+
+    /// Holds the request against the token's policies apart from what they say of parameters: of a
+    /// request that is refused for another reason, which only such a caller may learn.
+    ///
+    /// # Errors
+    /// 403, as [`Permit::ask`].
+    pub(crate) fn ask_apart_from_parameters(
+        acl: &Acl,
+        question: &Question<'_>,
+    ) -> Result<Self, Failure> {
+        Self::of(acl.check_apart_from_parameters(question))
+    }
+
+    fn of(verdict: Verdict) -> Result<Self, Failure> {
+        match verdict {
             Verdict::Granted(granted) => Ok(Self { granted }),
             // It names path and parameters, and never a value.
             Verdict::Denied(why) => Err(Failure::denied(why).recordable()),

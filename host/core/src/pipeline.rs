@@ -171,9 +171,7 @@ async fn attempt(
     let destination = destination
         .map_err(|unknown| policy_check::refuse_unknown(&acl, request, unknown.clone()))?;
     let mut unit = destination.begin_unit(core).in_turn(progress.turn);
-    let route = destination
-        .route()
-        .ok_or_else(|| Failure::internal("the route table changed under a request"))?;
+    let route = destination.known_route()?;
     let mut folded = fields::fold(route, &request.fields, &destination.captures);
     let creates = creates(&mut unit, destination, route).await;
     if let (Ok(folded), Ok(creates)) = (&mut folded, &creates) {
@@ -183,7 +181,7 @@ async fn attempt(
     // 4. Policy, which yields the permit. What is wrong with the request is told after it.
     let asked = operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates));
     let known = folded.as_ref().ok();
-    let permit = policy_check::permit(&acl, request, destination, route, known, asked)?;
+    let permit = policy_check::permit(&acl, request, destination, known, asked).await?;
     progress.trail.permit(&permit);
     let (mut folded, creates) = (folded?, creates?);
     api::check_body(route, request)?;

@@ -7,6 +7,7 @@
 
 pub mod acl;
 pub mod capability;
+mod comparison;
 pub mod constraints;
 pub mod identity;
 mod parameters;

@@ -32,6 +32,14 @@ pub struct Granted {
     pub warning: Option<String>,
 }
 
+impl Granted {
+    /// As it is, or `most` seconds, which is `whose`, with a warning that says what is granted now.
+    #[must_use]
+    pub fn at_most(self, most: u64, whose: &'static str) -> Self {
+        if self.ttl <= most { self } else { within(self.ttl, most, (most, whose)) }
+    }
+}
+
 /// A maximum in seconds, and whose it is.
 type Cap = (u64, &'static str);
 
@@ -235,6 +243,17 @@ mod tests {
         );
         let endless = Bounds { period: u64::MAX, mount_max: 0, ..Bounds::default() };
         assert_eq!(ttl(endless, 0, u64::MAX, 0), u64::MAX);
+    }
+
+    #[test]
+    fn what_is_cut_twice_is_told_as_it_is_granted_in_the_end() {
+        let granted = grant(&BOUNDS, 90 * DAY, 1000, 1000).unwrap();
+        assert_eq!(granted.clone().at_most(DAY, "the token's"), granted, "nothing was cut");
+        let cut = granted.at_most(HOUR, "what is left of the token");
+        assert_eq!(cut.ttl, HOUR);
+        let warning = cut.warning.unwrap();
+        assert!(warning.contains("what is left of the token of 1h; 1h were granted"), "{warning}");
+        assert!(!warning.contains("1d were granted"), "{warning}");
     }
 
     #[test]

@@ -62,17 +62,18 @@ impl Lifetime {
         // A call whose token is at its very end still gets a second, because 0 would mean the
         // mount's default.
         let ttl = granted.ttl.min(mount.longest_lease.max(1));
-        let outlived = (ttl < granted.ttl).then(|| {
-            format!(
-                "the lease ends with the token that asked for it: {} instead of {}",
-                show(ttl),
-                show(granted.ttl)
-            )
-        });
+        let warning = if ttl < granted.ttl {
+            let (ttl, granted) = (show(ttl), show(granted.ttl));
+            Some(format!(
+                "the lease ends with the token that asked for it: {ttl} instead of {granted}"
+            ))
+        } else {
+            granted.warning
+        };
         Ok(Self {
             ttl,
             expires: age.now.saturating_add(ttl.saturating_mul(1_000)).saturating_add(GRACE),
-            warnings: granted.warning.into_iter().chain(outlived).collect(),
+            warnings: warning.into_iter().collect(),
         })
     }
 }

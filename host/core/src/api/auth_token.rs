@@ -250,7 +250,7 @@ pub(super) fn auth(core: &Core, text: Secret, token: &Caller) -> Auth {
         token_policies: record.policies.clone(),
         identity_policies: Vec::new(),
         metadata: (!record.meta.is_empty()).then(|| record.meta.clone()),
-        lease_duration: record.left(core.store.now() / 1000).unwrap_or_default(),
+        lease_duration: record.left(core.store.now()).unwrap_or_default(),
         renewable: record.renewable,
         entity_id: record.entity_id.clone(),
         token_type: token.kind.word().to_owned(),
@@ -266,7 +266,7 @@ async fn show(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
     let Named { text, token } = named;
     let role = tokens::roles::of_token(unit, &token.record).await?;
     let bounds = tokens::bounds(&token.record, role.as_ref(), core.token_lifetimes());
-    let mut data = describe(&text, &token, core.store.now() / 1000);
+    let mut data = describe(&text, &token, core.store.now());
     data.insert("explicit_max_ttl".to_owned(), json!(bounds.explicit_max));
     if bounds.period > 0 {
         data.insert("period".to_owned(), json!(bounds.period));
@@ -274,7 +274,7 @@ async fn show(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
     Ok(Body::Data(data).into())
 }
 
-fn describe(text: &Secret, token: &Caller, now: u64) -> Map<String, Value> {
+fn describe(text: &Secret, token: &Caller, now_ms: u64) -> Map<String, Value> {
     let TokenRecord { accessor, policies, path, meta, display_name, role, bound_cidrs, .. } =
         &*token.record;
     let record = &token.record;
@@ -291,7 +291,7 @@ fn describe(text: &Secret, token: &Caller, now: u64) -> Map<String, Value> {
     put("creation_time", json!(record.issued));
     put("creation_ttl", json!(record.creation_ttl));
     put("expire_time", record.expires.map_or(Value::Null, timestamp));
-    put("ttl", json!(record.left(now).unwrap_or_default()));
+    put("ttl", json!(record.left(now_ms).unwrap_or_default()));
     put("renewable", json!(record.renewable));
     put("entity_id", json!(record.entity_id));
     put("type", json!(token.kind.word()));

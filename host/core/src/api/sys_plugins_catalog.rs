@@ -4,7 +4,7 @@ use super::after_commit::AfterCommit;
 use super::call::{Call, Fields};
 use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field};
-use super::sys_mounts::grants::MOST;
+use super::sys_mounts::grants::{MOST, check_deadline};
 use crate::catalog::{self, Listed, PluginType, Registered, Upload};
 use crate::lifecycle;
 use bulkhead_sandbox::{Ask, Maker};
@@ -188,6 +188,7 @@ fn ceiling(fields: Fields<'_>) -> Result<Option<Vec<Ask>>, Failure> {
             lines.push(line);
         }
     }
+    check_deadline(lines.iter().filter_map(Ask::grant), lines.iter().any(Ask::reaches_outside))?;
     match lines.len() {
         0..=MOST => Ok(Some(lines)),
         many => {

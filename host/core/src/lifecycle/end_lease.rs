@@ -60,7 +60,7 @@ async fn revoke(
     let mount = mount.ok_or_else(|| core.mounts.missing(&lease.mount))?;
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(&mount, &permit);
-    let work = BackgroundServices::new(core, &mount);
+    let work = BackgroundServices::for_due_work(core, &mount);
     let admitted = work.enter(ending.priority).await?;
     let unit = mount.begin(&core.store);
     let done = opened

@@ -51,7 +51,7 @@ pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), 
     let claim = core.claims.claim_in_turn(&mount.record.address()).await;
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(mount, &permit);
-    let work = BackgroundServices::new(core, mount);
+    let work = BackgroundServices::for_caller(core, mount);
     let admitted = work.enter(Priority::Background).await?;
     let done =
         opened.plugin.engine.migrate(work.scope(&opened), mount.begin(&core.store), stored).await;

@@ -37,7 +37,7 @@ pub(crate) async fn renew_lease(
     let seen = mount.for_plugin(core.lifetimes, owner_left);
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(&mount, &permit);
-    let work = BackgroundServices::new(core, &mount);
+    let work = BackgroundServices::for_caller(core, &mount);
     let admitted = work.enter(Priority::Foreground).await?;
     // Before the plugin tells its target: a slow renewal shortens the lease, never the thing's
     // grace.
@@ -111,8 +111,12 @@ async fn prolong(
         ..Bounds::default()
     };
     let granted = ttl::grant(&bounds, asked.increment, lease.issued / 1000, now / 1000)?;
-    let ttl = granted.ttl.min(seen.longest_lease);
-    let ttl = if asked.granted.ttl == 0 { ttl } else { ttl.min(asked.granted.ttl) };
+    let granted = granted.at_most(seen.longest_lease, "what is left of the token that owns it");
+    let granted = match asked.granted.ttl {
+        0 => granted,
+        of_plugin => granted.at_most(of_plugin, "what the engine renewed it for"),
+    };
+    let ttl = granted.ttl;
     let lease = LeaseRecord {
         expires: now.saturating_add(ttl.saturating_mul(1000)),
         last_renewal: Some(now),
@@ -152,7 +156,7 @@ async fn owner_left(
     }
     match tokens::read(unit, &lease.token).await? {
         Some(owner) if owner.is_alive(now) => {
-            at_least_a_second(owner.left(now / 1000).into_iter().chain(of_batch).min())
+            at_least_a_second(owner.left(now).into_iter().chain(of_batch).min())
         }
         _ => Err(owner_ended()),
     }

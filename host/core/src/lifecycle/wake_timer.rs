@@ -29,7 +29,7 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
     };
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(&mount, &permit);
-    let call = BackgroundServices::new(core, &mount);
+    let call = BackgroundServices::for_due_work(core, &mount);
     let attempt = guards::attempts(&timer).saturating_add(1);
     let woken = Woken { claim, timer: &timer, guards: call.guards() };
     let ended = match call.enter(Priority::Background).await {

@@ -162,9 +162,10 @@ async fn write_lease(
         ..Bounds::default()
     };
     let granted = ttl::grant(&bounds, 0, now / 1000, now / 1000)?;
-    let ttl = token.left(now / 1000).map_or(granted.ttl, |left| left.min(granted.ttl));
-    let record = leases::confirm(context, unit, secret, named, ttl)?;
-    Ok(Leased { id: record.id, ttl, warning: granted.warning })
+    let left = token.left(now).unwrap_or(granted.ttl);
+    let granted = granted.at_most(left, "what is left of the token that asks for it");
+    let record = leases::confirm(context, unit, secret, named, granted.ttl)?;
+    Ok(Leased { id: record.id, ttl: granted.ttl, warning: granted.warning })
 }
 
 /// 200 with data.

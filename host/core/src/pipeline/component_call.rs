@@ -141,7 +141,7 @@ impl PermittedRequest<'_> {
 
     /// The call as the contract words it.
     fn contract_call(&self, mount: &Mount, deadline: Deadline) -> Result<contract::Call, Failure> {
-        let now = self.core.store.now() / 1000;
+        let now = self.core.store.now();
         Ok(contract::Call {
             id: self.request.id.clone(),
             operation: operation(self.request.verb, self.creates).word().to_owned(),

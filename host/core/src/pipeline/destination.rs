@@ -47,6 +47,14 @@ impl Destination<'_> {
     }
 
     /// The row of the table.
+    ///
+    /// # Errors
+    /// 500 where the mount's table has none, which cannot be.
+    pub(super) fn known_route(&self) -> Result<&Route, Failure> {
+        self.route().ok_or_else(|| Failure::internal("the route table changed under a request"))
+    }
+
+    /// The row of the table.
     pub(super) fn route(&self) -> Option<&Route> {
         match &self.place {
             Place::Host(endpoint) => Some(&endpoint.route),

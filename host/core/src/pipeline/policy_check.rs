@@ -5,36 +5,56 @@
 
 use super::destination::Destination;
 use super::operation::operation;
+use crate::api;
 use crate::permit::Permit;
 use crate::policies::acl::{Acl, Question};
-use bulkhead_wire::description::{Operation, Route, Verb};
+use bulkhead_wire::description::{Operation, Verb};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::fields::Folded;
 use bulkhead_wire::request::Request;
 use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Bytes of a body whose parameters are held against policies in place. Those of a longer one are
+/// compared beside the runtime's workers, so that no other request waits for that.
+const COMPARED_IN_PLACE_BYTES: u64 = 16 << 10;
 
 /// Asks whether the policies allow the request as `operation`. They see the raw fields only where
-/// those do not fold, which is not told to a caller who may not call.
+/// those do not fold, which is not told to a caller who may not call. The parameters of a body that
+/// the route does not take are not looked at: it is refused for that, if the caller may call.
 ///
 /// # Errors
 /// 403.
-pub(super) fn permit(
-    acl: &Acl,
+pub(super) async fn permit(
+    acl: &Arc<Acl>,
     request: &Request,
     destination: &Destination<'_>,
-    route: &Route,
     folded: Option<&Folded>,
     operation: Operation,
 ) -> Result<Permit, Failure> {
-    let sent = sent_fields(destination, folded, &request.fields);
-    let question = Question {
+    let route = destination.known_route()?;
+    let none = Map::new();
+    let act = Question {
         path: &request.path,
         operation,
         sudo: route.sudo,
-        fields: &sent,
+        fields: &none,
         schema: &route.fields,
     };
-    Permit::ask(acl, &question)
+    if !acl.speaks_of_parameters(&act) || api::check_body(route, request).is_err() {
+        return Permit::ask_apart_from_parameters(acl, &act);
+    }
+    let sent = sent_fields(destination, folded, &request.fields);
+    if request.body_bytes <= COMPARED_IN_PLACE_BYTES {
+        return Permit::ask(acl, &Question { fields: &sent, ..act });
+    }
+    let (acl, path, sudo) = (Arc::clone(acl), request.path.clone(), route.sudo);
+    let schema = route.fields.clone();
+    let comparing = tokio::task::spawn_blocking(move || {
+        let question = Question { path: &path, operation, sudo, fields: &sent, schema: &schema };
+        Permit::ask(&acl, &question)
+    });
+    comparing.await.map_err(|_| Failure::internal("holding a request against policies panicked"))?
 }
 
 /// What the caller sent, also what no endpoint reads, without what the path carried: policies name
@@ -64,6 +84,10 @@ pub(super) fn refuse_unknown(acl: &Acl, request: &Request, unknown: Failure) -> 
             fields: &request.fields,
             schema: &[],
         };
+        // What is asked of nothing is compared no longer than in place.
+        if request.body_bytes > COMPARED_IN_PLACE_BYTES {
+            return Permit::ask_apart_from_parameters(acl, &question);
+        }
         Permit::ask(acl, &question)
     };
     let asked = ask(operation(request.verb, false));

@@ -127,11 +127,26 @@ impl Acl {
             Held::Everything(granted) => return Verdict::Granted(granted.clone()),
             Held::Rules(rules) => rules,
         };
-        let access = match question.operation {
-            Operation::List => rules.access_to_list(question.path),
-            _ => rules.access_to(question.path),
+        judge(access_to(rules, question), question).map_or_else(Verdict::Denied, Verdict::Granted)
+    }
+
+    /// Answers one request without asking what its parameters are.
+    #[must_use]
+    pub fn check_apart_from_parameters(&self, question: &Question<'_>) -> Verdict {
+        let rules = match &self.held {
+            Held::Everything(granted) => return Verdict::Granted(granted.clone()),
+            Held::Rules(rules) => rules,
         };
-        judge(access, question).map_or_else(Verdict::Denied, Verdict::Granted)
+        let judged = judge_act(access_to(rules, question), question);
+        judged.map_or_else(Verdict::Denied, |(granted, _)| Verdict::Granted(granted))
+    }
+
+    /// Whether what the request's parameters are matters to the answer.
+    #[must_use]
+    pub fn speaks_of_parameters(&self, question: &Question<'_>) -> bool {
+        let Held::Rules(rules) = &self.held else { return false };
+        has_parameters(question.operation)
+            && access_to(rules, question).is_some_and(|access| !access.constraints.are_none())
     }
 
     /// May the token do anything at all at `folder`, which ends in a slash, or below it?
@@ -172,34 +187,58 @@ impl Acl {
     }
 }
 
+fn access_to<'a>(rules: &'a Rules, question: &Question<'_>) -> Option<&'a Access> {
+    match question.operation {
+        Operation::List => rules.access_to_list(question.path),
+        _ => rules.access_to(question.path),
+    }
+}
+
 /// What `question` is granted.
 ///
 /// # Errors
 /// The sentence for the caller.
 fn judge(access: Option<&Access>, question: &Question<'_>) -> Result<Granted, String> {
-    let refused = |why: &str| {
-        let act = format!(
-            "this token may not {} {}",
-            refused_act(access, question.operation),
-            question.path
-        );
-        if why.is_empty() { act } else { format!("{act} {why}") }
-    };
+    let (granted, access) = judge_act(access, question)?;
+    if has_parameters(question.operation) {
+        access
+            .constraints
+            .check(question.fields, question.schema)
+            .map_err(|why| refusal(Some(access), question, &why))?;
+    }
+    Ok(granted)
+}
+
+/// What `question` is granted as far as its parameters do not matter, by the access that grants it.
+///
+/// # Errors
+/// The sentence for the caller.
+fn judge_act<'a>(
+    access: Option<&'a Access>,
+    question: &Question<'_>,
+) -> Result<(Granted, &'a Access), String> {
     let granting = access
         .and_then(|access| Some((access, access.granting(capability_for(question.operation))?)));
     let Some((access, policies)) = granting else {
-        return Err(refused(""));
+        return Err(refusal(access, question, ""));
     };
+    let refused = |why: &str| Err(refusal(Some(access), question, why));
     if question.sudo && !access.holds(Capability::Sudo) {
-        return Err(refused("without sudo; its policy needs that capability for this path too"));
+        return refused("without sudo; its policy needs that capability for this path too");
     }
     if access.wrapped_only {
-        return Err(refused("unless the response is wrapped, which this build cannot do"));
+        return refused("unless the response is wrapped, which this build cannot do");
     }
-    if has_parameters(question.operation) {
-        access.constraints.check(question.fields, question.schema).map_err(|why| refused(&why))?;
-    }
-    Ok(Granted { capabilities: Arc::clone(&access.words), policies: Arc::clone(policies) })
+    let granted =
+        Granted { capabilities: Arc::clone(&access.words), policies: Arc::clone(policies) };
+    Ok((granted, access))
+}
+
+/// The sentence of a refusal; `why` ends it.
+fn refusal(access: Option<&Access>, question: &Question<'_>, why: &str) -> String {
+    let act =
+        format!("this token may not {} {}", refused_act(access, question.operation), question.path);
+    if why.is_empty() { act } else { format!("{act} {why}") }
 }
 
 fn capability_for(operation: Operation) -> Capability {

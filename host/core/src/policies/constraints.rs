@@ -1,18 +1,19 @@
 //! What a rule says about parameters: which must be there, which may not, and with what values.
 //!
 //! The attacks this file stops: a second name of a setting that the policy does not use (see
-//! `parameters.rs`; everything that was sent is checked), a required parameter in a spelling that the endpoint ignores, a value in another form than the
-//! policy wrote it (`"1h"` and `3600`), and a forbidden value hidden among others in a list. What
-//! is allowed is read narrowly, what is denied widely.
+//! `parameters.rs`; everything that was sent is checked), a required parameter in a spelling that
+//! the endpoint ignores, a value in another form (see `comparison.rs`), and a request that takes
+//! long to compare with a rule and so keeps a processor from the others.
 
+use super::comparison::{Written, effort, holds_any, holds_only};
 use super::parameters::{Parameter, canonical, counts_as, deferring};
 use bulkhead_wire::description::Field;
-use bulkhead_wire::duration;
 use bulkhead_wire::failure::quoted;
 use serde_json::{Map, Value};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use unicode_normalization::UnicodeNormalization;
+
+/// Most comparisons of values sent with values of a rule for one request: some twenty milliseconds.
+const MOST_COMPARISONS: u64 = 1 << 17;
 
 /// Values by the lower-case name of their parameter; no values means any value.
 pub type Lists = BTreeMap<String, Vec<Value>>;
@@ -58,15 +59,17 @@ impl Constraints {
         if self.denied.contains_key("*") && !given.is_empty() {
             return Err("with any parameter".to_owned());
         }
-        check_denied(&denied_by_field(&self.denied, schema), &every)?;
+        let denied = denied_by_field(&self.denied, schema);
+        let allowed = Allowed { lists: by_field(&self.allowed, schema), schema };
+        check_effort([&denied, &allowed.lists], &every)?;
+        check_denied(&denied, &every)?;
         if self.allowed.is_empty() {
             return Ok(());
         }
-        let allowed = Allowed { lists: by_field(&self.allowed, schema), schema };
         given.iter().try_for_each(|parameter| allowed.check(parameter))
     }
 
-    fn are_none(&self) -> bool {
+    pub(super) fn are_none(&self) -> bool {
         self.allowed.is_empty() && self.denied.is_empty() && self.required.is_empty()
     }
 }
@@ -93,13 +96,37 @@ fn denied_by_field<'a>(lists: &'a Lists, schema: &[Field]) -> FieldLists<'a> {
     found
 }
 
+/// Refuses what would take long to compare, before anything is compared.
+fn check_effort(rules: [&FieldLists<'_>; 2], given: &[&Parameter<'_>]) -> Result<(), String> {
+    let values = |name: &str| -> u64 {
+        let lists = rules.iter().filter_map(|lists| lists.get(name)).flatten();
+        lists.map(|list| list.len() as u64).sum()
+    };
+    let any = values("*");
+    let of_one = |one: &&Parameter<'_>| {
+        let counted = one.counts_as.as_deref().map_or(0, values);
+        let listed = any.saturating_add(values(&one.name)).saturating_add(counted);
+        if listed == 0 { 0 } else { effort(&one.value).saturating_mul(listed) }
+    };
+    let effort = given.iter().map(of_one).fold(0, u64::saturating_add);
+    if effort <= MOST_COMPARISONS {
+        return Ok(());
+    }
+    Err(format!(
+        "with so many values of parameters: holding them against those of its policy takes \
+         {effort} comparisons, of {MOST_COMPARISONS} at most; send fewer at once, or list fewer \
+         in the policy"
+    ))
+}
+
 fn check_denied(denied: &FieldLists<'_>, given: &[&Parameter<'_>]) -> Result<(), String> {
     for parameter in given {
         let Parameter { name, counts_as, value, .. } = parameter;
         let by_settings = parameter.by_settings();
         let is_listed = |list: &Vec<Value>| {
-            holds_any(value, list)
-                || by_settings.as_ref().is_some_and(|settings| holds_any(settings, list))
+            let list = Written::all(list);
+            holds_any(value, &list)
+                || by_settings.as_ref().is_some_and(|settings| holds_any(settings, &list))
         };
         let names = std::iter::once(name).chain(counts_as);
         let mut lists = names.filter_map(|name| denied.get(name)).flatten();
@@ -200,131 +227,6 @@ fn merge_lists(lists: &mut Lists, other: &Lists) {
                 lists.insert(name.clone(), values.clone());
             }
         }
-    }
-}
-
-/// Whether everything in `asked` is listed. An empty list is not: it often means "no restriction"
-/// to its endpoint.
-fn holds_only(asked: &Value, list: &[Value]) -> bool {
-    if is_listed(asked, list) {
-        return true;
-    }
-    match asked {
-        Value::Array(items) => !items.is_empty() && items.iter().all(|item| is_listed(item, list)),
-        Value::Object(entries) => {
-            !entries.is_empty() && entries.iter().all(|entry| is_listed(&pair(entry), list))
-        }
-        _ => false,
-    }
-}
-
-/// Whether anything in `asked` is listed, or could be read as something listed, however deep it
-/// stands.
-fn holds_any(asked: &Value, list: &[Value]) -> bool {
-    if list.iter().any(|written| may_mean(asked, written)) {
-        return true;
-    }
-    match asked {
-        Value::Array(items) => items.iter().any(|item| holds_any(item, list)),
-        Value::Object(entries) => {
-            entries.iter().any(|entry| holds_any(entry.1, list) || is_listed(&pair(entry), list))
-        }
-        _ => false,
-    }
-}
-
-/// An entry of a map as policies and clients also write it: `key=value`.
-fn pair((key, value): (&String, &Value)) -> Value {
-    scalar(value).map_or(Value::Null, |text| format!("{key}={text}").into())
-}
-
-fn is_listed(asked: &Value, list: &[Value]) -> bool {
-    list.iter().any(|written| is_same(asked, written))
-}
-
-/// Whether a value of a request is what a policy wrote.
-fn is_same(asked: &Value, written: &Value) -> bool {
-    match (asked, written) {
-        (_, Value::String(any)) if any == "*" => true,
-        (Value::Bool(flag), _) if flag_of(written) == Some(*flag) => true,
-        (Value::Number(asked), Value::Number(written)) => {
-            let fractional = asked.is_f64() || written.is_f64();
-            asked == written || fractional && asked.as_f64() == written.as_f64()
-        }
-        (Value::Number(number), Value::String(text)) => {
-            // A duration reaches policy as seconds, in any form that it was sent in.
-            matches_glob(text, &number.to_string())
-                || seconds_of(written).is_some() && seconds_of(written) == number.as_u64()
-        }
-        _ => match (scalar(asked), scalar(written)) {
-            (Some(asked), Some(written)) => matches_glob(&written, &asked),
-            _ => asked == written,
-        },
-    }
-}
-
-/// Whether the endpoint could read a value as what a policy forbids. Values of fields without a
-/// kind come as they were sent, so that `"TRUE"` may be a flag and `"60m"` the 3600 of the policy.
-fn may_mean(asked: &Value, written: &Value) -> bool {
-    let is_flag = match written {
-        Value::Bool(_) => true,
-        Value::String(text) => {
-            text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false")
-        }
-        _ => false,
-    };
-    let seconds = seconds_of(asked);
-    let is_like = match (scalar(asked), scalar(written)) {
-        (Some(asked), Some(written)) => matches_glob(&folded(&written), &folded(&asked)),
-        _ => false,
-    };
-    is_same(asked, written)
-        || is_like
-        || is_flag && flag_of(asked).is_some() && flag_of(asked) == flag_of(written)
-        || seconds.is_some() && seconds == seconds_of(written)
-}
-
-/// A text without what endpoints drop from names and paths: case, white space around it, slashes at
-/// its ends.
-fn folded(text: &str) -> String {
-    let text: String = text.nfc().collect();
-    text.trim().trim_matches('/').to_lowercase()
-}
-
-/// The seconds that a number or a text may stand for.
-fn seconds_of(value: &Value) -> Option<u64> {
-    match value {
-        Value::String(text) if text.trim().is_empty() => None,
-        _ => duration::seconds(value).ok(),
-    }
-}
-
-/// The flag that a value means, in any form in which a client may send it.
-fn flag_of(value: &Value) -> Option<bool> {
-    match scalar(value)?.to_lowercase().as_str() {
-        "1" | "t" | "true" => Some(true),
-        "0" | "f" | "false" | "" => Some(false),
-        _ => None,
-    }
-}
-
-/// Text, number or flag written out.
-fn scalar(value: &Value) -> Option<Cow<'_, str>> {
-    match value {
-        Value::String(text) => Some(Cow::Borrowed(text)),
-        Value::Number(number) => Some(Cow::Owned(number.to_string())),
-        Value::Bool(flag) => Some(Cow::Owned(flag.to_string())),
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
-    }
-}
-
-/// A `*` in front and at the end stands for any text; elsewhere it is a star.
-fn matches_glob(pattern: &str, text: &str) -> bool {
-    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
-        (Some(middle), Some(_)) => text.contains(middle.strip_suffix('*').unwrap_or(middle)),
-        (Some(end), None) => text.ends_with(end),
-        (None, Some(start)) => text.starts_with(start),
-        (None, None) => text == pattern,
     }
 }
 

@@ -33,6 +33,9 @@ struct Sealed {
     bound_cidrs: Vec<Cidr>,
     issued: u64,
     ttl: u64,
+    /// Absent in tokens of earlier releases, which end `ttl` after the second of their issue.
+    #[serde(default)]
+    expires: Option<u64>,
 }
 
 stored!(Sealed, "batch-token", reads_sealed_batch_tokens);
@@ -54,6 +57,7 @@ pub(super) fn seal(store: &Store, record: &TokenRecord) -> Result<Secret, Failur
         bound_cidrs: record.bound_cidrs,
         issued: record.issued,
         ttl: record.creation_ttl,
+        expires: record.expires,
     };
     let token = Secret::new(format!("{BATCH}{}", store.seal_text(PURPOSE, &sealed.to_bytes()?)?));
     let length = token.expose().len();
@@ -83,7 +87,7 @@ pub(super) fn open(store: &Store, token: &Secret) -> Option<TokenRecord> {
         bound_cidrs: sealed.bound_cidrs,
         issued: sealed.issued,
         creation_ttl: sealed.ttl,
-        expires: Some(sealed.issued.saturating_add(sealed.ttl)),
+        expires: sealed.expires.or_else(|| Some(sealed.issued.saturating_add(sealed.ttl))),
         explicit_max_ttl: 0,
         period: 0,
         renewable: false,

@@ -5,7 +5,7 @@
 
 use super::caller::Caller;
 use super::cidr::Cidr;
-use super::lifetime::{bounds, shorter};
+use super::lifetime::{bounds, first_whole_second, shorter};
 use super::record::{TokenRecord, TokenType, put, read};
 use super::roles::TokenRole;
 use super::table::Tokens;
@@ -68,7 +68,7 @@ impl Tokens {
         system: Lifetimes,
     ) -> Result<Made, Failure> {
         may_make_tokens(maker)?;
-        let now = self.store.now() / 1000;
+        let now = self.store.now();
         let id = new.id.clone();
         let kind = new.kind;
         let (record, warning) = self.record(maker, new, now, system)?;
@@ -102,9 +102,10 @@ impl Tokens {
         &self,
         maker: &Caller,
         new: NewToken,
-        now: u64,
+        now_ms: u64,
         system: Lifetimes,
     ) -> Result<(TokenRecord, Option<String>), Failure> {
+        let now = now_ms / 1000;
         let (role, of_role) = new.role.unzip();
         let num_uses =
             shorter(new.num_uses, of_role.as_ref().map(|role| role.num_uses).unwrap_or_default());
@@ -140,7 +141,7 @@ impl Tokens {
         }
         let granted = ttl::grant(&bounds, 0, now, now)?;
         record.creation_ttl = granted.ttl;
-        record.expires = Some(now.saturating_add(granted.ttl));
+        record.expires = Some(first_whole_second(now_ms).saturating_add(granted.ttl));
         Ok((record, granted.warning))
     }
 }

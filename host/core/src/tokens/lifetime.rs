@@ -26,6 +26,12 @@ pub(crate) fn bounds(record: &TokenRecord, role: Option<&TokenRole>, system: Lif
     }
 }
 
+/// The second from which a lifetime that is granted at `now_ms` counts: not the one under way, of
+/// which a part is over, or the token would end before the time that its caller was told.
+pub(super) fn first_whole_second(now_ms: u64) -> u64 {
+    now_ms.div_ceil(1000)
+}
+
 /// The shorter of two times, of which 0 says nothing.
 pub(super) fn shorter(one: u64, other: u64) -> u64 {
     match (one, other) {
@@ -64,13 +70,29 @@ impl Tokens {
                 quoted(&token.record.role)
             )));
         }
-        let now = self.store.now() / 1000;
+        let now = self.store.now();
         let bounds = bounds(&token.record, role.as_ref(), system);
-        let granted = ttl::grant(&bounds, increment, token.record.issued, now)?;
-        let expires = Some(now.saturating_add(granted.ttl));
-        let record =
-            TokenRecord { expires, last_renewal: Some(now), ..TokenRecord::clone(&token.record) };
+        let begins = first_whole_second(now);
+        let granted = ttl::grant(&bounds, increment, token.record.issued, begins)?;
+        let record = TokenRecord {
+            expires: Some(begins.saturating_add(granted.ttl)),
+            last_renewal: Some(now / 1000),
+            ..TokenRecord::clone(&token.record)
+        };
         put(unit, &token.hash, &record)?;
         Ok((record, granted.warning))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifetime_never_ends_before_the_time_that_was_told() {
+        for now_ms in [0, 1, 999, 1000, 1001, 5_999, 1_700_000_000_001, 1_700_000_000_999] {
+            let ends = (first_whole_second(now_ms) + 5) * 1000;
+            assert!((5_000..6_000).contains(&(ends - now_ms)), "{now_ms}");
+        }
     }
 }

@@ -74,9 +74,9 @@ stored!(TokenRecord, "token", reads_stored_tokens);
 const LAST_REQUEST: u64 = 150_000;
 
 impl TokenRecord {
-    /// Seconds left at `now`; `None` never ends.
-    pub(crate) fn left(&self, now: u64) -> Option<u64> {
-        self.expires.map(|expires| expires.saturating_sub(now))
+    /// Whole seconds left at `now_ms`, never more than there are; `None` never ends.
+    pub(crate) fn left(&self, now_ms: u64) -> Option<u64> {
+        self.expires.map(|expires| expires.saturating_mul(1000).saturating_sub(now_ms) / 1000)
     }
 
     /// Does it hold the root policy?

@@ -4,11 +4,13 @@
 //! `contained!` makes one test an act and knows all their names;
 //! `every_act_of_the_guest_has_its_test` holds them against those of the guest.
 
-use crate::bed::{Bed, PATIENCE, error, guest, probe};
+use crate::bed::{Bed, PATIENCE, error, guest, probe, request};
 use crate::probe::set_schema;
 use crate::uploads::upload;
 use bulkhead_core::Official;
 use bulkhead_core::audit::AuditSettings;
+use bulkhead_wire::description::Verb;
+use bulkhead_wire::request::{RawBody, Request};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -278,7 +280,7 @@ async fn a_renewal_that_panics_leaves_the_lease_as_it_was() {
 async fn a_renewal_that_never_ends_is_stopped_and_leaves_the_lease_as_it_was() {
     let bed = bed("endless-renew").await;
     assert_eq!(
-        bed.write("sys/mounts/hostile/tune", json!({"add_grants": "limit:deadline=1s"})).await.0,
+        bed.write("sys/mounts/hostile/tune", json!({"grants": "limit:deadline=1s"})).await.0,
         204
     );
     let (_, leased) = bed.read("hostile/endless-renew").await;
@@ -323,6 +325,61 @@ async fn a_migration_that_never_ends_or_panics_leaves_its_mount_waiting_and_all_
         directory = bed.stop().await;
     }
     std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_mount_is_given_a_deadline_within_which_its_leases_could_not_be_revoked() {
+    let bed = bed("deadline").await;
+    let read = async || bed.read("sys/mounts/hostile/tune").await.1["data"]["grants"].clone();
+    let before = read().await;
+    for (path, fields) in [
+        ("sys/mounts/hostile/tune", json!({"add_grants": "limit:deadline=30s"})),
+        ("sys/mounts/hostile/tune", json!({"grants": ["database:x", "limit:deadline=34s"]})),
+        (
+            "sys/mounts/new",
+            json!({"type": "hostile", "grants": ["database:x", "limit:deadline=1s"]}),
+        ),
+    ] {
+        let (status, refused) = bed.write(path, fields).await;
+        assert_eq!(status, 400, "{refused}");
+        assert!(error(&refused).contains("is shorter than 35s"), "{refused}");
+        assert!(error(&refused).contains("be made or revoked"), "{refused}");
+    }
+    assert_eq!(read().await, before, "a refusal changes nothing");
+    let asked = request(
+        "root",
+        Verb::Write,
+        "sys/plugins/catalog/secret/other",
+        json!({"grants": ["database", "limit:deadline=30s"]}),
+    );
+    let raw = Some(RawBody::new(guest("hostile").to_vec()));
+    let (status, _, body) = bed.service.handle(Request { raw, ..asked }).await.into_bytes();
+    let refused = String::from_utf8(body.to_vec()).unwrap();
+    assert_eq!(status, 400, "{refused}");
+    assert!(refused.contains("is shorter than 35s"), "{refused}");
+    let enough = json!({"grants": ["database:x", "limit:deadline=35s"]});
+    assert_eq!(bed.write("sys/mounts/hostile/tune", enough).await.0, 204);
+    let inside = json!({"grants": ["limit:deadline=1s"]});
+    assert_eq!(bed.write("sys/mounts/hostile/tune", inside).await.0, 204, "nothing is outside");
+    let again = json!({"add_grants": ["database:x"]});
+    assert_eq!(bed.write("sys/mounts/hostile/tune", again).await.0, 400);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_short_deadline_of_requests_bounds_no_due_work() {
+    let bed = bed("due-deadline").await;
+    let tuned = json!({"grants": "limit:deadline=1s"});
+    assert_eq!(bed.write("sys/mounts/hostile/tune", tuned).await.0, 204);
+    let (status, leased) = bed.read("hostile/endless-revoke").await;
+    assert_eq!(status, 200, "{leased}");
+    let lease = json!({"lease_id": leased["lease_id"], "sync": true});
+    let revoking = bed.write("sys/leases/revoke", lease);
+    let cut = tokio::time::timeout(Duration::from_secs(4), revoking).await;
+    assert!(cut.is_err(), "it has more than the second of a request: {cut:?}");
+    let (status, answer) = bed.read("hostile/endless-loop").await;
+    assert_eq!(status, 502, "a request has the second: {answer}");
+    bed.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -418,7 +418,7 @@ async fn two_that_tune_at_once_lose_nothing_of_each_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tuned_lifetime_holds_for_the_next_lease_and_the_next_token() {
-    let (bed, _) = with_other("lifetimes").await;
+    let (bed, _) = with_other("tuned-lifetimes").await;
     assert_eq!(bed.write("sys/mounts/other/tune", json!({"max_lease_ttl": "60s"})).await.0, 204);
     let leased = bed.write("other/lease/capped", json!({"ttl": 600})).await.1;
     assert_eq!(leased["lease_duration"], 60, "{leased}");

@@ -1,7 +1,7 @@
 //! Policies as clients write and meet them: both vocabularies, texts that are refused, and rules
 //! about paths and parameters that hold whatever way a request finds around them.
 
-use crate::bed::{Bed, error};
+use crate::bed::{Bed, error, request};
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -497,5 +497,35 @@ async fn a_forbidden_setting_is_forbidden_under_all_its_names() {
         let (status, answer) = bed.call_as(&token, Verb::Write, path, sent.clone()).await;
         assert_ne!(status, 403, "{path} {sent}: {answer}");
     }
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_its_route_does_not_take_is_compared_with_no_rule() {
+    let bed = Bed::new("compared").await;
+    let values: Vec<Value> = (0..20).map(|number| json!(format!("forbidden-{number}"))).collect();
+    let text = format!(
+        "path \"probe/lease/*\" {{ capabilities = [\"update\"]\ndenied_parameters = {{ extra = {} }} }}",
+        json!(values)
+    );
+    let token = bed.token_with("narrow", &text).await;
+    let stranger = bed.token_with("stranger", READ).await;
+    let items = json!({"extra": vec![Value::from(0); 500_000]});
+    let asked = |token: &str, body_bytes: u64| bulkhead_wire::request::Request {
+        body_bytes,
+        ..request(token, Verb::Write, "probe/lease/x", items.clone())
+    };
+    let began = Instant::now();
+    for (token, bytes, status, says) in [
+        (&token, 30 << 20, 413, "takes at most"),
+        (&stranger, 30 << 20, 403, "may not update"),
+        (&token, 1 << 20, 403, "comparisons"),
+    ] {
+        let (found, _, body) = bed.service.handle(asked(token, bytes)).await.into_bytes();
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        assert_eq!(found, status, "{body}");
+        assert!(body.contains(says), "{body}");
+    }
+    assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
     bed.end().await;
 }

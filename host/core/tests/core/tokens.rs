@@ -681,6 +681,57 @@ async fn lifetimes_come_from_the_wish_the_system_and_the_maximum_and_a_cut_is_to
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_lives_as_long_as_it_was_told_and_less_than_a_second_longer() {
+    let bed = bed("lived").await;
+    for number in 0..6_u64 {
+        // At several moments of a second, of which the last ones lost most.
+        tokio::time::sleep(Duration::from_millis(number * 170)).await;
+        let kind = if number % 2 == 0 { "service" } else { "batch" };
+        let asked = json!({"policies": "all", "ttl": 1, "type": kind});
+        let mut began = Instant::now();
+        let made = bed.made_by("root", asked).await;
+        let token = token_of(&made);
+        let mut told = made["auth"]["lease_duration"].as_u64().unwrap();
+        if number == 4 {
+            began = Instant::now();
+            let (status, renewed) =
+                bed.as_who(&token, "auth/token/renew-self", json!({"increment": 2})).await;
+            assert_eq!(status, 200, "{renewed}");
+            told = renewed["auth"]["lease_duration"].as_u64().unwrap();
+        }
+        while bed.status_of(&token).await == 200 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let lived = began.elapsed();
+        assert!(lived >= Duration::from_secs(told), "{kind}: {lived:?} of {told} s");
+        assert!(lived < Duration::from_secs(4), "{kind}: {lived:?} of {told} s");
+    }
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_warning_of_a_renewal_gives_what_was_granted() {
+    let bed = bed("renewal-warning").await;
+    let token = bed.token(json!({"policies": "all", "ttl": 600})).await;
+    let (status, made) = bed.as_who(&token, "probe/lease/short", json!({"ttl": 60})).await;
+    assert_eq!(status, 200, "{made}");
+    let asked = json!({"lease_id": made["lease_id"], "increment": "25h"});
+    let lease = bed.as_who(&token, "sys/leases/renew", asked).await.1;
+    let own = bed.as_who(&token, "auth/token/renew-self", json!({"increment": "25h"})).await.1;
+    for (answer, granted) in
+        [(&lease, &lease["lease_duration"]), (&own, &own["auth"]["lease_duration"])]
+    {
+        let granted = bulkhead_wire::duration::show(granted.as_u64().unwrap());
+        let warnings = answer["warnings"].as_array().unwrap();
+        assert_eq!(warnings.len(), 1, "{answer}");
+        let told = warnings[0].as_str().unwrap();
+        assert!(told.ends_with(&format!("; {granted} were granted")), "{granted}: {told}");
+    }
+    assert!(lease["lease_duration"].as_u64().unwrap() <= 600, "{lease}");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_renewable_is_not_renewed_and_says_why() {
     let bed = bed("renewals").await;
     let fixed = bed.token(json!({"policies": "all", "renewable": false})).await;

@@ -3,7 +3,7 @@
 //! A mount's line counts before what its component asks for, that before the default; the catalog's
 //! ceiling, and the most that the server grants at all, are above all of them.
 
-use super::ask::Ask;
+use super::ask::{AnyTarget, Ask};
 use super::line::Grant;
 use super::rights::{Maker, Rights};
 use crate::limits::{LimitLine, LimitWord, Limits, UNBOUNDED};
@@ -39,6 +39,35 @@ impl Limits {
         let (value, most) = (word.get(self), word.get(&Self::CEILING));
         let doubled = LimitLine::new(word, value.saturating_mul(2).min(most));
         (value < most).then_some(Grant::Limit(doubled))
+    }
+}
+
+impl Grant {
+    /// Whether it is a deadline within which no effect could begin, so that what reaches outside
+    /// could neither be made nor revoked.
+    #[must_use]
+    pub fn hinders_effects(&self) -> bool {
+        let seconds = value_in(self, LimitWord::Deadline);
+        seconds.is_some_and(|seconds| seconds < Limits::LEAST_EFFECTFUL.as_secs())
+    }
+
+    /// Whether it allows acts whose effects are outside of the mount.
+    #[must_use]
+    pub fn reaches_outside(&self) -> bool {
+        matches!(self, Self::Http { .. } | Self::Sql { .. } | Self::Ldap { .. } | Self::Database(_))
+    }
+}
+
+impl Ask {
+    /// As [`Grant::reaches_outside`].
+    #[must_use]
+    pub fn reaches_outside(&self) -> bool {
+        match self {
+            Self::Any(AnyTarget::Http | AnyTarget::Sql | AnyTarget::Ldap | AnyTarget::Database) => {
+                true
+            }
+            Self::Of(grant) => grant.reaches_outside(),
+        }
     }
 }
 

@@ -92,6 +92,9 @@ pub(crate) const QUERY_BYTES: usize = 4 << 20;
 pub(crate) const EFFECT_TIME: Duration = Duration::from_secs(30);
 /// What a call must have left besides the time of an effect that it begins.
 pub(crate) const EFFECT_MARGIN: Duration = Duration::from_secs(1);
+/// What a call of which the whole time is an operator's choice gets at least besides the time of an
+/// effect: for the margin, and for what it does before.
+pub(crate) const BEFORE_EFFECT: Duration = Duration::from_secs(5);
 /// Longest time that the database itself spends on one statement, and waits for a lock, in
 /// milliseconds: shorter than an effect, so that the database gives up before we do and its session
 /// stays usable.

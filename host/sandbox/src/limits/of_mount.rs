@@ -1,7 +1,8 @@
 //! The limits that differ from mount to mount: their defaults, and the most that is granted.
 
 use super::fixed::{
-    BACKGROUND_SLOTS, CONNECTIONS, HOST_CALL_FUEL_BYTES, INSTANCES, MEMORY_CEILING_BYTES,
+    BACKGROUND_SLOTS, BEFORE_EFFECT, CONNECTIONS, EFFECT_MARGIN, EFFECT_TIME, HOST_CALL_FUEL_BYTES,
+    INSTANCES, MEMORY_CEILING_BYTES,
 };
 use std::time::Duration;
 
@@ -42,6 +43,11 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// The shortest time of a call that reaches outside. An effect is begun only with its whole
+    /// time left, so that one of a call that has less never happens: no credential would be made,
+    /// and none be revoked.
+    pub const LEAST_EFFECTFUL: Duration = EFFECT_TIME.saturating_add(BEFORE_EFFECT);
+
     /// The most that any mount is granted.
     pub const CEILING: Self = Self {
         deadline: Some(Duration::from_secs(3_600)),
@@ -102,4 +108,5 @@ impl Default for ReuseBounds {
 
 const _: () = assert!(Limits::CEILING.answer_bytes < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(Limits::CEILING.concurrency + BACKGROUND_SLOTS <= INSTANCES);
+const _: () = assert!(BEFORE_EFFECT.as_secs() > EFFECT_MARGIN.as_secs());
 const _: () = assert!(Limits::CEILING.connections as usize <= CONNECTIONS);

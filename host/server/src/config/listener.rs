@@ -2,6 +2,8 @@
 
 use super::section::{ConfigError, LabelledBlock, Section, Value, Words};
 use crate::proxies::TrustedProxies;
+use bulkhead_sandbox::Limits;
+use bulkhead_wire::duration;
 use bulkhead_wire::failure::quoted;
 use std::time::Duration;
 
@@ -101,7 +103,7 @@ impl ListenerConfig {
             config.body_max = value.bytes(BODY_LEAST, BODY_MOST)?;
         }
         if let Some(value) = section.value("request_timeout") {
-            config.request_time = Duration::from_secs(value.seconds(1, REQUEST_TIME_MOST)?);
+            config.request_time = request_time(&value)?;
         }
         if let Some(value) = section.value("max_connections_per_address") {
             let most = value.count(1, CONNECTIONS_MOST)?;
@@ -109,6 +111,21 @@ impl ListenerConfig {
         }
         Ok(config)
     }
+}
+
+/// How long an engine may work on a request. Not so short that no request could make or revoke
+/// anything outside.
+fn request_time(value: &Value<'_>) -> Result<Duration, ConfigError> {
+    let asked = Duration::from_secs(value.seconds(1, REQUEST_TIME_MOST)?);
+    let least = Limits::LEAST_EFFECTFUL;
+    if asked >= least {
+        return Ok(asked);
+    }
+    let [asked, least] = [asked, least].map(|time| duration::show(time.as_secs()));
+    Err(value.error(format!(
+        "{asked} is shorter than {least}, the least in which a credential can be made or revoked; \
+         give {least} or more"
+    )))
 }
 
 /// `host:port`. Whether the host can be had is known when the server listens.

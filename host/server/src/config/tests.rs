@@ -282,6 +282,11 @@ fn a_value_that_no_server_could_have_is_refused() {
         ),
         ("listener \"tcp\" {\n  request_timeout = \"0s\"\n}", 3, &["0s is not between 1s and 1h"]),
         ("listener \"tcp\" {\n  request_timeout = \"2h\"\n}", 3, &["2h is not between"]),
+        (
+            "listener \"tcp\" {\n  request_timeout = \"30s\"\n}",
+            3,
+            &["30s is shorter than 35s", "made or revoked", "give 35s or more"],
+        ),
         ("allow_api_audit = true\naudit_directory = \"audit\"", 3, &["no whole path"]),
         ("default_lease_ttl = 0", 2, &["0s is not between 1s"]),
         (

@@ -7,9 +7,10 @@
 
 use crate::api::row::field;
 use crate::mounts::Running;
-use bulkhead_sandbox::Grant;
 use bulkhead_sandbox::grants::ceiling;
+use bulkhead_sandbox::{Grant, Limits};
 use bulkhead_wire::description::{Field, FieldKind};
+use bulkhead_wire::duration;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 
@@ -84,11 +85,34 @@ pub(super) fn change(
             list.len()
         )));
     }
+    check_deadline(list.iter(), list.iter().any(Grant::reaches_outside))?;
     *grants = Some(list);
     let idle = |line: &Grant| {
         line.without_effect().map(|why| format!("grant {line} is stored and has no effect: {why}"))
     };
     Ok(new.iter().filter_map(idle).collect())
+}
+
+/// Refuses a deadline under which nothing outside could be made or revoked, beside what reaches
+/// outside.
+///
+/// # Errors
+/// 400 that names the line.
+pub(crate) fn check_deadline<'a>(
+    mut lines: impl Iterator<Item = &'a Grant>,
+    reaches_outside: bool,
+) -> Result<(), Failure> {
+    match lines.find(|line| line.hinders_effects()).filter(|_| reaches_outside) {
+        Some(line) => {
+            let least = duration::show(Limits::LEAST_EFFECTFUL.as_secs());
+            Err(Failure::invalid(format!(
+                "grants: {line} is shorter than {least}, the least in which a change outside can \
+                 be made or revoked, and other lines reach outside; give \
+                 limit:deadline={least} or more, or leave it out"
+            )))
+        }
+        None => Ok(()),
+    }
 }
 
 fn lines(values: &Map<String, Value>, name: &str) -> Result<Option<Vec<Grant>>, Failure> {

@@ -1,5 +1,6 @@
 //! Tests of `constraints.rs`.
 
+use super::super::comparison::is_same;
 use super::*;
 use bulkhead_wire::description::FieldKind;
 use serde_json::json;
@@ -371,6 +372,29 @@ fn a_required_setting_is_there_under_each_name_that_the_endpoint_reads() {
     ] {
         assert_eq!(passes_mounting(&required(name), &sent), is_there, "{name}: {sent}");
     }
+}
+
+#[test]
+fn what_takes_long_to_compare_is_refused_before_it_is_compared() {
+    let listed: Vec<Value> = (0..500).map(|number| json!(format!("value-{number}"))).collect();
+    let many = json!({"a": vec![Value::from(7); 300_000]});
+    let long = json!({"a": "x".repeat(1 << 20)});
+    let names: Map<String, Value> =
+        (0..300).map(|number| (format!("n{number}"), json!("value-1"))).collect();
+    for rule in [denied(json!({"a": listed})), allowed(json!({"*": listed}))] {
+        for sent in [&many, &long] {
+            let began = std::time::Instant::now();
+            let why = rule.check(&map(sent.clone()), &[]).unwrap_err();
+            assert!(why.contains("comparisons") && why.contains("send fewer"), "{why}");
+            assert!(began.elapsed().as_secs() < 1, "{:?}", began.elapsed());
+        }
+    }
+    let each = allowed(json!({"*": listed}));
+    assert!(each.check(&names, &[]).unwrap_err().contains("comparisons"));
+    let some = json!({"a": vec![Value::from("value-1"); 200]});
+    assert!(passes(&allowed(json!({"a": listed})), some.clone()));
+    assert!(!passes(&denied(json!({"a": listed})), some));
+    assert!(passes(&denied(json!({"b": listed})), many), "no rule speaks of it");
 }
 
 #[test]
