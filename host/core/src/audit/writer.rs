@@ -8,9 +8,9 @@
 
 use super::device::Device;
 use super::json::{self, Object};
-use super::line::Refusal;
 use super::path::SentPath;
 use super::redaction::Redaction;
+use super::refusal::Refusal;
 use super::subject::{Described, Subject, Verdict, time};
 use crate::mounts::MountRecord;
 use crate::tokens::Caller;
