@@ -20,16 +20,19 @@ pub(crate) mod line;
 mod options;
 mod path;
 mod redaction;
-pub(crate) mod refusal;
+mod refusal;
 mod settings;
 mod stored;
 pub(crate) mod subject;
+mod unseals;
 mod writer;
 
 pub(crate) use device::{Device, Origin};
 pub(crate) use options::option_fields;
+pub(crate) use refusal::Refusal;
 pub use settings::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings};
 pub(crate) use stored::StoredDevice;
+pub(crate) use unseals::RefusedUnseals;
 
 use crate::log::Log;
 use bulkhead_store::{Store, Unit};

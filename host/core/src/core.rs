@@ -12,6 +12,7 @@ use crate::mounts::{Builtin, Mounts};
 use crate::policies::stored::Policies;
 use crate::process::Process;
 use crate::sealing::Sealing;
+use crate::tables::Documents;
 use crate::tokens::Tokens;
 use bulkhead_sandbox::Sandbox;
 use bulkhead_store::Store;
@@ -37,6 +38,8 @@ pub(crate) struct Core {
     pub(crate) lifetimes: Lifetimes,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) due_work: DueWorker,
+    /// What `sys/internal/specs/openapi` answers.
+    pub(crate) documents: Documents,
     seal_asked: AtomicBool,
 }
 
@@ -85,6 +88,7 @@ impl Core {
             },
             log: Arc::clone(&settings.log),
             due_work: DueWorker::default(),
+            documents: Documents::default(),
             seal_asked: AtomicBool::new(false),
             background,
             process,

@@ -7,11 +7,12 @@
 //! reads the line here and holds the imports to it.
 //!
 //! ```text
-//! log → random → lifetimes → paging → sealing → passwords → policies → background → permit
-//! → catalog → tables → tokens → mounts → audit → leases → settings → process → core
+//! log → random → strangers → lifetimes → paging → sealing → passwords → policies → background
+//! → permit → catalog → tables → tokens → mounts → audit → leases → settings → process → core
 //! → host_services → lifecycle → seal → api → pipeline → service
 //! ```
 //!
+//! - **strangers** knows how often callers without a token were answered, and never with what.
 //! - **policies** knows what a policy's text allows on a path, and never who holds it.
 //! - **background** knows rows that are due, the claims on them and the pauses between attempts,
 //!   and never what is done with a row.
@@ -50,6 +51,7 @@ mod seal;
 mod sealing;
 mod service;
 mod settings;
+mod strangers;
 pub mod tables;
 mod tokens;
 

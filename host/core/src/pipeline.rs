@@ -58,6 +58,13 @@ pub(crate) async fn handle(
     //    writes asks once more, in its commit.
     let caller = core.tokens.authenticate(request.token.as_ref(), request.remote).await;
 
+    // Who has no token that holds is answered so often, and leaves no line when it is too often.
+    if caller.as_ref().is_err_and(|refused| refused.kind == Kind::PermissionDenied)
+        && let Err(refused) = core.process.strangers.admit(request.remote, &*core.log)
+    {
+        return Response::failed(&refused);
+    }
+
     // 3. to 6. What is served and what is refused leave the same trail.
     let (destination, authenticated) = (destination.as_ref(), caller.as_ref());
     let public = destination.ok().and_then(Destination::public);

@@ -2,22 +2,25 @@
 //!
 //! The attack this file stops: work beside what undoes it. One caller at a time opens or
 //! closes the store, and it is opened only once every request that began before the last seal has
-//! ended. Shares that came in are kept for one attempt, and forgotten with it.
+//! ended. Shares that came in are kept for one attempt, and forgotten with it. And a guesser of
+//! shares: each refusal is told in the log with its address, and in the audit once that is open.
 
+mod unsealing;
+
+use crate::audit::RefusedUnseals;
 use crate::core::Core;
 use crate::lifecycle;
 use crate::process::Process;
-use crate::random;
 use crate::settings::Settings;
 use crate::tokens;
-use bulkhead_store::{
-    DataDirectory, Hashes, Progress, SealConfig, SealKey, Share, ShareCollector, Store, StoreFault,
-};
+use bulkhead_store::{DataDirectory, Hashes, SealConfig, SealKey, Share, Store, StoreFault};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
 use bulkhead_wire::sync;
+use std::net::IpAddr;
 use std::sync::{Arc, RwLock};
 use tokio::sync::{Mutex, OwnedRwLockReadGuard};
+use unsealing::Unsealing;
 
 /// The seal of a data directory.
 pub(crate) struct Seal {
@@ -29,13 +32,8 @@ pub(crate) struct Seal {
     turn: Mutex<()>,
     /// Shares that came in so far. Held for moments only, because the status reads it.
     unsealing: std::sync::Mutex<Option<Unsealing>>,
-}
-
-/// An attempt to unseal, as far as it came.
-struct Unsealing {
-    /// Names the attempt, so that its shares are not mistaken for those of another.
-    nonce: String,
-    collector: ShareCollector,
+    /// Attempts that were refused since there was an audit.
+    refused: std::sync::Mutex<RefusedUnseals>,
 }
 
 /// How far the service is between uninitialised and open.
@@ -60,9 +58,9 @@ pub(crate) struct Initialised {
 impl Seal {
     /// The seal of the directory, closed.
     pub(crate) fn new(process: Arc<Process>, directory: Arc<DataDirectory>) -> Self {
-        let (open, turn, unsealing) =
-            (RwLock::default(), Mutex::default(), std::sync::Mutex::default());
-        Self { process, directory, open, turn, unsealing }
+        let (open, turn) = (RwLock::default(), Mutex::default());
+        let (unsealing, refused) = (std::sync::Mutex::default(), std::sync::Mutex::default());
+        Self { process, directory, open, turn, unsealing, refused }
     }
 
     /// Whether there is a cluster in the data directory.
@@ -102,14 +100,34 @@ impl Seal {
         Ok(Initialised { shares, root_token })
     }
 
-    /// Takes one share. With enough of them the service is open when this returns.
+    /// One more request of a sender without a token.
+    ///
+    /// # Errors
+    /// 429 when its household had too many.
+    pub(crate) fn admit_stranger(&self, remote: IpAddr) -> Result<(), Failure> {
+        self.process.strangers.admit(remote, &*self.process.settings.log)
+    }
+
+    /// Takes one share from `remote`. With enough of them the service is open when this returns.
     ///
     /// # Errors
     /// 400 for what is no share of this seal, and when shares do not open the data: all of them are
     /// then forgotten.
-    pub(crate) async fn unseal(&self, share: &str) -> Result<(), Failure> {
+    pub(crate) async fn unseal(&self, share: &str, remote: IpAddr) -> Result<(), Failure> {
+        let taken = self.take_share(share).await;
+        if let Err(failure) = &taken {
+            let cause = failure.recorded_or_code().to_owned();
+            let log = &self.process.settings.log;
+            let pairs = [("remote", remote.to_string()), ("cause", cause.clone())];
+            log.line("warn", "unseal-refused", &pairs);
+            sync::lock(&self.refused).add(self.now(), remote, cause);
+        }
+        taken
+    }
+
+    async fn take_share(&self, share: &str) -> Result<(), Failure> {
         let _turn = self.turn.lock().await;
-        let share = Share::parse(share).map_err(Failure::invalid)?;
+        let share = Share::parse(share).map_err(|why| Failure::invalid(why).recordable())?;
         let Some(config) = self.directory.seal_config().await? else {
             return Err(Failure::invalid(
                 "Vault is not initialized: there is nothing to unseal; see sys/init",
@@ -118,33 +136,40 @@ impl Seal {
         if self.core().is_some() {
             return Ok(());
         }
-        match self.add_share(config, share)? {
-            Progress::Enough(key) => {
-                let store = self.directory.open(key).await.map_err(wrong_shares)?;
-                self.unlock(store).await.map(drop)
+        let mut wrong = None;
+        for key in self.add_share(config, &share)? {
+            match self.directory.open(key).await {
+                Ok(store) => return self.unlock(store).await.map(drop),
+                Err(StoreFault::WrongKey) => wrong = Some(StoreFault::WrongKey),
+                Err(other) => return Err(other.into()),
             }
-            Progress::More(_) => Ok(()),
         }
+        wrong.map_or(Ok(()), |fault| Err(wrong_shares(fault)))
     }
 
     /// Adds a share to those that came in, or begins an attempt with it. The attempt ends with the
     /// last share that it needs, whether they open the store or not.
-    fn add_share(&self, config: SealConfig, share: Share) -> Result<Progress, Failure> {
+    fn add_share(&self, config: SealConfig, share: &Share) -> Result<Vec<SealKey>, Failure> {
         let mut unsealing = sync::lock(&self.unsealing);
         let mut attempt = match unsealing.take() {
             Some(attempt) => attempt,
-            None => Unsealing { nonce: random::uuid()?, collector: ShareCollector::new(config) },
+            None => Unsealing::new(config)?,
         };
-        let progress = attempt.collector.add(share);
-        if !matches!(progress, Ok(Progress::Enough(_))) && attempt.collector.count() > 0 {
+        let keys = attempt.add(share);
+        if !keys.as_ref().is_ok_and(|keys| !keys.is_empty()) && attempt.count() > 0 {
             *unsealing = Some(attempt);
         }
-        progress.map_err(Failure::invalid)
+        keys
     }
 
-    /// Forgets the shares that came in.
-    pub(crate) fn forget_shares(&self) {
-        sync::lock(&self.unsealing).take();
+    /// Forgets the shares that came in, because `remote` asks for it.
+    pub(crate) fn forget_shares(&self, remote: IpAddr) {
+        let forgotten = sync::lock(&self.unsealing).take();
+        if let Some(attempt) = forgotten {
+            let shares = attempt.count().to_string();
+            let pairs = [("remote", remote.to_string()), ("shares", shares)];
+            self.process.settings.log.line("warn", "shares-forgotten", &pairs);
+        }
     }
 
     pub(crate) async fn status(&self) -> Result<SealStatus, Failure> {
@@ -163,7 +188,7 @@ impl Seal {
         let unsealing = sync::lock(&self.unsealing);
         unsealing
             .as_ref()
-            .map(|attempt| (attempt.collector.count(), attempt.nonce.clone()))
+            .map(|attempt| (attempt.count(), attempt.nonce.clone()))
             .unwrap_or_default()
     }
 
@@ -241,6 +266,8 @@ impl Seal {
                 return Err(failure);
             }
         };
+        let refused = std::mem::take(&mut *sync::lock(&self.refused));
+        core.audit.record_refused_unseals(&refused).await;
         *sync::write(&self.open) = Some(Arc::clone(&core));
         drop(nothing_in_flight);
         lifecycle::begin_due_work(&core);

@@ -12,10 +12,12 @@ use crate::process::Process;
 use crate::seal::Seal;
 use crate::sealing::sealed;
 use crate::settings::Settings;
+use crate::strangers::Strangers;
 use crate::tables::Tables;
 use bulkhead_sandbox::Runtime;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_store::{DataDirectory, Options, failpoint};
+use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::request::{Head, Request};
 use bulkhead_wire::response::Response;
@@ -55,7 +57,8 @@ impl Service {
         let runtime = Runtime::new().map_err(Failure::internal)?;
         let table = api::table().map_err(Failure::internal)?;
         let compiler = Compiler::new(settings.compiler.clone());
-        let process = Arc::new(Process { settings, runtime, compiler, in_flight: Arc::default() });
+        let (strangers, in_flight) = (Strangers::default(), Arc::default());
+        let process = Arc::new(Process { settings, runtime, compiler, strangers, in_flight });
         let seal = Seal::new(process, Arc::clone(&directory));
         Ok(Arc::new(Self { table, seal, directory }))
     }
@@ -131,6 +134,12 @@ impl Service {
             && let Answers::WhileSealed(handler) = &found.endpoint.answers
         {
             let route = &found.endpoint.route;
+            // What only reads costs nothing and is recorded nowhere, and balancers ask for it.
+            if request.verb == Verb::Write
+                && let Err(refused) = self.seal.admit_stranger(request.remote)
+            {
+                return Response::failed(&refused);
+            }
             let answered = api::serve_while_sealed(&self.seal, route, handler, request);
             let answered = Box::pin(answered).await;
             return answered.unwrap_or_else(|failure| Response::failed(&failure));

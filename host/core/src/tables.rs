@@ -7,7 +7,10 @@ use crate::catalog::Catalog;
 use bulkhead_sandbox::component::Identity;
 use bulkhead_wire::description::{DatabaseDescription, Description, Route};
 use bulkhead_wire::route::Table;
+use bulkhead_wire::sync;
 use serde::Serialize;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 
 /// What is served.
 #[derive(Serialize)]
@@ -56,6 +59,28 @@ impl Tables {
     }
 }
 
+/// Documents that are kept.
+const DOCUMENTS_MAX: usize = 16;
+
+/// Documents made of tables, each once for the tables that it is of: strangers ask for them.
+#[derive(Default)]
+pub(crate) struct Documents(Mutex<VecDeque<(String, Arc<Vec<u8>>)>>);
+
+impl Documents {
+    /// The document of the tables that `version` names, which `make` makes where it is not there.
+    /// Those who ask for one that is being made wait for it.
+    pub(crate) fn get(&self, version: String, make: impl FnOnce() -> Vec<u8>) -> Arc<Vec<u8>> {
+        let mut documents = sync::lock(&self.0);
+        if let Some((_, found)) = documents.iter().find(|(made, _)| *made == version) {
+            return Arc::clone(found);
+        }
+        let made = Arc::new(make());
+        documents.truncate(DOCUMENTS_MAX - 1);
+        documents.push_front((version, Arc::clone(&made)));
+        made
+    }
+}
+
 fn plugins(catalog: &Catalog) -> Vec<Plugin> {
     let plugin =
         |identity: &Identity, described| Plugin { sha256: identity.digest.clone(), described };
@@ -70,4 +95,27 @@ fn plugins(catalog: &Catalog) -> Vec<Plugin> {
     let mut plugins: Vec<Plugin> = engines.chain(databases).collect();
     plugins.sort_by(|one, other| one.described.name().cmp(other.described.name()));
     plugins
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_is_made_once_for_its_tables_and_the_oldest_makes_room() {
+        let (documents, mut made) = (Documents::default(), 0);
+        let mut get = |version: &str| {
+            let document = documents.get(version.to_owned(), || {
+                made += 1;
+                version.as_bytes().to_vec()
+            });
+            assert_eq!(*document, version.as_bytes());
+            made
+        };
+        assert_eq!([get("a"), get("a"), get("b"), get("a")], [1, 1, 2, 2]);
+        let others: Vec<String> = (0..DOCUMENTS_MAX).map(|number| number.to_string()).collect();
+        assert_eq!(others.iter().map(|other| get(other)).max(), Some(2 + DOCUMENTS_MAX));
+        assert_eq!(get("a"), 3 + DOCUMENTS_MAX);
+        assert_eq!(sync::lock(&documents.0).len(), DOCUMENTS_MAX);
+    }
 }

@@ -79,6 +79,7 @@ impl SealConfig {
 }
 
 /// One share of a key, or the key itself where there is only one. Wiped from memory when dropped.
+#[derive(Clone)]
 pub struct Share(Zeroizing<Vec<u8>>);
 
 impl fmt::Debug for Share {
@@ -239,13 +240,39 @@ impl ShareCollector {
         combine(&mem::take(&mut self.shares)).map(Progress::Enough)
     }
 
+    /// Whether exactly this share is there.
+    pub fn has(&self, share: &Share) -> bool {
+        self.rival(share).is_some_and(|(_, is_same)| is_same)
+    }
+
+    /// The same shares with this one in the place of the one that it contradicts; `None` where it
+    /// contradicts none.
+    pub fn beside(&self, share: &Share) -> Option<ShareCollector> {
+        let (rival, _) = self.rival(share).filter(|(_, is_same)| !is_same)?;
+        let others = self.shares.iter().enumerate().filter(|(index, _)| *index != rival);
+        let shares = others.map(|(_, share)| share.clone()).collect();
+        Some(ShareCollector { config: self.config, shares })
+    }
+
+    /// The place of the share of the same number, and whether it is the same.
+    fn rival(&self, share: &Share) -> Option<(usize, bool)> {
+        let (values, number) = share.values_and_number()?;
+        let known = self.shares.iter().map(Share::values_and_number).enumerate();
+        known.flat_map(|(index, known)| known.map(|known| (index, known))).find_map(
+            |(index, (known, theirs))| {
+                let is_same = || constant_time::verify_slices_are_equal(known, values).is_ok();
+                (theirs == number).then(|| (index, is_same()))
+            },
+        )
+    }
+
     fn whole_key(&self, share: &Share) -> Result<SealKey, String> {
         let key = share.0.as_slice().try_into().map_err(|_| self.wrong_length(share))?;
         Ok(SealKey::from_bytes(key))
     }
 
     fn is_new(&self, share: &Share) -> Result<bool, String> {
-        let (values, number) = share.values_and_number().ok_or_else(|| self.wrong_length(share))?;
+        let (_, number) = share.values_and_number().ok_or_else(|| self.wrong_length(share))?;
         if !(1..=self.config.shares).contains(&number) {
             return Err(format!(
                 "this share has number {number} and there are shares 1 to {}; \
@@ -253,18 +280,14 @@ impl ShareCollector {
                 self.config.shares
             ));
         }
-        let same_number = self
-            .shares
-            .iter()
-            .filter_map(Share::values_and_number)
-            .find(|(_, theirs)| *theirs == number);
-        let Some((known, _)) = same_number else { return Ok(true) };
-        constant_time::verify_slices_are_equal(known, values).map(|()| false).map_err(|_| {
-            format!(
+        match self.rival(share) {
+            None => Ok(true),
+            Some((_, true)) => Ok(false),
+            Some((_, false)) => Err(format!(
                 "share number {number} was given before with other content; \
                  start again with the right shares"
-            )
-        })
+            )),
+        }
     }
 
     fn wrong_length(&self, share: &Share) -> String {

@@ -154,6 +154,12 @@ impl Failure {
         Self { kind, message: said, retry_after: None, recorded }
     }
 
+    /// What of it may be recorded, or else its kind's code.
+    #[must_use]
+    pub fn recorded_or_code(&self) -> &str {
+        if self.recorded.is_empty() { self.kind.code() } else { &self.recorded }
+    }
+
     /// The same, whose message may be recorded: it repeats nothing that was sent but names and
     /// paths.
     #[must_use]

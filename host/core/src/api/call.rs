@@ -14,6 +14,7 @@ use bulkhead_store::Unit;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::route::Table;
 use serde_json::{Map, Value};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A permitted request to the host.
@@ -42,6 +43,8 @@ pub(crate) struct PublicCall<'a> {
 /// A request to an endpoint that answers while sealed too: of what is stored it knows nothing.
 pub(crate) struct SealedCall<'a> {
     pub(super) seal: &'a Seal,
+    /// Where it comes from.
+    pub(super) remote: IpAddr,
     pub(super) fields: Fields<'a>,
 }
 

@@ -25,7 +25,8 @@ pub(crate) async fn serve_while_sealed(
     check_body(route, request)?;
     let mut values = fields::fold(route, &request.fields, &[])?.values;
     fields::complete(route, &mut values, true)?;
-    let answered = handler.handle(SealedCall { seal, fields: Fields::new(&values) }).await;
+    let call = SealedCall { seal, remote: request.remote, fields: Fields::new(&values) };
+    let answered = handler.handle(call).await;
     answered.map_err(|failure| for_strangers(seal, failure))
 }
 

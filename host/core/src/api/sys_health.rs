@@ -40,7 +40,7 @@ fn codes() -> Vec<Field> {
 /// `GET sys/health`. The status says in which state the service is; the caller may choose another
 /// one for each.
 async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
-    let SealedCall { seal, fields: codes } = call;
+    let SealedCall { seal, fields: codes, .. } = call;
     let status = seal.status().await?;
     for (name, value) in codes.all().iter().filter(|(name, _)| name.ends_with("code")) {
         code(name, value)?;

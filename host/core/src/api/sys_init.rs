@@ -46,7 +46,7 @@ async fn status(call: SealedCall<'_>) -> Result<Response, Failure> {
 
 /// `POST sys/init`. The only answer that ever holds a share or the first root token.
 async fn initialise(call: SealedCall<'_>) -> Result<Response, Failure> {
-    let SealedCall { seal, fields } = call;
+    let SealedCall { seal, fields, .. } = call;
     refuse_unserved(fields)?;
     let (shares, threshold) = (count(fields, "secret_shares")?, count(fields, "secret_threshold")?);
     let config = SealConfig::new(shares, threshold).map_err(Failure::invalid)?;

@@ -3,7 +3,8 @@
 //!
 //! The attack this file stops: reading off the document which mounts there are. A caller without a
 //! token, or who asks for it, gets the engines at a path left open; others see the mounts that
-//! their policies reach (decision P11).
+//! their policies reach (decision P11). And keeping the processor busy by asking: a document is
+//! made once for the tables that it shows.
 
 mod openapi;
 
@@ -12,8 +13,9 @@ use super::row::{Endpoint, field, read, write};
 use bulkhead_sandbox::Maker;
 use bulkhead_wire::description::{FieldKind, Route};
 use bulkhead_wire::failure::Failure;
-use bulkhead_wire::response::Response;
+use bulkhead_wire::response::{Body, Response};
 use openapi::Served;
+use std::sync::Arc;
 
 /// The rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -33,11 +35,14 @@ async fn specify(call: PublicCall<'_>) -> Result<Response, Failure> {
     let PublicCall { core, acl, fields, .. } = call;
     let is_generic = fields.flag("generic_mount_paths", false);
     let (mounts, all) = (core.mounts.all(), core.catalog.all_engines());
-    let engines: Vec<(String, &[Route])> = match acl.filter(|_| !is_generic) {
+    let engines: Vec<(String, &str, &[Route])> = match acl.filter(|_| !is_generic) {
         Some(acl) => {
             let reached = mounts.iter().filter(|mount| acl.reaches(mount.record.path.as_str()));
             reached
-                .map(|mount| (mount.record.path.to_string(), mount.plugin.table.routes()))
+                .map(|mount| {
+                    let (path, digest) = (mount.record.path.to_string(), mount.running().digest);
+                    (path, digest, mount.plugin.table.routes())
+                })
                 .collect()
         }
         None => {
@@ -45,13 +50,23 @@ async fn specify(call: PublicCall<'_>) -> Result<Response, Failure> {
             // Which components an operator uploaded is not for strangers.
             let officials = all.iter().filter(|one| one.engine.identity().maker == Maker::Official);
             officials
-                .map(|one| (generic(&one.engine.description().name), one.table.routes()))
+                .map(|one| {
+                    let digest = one.engine.identity().digest.as_str();
+                    (generic(&one.engine.description().name), digest, one.table.routes())
+                })
                 .collect()
         }
     };
-    let host = Served { below: "", routes: call.rows.routes() };
-    let served: Vec<Served<'_>> = std::iter::once(host)
-        .chain(engines.iter().map(|(below, routes)| Served { below, routes }))
-        .collect();
-    Ok(Response::bare(200, openapi::document(&served)))
+    let version = engines.iter().map(|(below, digest, _)| format!("{below} {digest}\n")).collect();
+    let document = core.documents.get(version, || {
+        let host = Served { below: "", routes: call.rows.routes() };
+        let engines = engines.iter().map(|(below, _, routes)| Served { below, routes });
+        let served: Vec<Served<'_>> = std::iter::once(host).chain(engines).collect();
+        openapi::document(&served).to_string().into_bytes()
+    });
+    let body = Body::Raw {
+        content_type: "application/json".to_owned(),
+        bytes: Arc::unwrap_or_clone(document),
+    };
+    Ok(Response { status: 200, body, retry_after: None })
 }

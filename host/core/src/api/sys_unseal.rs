@@ -25,14 +25,14 @@ pub(super) fn rows() -> Vec<Endpoint> {
 
 /// `POST sys/unseal`: takes one share, or forgets those that came in.
 async fn unseal(call: SealedCall<'_>) -> Result<Response, Failure> {
-    let SealedCall { seal, fields } = call;
+    let SealedCall { seal, remote, fields } = call;
     if fields.flag("migrate", false) {
         return Err(Failure::invalid(
             "migrate is not supported: there is no other seal to migrate from",
         ));
     }
     if fields.flag("reset", false) {
-        seal.forget_shares();
+        seal.forget_shares(remote);
         return sys_seal_status::show(seal).await;
     }
     let share = fields.text("key");
@@ -41,7 +41,7 @@ async fn unseal(call: SealedCall<'_>) -> Result<Response, Failure> {
             "key is required: one share of the unseal key, or reset=true to begin again",
         ));
     }
-    seal.unseal(share).await?;
+    seal.unseal(share, remote).await?;
     sys_seal_status::show(seal).await
 }
 

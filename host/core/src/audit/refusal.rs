@@ -1,7 +1,7 @@
-//! What a line says is wrong.
+//! What is wrong with a request, as a line tells it.
 //!
-//! The attack this file stops: a refusal that repeats, readable, what the line beside it hashes.
-//! What the caller reads is one text, and what may be recorded is another.
+//! The attack this file stops: a value that was sent, hashed in the data of a line and read in its
+//! error.
 
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::{Body, Response};
@@ -18,12 +18,9 @@ pub(crate) struct Refusal {
 impl Refusal {
     /// The reason of a failure.
     pub(crate) fn of(failure: &Failure) -> Self {
-        let Failure { kind, message, recorded, .. } = failure;
-        if recorded == message {
-            return Self { shown: message.clone(), hashed: String::new() };
-        }
-        let shown = if recorded.is_empty() { kind.code() } else { recorded };
-        Self { shown: shown.to_owned(), hashed: message.clone() }
+        let Failure { message, recorded, .. } = failure;
+        let hashed = if recorded == message { String::new() } else { message.clone() };
+        Self { shown: failure.recorded_or_code().to_owned(), hashed }
     }
 
     /// What an answer says is wrong that was no failure.

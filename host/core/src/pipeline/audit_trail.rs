@@ -3,15 +3,14 @@
 //! The attack this file stops: an act without a trace. Where there is a device and none recorded
 //! the request, nothing is entered; where none recorded the answer, nothing of it leaves, and what
 //! it would have handed out is ended again. What closes the service is done all the same, and told
-//! in the log: who fills the disk of the audit must not be able to keep it open.
+//! in the log: a stranger who fills the disk of the audit must not keep it open.
 
 use super::destination::{Destination, Place};
 use super::operation::operation;
 use crate::api::HostTable;
-use crate::audit::Devices;
 use crate::audit::line::Entry;
-use crate::audit::refusal::Refusal;
 use crate::audit::subject::{self, Described, Verdict};
+use crate::audit::{Devices, Refusal};
 use crate::core::Core;
 use crate::mounts::{Builtin, MountRecord};
 use crate::permit::Permit;

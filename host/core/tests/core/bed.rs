@@ -57,6 +57,21 @@ impl Bed {
         officials: Vec<Official>,
         audit: AuditSettings,
     ) -> Result<Self, Failure> {
+        let bed = Self::closed(directory, officials, audit).await?;
+        bed.service.open_dev(&Secret::new("root")).await?;
+        Ok(bed)
+    }
+
+    /// A service on an empty directory, which nothing has opened yet.
+    pub(crate) async fn sealed(directory: PathBuf) -> Self {
+        Self::closed(directory, Vec::new(), AuditSettings::default()).await.unwrap()
+    }
+
+    async fn closed(
+        directory: PathBuf,
+        officials: Vec<Official>,
+        audit: AuditSettings,
+    ) -> Result<Self, Failure> {
         let log = Arc::new(Lines::default());
         let settings = Settings {
             directory: directory.clone(),
@@ -72,7 +87,6 @@ impl Bed {
             log: Arc::clone(&log) as Arc<dyn Log>,
         };
         let service = Service::start(settings).await?;
-        service.open_dev(&Secret::new("root")).await?;
         Ok(Self { service, directory, log })
     }
 

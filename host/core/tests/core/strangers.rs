@@ -2,10 +2,11 @@
 
 use crate::bed::{Bed, request};
 use bulkhead_core::BodyAdmission;
+use bulkhead_core::audit::{AuditSettings, DeviceSettings};
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::request::Head;
 use bulkhead_wire::secret::Secret;
-use serde_json::json;
+use serde_json::{Value, json};
 
 impl Bed {
     async fn admitted(&self, token: &str, path: &str) -> BodyAdmission {
@@ -69,5 +70,110 @@ async fn a_request_whose_body_was_thrown_away_is_refused_whoever_sends_it() {
         assert_eq!(bed.service.handle(asked).await.into_bytes().0, status, "{token} {path}");
     }
     assert_eq!(bed.read("probe/note/unread").await.0, 404, "it was never entered");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_description_of_the_api_follows_the_mounts_that_it_shows() {
+    let bed = Bed::new("described").await;
+    let path = "sys/internal/specs/openapi";
+    let paths = async |token: &str| {
+        let answer = bed.call_as(token, Verb::Read, path, json!({})).await.1;
+        answer["paths"].as_object().unwrap().keys().cloned().collect::<Vec<String>>()
+    };
+    let (before, generic) = (paths("root").await, paths("").await);
+    assert_eq!(paths("root").await, before);
+    assert_eq!(bed.write("sys/mounts/later", json!({ "type": "probe" })).await.0, 204);
+    let after = paths("root").await;
+    assert!(after.iter().any(|path| path.starts_with("/later/")) && after.len() > before.len());
+    assert_eq!(paths("").await, generic, "strangers see no mount");
+    bed.end().await;
+}
+
+/// What a household without a token may have answered at once.
+const BURST: usize = 1_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_look_ups_and_open_endpoints_are_limited_by_address_and_tokens_that_hold_are_not() {
+    let directory = std::env::temp_dir().join(format!("bulkhead-core-rate-{}", std::process::id()));
+    let file = directory.join("audit.log");
+    let audit = AuditSettings {
+        devices: vec![DeviceSettings::new("main", file.clone())],
+        api_directory: None,
+    };
+    let bed = Bed::audited(directory, audit).await.unwrap();
+    let cases = [("bhs.none-of-ours", "probe/note/x"), ("", "sys/internal/ui/mounts")];
+    let mut limited = 0;
+    for number in 0..3 * BURST {
+        let (token, path) = cases[number % 2];
+        limited += usize::from(bed.call_as(token, Verb::Read, path, json!({})).await.0 == 429);
+    }
+    assert!(limited > BURST, "{limited} of {} were refused", 3 * BURST);
+    let lines = std::fs::read_to_string(file).unwrap().lines().count();
+    assert_eq!(lines, 2 * (3 * BURST - limited), "what is refused leaves no line");
+    bed.line("strangers-refused").await;
+    assert_eq!(bed.read("sys/mounts").await.0, 200, "a token that holds is served");
+    assert_eq!(bed.call_as("", Verb::Read, "sys/health", json!({})).await.0, 200);
+    let mut elsewhere = request("", Verb::Read, "probe/note/x", json!({}));
+    elsewhere.remote = "192.0.2.7".parse().unwrap();
+    assert_eq!(bed.service.handle(elsewhere).await.into_bytes().0, 403);
+    assert_eq!(bed.call_as("", Verb::Write, "sys/unseal", json!({ "key": "x" })).await.0, 429);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_unseals_are_logged_and_recorded_with_their_address_once_there_is_an_audit() {
+    let directory =
+        std::env::temp_dir().join(format!("bulkhead-core-unseals-{}", std::process::id()));
+    let file = directory.join("audit.log");
+    let audit = AuditSettings {
+        devices: vec![DeviceSettings::new("main", file.clone())],
+        api_directory: None,
+    };
+    let bed = Bed::audited(directory, audit).await.unwrap();
+    bed.service.stop().await;
+    let share = "ab".repeat(32);
+    for (number, key) in ["hunter2", &share].into_iter().cycle().take(100).enumerate() {
+        let mut asked = request("", Verb::Write, "sys/unseal", json!({ "key": key }));
+        asked.remote = [192, 0, 2, u8::try_from(number).unwrap()].into();
+        assert_eq!(bed.service.handle(asked).await.into_bytes().0, 400);
+    }
+    let told = bed.line("unseal-refused").await;
+    assert!(told.contains("192.0.2.0") && !told.contains("hunter2"), "{told}");
+    bed.service.open_dev(&Secret::new("root")).await.unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect();
+    let unseals: Vec<&Value> =
+        lines.iter().filter(|line| line["request"]["path"] == "sys/unseal").collect();
+    assert_eq!(unseals.len(), 64);
+    assert_eq!(unseals[1]["request"]["remote_address"], "192.0.2.1");
+    assert!(unseals[1]["error"].as_str().unwrap().contains("do not open"), "{}", unseals[1]);
+    assert_eq!(unseals[63]["others_refused"], 36);
+    assert!(!text.contains(&share) && !text.contains("hunter2"));
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bogus_share_does_not_keep_the_right_one_of_its_number_out() {
+    let directory =
+        std::env::temp_dir().join(format!("bulkhead-core-bogus-{}", std::process::id()));
+    let bed = Bed::sealed(directory).await;
+    let asked = json!({ "secret_shares": 5, "secret_threshold": 3 });
+    let (status, made) = bed.call_as("", Verb::Write, "sys/init", asked).await;
+    assert_eq!(status, 200, "{made}");
+    let share = |number: usize| made["keys"][number].as_str().unwrap().to_owned();
+    let give = async |key: &str| {
+        let (status, answer) =
+            bed.call_as("", Verb::Write, "sys/unseal", json!({ "key": key })).await;
+        assert_eq!(status, 200, "{answer}");
+        (answer["progress"].as_u64(), answer["sealed"].as_bool())
+    };
+    let bogus = |number: usize, filler: &str| format!("{}{:02x}", filler.repeat(32), number + 1);
+    assert_eq!(give(&bogus(0, "ab")).await, (Some(1), Some(true)));
+    assert_eq!(give(&share(1)).await, (Some(2), Some(true)));
+    assert_eq!(give(&share(0)).await, (Some(2), Some(true)), "it stands beside the bogus one");
+    assert_eq!(give(&bogus(1, "cd")).await, (Some(2), Some(true)));
+    assert_eq!(give(&share(3)).await, (Some(0), Some(false)));
     bed.end().await;
 }
