@@ -12,6 +12,7 @@
 mod audit;
 mod bed;
 mod cache;
+mod due_work;
 mod grants;
 mod hostile;
 mod http;
