@@ -68,6 +68,60 @@ fn survives<T>(attack: impl FnOnce(&Bulkhead) -> T) {
     assert!(!server.printed().contains("panic"), "{}", server.printed());
 }
 
+/// What strangers may make of the server's memory together, in bytes.
+const GROWTH_BY_STRANGERS: u64 = 200 << 20;
+
+/// Most memory that a process had since this was asked of it before.
+fn peak_memory(server: &Bulkhead) -> u64 {
+    let of = |file: &str| format!("/proc/{}/{file}", server.pid());
+    let status = std::fs::read_to_string(of("status")).expect("the server runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
+    let peak = line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number");
+    std::fs::write(of("clear_refs"), "5").expect("the peak can be forgotten");
+    peak << 10
+}
+
+#[test]
+fn two_hundred_strangers_with_any_json_of_any_length_take_little_memory() {
+    let server = Bulkhead::start();
+    let objects = |count: usize| format!("[{}0]", "{\"a\":0},".repeat(count));
+    let wide: String = (0..5_000).map(|number| format!("\"{number}\":0,")).collect();
+    let bodies = [
+        format!("{{\"a\":{}}}", objects(7_000)),
+        format!("{{\"generic_mount_paths\":{}}}", objects(7_000)),
+        format!("{{\"a\":{}}}", objects(99_000)),
+        format!("{{{wide}\"key\":[{}0]}}", "[".repeat(100)),
+        format!("{{\"a\":\"{}\"}}", "x".repeat(4 << 20)),
+    ];
+    let query = format!("sys/internal/ui/mounts?{}", "a&".repeat(14_000));
+    peak_memory(&server);
+    let before = peak_memory(&server);
+    std::thread::scope(|scope| {
+        for number in 0..200 {
+            let (server, body, query) = (&server, &bodies[number % bodies.len()], &query);
+            let token = ["", "x-vault-token: bhs.none-of-ours\r\n"][number % 2];
+            scope.spawn(move || {
+                for path in ["nowhere", "sys/policies/acl/x", "sys/internal/specs/openapi", query] {
+                    let method = if path == query { "GET" } else { "POST" };
+                    let length = body.len();
+                    let head = format!(
+                        "{method} /v1/{path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+                         {token}content-length: {length}\r\n\r\n"
+                    );
+                    let mut socket = Socket::open(server);
+                    socket.send(head);
+                    socket.send(body);
+                    let answer = socket.until_closed(SOON).expect("an answer");
+                    assert!(!answer.starts_with("HTTP/1.1 500"), "{answer}");
+                }
+            });
+        }
+    });
+    let peak = peak_memory(&server);
+    println!("{before} bytes before, {peak} bytes at most");
+    assert!(peak < before + GROWTH_BY_STRANGERS, "{before} bytes before, {peak} at most");
+}
+
 /// The one answer that came, with the connection closed after it.
 #[track_caller]
 fn only_answer(server: &Bulkhead, sent: &[u8]) -> String {
@@ -208,10 +262,12 @@ fn headers_that_drip_are_given_up() {
 
 pub(super) fn bodies_that_never_end_are_bounded_together_and_given_up() {
     survives(|server| {
-        let head = "POST /v1/sys/policies/acl/x HTTP/1.1\r\nhost: x\r\n\
-                    content-length: 33554432\r\n\r\n{\"policy\": \"";
+        let head = format!(
+            "POST /v1/sys/policies/acl/x HTTP/1.1\r\nhost: x\r\nx-vault-token: {ROOT}\r\n\
+             content-length: 33554432\r\n\r\n{{\"policy\": \""
+        );
         let mut endless: Vec<Socket> = (0..500).map(|_| Socket::open(server)).collect();
-        endless.iter_mut().for_each(|socket| assert!(socket.send(head)));
+        endless.iter_mut().for_each(|socket| assert!(socket.send(&head)));
         let (mut held, mut refused) = (Vec::new(), 0);
         for mut socket in endless {
             match socket.until_closed(Duration::from_millis(if refused == 0 { 500 } else { 50 })) {

@@ -104,6 +104,62 @@ fn what_is_set_is_read_back_in_every_member() {
     assert_eq!((&info["options"], &info["local"]), (&json!({ "a": "b" }), &json!(true)));
 }
 
+#[test]
+fn a_new_description_from_a_go_client_leaves_the_mounts_limits_alone() {
+    let world = World::empty();
+    let limits = json!({ "default_lease_ttl": "1h", "max_lease_ttl": "2h" });
+    world.root.write("sys/mounts/go", &json!({ "type": "database", "config": limits })).expect(204);
+    world.root.write("sys/auth/token/tune", &limits).expect(204);
+    let of_go = json!({
+        "options": null, "default_lease_ttl": "", "description": "new", "max_lease_ttl": "",
+        "force_no_cache": false,
+    });
+    let system = json!({ "default_lease_ttl": "system", "max_lease_ttl": "system" });
+    let lifetimes = |path: &str| {
+        let tuned = world.root.read(path).expect(200).body["data"].clone();
+        (
+            tuned["description"].clone(),
+            [&tuned["default_lease_ttl"], &tuned["max_lease_ttl"]]
+                .map(|seconds| seconds.as_u64().expect("seconds")),
+        )
+    };
+    for path in ["sys/mounts/go/tune", "sys/auth/token/tune", "sys/mounts/auth/token/tune"] {
+        world.root.write(path, &limits).expect(204);
+        world.root.write(path, &of_go).expect(204);
+        assert_eq!(lifetimes(path), (json!("new"), [3600, 7200]), "{path}");
+        world.root.write(path, &system).expect(204);
+        assert_eq!(lifetimes(path).1, [2_764_800, 2_764_800], "{path}");
+    }
+}
+
+#[test]
+fn an_empty_text_in_a_partial_update_changes_no_limit() {
+    let world = World::new();
+    let role = json!({ "token_period": "1h", "token_explicit_max_ttl": "2h", "token_num_uses": 5,
+                       "renewable": true, "orphan": true });
+    world.root.write("auth/token/roles/r", &role).expect(204);
+    let kept = ["auth/token/roles/r", "database/roles/reader", "database/config/demo"];
+    let read = |path: &str| world.root.read(path).expect(200).body["data"].clone();
+    let before = kept.map(read);
+    let empty = json!({
+        "token_period": "", "token_explicit_max_ttl": "", "token_num_uses": "", "renewable": "",
+        "orphan": "", "default_ttl": "", "max_ttl": "", "verify_connection": "",
+    });
+    let of = |names: &[&str]| {
+        let named = names.iter().map(|name| ((*name).to_owned(), empty[*name].clone()));
+        Value::Object(named.collect())
+    };
+    let token_role =
+        of(&["token_period", "token_explicit_max_ttl", "token_num_uses", "renewable", "orphan"]);
+    world.root.write("auth/token/roles/r", &token_role).expect(204);
+    world.root.write("database/roles/reader", &of(&["default_ttl", "max_ttl"])).expect(204);
+    let answer = world.root.write("database/config/demo", &of(&["verify_connection"]));
+    assert!(answer.status < 300, "{answer:?}");
+    assert_eq!(kept.map(read), before);
+    world.root.write("database/roles/reader", &json!({ "max_ttl": 0 })).expect(204);
+    assert_eq!(read("database/roles/reader")["max_ttl"], 0, "0 is said");
+}
+
 /// A mount `warehouse` with a connection and a role, and a credential of it that is in the
 /// database.
 fn warehouse(world: &World) -> String {

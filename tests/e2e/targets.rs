@@ -1,6 +1,7 @@
 //! A database that is down, slow, or says no: a clear answer in time, and nothing left behind.
 
 use crate::world::{World, with};
+use bulkhead_tests::Postgres;
 use bulkhead_tests::wait::until_true;
 use serde_json::json;
 use std::net::TcpListener;
@@ -107,6 +108,37 @@ fn one_database_that_hangs_holds_up_no_other() {
             assert_eq!(caller.join().expect("a caller does not panic"), 502);
         }
     });
+}
+
+#[test]
+fn a_credential_is_revoked_where_it_was_made_and_waits_while_its_connection_leads_elsewhere() {
+    let world = World::new();
+    let credential = world.credential("reader");
+    let other = Postgres::start();
+    let namesake = format!("CREATE ROLE \"{}\" LOGIN PASSWORD 'theirs'", credential.username);
+    other.query(&namesake);
+    let elsewhere = with(world.connection(), json!({ "connection_url": other.url() }));
+    let warned = world.root.write("database/config/demo", &elsewhere).expect(200).warnings();
+    let before = format!("made while it led to postgres://127.0.0.1:{}: 1;", world.postgres.port);
+    assert!(warned.contains(&before), "{warned}");
+
+    let lease = json!({ "lease_id": credential.lease });
+    world.root.write("sys/leases/renew", &lease).expect(502);
+    let refused = world.root.write("sys/leases/revoke", &lease).expect(502).errors();
+    assert!(refused.contains("was made at") && refused.contains("revoke-force"), "{refused}");
+    assert!(other.has_user(&credential.username), "the namesake is another user");
+    let kept = world.root.write("sys/leases/lookup", &lease).expect(200);
+    assert_eq!(kept.body["data"]["irrevocable"], false, "it waits");
+
+    assert!(world.connect("demo").status < 300);
+    world.revoke(&credential.lease);
+    assert!(!world.postgres.has_user(&credential.username));
+
+    let forgotten = world.credential("reader");
+    world.root.write("database/config/demo", &elsewhere).expect(200);
+    world.root.write("sys/leases/revoke-force/database/creds/reader", &json!({})).expect(204);
+    world.root.write("sys/leases/lookup", &json!({ "lease_id": forgotten.lease })).expect(400);
+    assert!(world.postgres.has_user(&forgotten.username), "knowingly");
 }
 
 pub(super) fn a_wrong_root_password_is_400_and_names_the_connection() {

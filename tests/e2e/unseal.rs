@@ -131,7 +131,7 @@ pub(super) fn nonsense_is_refused_without_a_word_of_it_and_costs_no_progress() {
     let ask = |body: Value| server.client(None).write("sys/unseal", &body);
     let answers: Vec<Answer> = vec![
         ask(json!({ "key": canary })),
-        ask(json!({ "key": canary.repeat(10_000) })),
+        ask(json!({ "key": canary.repeat(1_000) })),
         ask(json!({ "key": cut })),
         ask(json!({ "key": format!("{}{}", operators.keys[1], operators.keys[1]) })),
         ask(json!({ "key": "päßwörd 密碼" })),

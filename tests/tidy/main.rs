@@ -3,6 +3,7 @@
 //! One module a group of rules. They read sources and built files, so that a rule holds for new
 //! code without being told of it.
 
+mod attacks;
 mod circles;
 mod citations;
 mod components;

@@ -39,7 +39,9 @@ use bulkhead_wire::request::Request;
 pub(crate) use call::{Call, Fields};
 pub(crate) use envelope::{respond, respond_enveloped};
 pub(crate) use row::{Answers, Endpoint};
-pub(crate) use serve::{PublicEndpoint, serve_while_sealed, serve_without_a_token};
+pub(crate) use serve::{
+    PublicEndpoint, PublicRequest, read_public_fields, serve_while_sealed, serve_without_a_token,
+};
 pub(crate) use table::{Found, HostTable, unsupported};
 
 /// The host's table.

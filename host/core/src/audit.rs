@@ -18,13 +18,16 @@ mod hashing;
 mod json;
 pub(crate) mod line;
 mod options;
+mod path;
 mod redaction;
+pub(crate) mod refusal;
 mod settings;
 mod stored;
 pub(crate) mod subject;
 mod writer;
 
 pub(crate) use device::{Device, Origin};
+pub(crate) use options::option_fields;
 pub use settings::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings};
 pub(crate) use stored::StoredDevice;
 
@@ -107,9 +110,40 @@ impl Audit {
             audit.add(audit.device(audit.of_stored(store, &name, stored)));
         }
         for device in audit.devices().iter() {
-            device.reopen().await;
+            if !device.reopen().await {
+                device.fail();
+            }
         }
+        audit.tell_if_none();
         Ok(audit)
+    }
+
+    /// Tells the operator where nothing is recorded: at each start, and when the last device is
+    /// removed.
+    fn tell_if_none(&self) {
+        if self.devices().is_empty() {
+            let todo = "declare an audit \"file\" block in the configuration";
+            let pairs =
+                [("effect", "no request is recorded".to_owned()), ("todo", todo.to_owned())];
+            self.log.line("warn", "audit-has-no-device", &pairs);
+        }
+    }
+
+    /// Whether requests can be recorded: a device works, or there is none.
+    pub(crate) fn works(&self) -> bool {
+        let devices = self.devices();
+        devices.is_empty() || devices.iter().any(|device| device.works())
+    }
+
+    /// Tries the devices with a line each, where none works: a node that no client is sent to any
+    /// more must find out by itself that the disk has space again. `id` is the request's that asks.
+    pub(crate) async fn try_again(&self, now: u64, id: &str) {
+        if self.works() {
+            return;
+        }
+        for device in self.devices().iter() {
+            device.prove(&subject::time(now), id).await;
+        }
     }
 
     /// Those that are in use now. None of them: nothing is recorded.
@@ -212,6 +246,7 @@ impl Audit {
             }
         };
         self.log.line("info", event, &[("device", name)]);
+        self.tell_if_none();
     }
 
     /// Uses a device from the next request on.

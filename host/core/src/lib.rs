@@ -54,5 +54,5 @@ pub mod tables;
 mod tokens;
 
 pub use crate::catalog::Official;
-pub use crate::service::Service;
+pub use crate::service::{BodyAdmission, Service};
 pub use crate::settings::Settings;

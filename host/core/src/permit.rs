@@ -21,7 +21,8 @@ impl Permit {
     pub(crate) fn ask(acl: &Acl, question: &Question<'_>) -> Result<Self, Failure> {
         match acl.check(question) {
             Verdict::Granted(granted) => Ok(Self { granted }),
-            Verdict::Denied(why) => Err(Failure::denied(why)),
+            // It names path and parameters, and never a value.
+            Verdict::Denied(why) => Err(Failure::denied(why).recordable()),
         }
     }
 

@@ -1,7 +1,8 @@
 //! THE LIFE OF A REQUEST.
 //!
 //! [`handle`] and [`attempt`] are the whole of it, step by step; each step is a call that returns
-//! here. On a conflict the attempt is made again, unless something outside may have been changed.
+//! here. On a conflict the attempt is made again, in the request's turn, unless something outside
+//! may have been changed.
 //! After each failure, too, a response leaves and nothing half-done stays.
 
 mod answer;
@@ -14,12 +15,12 @@ mod operation;
 mod permitted_request;
 mod policy_check;
 
-use crate::api::{self, Found, HostTable, PublicEndpoint};
+use crate::api::{self, Found, HostTable, PublicEndpoint, PublicRequest};
 use crate::core::Core;
 use crate::tokens::Caller;
 use audit_trail::{AuditTrail, Subject};
 use bulkhead_sandbox::Effect;
-use bulkhead_store::Unit;
+use bulkhead_store::{Turn, Unit};
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::fields;
@@ -31,9 +32,14 @@ use permitted_request::PermittedRequest;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
-/// Attempts at a request that meets conflicts.
-const ATTEMPTS: u32 = 8;
+/// Attempts at a request that meets conflicts. The first is made at once, and each other one in the
+/// request's turn, so that more than a few are met by none but those that wait for the outside.
+const ATTEMPTS: u32 = 64;
+
+/// Before an attempt that has no turn to wait for.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Serves one request. What the host's `table` says of it is `found`.
 pub(crate) async fn handle(
@@ -63,6 +69,8 @@ pub(crate) async fn handle(
         caller: authenticated.ok(),
     });
     let served = match (public, authenticated) {
+        // Its body is gone: what would be served is not what was asked for.
+        (Some(_), _) | (_, Ok(_)) if request.is_unread => Err(came_too_early()),
         (Some(endpoint), Ok(caller)) => {
             Box::pin(serve_public(core, table, request, endpoint, Some(caller), &mut trail)).await
         }
@@ -85,6 +93,11 @@ pub(crate) async fn handle(
     response
 }
 
+/// The token, or the service, began to hold between the head of a request and its body.
+fn came_too_early() -> Failure {
+    Failure::new(Kind::Unavailable, "the service was opened while this came; send it again")
+}
+
 /// Serves an endpoint that asks for no token.
 async fn serve_public(
     core: &Arc<Core>,
@@ -94,8 +107,10 @@ async fn serve_public(
     caller: Option<&Caller>,
     trail: &mut AuditTrail<'_>,
 ) -> Result<Response, Failure> {
+    let fields = api::read_public_fields(endpoint, request)?;
     trail.enter(operation(request.verb, false)).await?;
-    api::serve_without_a_token(core, table, endpoint, request, caller).await
+    let asked = PublicRequest { endpoint, request, fields: &fields };
+    api::serve_without_a_token(core, table, asked, caller).await
 }
 
 /// Attempts a request, and attempts it again on a conflict while nothing outside was changed.
@@ -106,18 +121,24 @@ async fn attempt_with_retries(
     caller: &Caller,
     trail: &mut AuditTrail<'_>,
 ) -> Result<Response, Failure> {
+    let (began, turn) = (Instant::now(), core.store.turn());
+    let until = began + core.process.settings.request_timeout;
     let mut number = 1;
     loop {
         let mut effect = Effect::Pure;
-        let mut progress =
-            Progress { trail: &mut *trail, effect: &mut effect, is_first: number == 1 };
+        let (trail, is_first) = (&mut *trail, number == 1);
+        let mut progress = Progress { trail, effect: &mut effect, is_first, began, turn: &turn };
         match attempt(core, request, destination, caller, &mut progress).await {
             Err(failure)
                 if failure.kind == Kind::Conflict
                     && effect < Effect::Effect
-                    && number < ATTEMPTS =>
+                    && number < ATTEMPTS
+                    && Instant::now() < until =>
             {
-                tokio::time::sleep(Duration::from_millis(u64::from(number * number))).await;
+                if !Box::pin(turn.wait(until)).await {
+                    // Met by no unit of the request itself, but by one that the host made for it.
+                    tokio::time::sleep(PAUSE).await;
+                }
                 number += 1;
             }
             served => return served,
@@ -131,6 +152,9 @@ struct Progress<'a, 'b> {
     /// What it did to the world.
     effect: &'a mut Effect,
     is_first: bool,
+    /// When the first attempt began.
+    began: Instant,
+    turn: &'a Turn,
 }
 
 /// One attempt, as `docs/architecture.md` §3 numbers the steps.
@@ -146,12 +170,15 @@ async fn attempt(
     // 3. Fields in canonical names, and create told from update by what exists.
     let destination = destination
         .map_err(|unknown| policy_check::refuse_unknown(&acl, request, unknown.clone()))?;
-    let mut unit = destination.begin_unit(core);
+    let mut unit = destination.begin_unit(core).in_turn(progress.turn);
     let route = destination
         .route()
         .ok_or_else(|| Failure::internal("the route table changed under a request"))?;
-    let folded = fields::fold(route, &request.fields, &destination.captures);
+    let mut folded = fields::fold(route, &request.fields, &destination.captures);
     let creates = creates(&mut unit, destination, route).await;
+    if let (Ok(folded), Ok(creates)) = (&mut folded, &creates) {
+        folded.drop_unsaid(route, *creates);
+    }
 
     // 4. Policy, which yields the permit. What is wrong with the request is told after it.
     let asked = operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates));
@@ -168,7 +195,7 @@ async fn attempt(
     progress.trail.enter(operation(request.verb, creates)).await?;
 
     // 6. The endpoint itself, then one commit, then the answer.
-    let is_first = progress.is_first;
+    let (is_first, began) = (progress.is_first, progress.began);
     let permitted = PermittedRequest {
         core,
         request,
@@ -179,6 +206,7 @@ async fn attempt(
         folded,
         creates,
         is_first,
+        began,
     };
     serve(permitted, unit, progress.effect).await
 }

@@ -9,6 +9,7 @@ pub mod acl;
 pub mod capability;
 pub mod constraints;
 pub mod identity;
+mod parameters;
 pub mod parse;
 pub mod pattern;
 pub mod reference;

@@ -17,11 +17,22 @@ use bulkhead_sandbox::Runtime;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_store::{DataDirectory, Options, failpoint};
 use bulkhead_wire::failure::Failure;
-use bulkhead_wire::request::Request;
+use bulkhead_wire::request::{Head, Request};
 use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// What of a request's body is read: its head decides, before anything is parsed for a stranger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BodyAdmission {
+    /// All of it. The sender's token holds.
+    Whole,
+    /// Members of these names, and few bytes. The endpoint asks for no token.
+    Fields(Vec<String>),
+    /// Nothing. No token of the sender's holds, and the endpoint asks for one.
+    Nothing,
+}
 
 /// The running service.
 pub struct Service {
@@ -86,6 +97,25 @@ impl Service {
     #[must_use]
     pub fn tables(&self) -> Option<Tables> {
         self.seal.core().map(|core| Tables::of(self.table.rows(), &core.catalog))
+    }
+
+    /// Decides what of the body of a request is read. No use of a token is taken for it.
+    pub async fn admit_body(&self, head: &Head<'_>) -> BodyAdmission {
+        if let Ok(Some(found)) = self.table.find(head.verb, head.path)
+            && found.endpoint.route.unauthenticated
+        {
+            let fields = found.endpoint.route.fields.iter();
+            let names = fields.flat_map(|field| std::iter::once(&field.name).chain(&field.aliases));
+            return BodyAdmission::Fields(names.cloned().collect());
+        }
+        let Some((core, _in_flight)) = self.seal.enter().await else {
+            return BodyAdmission::Nothing;
+        };
+        // What cannot be looked up now is told by the request itself, which looks again.
+        match core.tokens.is_held(head.token, head.remote).await {
+            Ok(true) => BodyAdmission::Whole,
+            Ok(false) | Err(_) => BodyAdmission::Nothing,
+        }
     }
 
     /// Serves one request. Never fails: each failure is a response.

@@ -6,6 +6,7 @@
 //! is dropped with it.
 
 use crate::call_tree::CallTree;
+use crate::closing::Cut;
 use crate::compartment::Compartment;
 use crate::context::CallContext;
 use crate::contract::{self, Answer, Call, Lease, Mount, Outcome, Renewal};
@@ -166,7 +167,15 @@ impl Engine {
                 let (result,) = function.call_async(&mut live.store, parameters).await?;
                 Ok(result)
             });
+            let work = async {
+                tokio::select! {
+                    biased;
+                    done = work => Ok(done),
+                    () = self.sandbox.resources.closing.cut(&tree) => Err(Cut::Sealed),
+                }
+            };
             let outcome = tokio::time::timeout_at(until, work).await;
+            let outcome = outcome.unwrap_or_else(|late| Err(late.into()));
             finish(live, cache, outcome)
         }
     }

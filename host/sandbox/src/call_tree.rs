@@ -3,6 +3,7 @@
 use crate::cpu_permits::CpuMeter;
 use crate::secrets::SecretSet;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use tokio::sync::{RwLock, RwLockReadGuard};
 
 /// What a root call and its nested calls share.
 #[derive(Default)]
@@ -16,6 +17,8 @@ pub struct CallTree {
     http_calls: AtomicU32,
     http_bytes: AtomicUsize,
     pub(crate) cpu_meter: CpuMeter,
+    /// Held for reading by each change that is under way. `true`: no other begins.
+    changes_ended: RwLock<bool>,
 }
 
 impl CallTree {
@@ -42,6 +45,17 @@ impl CallTree {
     /// Counts bytes that HTTP requests sent or received. Returns how many there were.
     pub(crate) fn count_http_bytes(&self, bytes: usize) -> usize {
         self.http_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
+    }
+
+    /// The right to change something outside; `None` when the call is being cut.
+    pub(crate) async fn begin_change(&self) -> Option<RwLockReadGuard<'_, bool>> {
+        let ended = self.changes_ended.read().await;
+        (!*ended).then_some(ended)
+    }
+
+    /// Waits for the changes that are under way, and lets no other begin.
+    pub(crate) async fn end_changes(&self) {
+        *self.changes_ended.write().await = true;
     }
 
     pub(crate) fn mark(&self, effect: Effect) {

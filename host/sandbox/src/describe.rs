@@ -2,6 +2,7 @@
 
 use crate::admission::{Admission, Priority, SlotRequest};
 use crate::bindings::{database_plugin, secrets_engine};
+use crate::closing::Cut;
 use crate::compartment::Compartment;
 use crate::detached;
 use crate::grants::Maker;
@@ -47,7 +48,7 @@ pub(crate) async fn engine(
         instance.bulkhead_plugin_engine().call_describe(&mut store).await.map(Ok)
     };
     let outcome = tree.cpu_meter.measure(tokio::time::timeout(TIME, work)).await;
-    settle(store.data(), outcome).map_err(|failure| failure.message)
+    settle(store.data(), outcome.map_err(Cut::from)).map_err(|failure| failure.message)
 }
 
 /// The description of a database plugin, as JSON text.
@@ -63,7 +64,7 @@ pub(crate) async fn database_plugin(
         instance.bulkhead_plugin_database_users().call_describe(&mut store).await.map(Ok)
     };
     let outcome = tree.cpu_meter.measure(tokio::time::timeout(TIME, work)).await;
-    settle(store.data(), outcome).map_err(|failure| failure.message)
+    settle(store.data(), outcome.map_err(Cut::from)).map_err(|failure| failure.message)
 }
 
 fn ungranted_store(resources: &Arc<Resources>, digest: &str) -> Store<CallState> {

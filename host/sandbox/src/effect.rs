@@ -8,13 +8,14 @@ use crate::context::CallContext;
 use crate::limits;
 use bulkhead_store::failpoint;
 use std::future::Future;
+use std::sync::Arc;
 
 /// Why a change did not happen, or may have happened unheard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unheard {
     /// It was not begun: the call has less time left than a change may take.
     NoTime,
-    /// It was not begun, because a fault was injected.
+    /// It was not begun, because the service is being sealed, or a fault was injected.
     NotBegun,
     /// It was begun and may have happened; its answer did not come.
     NoAnswer,
@@ -33,11 +34,15 @@ pub(crate) async fn run<T: Send + 'static>(
     }
     failpoint::reach("effect.begins").map_err(|_| Unheard::NotBegun)?;
     context.tree.mark(Effect::Effect);
-    let ended = tokio::spawn(tokio::time::timeout(limits::EFFECT_TIME, change)).await;
+    let tree = Arc::clone(&context.tree);
+    let change = async move {
+        let Some(_under_way) = tree.begin_change().await else { return Err(Unheard::NotBegun) };
+        tokio::time::timeout(limits::EFFECT_TIME, change).await.map_err(|_| Unheard::TimedOut)
+    };
+    let ended = tokio::spawn(change).await;
     failpoint::reach("effect.ended").map_err(|_| Unheard::NoAnswer)?;
     match ended {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(_)) => Err(Unheard::TimedOut),
+        Ok(done) => done,
         Err(_) => Err(Unheard::NoAnswer),
     }
 }

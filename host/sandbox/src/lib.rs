@@ -52,6 +52,7 @@ mod wasmtime_engine;
 mod admission;
 mod cache;
 mod call_tree;
+mod closing;
 mod compartment;
 mod cpu_permits;
 mod memory;

@@ -4,6 +4,7 @@
 //! version and the cause. What a trap shows of the guest goes to the operator's log and to no
 //! caller.
 
+use crate::closing::Cut;
 use crate::contract;
 use crate::grants::Grants;
 use crate::host_services::Level;
@@ -28,9 +29,9 @@ pub enum Ended {
     Late,
 }
 
-/// What entering a component gave: an answer or a refusal, a trap, or nothing in time.
+/// What entering a component gave: an answer or a refusal, a trap, or nothing before it was cut.
 pub(crate) type Entered<T, Refusal = contract::Failure> =
-    Result<wasmtime::Result<Result<T, Refusal>>, tokio::time::error::Elapsed>;
+    Result<wasmtime::Result<Result<T, Refusal>>, Cut>;
 
 /// What the component itself did.
 pub(crate) fn how_it_ended<T>(state: &CallState, outcome: &Entered<T>) -> Ended {
@@ -41,9 +42,10 @@ pub(crate) fn how_it_ended<T>(state: &CallState, outcome: &Entered<T>) -> Ended 
         Ok(Ok(Err(_))) => Ended::Refused,
         Ok(Err(_)) if state.memory.starved => Ended::Late,
         Ok(Err(trap)) if !is_interrupted(trap) => Ended::Trapped,
+        Err(Cut::Sealed) => Ended::Late,
         // Its time is over: did the guest take it, or the host?
-        Ok(Err(_)) | Err(_) if state.is_computing => Ended::Trapped,
-        Ok(Err(_)) | Err(_) => Ended::Late,
+        Ok(Err(_)) | Err(Cut::Late) if state.is_computing => Ended::Trapped,
+        Ok(Err(_)) | Err(Cut::Late) => Ended::Late,
     }
 }
 
@@ -53,7 +55,8 @@ pub(crate) fn settle<T>(state: &CallState, outcome: Entered<T>) -> Result<T, Fai
         Ok(Ok(Ok(value))) => Ok(value),
         Ok(Ok(Err(refused))) => Err(scrub_refusal(state, &refused)),
         Ok(Err(trap)) => Err(report_trap(state, &trap)),
-        Err(_) => Err(past_deadline(state)),
+        Err(Cut::Late) => Err(past_deadline(state)),
+        Err(Cut::Sealed) => Err(cut_by_seal(state)),
     };
     if state.conflict {
         return Err(Failure::new(
@@ -65,11 +68,14 @@ pub(crate) fn settle<T>(state: &CallState, outcome: Entered<T>) -> Result<T, Fai
 }
 
 fn scrub_refusal(state: &CallState, refused: &contract::Failure) -> Failure {
-    Failure {
-        kind: Kind::of_code(&refused.code),
-        message: state.scrub(&refused.message),
-        retry_after: refused.retry_after,
-    }
+    // A conflict of the store is known by the state. What else a component calls one is no reason
+    // to enter it again.
+    let kind = match Kind::of_code(&refused.code) {
+        Kind::Conflict => Kind::Unavailable,
+        kind => kind,
+    };
+    let failure = Failure::new(kind, state.scrub(&refused.message));
+    Failure { retry_after: refused.retry_after, ..failure }
 }
 
 /// A trap as a failure, without guest memory: its cause for the caller, its frames for the
@@ -157,6 +163,13 @@ pub(crate) fn stopped(
     Failure::internal(format!(
         "{title} {words}; the request was stopped and its writes dropped{more}"
     ))
+}
+
+/// In the words that clients of this API look for (decision H4).
+fn cut_by_seal(state: &CallState) -> Failure {
+    let title = state.plugin.title();
+    let message = format!("Vault is sealed: {title} was stopped before it had answered");
+    Failure::new(Kind::Unavailable, message)
 }
 
 fn past_deadline(state: &CallState) -> Failure {

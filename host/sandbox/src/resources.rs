@@ -2,6 +2,7 @@
 
 use crate::admission::InstanceSlots;
 use crate::cache::Caches;
+use crate::closing::Closing;
 use crate::cpu_permits::CpuPermits;
 use crate::limits;
 use crate::memory::GuestMemory;
@@ -41,6 +42,7 @@ pub(crate) struct Resources {
     pub(crate) store: Arc<Store>,
     pub(crate) pools: Pools,
     pub(crate) caches: Caches,
+    pub(crate) closing: Closing,
     /// Where the server listens: nothing of it is ever dialled by a component.
     pub(crate) own_addresses: Arc<[SocketAddr]>,
 }
@@ -56,6 +58,7 @@ impl Resources {
             store,
             pools: Pools::default(),
             caches: Caches::default(),
+            closing: Closing::default(),
             own_addresses: own_addresses.into(),
         })
     }
@@ -66,8 +69,9 @@ impl Resources {
         self.caches.forget(mount);
     }
 
-    /// Forgets every cache, and closes every outbound session.
+    /// Cuts every call, forgets every cache, and closes every outbound session.
     pub(crate) async fn close(&self) {
+        self.closing.begin();
         self.caches.clear();
         self.pools.close_all().await;
     }

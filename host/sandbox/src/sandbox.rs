@@ -86,7 +86,8 @@ impl Sandbox {
         self.resources.close_mount(mount);
     }
 
-    /// Drops every idle instance and every cache, and closes every outbound session.
+    /// Cuts the calls that still run, drops every idle instance and every cache, and closes every
+    /// outbound session.
     pub async fn close(&self) {
         self.instance_caches.close();
         self.resources.close().await;

@@ -5,6 +5,7 @@
 //! the process's environment, a password file or the host's certificates.
 
 mod failure;
+mod relay;
 mod session;
 
 pub(crate) use failure::{SqlFailure, failed};

@@ -1,8 +1,8 @@
-//! How much the bodies of all requests may take together, before the sender is known.
+//! How much the bodies of all requests may take together, by what they take once they are parsed.
 //!
-//! The attack this file stops: as many of the largest bodies as there are connections, each without
-//! a token, until the memory is full. Small bodies are not counted: they are bounded by the number
-//! of connections.
+//! The attacks this file stops: as many of the largest bodies as there are connections, until the
+//! memory is full; and as many bodies that are small on the wire and a hundred times as large when
+//! they are parsed. What takes little is not counted: it is bounded by the number of connections.
 
 use crate::client_usage::{Client, ClientUsage};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -11,7 +11,7 @@ use bulkhead_wire::sync;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A body up to so many bytes is not counted.
+/// A body that takes up to so many bytes is not counted.
 const UNCOUNTED: u64 = 64 << 10;
 
 /// What one address may hold, unless a single body may be larger.
@@ -89,6 +89,24 @@ impl BodyMemory {
         self.bytes = size;
         Ok(())
     }
+
+    /// Takes room for a body that takes `size` bytes once it is parsed.
+    ///
+    /// # Errors
+    /// 413 when it alone would be more than an address may hold; otherwise as
+    /// [`BodyMemory::grow_to`].
+    pub(crate) fn grow_to_parsed(&mut self, size: u64) -> Result<(), Failure> {
+        let most = self.budget.per_client;
+        if size <= most {
+            return self.grow_to(size);
+        }
+        let (size, most) = (size >> 20, size::show(most));
+        let message = format!(
+            "the body would take {size}MiB of memory once it is parsed; the most is {most}: send \
+             fewer values at a time"
+        );
+        Err(Failure::new(Kind::TooLarge, message))
+    }
 }
 
 fn over_budget(kind: Kind, whose: &str, most: u64) -> Failure {
@@ -157,6 +175,19 @@ mod tests {
         }
         let in_use = budget.lock();
         assert!(in_use.all == 0 && in_use.by_client.is_empty());
+    }
+
+    #[test]
+    fn a_body_counts_by_what_it_takes_once_parsed_and_one_that_never_fits_is_413() {
+        let budget = BodyBudget::new(MIB);
+        let mut memory = budget.begin(address(1));
+        memory.grow_to(60 << 10).unwrap();
+        memory.grow_to_parsed(40 * MIB).unwrap();
+        let mut next = budget.begin(address(1));
+        assert_eq!(next.grow_to_parsed(40 * MIB).unwrap_err().kind, Kind::RateLimited);
+        let failure = next.grow_to_parsed(65 * MIB).unwrap_err();
+        assert_eq!((failure.kind, failure.retry_after), (Kind::TooLarge, None));
+        assert!(failure.message.contains("65MiB") && failure.message.contains("64MiB"));
     }
 
     #[test]

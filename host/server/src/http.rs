@@ -1,54 +1,48 @@
-//! From an HTTP request to a [`Request`] and from a [`Response`] back: sizes, times, headers,
-//! token.
+//! From an HTTP request to a [`Request`] and from a [`Response`] back: headers, token, and what of
+//! the body is read, which the head decides (see [`crate::body`]).
 //!
-//! The attacks this file stops: bodies without end or in drops, more of them than there is memory
-//! (see [`BodyBudget`]), and a client that hangs up halfway: what began for it goes on without it,
-//! see [`DetachOnDrop`].
+//! The attack this file stops: a client that hangs up halfway. What began for it goes on without
+//! it, see [`DetachOnDrop`].
 
+use crate::body::{self, Content};
 use crate::body_budget::{BodyBudget, BodyMemory};
 use crate::client_concurrency::{ClientConcurrency, CountedRequest};
 use crate::config::ListenerConfig;
 use crate::detach_on_drop::{DetachOnDrop, Panicked};
 use crate::{headers, target};
-use bulkhead_core::Service;
 use bulkhead_core::random;
+use bulkhead_core::{BodyAdmission, Service};
 use bulkhead_wire::description::Verb;
-use bulkhead_wire::failure::{Failure, Kind};
-use bulkhead_wire::json;
-use bulkhead_wire::request::{RawBody, Request};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::request::{Head, Request};
 use bulkhead_wire::response::Response;
-use bulkhead_wire::size;
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::StatusCode;
 use hyper::body::{Body, Bytes};
 use hyper::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue,
-    RETRY_AFTER, TRANSFER_ENCODING,
+    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
-use serde_json::{Map, Value};
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
-
-/// Of a body that is too large so many times the limit is read all the same: a client that is still
-/// sending does not see the answer.
-const DRAIN: u64 = 2;
-
-/// How long a body may take to arrive, unless `request_timeout` is shorter.
-const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// What stands behind the listener.
 pub(crate) trait Answerer: Send + Sync + 'static {
     /// Answers one request; never fails, because failures are answers.
     fn answer(self: Arc<Self>, request: Request) -> impl Future<Output = Response> + Send;
+
+    /// What of the body of a request is read.
+    fn admit_body(&self, head: &Head<'_>) -> impl Future<Output = BodyAdmission> + Send;
 }
 
 impl Answerer for Service {
     async fn answer(self: Arc<Self>, request: Request) -> Response {
         self.handle(request).await
+    }
+
+    async fn admit_body(&self, head: &Head<'_>) -> BodyAdmission {
+        Self::admit_body(self, head).await
     }
 }
 
@@ -124,25 +118,39 @@ impl<A: Answerer> HttpFrontend<A> {
         if target.verb == Verb::Patch {
             headers::check_patch(&head.headers)?;
         }
-        let (content, body_bytes, memory) = match target.verb {
+        let (verb, path) = (target.verb, target.path);
+        let (content, memory) = match verb {
             Verb::Write | Verb::Patch => {
                 let mut memory = self.body_budget.begin(remote.ip());
-                let body = read_body(&head.headers, body, &self.config, &mut memory);
-                let bytes = Box::pin(body).await?;
-                let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-                (read_content(head, target.verb, bytes)?, size, Some(memory))
+                let token = token.as_ref();
+                let asks = Head { verb, path: &path, token, remote: remote.ip() };
+                let admitted = match body.is_end_stream() {
+                    true => BodyAdmission::Whole,
+                    false => self.answerer.admit_body(&asks).await,
+                };
+                let content =
+                    body::receive((head, verb), body, &self.config, admitted, &mut memory);
+                (Box::pin(content).await?, Some(memory))
             }
             // clients send bodies with reads and deletes, and mean nothing by it
             Verb::Read | Verb::List | Verb::Delete => {
-                (Content { fields: target.fields, raw: None }, 0, None)
+                (Content { fields: target.fields, ..Content::default() }, None)
             }
         };
-        let Content { fields, raw } = content;
-        let id = random::uuid()?;
+        let Content { fields, raw, bytes: body_bytes, is_unread } = content;
         let (remote, remote_port) = (remote.ip(), remote.port());
-        let (verb, path) = (target.verb, target.path);
-        let request =
-            Request { id, verb, path, token, fields, raw, body_bytes, remote, remote_port };
+        let request = Request {
+            id: random::uuid()?,
+            verb,
+            path,
+            token,
+            fields,
+            raw,
+            body_bytes,
+            is_unread,
+            remote,
+            remote_port,
+        };
         Ok(ParsedRequest { request, memory, counted })
     }
 
@@ -159,96 +167,6 @@ impl<A: Answerer> HttpFrontend<A> {
             .await
             .unwrap_or_else(|Panicked| Response::failed(&Failure::internal("internal error")))
     }
-}
-
-/// What a request brings along.
-struct Content {
-    fields: Map<String, Value>,
-    /// The body, where that is bytes.
-    raw: Option<RawBody>,
-}
-
-/// Reads a body: JSON, a form, or a component's bytes. Of the last alone the query is read too,
-/// because nothing else can carry its fields; any other write would get fields from where its
-/// policies were never asked about them.
-fn read_content(head: &Parts, verb: Verb, bytes: Vec<u8>) -> Result<Content, Failure> {
-    if verb == Verb::Write && is_component(&head.headers, &bytes) {
-        let fields = target::parameters(head.uri.query().unwrap_or_default())?;
-        return Ok(Content { fields, raw: Some(RawBody::new(bytes)) });
-    }
-    let fields = if headers::is_form(&head.headers, &bytes) {
-        let form = std::str::from_utf8(&bytes)
-            .map_err(|_| Failure::invalid("the form in the body is not UTF-8"))?;
-        target::parameters(form)?
-    } else {
-        json::object(&bytes).map_err(Failure::invalid)?
-    };
-    Ok(Content { fields, raw: None })
-}
-
-/// Whether the body is WebAssembly: it says so, or it begins like it, as no JSON and no form can.
-fn is_component(headers: &HeaderMap, bytes: &[u8]) -> bool {
-    let declared =
-        headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let declared = declared.split(';').next().unwrap_or_default().trim();
-    declared.eq_ignore_ascii_case("application/wasm") || bytes.starts_with(b"\0asm")
-}
-
-async fn read_body<B>(
-    headers: &HeaderMap,
-    body: B,
-    config: &ListenerConfig,
-    memory: &mut BodyMemory,
-) -> Result<Vec<u8>, Failure>
-where
-    B: Body<Data = Bytes>,
-{
-    let within = BODY_TIME.min(config.request_time);
-    let declared =
-        headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    // A client that asks first is refused before it sends.
-    if headers.contains_key(EXPECT) && declared.is_some_and(|size| size > config.body_max) {
-        return Err(body_too_large(config.body_max));
-    }
-    // What is too large is read to be answered, not kept.
-    memory.grow_to(declared.filter(|size| *size <= config.body_max).unwrap_or_default())?;
-    let late =
-        || Failure::invalid(format!("the body did not arrive within {} s", within.as_secs()));
-    tokio::time::timeout(within, collect_body(body, config.body_max, memory))
-        .await
-        .map_err(|_| late())?
-}
-
-async fn collect_body<B>(body: B, most: u64, memory: &mut BodyMemory) -> Result<Vec<u8>, Failure>
-where
-    B: Body<Data = Bytes>,
-{
-    let mut body = pin!(body);
-    let mut kept = Vec::new();
-    let mut received: u64 = 0;
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Failure::invalid("the body ended before it was complete"))?;
-        // trailers carry nothing for us
-        let Ok(chunk) = frame.into_data() else { continue };
-        received = received.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
-        if received <= most {
-            memory.grow_to(received)?;
-            kept.extend_from_slice(&chunk);
-        } else {
-            kept = Vec::new();
-        }
-        if received > most.saturating_mul(DRAIN) {
-            break;
-        }
-    }
-    if received > most { Err(body_too_large(most)) } else { Ok(kept) }
-}
-
-fn body_too_large(most: u64) -> Failure {
-    Failure::new(
-        Kind::TooLarge,
-        format!("request body too large: the most is {}", size::show(most)),
-    )
 }
 
 /// Puts an answer into HTTP. hyper leaves the body out where the request was a HEAD.

@@ -5,9 +5,10 @@
 //!
 //! Modules import leftwards only: `proxies`, `headers`, `target`, `log`, `hardening`,
 //! `client_usage`, `client_concurrency`, `body_budget`, `connection_slots`, `write_timeout`,
-//! `detach_on_drop`, `error_body`, `config`, `http`, `listener`, `options`, `process`, `dev`,
+//! `detach_on_drop`, `error_body`, `config`, `body`, `http`, `listener`, `options`, `process`, `dev`,
 //! `production`, `inspect`, `compile_worker`.
 
+mod body;
 mod body_budget;
 mod client_concurrency;
 mod client_usage;

@@ -93,6 +93,13 @@ impl Sealed<'_> {
         for device in &config.audit.devices {
             writeln!(out, "audit log: {}", device.file.display())?;
         }
+        if config.audit.devices.is_empty() {
+            writeln!(
+                out,
+                "audit log: none. Without a device that the API made, no request is recorded;\n  \
+                 add to the configuration: audit \"file\" \"main\" {{ path = \"FILE\" }}"
+            )?;
+        }
         writeln!(out, "\nNext, in another terminal:")?;
         writeln!(out, "  export BULKHEAD_ADDR=http://{address}")?;
         writeln!(out, "  {program} operator {next}\n")?;
@@ -122,7 +129,13 @@ mod tests {
     fn an_empty_server_tells_how_to_initialise_it() {
         let text = announcement(false);
         assert!(
-            text.contains("\nlistening on 127.0.0.1:4321\ndata: ./d (not initialised)\n\nNext"),
+            text.contains(
+                "\nlistening on 127.0.0.1:4321\ndata: ./d (not initialised)\naudit log: none. "
+            ),
+            "{text}"
+        );
+        assert!(
+            text.contains("no request is recorded") && text.contains("audit \"file\""),
             "{text}"
         );
         assert!(text.contains("\n  export BULKHEAD_ADDR=http://127.0.0.1:4321\n"), "{text}");

@@ -12,6 +12,9 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
+/// Most parameters of a query or a form: one takes two bytes of it, and a hundred in memory.
+const PARAMETERS_MAX: usize = 1_000;
+
 /// What the request line asks for.
 #[derive(Debug, PartialEq)]
 pub struct Target {
@@ -92,9 +95,16 @@ fn decode_path(raw: &str) -> Result<String, Failure> {
 /// Reads `a=1&b=2`, a query or a form: a name given once is a string, given again a list.
 ///
 /// # Errors
-/// 400 for what is not UTF-8 once decoded.
+/// 400 for what is not UTF-8 once decoded, and for more than 1000 of them.
 pub fn parameters(text: &str) -> Result<Map<String, Value>, Failure> {
     let mut fields = Map::new();
+    let count = text.split('&').filter(|pair| !pair.is_empty()).count();
+    if count > PARAMETERS_MAX {
+        return Err(Failure::invalid(format!(
+            "the query or form has {count} parameters; the most is {PARAMETERS_MAX}: send lists \
+             as JSON in the body of a write"
+        )));
+    }
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         add(&mut fields, decode_parameter(name)?, Value::String(decode_parameter(value)?));
@@ -259,5 +269,16 @@ mod tests {
         );
         assert!(read(&Method::POST, "/v1/a", Some("version=2")).unwrap().fields.is_empty());
         assert_eq!(status(get("/v1/a", "x=%ff")), 400);
+    }
+
+    #[test]
+    fn a_query_of_more_parameters_than_any_client_sends_is_refused_by_their_number() {
+        let many = |count| vec!["a"; count].join("&");
+        assert!(get("/v1/a", &many(PARAMETERS_MAX)).is_ok());
+        for query in [many(PARAMETERS_MAX + 1), many(32_000)] {
+            let failure = get("/v1/a", &query).unwrap_err();
+            assert_eq!(failure.kind, Kind::InvalidRequest);
+            assert!(failure.message.contains("the most is 1000"), "{}", failure.message);
+        }
     }
 }

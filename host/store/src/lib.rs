@@ -18,13 +18,14 @@
 //! - `cipher` → `shamir` → `keyring` → `seal`: what seals and opens it, in the hands of its
 //!   keepers;
 //! - `sqlite` (with `due`) → `rows` → `statements`: the database, one row and many;
-//! - `revision` → `work` → `plan` → `committer`: what is asked, what may be written, and the one
-//!   task that writes it to the `open_data` (with `cache`, `alarm`);
+//! - `turns` → `revision` → `work` → `plan` → `committer`: who goes first, what is asked, what may
+//!   be written, and the one task that writes it to the `open_data` (with `cache`, `alarm`);
 //! - `store` (with `clock`) → `unit`, `scan`: what the layers above ask;
 //! - `directory` → `identity` → `data_directory` → `dev_seal`: how a store is made and opened.
 //!
-//! What it cannot stop: an intruder who puts back an older copy of the whole data directory, or
-//! removes rows from it. What is then in the file opens as before.
+//! What it cannot stop: an intruder who puts back an older copy of a row or of the whole data
+//! directory, or removes rows from it. What is then in the file opens as before. The security page
+//! of the repository says what that is worth, and why nothing here pretends to notice it.
 
 mod alarm;
 mod body;
@@ -55,6 +56,7 @@ mod statements;
 mod store;
 #[cfg(test)]
 mod testing;
+mod turns;
 mod unit;
 mod work;
 
@@ -74,4 +76,5 @@ pub use seal::Hashes;
 pub use shamir::{Progress, SealConfig, Share, ShareCollector, split};
 pub use sqlite::Flushing;
 pub use store::Store;
+pub use turns::Turn;
 pub use unit::{Finish, Unit};

@@ -11,6 +11,7 @@ use crate::record::Address;
 use crate::rows::{self, Unread};
 use crate::seal::Seal;
 use crate::sqlite::{self, Database};
+use crate::turns::Contended;
 use crate::work::Reads;
 
 /// The database, the keys that open it, and what is kept of it in memory. A unit that waits for its
@@ -62,14 +63,17 @@ impl OpenData {
         row.map(|row| Ok((row.stamp, row.open(&self.seal)?))).transpose()
     }
 
-    /// Checks that all of `reads` were true at one moment.
+    /// What of `reads` was not true at one moment with the others.
     ///
     /// # Errors
-    /// As [`Database::validate`].
-    pub(crate) async fn validate(&self, reads: &Reads) -> Result<(), StoreFault> {
+    /// As [`Database::find_changed`].
+    pub(crate) async fn find_changed(
+        &self,
+        reads: &Reads,
+    ) -> Result<Option<Contended>, StoreFault> {
         match reads.only_keys() {
-            Some(keys) if self.cache.holds(keys) => Ok(()),
-            _ => Box::pin(self.database.validate(reads)).await,
+            Some(keys) if self.cache.holds(keys) => Ok(None),
+            _ => Box::pin(self.database.find_changed(reads)).await,
         }
     }
 

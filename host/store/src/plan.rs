@@ -17,6 +17,7 @@ use crate::rows::{self, SealedRow};
 use crate::seal::Seal;
 use crate::sqlite::{self, Database};
 use crate::statements::{self, Present};
+use crate::turns::Contended;
 use crate::work::{Listing, Outcome, Reads, Work, Writes};
 
 /// What a group writes at one address.
@@ -69,10 +70,16 @@ impl<'a> CommitPlan<'a> {
         let revised = works.iter().filter_map(|work| work.writes.revised.as_ref());
         plan.revisions = Revisions::read(connection, seal, revised).await?;
         for work in works {
-            let outcome = if plan.confirms(connection, &work.reads).await? {
-                plan.add(seal, &work.writes)
-            } else {
-                Err(StoreFault::Conflict)
+            let obstacle = match work.give_way() {
+                None => plan.find_changed(connection, &work.reads).await?,
+                gives_way => gives_way,
+            };
+            let outcome = match obstacle {
+                None => plan.add(seal, &work.writes),
+                Some(contended) => {
+                    work.report(contended);
+                    Err(StoreFault::Conflict)
+                }
             };
             plan.outcomes.push(outcome);
         }
@@ -146,17 +153,19 @@ impl<'a> CommitPlan<'a> {
         Ok(Some(numbered.revision))
     }
 
-    /// Whether all of `reads` still holds, after the units so far.
-    async fn confirms(
+    /// The first of `reads` that no longer holds, after the units so far.
+    async fn find_changed(
         &self,
         connection: &mut SqliteConnection,
         reads: &Reads,
-    ) -> Result<bool, sqlx::Error> {
-        let is_same = |(address, stamp): (&Address, &Option<Stamp>)| {
-            self.present(address) == stamp.map(Present::Stamped)
+    ) -> Result<Option<Contended>, sqlx::Error> {
+        let is_changed = |(address, stamp): &(&Address, &Option<Stamp>)| {
+            self.present(address) != stamp.map(Present::Stamped)
         };
-        Ok(reads.keys().iter().all(is_same)
-            && self.confirms_listings(connection, reads.listings()).await?)
+        match reads.keys().iter().find(is_changed) {
+            Some((address, _)) => Ok(Some(Contended::Record(address.clone()))),
+            None => self.find_changed_listing(connection, reads.listings()).await,
+        }
     }
 
     fn present(&self, address: &Address) -> Option<Present> {
@@ -166,18 +175,18 @@ impl<'a> CommitPlan<'a> {
         }
     }
 
-    async fn confirms_listings(
+    async fn find_changed_listing(
         &self,
         connection: &mut SqliteConnection,
         listings: impl Iterator<Item = (&KeyRange, &Listing)>,
-    ) -> Result<bool, sqlx::Error> {
+    ) -> Result<Option<Contended>, sqlx::Error> {
         for (range, listing) in listings {
             let committed = rows::list(&mut *connection, range, listing.limit).await?;
             if committed != listing.keys || self.changes(range, listing) {
-                return Ok(false);
+                return Ok(Some(Contended::Listing(range.clone())));
             }
         }
-        Ok(true)
+        Ok(None)
     }
 
     /// Whether the units so far add a key to the listed page or take one from it.
@@ -194,18 +203,20 @@ impl<'a> CommitPlan<'a> {
 }
 
 impl Database {
-    /// Checks that all of `reads` were true at one moment. Takes no write lock.
+    /// What of `reads` was not true at one moment with the others. Takes no write lock.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when they were not; [`StoreFault::Unavailable`] when that cannot be
-    /// read.
-    pub(crate) async fn validate(&self, reads: &Reads) -> Result<(), StoreFault> {
+    /// [`StoreFault::Unavailable`] when that cannot be read.
+    pub(crate) async fn find_changed(
+        &self,
+        reads: &Reads,
+    ) -> Result<Option<Contended>, StoreFault> {
         let mut snapshot = self.snapshot().await.map_err(sqlite::fault)?;
         let plan = CommitPlan::of_committed(&mut snapshot, [reads].into_iter())
             .await
             .map_err(sqlite::fault)?;
-        let confirmed = plan.confirms(&mut snapshot, reads).await.map_err(sqlite::fault)?;
+        let changed = plan.find_changed(&mut snapshot, reads).await.map_err(sqlite::fault)?;
         snapshot.rollback().await.map_err(sqlite::fault)?;
-        if confirmed { Ok(()) } else { Err(StoreFault::Conflict) }
+        Ok(changed)
     }
 }

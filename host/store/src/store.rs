@@ -24,6 +24,7 @@ use crate::revision;
 use crate::rows;
 use crate::seal::{Hashes, Seal};
 use crate::sqlite::{self, Database};
+use crate::turns::{Contended, Turn, Turns};
 use crate::work::{Outcome, Reads, Work};
 
 /// An open store. Reads and writes go through units of work ([`Store::begin`]); the other questions
@@ -31,6 +32,7 @@ use crate::work::{Outcome, Reads, Work};
 pub struct Store {
     data: Arc<OpenData>,
     committer: Committer,
+    turns: Arc<Turns>,
     clock: Arc<Clock>,
     /// Held from making a new term until it is in use, so that no two rotations make the same one.
     rotating: Mutex<()>,
@@ -42,6 +44,7 @@ impl Store {
         Arc::new(Store {
             data: Arc::new(data),
             committer: Committer::start(),
+            turns: Arc::default(),
             clock,
             rotating: Mutex::default(),
         })
@@ -116,6 +119,12 @@ impl Store {
     /// [`StoreFault::Unavailable`] when the database cannot be read.
     pub async fn next_due_after(&self, moment: u64) -> Result<Option<u64>, StoreFault> {
         self.database().next_due(Some(moment)).await.map_err(sqlite::fault)
+    }
+
+    /// A place for a request that goes on after conflicts, for its units:
+    /// [`Unit::in_turn`](crate::Unit::in_turn).
+    pub fn turn(&self) -> Turn {
+        Turn::new(&self.turns)
     }
 
     /// Rings for the worker on due records.
@@ -239,12 +248,15 @@ impl Store {
         rows::list(self.database().readers(), range, limit).await.map_err(sqlite::fault)
     }
 
-    /// Checks that all of `reads` were true at one moment.
+    /// What of `reads` was not true at one moment with the others.
     ///
     /// # Errors
-    /// As [`OpenData::validate`].
-    pub(crate) async fn validate(&self, reads: &Reads) -> Result<(), StoreFault> {
-        self.data.validate(reads).await
+    /// As [`OpenData::find_changed`].
+    pub(crate) async fn find_changed(
+        &self,
+        reads: &Reads,
+    ) -> Result<Option<Contended>, StoreFault> {
+        self.data.find_changed(reads).await
     }
 
     /// Commits one unit. From the first poll on it is the committer's, and goes on when the caller

@@ -5,8 +5,11 @@
 //! that a commit can be refused ([`StoreFault::Conflict`]); the request is then run again from its
 //! first read.
 
+mod finish;
 #[cfg(test)]
 mod tests;
+
+pub use finish::Finish;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -19,10 +22,9 @@ use crate::record::{Address, Index, Record, Space};
 use crate::revision::{self, RevisedWrites};
 use crate::rows::SealedRow;
 use crate::store::Store;
+use crate::turns::{Contended, Turn, TurnState};
 use crate::work::{self, Outcome, Reads, Work, Writes};
 
-/// How often the host's part is computed before its conflict is the caller's.
-const MOST_ATTEMPTS: u32 = 16;
 /// Keys that are read at once for their names.
 const PAGE: u32 = 1_000;
 
@@ -47,6 +49,8 @@ pub struct Unit {
     /// Why this unit can no longer commit. A caller who goes on after a conflict must not store
     /// what was computed from two different states.
     spoiled: Option<StoreFault>,
+    /// The turn of the request, as long as that can begin anew.
+    turn: Option<Arc<TurnState>>,
 }
 
 impl Store {
@@ -60,6 +64,7 @@ impl Store {
             wrote: false,
             checkpoints: 0,
             spoiled: None,
+            turn: None,
         }
     }
 
@@ -71,6 +76,19 @@ impl Store {
 }
 
 impl Unit {
+    /// As a unit of the request that has this place: it tells on what it met a conflict, and gives
+    /// way where it is another request's turn. To be said by a caller who begins anew on a
+    /// conflict, and who waits for its [`Turn`] before.
+    #[must_use]
+    pub fn in_turn(self, turn: &Turn) -> Unit {
+        Unit { turn: Some(Arc::clone(turn.state())), ..self }
+    }
+
+    /// Gives way no more: something outside was changed, and the request cannot begin anew.
+    pub fn insist(&mut self) {
+        self.turn = None;
+    }
+
     /// The record at `address`: what this unit wrote, or else the newest committed one, which is
     /// remembered together with its absence.
     ///
@@ -86,7 +104,7 @@ impl Unit {
         let found = self.store.read(address).await?;
         let stamp = found.as_ref().map(|(stamp, _)| *stamp);
         let remembered = self.current_part().reads.remember(address, stamp);
-        self.spoil_unless(remembered)?;
+        self.spoil_on_change(remembered)?;
         Ok(found.map(|(_, record)| record))
     }
 
@@ -117,7 +135,7 @@ impl Unit {
         let committed = self.store.list(&range, fetch).await?;
         let page = self.merge_own(&range, &committed, limit);
         let remembered = self.current_part().reads.remember_range(range, fetch, committed);
-        self.spoil_unless(remembered)?;
+        self.spoil_on_change(remembered)?;
         Ok(page)
     }
 
@@ -224,6 +242,13 @@ impl Unit {
         outcome
     }
 
+    /// A unit that read something in two states can never commit.
+    fn spoil_on_change(&mut self, remembered: Result<(), Contended>) -> Result<(), StoreFault> {
+        let Err(changed) = remembered else { return Ok(()) };
+        self.report(changed);
+        self.spoil_unless(Err(StoreFault::Conflict))
+    }
+
     async fn end_segment(&mut self) -> Outcome {
         self.check_usable()?;
         let checked = self.check_size();
@@ -234,14 +259,28 @@ impl Unit {
         self.spoiled =
             Some(StoreFault::Unavailable("a checkpoint of this request was not waited for".into()));
         let outcome = if !writes.is_empty() {
-            Box::pin(Arc::clone(&self.store).commit(Work { reads, writes })).await
+            let work = Work { reads, writes, turn: self.turn.clone() };
+            Box::pin(Arc::clone(&self.store).commit(work)).await
         } else if reads.len() > 1 {
-            self.store.validate(&reads).await.map(|()| None)
+            self.check(&reads).await.map(|()| None)
         } else {
             Ok(None)
         };
         self.spoiled = outcome.clone().err();
         outcome
+    }
+
+    /// Checks that all of `reads` were true at one moment.
+    async fn check(&self, reads: &Reads) -> Result<(), StoreFault> {
+        let Some(changed) = self.store.find_changed(reads).await? else { return Ok(()) };
+        self.report(changed);
+        Err(StoreFault::Conflict)
+    }
+
+    fn report(&self, contended: Contended) {
+        if let Some(turn) = &self.turn {
+            turn.report(contended);
+        }
     }
 
     /// Before anything is sealed: that takes its time, too.
@@ -271,7 +310,13 @@ impl Unit {
     fn take_reads(&mut self) -> Result<Reads, StoreFault> {
         match &self.host {
             None => Ok(mem::take(&mut self.work.reads)),
-            Some(host) => self.work.reads.clone().and(&host.reads),
+            Some(host) => {
+                let both = self.work.reads.clone().and(&host.reads);
+                both.map_err(|changed| {
+                    self.report(changed);
+                    StoreFault::Conflict
+                })
+            }
         }
     }
 
@@ -328,49 +373,5 @@ impl Unit {
             .take(usize::try_from(limit).unwrap_or(usize::MAX))
             .map(str::to_owned)
             .collect()
-    }
-}
-
-/// The end of a unit, to which the host adds what it knows best itself (a lease, the check of a
-/// token). Both are committed as one. When a conflict lies in the host's part alone, a token that
-/// was renewed meanwhile, only that part is done again; so an effect that the unit made needs not
-/// be undone for it:
-///
-/// ```text
-/// let mut finish = unit.finish();
-/// loop {
-///     let lease = write_lease(finish.restart_host_part()).await?;
-///     if finish.try_commit().await? {
-///         break Ok(lease);
-///     }
-/// }
-/// ```
-pub struct Finish {
-    unit: Unit,
-    attempts: u32,
-}
-
-impl Finish {
-    /// The unit, for the host's part, which begins anew.
-    pub fn restart_host_part(&mut self) -> &mut Unit {
-        self.unit.host = Some(Part::default());
-        &mut self.unit
-    }
-
-    /// Commits; `false` when the host's part is to be done again.
-    ///
-    /// # Errors
-    /// As [`Unit::commit`]: nothing of the last segment was stored.
-    pub async fn try_commit(&mut self) -> Result<bool, StoreFault> {
-        self.attempts += 1;
-        match self.unit.end_segment().await {
-            Ok(_) => Ok(true),
-            Err(StoreFault::Conflict) if self.attempts < MOST_ATTEMPTS => {
-                self.unit.store.validate(&self.unit.work.reads).await?;
-                self.unit.spoiled = None;
-                Ok(false)
-            }
-            Err(fault) => Err(fault),
-        }
     }
 }

@@ -5,12 +5,14 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use crate::fault::StoreFault;
 use crate::range::KeyRange;
 use crate::record::{Address, Record, Stamp};
 use crate::revision::RevisedWrites;
 use crate::rows::SealedRow;
+use crate::turns::{Contended, TurnState};
 
 /// Most records and listed keys, since its last checkpoint, on which a unit that writes may have
 /// relied: each is read again while other commits wait, some two microseconds.
@@ -66,32 +68,30 @@ impl Reads {
     /// Remembers that the record had this stamp, or was absent.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when it was read before and has changed since: such a unit can
-    /// never commit.
+    /// The record, when it was read before and has changed since: such a unit can never commit.
     pub(crate) fn remember(
         &mut self,
         address: &Address,
         stamp: Option<Stamp>,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), Contended> {
         let before = self.keys.insert(address.clone(), stamp);
         if before.is_some_and(|before| before != stamp) {
-            Err(StoreFault::Conflict)
-        } else {
-            Ok(())
+            return Err(Contended::Record(address.clone()));
         }
+        Ok(())
     }
 
     /// Remembers that the first `limit` keys of `range` were these: once, however often it is
     /// listed.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when it was listed before and has changed since.
+    /// The range, when it was listed before and has changed since.
     pub(crate) fn remember_range(
         &mut self,
         range: KeyRange,
         limit: u32,
         keys: Vec<String>,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), Contended> {
         let listing = Listing { limit, keys };
         match self.listings.entry(range) {
             Entry::Vacant(new) => {
@@ -100,7 +100,7 @@ impl Reads {
             Entry::Occupied(mut known) => {
                 let both = known.get().limit.min(limit);
                 if known.get().first(both) != listing.first(both) {
-                    return Err(StoreFault::Conflict);
+                    return Err(Contended::Listing(known.key().clone()));
                 }
                 if known.get().limit < limit {
                     known.insert(listing);
@@ -113,8 +113,8 @@ impl Reads {
     /// These reads and `others` too.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] when a key or range was read by both and had changed in between.
-    pub(crate) fn and(mut self, others: &Reads) -> Result<Reads, StoreFault> {
+    /// What was read by both and had changed in between.
+    pub(crate) fn and(mut self, others: &Reads) -> Result<Reads, Contended> {
         others.keys.iter().try_for_each(|(address, stamp)| self.remember(address, *stamp))?;
         for (range, listing) in others.listings.clone() {
             self.remember_range(range, listing.limit, listing.keys)?;
@@ -177,6 +177,8 @@ impl Writes {
 pub(crate) struct Work {
     pub(crate) reads: Reads,
     pub(crate) writes: Writes,
+    /// The turn of its request, which goes on after a conflict; `None` where that is the end.
+    pub(crate) turn: Option<Arc<TurnState>>,
 }
 
 impl Work {
@@ -204,6 +206,18 @@ impl Work {
         let sealed = self.writes.puts.iter().filter_map(|row| row.due);
         let sealed = sealed.map(|due| u64::try_from(due).unwrap_or_default());
         sealed.chain(self.revised_puts().filter_map(|(_, record)| record.index.due)).min()
+    }
+
+    /// On what it has to give way to a request whose turn it is.
+    pub(crate) fn give_way(&self) -> Option<Contended> {
+        self.turn.as_ref().and_then(|turn| turn.give_way(self.addresses()))
+    }
+
+    /// Tells its request on what it was refused.
+    pub(crate) fn report(&self, contended: Contended) {
+        if let Some(turn) = &self.turn {
+            turn.report(contended);
+        }
     }
 
     fn revised_puts(&self) -> impl Iterator<Item = &(Address, Record)> {
@@ -250,7 +264,7 @@ mod tests {
             let mut reads = Reads::default();
             reads.remember_range(range(), 9, keys(0..9)).unwrap();
             let outcome = reads.remember_range(range(), limit, changed);
-            assert_eq!(outcome, Err(StoreFault::Conflict), "limit {limit}");
+            assert_eq!(outcome, Err(Contended::Listing(range())), "limit {limit}");
         }
     }
 }

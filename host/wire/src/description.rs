@@ -162,6 +162,19 @@ pub struct Field {
     /// Never in a log, an audit line or an error; joins the secrets of the call.
     #[serde(default, skip_serializing_if = "is_false")]
     pub secret: bool,
+    /// The field whose older name it is, where an endpoint reads both: to policies they are one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_name_of: Option<String>,
+    /// The parameter, of this row or another, that its value sets too: what a policy says of that
+    /// one is held against this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts_as: Option<String>,
+    /// The value by which it leaves the word to a field that counts as it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deferring: Option<String>,
+    /// The settings inside of an object: to policies each is a parameter of its own name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Self>,
     /// One sentence for help and OpenAPI.
     pub about: String,
 }
@@ -199,8 +212,36 @@ impl Field {
             default: None,
             required: false,
             secret: false,
+            old_name_of: None,
+            counts_as: None,
+            deferring: None,
+            members: Vec::new(),
             about: about.into(),
         }
+    }
+
+    /// The field, which an endpoint reads under this older name of `field` too.
+    #[must_use]
+    pub fn old_name_of(self, field: &str) -> Self {
+        Self { old_name_of: Some(field.to_owned()), ..self }
+    }
+
+    /// The field, whose value sets `parameter` too.
+    #[must_use]
+    pub fn counts_as(self, parameter: &str) -> Self {
+        Self { counts_as: Some(parameter.to_owned()), ..self }
+    }
+
+    /// The field, which with `value` leaves the word to one that counts as it.
+    #[must_use]
+    pub fn deferring(self, value: &str) -> Self {
+        Self { deferring: Some(value.to_owned()), ..self }
+    }
+
+    /// The field, an object of these settings.
+    #[must_use]
+    pub fn with_members(self, members: Vec<Self>) -> Self {
+        Self { members, ..self }
     }
 
     /// The field, which must be given on a create.

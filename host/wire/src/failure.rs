@@ -2,7 +2,12 @@
 //!
 //! This is the only table from kind to HTTP status (decision P4) and to the codes of
 //! `wit/types.wit`.
+//!
+//! The attack this file stops: a value that was sent, read in a record of the refusal. What may be
+//! said to the caller is not what may be recorded: a message that was put together may repeat any
+//! value, and is recorded only where its author says that it repeats none.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// What kind of refusal or fault this is.
@@ -111,22 +116,66 @@ pub struct Failure {
     pub message: String,
     /// Milliseconds after which another attempt makes sense.
     pub retry_after: Option<u64>,
+    /// What of the message may be recorded, because it repeats nothing that was sent but names and
+    /// paths; empty for nothing.
+    pub recorded: String,
+}
+
+/// A message for the caller, and what of it may be recorded: all of a text that stands in the
+/// program, nothing of one that was put together.
+pub struct Message {
+    said: String,
+    recorded: String,
+}
+
+impl From<&'static str> for Message {
+    fn from(text: &'static str) -> Self {
+        Self { said: text.to_owned(), recorded: text.to_owned() }
+    }
+}
+
+impl From<String> for Message {
+    fn from(said: String) -> Self {
+        Self { said, recorded: String::new() }
+    }
+}
+
+/// As a text that was put together, wherever it comes from.
+impl From<Cow<'_, str>> for Message {
+    fn from(said: Cow<'_, str>) -> Self {
+        Self::from(said.into_owned())
+    }
 }
 
 impl Failure {
     /// A failure of `kind`.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None }
+    pub fn new(kind: Kind, message: impl Into<Message>) -> Self {
+        let Message { said, recorded } = message.into();
+        Self { kind, message: said, retry_after: None, recorded }
+    }
+
+    /// The same, whose message may be recorded: it repeats nothing that was sent but names and
+    /// paths.
+    #[must_use]
+    pub fn recordable(self) -> Self {
+        Self { recorded: self.message.clone(), ..self }
     }
 
     /// 400.
-    pub fn invalid(message: impl Into<String>) -> Self {
+    pub fn invalid(message: impl Into<Message>) -> Self {
         Self::new(Kind::InvalidRequest, message)
     }
 
     /// 403. The text that clients match stands in front.
-    pub fn denied(why: impl fmt::Display) -> Self {
-        Self::new(Kind::PermissionDenied, format!("permission denied: {why}"))
+    pub fn denied(why: impl Into<Message>) -> Self {
+        let Message { said, recorded } = why.into();
+        let denied = "permission denied";
+        let told = match recorded.is_empty() {
+            true => denied.to_owned(),
+            false => format!("{denied}: {recorded}"),
+        };
+        let message = format!("{denied}: {said}");
+        Self { kind: Kind::PermissionDenied, message, retry_after: None, recorded: told }
     }
 
     /// 404 for an object that does not exist: an empty list of errors, as clients expect.
@@ -136,7 +185,7 @@ impl Failure {
     }
 
     /// 500. Say what failed, never with what values.
-    pub fn internal(message: impl Into<String>) -> Self {
+    pub fn internal(message: impl Into<Message>) -> Self {
         Self::new(Kind::Internal, message)
     }
 }
@@ -188,6 +237,17 @@ mod tests {
             assert_eq!(Kind::of_code(kind.code()), kind);
         }
         assert_eq!(Kind::of_code("Not-Found"), Kind::Internal);
+    }
+
+    #[test]
+    fn a_message_that_was_put_together_is_recorded_only_where_its_author_says_so() {
+        assert_eq!(Failure::invalid("key is required").recorded, "key is required");
+        let together = Failure::invalid(format!("ttl: {} is no duration", quoted("hunter2")));
+        assert_eq!(together.recorded, "");
+        let more = Failure { message: format!("config.{}", together.message), ..together };
+        assert_eq!(more.recorded, "");
+        let path = Failure::denied("this token may not read x").recordable();
+        assert_eq!(path.recorded, path.message);
     }
 
     #[test]

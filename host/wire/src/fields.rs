@@ -24,6 +24,20 @@ pub struct Folded {
     pub unknown: Vec<String>,
     /// Body fields, by canonical name, whose value gave way to a different one in the path.
     pub overridden: Vec<String>,
+    /// Durations, numbers and flags, by canonical name, that came as an empty text alone.
+    pub unsaid: Vec<String>,
+}
+
+impl Folded {
+    /// Drops what an update of something that exists leaves open (decision A6): tools and forms
+    /// write a setting that they do not know as an empty text, and a limit must not end by that.
+    /// `0` and `false` are said; so is the empty text of a text, a list or a map, whose value it
+    /// is.
+    pub fn drop_unsaid(&mut self, route: &Route, creating: bool) {
+        if !creating && route.existence.is_some() {
+            self.unsaid.drain(..).for_each(|name| drop(self.values.remove(&name)));
+        }
+    }
 }
 
 /// Shows names, never values.
@@ -33,6 +47,7 @@ impl fmt::Debug for Folded {
             .field("values", &self.values.keys().collect::<Vec<_>>())
             .field("unknown", &self.unknown)
             .field("overridden", &self.overridden)
+            .field("unsaid", &self.unsaid)
             .finish()
     }
 }
@@ -52,6 +67,9 @@ pub fn fold(
     for (field, spellings) in named {
         if captures.iter().all(|(name, _)| *name != field.name) {
             folded.values.insert(field.name.clone(), single_value(field, &spellings)?);
+            if is_unsaid(field.kind, &spellings) {
+                folded.unsaid.push(field.name.clone());
+            }
         }
     }
     for (name, text) in captures {
@@ -110,6 +128,12 @@ pub fn complete(
     }
 }
 
+/// `value` as `field` reads it; `None` where it does not fit.
+#[must_use]
+pub fn value_of(field: &Field, value: &Value) -> Option<Value> {
+    coerce(field.kind, value).ok()
+}
+
 /// Every text inside the values of fields marked secret, whichever of their names they stand under.
 /// Empty ones are left out.
 #[must_use]
@@ -165,6 +189,13 @@ fn single_value(field: &Field, spellings: &[Spelling<'_>]) -> Result<Value, Fail
     first
         .map(|(_, value)| value)
         .ok_or_else(|| Failure::internal(format!("field {} came without a value", field.name)))
+}
+
+/// Whether a kind of value that no text is came as an empty one, under each of its names.
+fn is_unsaid(kind: FieldKind, spellings: &[Spelling<'_>]) -> bool {
+    let is_empty = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
+    matches!(kind, FieldKind::Bool | FieldKind::Int | FieldKind::Duration)
+        && spellings.iter().all(|(_, value)| is_empty(value))
 }
 
 /// `got` may show the value, so a secret field says only what type came.

@@ -5,7 +5,7 @@
 //! engine the other; nesting that exhausts the stack; and small texts that grow a hundredfold in
 //! memory (`[0,0,0,…`).
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::cell::Cell;
 use std::fmt;
@@ -14,6 +14,17 @@ use std::fmt;
 /// memory where two suffice in the text, so the size limit alone bounds nothing. Nesting is bounded
 /// by `serde_json` itself, at 128.
 pub const VALUES_MAX: u32 = 200_000;
+
+/// How many values there may be in what is read by [`members`].
+pub const MEMBERS_MAX: u32 = 512;
+
+/// What a text takes beside its bytes, in bytes: its own piece of memory.
+const TEXT_SIZE: u64 = 32;
+/// What another value takes, or a list with its first: a place that was made for four, or for as
+/// many again as there were, or in an object half a node of its tree.
+const VALUE_SIZE: u64 = 160;
+/// What an object with one member takes: a whole node of its tree.
+const OBJECT_SIZE: u64 = 736;
 
 /// How much of a key an error repeats, in characters.
 const KEY_SHOWN: usize = 64;
@@ -38,6 +49,47 @@ pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     }
 }
 
+/// Reads the members `names` of a body that must be one JSON object, and skips all others without
+/// keeping them: for senders of whom nothing is known. A blank body has none.
+///
+/// # Errors
+/// As [`object`], but of members that are skipped only what is not JSON; and [`MEMBERS_MAX`] values
+/// at most.
+pub fn members(bytes: &[u8], names: &[String]) -> Result<Map<String, Value>, String> {
+    if bytes.trim_ascii().is_empty() {
+        return Ok(Map::new());
+    }
+    let (left, most) = (Cell::new(MEMBERS_MAX), MEMBERS_MAX);
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let read =
+        deserializer.deserialize_map(Members { names, strict: Strict { left: &left, most } });
+    let read = read.and_then(|read| deserializer.end().map(|()| read));
+    read.map_err(|error| format!("failed to parse JSON input: {error}"))
+}
+
+/// At most so many bytes does a text take once it is parsed, its own included: for what may be
+/// parsed at a time. Texts inside are counted by their length, however they look.
+#[must_use]
+pub fn parsed_size(bytes: &[u8]) -> u64 {
+    let mut size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let (mut in_text, mut is_escaped) = (false, false);
+    for byte in bytes {
+        if in_text {
+            in_text = is_escaped || *byte != b'"';
+            is_escaped = !is_escaped && *byte == b'\\';
+            continue;
+        }
+        in_text = *byte == b'"';
+        size = size.saturating_add(match byte {
+            b'"' => TEXT_SIZE,
+            b'{' => OBJECT_SIZE,
+            b'[' | b',' => VALUE_SIZE,
+            _ => 0,
+        });
+    }
+    size
+}
+
 /// Reads one JSON value of any kind.
 ///
 /// # Errors
@@ -47,9 +99,9 @@ pub fn value(bytes: &[u8]) -> Result<Value, String> {
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
-    let left = Cell::new(VALUES_MAX);
+    let (left, most) = (Cell::new(VALUES_MAX), VALUES_MAX);
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = Strict { left: &left }.deserialize(&mut deserializer)?;
+    let value = Strict { left: &left, most }.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
 }
@@ -69,13 +121,15 @@ fn kind_of(value: &Value) -> &'static str {
 #[derive(Clone, Copy)]
 struct Strict<'a> {
     left: &'a Cell<u32>,
+    /// How many there were at first.
+    most: u32,
 }
 
 impl Strict<'_> {
     fn count<E: Error>(self) -> Result<(), E> {
         let left = self.left.get().checked_sub(1);
-        self.left
-            .set(left.ok_or_else(|| E::custom(format!("it holds more than {VALUES_MAX} values")))?);
+        let most = self.most;
+        self.left.set(left.ok_or_else(|| E::custom(format!("it holds more than {most} values")))?);
         Ok(())
     }
 }
@@ -136,15 +190,47 @@ impl<'de> Visitor<'de> for Strict<'_> {
         let mut object = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if object.contains_key(&key) {
-                let shown: String = key.chars().take(KEY_SHOWN).collect();
-                return Err(A::Error::custom(format!(
-                    "key {shown:?} is given twice; send it once"
-                )));
+                return Err(given_twice(&key));
             }
             let value = entries.next_value_seed(self)?;
             object.insert(key, value);
         }
         Ok(Value::Object(object))
+    }
+}
+
+fn given_twice<E: Error>(key: &str) -> E {
+    let shown: String = key.chars().take(KEY_SHOWN).collect();
+    E::custom(format!("key {shown:?} is given twice; send it once"))
+}
+
+/// Builds an object of some members, and skips the others.
+struct Members<'a> {
+    names: &'a [String],
+    strict: Strict<'a>,
+}
+
+impl<'de> Visitor<'de> for Members<'_> {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object such as {\"field\": \"value\"}")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if !self.names.contains(&key) {
+                entries.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            if object.contains_key(&key) {
+                return Err(given_twice(&key));
+            }
+            let value = entries.next_value_seed(self.strict)?;
+            object.insert(key, value);
+        }
+        Ok(object)
     }
 }
 
@@ -217,6 +303,40 @@ mod tests {
         assert!(object(deep.as_bytes()).unwrap_err().contains("recursion limit"));
         let ordinary = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
         assert!(object(ordinary.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn of_some_members_the_others_are_skipped_however_large_they_are() {
+        let names = ["key".to_owned(), "reset".to_owned()];
+        let junk = "[{\"a\":0}],".repeat(100_000);
+        let text = format!("{{\"x\":[{junk}1],\"key\":\"share\",\"y\":{{}},\"reset\":[true]}}");
+        let read = members(text.as_bytes(), &names).unwrap();
+        assert_eq!(Value::Object(read), serde_json::json!({"key": "share", "reset": [true]}));
+        assert!(members(b" ", &names).unwrap().is_empty());
+        let many = format!("{{\"key\":[{}0]}}", "0,".repeat(600));
+        for (text, why) in [
+            (many.as_str(), "more than 512 values"),
+            ("{\"key\":1,\"key\":1}", "given twice"),
+            ("{\"x\":}", "failed to parse"),
+            ("{\"x\":1} y", "failed to parse"),
+            ("[1]", "an object such as"),
+            ("\"hunter2", "failed to parse"),
+        ] {
+            let error = members(text.as_bytes(), &names).unwrap_err();
+            assert!(error.contains(why) && !error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_text_counts_by_what_it_takes_once_parsed_and_what_only_looks_like_values_does_not() {
+        let objects = format!("[{}0]", "{\"a\":0},".repeat(1_000));
+        let size = parsed_size(objects.as_bytes());
+        assert!((736_000..1_200_000).contains(&size), "{size}");
+        let zeros = format!("[{}0]", "0,".repeat(1_000));
+        assert!(parsed_size(zeros.as_bytes()) > 1_000 * 64);
+        let quoted = format!("{{\"policy\":\"{}\"}}", "{[,\\\"".repeat(1_000));
+        let size = parsed_size(quoted.as_bytes());
+        assert!(size < 7_000, "{size}");
     }
 
     #[test]

@@ -7,6 +7,19 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+/// The head of a request, which comes before its body.
+#[derive(Clone, Copy)]
+pub struct Head<'a> {
+    /// As [`Request::verb`].
+    pub verb: Verb,
+    /// As [`Request::path`].
+    pub path: &'a str,
+    /// As [`Request::token`].
+    pub token: Option<&'a Secret>,
+    /// As [`Request::remote`].
+    pub remote: IpAddr,
+}
+
 /// One request.
 #[derive(Clone)]
 pub struct Request {
@@ -24,6 +37,9 @@ pub struct Request {
     pub raw: Option<RawBody>,
     /// Size of the body as it came, in bytes, for the route's limit.
     pub body_bytes: u64,
+    /// The body was thrown away, because the sender had no token that holds when it came: `fields`
+    /// and `raw` say nothing, and the request is for nothing but to be refused.
+    pub is_unread: bool,
     /// Where the request comes from.
     pub remote: IpAddr,
     /// The port there; 0 when it is not known.
@@ -88,6 +104,7 @@ mod tests {
             fields: fields.as_object().unwrap().clone(),
             raw: Some(RawBody::new(b"canary".to_vec())),
             body_bytes: 48,
+            is_unread: false,
             remote: IpAddr::V4(Ipv4Addr::LOCALHOST),
             remote_port: 40_112,
         };

@@ -56,7 +56,8 @@ impl Table {
     ///
     /// # Errors
     /// A message that names the row and what is wrong with it: its pattern, a capture without a
-    /// field of kind name or string, a name that two fields share, a storage key with an unknown
+    /// field of kind name or string, a name that two fields share, an old name that is not marked
+    /// as one, a storage key with an unknown
     /// capture, an exclusive group with an unknown field, a default that does not fit its kind, or
     /// a second row for the same verb and path.
     pub fn new(routes: Vec<Route>) -> Result<Self, String> {
@@ -208,7 +209,7 @@ fn check(route: &Route) -> Result<(), String> {
              the last segment"
             .to_owned());
     }
-    check_fields(route)?;
+    check_fields(&route.fields)?;
     check_captures(route, &captures)?;
     check_keys(route, &captures)?;
     check_exclusive(route)
@@ -246,9 +247,9 @@ fn check_literal(part: &str) -> Result<(), String> {
     }
 }
 
-fn check_fields(route: &Route) -> Result<(), String> {
+fn check_fields(fields: &[Field]) -> Result<(), String> {
     let mut names = BTreeSet::new();
-    for field in &route.fields {
+    for field in fields {
         for name in std::iter::once(&field.name).chain(&field.aliases) {
             if !is_name(name) {
                 return Err(format!("{name:?} cannot be the name of a field"));
@@ -261,8 +262,30 @@ fn check_fields(route: &Route) -> Result<(), String> {
         if !field.default.as_ref().is_none_or(fits) {
             return Err(format!("the default of field {:?} does not fit its kind", field.name));
         }
+        check_fields(&field.members).map_err(|why| format!("{} holds: {why}", field.name))?;
+        check_old_name(field, fields)?;
     }
     Ok(())
+}
+
+/// An old name is of a field beside it, which is read in the same way and is none itself. What
+/// looks like one and is not marked is refused: policies would see two fields.
+fn check_old_name(field: &Field, fields: &[Field]) -> Result<(), String> {
+    let named = |name: &str| fields.iter().find(|other| other.name == name);
+    let Some(new) = &field.old_name_of else {
+        let twin = format!("token_{}", field.name);
+        return match named(&twin).filter(|twin| twin.kind == field.kind) {
+            Some(_) => {
+                Err(format!("{:?} looks like the old name of {twin:?}: mark it", field.name))
+            }
+            None => Ok(()),
+        };
+    };
+    match named(new) {
+        Some(new) if new.kind == field.kind && new.old_name_of.is_none() => Ok(()),
+        Some(_) => Err(format!("{:?} and {new:?} are not of one kind, or both old", field.name)),
+        None => Err(format!("{:?} is the old name of {new:?}, which is not there", field.name)),
+    }
 }
 
 fn check_captures(route: &Route, captures: &BTreeSet<&str>) -> Result<(), String> {

@@ -34,6 +34,18 @@ pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
     refusal
 }
 
+/// Whether a transaction that failed so has certainly left nothing behind: it was not begun, or
+/// PostgreSQL itself answered to it with an error, which ends it as if it had not been. An answer
+/// that was lost, or did not come in time, leaves it open, and so does a code that is not known
+/// here.
+pub(crate) fn is_nothing_kept(failure: &SqlFailure) -> bool {
+    match failure.code.as_str() {
+        "refused" | "permission-denied" | "forbidden-address" | "invalid-request" => true,
+        "statement-failed" | "conflict" => failure.sqlstate.is_some(),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +83,28 @@ mod tests {
             "permission-denied",
         ] {
             assert_eq!(refusal(failure(code, None), &target).code, code);
+        }
+    }
+
+    #[test]
+    fn only_what_the_database_said_itself_is_sure() {
+        for (code, state, is_sure) in [
+            ("statement-failed", Some("42710"), true),
+            ("conflict", Some("40001"), true),
+            ("refused", Some("28P01"), true),
+            ("permission-denied", None, true),
+            ("forbidden-address", None, true),
+            ("invalid-request", None, true),
+            ("statement-failed", None, false),
+            ("conflict", None, false),
+            ("unreachable", None, false),
+            ("unreachable", Some("40003"), false),
+            ("unreachable", Some("57P01"), false),
+            ("timed-out", None, false),
+            ("timed-out", Some("57014"), false),
+            ("new", Some("XX000"), false),
+        ] {
+            assert_eq!(is_nothing_kept(&failure(code, state)), is_sure, "{code} {state:?}");
         }
     }
 

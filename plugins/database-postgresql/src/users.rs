@@ -26,6 +26,22 @@ pub(crate) fn create(
     user: &NewUser,
     creation: &[String],
 ) -> Result<(), Refusal> {
+    let prepared =
+        prepare_creation(host, connection, user, creation).map_err(Refusal::with_nothing_made)?;
+    run(host, connection, prepared).map_err(|failure| {
+        let is_sure = sql_failure::is_nothing_kept(&failure);
+        let refusal = sql_failure::refusal(failure, &connection.target);
+        if is_sure { refusal.with_nothing_made() } else { refusal }
+    })
+}
+
+/// The statements that create `user`; nothing is asked of the database.
+fn prepare_creation(
+    host: &dyn SqlHost,
+    connection: &Connection,
+    user: &NewUser,
+    creation: &[String],
+) -> Result<Vec<Prepared>, Refusal> {
     let password = sent_password(host, connection, &user.credential)?;
     let values = Values {
         username: &user.username,
@@ -36,8 +52,7 @@ pub(crate) fn create(
     if prepared.is_empty() {
         return Err(with(Code::CreationStatementsRequired.refusal(), "placeholder", "{{name}}"));
     }
-    run(host, connection, prepared)
-        .map_err(|failure| sql_failure::refusal(failure, &connection.target))
+    Ok(prepared)
 }
 
 /// Gives `username` a new password.

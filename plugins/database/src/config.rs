@@ -3,6 +3,7 @@
 
 use crate::connection::{Connection, about};
 use crate::redaction::without_secrets;
+use crate::target;
 use crate::version::is_version;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::description::DatabaseDescription;
@@ -69,13 +70,15 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let configured =
         host.databases().configure(&connection.for_host(name)).map_err(|why| about(name, why))?;
     connection.settings = configured.settings;
+    let before = connection.targets.replace(configured.targets.clone()).unwrap_or_default();
     if connection.verify_connection {
         host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?;
     }
     host.storage().put(&Connection::key(name), &connection)?;
 
-    let mut warnings: Vec<String> =
-        configured.warnings.iter().map(|code| sentence(&plugin, code, name)).collect();
+    let stranded = target::warning(host, name, &before, &configured.targets)?;
+    let told = configured.warnings.iter().map(|code| sentence(&plugin, code, name));
+    let mut warnings: Vec<String> = stranded.into_iter().chain(told).collect();
     warnings.extend(unknown_settings(&plugin, &settings));
     if connection.allowed_roles.is_empty() {
         let name = quoted(name);

@@ -22,6 +22,10 @@ pub(crate) struct Connection {
     pub(crate) password_policy: String,
     pub(crate) skip_static_role_import_rotation: bool,
     pub(crate) disable_automated_rotation: bool,
+    /// The servers that the plugin dials for it. `None`: an earlier release stored it, which did not
+    /// ask.
+    #[serde(default)]
+    pub(crate) targets: Option<Vec<String>>,
     /// Grows with every change, also over removal and creation under the same name.
     pub(crate) generation: u64,
 }
@@ -68,6 +72,17 @@ impl Connection {
         resolved.map(|resolved| resolved.description).map_err(|why| about(name, why))
     }
 
+    /// The servers on which its users are.
+    ///
+    /// # Errors
+    /// What the plugin or the catalog refuses, where an earlier release stored the connection.
+    pub(crate) fn targets(&self, host: &dyn Host, name: &str) -> Result<Vec<String>, Failure> {
+        match &self.targets {
+            Some(targets) => Ok(targets.clone()),
+            None => Ok(host.databases().configure(&self.for_host(name))?.targets),
+        }
+    }
+
     /// Whether `role` may use the connection. Asked at each use, never when a role is written
     /// (decision C7).
     pub(crate) fn admits(&self, role: &str) -> bool {
@@ -85,7 +100,7 @@ pub(crate) fn about(name: &str, why: Failure) -> Failure {
     } else {
         format!("connection {named}: {}", why.message)
     };
-    Failure { kind, message, retry_after: why.retry_after }
+    Failure { kind, message, ..why }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::lease::LeaseData;
 use crate::lifetime::Lifetime;
 use crate::roles::Role;
 use bulkhead_sdk::database_plugin::{Credential, NewUser};
-use bulkhead_sdk::reservation::{Reservation, Unmade};
+use bulkhead_sdk::reservation::Reservation;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
 use serde_json::json;
@@ -20,29 +20,25 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let lifetime = Lifetime::of_new(&role, &call.mount, host.clock().now())?;
     let password = generate_password(host, name, role.password_policy(&connection))?;
     let called = connection.for_host(&role.db_name);
+    let targets = connection.targets(host, &role.db_name);
+    let targets = targets.map_err(|why| about(&role.db_name, why))?;
     let planned = host.databases().plan_username(&called, &call.caller.display_name, name);
     let username = planned.map_err(|why| about(&role.db_name, why))?;
 
     let credential = Credential::Password(password.clone());
     let user = NewUser { username: username.clone(), credential, expires: lifetime.expires };
-    let made = Reservation::new(&username, &role.db_name, &LeaseData::new(&role, name, &username))?
-        .make(host, || {
-            let (creation, rollback) = (&role.creation_statements, &role.rollback_statements);
-            let created = host.databases().create_user(&called, &user, creation, rollback);
-            created.map_err(|why| to_unmade(about(&role.db_name, why)))
-        })?;
+    let held = LeaseData::new(&role, name, &username, targets);
+    let made = Reservation::new(&username, &role.db_name, &held)?.make(host, || {
+        let (creation, rollback) = (&role.creation_statements, &role.rollback_statements);
+        let created = host.databases().create_user(&called, &user, creation, rollback);
+        created.map_err(|why| why.map(|why| about(&role.db_name, why)))
+    })?;
     let answer = made.secret(
         &json!({"username": username, "password": password}),
         lifetime.ttl,
         role.max_ttl,
     )?;
     Ok(answer.warn(lifetime.warnings))
-}
-
-/// A database that refused the statements made no user: undoing it could only meet another user
-/// of that name. One that did not answer may have.
-fn to_unmade(why: Failure) -> Unmade {
-    if why.kind == Kind::InvalidRequest { Unmade::Surely(why) } else { Unmade::Perhaps(why) }
 }
 
 /// The role and its connection, if the one may use the other.
@@ -137,13 +133,26 @@ mod tests {
     #[test]
     fn a_user_that_the_database_refused_to_create_is_not_removed_by_name() {
         let bed = ready();
-        bed.host.refuse("create-user", Failure::invalid("the user exists"));
+        bed.host.refuse_creation(Failure::invalid("the user exists"));
         assert_eq!(bed.read("creds/reader").err().unwrap().kind, Kind::InvalidRequest);
         assert_eq!(
             bed.host.steps()[1..],
             ["reserve v-token-reader-1 in orders", "checkpoint", "end v-token-reader-1"]
         );
         assert!(bed.host.lease_tags().is_empty());
+    }
+
+    #[test]
+    fn a_creation_of_which_the_database_did_not_say_that_nothing_was_made_is_undone() {
+        // Whatever the failure: where there are no transactions, the second statement may be
+        // refused after the first has made the user.
+        for kind in [Kind::InvalidRequest, Kind::PermissionDenied, Kind::Conflict, Kind::Internal] {
+            let bed = ready();
+            bed.host.lose_reply("create-user", Failure::new(kind, "statement 2 failed"));
+            assert_eq!(bed.read("creds/reader").err().unwrap().kind, kind);
+            assert_eq!(bed.host.user_count(), 0, "{kind:?}");
+            assert!(bed.host.lease_tags().is_empty(), "{kind:?}");
+        }
     }
 
     #[test]
@@ -283,7 +292,7 @@ mod tests {
             serde_json::from_str::<serde_json::Value>(&kept).unwrap(),
             json!({
                 "username": "v-token-reader-1", "role": "reader", "db_name": "orders",
-                "revocation_statements": ["DROP {{name}}"],
+                "revocation_statements": ["DROP {{name}}"], "targets": ["test://db:5432"],
             })
         );
     }

@@ -2,12 +2,13 @@
 //!
 //! The attack this file stops: a role that is pointed at another connection, so that the end of an
 //! old lease removes a user of the same name there. A lease acts on the connection it was made
-//! with, and takes statements from the role as it is now only while that still names the same
+//! with, while that leads to the server on which its user is ([`target`]), and takes statements from the role as it is now only while that still names the same
 //! connection.
 
 use crate::connection::{Connection, about};
 use crate::lifetime::Lifetime;
 use crate::roles::Role;
+use crate::target;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind, Lease, Mount, Renewal, stored};
 use serde::{Deserialize, Serialize};
@@ -19,21 +20,26 @@ pub(crate) struct LeaseData {
     role: String,
     db_name: String,
     revocation_statements: Vec<String>,
+    /// The servers on which the user is; empty where an earlier release made it.
+    #[serde(default)]
+    targets: Vec<String>,
 }
 
 stored!(LeaseData, "lease", reads_stored_leases);
 
 impl LeaseData {
     /// What the lease of `username`, made by `role` under the name `name`, keeps.
-    pub(crate) fn new(role: &Role, name: &str, username: &str) -> Self {
+    pub(crate) fn new(role: &Role, name: &str, username: &str, targets: Vec<String>) -> Self {
         Self {
             username: username.to_owned(),
             role: name.to_owned(),
             db_name: role.db_name.clone(),
             revocation_statements: role.revocation_statements.clone(),
+            targets,
         }
     }
 
+    /// The connection, if it leads to where the user is.
     fn connection(&self, host: &dyn Host) -> Result<Connection, Failure> {
         let gone = || {
             let (user, db_name) = (quoted(&self.username), &self.db_name);
@@ -44,7 +50,9 @@ impl LeaseData {
             );
             Failure::new(Kind::NotFound, message)
         };
-        Connection::find(host, &self.db_name)?.ok_or_else(gone)
+        let connection = Connection::find(host, &self.db_name)?.ok_or_else(gone)?;
+        target::check(host, &connection, &self.db_name, &self.username, &self.targets)?;
+        Ok(connection)
     }
 }
 
@@ -81,20 +89,25 @@ pub(crate) fn renew(
 /// Removes a user. The plugin takes one that is gone for success, so this is safe to repeat.
 pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
     let held: LeaseData = lease.internal()?;
-    // Written again, it will reach the user: so it is tried again for ever, like any target that
-    // does not answer.
-    let unreachable = |gone: Failure| Failure { kind: Kind::Unreachable, ..gone };
-    let connection = held.connection(host).map_err(unreachable)?;
+    let connection = held.connection(host).map_err(wait_for_absent)?;
     let current = Role::find(host, &held.role)?.filter(|role| role.db_name == held.db_name);
     let statements = current.map_or(held.revocation_statements, |role| role.revocation_statements);
     host.databases()
         .delete_user(&connection.for_host(&held.db_name), &held.username, &statements)
-        .map_err(|why| about(&held.db_name, why))
+        .map_err(|why| about(&held.db_name, wait_for_absent(why)))
+}
+
+/// A connection that is written again, or a plugin that is registered again, will reach the user:
+/// so its absence is no refusal, and the revocation is tried for ever, as with a database that does
+/// not answer.
+fn wait_for_absent(why: Failure) -> Failure {
+    let kind = if why.kind == Kind::NotFound { Kind::Unreachable } else { why.kind };
+    Failure { kind, ..why }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{issued, orders, ready};
+    use crate::fixture::{issued, orders, ready, with};
     use bulkhead_sdk::host::Clock;
     use bulkhead_sdk::{Failure, Kind, Reason};
     use serde_json::json;
@@ -214,6 +227,75 @@ mod tests {
                 "delete-user orders v-token-reader-1 DROP {{name}}"
             ]
         );
+    }
+
+    #[test]
+    fn a_user_is_revoked_where_it_was_made_or_the_revocation_waits_and_says_so() {
+        let bed = ready();
+        let (_, tag) = issued(&bed);
+        let elsewhere = "postgres://{{username}}:{{password}}@other:5432/orders";
+        let warned = bed.write("config/orders", &json!({"connection_url": elsewhere})).unwrap();
+        assert!(
+            warned.warnings[0].contains("made while it led to test://db:5432: 1;"),
+            "{:?}",
+            warned.warnings
+        );
+        bed.host.steps();
+        for refused in
+            [bed.revoke(&tag, Reason::Expired).err(), bed.renew(&tag, 60).map(drop).err()]
+        {
+            let refused = refused.unwrap();
+            assert_eq!(refused.kind, Kind::Unreachable, "so that it is tried for ever");
+            let says = "was made at test://db:5432, and connection \"orders\" leads to \
+                        test://other:5432 now";
+            assert!(refused.message.contains(says), "{}", refused.message);
+        }
+        assert!(bed.host.steps().is_empty(), "nothing was asked of the other server");
+        bed.write("config/orders", &orders()).unwrap();
+        bed.revoke(&tag, Reason::Expired).unwrap();
+        assert_eq!(bed.host.user_count(), 0);
+    }
+
+    #[test]
+    fn a_connection_that_is_written_anew_elsewhere_does_not_end_what_its_forerunner_made() {
+        let bed = ready();
+        let (_, tag) = issued(&bed);
+        bed.delete("config/orders").unwrap();
+        let elsewhere = json!({"connection_url": "postgres://{{username}}@other:5432/orders"});
+        let warned = bed.write("config/orders", &with(orders(), elsewhere)).unwrap();
+        assert!(
+            warned.warnings[0].contains("by an earlier connection of this name: 1;"),
+            "{:?}",
+            warned.warnings
+        );
+        assert_eq!(bed.revoke(&tag, Reason::Requested).err().unwrap().kind, Kind::Unreachable);
+        assert_eq!(bed.host.user_count(), 1);
+    }
+
+    #[test]
+    fn what_changes_nothing_of_where_users_are_strands_no_lease() {
+        let bed = ready();
+        let (_, tag) = issued(&bed);
+        for change in [
+            json!({"connection_url": "postgres://{{username}}:{{password}}@DB:5432/billing"}),
+            json!({"connection_url": "postgres://other@db:5432/orders?connect_timeout=3"}),
+            json!({"password": "another-of-root"}),
+        ] {
+            let written = bed.write("config/orders", &change).unwrap();
+            assert!(written.warnings.is_empty(), "{:?}", written.warnings);
+        }
+        bed.revoke(&tag, Reason::Requested).unwrap();
+        assert_eq!(bed.host.user_count(), 0);
+    }
+
+    #[test]
+    fn a_revocation_waits_for_a_plugin_that_is_gone() {
+        let bed = ready();
+        let (_, tag) = issued(&bed);
+        let gone = Failure::new(Kind::NotFound, "there is no database plugin \"test\"");
+        bed.host.refuse("delete-user", gone);
+        assert_eq!(bed.revoke(&tag, Reason::Expired).err().unwrap().kind, Kind::Unreachable);
+        bed.revoke(&tag, Reason::Expired).unwrap();
     }
 
     #[test]

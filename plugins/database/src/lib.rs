@@ -15,6 +15,7 @@ mod lifetime;
 mod redaction;
 mod reset;
 mod roles;
+mod target;
 mod version;
 
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};

@@ -28,7 +28,8 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::seconds("default_ttl", "seconds that a lease lives; 0 leaves it to the mount"),
     Field::seconds("max_ttl", "seconds that a lease lives at most; 0 leaves it to the mount"),
     Field::text("credential_type", "what users log in with").or_text(PASSWORD),
-    Field::map("credential_config", "options of the credential type: password_policy"),
+    Field::map("credential_config", "options of the credential type: password_policy")
+        .members(&[Field::text("password_policy", "the policy for the users' passwords")]),
 ];
 
 /// A role.

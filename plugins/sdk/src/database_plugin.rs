@@ -29,6 +29,29 @@ pub struct Refusal {
     pub ext: Vec<(String, String)>,
 }
 
+/// The pair of a refusal by which it says that nothing came of a creation.
+const NOTHING_MADE: (&str, &str) = ("made", "nothing");
+
+impl Refusal {
+    /// The refusal of a creation of which certainly nothing is left behind: the database was not
+    /// asked, or answered itself that it kept nothing. Without this word the user is removed again.
+    #[must_use]
+    pub fn with_nothing_made(mut self) -> Self {
+        let (name, value) = NOTHING_MADE;
+        self.ext.push((name.to_owned(), value.to_owned()));
+        self
+    }
+}
+
+/// Whether the pairs of a refusal say that nothing came of a creation.
+#[cfg_attr(
+    not(all(target_family = "wasm", feature = "secrets-engine")),
+    allow(dead_code, reason = "only the imports of a secrets engine read the pairs of refusals")
+)]
+pub(crate) fn is_nothing_made(ext: &[(String, String)]) -> bool {
+    ext.iter().any(|(name, value)| (name.as_str(), value.as_str()) == NOTHING_MADE)
+}
+
 /// What `configure` made of the settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Configured {

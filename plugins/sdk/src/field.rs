@@ -13,6 +13,9 @@ pub struct Field {
     default: Option<Preset>,
     required: bool,
     secret: bool,
+    old_name_of: Option<&'static str>,
+    counts_as: Option<&'static str>,
+    members: &'static [Field],
 }
 
 /// A default, filled in when a write creates.
@@ -25,7 +28,18 @@ enum Preset {
 
 impl Field {
     const fn new(name: &'static str, kind: FieldKind, about: &'static str) -> Self {
-        Self { name, kind, about, aliases: &[], default: None, required: false, secret: false }
+        Self {
+            name,
+            kind,
+            about,
+            aliases: &[],
+            default: None,
+            required: false,
+            secret: false,
+            old_name_of: None,
+            counts_as: None,
+            members: &[],
+        }
     }
 
     /// A path segment, or a reference to an object by its name.
@@ -103,6 +117,28 @@ impl Field {
         self
     }
 
+    /// It is the older name of the field `new`, and the engine reads both: to policies they are
+    /// one.
+    #[must_use]
+    pub const fn old_name_of(mut self, new: &'static str) -> Self {
+        self.old_name_of = Some(new);
+        self
+    }
+
+    /// Its value sets the parameter `other` too, of which a policy may speak.
+    #[must_use]
+    pub const fn counts_as(mut self, other: &'static str) -> Self {
+        self.counts_as = Some(other);
+        self
+    }
+
+    /// The settings inside of an object: to policies each is a parameter of its own name.
+    #[must_use]
+    pub const fn members(mut self, settings: &'static [Self]) -> Self {
+        self.members = settings;
+        self
+    }
+
     /// A text to start from.
     #[must_use]
     pub const fn or_text(mut self, text: &'static str) -> Self {
@@ -141,6 +177,9 @@ impl Field {
             }),
             required: self.required,
             secret: self.secret,
+            old_name_of: self.old_name_of.map(str::to_owned),
+            counts_as: self.counts_as.map(str::to_owned),
+            members: self.members.iter().map(Self::declaration).collect(),
             ..description::Field::new(self.name, self.kind, self.about)
         }
     }

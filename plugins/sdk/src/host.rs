@@ -12,7 +12,7 @@ use bulkhead_wire::failure::Failure;
 
 #[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
 pub(crate) use databases::database_kind;
-pub use databases::{Connection, Databases, Resolved};
+pub use databases::{Connection, Databases, Resolved, Unmade};
 pub use storage::{Entry, Plain, Storage};
 
 /// Everything that an engine may ask for.

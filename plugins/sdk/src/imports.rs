@@ -3,10 +3,10 @@
 
 use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
-use crate::database_plugin::{Configured, Credential, NewUser, StoreTime};
+use crate::database_plugin::{Configured, Credential, NewUser, StoreTime, is_nothing_made};
 use crate::host::{
     Cache, Clock, Connection, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random,
-    Resolved, Storage, database_kind,
+    Resolved, Storage, Unmade, database_kind,
 };
 use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -158,14 +158,14 @@ impl Databases for Imports {
         user: &NewUser,
         statements: &[String],
         rollback: &[String],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Unmade> {
         let user = words::NewUser {
             username: user.username.clone(),
             credential: credential(&user.credential),
             expires: user.expires,
         };
         import::database::create_user(&host_connection(connection), &user, statements, rollback)
-            .map_err(refusal)
+            .map_err(unmade)
     }
 
     fn change_credential(
@@ -331,4 +331,11 @@ fn failure(why: import::types::Failure) -> Failure {
 
 fn refusal(why: import::types::Failure) -> Failure {
     Failure { kind: database_kind(&why.code), message: why.message, retry_after: why.retry_after }
+}
+
+fn unmade(why: import::types::Failure) -> Unmade {
+    match is_nothing_made(&why.ext) {
+        true => Unmade::Surely(refusal(why)),
+        false => Unmade::Perhaps(refusal(why)),
+    }
 }

@@ -8,24 +8,10 @@
 
 use crate::answer::{Answer, Secret, internal_text};
 use crate::host::Host;
+pub use crate::host::Unmade;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored::Stored;
 use serde::Serialize;
-
-/// Why an effect gave no thing.
-pub enum Unmade {
-    /// It was refused as a whole: there is certainly nothing to undo. A wrong `Surely` leaves a
-    /// thing behind; a `Perhaps` too many merely asks the target to remove what is not there.
-    Surely(Failure),
-    /// It may have been made, or a part of it.
-    Perhaps(Failure),
-}
-
-impl From<Failure> for Unmade {
-    fn from(failure: Failure) -> Self {
-        Self::Perhaps(failure)
-    }
-}
 
 /// A lease that is about to be written down.
 pub struct Reservation {

@@ -184,13 +184,15 @@ impl<E: SecretsEngine> TestBed<E> {
             }
         };
         let body = body.as_object().ok_or_else(|| Failure::invalid("a body is an object"))?;
-        let folded = fields::fold(route, body, &captures)?;
+        let mut folded = fields::fold(route, body, &captures)?;
         if let Some(prefix) = route.list.as_deref().filter(|_| verb == Verb::List) {
             return self.list_keys(&fill(prefix, &captures));
         }
         let operation = self.operation(route, &captures)?;
+        let creating = operation == Operation::Create;
+        folded.drop_unsaid(route, creating);
         let mut values = folded.values;
-        fields::complete(route, &mut values, operation == Operation::Create)?;
+        fields::complete(route, &mut values, creating)?;
         let call = self.call(operation, route, values);
         let mut reply = self.reply(E::handle(&self.host, &call))?;
         reply.warnings.extend(folded.unknown.iter().map(|name| format!("ignored: {name}")));

@@ -183,6 +183,7 @@ pub(super) fn tune(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Prob
     let target = below(kind.base(), &path, "the mount")?;
     let mut body = session.options.fields(&[&MOUNT[..], &REGRANTED].concat());
     body.extend(config_fields(session));
+    reset_what_is_empty(&mut body);
     if body.is_empty() {
         return Err(Problem::usage(
             "there is nothing to change; give an option, such as -max-lease-ttl=24h",
@@ -192,6 +193,21 @@ pub(super) fn tune(session: &mut Session<'_, '_>, kind: Kind) -> Result<u8, Prob
     let call = Call::new(Method::POST, format!("{target}/tune")).with_fields(Value::Object(body));
     let answer = session.ask(&format!("tuning {noun} {path}"), &call)?;
     session.show_or(&answer, &format!("tuned {noun} {path}"))
+}
+
+/// Says in the words of the API what is to be as if it had never been set: to the server an empty
+/// text says nothing.
+fn reset_what_is_empty(body: &mut Map<String, Value>) {
+    let words = [
+        ("default_lease_ttl", "system"),
+        ("max_lease_ttl", "system"),
+        ("token_type", "default-service"),
+    ];
+    for (name, word) in words {
+        if let Some(value) = body.get_mut(name).filter(|value| value.as_str() == Some("")) {
+            *value = word.into();
+        }
+    }
 }
 
 /// `disable PATH`.

@@ -111,7 +111,7 @@ fn tune_sends_what_was_typed_and_an_empty_value_to_reset() {
     let (line, body) =
         sent(&["secrets", "tune", "-max-lease-ttl=", "-audit-non-hmac-request-keys=", "database/"]);
     assert_eq!(line, "POST /v1/sys/mounts/database/tune");
-    assert_eq!(body, json!({"max_lease_ttl": "", "audit_non_hmac_request_keys": []}));
+    assert_eq!(body, json!({"max_lease_ttl": "system", "audit_non_hmac_request_keys": []}));
     let (line, body) = sent(&["auth", "tune", "-description=x", "-token-type=service", "jwt"]);
     assert_eq!(line, "POST /v1/sys/auth/jwt/tune");
     assert_eq!(body, json!({"description": "x", "token_type": "service"}));

@@ -70,9 +70,12 @@ fn settings() -> Vec<Field> {
             FieldKind::Int,
             "requests that can be made with each token; 0 is without limit",
         ),
-        field("bound_cidrs", FieldKind::CommaList, "old name of token_bound_cidrs"),
-        field("explicit_max_ttl", FieldKind::Duration, "old name of token_explicit_max_ttl"),
-        field("period", FieldKind::Duration, "old name of token_period"),
+        field("bound_cidrs", FieldKind::CommaList, "old name of token_bound_cidrs")
+            .old_name_of("token_bound_cidrs"),
+        field("explicit_max_ttl", FieldKind::Duration, "old name of token_explicit_max_ttl")
+            .old_name_of("token_explicit_max_ttl"),
+        field("period", FieldKind::Duration, "old name of token_period")
+            .old_name_of("token_period"),
     ]
 }
 

@@ -34,5 +34,5 @@ pub(crate) fn check_body(route: &Route, request: &Request) -> Result<(), Failure
         return Ok(());
     }
     let message = format!("the body has {body_bytes} bytes; this path takes at most {limit}");
-    Err(Failure::new(Kind::TooLarge, message))
+    Err(Failure::new(Kind::TooLarge, message).recordable())
 }

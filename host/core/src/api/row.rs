@@ -21,6 +21,8 @@ pub(crate) enum Answers {
         handler: Handler,
         /// What it may do to the world besides its unit of work.
         effect: Effect,
+        /// It is served also when no audit device records it.
+        goes_unrecorded: bool,
     },
     /// Every caller, while the service is open.
     WithoutToken(PublicHandler),
@@ -32,6 +34,7 @@ pub(crate) enum Answers {
 pub(super) struct Row {
     route: Route,
     effect: Effect,
+    goes_unrecorded: bool,
 }
 
 /// A row for GET.
@@ -56,7 +59,8 @@ pub(super) fn list(path: &str, about: &str) -> Row {
 
 impl Row {
     fn new(verb: Verb, path: &str, about: &str) -> Self {
-        Self { route: Route::new(verb, path, about), effect: Effect::Pure }
+        let route = Route::new(verb, path, about);
+        Self { route, effect: Effect::Pure, goes_unrecorded: false }
     }
 
     /// Captures and body fields.
@@ -90,13 +94,21 @@ impl Row {
         self
     }
 
+    /// It hands nothing out and only closes the service, so that it is served also when no audit
+    /// device records it.
+    pub(super) fn goes_unrecorded(mut self) -> Self {
+        self.goes_unrecorded = true;
+        self
+    }
+
     /// Answers callers whose policies allow it.
     pub(super) fn handled_by(
         self,
         handler: impl for<'a> Handle<'a, Call<'a>, Reply> + 'static,
     ) -> Endpoint {
-        let (handler, effect): (Handler, Effect) = (Box::new(handler), self.effect);
-        Endpoint { route: self.route, answers: Answers::Permitted { handler, effect } }
+        let Self { route, effect, goes_unrecorded } = self;
+        let handler: Handler = Box::new(handler);
+        Endpoint { route, answers: Answers::Permitted { handler, effect, goes_unrecorded } }
     }
 
     /// Answers every caller, with a token or without, while the service is open.

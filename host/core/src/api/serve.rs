@@ -13,6 +13,7 @@ use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::fields;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
+use serde_json::{Map, Value};
 
 /// Serves an endpoint that answers while sealed too.
 pub(crate) async fn serve_while_sealed(
@@ -36,23 +37,40 @@ pub(crate) struct PublicEndpoint<'a> {
     pub(crate) captures: &'a [(String, String)],
 }
 
+/// A request to an endpoint that asks for no token, with the fields that this one knows.
+#[derive(Clone, Copy)]
+pub(crate) struct PublicRequest<'a> {
+    pub(crate) endpoint: PublicEndpoint<'a>,
+    pub(crate) request: &'a Request,
+    pub(crate) fields: &'a Map<String, Value>,
+}
+
+/// Reads what of a request to an endpoint without a token that endpoint knows.
+///
+/// # Errors
+/// What is wrong with body or fields, before anything of the request is recorded as entered.
+pub(crate) fn read_public_fields(
+    endpoint: PublicEndpoint<'_>,
+    request: &Request,
+) -> Result<Map<String, Value>, Failure> {
+    check_body(endpoint.route, request)?;
+    Ok(fields::fold(endpoint.route, &request.fields, endpoint.captures)?.values)
+}
+
 /// Serves an endpoint that asks for no token. A `caller` with one sees what its policies reach.
 pub(crate) async fn serve_without_a_token(
     core: &Core,
     table: &HostTable,
-    endpoint: PublicEndpoint<'_>,
-    request: &Request,
+    asked: PublicRequest<'_>,
     caller: Option<&Caller>,
 ) -> Result<Response, Failure> {
-    let PublicEndpoint { route, handler, captures } = endpoint;
-    check_body(route, request)?;
-    let values = fields::fold(route, &request.fields, captures)?.values;
+    let PublicRequest { endpoint, request, fields } = asked;
     let acl = match caller {
         Some(caller) => Some(core.policies.acl(&core.store, &caller.record.policies).await?),
         None => None,
     };
-    let (acl, fields) = (acl.as_deref(), Fields::new(&values));
-    handler.handle(PublicCall { core, rows: table.rows(), request, acl, fields }).await
+    let (acl, fields) = (acl.as_deref(), Fields::new(fields));
+    endpoint.handler.handle(PublicCall { core, rows: table.rows(), request, acl, fields }).await
 }
 
 /// A failure of ours as a caller without a token may read it: paths, addresses and codes are for

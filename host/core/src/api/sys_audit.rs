@@ -5,7 +5,7 @@ use super::after_commit::AfterCommit;
 use super::call::Call;
 use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field, required};
-use crate::audit::{AuditChange, Device, Origin, StoredDevice};
+use crate::audit::{self, AuditChange, Device, Origin, StoredDevice};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};
@@ -24,7 +24,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
             "options",
             FieldKind::Map,
             "file_path, mode, log_raw, hmac_accessor, elide_list_responses, sync",
-        ),
+        )
+        .with_members(audit::option_fields()),
         field("local", FieldKind::Bool, "kept, without effect: nothing is replicated"),
     ];
     let value = required("input", FieldKind::String, "the value to look for in the device's lines")

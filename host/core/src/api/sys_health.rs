@@ -4,10 +4,12 @@
 use super::call::{Fields, SealedCall};
 use super::row::{Endpoint, field, read};
 use super::sys_seal_status::name_cluster;
+use crate::core::Core;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::response::Response;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// The rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -43,10 +45,10 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
     for (name, value) in codes.all().iter().filter(|(name, _)| name.ends_with("code")) {
         code(name, value)?;
     }
-    let writes = seal.core().is_none_or(|core| core.store.stopped().is_none());
+    let writes = seal.core().is_none_or(|core| is_of_use(&core));
     let answered = match (status.config, status.sealed) {
-        // A node that stores nothing any more is of no use, and the code that was asked for
-        // does not count.
+        // A node that stores or records nothing any more is of no use, and the code that was
+        // asked for does not count.
         _ if !writes => 500,
         (None, _) => status_code(codes, "uninitcode", 501)?,
         (Some(_), true) => status_code(codes, "sealedcode", 503)?,
@@ -71,6 +73,20 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
     });
     name_cluster(&mut body, status.cluster_id);
     Ok(Response::bare(answered, body))
+}
+
+/// Whether requests can be stored and recorded. Where none can be recorded that is tried again,
+/// beside the answer.
+fn is_of_use(core: &Arc<Core>) -> bool {
+    if core.store.stopped().is_some() {
+        return false;
+    }
+    let works = core.audit.works();
+    if !works {
+        let core = Arc::clone(core);
+        tokio::spawn(async move { core.audit.try_again(core.store.now(), "sys/health").await });
+    }
+    works
 }
 
 /// The status for a state: as the caller chose, or the usual one.

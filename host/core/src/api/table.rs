@@ -38,7 +38,8 @@ impl HostTable {
             },
             Match::NoVerb => Err(unsupported(path)),
             Match::NoPath if Builtin::serving(path).is_some() => {
-                Err(Failure::new(Kind::NotFound, format!("unsupported path {}", quoted(path))))
+                let message = format!("unsupported path {}", quoted(path));
+                Err(Failure::new(Kind::NotFound, message).recordable())
             }
             Match::NoPath => Ok(None),
         }
@@ -53,5 +54,5 @@ impl HostTable {
 /// 405, of the host and of mounts.
 pub(crate) fn unsupported(path: &str) -> Failure {
     let message = format!("unsupported operation: {} does not answer this method", quoted(path));
-    Failure::new(Kind::UnsupportedOperation, message)
+    Failure::new(Kind::UnsupportedOperation, message).recordable()
 }

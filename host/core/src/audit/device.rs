@@ -101,6 +101,16 @@ impl Device {
         false
     }
 
+    /// Whether the last line was recorded, as far as one was tried.
+    pub(super) fn works(&self) -> bool {
+        !self.is_failing.load(Ordering::Relaxed)
+    }
+
+    /// Its file could not be opened: it counts as failing until a line finds out otherwise.
+    pub(super) fn fail(&self) {
+        self.is_failing.store(true, Ordering::Relaxed);
+    }
+
     /// Writes what others of this kind write to see whether a new device takes a line.
     pub(super) async fn prove(&self, time: &str, id: &str) -> bool {
         let mut line = Vec::new();

@@ -67,6 +67,12 @@ impl<'a> Object<'a> {
         self.own_key(name).extend_from_slice(json);
     }
 
+    /// Takes back what was written after `written` bytes, which other members stand before or not.
+    pub(super) fn cut(&mut self, written: usize, is_empty: bool) {
+        self.out.truncate(written);
+        self.is_empty = is_empty;
+    }
+
     /// How many bytes there are so far, before the comma of the next member.
     pub(super) fn written(&self) -> usize {
         self.out.len()

@@ -4,9 +4,10 @@
 //! once.
 
 use super::device::Device;
+use super::refusal::Refusal;
 use super::subject::{Subject, time};
 use super::writer::Writer;
-use bulkhead_wire::response::{Body, Response};
+use bulkhead_wire::response::Response;
 use std::ops::Range;
 
 /// What an ordinary request takes, so that its text grows once.
@@ -48,7 +49,7 @@ impl Entry {
         &self,
         device: &Device,
         subject: &Subject<'_>,
-        refusal: &str,
+        refusal: &Refusal,
     ) -> bool {
         let (time, mut tail) = (time(subject.now), Vec::new());
         Writer { device, subject }.end(refusal, &mut tail);
@@ -69,12 +70,14 @@ impl Entry {
         device: &Device,
         subject: &Subject<'_>,
         response: &Response,
+        refusal: Option<&Refusal>,
     ) -> bool {
         let writer = Writer { device, subject };
         let (time, mut tail) = (time(subject.now), Vec::with_capacity(USUAL));
         tail.extend_from_slice(b",\"response\":");
         writer.response(response, self.text.get(self.mount.clone()).unwrap_or_default(), &mut tail);
-        writer.end(&errors(response), &mut tail);
+        let refusal = refusal.map_or_else(|| Refusal::in_answer(response), Refusal::clone);
+        writer.end(&refusal, &mut tail);
         device
             .record(&[
                 b"{\"time\":\"",
@@ -84,13 +87,5 @@ impl Entry {
                 &tail,
             ])
             .await
-    }
-}
-
-/// What an answer says is wrong, in one text.
-pub(crate) fn errors(response: &Response) -> String {
-    match &response.body {
-        Body::Errors(errors) => errors.join("; "),
-        _ => String::new(),
     }
 }

@@ -16,7 +16,7 @@ use std::path::{Component, Path};
 
 /// What may be asked of a file (decision H19). The two at the end are there to be refused by
 /// name.
-fn known() -> Route {
+pub(crate) fn option_fields() -> Vec<Field> {
     let flag = |name, default: bool| Field {
         default: Some(default.into()),
         ..Field::new(name, FieldKind::Bool, "")
@@ -26,7 +26,7 @@ fn known() -> Route {
         FieldKind::String,
         "the file, directly in the directory that the API may use",
     );
-    let fields = vec![
+    vec![
         Field { aliases: vec!["path".to_owned()], ..path.required() },
         Field::new("mode", FieldKind::String, "its permissions in octal; 0000 leaves them"),
         flag("log_raw", false),
@@ -35,8 +35,7 @@ fn known() -> Route {
         flag("sync", false),
         Field::new("format", FieldKind::String, "json"),
         Field::new("prefix", FieldKind::String, "not supported"),
-    ];
-    Route { fields, ..Route::new(Verb::Write, "", "") }
+    ]
 }
 
 /// The settings that `options` ask for, for the device `name` in `directory`, and where it writes.
@@ -48,7 +47,7 @@ pub(super) fn read(
     options: &Map<String, Value>,
     directory: &Path,
 ) -> Result<(DeviceSettings, Place), Failure> {
-    let known = known();
+    let known = Route { fields: option_fields(), ..Route::new(Verb::Write, "", "") };
     let mut folded = fields::fold(&known, options, &[])?;
     if let Some(unknown) = folded.unknown.first() {
         let names: Vec<&str> = known.fields.iter().map(|field| field.name.as_str()).collect();

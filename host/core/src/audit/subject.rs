@@ -21,8 +21,18 @@ pub(crate) struct Subject<'a> {
     pub(crate) verdict: Option<&'a Verdict>,
     /// It was refused before anything was entered.
     pub(crate) is_refused: bool,
+    /// It asks for what is answered without a token.
+    pub(crate) is_public: bool,
     /// Store time of the line, in milliseconds.
     pub(crate) now: u64,
+}
+
+impl Subject<'_> {
+    /// Whether its sender is one whom the operator trusts with the disk of the audit: what others
+    /// send takes a few KiB of it, and the rest is told by its number.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.caller.is_some() && !self.is_refused && !self.is_public
+    }
 }
 
 /// What policy says of a request.

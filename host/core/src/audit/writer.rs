@@ -2,11 +2,15 @@
 //!
 //! The attack this file stops: a token in a place that is not data. Tokens and accessors are hashed
 //! wherever they stand, in a path and in what was handed out, too, also where the device shows the
-//! rest; no header is written.
+//! rest; no header is written. And a disk that fills up from outside: what a stranger sends, and
+//! what is refused, takes so many bytes of a line, however it is written, and the rest is told by
+//! its number.
 
 use super::device::Device;
 use super::json::{self, Object};
+use super::path::SentPath;
 use super::redaction::Redaction;
+use super::refusal::Refusal;
 use super::subject::{Described, Subject, Verdict, time};
 use crate::mounts::MountRecord;
 use crate::tokens::Caller;
@@ -14,14 +18,16 @@ use bulkhead_wire::description::Operation;
 use bulkhead_wire::envelope::{Auth, Envelope};
 use bulkhead_wire::response::{Body, Response};
 use serde_json::{Map, Value, json};
-use std::borrow::Cow;
 use std::ops::Range;
 
-/// Of a refused request, whose sender may be a stranger, more than so many bytes of body are told
-/// by their number only.
-const MOST_OF_THE_REFUSED: u64 = 64 << 10;
-/// How tokens of ours begin (decision P16).
-const TOKENS: [&str; 3] = ["bhs.", "bhb.", "bhr."];
+/// Of a request whose sender is not trusted, more than so many bytes of body are told by their
+/// number only: hashing them takes time.
+const MOST_OF_A_BODY: u64 = 64 << 10;
+/// So many bytes of a line show the data of a request whose sender is not trusted, or of an answer
+/// to a stranger.
+const MOST_OF_DATA: usize = 1 << 10;
+/// So many bytes of a line say what is wrong, before escapes. Refusals repeat what was sent.
+const MOST_OF_AN_ERROR: usize = 512;
 
 /// One device's manner of writing one request.
 pub(super) struct Writer<'a> {
@@ -87,21 +93,41 @@ impl Writer<'_> {
             }
         }
         object.json("namespace", br#"{"id":"root","path":""}"#);
-        object.member("path", &self.path());
-        let has_fields = request.raw.is_none();
-        if self.subject.is_refused && has_fields && request.body_bytes > MOST_OF_THE_REFUSED {
-            object.member("data", &json!({ "elided_bytes": request.body_bytes }));
-        } else if !request.fields.is_empty() {
-            self.redaction(shown_of_requests).object(&request.fields, object.own_key("data"));
-        }
-        if !has_fields {
-            // A body of bytes: nothing of it is shown but its length.
-            object.member("body_bytes", &request.body_bytes);
-        }
+        self.path(&mut object);
+        self.fields(&mut object);
         object.member("remote_address", &request.remote);
         object.member("remote_port", &request.remote_port);
         object.end();
         mount
+    }
+
+    /// The path, and how much of it is not shown.
+    fn path(&self, object: &mut Object<'_>) {
+        let (path, elided) = SentPath::of(self.subject).shown(&self.device.hashing);
+        object.member("path", &path);
+        if elided > 0 {
+            object.member("elided_path_bytes", &elided);
+        }
+    }
+
+    /// What was sent. Of a body of bytes nothing is shown but its length.
+    fn fields(&self, object: &mut Object<'_>) {
+        let Subject { request, .. } = self.subject;
+        let is_trusted = self.subject.is_trusted();
+        let mut elided = 0;
+        if !is_trusted && request.raw.is_none() && request.body_bytes > MOST_OF_A_BODY {
+            elided = request.fields.len();
+        } else if !request.fields.is_empty() {
+            let most = if is_trusted { usize::MAX } else { MOST_OF_DATA };
+            let redaction = self.redaction(shown_of_requests);
+            elided = redaction.object(&request.fields, most, object.own_key("data"));
+        }
+        if elided > 0 {
+            object.member("elided_members", &elided);
+        }
+        if request.raw.is_some() || request.is_unread || elided > 0 {
+            object.member("body_bytes", &request.body_bytes);
+        }
     }
 
     /// What was answered.
@@ -133,10 +159,16 @@ impl Writer<'_> {
             object.member("secret", &json!({ "lease_id": envelope.lease_id }));
         }
         if let Some(data) = &envelope.data {
-            self.data(data, object.own_key("data"));
+            let elided = self.data(data, object.own_key("data"));
+            if elided > 0 {
+                object.member("elided_members", &elided);
+            }
         }
         if !envelope.warnings.is_empty() {
-            object.member("warnings", &envelope.warnings);
+            // They may repeat what was sent, as errors may.
+            let hash = |warning: &String| self.device.hashing.hash(warning);
+            let hashes: Vec<String> = envelope.warnings.iter().map(hash).collect();
+            object.member("warnings", &hashes);
         }
         if let Some(wrapped) = &envelope.wrap_info {
             self.wrapping(wrapped, object.own_key("wrap_info"));
@@ -161,10 +193,12 @@ impl Writer<'_> {
         object.end();
     }
 
-    fn data(&self, data: &Map<String, Value>, out: &mut Vec<u8>) {
+    /// The data of an answer. Returns how many members are left out.
+    fn data(&self, data: &Map<String, Value>, out: &mut Vec<u8>) -> usize {
         let redaction = self.redaction(shown_of_responses);
+        let most = if self.subject.caller.is_some() { usize::MAX } else { MOST_OF_DATA };
         if !self.device.settings.elide_list_responses || self.subject.operation != Operation::List {
-            return redaction.object(data, out);
+            return redaction.object(data, most, out);
         }
         let count = |value: &Value| match value {
             Value::Array(list) => json!(list.len()),
@@ -175,7 +209,7 @@ impl Writer<'_> {
             let is_listed = name == "keys" || name == "key_info";
             (name.clone(), if is_listed { count(value) } else { value.clone() })
         };
-        redaction.object(&data.iter().map(elided).collect(), out);
+        redaction.object(&data.iter().map(elided).collect(), most, out)
     }
 
     /// The wrapping token hides what it wraps, and is hidden itself.
@@ -202,55 +236,25 @@ impl Writer<'_> {
         Redaction { hashing: &device.hashing, table, clear, raw: device.settings.log_raw }
     }
 
-    /// Ends a line, with what is wrong where something is. A text that may repeat a secret of the
-    /// path is not shown.
-    pub(super) fn end(&self, error: &str, out: &mut Vec<u8>) {
+    /// Ends a line, with what is wrong where something is: what may be read of it, and a hash of
+    /// what the caller was told beside. A text that may repeat a secret of the path is not shown.
+    pub(super) fn end(&self, refusal: &Refusal, out: &mut Vec<u8>) {
+        let error = match (refusal.shown.as_str(), refusal.hashed.as_str()) {
+            (shown, "") => shown.to_owned(),
+            (shown, hashed) => format!("{shown}: {}", self.device.hashing.hash(hashed)),
+        };
         if !error.is_empty() {
             out.extend_from_slice(b",\"error\":");
             let hidden = "not shown, because it may repeat the secret that stood in the path";
-            json::value(if self.secrets_of_path().is_empty() { error } else { hidden }, out);
+            let shown = match SentPath::of(self.subject).has_secrets() {
+                true => hidden,
+                false => {
+                    error.get(..error.floor_char_boundary(MOST_OF_AN_ERROR)).unwrap_or_default()
+                }
+            };
+            json::value(shown, out);
         }
         out.push(b'}');
-    }
-
-    /// What of the path no reader may see: captures that are marked secret, and tokens that a
-    /// caller put there.
-    fn secrets_of_path(&self) -> Vec<&str> {
-        let captures = self.subject.route.iter().flat_map(|route| {
-            route
-                .captures
-                .iter()
-                .filter(|(name, _)| route.table.is_secret(name))
-                .map(|(_, text)| text.as_str())
-        });
-        let is_token = |segment: &&str| TOKENS.iter().any(|mark| segment.starts_with(mark));
-        let path = &self.subject.request.path;
-        // Peers take tokens in paths below auth/token, which some are still sent to; here no row
-        // answers to them.
-        let is_unserved = self.subject.route.is_none() && path.starts_with("auth/token/");
-        let unserved = is_unserved.then(|| path.split('/').skip(3)).into_iter().flatten();
-        captures.chain(path.split('/').filter(is_token)).chain(unserved).collect()
-    }
-
-    /// The path, with hashes in place of its secrets.
-    fn path(&self) -> Cow<'_, str> {
-        let (mut path, mut end) = (self.subject.request.path.as_str(), String::new());
-        let secrets = self.secrets_of_path();
-        if secrets.is_empty() {
-            return path.into();
-        }
-        // A capture of several segments is the end of its path.
-        if let Some(secret) = secrets.iter().find(|secret| secret.contains('/'))
-            && let Some(before) = path.strip_suffix(secret)
-        {
-            (path, end) = (before, self.device.hashing.hash(secret));
-        }
-        let shown = |segment: &str| match secrets.contains(&segment) {
-            true => self.device.hashing.hash(segment),
-            false => segment.to_owned(),
-        };
-        let path = path.split('/').map(shown).collect::<Vec<_>>().join("/");
-        (path + &end).into()
     }
 
     pub(super) fn accessor(&self, accessor: &str, out: &mut Vec<u8>) {

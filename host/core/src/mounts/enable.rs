@@ -9,7 +9,7 @@ use super::settings::Settings;
 use super::table::Mounts;
 use crate::catalog::Catalog;
 use crate::random;
-use bulkhead_store::{Space, Unit};
+use bulkhead_store::{Address, Space, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::name::MountPath;
 
@@ -61,32 +61,49 @@ impl Mounts {
         unit: &mut Unit,
         path: &MountPath,
     ) -> Result<(), Failure> {
-        if let Some(mount) = self.all().into_iter().find(|mount| mount.record.path.overlaps(path)) {
-            let why = mount.record.phase.hindrance();
-            return Err(path_in_use(&mount.record.path, why.as_deref()));
-        }
         if let Some(other) =
             Builtin::ALL.into_iter().map(Builtin::path).find(|other| other.overlaps(path))
         {
             return Err(path_in_use(&other, None));
         }
-        // Remembered by the unit: of two who want one path at once, the later one runs again and
-        // sees the earlier, also when that does not serve yet.
-        for (prefix, why) in [
-            (record::PREFIX, None),
-            (record::TARGET, Some("waits for a mount that is being moved")),
-        ] {
-            let stored = unit.keys(Space::Core, prefix, "", u32::MAX).await?;
-            let mut stored = stored.iter().filter_map(|key| key.strip_prefix(prefix));
-            let other = stored.find_map(|other| {
-                MountPath::of_either(other).ok().filter(|other| other.overlaps(path))
-            });
-            if let Some(other) = other {
-                return Err(path_in_use(&other, why));
-            }
+        if let Some(mount) = find_overlapping(unit, record::PREFIX, path).await? {
+            let why = self.at(&mount).and_then(|mount| mount.record.phase.hindrance());
+            return Err(path_in_use(&mount, why.as_deref()));
+        }
+        if let Some(target) = find_overlapping(unit, record::TARGET, path).await? {
+            return Err(path_in_use(&target, Some("waits for a mount that is being moved")));
         }
         Ok(())
     }
+}
+
+/// A path among the keys below `prefix` that is above, at or below `path`. What was looked at is
+/// remembered by the unit, and is no more than that: of two who want one path at once, the later
+/// one runs again and sees the earlier, also when that does not serve yet; and those who want
+/// different paths are not in each other's way, however many mounts there are.
+async fn find_overlapping(
+    unit: &mut Unit,
+    prefix: &str,
+    path: &MountPath,
+) -> Result<Option<MountPath>, Failure> {
+    let above = path.as_str().match_indices('/').map(|(slash, _)| &path.as_str()[..=slash]);
+    for one in above {
+        let key = format!("{prefix}{one}");
+        match unit.get(&Address::new(Space::Core, key)).await {
+            Ok(None) => {}
+            // What does not open has the path all the same.
+            Ok(Some(_)) | Err(StoreFault::Damaged(_)) => return parse_stored(one).map(Some),
+            Err(fault) => return Err(fault.into()),
+        }
+    }
+    let below = unit.keys(Space::Core, &format!("{prefix}{path}"), "", 1).await?;
+    let below = below.first().and_then(|key| key.strip_prefix(prefix));
+    below.map(parse_stored).transpose()
+}
+
+fn parse_stored(path: &str) -> Result<MountPath, Failure> {
+    MountPath::of_either(path)
+        .map_err(|wrong| Failure::internal(format!("a stored mount: {wrong}")))
 }
 
 fn path_in_use(path: &MountPath, why: Option<&str>) -> Failure {

@@ -10,7 +10,8 @@ use bulkhead_sandbox::{Engine, Reuse, ReuseBounds};
 use bulkhead_wire::failure::{Failure, quoted};
 use std::collections::BTreeMap;
 
-const OPTION: &str = "instance_reuse";
+/// Its name.
+pub(crate) const OPTION: &str = "instance_reuse";
 
 /// Refuses a value that is neither of the two; for the endpoints that store a mount's options.
 ///

@@ -2,13 +2,15 @@
 //!
 //! The attack this file stops: an act without a trace. Where there is a device and none recorded
 //! the request, nothing is entered; where none recorded the answer, nothing of it leaves, and what
-//! it would have handed out is ended again.
+//! it would have handed out is ended again. What closes the service is done all the same, and told
+//! in the log: whoever fills the disk of the audit must not be able to keep it open.
 
 use super::destination::{Destination, Place};
 use super::operation::operation;
 use crate::api::HostTable;
 use crate::audit::Devices;
-use crate::audit::line::{self, Entry};
+use crate::audit::line::Entry;
+use crate::audit::refusal::Refusal;
 use crate::audit::subject::{self, Described, Verdict};
 use crate::core::Core;
 use crate::mounts::{Builtin, MountRecord};
@@ -49,6 +51,8 @@ enum Step {
     Begun,
     /// The request is recorded.
     Entered,
+    /// The request could not be recorded, and goes on all the same.
+    Unrecorded,
     /// The request could not be recorded.
     Lost,
 }
@@ -100,7 +104,22 @@ impl<'a> AuditTrail<'a> {
             self.operation = operation;
             self.record(None).await;
         }
-        if self.step == Step::Entered { Ok(()) } else { Err(unrecorded()) }
+        if self.step == Step::Lost && self.destination.is_some_and(Destination::goes_unrecorded) {
+            self.tell_unrecorded();
+            self.step = Step::Unrecorded;
+        }
+        if self.step == Step::Lost { Err(unrecorded()) } else { Ok(()) }
+    }
+
+    /// Tells in the log of an act that no device recorded.
+    fn tell_unrecorded(&self) {
+        let name = self.caller.map(|caller| caller.record.display_name.clone());
+        let pairs = [
+            ("path", self.request.path.clone()),
+            ("token", name.unwrap_or_default()),
+            ("remote", self.request.remote.to_string()),
+        ];
+        self.core.log.line("warn", "served-unrecorded", &pairs);
     }
 
     /// Records the answer, after the request where that was refused before it was entered. Returns
@@ -109,23 +128,26 @@ impl<'a> AuditTrail<'a> {
         if self.devices.is_empty() {
             return served.unwrap_or_else(|failure| Response::failed(&failure));
         }
-        let response = match served {
-            Ok(response) => response,
+        let (response, refusal) = match served {
+            Ok(response) => (response, None),
             Err(failure) => {
                 if failure.kind == Kind::PermissionDenied {
                     self.verdict = self.caller.map(|_| Verdict::Denied);
                 }
-                Response::failed(&failure)
+                (Response::failed(&failure), Some(Refusal::of(&failure)))
             }
         };
+        if self.step == Step::Unrecorded {
+            return response;
+        }
         if self.step == Step::Begun {
-            self.record(Some(&line::errors(&response))).await;
+            self.record(Some(&refusal.clone().unwrap_or_default())).await;
         }
         let mut recorded = false;
         if self.step == Step::Entered {
             let subject = self.line_subject(false);
             for (device, entry) in self.devices.iter().zip(&self.entries) {
-                recorded |= entry.response(device, &subject, &response).await;
+                recorded |= entry.response(device, &subject, &response, refusal.as_ref()).await;
             }
         }
         if recorded {
@@ -136,17 +158,17 @@ impl<'a> AuditTrail<'a> {
     }
 
     /// Records the request on every device, with the reason where it is refused.
-    async fn record(&mut self, refusal: Option<&str>) {
+    async fn record(&mut self, refusal: Option<&Refusal>) {
         if self.devices.is_empty() {
             self.step = Step::Entered;
             return;
         }
         let subject = self.line_subject(refusal.is_some());
-        let mut recorded = false;
+        let (mut recorded, none) = (false, Refusal::default());
         let mut entries = Vec::with_capacity(self.devices.len());
         for device in self.devices.iter() {
             let entry = Entry::of(device, &subject);
-            recorded |= entry.request(device, &subject, refusal.unwrap_or_default()).await;
+            recorded |= entry.request(device, &subject, refusal.unwrap_or(&none)).await;
             entries.push(entry);
         }
         self.entries = entries;
@@ -175,6 +197,7 @@ impl<'a> AuditTrail<'a> {
             route,
             verdict: self.verdict.as_ref(),
             is_refused,
+            is_public: self.destination.is_some_and(|to| to.public().is_some()),
             now: self.core.store.now(),
         }
     }

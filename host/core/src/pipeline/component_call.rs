@@ -65,9 +65,12 @@ impl PermittedRequest<'_> {
             tree: Arc::clone(&tree),
         };
         let call = self.contract_call(mount, deadline)?;
-        let done = opened.plugin.engine.handle(scope, unit, &call).await;
+        let mut done = opened.plugin.engine.handle(scope, unit, &call).await;
         mount.note_end(&*self.core.log, pass, done.ended);
         *effect = tree.effect();
+        if *effect == Effect::Effect {
+            done.unit.insist();
+        }
         let settled = self.settle(mount, done, services.take_reserved(), deadline).await;
         services.release_guards().await;
         settled
@@ -109,11 +112,12 @@ impl PermittedRequest<'_> {
         tree
     }
 
-    /// When the call is stopped, from now on.
+    /// When the call is stopped: counted from the first attempt at its request.
     fn deadline(&self, mount: &Mount) -> Deadline {
         let time = self.time_limit(mount);
-        let instant = Instant::now() + time;
-        let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let instant = self.began + time;
+        let left = instant.saturating_duration_since(Instant::now());
+        let milliseconds = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
         Deadline { instant, store_time: self.core.store.now().saturating_add(milliseconds) }
     }
 

@@ -32,6 +32,12 @@ impl Destination<'_> {
         Some(PublicEndpoint { route, handler, captures: &self.captures })
     }
 
+    /// Whether it is served also when no audit device records it.
+    pub(super) fn goes_unrecorded(&self) -> bool {
+        let Place::Host(endpoint) = &self.place else { return false };
+        matches!(endpoint.answers, Answers::Permitted { goes_unrecorded: true, .. })
+    }
+
     /// A unit of work for a request that goes there.
     pub(super) fn begin_unit(&self, core: &Core) -> Unit {
         match &self.place {
@@ -76,7 +82,8 @@ pub(super) fn find<'a>(
                 quoted(&request.path),
                 mount.record.path
             ),
-        )),
+        )
+        .recordable()),
         Match::NoVerb => Err(unsupported(&request.path)),
     };
     let (index, captures) = matched?;
@@ -90,4 +97,5 @@ pub(super) fn unmounted(path: &str) -> Failure {
         Kind::NotFound,
         format!("no handler for route {path}. route entry not found: nothing is mounted there"),
     )
+    .recordable()
 }

@@ -17,10 +17,13 @@ impl PermittedRequest<'_> {
         mut unit: Unit,
         effect: &mut Effect,
     ) -> Result<Response, Failure> {
-        let Answers::Permitted { handler, effect: may_do } = &endpoint.answers else {
+        let Answers::Permitted { handler, effect: may_do, .. } = &endpoint.answers else {
             return Err(Failure::internal("an endpoint without a token was asked for its permit"));
         };
         *effect = *may_do;
+        if *effect == Effect::Effect {
+            unit.insist();
+        }
         let caller = tokens::assert_valid(&self.core.store, &mut unit, self.caller).await?;
         let call = Call {
             core: self.core,

@@ -24,6 +24,8 @@ pub(super) struct PermittedRequest<'a> {
     pub(super) creates: bool,
     /// Whether it is the first attempt, and not one after a conflict.
     pub(super) is_first: bool,
+    /// When the first attempt began: a deadline is the request's, and not an attempt's.
+    pub(super) began: Instant,
 }
 
 impl PermittedRequest<'_> {

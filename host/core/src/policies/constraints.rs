@@ -1,11 +1,11 @@
 //! What a rule says about parameters: which must be there, which may not, and with what values.
 //!
-//! The attacks this file stops: a second spelling of a field that the policy does not name (names
-//! on both sides are folded by the route's schema, and every spelling that was sent is checked), a
-//! required parameter in a spelling that the endpoint ignores, a value in another form than the
+//! The attacks this file stops: a second name of a setting that the policy does not use (see
+//! `parameters.rs`; everything that was sent is checked), a required parameter in a spelling that the endpoint ignores, a value in another form than the
 //! policy wrote it (`"1h"` and `3600`), and a forbidden value hidden among others in a list. What
 //! is allowed is read narrowly, what is denied widely.
 
+use super::parameters::{Parameter, canonical, counts_as, deferring};
 use bulkhead_wire::description::Field;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::quoted;
@@ -49,41 +49,25 @@ impl Constraints {
         if self.are_none() {
             return Ok(());
         }
-        let given = fields.iter().filter(|(_, value)| !value.is_null());
-        let given: Vec<Parameter<'_>> =
-            given.map(|(name, value)| Parameter::of(name, value, schema)).collect();
-        let is_given =
-            |name: &str| given.iter().any(|parameter| parameter.is_read && parameter.name == name);
+        let given = Parameter::all(fields, schema);
+        let every: Vec<&Parameter<'_>> = given.iter().flat_map(Parameter::flattened).collect();
+        let is_given = |name: &str| every.iter().any(|one| one.is_read && one.name == name);
         if let Some(name) = self.required.iter().find(|name| !is_given(&canonical(name, schema))) {
             return Err(format!("without parameter {}, which its policy requires", quoted(name)));
         }
         if self.denied.contains_key("*") && !given.is_empty() {
             return Err("with any parameter".to_owned());
         }
-        check_denied(&by_field(&self.denied, schema), &given)?;
-        check_allowed(&by_field(&self.allowed, schema), &given)
+        check_denied(&denied_by_field(&self.denied, schema), &every)?;
+        if self.allowed.is_empty() {
+            return Ok(());
+        }
+        let allowed = Allowed { lists: by_field(&self.allowed, schema), schema };
+        given.iter().try_for_each(|parameter| allowed.check(parameter))
     }
 
     fn are_none(&self) -> bool {
         self.allowed.is_empty() && self.denied.is_empty() && self.required.is_empty()
-    }
-}
-
-/// What a caller sent under one name. Two names of one field are two of these, and both must pass.
-struct Parameter<'a> {
-    /// Canonical.
-    name: String,
-    value: &'a Value,
-    /// Whether the endpoint reads it under the name that was sent. Fields are known by their exact
-    /// spelling, so that `TTL` is nothing to an endpoint that takes `ttl`: it is held against what
-    /// is forbidden, but is not there.
-    is_read: bool,
-}
-
-impl<'a> Parameter<'a> {
-    fn of(sent: &str, value: &'a Value, schema: &[Field]) -> Self {
-        let is_read = field(sent, schema).is_none_or(|field| names(field).any(|name| name == sent));
-        Self { name: canonical(sent, schema), value, is_read }
     }
 }
 
@@ -98,32 +82,112 @@ fn by_field<'a>(lists: &'a Lists, schema: &[Field]) -> FieldLists<'a> {
     found
 }
 
-fn check_denied(denied: &FieldLists<'_>, given: &[Parameter<'_>]) -> Result<(), String> {
-    for Parameter { name, value, .. } in given {
-        let mut lists = denied.get(name).into_iter().flatten();
-        if lists.any(|list| list.is_empty() || holds_any(value, list)) {
+/// As [`by_field`]. What is forbidden of a parameter that counts as another is so of that one too.
+fn denied_by_field<'a>(lists: &'a Lists, schema: &[Field]) -> FieldLists<'a> {
+    let mut found = by_field(lists, schema);
+    for (name, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {
+        if let Some(other) = counts_as(name, schema) {
+            found.entry(other).or_default().push(list);
+        }
+    }
+    found
+}
+
+fn check_denied(denied: &FieldLists<'_>, given: &[&Parameter<'_>]) -> Result<(), String> {
+    for parameter in given {
+        let Parameter { name, counts_as, value, .. } = parameter;
+        let by_settings = parameter.by_settings();
+        let is_listed = |list: &Vec<Value>| {
+            holds_any(value, list)
+                || by_settings.as_ref().is_some_and(|settings| holds_any(settings, list))
+        };
+        let names = std::iter::once(name).chain(counts_as);
+        let mut lists = names.filter_map(|name| denied.get(name)).flatten();
+        if lists.any(|list| list.is_empty() || is_listed(list)) {
             return Err(format!("with parameter {}, or not with this value of it", quoted(name)));
         }
     }
     Ok(())
 }
 
-fn check_allowed(allowed: &FieldLists<'_>, given: &[Parameter<'_>]) -> Result<(), String> {
-    if allowed.is_empty() {
-        return Ok(());
+/// What a rule allows, on a route with this schema.
+struct Allowed<'a> {
+    lists: FieldLists<'a>,
+    schema: &'a [Field],
+}
+
+impl Allowed<'_> {
+    /// Whether `parameter` may be given: by its own name, by that of which it says something, or
+    /// as a group of which each setting may be given. What is inside of a group that may be given
+    /// is held against the rules that name it.
+    fn check(&self, parameter: &Parameter<'_>) -> Result<(), String> {
+        let Parameter { name, value, members, .. } = parameter;
+        if parameter.defers && !self.lists.contains_key(name) {
+            return Ok(());
+        }
+        let counted = parameter.counts_as.as_ref().filter(|other| self.lists.contains_key(*other));
+        match (self.lists.get(name), counted) {
+            (Some(own), _) if parameter.defers && !admits(own, value) => return Ok(()),
+            (Some(own), counted) => {
+                let is_any = own.iter().any(|list| list.is_empty());
+                if !admits(own, value) || is_any && !self.admits_as(counted, value) {
+                    return Err(not_with_this_value(name));
+                }
+            }
+            (None, Some(_)) if !self.admits_as(counted, value) => {
+                return Err(not_with_this_value(name));
+            }
+            (None, Some(_)) => {}
+            (None, None) => return self.check_unnamed(parameter),
+        }
+        self.check_named(members)
     }
-    for Parameter { name, value, .. } in given {
-        let Some(lists) = allowed.get(name).or_else(|| allowed.get("*")) else {
+
+    /// One that no rule names: all of its settings may be given, or it may as one of the others.
+    fn check_unnamed(&self, parameter: &Parameter<'_>) -> Result<(), String> {
+        let Parameter { name, value, members, .. } = parameter;
+        if !parameter.holds_others && !members.is_empty() && !self.lists.contains_key("*") {
+            return members.iter().try_for_each(|member| self.check(member));
+        }
+        let Some(others) = self.lists.get("*") else {
             return Err(format!("with parameter {}, which its policy does not list", quoted(name)));
         };
-        if !lists.iter().any(|list| list.is_empty() || holds_only(value, list)) {
-            return Err(format!(
-                "with this value of parameter {}; its policy lists others",
-                quoted(name)
-            ));
+        if !admits(others, value) {
+            return Err(not_with_this_value(name));
         }
+        self.check_named(members)
     }
-    Ok(())
+
+    /// Those of `members` of which a rule speaks by name.
+    fn check_named(&self, members: &[Parameter<'_>]) -> Result<(), String> {
+        let is_named = |name: &String| self.lists.contains_key(name);
+        for member in members {
+            if is_named(&member.name) || member.counts_as.as_ref().is_some_and(is_named) {
+                self.check(member)?;
+            } else {
+                self.check_named(&member.members)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the parameter `counted` may have `value`, or may leave the word to another.
+    fn admits_as(&self, counted: Option<&String>, value: &Value) -> bool {
+        let Some((name, lists)) = counted.and_then(|name| self.lists.get_key_value(name)) else {
+            return true;
+        };
+        let may_defer =
+            deferring(name, self.schema).is_some_and(|word| admits(lists, &Value::from(word)));
+        may_defer || admits(lists, value)
+    }
+}
+
+fn admits(lists: &[&Vec<Value>], value: &Value) -> bool {
+    lists.iter().any(|list| list.is_empty() || holds_only(value, list))
+}
+
+fn not_with_this_value(name: &str) -> String {
+    format!("with this value of parameter {}; its policy lists others", quoted(name))
 }
 
 /// A list without values allows or denies any value, so it wins over one with values.
@@ -137,20 +201,6 @@ fn merge_lists(lists: &mut Lists, other: &Lists) {
             }
         }
     }
-}
-
-/// The lower-case canonical name of a field that a rule calls `name`.
-fn canonical(name: &str, schema: &[Field]) -> String {
-    field(name, schema).map_or(name, |field| &field.name).to_lowercase()
-}
-
-/// The field that a rule means by `name`, in upper or lower case.
-fn field<'a>(name: &str, schema: &'a [Field]) -> Option<&'a Field> {
-    schema.iter().find(|field| names(field).any(|known| known.eq_ignore_ascii_case(name)))
-}
-
-fn names(field: &Field) -> impl Iterator<Item = &String> {
-    std::iter::once(&field.name).chain(&field.aliases)
 }
 
 /// Whether everything in `asked` is listed. An empty list is not: it often means "no restriction"

@@ -16,6 +16,11 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a request waits for its turn to take a use; then it tries its luck.
+const USE_TIME: Duration = Duration::from_secs(30);
 
 impl Tokens {
     /// Finds out who calls from `remote`, and takes a use where uses are counted: once per request,
@@ -58,12 +63,29 @@ impl Tokens {
         }
     }
 
+    /// Whether a request from `remote` might begin with that token. Takes no use of it.
+    ///
+    /// # Errors
+    /// 503 when the store cannot be read.
+    pub(crate) async fn is_held(
+        &self,
+        token: Option<&Secret>,
+        remote: IpAddr,
+    ) -> Result<bool, Failure> {
+        let Some(token) = token.filter(|token| !token.expose().is_empty()) else {
+            return Ok(false);
+        };
+        let caller = by_token(&self.store, &mut self.store.begin(), token).await?;
+        Ok(caller.is_some_and(|caller| may_come_from(&caller.record, remote)))
+    }
+
     /// Takes one use of the stored token. The request that takes the last one makes the row due, so
     /// that the token ends also when this process dies before it can end it.
     async fn take_use(&self, counted: &Use) -> Result<Arc<TokenRecord>, Failure> {
-        let store = &self.store;
+        let (store, turn) = (&self.store, self.store.turn());
+        let until = Instant::now() + USE_TIME;
         loop {
-            let mut unit = store.begin();
+            let mut unit = store.begin().in_turn(&turn);
             let record =
                 read(&mut unit, counted.key()).await?.filter(|record| record.holds(store.now()));
             let mut record = record.ok_or_else(unknown)?;
@@ -78,6 +100,7 @@ impl Tokens {
                 }
                 return Ok(record);
             }
+            turn.wait(until).await;
         }
     }
 

@@ -126,8 +126,15 @@ async fn what_is_refused_is_recorded_with_its_reason_and_never_says_more() {
         assert_eq!(answered, *status, "{path}: {answer}");
         let lines = bed.lines_of(path);
         let [asked, response] = &lines[..] else { panic!("{path}: {lines:?}") };
-        assert_eq!(asked["error"], error(&answer), "{path}: {asked}");
-        assert_eq!(response["error"], error(&answer), "{path}: {response}");
+        let told = match status {
+            // It repeats a value.
+            400 => {
+                let hash = bed.hash(error(&answer)).await;
+                json!(format!("invalid-request: {}", hash.as_str().unwrap()))
+            }
+            _ => json!(error(&answer)),
+        };
+        assert_eq!((&asked["error"], &response["error"]), (&told, &told), "{path}: {asked}");
         let denied =
             asked["auth"]["policy_results"].get("allowed").filter(|allowed| **allowed == false);
         assert_eq!(denied.cloned().unwrap_or_default(), *allowed, "{path}: {asked}");
@@ -149,6 +156,38 @@ async fn what_is_refused_is_recorded_with_its_reason_and_never_says_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_value_under_any_field_of_any_endpoint_is_in_an_error_a_warning_or_the_log() {
+    let bed = bed("canary").await;
+    let canary = "swordfish-4711";
+    let ends_this = ["sys/seal", "auth/token/revoke-self"];
+    let rows = bed.service.tables().unwrap().host;
+    let writes = rows.iter().filter(|row| row.verb == Verb::Write && !row.raw);
+    let mut refused = 0;
+    for row in writes.filter(|row| !ends_this.contains(&row.path.as_str())) {
+        let captured = |part: &str| if part.starts_with('{') { "probe" } else { part }.to_owned();
+        let path = row.path.split('/').map(captured).collect::<Vec<_>>().join("/");
+        for field in row.fields.iter().filter(|field| !row.path.contains(&field.name)) {
+            for value in [json!(canary), json!([canary]), json!({ "max_ttl": canary })] {
+                let mut fields = json!({ "type": "probe", "ttl": "1h" });
+                fields[&field.name] = value;
+                refused += usize::from(bed.write(&path, fields).await.0 == 400);
+            }
+        }
+    }
+    assert!(refused > 100, "{refused} refusals");
+    bed.write("auth/token/create", json!({ "ttl": "99999h", "unknown": canary })).await;
+    let warned = bed.lines_of("auth/token/create").pop().unwrap()["response"]["warnings"].clone();
+    assert!(warned[0].as_str().unwrap().starts_with("hmac-sha256:"), "{warned}");
+    for line in bed.lines() {
+        let told = json!([line["error"], line["response"]["warnings"], line["request"]]);
+        assert!(!told.to_string().contains(canary), "{told}");
+    }
+    let log = bed.log.0.lock().unwrap().clone();
+    assert!(!log.iter().any(|line| line.contains(canary)), "{log:?}");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_request_over_its_limit_is_recorded_without_its_body() {
     let bed = bed("large").await;
     let asked =
@@ -156,10 +195,80 @@ async fn a_request_over_its_limit_is_recorded_without_its_body() {
     let asked = bulkhead_wire::request::Request { body_bytes: 3 << 20, ..asked };
     assert_eq!(bed.service.handle(asked).await.into_bytes().0, 413);
     let lines = bed.lines_of("probe/count/large");
-    assert_eq!(
-        (lines.len(), &lines[0]["request"]["data"]),
-        (2, &json!({ "elided_bytes": 3 << 20 }))
-    );
+    let asked = &lines[0]["request"];
+    assert_eq!((lines.len(), asked.get("data")), (2, None));
+    assert_eq!((&asked["body_bytes"], &asked["elided_members"]), (&json!(3 << 20), &json!(1)));
+    bed.end().await;
+}
+
+/// What a request whose sender is not trusted may write, in bytes of the audit.
+const MOST_OF_A_STRANGER: u64 = 8 << 10;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stranger_writes_at_most_four_bytes_of_audit_for_a_byte_and_eight_kib_a_request() {
+    let bed = bed("stranger").await;
+    for number in 0..20 {
+        let config = json!({ "listing_visibility": "unauth" });
+        let mount = json!({ "type": "probe", "description": "d".repeat(99), "config": config });
+        assert_eq!(bed.write(&format!("sys/mounts/public-{number}"), mount).await.0, 204);
+    }
+    let policy = json!({ "policy": "path \"probe/note/mine\" { capabilities = [\"read\"] }" });
+    bed.write("sys/policies/acl/narrow", policy).await;
+    let (_, made) = bed.write("auth/token/create", json!({ "policies": "narrow" })).await;
+    let narrow = made["auth"]["client_token"].as_str().unwrap();
+    let (zeros, texts) = (json!(vec![0; 8_000]), json!(vec![""; 8_000]));
+    let deep = json!({ "a": vec![json!({ "": 0 }); 4_000] });
+    let members: Value = (0..4_000).map(|n| (n.to_string(), json!(""))).collect();
+    let mut wide = json!({ "a": 0 });
+    wide["generic_mount_paths"] = zeros.clone();
+    let specs = "sys/internal/specs/openapi";
+    let names = format!("x/{}", "bhs./".repeat(4_000));
+    let tokens = format!("auth/token/{}x", "a/".repeat(8_000));
+    let long = format!("x/{}", "\u{20ac}\"".repeat(4_000));
+    let cases = [
+        ("", Verb::Write, "nowhere", json!({ "a": zeros })),
+        ("", Verb::Read, "nowhere", json!({ "a": texts })),
+        ("", Verb::Write, "probe/note/x", deep),
+        (narrow, Verb::Write, "probe/note/x", json!({ "a": texts })),
+        (narrow, Verb::Write, "nowhere", members.clone()),
+        ("wrong", Verb::Write, specs, members),
+        ("", Verb::Write, specs, wide.clone()),
+        ("root", Verb::Write, specs, wide),
+        ("", Verb::Read, "sys/internal/ui/mounts", json!({ "a": texts })),
+        ("", Verb::Read, &names[..names.len() - 1], json!({})),
+        ("", Verb::Read, &tokens, json!({})),
+        (narrow, Verb::Read, &long, json!({})),
+    ];
+    let file = bed.directory.join("audit.log");
+    let size = || fs::metadata(&file).unwrap().len();
+    for (token, verb, path, fields) in cases {
+        let sent = u64::try_from(path.len() + fields.to_string().len()).unwrap();
+        let (before, shown) = (size(), path.get(..40).unwrap_or(path).to_owned());
+        let mut asked = request(token, verb, path, fields);
+        asked.body_bytes = sent - u64::try_from(path.len()).unwrap();
+        bed.service.handle(asked).await;
+        let written = size() - before;
+        let most = MOST_OF_A_STRANGER.min(4 * sent.max(1 << 10));
+        assert!(written > 0 && written <= most, "{shown}: {written} bytes for {sent}");
+        let line = bed.lines().pop().unwrap();
+        let elided = ["elided_members", "elided_path_bytes"].map(|key| line["request"].get(key));
+        assert!(elided.iter().any(Option::is_some), "{shown}: {line}");
+    }
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_over_its_limit_or_of_the_wrong_kind_enters_no_open_endpoint() {
+    let bed = bed("open").await;
+    let path = "sys/internal/specs/openapi";
+    let mut large = request("", Verb::Write, path, json!({ "generic_mount_paths": true }));
+    large.body_bytes = 2 << 20;
+    let wrong = request("", Verb::Write, path, json!({ "generic_mount_paths": [1] }));
+    for (asked, status) in [(large, 413), (wrong, 400)] {
+        assert_eq!(bed.service.handle(asked).await.into_bytes().0, status);
+        let asked = bed.lines_of(path).into_iter().rev().nth(1).unwrap();
+        assert!(asked.get("error").is_some(), "it was refused before it was entered: {asked}");
+    }
     bed.end().await;
 }
 
@@ -259,7 +368,9 @@ async fn without_a_device_that_records_nothing_is_done_and_status_is_still_told(
         500,
         "a refusal is an answer, too"
     );
-    assert_eq!(bed.read("sys/health").await.0, 200);
+    let (status, health) = bed.read("sys/health").await;
+    assert_eq!((status, &health["writes"]), (500, &json!(false)));
+    assert_eq!(bed.read("sys/seal-status").await.0, 200);
     assert_eq!(
         bed.log.0.lock().unwrap().iter().filter(|line| line.contains("audit-failed")).count(),
         1
@@ -267,6 +378,18 @@ async fn without_a_device_that_records_nothing_is_done_and_status_is_still_told(
     bed.stop().await;
     let bed = Bed::open(path).await;
     assert_eq!(bed.read("probe/note/unseen").await.0, 404, "it was never entered");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_seals_a_service_whose_audit_disk_is_full() {
+    let bed = Bed::audited(folder("seal"), only(device("main", "/dev/full"))).await.unwrap();
+    assert_eq!(bed.call_as("wrong", Verb::Write, "sys/seal", json!({})).await.0, 500);
+    assert_eq!(bed.read("sys/seal-status").await.1["sealed"], false);
+    assert_eq!(bed.write("sys/seal", json!({})).await.0, 204);
+    assert_eq!(bed.read("sys/seal-status").await.1["sealed"], true);
+    let told = bed.line("served-unrecorded").await;
+    assert!(told.contains("sys/seal") && told.contains("127.0.0.1"), "{told}");
     bed.end().await;
 }
 
@@ -524,6 +647,31 @@ async fn a_device_is_made_kept_and_removed_by_the_api() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_service_without_any_device_says_so_at_each_start_and_when_the_last_one_goes() {
+    let path = folder("none");
+    let nothing_declared =
+        AuditSettings { api_directory: Some(path.join("api")), devices: Vec::new() };
+    let told = |bed: &Bed| {
+        let lines = bed.log.0.lock().unwrap();
+        lines.iter().filter(|line| line.starts_with("warn audit-has-no-device")).count()
+    };
+    for _ in 0..2 {
+        let bed = Bed::audited(path.clone(), nothing_declared.clone()).await.unwrap();
+        assert_eq!((told(&bed), bed.read("sys/health").await.0), (1, 200));
+        bed.stop().await;
+    }
+    let bed = Bed::audited(path.clone(), nothing_declared.clone()).await.unwrap();
+    let asked = json!({ "type": "file", "options": { "file_path": "only.log" } });
+    assert_eq!(bed.write("sys/audit/only", asked).await.0, 204);
+    bed.stop().await;
+    let bed = Bed::audited(path, nothing_declared).await.unwrap();
+    assert_eq!(told(&bed), 0);
+    assert_eq!(bed.call(Verb::Delete, "sys/audit/only", json!({})).await.0, 204);
+    assert_eq!(told(&bed), 1);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_api_makes_no_device_where_it_may_not() {
     let path = folder("not");
     let bed = Bed::audited(path.clone(), api(&path)).await.unwrap();
@@ -573,9 +721,13 @@ async fn a_device_of_the_api_that_cannot_be_opened_stops_everything_until_anothe
     fs::create_dir(path.join("api/only.log")).unwrap();
 
     let bed = Bed::audited(path.clone(), nothing_declared.clone()).await.unwrap();
+    assert_eq!(bed.read("sys/health").await.0, 500, "known before the first request");
     assert_eq!(bed.read("sys/mounts").await.0, 500);
     bed.line("audit-not-opened").await;
     fs::remove_dir(path.join("api/only.log")).unwrap();
+    while bed.read("sys/health").await.0 != 200 {
+        tokio::task::yield_now().await;
+    }
     assert_eq!(bed.read("sys/mounts").await.0, 200, "it resumes by itself");
     bed.stop().await;
 

@@ -174,6 +174,7 @@ pub(crate) fn request(token: &str, verb: Verb, path: &str, fields: Value) -> Req
         fields,
         raw: None,
         body_bytes: 0,
+        is_unread: false,
         remote,
         remote_port: 40_112,
     }

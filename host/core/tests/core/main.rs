@@ -12,6 +12,7 @@
 mod audit;
 mod bed;
 mod cache;
+mod contention;
 mod due_work;
 mod grants;
 mod hostile;
@@ -21,5 +22,6 @@ mod leases;
 mod mounts;
 mod policies;
 mod probe;
+mod strangers;
 mod tokens;
 mod uploads;

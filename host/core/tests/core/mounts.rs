@@ -445,7 +445,7 @@ async fn a_tuned_lifetime_holds_for_the_next_lease_and_the_next_token() {
     assert_eq!(
         bed.write(
             "sys/auth/token/tune",
-            json!({"default_lease_ttl": "system", "max_lease_ttl": ""})
+            json!({"default_lease_ttl": "system", "max_lease_ttl": "system"})
         )
         .await
         .0,

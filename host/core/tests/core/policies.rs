@@ -415,3 +415,87 @@ async fn the_query_of_a_read_counts_and_that_of_a_list_or_delete_does_not() {
     );
     bed.end().await;
 }
+
+/// Writes that set something by another name than the rule's, each with the rule that forbids it.
+/// `T` stands for the type of the bed's engine.
+fn renamed_settings() -> Vec<(&'static str, Value, Value)> {
+    let (role, mount, tune) = ("auth/token/roles/r", "sys/mounts/n", "sys/mounts/probe/tune");
+    let (auth, device) = ("sys/auth/n", "sys/audit/n");
+    vec![
+        (role, json!({"token_period": []}), json!({"period": "1h"})),
+        (role, json!({"period": []}), json!({"token_period": "1h"})),
+        (role, json!({"token_explicit_max_ttl": []}), json!({"explicit_max_ttl": "1h"})),
+        (role, json!({"explicit_max_ttl": []}), json!({"token_explicit_max_ttl": "1h"})),
+        (role, json!({"token_bound_cidrs": []}), json!({"bound_cidrs": "10.0.0.0/8"})),
+        (role, json!({"bound_cidrs": []}), json!({"token_bound_cidrs": "10.0.0.0/8"})),
+        (mount, json!({"type": ["probe"]}), json!({"type": "plugin", "plugin_name": "probe"})),
+        (
+            mount,
+            json!({"type": ["probe"]}),
+            json!({"type": "plugin", "config": {"plugin_name": "probe"}}),
+        ),
+        (
+            mount,
+            json!({"max_lease_ttl": []}),
+            json!({"type": "probe", "config": {"max_lease_ttl": "1h"}}),
+        ),
+        (
+            mount,
+            json!({"listing_visibility": ["unauth"]}),
+            json!({"type": "probe", "config": {"listing_visibility": "unauth"}}),
+        ),
+        (
+            mount,
+            json!({"grants": ["limit:memory*"]}),
+            json!({"type": "probe", "config": {"grants": ["limit:memory=64MiB"]}}),
+        ),
+        (
+            mount,
+            json!({"description": []}),
+            json!({"type": "probe", "config": {"description": "d"}}),
+        ),
+        (
+            mount,
+            json!({"instance_reuse": ["bounded"]}),
+            json!({"type": "probe", "options": {"instance_reuse": "bounded"}}),
+        ),
+        (auth, json!({"type": ["jwt"]}), json!({"type": "plugin", "plugin_name": "jwt"})),
+        (tune, json!({"grants": []}), json!({"add_grants": ["limit:memory=64MiB"]})),
+        (tune, json!({"grants": []}), json!({"remove_grants": ["limit:memory=64MiB"]})),
+        (tune, json!({"add_grants": ["limit:m*"]}), json!({"grants": ["limit:memory=64MiB"]})),
+        (tune, json!({"instance_reuse": []}), json!({"options": {"instance_reuse": "bounded"}})),
+        (device, json!({"file_path": ["/*"]}), json!({"type": "file", "options": {"path": "/x"}})),
+        (
+            device,
+            json!({"options": ["file_path=/*"]}),
+            json!({"type": "file", "options": {"path": "/x"}}),
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forbidden_setting_is_forbidden_under_all_its_names() {
+    let bed = Bed::new("twins").await;
+    for (number, (path, rule, sent)) in renamed_settings().into_iter().enumerate() {
+        let all = r#"["create", "update", "sudo"]"#;
+        let denied: Vec<String> = rule
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(name, values)| format!("{name} = {values}"))
+            .collect();
+        let rules = |denied: &str| {
+            format!(
+                "path \"{path}\" {{ capabilities = {all}\ndenied_parameters = {{ {denied} }} }}"
+            )
+        };
+        let token = bed.token_with(&format!("t{number}"), &rules(&denied.join("\n"))).await;
+        let (status, answer) = bed.call_as(&token, Verb::Write, path, sent.clone()).await;
+        assert_eq!(status, 403, "{path} {sent} under denied {rule}: {answer}");
+        assert!(error(&answer).contains("parameter"), "{answer}");
+        let token = bed.token_with("others", &rules("nothing = []")).await;
+        let (status, answer) = bed.call_as(&token, Verb::Write, path, sent.clone()).await;
+        assert_ne!(status, 403, "{path} {sent}: {answer}");
+    }
+    bed.end().await;
+}

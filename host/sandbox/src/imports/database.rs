@@ -10,6 +10,7 @@ use crate::bindings::secrets_engine::bulkhead::plugin::database::{Connection, Ho
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types::{
     Configured, Credential, NewUser, Refusal,
 };
+use crate::closing::Cut;
 use crate::contract::Failure;
 use crate::database_plugin::DatabasePlugin;
 use crate::grants::Act;
@@ -36,7 +37,7 @@ macro_rules! nested {
                     Ok(done)
                 };
                 let outcome = tokio::time::timeout_at(deadline, work).await;
-                Ok(nested.settle(outcome))
+                Ok(nested.settle(outcome.map_err(Cut::from)))
             }
         }
     }};
@@ -267,7 +268,7 @@ async fn targets(
         Ok(Ok(configured.map(|configured| configured.targets).unwrap_or_default()))
     };
     let outcome = tokio::time::timeout_at(state.context.deadline, work).await;
-    let found = settle(store.data(), outcome)?;
+    let found = settle(store.data(), outcome.map_err(Cut::from))?;
     state.resources.pools.remember_targets(fingerprint, found.clone());
     Ok(found)
 }

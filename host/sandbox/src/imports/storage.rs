@@ -4,6 +4,7 @@
 //! mount's uuid here, and nowhere else.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::storage::{Entry, Host};
+use crate::call_tree::Effect;
 use crate::contract::Failure;
 use crate::grants::Act;
 use crate::limits;
@@ -49,8 +50,14 @@ impl Host for CallState {
 
     async fn checkpoint(&mut self) -> wasmtime::Result<Result<u64, Failure>> {
         granted!(self, Act::Storage);
+        let is_changed = self.context.tree.effect() == Effect::Effect;
         let done = match self.unit() {
-            Ok(unit) => unit.checkpoint().await,
+            Ok(unit) => {
+                if is_changed {
+                    unit.insist();
+                }
+                unit.checkpoint().await
+            }
             Err(refused) => return Ok(Err(refused)),
         };
         Ok(done.map(Option::unwrap_or_default).map_err(|fault| self.record_fault(fault)))

@@ -3,6 +3,7 @@
 use super::*;
 use crate::Runtime;
 use crate::Sandbox;
+use crate::closing::Cut;
 use crate::encoding::{component, module, number, section};
 use crate::grants::Maker;
 use crate::outcome::settle;
@@ -62,7 +63,7 @@ impl Stage {
         let work = async { live.instance(&component).await.map(|_| Ok(())) };
         // Not at the deadline: the epoch is to stop it, and not that the caller waits no longer.
         let outcome = tokio::time::timeout(time + AT_LEISURE, work).await;
-        settle(live.store.data(), outcome)
+        settle(live.store.data(), outcome.map_err(Cut::from))
     }
 
     async fn end(self) {

@@ -2,7 +2,7 @@
 //! statement.
 
 use crate::bindings::database_plugin::bulkhead::plugin::sql;
-use sqlx::postgres::PgDatabaseError;
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 /// A failure of the `sql` import.
 pub(crate) type SqlFailure = sql::Failure;
@@ -43,6 +43,20 @@ pub(crate) fn of_statement(error: &sqlx::Error, secret: bool) -> SqlFailure {
         }
         _ => failed("unreachable", "the session broke"),
     }
+}
+
+/// What `error` means when it came from a commit. An error of the transaction means that nothing
+/// was kept; what ends the session in the same breath leaves open on which side of the commit.
+pub(crate) fn of_commit(error: &sqlx::Error) -> SqlFailure {
+    let mut failure = of_statement(error, true);
+    let ends_session = matches!(error, sqlx::Error::Database(database)
+    if database.try_downcast_ref::<PgDatabaseError>().is_none_or(|postgres| {
+        matches!(postgres.severity(), PgSeverity::Fatal | PgSeverity::Panic)
+    }));
+    if ends_session {
+        "unreachable".clone_into(&mut failure.code);
+    }
+    failure
 }
 
 fn of_postgres(error: &PgDatabaseError, secret: bool) -> SqlFailure {

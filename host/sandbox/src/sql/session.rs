@@ -1,8 +1,9 @@
 //! One pool of PostgreSQL sessions: dialling a vetted address, and running statements on it.
 
-use super::failure::{SqlFailure, failed, of_login, of_statement};
+use super::failure::{SqlFailure, failed, of_commit, of_login, of_statement};
+use super::relay::Relay;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Statement, Target};
-use crate::grants::{self, Reach, Refused};
+use crate::grants::{self, Host, Reach, Refused};
 use crate::limits;
 use futures_util::{Stream, StreamExt as _};
 use sqlx::pool::PoolConnection;
@@ -13,6 +14,7 @@ use sqlx::{
 };
 use std::net::SocketAddr;
 use std::str::FromStr as _;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -29,6 +31,8 @@ const TRUSTED: Duration = Duration::from_secs(1);
 pub(crate) struct Sessions {
     pool: PgPool,
     address: SocketAddr,
+    /// What the pool dials in place of the address, where a certificate is held against a name.
+    _relay: Option<Arc<Relay>>,
     connect_timeout: Duration,
     /// Most sessions at once.
     most: u32,
@@ -68,15 +72,27 @@ impl Sessions {
         let addresses = found
             .map_err(|_| failed("timed-out", "resolving the name took too long"))?
             .map_err(|refused| of_refused(refused, reach))?;
+        Self::open_vetted(target, endpoint, &addresses).await
+    }
+
+    /// Tries the addresses in order. From here on no name is resolved: whatever a resolver says
+    /// later, the sessions of the pool go to the address that was vetted.
+    async fn open_vetted(
+        target: &Target,
+        endpoint: &Endpoint,
+        addresses: &[SocketAddr],
+    ) -> Result<Self, SqlFailure> {
+        let connect_timeout = connect_timeout(target);
         let mut last = failed("unreachable", "the name has no address");
-        for address in addresses {
-            let options = options(target, endpoint, address)?;
+        for &address in addresses {
+            let way = Way::to(address, target, endpoint)?;
+            let options = options(target, &way);
             match timeout(connect_timeout, probe(&options, target.writable)).await {
                 Ok(Ok(())) => {
                     let (pool, most) = (pool(target, options), most_sessions(target));
-                    return Ok(Self { pool, address, connect_timeout, most });
+                    return Ok(Self { pool, address, _relay: way.relay, connect_timeout, most });
                 }
-                Ok(Err(failure)) => last = failure,
+                Ok(Err(failure)) => last = way.fault().unwrap_or(failure),
                 Err(_) => {
                     last =
                         failed("timed-out", "the server did not answer within the connect timeout")
@@ -139,7 +155,7 @@ impl Sessions {
                 return Err(failure);
             }
         }
-        transaction.commit().await.map_err(|error| of_statement(&error, true))
+        transaction.commit().await.map_err(|error| of_commit(&error))
     }
 
     /// One statement outside a transaction.
@@ -275,29 +291,50 @@ fn pool(target: &Target, options: PgConnectOptions) -> PgPool {
         .connect_lazy_with(options)
 }
 
+/// How the library reaches one vetted address.
+struct Way {
+    mode: PgSslMode,
+    /// What a certificate is held against: the address itself, unless the connection has a name
+    /// and asks that the certificate bears it.
+    name: String,
+    port: u16,
+    /// Leads to the address where the name does not.
+    relay: Option<Arc<Relay>>,
+}
+
+impl Way {
+    fn to(address: SocketAddr, target: &Target, endpoint: &Endpoint) -> Result<Self, SqlFailure> {
+        let asked = &target.tls.mode;
+        let mode = PgSslMode::from_str(asked)
+            .map_err(|_| failed("invalid-request", format!("there is no TLS mode {asked:?}")))?;
+        let port = address.port();
+        match Host::parse(&endpoint.host) {
+            Some(Host::Name(name)) if matches!(mode, PgSslMode::VerifyFull) => {
+                let relay = Relay::open(address, connect_timeout(target))
+                    .map_err(|error| failed("unreachable", format!("no relay opens: {error}")))?;
+                Ok(Self { mode, name, port, relay: Some(Arc::new(relay)) })
+            }
+            _ => Ok(Self { mode, name: address.ip().to_string(), port, relay: None }),
+        }
+    }
+
+    /// Why the address could not be dialled: the library hears of a relay that closes.
+    fn fault(&self) -> Option<SqlFailure> {
+        let kind = self.relay.as_ref()?.fault()?;
+        Some(failed("unreachable", kind.to_string()))
+    }
+}
+
 /// Every field is set; what sqlx took from the environment is overwritten.
-fn options(
-    target: &Target,
-    endpoint: &Endpoint,
-    address: SocketAddr,
-) -> Result<PgConnectOptions, SqlFailure> {
+fn options(target: &Target, way: &Way) -> PgConnectOptions {
     let tls = &target.tls;
-    let mode = PgSslMode::from_str(&tls.mode)
-        .map_err(|_| failed("invalid-request", format!("there is no TLS mode {:?}", tls.mode)))?;
-    // A certificate is checked against the name; everything else goes to the address that was
-    // vetted.
-    let host = if matches!(mode, PgSslMode::VerifyFull) {
-        endpoint.host.clone()
-    } else {
-        address.ip().to_string()
-    };
     let mut options = PgConnectOptions::new_without_pgpass()
-        .host(&host)
-        .port(endpoint.port)
+        .host(&way.name)
+        .port(way.port)
         .username(&target.username)
         .password(&target.password)
         .database(if target.database.is_empty() { &target.username } else { &target.database })
-        .ssl_mode(mode)
+        .ssl_mode(way.mode)
         .application_name("bulkhead")
         .statement_cache_capacity(0)
         .disable_statement_logging();
@@ -307,7 +344,10 @@ fn options(
     if let (Some(certificate), Some(key)) = (&tls.client_certificate, &tls.client_key) {
         options = options.ssl_client_cert_from_pem(certificate).ssl_client_key_from_pem(key);
     }
-    Ok(options)
+    if let Some(relay) = &way.relay {
+        options = options.socket(relay.folder());
+    }
+    options
 }
 
 /// Rows as they come, up to the limits: a table that is too large is not read to its end.
@@ -345,3 +385,6 @@ fn jitter(tries: u32) -> Duration {
     let spread = byte.first().map_or(0, |byte| u64::from(*byte) * most / 512);
     Duration::from_millis(most / 2 + spread)
 }
+
+#[cfg(test)]
+mod tests;

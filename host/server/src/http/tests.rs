@@ -1,14 +1,18 @@
 //! Requests that are parsed or refused, bodies that do not end, clients that go away.
 
 use super::*;
+use crate::body::{collect_body, read_body};
 use crate::proxies::TrustedProxies;
+use bulkhead_wire::failure::Kind;
+use http_body_util::BodyExt;
 use hyper::body::Frame;
-use hyper::header::HOST;
-use serde_json::json;
+use hyper::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap};
+use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 const MIB: usize = 1024 * 1024;
@@ -56,6 +60,14 @@ struct Echo {
 }
 
 impl Answerer for Echo {
+    async fn admit_body(&self, head: &Head<'_>) -> BodyAdmission {
+        match head.path {
+            "stranger" => BodyAdmission::Nothing,
+            "open" => BodyAdmission::Fields(vec!["key".to_owned()]),
+            _ => BodyAdmission::Whole,
+        }
+    }
+
     async fn answer(self: Arc<Self>, request: Request) -> Response {
         match request.path.as_str() {
             "panic" => panic!("canary"),
@@ -77,6 +89,7 @@ impl Answerer for Echo {
             200,
             json!({"verb": format!("{:?}", request.verb), "path": request.path, "token": token,
                    "fields": request.fields, "bytes": request.body_bytes, "id": request.id,
+                   "unread": request.is_unread,
                    "raw": request.raw.map(|raw| raw.bytes().len())}),
         )
     }
@@ -178,6 +191,51 @@ async fn a_form_is_read_as_fields() {
     let mut asked = request("PUT", "/v1/a", "a=1&b=x+y&a=2");
     asked.headers_mut().insert(CONTENT_TYPE, "application/x-www-form-urlencoded".parse().unwrap());
     assert_eq!(serve_once(asked).await.2["fields"], json!({"a": ["1", "2"], "b": "x y"}));
+}
+
+#[tokio::test]
+async fn a_body_of_a_stranger_is_not_parsed() {
+    for content in ["{not json", r#"{"a":[{"a":0},{"a":0}]}"#, "\0asm"] {
+        let (status, _, body) = serve_once(request("POST", "/v1/stranger", content)).await;
+        assert_eq!(
+            (status, &body["unread"], &body["fields"], &body["raw"], &body["bytes"]),
+            (200, &json!(true), &json!({}), &Value::Null, &json!(content.len())),
+            "{content}"
+        );
+    }
+    let mut asked = request("POST", "/v1/stranger", "{}");
+    asked.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
+    assert_eq!(serve_once(asked).await.2["bytes"], 0, "it is not asked to send");
+    let large = " ".repeat(5 * MIB);
+    assert_eq!(serve_once(request("POST", "/v1/stranger", &large)).await.0, 413);
+}
+
+#[tokio::test]
+async fn of_a_body_for_an_open_endpoint_its_own_fields_are_read_and_few_bytes() {
+    let content = format!("{{\"key\":\"share\",\"x\":[{}0]}}", "{\"a\":0},".repeat(7_000));
+    let (status, _, body) = serve_once(request("POST", "/v1/open", &content)).await;
+    assert_eq!((status, &body["fields"]), (200, &json!({ "key": "share" })));
+    let mut form = request("POST", "/v1/open", "key=share&x=y");
+    form.headers_mut().insert(CONTENT_TYPE, "application/x-www-form-urlencoded".parse().unwrap());
+    assert_eq!(serve_once(form).await.2["fields"], json!({ "key": "share" }));
+    let (status, _, body) =
+        serve_once(request("POST", "/v1/open", &" ".repeat((64 << 10) + 1))).await;
+    assert!(status == 413 && body.to_string().contains("64KiB"), "{body}");
+}
+
+#[tokio::test]
+async fn a_small_body_that_is_large_once_parsed_finds_no_room_beside_others() {
+    let (front, echo, _ended) = front();
+    let content = format!("{{\"a\":[{}0]}}", "{\"a\":0},".repeat(60_000));
+    let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 40_112));
+    let (serving, first) = (Arc::clone(&front), request("POST", "/v1/wait", &content));
+    let waiting = tokio::spawn(async move { serving.serve(first, peer).await.status() });
+    echo.entered.notified().await;
+    let refused = front.serve(request("POST", "/v1/x", &content), peer).await;
+    assert_eq!(refused.status(), 429, "{} bytes on the wire", content.len());
+    echo.leave.notify_one();
+    assert_eq!(waiting.await.unwrap(), 200);
+    assert_eq!(front.serve(request("POST", "/v1/x", &content), peer).await.status(), 200);
 }
 
 #[tokio::test]

@@ -3,7 +3,8 @@
 use super::*;
 use crate::log::testing::Lines;
 use crate::proxies::TrustedProxies;
-use bulkhead_wire::request::Request;
+use bulkhead_core::BodyAdmission;
+use bulkhead_wire::request::{Head, Request};
 use bulkhead_wire::response::Response;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -24,6 +25,10 @@ struct Gate {
 }
 
 impl Answerer for Gate {
+    async fn admit_body(&self, _: &Head<'_>) -> BodyAdmission {
+        BodyAdmission::Whole
+    }
+
     async fn answer(self: Arc<Self>, request: Request) -> Response {
         if request.path == "wait" {
             self.entered.notify_one();

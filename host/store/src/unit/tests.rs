@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::finish::MOST_ATTEMPTS;
 use super::*;
 use crate::testing::{Scratch, body, data, put};
 

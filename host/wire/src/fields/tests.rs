@@ -181,6 +181,36 @@ fn an_update_keeps_what_it_does_not_mention() {
 }
 
 #[test]
+fn an_empty_text_for_a_duration_a_number_or_a_flag_changes_nothing_in_an_update() {
+    let kinds = [
+        ("ttl", FieldKind::Duration),
+        ("uses", FieldKind::Int),
+        ("renewable", FieldKind::Bool),
+        ("about", FieldKind::String),
+        ("list", FieldKind::CommaList),
+        ("map", FieldKind::Map),
+    ];
+    let fields = kinds.map(|(name, kind)| field(name, kind)).to_vec();
+    let route =
+        Route { fields, existence: Some("x".to_owned()), ..Route::new(Verb::Write, "x", "") };
+    let empty =
+        map(json!({"ttl": "", "uses": " ", "renewable": "", "about": "", "list": "", "map": ""}));
+    let said = map(json!({"ttl": 0, "uses": "0", "renewable": false}));
+    let changes = |route: &Route, input: &Map<String, Value>, creating: bool| {
+        let mut folded = fold(route, input, &[]).unwrap();
+        folded.drop_unsaid(route, creating);
+        Value::Object(folded.values)
+    };
+    assert_eq!(changes(&route, &empty, false), json!({"about": "", "list": [], "map": {}}));
+    assert_eq!(changes(&route, &said, false), json!({"ttl": 0, "uses": 0, "renewable": false}));
+    let all = json!({
+        "ttl": 0, "uses": 0, "renewable": false, "about": "", "list": [], "map": {},
+    });
+    assert_eq!(changes(&route, &empty, true), all, "what is created has to begin somewhere");
+    assert_eq!(changes(&Route { existence: None, ..route }, &empty, false), all);
+}
+
+#[test]
 fn a_route_without_existence_is_always_complete() {
     let route = Route { existence: None, ..route() };
     assert!(complete(&route, &mut Map::new(), false).unwrap_err().message.contains("statements"));

@@ -203,6 +203,23 @@ fn a_name_stands_for_one_field_only() {
 }
 
 #[test]
+fn an_old_name_is_marked_and_of_a_field_of_its_kind() {
+    let of = |fields: Vec<Field>| why(Route { fields, ..Route::new(Verb::Write, "x", "") });
+    let ttl = |name: &str| field(name, FieldKind::Duration);
+    let unmarked = of(vec![ttl("token_ttl"), ttl("ttl")]);
+    assert!(unmarked.contains("\"ttl\" looks like the old name of \"token_ttl\""), "{unmarked}");
+    let absent = of(vec![ttl("ttl").old_name_of("token_ttl")]);
+    assert!(absent.contains("which is not there"), "{absent}");
+    let other = of(vec![field("token_ttl", FieldKind::Int), ttl("ttl").old_name_of("token_ttl")]);
+    assert!(other.contains("not of one kind"), "{other}");
+    let inside = field("config", FieldKind::Any).with_members(vec![ttl("token_ttl"), ttl("ttl")]);
+    let inside = of(vec![inside]);
+    assert!(inside.contains("config holds: \"ttl\" looks like"), "{inside}");
+    let marked = vec![ttl("token_ttl"), ttl("ttl").old_name_of("token_ttl")];
+    assert!(Table::new(vec![Route { fields: marked, ..Route::new(Verb::Write, "x", "") }]).is_ok());
+}
+
+#[test]
 fn storage_keys_use_the_captures_of_their_row() {
     let keyed =
         |key: &str| Route { existence: Some(key.to_owned()), ..row(Verb::Write, "roles/{name}") };

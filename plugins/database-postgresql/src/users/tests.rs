@@ -176,3 +176,21 @@ fn a_connection_without_credentials_in_its_url_uses_the_settings() {
         ("root", "ro ot")
     );
 }
+
+#[test]
+fn a_creation_says_that_nothing_was_made_only_where_the_database_said_so() {
+    let made = |script: &Script, statements: &[&str]| {
+        let refused = create(script, &connection("password"), &user("pw"), &list(statements));
+        refused.unwrap_err().ext.contains(&("made".to_owned(), "nothing".to_owned()))
+    };
+    for (code, state, is_sure) in [
+        ("statement-failed", Some("42710"), true),
+        ("unreachable", None, false),
+        ("timed-out", Some("57014"), false),
+    ] {
+        let script = Script::default().fails("transact", failure(code, state));
+        assert_eq!(made(&script, &[CREATION]), is_sure, "{code}");
+    }
+    assert!(made(&Script::default(), &["CREATE ROLE 'x"]), "the database was not asked");
+    assert!(made(&Script::default(), &[]), "the database was not asked");
+}

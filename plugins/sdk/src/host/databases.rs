@@ -28,6 +28,43 @@ pub struct Resolved {
     pub description: DatabaseDescription,
 }
 
+/// Why an effect gave no thing.
+#[derive(Debug)]
+pub enum Unmade {
+    /// The target itself said that nothing was made: there is nothing to undo. A wrong `Surely`
+    /// leaves a thing behind; a `Perhaps` too many merely asks the target to remove what is not
+    /// there.
+    Surely(Failure),
+    /// It may have been made, or a part of it.
+    Perhaps(Failure),
+}
+
+impl Unmade {
+    /// The same, with another failure.
+    #[must_use]
+    pub fn map(self, change: impl FnOnce(Failure) -> Failure) -> Self {
+        match self {
+            Self::Surely(why) => Self::Surely(change(why)),
+            Self::Perhaps(why) => Self::Perhaps(change(why)),
+        }
+    }
+}
+
+impl From<Unmade> for Failure {
+    fn from(unmade: Unmade) -> Self {
+        match unmade {
+            Unmade::Surely(why) | Unmade::Perhaps(why) => why,
+        }
+    }
+}
+
+/// What no target has said is not known.
+impl From<Failure> for Unmade {
+    fn from(failure: Failure) -> Self {
+        Self::Perhaps(failure)
+    }
+}
+
 /// Database plugins, reached through the host; each method but the first and the last is the
 /// plugin's own function.
 ///
@@ -72,14 +109,15 @@ pub trait Databases {
     /// Creates the user, all or nothing where the database can. An effect.
     ///
     /// # Errors
-    /// As [`verify`](Self::verify); invalid request when a statement fails.
+    /// As [`verify`](Self::verify); invalid request when a statement fails. Whether the user may be
+    /// there all the same is the plugin's to say, and never read from the kind of the failure.
     fn create_user(
         &self,
         connection: &Connection,
         user: &NewUser,
         statements: &[String],
         rollback: &[String],
-    ) -> Result<(), Failure>;
+    ) -> Result<(), Unmade>;
     /// Gives `username` a new credential. An effect.
     ///
     /// # Errors

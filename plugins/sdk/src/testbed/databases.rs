@@ -1,8 +1,8 @@
 //! A database server in memory behind one plugin, reached as the host reaches the real ones.
 
 use super::script::Script;
-use crate::database_plugin::{Configured, Credential, NewUser, StoreTime};
-use crate::host::{Connection, Databases, Resolved};
+use crate::database_plugin::{Configured, Credential, NewUser, Settings, StoreTime};
+use crate::host::{Connection, Databases, Resolved, Unmade};
 use bulkhead_wire::description::{DatabaseDescription, Field, FieldKind};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::cell::RefCell;
@@ -31,6 +31,8 @@ struct Server {
     warnings: Vec<String>,
     users: BTreeMap<(String, String), User>,
     planned: u32,
+    /// The next creation that is refused is refused as a whole.
+    keeps_nothing: bool,
 }
 
 /// A database plugin named `test-database-plugin` with a secret setting `password`.
@@ -62,7 +64,7 @@ pub fn plugin() -> DatabaseDescription {
 impl TestDatabases {
     pub(super) fn new(script: &Rc<Script>) -> Self {
         let (warnings, users) = (Vec::new(), BTreeMap::new());
-        let server = Server { plugin: plugin(), warnings, users, planned: 0 };
+        let server = Server { plugin: plugin(), warnings, users, planned: 0, keeps_nothing: false };
         Self { script: Rc::clone(script), server: RefCell::new(server) }
     }
 
@@ -74,6 +76,11 @@ impl TestDatabases {
     /// Makes `configure` answer these warning codes from now on.
     pub(super) fn warn_when_configured(&self, codes: &[&str]) {
         self.server.borrow_mut().warnings = codes.iter().map(|code| (*code).to_owned()).collect();
+    }
+
+    /// The plugin of the next creation that fails says that nothing was made.
+    pub(super) fn keep_nothing(&self) {
+        self.server.borrow_mut().keeps_nothing = true;
     }
 
     /// The user `username` of the database behind `connection`.
@@ -106,6 +113,13 @@ impl Server {
     }
 }
 
+/// `test://db:5432`, from between the user and the database in the setting `connection_url`.
+fn targets(settings: &Settings) -> Vec<String> {
+    let url = settings.get("connection_url").and_then(serde_json::Value::as_str);
+    let server = url.and_then(|url| url.rsplit_once('@')?.1.split('/').next());
+    server.map(|server| format!("test://{server}")).into_iter().collect()
+}
+
 impl Databases for TestDatabases {
     fn resolve(&self, plugin: &str, _version: &str) -> Result<Resolved, Failure> {
         self.script.step("resolve", None, || {
@@ -122,7 +136,8 @@ impl Databases for TestDatabases {
     fn configure(&self, connection: &Connection) -> Result<Configured, Failure> {
         self.step("configure", connection, "", |server| {
             let warnings = server.warnings.clone();
-            Ok(Configured { settings: connection.settings.clone(), targets: Vec::new(), warnings })
+            let targets = targets(&connection.settings);
+            Ok(Configured { settings: connection.settings.clone(), targets, warnings })
         })
     }
 
@@ -163,8 +178,8 @@ impl Databases for TestDatabases {
         user: &NewUser,
         statements: &[String],
         _rollback: &[String],
-    ) -> Result<(), Failure> {
-        self.step("create-user", connection, &user.username, |server| {
+    ) -> Result<(), Unmade> {
+        let created = self.step("create-user", connection, &user.username, |server| {
             let made = User {
                 credential: user.credential.clone(),
                 expires: user.expires,
@@ -172,6 +187,10 @@ impl Databases for TestDatabases {
             };
             server.users.insert((connection.name.clone(), user.username.clone()), made);
             Ok(())
+        });
+        created.map_err(|why| match std::mem::take(&mut self.server.borrow_mut().keeps_nothing) {
+            true => Unmade::Surely(why),
+            false => Unmade::Perhaps(why),
         })
     }
 

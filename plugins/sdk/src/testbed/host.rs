@@ -66,6 +66,12 @@ impl TestHost {
         self.script.arrange(step, Fate::Refuse(failure));
     }
 
+    /// Makes the database plugin refuse the next creation of a user, and say that nothing was made.
+    pub fn refuse_creation(&self, failure: Failure) {
+        self.databases.keep_nothing();
+        self.refuse("create-user", failure);
+    }
+
     /// Lets the next `step` happen, and then fail: the answer was lost on the way.
     pub fn lose_reply(&self, step: &str, failure: Failure) {
         self.script.arrange(step, Fate::LoseReply(failure));

@@ -75,6 +75,9 @@ impl SecretsEngine for Probe {
         write("fetch/{name}", outside::fetch)
             .about("Asks a web server.")
             .fields(&[NAME, outside::REQUEST]),
+        write("fetch-in-time/{name}", outside::fetch_in_time)
+            .about("Asks a web server, and tells until when.")
+            .fields(&[NAME, outside::REQUEST]),
         write("keep/{name}", outside::keep)
             .about("Keeps a text in memory.")
             .fields(&[NAME, outside::KEPT]),
@@ -88,6 +91,7 @@ impl SecretsEngine for Probe {
         read("panic", panics).about("Panics."),
         read("tell", tell).about("Tells a secret in an error."),
         read("warn", warn).about("Tells a secret in a warning."),
+        write("conflict", conflict).about("Refuses with a conflict of its own."),
         read("outside/{name}", outside).about("Reads a key of another mount.").fields(&[NAME]),
         read("tally", memory::tally).about("Counts the calls of this instance."),
         read("reserve/{name}", memory::reserve)
@@ -302,6 +306,11 @@ fn tell(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let piece = password.get(2..12).unwrap_or_default().to_lowercase();
     host.log().write(bulkhead_sdk::host::Level::Warn, "telling", &[("piece", &piece)]);
     Err(Failure::invalid(format!("unrecognised option {piece}")))
+}
+
+fn conflict(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    host.log().write(bulkhead_sdk::host::Level::Info, "conflicting", &[]);
+    Err(Failure::new(Kind::Conflict, "the other side is busy"))
 }
 
 fn warn(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {

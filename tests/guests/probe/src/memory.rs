@@ -29,5 +29,5 @@ pub(crate) fn print(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
 
 /// Repeats what it was given.
 pub(crate) fn say(_host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    Err(Failure::invalid(call.text("name")))
+    Err(Failure::invalid(call.text("name").to_owned()))
 }

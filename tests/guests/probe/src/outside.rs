@@ -45,6 +45,13 @@ pub(crate) fn fetch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&json!({"status": answer.status, "headers": answer.headers, "body": body}))
 }
 
+/// As [`fetch`], and says first when it will be stopped.
+pub(crate) fn fetch_in_time(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let deadline = call.deadline.to_string();
+    host.log().write(bulkhead_sdk::host::Level::Info, "attempting", &[("deadline", &deadline)]);
+    fetch(host, call)
+}
+
 pub(crate) fn keep(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (key, ttl) = (call.text("name"), u32::try_from(call.seconds("ttl")).unwrap_or(u32::MAX));
     match call.is_given("value") {

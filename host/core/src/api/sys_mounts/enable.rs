@@ -16,12 +16,13 @@ use serde_json::{Map, Value};
 pub(crate) fn enabling_fields() -> Vec<Field> {
     vec![
         path(),
-        required("type", FieldKind::String, "what to mount, e.g. database"),
+        required("type", FieldKind::String, "what to mount, e.g. database").deferring("plugin"),
         field("description", FieldKind::String, "one sentence for people"),
-        field("config", FieldKind::Any, "settings, as tuning takes them"),
-        field("options", FieldKind::Map, "texts for the plugin"),
+        field("config", FieldKind::Any, "settings, as tuning takes them")
+            .with_members(settings::fields()),
+        settings::options("texts for the plugin"),
         grants::whole(),
-        field("plugin_name", FieldKind::String, "the plugin, where the type is \"plugin\""),
+        settings::plugin_name(),
         field("plugin_version", FieldKind::String, "empty, or the version that runs"),
         field("local", FieldKind::Bool, "stored, without effect"),
         field("seal_wrap", FieldKind::Bool, "stored, without effect"),
@@ -31,12 +32,13 @@ pub(crate) fn enabling_fields() -> Vec<Field> {
 
 /// Mounts a plugin of a class.
 pub(crate) async fn enable_in(class: Class, call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+    let Call { core, unit, fields, request, .. } = call;
     let path = mount_path(class, fields.text("path"))?;
     let (mut config, unknown) = settings::of_config(fields.get("config"))?;
+    // What is said outside of the config counts, where it says anything.
+    let outside = settings::said(fields.all(), &request.fields);
     for name in ["description", "options", "plugin_name", "plugin_version", "grants"] {
-        // What is said outside of the config counts, where it says anything.
-        let said = fields.get(name).filter(|value| value.as_str() != Some(""));
+        let said = outside.get(name).filter(|value| value.as_str() != Some(""));
         config.extend(said.map(|value| (name.to_owned(), value.clone())));
     }
     let mut settings = Settings::default();

@@ -32,8 +32,10 @@ pub(super) fn changes() -> [Field; 2] {
             "add_grants",
             FieldKind::TextList,
             "grants besides those there are; a limit takes the place of the old one",
-        ),
-        field("remove_grants", FieldKind::TextList, "grants that are taken away"),
+        )
+        .counts_as("grants"),
+        field("remove_grants", FieldKind::TextList, "grants that are taken away")
+            .counts_as("grants"),
     ]
 }
 

@@ -44,7 +44,7 @@ const OF_BUILTINS: [&str; 4] = [
 
 /// The fields of tuning, which are also the keys of `config`.
 pub(super) fn fields() -> Vec<Field> {
-    let lifetime = "a duration, or \"system\" for the system's";
+    let lifetime = "a duration, or \"system\" for the system's; empty changes nothing";
     vec![
         field(
             "default_lease_ttl",
@@ -53,7 +53,7 @@ pub(super) fn fields() -> Vec<Field> {
         ),
         field("max_lease_ttl", FieldKind::Any, &format!("longest lifetime: {lifetime}")),
         field("description", FieldKind::String, "one sentence for people"),
-        field("options", FieldKind::Map, "texts for the plugin; an empty one removes its key"),
+        options("texts for the plugin; an empty one removes its key"),
         field("force_no_cache", FieldKind::Bool, "stored, without effect"),
         field(
             "audit_non_hmac_request_keys",
@@ -73,13 +73,42 @@ pub(super) fn fields() -> Vec<Field> {
             FieldKind::String,
             "of auth methods: default-service, default-batch, service or batch",
         ),
-        field("plugin_name", FieldKind::String, "the plugin, where the type is \"plugin\""),
+        plugin_name(),
         field("plugin_version", FieldKind::String, "empty, or the version that runs"),
         field("identity_token_key", FieldKind::String, "stored, without effect yet"),
         field("delegated_auth_accessors", FieldKind::CommaList, "stored, without effect yet"),
         field("user_lockout_config", FieldKind::Any, "refused: no auth method has a lock-out yet"),
         grants::whole(),
     ]
+}
+
+/// The options of a mount, of which the host knows one.
+pub(super) fn options(about: &str) -> Field {
+    let about_reuse = "whether an instance serves several calls: fresh, the default, or bounded";
+    let reuse = field(instance_reuse::OPTION, FieldKind::String, about_reuse);
+    field("options", FieldKind::Map, about).with_members(vec![reuse])
+}
+
+/// The plugin that a mount's type may leave open. It counts as the type that is mounted.
+pub(super) fn plugin_name() -> Field {
+    field("plugin_name", FieldKind::String, "the plugin, where the type is \"plugin\"")
+        .counts_as("type")
+}
+
+/// The texts of which an empty one is a value like any other: no description, and the visibility
+/// that a mount has unless told otherwise, which must not be the harder to go back to.
+const MAY_BE_EMPTY: [&str; 2] = ["description", "listing_visibility"];
+
+/// Those of `values` that `sent`, the body as it came, says. What a client leaves open it may write
+/// as an empty text, and a limit must not end by that: the clients in Go send both lifetimes so
+/// beside each new description. `"system"`, `0`, `false`, `[]` and `{}` are said.
+pub(super) fn said(values: &Map<String, Value>, sent: &Map<String, Value>) -> Map<String, Value> {
+    let is_empty = |name: &str| {
+        let text = sent.get(name).and_then(Value::as_str);
+        text.is_some_and(|text| text.trim().is_empty()) && !MAY_BE_EMPTY.contains(&name)
+    };
+    let said = values.iter().filter(|(name, _)| !is_empty(name));
+    said.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The members of `config`, by the same fields, and a warning about those that no field names.

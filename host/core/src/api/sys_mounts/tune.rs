@@ -24,7 +24,7 @@ pub(crate) fn read_tuning_in(class: Class, call: &Call<'_>) -> Result<Reply, Fai
 
 /// Changes the settings of a mount of a class.
 pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failure> {
-    let Call { core, unit, fields, .. } = call;
+    let Call { core, unit, fields, request, .. } = call;
     let serving = Serving::at(core, class, fields.text("path"))?;
     let (path, running) = (&serving.record().path, serving.running());
     let builtin = match &serving {
@@ -41,7 +41,8 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
         .ok_or_else(|| absent(class, path.listed()))?;
     let subject =
         Subject { class, builtin, kind: &serving.record().kind, running, system: core.lifetimes };
-    let warnings = settings::change(&mut record.settings, fields.all(), &subject)?;
+    let values = settings::said(fields.all(), &request.fields);
+    let warnings = settings::change(&mut record.settings, &values, &subject)?;
     let change = match builtin {
         Some(which) => {
             which.put(unit, &mut record)?;

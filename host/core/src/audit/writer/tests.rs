@@ -55,6 +55,7 @@ fn request(path: &str) -> Request {
         fields: Map::new(),
         raw: None,
         body_bytes: 0,
+        is_unread: false,
         remote: "192.0.2.1".parse().unwrap(),
         remote_port: 1,
     }
@@ -86,6 +87,7 @@ fn written_of(
         }),
         verdict: None,
         is_refused: false,
+        is_public: false,
         now: 0,
     };
     let mut out = Vec::new();
@@ -167,7 +169,8 @@ fn an_error_that_may_repeat_a_secret_of_the_path_is_not_shown() {
     let end = |path: &str| {
         written(path, "", |writer, out| {
             out.extend_from_slice(b"{\"a\":1");
-            writer.end("it is here", out);
+            let refusal = Refusal { shown: "it is here".to_owned(), hashed: String::new() };
+            writer.end(&refusal, out);
         })["error"]
             .clone()
     };

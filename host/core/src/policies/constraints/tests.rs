@@ -1,6 +1,7 @@
 //! Tests of `constraints.rs`.
 
 use super::*;
+use bulkhead_wire::description::FieldKind;
 use serde_json::json;
 
 fn map(value: Value) -> Map<String, Value> {
@@ -255,6 +256,121 @@ fn an_alias_in_the_policy_constrains_the_field_behind_it() {
     let required =
         Constraints { required: ["kubernetes_host".to_owned()].into(), ..Constraints::default() };
     assert!(check(&required, json!({"cluster_host": "a"})));
+}
+
+/// The row of an endpoint that mounts something, in short.
+fn mounting() -> Vec<Field> {
+    let text = |name: &str| Field::new(name, FieldKind::String, "");
+    let plugin_name = || text("plugin_name").counts_as("type");
+    let ttl = Field::new("max_ttl", FieldKind::Duration, "");
+    let options = Field::new("options", FieldKind::Map, "").with_members(vec![text("reuse")]);
+    let file = Field { aliases: vec!["path".to_owned()], ..text("file_path") };
+    vec![
+        text("type").deferring("plugin"),
+        plugin_name(),
+        text("token_period"),
+        text("period").old_name_of("token_period"),
+        Field::new("config", FieldKind::Any, "").with_members(vec![ttl, plugin_name(), options]),
+        Field::new("audit", FieldKind::Map, "").with_members(vec![file]),
+    ]
+}
+
+fn passes_mounting(rule: &Constraints, fields: &Value) -> bool {
+    rule.check(&map(fields.clone()), &mounting()).is_ok()
+}
+
+#[test]
+fn one_setting_is_seen_under_all_its_names_by_what_denies_it() {
+    for (rule, sent) in [
+        (json!({"token_period": []}), json!({"period": "1h"})),
+        (json!({"period": []}), json!({"token_period": "1h"})),
+        (json!({"Period": ["1h"]}), json!({"token_period": "60m"})),
+        (json!({"max_ttl": []}), json!({"config": {"max_ttl": "1h"}})),
+        (json!({"max_ttl": []}), json!({"config": {"MAX_TTL": "1h"}})),
+        (json!({"max_ttl": [3600]}), json!({"config": {"max_ttl": "60m"}})),
+        (json!({"reuse": ["bounded"]}), json!({"config": {"options": {"reuse": "bounded"}}})),
+        (json!({"type": ["kv"]}), json!({"type": "kv"})),
+        (json!({"type": ["kv"]}), json!({"type": "plugin", "plugin_name": "kv"})),
+        (json!({"type": ["kv"]}), json!({"type": "plugin", "config": {"plugin_name": "kv"}})),
+        (json!({"plugin_name": ["kv"]}), json!({"type": "kv"})),
+        (json!({"type": ["plugin"]}), json!({"type": "plugin", "plugin_name": "kv"})),
+        (json!({"file_path": []}), json!({"audit": {"path": "/x"}})),
+        (json!({"audit": ["file_path=/x*"]}), json!({"audit": {"path": "/x/y"}})),
+    ] {
+        assert!(!passes_mounting(&denied(rule.clone()), &sent), "{sent} under denied {rule}");
+    }
+    for (rule, sent) in [
+        (json!({"plugin_name": []}), json!({"type": "kv"})),
+        (json!({"max_ttl": [60]}), json!({"config": {"max_ttl": 61}})),
+        (json!({"type": ["kv"]}), json!({"type": "plugin", "plugin_name": "ssh"})),
+        (json!({"max_ttl": []}), json!({"config": {"other": 1, "max_ttl": null}})),
+    ] {
+        assert!(passes_mounting(&denied(rule.clone()), &sent), "{sent} under denied {rule}");
+    }
+}
+
+#[test]
+fn one_setting_is_seen_under_all_its_names_by_what_allows_it() {
+    for (rule, sent, may) in [
+        (json!({"token_period": ["1h"]}), json!({"period": "1h"}), true),
+        (json!({"token_period": ["1h"]}), json!({"period": "2h"}), false),
+        (json!({"type": ["kv"]}), json!({"type": "plugin", "plugin_name": "kv"}), true),
+        (json!({"type": ["kv"]}), json!({"type": "plugin", "plugin_name": "ssh"}), false),
+        (json!({"type": ["kv"]}), json!({"type": "plugin"}), false),
+        (json!({"type": ["kv"]}), json!({"type": "plugin", "plugin_name": ""}), false),
+        (
+            json!({"type": ["kv"], "plugin_name": []}),
+            json!({"type": "plugin", "plugin_name": "ssh"}),
+            false,
+        ),
+        (
+            json!({"type": ["kv"], "config": [], "*": []}),
+            json!({"type": "plugin", "config": {"plugin_name": "ssh"}}),
+            false,
+        ),
+        (
+            json!({"type": ["plugin"], "plugin_name": []}),
+            json!({"type": "plugin", "plugin_name": "ssh"}),
+            true,
+        ),
+        (
+            json!({"type": ["plugin"], "plugin_name": ["ssh"]}),
+            json!({"type": "plugin", "plugin_name": "ssh"}),
+            true,
+        ),
+        (json!({"max_ttl": ["1h"]}), json!({"config": {"max_ttl": "60m"}}), true),
+        (json!({"max_ttl": ["1h"]}), json!({"config": {"max_ttl": "2h"}}), false),
+        (json!({"max_ttl": ["1h"]}), json!({"config": {"max_ttl": "1h", "x": 1}}), false),
+        (json!({"max_ttl": ["1h"]}), json!({"config": {}}), false),
+        (json!({"config": [], "max_ttl": ["1h"]}), json!({"config": {"max_ttl": "2h"}}), false),
+        (json!({"*": [], "max_ttl": ["1h"]}), json!({"config": {"max_ttl": "2h"}}), false),
+        (
+            json!({"config": [], "reuse": ["fresh"]}),
+            json!({"config": {"options": {"reuse": "bounded"}, "max_ttl": 1}}),
+            false,
+        ),
+        (
+            json!({"config": [], "reuse": ["fresh"]}),
+            json!({"config": {"options": {"reuse": "fresh"}, "max_ttl": 1}}),
+            true,
+        ),
+    ] {
+        assert_eq!(passes_mounting(&allowed(rule.clone()), &sent), may, "{sent} under {rule}");
+    }
+}
+
+#[test]
+fn a_required_setting_is_there_under_each_name_that_the_endpoint_reads() {
+    let required =
+        |name: &str| Constraints { required: [name.to_owned()].into(), ..Constraints::default() };
+    for (name, sent, is_there) in [
+        ("token_period", json!({"period": 1}), true),
+        ("period", json!({"token_period": 1}), true),
+        ("max_ttl", json!({"config": {"max_ttl": 1}}), true),
+        ("max_ttl", json!({"config": {"Max_Ttl": 1}}), false),
+    ] {
+        assert_eq!(passes_mounting(&required(name), &sent), is_there, "{name}: {sent}");
+    }
 }
 
 #[test]

@@ -64,6 +64,38 @@ fn what_is_not_named_stays_and_options_are_added() {
 }
 
 #[test]
+fn an_empty_text_changes_nothing_and_system_resets() {
+    let of_go = json!({ "options": null, "default_lease_ttl": "", "max_lease_ttl": "",
+                        "description": "new" });
+    let nothing = json!({ "grants": "", "audit_non_hmac_request_keys": " ", "token_type": "",
+                          "force_no_cache": "", "options": "", "identity_token_key": "" });
+    let (before, _) = changed(
+        &ENGINE,
+        json!({ "default_lease_ttl": 60, "max_lease_ttl": 90, "grants": ["limit:memory=64MiB"],
+                "audit_non_hmac_request_keys": "a", "force_no_cache": true,
+                "options": {"a": "b"}, "identity_token_key": "k" }),
+    )
+    .unwrap();
+    let tuned = |sent: &Value| {
+        let (values, _) = of_config(Some(sent)).unwrap();
+        let mut settings = before.clone();
+        change(&mut settings, &said(&values, sent.as_object().unwrap()), &ENGINE).unwrap();
+        settings
+    };
+    let described = Settings { description: "new".to_owned(), ..before.clone() };
+    assert_eq!(tuned(&of_go), described);
+    assert_eq!(tuned(&nothing), before);
+    for reset in [json!("system"), json!(0), json!("0")] {
+        let settings = tuned(&json!({ "default_lease_ttl": reset, "max_lease_ttl": reset }));
+        assert_eq!((settings.default_ttl, settings.max_ttl), (0, 0), "{reset}");
+    }
+    let emptied = tuned(&json!({ "grants": [], "audit_non_hmac_request_keys": [] }));
+    assert_eq!(emptied.grants, Some(Vec::new()));
+    assert!(emptied.audit_non_hmac_request_keys.is_empty());
+    assert_eq!(tuned(&json!({ "listing_visibility": "" })), before);
+}
+
+#[test]
 fn what_has_no_effect_is_stored_with_a_warning_and_empty_values_say_nothing() {
     let (settings, warnings) = changed(
         &ENGINE,

@@ -1,0 +1,89 @@
+//! How a line shows the path of a request: with hashes in place of its secrets.
+//!
+//! The attacks this file stops: a token that a caller put into a path, read there; and a path of
+//! nothing but tokens, of which each takes five bytes in the request and eighty in a line, or that
+//! takes time in the square of its length.
+
+use super::hashing::Hashing;
+use super::subject::Subject;
+use std::borrow::Cow;
+
+/// How tokens of ours begin (decision P16).
+const TOKENS: [&str; 3] = ["bhs.", "bhb.", "bhr."];
+
+/// Below it peers take tokens in paths, which some are still sent to; here no row answers to them.
+const UNSERVED: &str = "auth/token/";
+/// Segments of such a path that name what is asked.
+const UNSERVED_NAMES: usize = 3;
+
+/// Of the path of a request whose sender is not trusted, so many bytes are shown, before escapes.
+const MOST_OF_A_STRANGERS: usize = 512;
+
+/// A path of a request, and what of it no reader may see: captures that are marked secret, and
+/// tokens.
+pub(super) struct SentPath<'a> {
+    text: &'a str,
+    captures: Vec<&'a str>,
+    is_unserved: bool,
+    most: usize,
+}
+
+impl<'a> SentPath<'a> {
+    /// The path of `subject`'s request.
+    pub(super) fn of(subject: &'a Subject<'_>) -> Self {
+        let text = subject.request.path.as_str();
+        let captures = subject.route.iter().flat_map(|route| {
+            let secret = route.captures.iter().filter(|(name, _)| route.table.is_secret(name));
+            secret.map(|(_, text)| text.as_str())
+        });
+        let is_unserved = subject.route.is_none() && text.starts_with(UNSERVED);
+        let most = if subject.is_trusted() { usize::MAX } else { MOST_OF_A_STRANGERS };
+        Self { text, captures: captures.collect(), is_unserved, most }
+    }
+
+    /// Whether anything of it is hidden.
+    pub(super) fn has_secrets(&self) -> bool {
+        !self.captures.is_empty()
+            || self.text.split('/').enumerate().any(|(index, part)| self.is_secret(index, part))
+    }
+
+    fn is_secret(&self, index: usize, segment: &str) -> bool {
+        self.captures.contains(&segment)
+            || TOKENS.iter().any(|mark| segment.starts_with(mark))
+            || (self.is_unserved && index >= UNSERVED_NAMES)
+    }
+
+    /// The path as it is shown, and the number of its bytes that are not shown in any form.
+    pub(super) fn shown(&self, hashing: &Hashing) -> (Cow<'a, str>, usize) {
+        if self.text.len() <= self.most && !self.has_secrets() {
+            return (self.text.into(), 0);
+        }
+        // A capture of several segments is the end of its path.
+        let several = self.captures.iter().find(|capture| capture.contains('/'));
+        let before = several.and_then(|capture| self.text.strip_suffix(*capture));
+        let (mut shown, mut read) = (String::new(), 0);
+        for (index, segment) in before.unwrap_or(self.text).split('/').enumerate() {
+            let slash = usize::from(index > 0);
+            let room = self.most.saturating_sub(shown.len() + slash);
+            let (part, taken): (Cow<'_, str>, usize) = if self.is_secret(index, segment) {
+                (hashing.hash(segment).into(), segment.len())
+            } else {
+                let end = segment.floor_char_boundary(room);
+                (segment.get(..end).unwrap_or_default().into(), end)
+            };
+            if part.len() > room {
+                return (shown.into(), self.text.len() - read);
+            }
+            shown.extend((index > 0).then_some('/'));
+            shown.push_str(&part);
+            read += slash + taken;
+            if taken < segment.len() {
+                return (shown.into(), self.text.len() - read);
+            }
+        }
+        if let (Some(_), Some(capture)) = (before, several) {
+            shown.push_str(&hashing.hash(capture));
+        }
+        (shown.into(), 0)
+    }
+}

@@ -1,0 +1,78 @@
+//! Who is carried through a relay, and where to.
+
+use super::*;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net;
+use std::process::Command;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Tells this test program that it is run as the stranger, and by which name.
+const STRANGER: &str = "BULKHEAD_TEST_RELAY";
+
+fn socket_name(relay: &Relay, port: u16) -> String {
+    format!("{}/.s.PGSQL.{port}", relay.folder())
+}
+
+#[tokio::test]
+async fn what_is_said_is_carried_to_the_address_and_back() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let to = listener.local_addr().unwrap();
+    let relay = Relay::open(to, PATIENCE).unwrap();
+    let mut near = UnixStream::connect(socket_name(&relay, to.port())).await.unwrap();
+    let (mut far, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
+    near.write_all(b"asked").await.unwrap();
+    let mut heard = [0; 5];
+    far.read_exact(&mut heard).await.unwrap();
+    drop(relay);
+    far.write_all(b"ready").await.unwrap();
+    drop(far);
+    let mut answer = String::new();
+    timeout(PATIENCE, near.read_to_string(&mut answer)).await.unwrap().unwrap();
+    assert_eq!((&heard, answer.as_str()), (b"asked", "ready"), "also once nothing more is taken");
+}
+
+#[tokio::test]
+async fn an_address_that_does_not_answer_is_told_in_its_own_words() {
+    let to = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let relay = Relay::open(to, PATIENCE).unwrap();
+    let mut near = UnixStream::connect(socket_name(&relay, to.port())).await.unwrap();
+    let mut answer = Vec::new();
+    timeout(PATIENCE, near.read_to_end(&mut answer)).await.unwrap().unwrap();
+    assert!(answer.is_empty());
+    assert_eq!(relay.fault(), Some(io::ErrorKind::ConnectionRefused));
+}
+
+#[tokio::test]
+async fn another_process_that_finds_the_socket_reaches_nothing_through_it() {
+    if let Ok(name) = std::env::var(STRANGER) {
+        return dial_as_stranger(&name);
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let to = listener.local_addr().unwrap();
+    let relay = Relay::open(to, PATIENCE).unwrap();
+    let name = socket_name(&relay, to.port());
+    let this = std::thread::current().name().unwrap().to_owned();
+    let stranger = tokio::task::spawn_blocking(move || {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", &this])
+            .env(STRANGER, name.trim_start_matches('\0'))
+            .output()
+            .unwrap()
+    });
+    let told = stranger.await.unwrap();
+    let printed = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(told.status.success() && printed.contains("1 passed"), "{printed}");
+    let dialled = timeout(Duration::from_millis(100), listener.accept()).await;
+    assert!(dialled.is_err(), "nothing is dialled for it");
+}
+
+/// Connects, and is shown the door.
+fn dial_as_stranger(name: &str) {
+    use std::io::Read as _;
+    let address = net::SocketAddr::from_abstract_name(name).unwrap();
+    let mut socket = net::UnixStream::connect_addr(&address).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(socket.read(&mut [0]).unwrap(), 0);
+}

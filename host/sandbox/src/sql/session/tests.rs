@@ -1,0 +1,183 @@
+//! Which server a session reaches, and by which name that server has to prove itself.
+
+use super::*;
+use crate::bindings::database_plugin::bulkhead::plugin::sql::{Pool, Tls};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+const AUTHORITY: &str = include_str!("../../http/fixtures/authority.pem");
+const SERVER: &str = include_str!("../../http/fixtures/server.pem");
+const SERVER_KEY: &str = include_str!("../../http/fixtures/server.key");
+const ELSEWHERE: &str = include_str!("../../http/fixtures/elsewhere.pem");
+
+/// A server that speaks as much of PostgreSQL as a login and one statement need, over TLS alone. It
+/// dies of every commit.
+struct Server {
+    address: SocketAddr,
+    accepted: Arc<AtomicUsize>,
+}
+
+impl Server {
+    async fn start(ip: &str, port: u16, certificate: &str) -> Self {
+        let listener = TcpListener::bind((ip, port)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let acceptor = acceptor(certificate);
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&accepted);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::Relaxed);
+                // It ends as its client wishes.
+                tokio::spawn(serve(stream, acceptor.clone()));
+            }
+        });
+        Self { address, accepted }
+    }
+
+    fn accepted(&self) -> usize {
+        self.accepted.load(Ordering::Relaxed)
+    }
+}
+
+fn acceptor(certificate: &str) -> TlsAcceptor {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(SERVER_KEY.as_bytes()).unwrap();
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key);
+    TlsAcceptor::from(Arc::new(config.unwrap()))
+}
+
+async fn serve(mut stream: TcpStream, acceptor: TlsAcceptor) -> io::Result<()> {
+    // The request for TLS: its length and its code.
+    stream.read_exact(&mut [0; 8]).await?;
+    stream.write_all(b"S").await?;
+    speak(acceptor.accept(stream).await?).await
+}
+
+async fn speak(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+    let ready = [b'Z', 0, 0, 0, 5, b'I'];
+    read_message(&mut stream).await?;
+    // Let in without a password, and ready.
+    stream.write_all(&[b'R', 0, 0, 0, 8, 0, 0, 0, 0]).await?;
+    stream.write_all(&ready).await?;
+    stream.flush().await?;
+    loop {
+        let kind = stream.read_u8().await?;
+        let text = read_message(&mut stream).await?;
+        match kind {
+            b'Q' if text.starts_with(b"COMMIT") => {
+                let end = b"SFATAL\0VFATAL\0CXX000\0Mthe disk\0\0";
+                stream.write_u8(b'E').await?;
+                stream.write_u32(u32::try_from(end.len() + 4).unwrap()).await?;
+                stream.write_all(end).await?;
+                return stream.shutdown().await;
+            }
+            b'Q' if text.starts_with(b"BEGIN") => {
+                stream.write_all(b"C\0\0\0\x0aBEGIN\0Z\0\0\0\x05T").await?;
+                stream.flush().await?;
+                continue;
+            }
+            b'Q' => stream.write_all(b"C\0\0\0\x0dSELECT 1\0").await?,
+            b'S' => {}
+            _ => return Ok(()),
+        }
+        stream.write_all(&ready).await?;
+        stream.flush().await?;
+    }
+}
+
+async fn read_message(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
+    let length = stream.read_u32().await?;
+    let mut body = vec![0; usize::try_from(length).unwrap() - 4];
+    stream.read_exact(&mut body).await?;
+    Ok(body)
+}
+
+fn target(host: &str, port: u16, mode: &str) -> Target {
+    Target {
+        driver: "postgres".to_owned(),
+        endpoints: vec![Endpoint { host: host.to_owned(), port }],
+        writable: false,
+        database: "demo".to_owned(),
+        username: "bulkhead".to_owned(),
+        password: "no-word-in-it".to_owned(),
+        tls: Tls {
+            mode: mode.to_owned(),
+            root_certificates: Some(AUTHORITY.to_owned()),
+            client_certificate: None,
+            client_key: None,
+        },
+        pool: Pool { max_connections: 2, connect_timeout: 10_000, max_lifetime: 0 },
+        ext: Vec::new(),
+    }
+}
+
+/// Sessions to `address`, as if `host` had been resolved to it.
+async fn open(host: &str, address: SocketAddr, mode: &str) -> Result<Sessions, SqlFailure> {
+    let target = target(host, address.port(), mode);
+    Sessions::open_vetted(&target, &target.endpoints[0], &[address]).await
+}
+
+#[tokio::test]
+async fn a_resolver_that_lies_on_its_second_answer_reaches_nothing() {
+    // The name "localhost" leads to the decoy. It was vetted as the other address.
+    let vetted = Server::start("127.0.0.2", 0, SERVER).await;
+    let decoy = Server::start("127.0.0.1", vetted.address.port(), SERVER).await;
+    let sessions = open("localhost", vetted.address, "verify-full").await.unwrap();
+    let before = vetted.accepted();
+    let (one, other) = tokio::join!(sessions.session(), sessions.session());
+    assert!(one.is_ok() && other.is_ok());
+    assert_eq!(decoy.accepted(), 0, "nothing dialled what the name leads to now");
+    assert_eq!(vetted.accepted(), before + 2, "each session of the pool went to what was vetted");
+}
+
+#[tokio::test]
+async fn the_certificate_is_held_against_the_name_and_the_address_is_what_is_dialled() {
+    let elsewhere = Server::start("127.0.0.1", 0, ELSEWHERE).await;
+    let sessions = open("elsewhere.example", elsewhere.address, "verify-full").await.unwrap();
+    sessions.ping().await.unwrap();
+    for spelling in ["ELSEWHERE.example", "elsewhere.example."] {
+        assert!(open(spelling, elsewhere.address, "verify-full").await.is_ok(), "{spelling}");
+    }
+    for wrong in ["localhost", "127.0.0.1", "0x7f.1"] {
+        let refused = open(wrong, elsewhere.address, "verify-full").await.err().unwrap();
+        assert_eq!(refused.code, "unreachable", "{wrong} is not in the certificate");
+    }
+    assert!(open("localhost", elsewhere.address, "verify-ca").await.is_ok());
+    let numbered = Server::start("127.0.0.1", 0, SERVER).await;
+    assert!(open("0x7f.1", numbered.address, "verify-full").await.is_ok(), "one spelling");
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_is_told_in_the_same_words_by_every_way() {
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    for mode in ["disable", "verify-full"] {
+        let refused = open("localhost", gone, mode).await.err().unwrap();
+        assert_eq!(
+            (refused.code.as_str(), refused.message.as_str()),
+            ("unreachable", "connection refused")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_dies_of_a_commit_has_not_said_that_nothing_was_kept() {
+    let server = Server::start("127.0.0.1", 0, SERVER).await;
+    let sessions = open("localhost", server.address, "verify-full").await.unwrap();
+    let change = Statement { text: "CREATE ROLE x".to_owned(), secret: false };
+    let failure = sessions.transact(&[change]).await.unwrap_err();
+    assert_eq!(
+        (failure.code.as_str(), failure.sqlstate.as_deref()),
+        ("unreachable", Some("XX000"))
+    );
+}

@@ -1,0 +1,232 @@
+//! From the bytes of a body to what a request brings along.
+//!
+//! The attacks this file stops: bodies without end or in drops; more of them than there is memory,
+//! by what they take once they are parsed and not by their length on the wire, which may be a
+//! hundredth of it; and a stranger for whom anything is parsed but the few fields of an endpoint
+//! that asks for no token.
+
+use crate::body_budget::BodyMemory;
+use crate::config::ListenerConfig;
+use crate::{headers, target};
+use bulkhead_core::BodyAdmission;
+use bulkhead_wire::description::Verb;
+use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::request::RawBody;
+use bulkhead_wire::{json, size};
+use http_body_util::BodyExt;
+use hyper::HeaderMap;
+use hyper::body::{Body, Bytes};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use hyper::http::request::Parts;
+use serde_json::{Map, Value};
+use std::pin::pin;
+use std::time::Duration;
+
+/// Of a body that is too large so many times the limit is read all the same: a client that is still
+/// sending does not see the answer.
+const DRAIN: u64 = 2;
+/// Bytes that are read in any case, where the limit is small.
+const DRAIN_LEAST: u64 = 4 << 20;
+
+/// How long a body may take to arrive, unless `request_timeout` is shorter.
+const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// Longest body, in bytes, for an endpoint that asks for no token.
+const MOST_OF_A_STRANGER: u64 = 64 << 10;
+
+/// What a request brings along.
+#[derive(Default)]
+pub(crate) struct Content {
+    pub(crate) fields: Map<String, Value>,
+    /// The body, where that is bytes.
+    pub(crate) raw: Option<RawBody>,
+    /// Bytes of the body on the wire, as far as they were read.
+    pub(crate) bytes: u64,
+    /// The body was thrown away.
+    pub(crate) is_unread: bool,
+}
+
+/// Receives the body of a write, and reads of it what is `admitted`, in `memory`.
+///
+/// # Errors
+/// 400 for a body that does not arrive or cannot be read, 413 for one that is too large, 429 and
+/// 503 where there is no room for it.
+pub(crate) async fn receive<B>(
+    (head, verb): (&Parts, Verb),
+    body: B,
+    config: &ListenerConfig,
+    admitted: BodyAdmission,
+    memory: &mut BodyMemory,
+) -> Result<Content, Failure>
+where
+    B: Body<Data = Bytes>,
+{
+    match admitted {
+        BodyAdmission::Whole => {
+            let bytes = read_body(&head.headers, body, config, memory).await?;
+            read_content(head, verb, bytes, memory)
+        }
+        BodyAdmission::Fields(names) => {
+            let body_max = config.body_max.min(MOST_OF_A_STRANGER);
+            let config = ListenerConfig { body_max, ..config.clone() };
+            let bytes = read_body(&head.headers, body, &config, memory).await?;
+            read_members(head, bytes, &names)
+        }
+        BodyAdmission::Nothing => {
+            // A client that asks first is refused before it sends.
+            let asks = head.headers.contains_key(EXPECT);
+            let bytes = if asks { 0 } else { discard_body(body, config).await? };
+            Ok(Content { bytes, is_unread: true, ..Content::default() })
+        }
+    }
+}
+
+/// Reads a body: JSON, a form, or a component's bytes. Of the last alone the query is read too,
+/// because nothing else can carry its fields; any other write would get fields from where its
+/// policies were never asked about them.
+fn read_content(
+    head: &Parts,
+    verb: Verb,
+    body: Vec<u8>,
+    memory: &mut BodyMemory,
+) -> Result<Content, Failure> {
+    let bytes = length(&body);
+    if verb == Verb::Write && is_component(&head.headers, &body) {
+        let fields = target::parameters(head.uri.query().unwrap_or_default())?;
+        return Ok(Content { fields, raw: Some(RawBody::new(body)), bytes, is_unread: false });
+    }
+    let fields = if headers::is_form(&head.headers, &body) {
+        read_form(&body)?
+    } else {
+        memory.grow_to_parsed(json::parsed_size(&body))?;
+        json::object(&body).map_err(Failure::invalid)?
+    };
+    Ok(Content { fields, bytes, ..Content::default() })
+}
+
+/// Reads these members of a body, and skips all others.
+fn read_members(head: &Parts, body: Vec<u8>, names: &[String]) -> Result<Content, Failure> {
+    let bytes = length(&body);
+    if is_component(&head.headers, &body) {
+        return Ok(Content { raw: Some(RawBody::new(body)), bytes, ..Content::default() });
+    }
+    let fields = if headers::is_form(&head.headers, &body) {
+        let mut fields = read_form(&body)?;
+        fields.retain(|name, _| names.contains(name));
+        fields
+    } else {
+        json::members(&body, names).map_err(Failure::invalid)?
+    };
+    Ok(Content { fields, bytes, ..Content::default() })
+}
+
+fn read_form(body: &[u8]) -> Result<Map<String, Value>, Failure> {
+    let form = std::str::from_utf8(body)
+        .map_err(|_| Failure::invalid("the form in the body is not UTF-8"))?;
+    target::parameters(form)
+}
+
+/// Whether the body is WebAssembly: it says so, or it begins like it, as no JSON and no form can.
+fn is_component(headers: &HeaderMap, bytes: &[u8]) -> bool {
+    let declared =
+        headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let declared = declared.split(';').next().unwrap_or_default().trim();
+    declared.eq_ignore_ascii_case("application/wasm") || bytes.starts_with(b"\0asm")
+}
+
+pub(crate) async fn read_body<B>(
+    headers: &HeaderMap,
+    body: B,
+    config: &ListenerConfig,
+    memory: &mut BodyMemory,
+) -> Result<Vec<u8>, Failure>
+where
+    B: Body<Data = Bytes>,
+{
+    let declared =
+        headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    // A client that asks first is refused before it sends.
+    if headers.contains_key(EXPECT) && declared.is_some_and(|size| size > config.body_max) {
+        return Err(body_too_large(config.body_max));
+    }
+    // What is too large is read to be answered, not kept.
+    memory.grow_to(declared.filter(|size| *size <= config.body_max).unwrap_or_default())?;
+    in_time(config, collect_body(body, config.body_max, memory)).await
+}
+
+/// Waits for a body for as long as one may take to arrive.
+async fn in_time<T>(
+    config: &ListenerConfig,
+    arriving: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let within = BODY_TIME.min(config.request_time);
+    let late =
+        || Failure::invalid(format!("the body did not arrive within {} s", within.as_secs()));
+    tokio::time::timeout(within, arriving).await.map_err(|_| late())?
+}
+
+pub(crate) async fn collect_body<B>(
+    body: B,
+    most: u64,
+    memory: &mut BodyMemory,
+) -> Result<Vec<u8>, Failure>
+where
+    B: Body<Data = Bytes>,
+{
+    let mut kept = Vec::new();
+    let received = for_each_chunk(body, most, |received, chunk| {
+        if received <= most {
+            memory.grow_to(received)?;
+            kept.extend_from_slice(chunk);
+        } else {
+            kept = Vec::new();
+        }
+        Ok(())
+    });
+    if received.await? > most { Err(body_too_large(most)) } else { Ok(kept) }
+}
+
+/// Reads a body for its sender to see the answer, keeping nothing. Returns its length.
+async fn discard_body<B>(body: B, config: &ListenerConfig) -> Result<u64, Failure>
+where
+    B: Body<Data = Bytes>,
+{
+    let received = in_time(config, for_each_chunk(body, config.body_max, |_, _| Ok(()))).await?;
+    if received > config.body_max { Err(body_too_large(config.body_max)) } else { Ok(received) }
+}
+
+/// Hands each piece of a body on, with the number of bytes that came with it. Returns that of all,
+/// or the first that is out of proportion to `most`.
+async fn for_each_chunk<B>(
+    body: B,
+    most: u64,
+    mut take: impl FnMut(u64, &[u8]) -> Result<(), Failure>,
+) -> Result<u64, Failure>
+where
+    B: Body<Data = Bytes>,
+{
+    let mut body = pin!(body);
+    let mut received: u64 = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Failure::invalid("the body ended before it was complete"))?;
+        // trailers carry nothing for us
+        let Ok(chunk) = frame.into_data() else { continue };
+        received = received.saturating_add(length(&chunk));
+        take(received, &chunk)?;
+        if received > most.saturating_mul(DRAIN).max(DRAIN_LEAST) {
+            break;
+        }
+    }
+    Ok(received)
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+fn body_too_large(most: u64) -> Failure {
+    Failure::new(
+        Kind::TooLarge,
+        format!("request body too large: the most is {}", size::show(most)),
+    )
+}

@@ -1,0 +1,189 @@
+//! Tests of turns: who goes first, who gives way, and that no request waits for ever.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::AtomicU32;
+use std::task::{Context, Waker};
+
+use super::*;
+use crate::testing::{Scratch, body, data, put};
+use crate::{Index, Space, Store, StoreFault};
+
+type Wait<'a> = Pin<Box<dyn Future<Output = bool> + 'a>>;
+
+fn record(key: &str) -> Contended {
+    Contended::Record(data(key))
+}
+
+fn turn(turns: &Arc<Turns>, met: &[Contended]) -> Turn {
+    let turn = Turn::new(turns);
+    met.iter().for_each(|one| turn.state().report(one.clone()));
+    turn
+}
+
+fn later() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+fn is_waiting(wait: &mut Wait<'_>) -> bool {
+    wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending()
+}
+
+fn gives_way(turn: &Turn, key: &str) -> bool {
+    turn.state().give_way([&data(key)].into_iter()).is_some()
+}
+
+#[tokio::test]
+async fn each_has_its_turn_in_the_order_in_which_they_came() {
+    let turns = Arc::default();
+    let [first, second, third] = [(); 3].map(|()| turn(&turns, &[record("a")]));
+    assert!(first.wait(later()).await);
+    let mut second_waits: Wait<'_> = Box::pin(second.wait(later()));
+    let mut third_waits: Wait<'_> = Box::pin(third.wait(later()));
+    assert!(is_waiting(&mut second_waits) && is_waiting(&mut third_waits));
+    drop(first);
+    assert!(is_waiting(&mut third_waits), "behind the second");
+    assert!(!is_waiting(&mut second_waits));
+    drop(second_waits);
+    drop(second);
+    assert!(third_waits.await);
+}
+
+#[tokio::test]
+async fn a_request_that_met_nothing_waits_for_nothing() {
+    let turns = Arc::default();
+    let (busy, idle) = (turn(&turns, &[record("a")]), turn(&turns, &[]));
+    assert!(busy.wait(later()).await);
+    assert!(!idle.wait(later()).await);
+}
+
+#[tokio::test]
+async fn only_the_one_whose_turn_it_is_writes_there() {
+    let turns = Arc::default();
+    let listing = Contended::Listing(KeyRange::new(Space::Data, "list/", ""));
+    let (first, second) = (turn(&turns, &[record("a"), listing]), turn(&turns, &[]));
+    assert!(!gives_way(&second, "a"), "no turn has begun");
+    assert!(first.wait(later()).await);
+    assert!(gives_way(&second, "a") && gives_way(&second, "list/x"));
+    assert!(second.state().take_gave_way() && !second.state().take_gave_way(), "asked once");
+    assert!(!gives_way(&second, "b") && !gives_way(&first, "a") && !gives_way(&first, "list/x"));
+    drop(first);
+    assert!(!gives_way(&second, "a") && !gives_way(&second, "list/x"));
+    assert!(turns.lock().lines.is_empty() && turns.lock().ranges.is_empty());
+}
+
+#[tokio::test]
+async fn two_that_want_two_things_in_another_order_do_not_wait_for_each_other() {
+    let turns = Arc::default();
+    let one = turn(&turns, &[record("a"), record("b")]);
+    let other = turn(&turns, &[record("b"), record("a")]);
+    assert!(one.wait(later()).await);
+    let mut waits: Wait<'_> = Box::pin(other.wait(later()));
+    assert!(is_waiting(&mut waits));
+    // It meets what the other one waits for, too, and has to get in line anew.
+    one.state().report(record("c"));
+    let mut again: Wait<'_> = Box::pin(one.wait(later()));
+    assert!(is_waiting(&mut again), "the other one's turn came");
+    assert!(!is_waiting(&mut waits));
+    drop(waits);
+    drop(other);
+    assert!(again.await);
+}
+
+#[tokio::test]
+async fn one_that_waits_no_longer_is_passed_over() {
+    let turns = Arc::default();
+    let [first, second, third] = [(); 3].map(|()| turn(&turns, &[record("a")]));
+    assert!(first.wait(later()).await);
+    let mut second_waits: Wait<'_> = Box::pin(second.wait(later()));
+    let mut third_waits: Wait<'_> = Box::pin(third.wait(later()));
+    assert!(is_waiting(&mut second_waits) && is_waiting(&mut third_waits));
+    drop(second_waits);
+    drop(second);
+    drop(first);
+    assert!(third_waits.await);
+}
+
+#[tokio::test]
+async fn a_turn_that_lasts_too_long_keeps_no_other_out() {
+    let turns = Arc::default();
+    let (slow, next) = (turn(&turns, &[record("a")]), turn(&turns, &[record("a")]));
+    assert!(slow.wait(later()).await);
+    let began = Instant::now();
+    assert!(next.wait(later()).await);
+    assert!(began.elapsed() >= TURN_TIME);
+    assert!(gives_way(&slow, "a") && !gives_way(&next, "a"), "its turn is over");
+}
+
+#[tokio::test]
+async fn nobody_waits_longer_than_said() {
+    let turns = Arc::default();
+    let (slow, next) = (turn(&turns, &[record("a")]), turn(&turns, &[record("a")]));
+    assert!(slow.wait(later()).await);
+    let began = Instant::now();
+    assert!(next.wait(began + TURN_TIME / 2).await);
+    assert!(began.elapsed() >= TURN_TIME / 2);
+    assert!(!gives_way(&slow, "a") && gives_way(&next, "a"), "it has no turn");
+}
+
+/// Adds one to a number, as a request does that goes on after conflicts.
+async fn increment(store: Arc<Store>, key: &str, tries: &AtomicU32) {
+    let turn = store.turn();
+    loop {
+        tries.fetch_add(1, Ordering::Relaxed);
+        let mut unit = store.begin().in_turn(&turn);
+        let found = unit.get(&data(key)).await.unwrap().unwrap();
+        let number: u32 = std::str::from_utf8(&found.body).unwrap().parse().unwrap();
+        unit.put(data(key), (number + 1).to_string().into_bytes(), Index::default());
+        match unit.commit().await {
+            Ok(_) => return,
+            Err(fault) => assert_eq!(fault, StoreFault::Conflict),
+        }
+        assert!(turn.wait(later()).await, "it was told what it met");
+    }
+}
+
+#[tokio::test]
+async fn of_many_that_change_one_record_each_does_and_few_begin_anew_more_than_once() {
+    const WRITERS: u32 = 200;
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("n"), "0").await;
+    let tries = Arc::new(AtomicU32::new(0));
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|_| {
+            let (store, tries) = (Arc::clone(&store), Arc::clone(&tries));
+            tokio::spawn(async move { increment(store, "n", &tries).await })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert_eq!(body(&store, &data("n")).await.unwrap(), WRITERS.to_string());
+    // Once to meet the others, once in turn, and a few that met what was under way.
+    let tries = tries.load(Ordering::Relaxed);
+    assert!(tries <= 3 * WRITERS, "{tries}");
+}
+
+#[tokio::test]
+async fn one_that_insists_gives_way_to_no_turn() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    put(&store, data("a"), "0").await;
+    let (holder, other) = (store.turn(), store.turn());
+    holder.state().report(record("a"));
+    assert!(holder.wait(later()).await);
+    let write = async |insists: bool| {
+        let mut unit = store.begin().in_turn(&other);
+        unit.put(data("a"), b"1".to_vec(), Index::default());
+        if insists {
+            unit.insist();
+        }
+        unit.commit().await
+    };
+    assert_eq!(write(false).await, Err(StoreFault::Conflict));
+    assert_eq!(write(true).await, Ok(None));
+    let mut without_turn = store.begin();
+    without_turn.put(data("a"), b"2".to_vec(), Index::default());
+    assert_eq!(without_turn.commit().await, Ok(None));
+}

@@ -1,0 +1,42 @@
+//! The table of attacks: each names the test that fails if it works again.
+
+use crate::sources::{all, assert_none};
+
+const PAGE: &str = "docs/attacks.md";
+
+/// What stands between back quotes.
+fn quoted(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn every_attack_of_the_table_names_a_test_that_is_there() {
+    let sources = all();
+    let text_of = |path: &str| sources.iter().find(|file| file.path == path).map(|file| &file.text);
+    let page = text_of(PAGE).expect("the page is there");
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.contains('`'))
+        .map(|line| line.trim_matches('|').split(" | ").collect())
+        .collect();
+    assert!(rows.len() > 20, "only {} rows were found", rows.len());
+    let mut found = Vec::new();
+    for row in rows {
+        let (Some(file), Some(tests)) = (row.get(2), row.get(3)) else {
+            found.push(format!("a row of {} cells: {row:?}", row.len()));
+            continue;
+        };
+        let Some(text) = quoted(file).first().and_then(|path| text_of(path)) else {
+            found.push(format!("there is no file {file}"));
+            continue;
+        };
+        let is_missing = |test: &&str| !text.contains(&format!("fn {test}("));
+        found.extend(
+            quoted(tests)
+                .into_iter()
+                .filter(is_missing)
+                .map(|test| format!("{file} has no test {test}")),
+        );
+    }
+    assert_none(found, "name the test that shows it, in docs/attacks.md");
+}
