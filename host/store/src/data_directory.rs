@@ -159,6 +159,7 @@ impl DataDirectory {
         let seal = identity.open(&key, self.path())?;
         let database =
             Database::open(&directory::database(self.path()), self.options.flushing).await?;
+        identity::migrate(&database).await?;
         let data = OpenData::new(database, seal, held);
         Ok(Store::new(data, Arc::clone(&self.clock)))
     }

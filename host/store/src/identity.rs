@@ -18,9 +18,11 @@ use crate::fault::StoreFault;
 use crate::keyring::{Keyring, RootKey};
 use crate::seal::Seal;
 use crate::shamir::SealConfig;
-use crate::sqlite;
+use crate::sqlite::{self, Attempt, Database};
 
-const SCHEMA: &str = include_str!("../schema/0001.sql");
+/// What makes the schema of today, each after those before it. Only what an earlier release of the
+/// same format can live with is added here.
+const SCHEMAS: [&str; 2] = [include_str!("../schema/0001.sql"), include_str!("../schema/0002.sql")];
 /// The tables that the schema makes; a file with others only is not ours.
 const TABLES: [&str; 2] = ["meta", "record"];
 /// The format that this version writes and the only one it reads.
@@ -29,6 +31,8 @@ const FORMAT: &str = "2";
 /// Names of the rows of `meta`. Numbers are decimal text.
 mod row {
     pub(super) const FORMAT: &str = "format";
+    /// How many of the schemas were applied; absent where it is the first alone.
+    pub(super) const SCHEMA: &str = "schema";
     pub(super) const CLUSTER: &str = "cluster";
     pub(super) const SHARES: &str = "shares";
     pub(super) const THRESHOLD: &str = "threshold";
@@ -71,7 +75,7 @@ impl Identity {
     /// # Errors
     /// As SQLite reports them; for one when there are tables already.
     pub(crate) async fn write(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql(SCHEMA).execute(&mut *connection).await?;
+        apply_schemas(connection, 0).await?;
         let (shares, threshold) =
             (self.config.shares.to_string(), self.config.threshold.to_string());
         for (name, value) in [
@@ -138,6 +142,36 @@ impl Identity {
         }
         name
     }
+}
+
+/// Applies to `database` what was added to the schema since it was made.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] when it cannot be read or written.
+pub(crate) async fn migrate(database: &Database) -> Result<(), StoreFault> {
+    let mut connection = database.readers().acquire().await.map_err(sqlite::fault)?;
+    let applied = read_row(&mut connection, row::SCHEMA).await?.and_then(|text| number(&text));
+    drop(connection);
+    let applied = applied.and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
+    if applied >= SCHEMAS.len() {
+        return Ok(());
+    }
+    let apply = async |connection: &mut SqliteConnection| {
+        apply_schemas(connection, applied).await?;
+        Ok(Attempt::Committed)
+    };
+    database.write(apply).await
+}
+
+/// Applies the schemas behind the first `applied`, in the transaction open on `connection`.
+async fn apply_schemas(
+    connection: &mut SqliteConnection,
+    applied: usize,
+) -> Result<(), sqlx::Error> {
+    for schema in SCHEMAS.iter().skip(applied) {
+        sqlx::raw_sql(*schema).execute(&mut *connection).await?;
+    }
+    write_row(connection, row::SCHEMA, SCHEMAS.len().to_string().as_bytes()).await
 }
 
 /// Replaces the sealed keyring, in the transaction open on `connection`.

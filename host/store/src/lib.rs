@@ -66,7 +66,7 @@ pub use cipher::SealKey;
 pub use clock::ClockJump;
 pub use data_directory::DataDirectory;
 pub use dev_seal::{dev_key, dev_key_file};
-pub use due::{Due, DueAsk};
+pub use due::{Due, DueLanes};
 pub use fault::StoreFault;
 pub use keyring::KeyStatus;
 pub use options::Options;

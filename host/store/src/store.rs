@@ -15,7 +15,7 @@ use crate::cache::Cache;
 use crate::cache::Found;
 use crate::clock::{Clock, ClockJump};
 use crate::committer::Committer;
-use crate::due::{Due, DueAsk};
+use crate::due::{Due, DueLanes};
 use crate::fault::StoreFault;
 use crate::open_data::OpenData;
 use crate::range::KeyRange;
@@ -74,13 +74,33 @@ impl Store {
         self.clock.jump()
     }
 
-    /// The records that are due and not busy, oldest first, found by index. Another call may return
-    /// the same ones until they are named as busy or changed.
+    /// Some of the lanes of `space` from the name `first` on (empty: the first) in which a record was
+    /// due at `until` (store time, milliseconds). It costs the same however much waits in the lanes.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.
-    pub async fn due(&self, ask: &DueAsk) -> Result<Vec<Due>, StoreFault> {
-        self.database().due(ask).await.map_err(sqlite::fault)
+    pub async fn due_lanes(
+        &self,
+        space: Space,
+        first: &str,
+        until: u64,
+    ) -> Result<DueLanes, StoreFault> {
+        self.database().due_lanes(space, first, until).await.map_err(sqlite::fault)
+    }
+
+    /// The first `limit` records of one lane of a kind that were due at `until`, oldest first. An
+    /// empty lane is that of the records without one. Another call may return the same ones until
+    /// they are changed.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when the database cannot be read.
+    pub async fn due_in_lane(
+        &self,
+        lane: (Space, &str),
+        until: u64,
+        limit: u32,
+    ) -> Result<Vec<Due>, StoreFault> {
+        self.database().due_in_lane(lane, until, limit).await.map_err(sqlite::fault)
     }
 
     /// The earliest due time of all records of all kinds, past or to come; `None` when nothing will

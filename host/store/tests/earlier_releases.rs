@@ -100,5 +100,13 @@ async fn a_directory_of_the_first_release_opens_with_all_its_records() {
         "sealed before a rotation"
     );
     assert_eq!((&*b.body, b.created, b.modified), (&b"second"[..], 1, 2));
+    // By the index that was added since, and added once.
+    let due = store.due_in_lane((Space::Lease, "m/orders"), u64::MAX, 9).await.unwrap();
+    assert_eq!(due.into_iter().map(|due| due.address.key).collect::<Vec<_>>(), ["m/creds/a"]);
+    store.close().await;
+    drop(store);
+    let store = held.open(key()).await.unwrap();
+    let lanes = store.due_lanes(Space::Timer, "", u64::MAX).await.unwrap();
+    assert_eq!((lanes.lanes, lanes.next), (vec![String::new()], None));
     store.close().await;
 }

@@ -16,8 +16,12 @@ use tokio::sync::futures::Notified;
 
 /// Claims on one lane at once: a target that hangs holds so many workers and no more.
 const PER_LANE: usize = 4;
-/// Claims in lanes at once.
+/// Claims in lanes at once. A mount takes a place only as long as this many times its places are
+/// fewer than those that are free: the first takes a third of all, and although it hangs, and some
+/// others with it, there is a place for the next.
 const IN_LANES: usize = 64;
+/// See [`IN_LANES`].
+const SHARE: usize = 2;
 /// Claims without a lane at once: tokens, which reach nothing outside that could hang, and do not
 /// wait for what does.
 const WITHOUT_LANE: usize = 16;
@@ -29,10 +33,29 @@ struct Held {
 }
 
 impl Held {
-    fn room(&self, in_lanes: bool) -> usize {
+    /// Places that are free in lanes, or outside of them.
+    fn free(&self, in_lanes: bool) -> usize {
         let counted = self.lanes.iter().filter(|(lane, _)| has_lane(lane) == in_lanes);
         let most = if in_lanes { IN_LANES } else { WITHOUT_LANE };
         most.saturating_sub(counted.map(|(_, count)| count).sum())
+    }
+
+    /// Claims that the lane has.
+    fn in_lane(&self, lane: &(Space, String)) -> usize {
+        self.lanes.get(lane).copied().unwrap_or_default()
+    }
+
+    /// Places that the lane may take now.
+    fn room(&self, lane: &(Space, String)) -> usize {
+        let free = self.free(has_lane(lane));
+        if !has_lane(lane) {
+            return free;
+        }
+        let mount = mount_of(lane);
+        let of_mount = self.lanes.iter().filter(|(other, _)| mount_of(other) == mount);
+        let held: usize = of_mount.map(|(_, count)| count).sum();
+        let in_share = |more: &usize| (held + more) * SHARE < free.saturating_sub(*more);
+        (self.in_lane(lane)..PER_LANE).enumerate().take_while(|(more, _)| in_share(more)).count()
     }
 
     fn leave(&mut self, lane: Option<(Space, String)>) {
@@ -49,6 +72,11 @@ impl Held {
 
 fn has_lane(lane: &(Space, String)) -> bool {
     !lane.1.is_empty()
+}
+
+/// The mount to which a lane belongs stands before its name.
+fn mount_of(lane: &(Space, String)) -> &str {
+    lane.1.split('/').next().unwrap_or_default()
 }
 
 /// All claims of the process.
@@ -90,30 +118,29 @@ impl Claims {
     pub(crate) fn claim_due(self: &Arc<Self>, address: &Address, lane: &str) -> Option<Claim> {
         let lane = (address.space, lane.to_owned());
         let mut held = self.lock();
-        let in_lane = held.lanes.get(&lane).copied().unwrap_or_default();
-        let is_full = has_lane(&lane) && in_lane >= PER_LANE;
-        if is_full || held.room(has_lane(&lane)) == 0 || !held.addresses.insert(address.clone()) {
+        if held.room(&lane) == 0 || !held.addresses.insert(address.clone()) {
             return None;
         }
-        held.lanes.insert(lane.clone(), in_lane + 1);
+        *held.lanes.entry(lane.clone()).or_default() += 1;
         Some(Claim { claims: Arc::clone(self), address: address.clone(), lane: Some(lane) })
     }
 
-    /// Lanes that take no more, and addresses that are being worked on.
-    pub(crate) fn busy(&self) -> (Vec<(Space, String)>, Vec<Address>) {
+    /// How many more claims the lane may take now.
+    pub(crate) fn room(&self, space: Space, lane: &str) -> usize {
+        self.lock().room(&(space, lane.to_owned()))
+    }
+
+    /// How many records of the lane may be claimed already, in it or outside of all lanes.
+    pub(crate) fn held(&self, space: Space, lane: &str) -> usize {
         let held = self.lock();
-        let full = held.lanes.iter().filter(|(lane, count)| has_lane(lane) && **count >= PER_LANE);
-        (full.map(|(lane, _)| lane.clone()).collect(), held.addresses.iter().cloned().collect())
+        let elsewhere: usize = held.lanes.values().sum();
+        let outside = held.addresses.len().saturating_sub(elsewhere);
+        held.in_lane(&(space, lane.to_owned())) + outside
     }
 
-    /// Room for more due work in lanes.
-    pub(crate) fn room_in_lanes(&self) -> usize {
-        self.lock().room(true)
-    }
-
-    /// Room for more due work without a lane.
-    pub(crate) fn room_without_lane(&self) -> usize {
-        self.lock().room(false)
+    /// Whether any lane could take more.
+    pub(crate) fn has_room_in_lanes(&self) -> bool {
+        self.lock().free(true) > 0
     }
 
     /// Resolves when a claim is given back. Enable it before looking, or a claim freed in between
@@ -183,28 +210,54 @@ mod tests {
     fn a_full_lane_stalls_no_other() {
         let claims = Arc::new(Claims::default());
         let held: Vec<_> = (0..PER_LANE)
-            .map(|n| claims.claim_due(&lease(&n.to_string()), "slow").unwrap())
+            .map(|n| claims.claim_due(&lease(&n.to_string()), "m/slow").unwrap())
             .collect();
-        assert!(claims.claim_due(&lease("x"), "slow").is_none());
-        assert!(claims.claim_due(&lease("x"), "quick").is_some());
-        assert_eq!(claims.busy().0, vec![(Space::Lease, "slow".to_owned())]);
+        assert!(claims.claim_due(&lease("x"), "m/slow").is_none());
+        assert_eq!(claims.room(Space::Lease, "m/slow"), 0);
+        assert_eq!(claims.held(Space::Lease, "m/slow"), PER_LANE);
+        assert!(claims.claim_due(&lease("x"), "m/quick").is_some());
         drop(held);
-        assert!(claims.busy().0.is_empty());
+        assert_eq!(claims.room(Space::Lease, "m/slow"), PER_LANE);
+        assert_eq!(claims.held(Space::Lease, "m/slow"), 0);
+    }
+
+    /// Claims all that `mount` may have, in as many lanes as it likes.
+    fn crowd(claims: &Arc<Claims>, mount: &str) -> Vec<Claim> {
+        let claim = |n: usize| {
+            let space = if n % 2 == 0 { Space::Timer } else { Space::Lease };
+            let address = Address::new(space, format!("{mount}/{n}"));
+            claims.claim_due(&address, &format!("{mount}/lane {n}"))
+        };
+        (0..99).map_while(claim).collect()
+    }
+
+    #[test]
+    fn a_mount_that_is_crowded_leaves_places_for_every_other() {
+        let claims = Arc::new(Claims::default());
+        let held: Vec<Vec<Claim>> =
+            (0..8).map(|mount| crowd(&claims, &format!("mount {mount}"))).collect();
+        let shares: Vec<usize> = held.iter().map(Vec::len).collect();
+        assert_eq!(shares, [22, 14, 10, 6, 4, 3, 2, 1]);
+        assert!(claims.claim_due(&lease("healthy"), "healthy/lane").is_some());
+        drop(held);
+        assert_eq!(crowd(&claims, "alone").len(), 22);
     }
 
     #[test]
     fn full_lanes_leave_room_for_what_has_none() {
         let claims = Arc::new(Claims::default());
-        let claim =
-            |n: usize| claims.claim_due(&lease(&n.to_string()), &format!("lane {}", n / PER_LANE));
-        let held: Vec<_> = (0..IN_LANES).map(|n| claim(n).unwrap()).collect();
-        assert_eq!((claims.room_in_lanes(), claims.room_without_lane()), (0, WITHOUT_LANE));
-        assert!(claims.claim_due(&lease("x"), "another").is_none());
+        let mut held: Vec<Claim> = Vec::new();
+        for mount in 0..IN_LANES {
+            held.extend(crowd(&claims, &format!("mount {mount}")));
+        }
+        assert_eq!((held.len(), claims.has_room_in_lanes()), (IN_LANES, false));
+        assert!(claims.claim_due(&lease("x"), "another/lane").is_none());
         let token = |n: usize| claims.claim_due(&Address::new(Space::Token, n.to_string()), "");
         let tokens: Vec<_> = (0..WITHOUT_LANE).map(|n| token(n).unwrap()).collect();
         assert!(token(WITHOUT_LANE).is_none());
         drop((held, tokens));
-        assert_eq!((claims.room_in_lanes(), claims.room_without_lane()), (IN_LANES, WITHOUT_LANE));
+        assert!(claims.has_room_in_lanes());
+        assert_eq!(claims.room(Space::Token, ""), WITHOUT_LANE);
     }
 
     #[tokio::test]

@@ -1,14 +1,16 @@
 //! Due work: leases and tokens that end, reservations to undo, timers and guards to wake.
 //!
 //! Found by an index, never loaded at start. The worker sleeps until the next row is due, something
-//! earlier is committed, or a claim is given back; a hanging target holds its own lane and no
-//! other, until sixteen of them hang at once.
+//! earlier is committed, or a claim is given back. It looks lane by lane, so that what waits in one
+//! lane costs the others nothing; a hanging target holds its own lane and no other, and a mount all
+//! of whose targets hang holds its share of the places and no more.
 
 use super::claims::{Claim, Claims};
 use crate::log::Log;
 use crate::sealing::{InFlight, Sealing};
-use bulkhead_store::{ClockJump, DueAsk, Space, Store};
+use bulkhead_store::{ClockJump, Space, Store};
 use bulkhead_wire::failure::{Failure, Kind};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,8 +24,8 @@ const UNSTORED_PAUSE: Duration = Duration::from_secs(1);
 /// writes no more.
 const REPAIR_PAUSE: Duration = Duration::from_secs(60);
 
-/// What has no lane, and is asked for by itself: rows of lanes must not hide it.
-const WITHOUT_LANE: [Space; 1] = [Space::Token];
+/// What has no lane.
+const WITHOUT_LANE: Space = Space::Token;
 /// What waits in lanes.
 const IN_LANES: [Space; 3] = [Space::Lease, Space::Reservation, Space::Timer];
 
@@ -84,13 +86,14 @@ impl Background {
 
 /// Runs until the service is being sealed.
 pub(crate) async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
+    let mut turns = Turns::default();
     while !background.sealing.has_begun() {
         background.tell_of_the_clock();
         background.store.alarm().listen();
         let freed = background.claims.freed();
         tokio::pin!(freed);
         freed.as_mut().enable();
-        let sleep = match begin_what_is_due(&background, &work).await {
+        let sleep = match begin_what_is_due(&background, &work, &mut turns).await {
             Ok(sleep) => sleep,
             Err(failure) => {
                 background.log.line("error", "due-work-unreadable", &[("cause", failure.message)]);
@@ -110,19 +113,12 @@ pub(crate) async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
 async fn begin_what_is_due(
     background: &Arc<Background>,
     work: &Arc<impl DueWork>,
+    turns: &mut Turns,
 ) -> Result<Duration, Failure> {
     let now = background.store.now();
     let in_lanes = match background.store.stopped() {
         None => {
-            while begin_a_page(
-                background,
-                work,
-                now,
-                &WITHOUT_LANE,
-                background.claims.room_without_lane(),
-            )
-            .await?
-            {}
+            begin_in_lane(background, work, now, (WITHOUT_LANE, "")).await?;
             &IN_LANES[..]
         }
         Some(reason) => {
@@ -130,8 +126,9 @@ async fn begin_what_is_due(
             &WITHOUT_STORE[..]
         }
     };
-    // A page may be all of one lane, of which a few are begun: the next look leaves that lane out.
-    while begin_a_page(background, work, now, in_lanes, background.claims.room_in_lanes()).await? {}
+    for space in in_lanes {
+        turns.begin(background, work, now, *space).await?;
+    }
     let next = background.store.next_due_after(now).await?;
     let latest = now.saturating_add(u64::try_from(LONGEST_SLEEP.as_millis()).unwrap_or(u64::MAX));
     let next = next.unwrap_or(latest).min(latest);
@@ -139,36 +136,65 @@ async fn begin_what_is_due(
     Ok(Duration::from_millis(next.saturating_sub(now)))
 }
 
-/// Starts what is due in `spaces`, up to `room`. `true` when there may be more to start.
-async fn begin_a_page(
+/// Which lane comes next, of each kind: lanes take turns, or those whose names come first would be
+/// served until nothing is left in them.
+#[derive(Default)]
+struct Turns(BTreeMap<Space, String>);
+
+impl Turns {
+    /// Starts what is due in the lanes of `space`, as far as there are places: from the lane whose
+    /// turn it is to the last, and then from the first.
+    async fn begin(
+        &mut self,
+        background: &Arc<Background>,
+        work: &Arc<impl DueWork>,
+        now: u64,
+        space: Space,
+    ) -> Result<(), Failure> {
+        let start = self.0.get(&space).cloned().unwrap_or_default();
+        for (first, end) in [(start.clone(), None), (String::new(), Some(start))] {
+            let mut first = Some(first);
+            while let Some(from) = first
+                && end.as_ref().is_none_or(|end| from < *end)
+                && background.claims.has_room_in_lanes()
+            {
+                let found = background.store.due_lanes(space, &from, now).await?;
+                for lane in &found.lanes {
+                    if begin_in_lane(background, work, now, (space, lane)).await? {
+                        self.0.insert(space, format!("{lane}\0"));
+                    }
+                }
+                first = found.next;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Starts the oldest of what is due in one lane, as far as it has places. `true` when any was.
+async fn begin_in_lane(
     background: &Arc<Background>,
     work: &Arc<impl DueWork>,
     now: u64,
-    spaces: &[Space],
-    room: usize,
+    lane: (Space, &str),
 ) -> Result<bool, Failure> {
+    let room = background.claims.room(lane.0, lane.1);
     if room == 0 {
         return Ok(false);
     }
-    let (busy_lanes, busy) = background.claims.busy();
-    let limit = u32::try_from(room).unwrap_or(u32::MAX);
-    let found = background
-        .store
-        .due(&DueAsk { spaces: spaces.to_vec(), until: now, busy_lanes, busy, limit })
-        .await?;
-    let is_full = found.len() >= room;
+    // So many of the first may be in work already.
+    let limit = room.saturating_add(background.claims.held(lane.0, lane.1));
+    let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     let mut began = false;
-    for due in found {
+    for due in background.store.due_in_lane(lane, now, limit).await? {
         // Taken unless the service is being sealed.
-        let Ok(in_flight) = background.sealing.enter() else {
-            return Ok(false);
-        };
+        let Ok(in_flight) = background.sealing.enter() else { break };
         if let Some(claim) = background.claims.claim_due(&due.address, &due.lane) {
             began = true;
             tokio::spawn(do_and_pause(Arc::clone(background), Arc::clone(work), claim, in_flight));
         }
     }
-    Ok(is_full && began)
+    Ok(began)
 }
 
 /// Does the work, and keeps the claim for a while where its outcome could not be stored.

@@ -1,0 +1,107 @@
+//! What is due is done in its time, whatever else waits or hangs.
+
+use crate::bed::{Bed, PATIENCE};
+use bulkhead_store::{Address, DataDirectory, Index, Options, Space, Store};
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Timers that hang, in more lanes than there are places.
+const HANGING: u32 = 240;
+const LANES: u32 = 80;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_of_a_healthy_mount_ends_in_time_while_the_wakes_and_leases_of_another_hang() {
+    let bed = Bed::new("crowded").await;
+    assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe"})).await.0, 204);
+    for number in 0..HANGING {
+        let timer = json!({"after": 0, "lane": format!("lane {}", number % LANES)});
+        assert_eq!(bed.write(&format!("probe/timer/hang-{number}"), timer).await.0, 204);
+    }
+    for number in 0..4 {
+        let path = format!("probe/lease/hang-{number}");
+        assert_eq!(bed.write(&path, json!({"ttl": 1})).await.0, 200);
+    }
+    bed.noted("hang-0").await;
+    let began = Instant::now();
+    assert_eq!(bed.write("other/lease/quick", json!({"ttl": 1})).await.0, 200);
+    assert_eq!(bed.noted_of("other", "quick").await, "Expired");
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    bed.write("other/timer/soon", json!({"after": 0, "lane": "lane 0"})).await;
+    assert_eq!(bed.noted_of("other", "soon").await, 1);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lanes_take_turns_and_none_waits_until_the_others_are_done() {
+    let bed = Bed::new("turns").await;
+    let uuid = bed.read("sys/mounts/probe").await.1["data"]["uuid"].as_str().unwrap().to_owned();
+    let directory = bed.stop().await;
+    let store = opened(&directory).await;
+    put_backlog(&store, &uuid, 3_000).await;
+    store.close().await;
+    drop(store);
+    let bed = Bed::open(directory).await;
+    bed.noted("soon-800").await;
+    let directory = bed.stop().await;
+    let store = opened(&directory).await;
+    let left = store.begin().keys(Space::Timer, &uuid, "", 9_999).await.unwrap();
+    let number = |key: &str| key.rsplit('-').next().unwrap().parse::<u64>().unwrap();
+    let mut left_in = [0_u64; 16];
+    left.iter().for_each(|key| left_in[usize::try_from(number(key) % 16).unwrap()] += 1);
+    assert!(left_in.iter().all(|left| *left < 180), "of 187 or 188 in each lane: {left_in:?}");
+    store.close().await;
+    drop(store);
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+/// The store of a directory that nobody holds.
+async fn opened(directory: &Path) -> Arc<Store> {
+    let held = DataDirectory::hold(Options::at(directory)).await.unwrap();
+    held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap()
+}
+
+/// Puts timers of the mount `uuid` that are due, `soon-0` first.
+async fn put_backlog(store: &Arc<Store>, uuid: &str, backlog: u64) {
+    for first in (0..backlog).step_by(1_000) {
+        let mut unit = store.begin();
+        for number in first..first + 1_000 {
+            let lane = format!("{uuid}/lane {}", number % 16);
+            let index = Index { due: Some(1 + number), lane, owner: String::new() };
+            let address = Address::new(Space::Timer, format!("{uuid}/soon-{number}"));
+            unit.put(address, b"0".to_vec(), index);
+        }
+        unit.commit().await.unwrap();
+    }
+}
+
+/// How long it takes to do the first `DONE` works of a backlog.
+async fn time_with(backlog: u64) -> Duration {
+    const DONE: u64 = 900;
+    let bed = Bed::new(&format!("backlog-{backlog}")).await;
+    let uuid = bed.read("sys/mounts/probe").await.1["data"]["uuid"].as_str().unwrap().to_owned();
+    let directory = bed.stop().await;
+    let store = opened(&directory).await;
+    put_backlog(&store, &uuid, backlog).await;
+    store.close().await;
+    drop(store);
+    let bed = Bed::open(directory).await;
+    let began = Instant::now();
+    while bed.read(&format!("probe/note/soon-{DONE}")).await.0 != 200 {
+        assert!(began.elapsed() < 4 * PATIENCE, "a backlog of {backlog} is not worked off");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let took = began.elapsed();
+    bed.end().await;
+    took
+}
+
+/// Not run with the others: it takes a while, and needs a machine of its own.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a measurement"]
+async fn due_work_with_a_backlog_of_a_hundred_thousand_runs_at_four_fifths_of_the_rate_or_more() {
+    let (small, large) = (time_with(1_000).await, time_with(100_000).await);
+    println!("900 works: {small:?} of 1,000 and {large:?} of 100,000");
+    assert!(large.mul_f64(0.8) <= small, "{small:?} and {large:?}");
+}
