@@ -123,9 +123,9 @@ fn a_credential_is_revoked_where_it_was_made_and_waits_while_its_connection_lead
     assert!(warned.contains(&before), "{warned}");
 
     let lease = json!({ "lease_id": credential.lease });
+    world.root.write("sys/leases/renew", &lease).expect(502);
     let refused = world.root.write("sys/leases/revoke", &lease).expect(502).errors();
     assert!(refused.contains("was made at") && refused.contains("revoke-force"), "{refused}");
-    world.root.write("sys/leases/renew", &lease).expect(502);
     assert!(other.has_user(&credential.username), "the namesake is another user");
     let kept = world.root.write("sys/leases/lookup", &lease).expect(200);
     assert_eq!(kept.body["data"]["irrevocable"], false, "it waits");
