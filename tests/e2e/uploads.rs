@@ -169,6 +169,41 @@ fn a_database_plugin_that_is_not_ours_dials_what_its_ceiling_and_the_mount_both_
     assert!(world.root.write("database/config/brought", &settings).status < 300);
 }
 
+#[test]
+fn a_database_plugin_that_live_leases_need_is_kept_or_removed_knowingly() {
+    let world = World::empty();
+    let theirs = "thirdparty-database-plugin";
+    let ours = "postgresql-database-pluginpostgresql";
+    let brought = with_text(plugin("database-postgresql"), ours, &format!("{theirs}thirdparty"));
+    let place = format!("sys/plugins/catalog/database/{theirs}");
+    let line = format!("sql:postgres://127.0.0.1:{}", world.postgres.port);
+    let upload = || world.root.upload(&format!("{place}?grants={line}"), &brought);
+    assert!(upload().status < 300);
+    let grants = json!({ "add_grants": [line, "address:127.0.0.0/8"] });
+    world.root.write("sys/mounts/database/tune", &grants).expect(204);
+    // By its other name: what a lease needs is known by the plugin's own.
+    let settings = with(world.connection(), json!({ "plugin_name": "thirdparty" }));
+    assert!(world.root.write("database/config/demo", &settings).status < 300);
+    world.role("reader", json!({}));
+    let credential = world.credential("reader");
+
+    let refused = world.root.delete(&place).expect(400).errors();
+    assert!(refused.contains("live leases: 1;") && refused.contains("force=true"), "{refused}");
+    world.root.read(&place).expect(200);
+
+    let told = world.root.delete(&format!("{place}?force=true")).expect(200).warnings();
+    assert!(told.contains(&format!("leases that need the database plugin {theirs}: 1;")), "{told}");
+    let lease = json!({ "lease_id": credential.lease });
+    world.root.write("sys/leases/revoke", &lease).expect(502);
+    let kept = world.root.write("sys/leases/lookup", &lease).expect(200);
+    assert_eq!(kept.body["data"]["irrevocable"], false, "it waits for the plugin");
+
+    assert!(upload().status < 300);
+    world.revoke(&credential.lease);
+    assert!(!world.postgres.has_user(&credential.username));
+    world.root.delete(&place).expect(204);
+}
+
 /// The process that compiles for the server, if there is one. A zombie is one.
 fn compiler_of(server: u32) -> Option<u32> {
     let processes = fs::read_dir("/proc").expect("the system tells of its processes");

@@ -14,6 +14,7 @@ use bulkhead_sandbox::{
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::sync;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -38,6 +39,8 @@ pub(crate) struct CallServices {
     /// Where leases are written; `None` for calls that cannot hand one out.
     lease_path: Option<LeasePath>,
     reserved: Mutex<Vec<Reserved>>,
+    /// Own names of the database plugins that it reached.
+    plugins: Mutex<BTreeSet<String>>,
     guards: Guards,
 }
 
@@ -61,13 +64,17 @@ impl CallServices {
             mount,
             lease_path,
             reserved: Mutex::default(),
+            plugins: Mutex::default(),
             guards: Guards::default(),
         })
     }
 
     /// Takes what was reserved, at the end of the call.
     pub(crate) fn take_reserved(&self) -> Vec<Reserved> {
-        std::mem::take(&mut *sync::lock(&self.reserved))
+        let mut reserved = std::mem::take(&mut *sync::lock(&self.reserved));
+        let plugins = sync::lock(&self.plugins);
+        reserved.iter_mut().for_each(|one| one.note_plugins(&plugins));
+        reserved
     }
 
     /// Lets go of what the call guarded: its last act, however it ended.
@@ -83,7 +90,12 @@ impl HostServices for CallServices {
     }
 
     fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
-        self.core.catalog.database_plugin(name, version)
+        let plugin = self.core.catalog.database_plugin(name, version)?;
+        let mut reached = sync::lock(&self.plugins);
+        if !reached.contains(&plugin.identity().name) {
+            reached.insert(plugin.identity().name.clone());
+        }
+        Ok(plugin)
     }
 
     fn reserve(&self, unit: &mut Unit, asked: Reservation) -> Result<(), Failure> {
@@ -115,7 +127,8 @@ impl HostServices for CallServices {
             caller: &path.caller,
             deadline: path.deadline,
         };
-        reserved.push(leases::reserve(&context, &self.core.claims, unit, asked)?);
+        let plugins = sync::lock(&self.plugins).clone();
+        reserved.push(leases::reserve(&context, &self.core.claims, unit, asked, plugins)?);
         Ok(())
     }
 

@@ -9,6 +9,7 @@ mod below;
 mod due_now;
 mod irrevocable;
 mod names;
+mod needing;
 mod reach;
 mod record;
 mod reservation;

@@ -22,7 +22,7 @@ mod revive;
 mod wake_timer;
 
 pub(crate) use after_commit::{apply_catalog_change, apply_mount_change};
-pub(crate) use deregister::deregister;
+pub(crate) use deregister::{Deregistered, Needed, deregister};
 pub(crate) use disable::disable;
 pub(crate) use end_lease::end_lease;
 pub(crate) use open::{begin_due_work, open, stop};

@@ -6,7 +6,7 @@ use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field};
 use super::sys_mounts::grants::{MOST, check_deadline};
 use crate::catalog::{self, Listed, PluginType, Registered, Upload};
-use crate::lifecycle;
+use crate::lifecycle::{self, Deregistered, Needed};
 use bulkhead_sandbox::{Ask, Maker};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, quoted};
@@ -28,6 +28,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
             "the digest that the component must have, 64 hexadecimal digits",
         )
     };
+    let force =
+        field("force", FieldKind::Bool, "remove it although live leases need it for their end");
     let one = "sys/plugins/catalog/{type}/{name}";
     let here =
         || [kind(), name(), version("the version that is meant; empty for the one there is")];
@@ -52,6 +54,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         row::delete(one, "remove a plugin that was registered")
             .needs_sudo()
             .fields(here())
+            .fields([force])
             .handled_by(deregister),
     ]
 }
@@ -211,7 +214,10 @@ async fn deregister(call: Call<'_>) -> Result<Reply, Failure> {
             "{name} has no version {version}; there is {there_is}"
         )));
     }
-    Ok(follow(lifecycle::deregister(core, unit, kind, name).await?))
+    let needed = if fields.flag("force", false) { Needed::Abandoned } else { Needed::Kept };
+    let Deregistered { change, warning } =
+        lifecycle::deregister(core, unit, kind, name, needed).await?;
+    Ok(follow(change).with_warnings(warning))
 }
 
 /// The answer to a change of the catalog; `None` where it stays as it is.

@@ -7,6 +7,7 @@ use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Refusals after which a lease is irrevocable.
 const MOST_REFUSALS: u32 = 6;
@@ -77,6 +78,10 @@ pub(crate) struct LeaseRecord {
     pub(crate) error_code: String,
     /// The next attempt is the last one: also if it fails, the lease goes.
     pub(crate) forced: bool,
+    /// Database plugins that the call which made it had reached, by their own names: its end needs
+    /// them. Empty in leases of earlier releases.
+    #[serde(default)]
+    pub(crate) plugins: BTreeSet<String>,
 }
 
 stored!(LeaseRecord, "lease", reads_stored_leases);

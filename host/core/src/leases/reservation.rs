@@ -9,6 +9,7 @@ use crate::tokens::Caller;
 use bulkhead_sandbox::contract;
 use bulkhead_store::{Address, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Letters and digits of a lease id after its path: 143 bits.
@@ -46,14 +47,24 @@ pub(crate) struct Reserved {
     _claim: Option<Claim>,
 }
 
-/// Writes a reservation into the call's unit of work.
+impl Reserved {
+    /// Adds the database plugins that the call reached after it had made the reservation.
+    pub(crate) fn note_plugins(&mut self, plugins: &BTreeSet<String>) {
+        self.record.plugins.extend(plugins.iter().cloned());
+    }
+}
+
+/// Writes a reservation into the call's unit of work. `plugins` are the database plugins that the
+/// call has reached so far.
 pub(crate) fn reserve(
     page: &LeaseContext<'_>,
     claims: &Arc<Claims>,
     unit: &mut Unit,
     asked: bulkhead_sandbox::Reservation,
+    plugins: BTreeSet<String>,
 ) -> Result<Reserved, Failure> {
-    let record = blank(page, asked.tag, asked.lane, asked.internal)?;
+    let blank = blank(page, asked.tag, asked.lane, asked.internal)?;
+    let record = LeaseRecord { plugins, ..blank };
     let address = page.address(Space::Reservation, &record.id);
     put(unit, &address, &record, Some(page.deadline.saturating_add(GRACE)))?;
     let claim = claims.claim(&address);
@@ -84,6 +95,7 @@ fn blank(
         error: String::new(),
         error_code: String::new(),
         forced: false,
+        plugins: BTreeSet::new(),
     })
 }
 
