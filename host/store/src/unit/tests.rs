@@ -1,6 +1,5 @@
 //! Tests of units of work: what they see, and what refuses their commit.
 
-
 use super::finish::MOST_ATTEMPTS;
 use super::*;
 use crate::testing::{Scratch, body, data, put};
