@@ -206,9 +206,9 @@ impl Unit {
     /// # Errors
     /// [`StoreFault::Conflict`] when something it read has changed: nothing of this segment was
     /// stored. [`StoreFault::TooLarge`] when the segment relies on too much, or writes too much, to
-    /// be committed at once; nothing was stored either. [`StoreFault::Unavailable`] when the storage
-    /// failed: nothing was acknowledged. The
-    /// fault of an earlier get or checkpoint, when that has spoiled the unit.
+    /// be committed at once; nothing was stored either. [`StoreFault::Unavailable`] when the
+    /// storage failed: nothing was acknowledged. The fault of an earlier get or checkpoint, when
+    /// that has spoiled the unit.
     pub async fn commit(mut self) -> Result<Option<u64>, StoreFault> {
         self.end_segment().await
     }
