@@ -74,8 +74,9 @@ impl Store {
         self.clock.jump()
     }
 
-    /// Some of the lanes of `space` from the name `first` on (empty: the first) in which a record was
-    /// due at `until` (store time, milliseconds). It costs the same however much waits in the lanes.
+    /// Some of the lanes of `space` from the name `first` on (empty: the first) in which a record
+    /// was due at `until` (store time, milliseconds). It costs the same however much waits in the
+    /// lanes.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.

@@ -16,7 +16,7 @@ use crate::turns::{Contended, TurnState};
 
 /// Most records and listed keys, since its last checkpoint, on which a unit that writes may have
 /// relied: each is read again while other commits wait, some two microseconds.
-const MOST_CHECKED: usize = 16_384;
+const MOST_CHECKED: usize = 24_576;
 /// Most records that a unit puts and deletes in one commit, some ten microseconds each.
 const MOST_WRITTEN: usize = 2_048;
 

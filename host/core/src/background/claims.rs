@@ -224,7 +224,7 @@ mod tests {
     /// Claims all that `mount` may have, in as many lanes as it likes.
     fn crowd(claims: &Arc<Claims>, mount: &str) -> Vec<Claim> {
         let claim = |n: usize| {
-            let space = if n % 2 == 0 { Space::Timer } else { Space::Lease };
+            let space = if n.is_multiple_of(2) { Space::Timer } else { Space::Lease };
             let address = Address::new(space, format!("{mount}/{n}"));
             claims.claim_due(&address, &format!("{mount}/lane {n}"))
         };

@@ -97,11 +97,10 @@ async fn time_with(backlog: u64) -> Duration {
     took
 }
 
-/// Not run with the others: it takes a while, and needs a machine of its own.
+/// A look that walked over the backlog, or a lane that waited for the others, would take twenty
+/// times as long; the rest is for a busy machine.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "a measurement"]
-async fn due_work_with_a_backlog_of_a_hundred_thousand_runs_at_four_fifths_of_the_rate_or_more() {
-    let (small, large) = (time_with(1_000).await, time_with(100_000).await);
-    println!("900 works: {small:?} of 1,000 and {large:?} of 100,000");
-    assert!(large.mul_f64(0.8) <= small, "{small:?} and {large:?}");
+async fn due_work_goes_on_at_its_rate_however_long_the_backlog_is() {
+    let (small, large) = (time_with(1_000).await, time_with(30_000).await);
+    assert!(large < small * 4, "900 works of 1,000: {small:?}; of 30,000: {large:?}");
 }
