@@ -54,6 +54,7 @@ mod cache;
 mod call_tree;
 mod compartment;
 mod cpu_permits;
+mod held;
 mod memory;
 mod secrets;
 

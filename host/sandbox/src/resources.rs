@@ -3,6 +3,7 @@
 use crate::admission::InstanceSlots;
 use crate::cache::Caches;
 use crate::cpu_permits::CpuPermits;
+use crate::held::HeldBytes;
 use crate::limits;
 use crate::memory::GuestMemory;
 use crate::sql::Pools;
@@ -18,6 +19,8 @@ pub(crate) struct ProcessResources {
     pub(crate) slots: Arc<InstanceSlots>,
     pub(crate) cpu_permits: CpuPermits,
     pub(crate) guest_memory: Arc<GuestMemory>,
+    /// Bytes that the host holds for the calls of all mounts.
+    pub(crate) held_bytes: Arc<HeldBytes>,
     /// Outbound HTTP connections.
     pub(crate) connections: Arc<Semaphore>,
 }
@@ -29,6 +32,7 @@ impl ProcessResources {
             slots: InstanceSlots::new(limits::INSTANCES),
             cpu_permits: CpuPermits::new(),
             guest_memory: Arc::default(),
+            held_bytes: Arc::default(),
             connections: Arc::new(Semaphore::new(limits::CONNECTIONS)),
         })
     }

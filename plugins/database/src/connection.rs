@@ -22,8 +22,8 @@ pub(crate) struct Connection {
     pub(crate) password_policy: String,
     pub(crate) skip_static_role_import_rotation: bool,
     pub(crate) disable_automated_rotation: bool,
-    /// The servers that the plugin dials for it. `None`: an earlier release stored it, which did not
-    /// ask.
+    /// The servers that the plugin dials for it. `None`: an earlier release stored it, which did
+    /// not ask.
     #[serde(default)]
     pub(crate) targets: Option<Vec<String>>,
     /// Grows with every change, also over removal and creation under the same name.

@@ -1,7 +1,8 @@
 //! The limits that differ from mount to mount: their defaults, and the most that is granted.
 
 use super::fixed::{
-    BACKGROUND_SLOTS, CONNECTIONS, HOST_CALL_FUEL_BYTES, INSTANCES, MEMORY_CEILING_BYTES,
+    BACKGROUND_SLOTS, CACHES_BYTES, CONNECTIONS, HELD_BYTES_OF_MOUNT, HOST_CALL_FUEL_BYTES,
+    INSTANCES, MEMORY_CEILING_BYTES,
 };
 use std::time::Duration;
 
@@ -99,6 +100,8 @@ impl Default for ReuseBounds {
     }
 }
 
+const _: () = assert!(Limits::CEILING.host_bytes <= HELD_BYTES_OF_MOUNT);
+const _: () = assert!(Limits::CEILING.cache_bytes < CACHES_BYTES);
 const _: () = assert!(Limits::CEILING.answer_bytes < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(Limits::CEILING.concurrency + BACKGROUND_SLOTS <= INSTANCES);
 const _: () = assert!(Limits::CEILING.connections as usize <= CONNECTIONS);
