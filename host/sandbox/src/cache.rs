@@ -2,12 +2,14 @@
 //!
 //! The attack this file stops: one mount's calls reading or crowding out what another's keep. Each
 //! mount has a cache of its own, bounded by its own limit, and a component sees only what its very
-//! bytes have put there. The fault that it stops is a stampede: of many calls that miss the same
-//! value, one makes it while the others wait for a while.
+//! bytes have put there. All caches together are bounded, too, and at that bound the largest gives
+//! way. The fault that it stops is a stampede: of many calls that miss the same value, one makes it
+//! while the others wait for a while.
 
 use crate::limits;
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
@@ -17,6 +19,8 @@ use zeroize::Zeroizing;
 #[derive(Default)]
 pub(crate) struct Caches {
     by_mount: Mutex<BTreeMap<String, MountCache>>,
+    /// Bytes in all of them.
+    bytes: Arc<AtomicUsize>,
 }
 
 struct MountCache {
@@ -32,11 +36,28 @@ impl Caches {
         match by_mount.get(mount) {
             Some(entry) if entry.component == component => Arc::clone(&entry.cache),
             _ => {
-                let entry = MountCache { component: component.to_owned(), cache: Arc::default() };
+                let cache = Cache::counted_in(&self.bytes);
+                let entry = MountCache { component: component.to_owned(), cache };
                 let cache = Arc::clone(&entry.cache);
                 by_mount.insert(mount.to_owned(), entry);
                 cache
             }
+        }
+    }
+
+    /// Has the largest caches let go of what they used longest ago, each of half of what it has,
+    /// until all together have at most so many bytes: one mount's thousand values do not crowd out
+    /// another's three.
+    pub(crate) fn keep_within(&self, most: usize) {
+        while self.bytes.load(Ordering::Relaxed) > most {
+            let largest = {
+                let by_mount = self.lock();
+                let sizes = by_mount.values().map(|entry| (entry.cache.bytes(), &entry.cache));
+                sizes.max_by_key(|(bytes, _)| *bytes).map(|(bytes, it)| (bytes, Arc::clone(it)))
+            };
+            // What is left belongs to calls of a mount that is forgotten, and goes with them.
+            let Some((bytes, cache)) = largest.filter(|(bytes, _)| *bytes > 0) else { return };
+            cache.lock().shrink(bytes / 2);
         }
     }
 
@@ -67,6 +88,8 @@ struct Kept {
     /// Keys by when they were last used.
     by_use: BTreeMap<u64, String>,
     bytes: usize,
+    /// Bytes in the caches of all mounts.
+    all_bytes: Arc<AtomicUsize>,
     leads: BTreeMap<String, Leader>,
     /// Counts uses and leads, so that each has a number of its own.
     count: u64,
@@ -106,7 +129,23 @@ impl Drop for Lead {
     }
 }
 
+impl Drop for Cache {
+    fn drop(&mut self) {
+        let kept = self.lock();
+        kept.all_bytes.fetch_sub(kept.bytes, Ordering::Relaxed);
+    }
+}
+
 impl Cache {
+    fn counted_in(all_bytes: &Arc<AtomicUsize>) -> Arc<Self> {
+        let kept = Kept { all_bytes: Arc::clone(all_bytes), ..Kept::default() };
+        Arc::new(Self { kept: Mutex::new(kept) })
+    }
+
+    fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
     /// The value of a key.
     pub(crate) fn get(&self, key: &str, now: Instant) -> Option<Zeroizing<Vec<u8>>> {
         self.lock().get(key, now)
@@ -187,14 +226,18 @@ impl Kept {
 
     fn insert(&mut self, key: &str, value: Zeroizing<Vec<u8>>, until: Instant) {
         let used = self.next_number();
-        self.bytes = self.bytes.saturating_add(weight(key, &value));
+        let weight = weight(key, &value);
+        self.bytes = self.bytes.saturating_add(weight);
+        self.all_bytes.fetch_add(weight, Ordering::Relaxed);
         self.by_use.insert(used, key.to_owned());
         self.entries.insert(key.to_owned(), Entry { value, until, used });
     }
 
     fn remove(&mut self, key: &str) {
         if let Some(entry) = self.entries.remove(key) {
-            self.bytes = self.bytes.saturating_sub(weight(key, &entry.value));
+            let weight = weight(key, &entry.value);
+            self.bytes = self.bytes.saturating_sub(weight);
+            self.all_bytes.fetch_sub(weight, Ordering::Relaxed);
             self.by_use.remove(&entry.used);
         }
     }
@@ -219,116 +262,4 @@ fn weight(key: &str, value: &[u8]) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    const ROOM: usize = 1 << 20;
-
-    fn text(value: Option<Zeroizing<Vec<u8>>>) -> Option<String> {
-        value.map(|value| String::from_utf8(value.to_vec()).unwrap())
-    }
-
-    fn long() -> Instant {
-        Instant::now() + Duration::from_secs(60)
-    }
-
-    fn lead(found: Lookup) -> Lead {
-        match found {
-            Lookup::Lead(lead) => lead,
-            Lookup::Value(_) => panic!("there is a value"),
-        }
-    }
-
-    #[test]
-    fn a_mount_never_sees_what_another_keeps_nor_a_component_what_another_version_kept() {
-        let caches = Caches::default();
-        caches.of("one", "v1").put("k", b"1".to_vec().into(), long(), ROOM);
-        assert!(caches.of("other", "v1").get("k", Instant::now()).is_none());
-        assert_eq!(text(caches.of("one", "v1").get("k", Instant::now())).unwrap(), "1");
-        assert!(caches.of("one", "v2").get("k", Instant::now()).is_none());
-        assert!(caches.of("one", "v1").get("k", Instant::now()).is_none(), "it is gone for good");
-        for forget in [|caches: &Caches| caches.forget("one"), |caches: &Caches| caches.clear()] {
-            caches.of("one", "v1").put("k", b"1".to_vec().into(), long(), ROOM);
-            forget(&caches);
-            assert!(caches.of("one", "v1").get("k", Instant::now()).is_none());
-        }
-    }
-
-    #[test]
-    fn what_was_used_longest_ago_goes_first_and_what_never_fits_crowds_nothing_out() {
-        let (cache, room) = (Cache::default(), 3 * weight("a", b"1234"));
-        for key in ["a", "b", "c"] {
-            cache.put(key, b"1234".to_vec().into(), long(), room);
-        }
-        assert!(cache.get("a", Instant::now()).is_some());
-        cache.put("d", b"1234".to_vec().into(), long(), room);
-        assert!(
-            cache.get("b", Instant::now()).is_none()
-                && cache.get("a", Instant::now()).is_some()
-                && cache.get("c", Instant::now()).is_some()
-        );
-        cache.put("e", vec![0; room].into(), long(), room);
-        assert!(
-            cache.get("e", Instant::now()).is_none() && cache.get("d", Instant::now()).is_some()
-        );
-        cache.put("d", b"12345".to_vec().into(), long(), room);
-        assert_eq!(cache.lock().entries.len(), 2, "the larger value took another's room");
-        for key in ["a", "b", "c", "d"] {
-            cache.remove(key);
-        }
-        let kept = cache.lock();
-        assert_eq!((kept.bytes, kept.by_use.len()), (0, 0));
-        drop(kept);
-        for number in 0..=limits::CACHE_ENTRIES {
-            cache.put(&number.to_string(), Zeroizing::default(), long(), usize::MAX);
-        }
-        assert_eq!(cache.lock().entries.len(), limits::CACHE_ENTRIES);
-    }
-
-    #[test]
-    fn a_value_lasts_as_long_as_it_was_told() {
-        let (cache, now) = (Cache::default(), Instant::now());
-        let until = now + Duration::from_secs(5);
-        cache.put("k", b"1".to_vec().into(), until, ROOM);
-        assert!(cache.get("k", until - Duration::from_millis(1)).is_some());
-        assert!(cache.get("k", until).is_none());
-        assert_eq!(cache.lock().bytes, 0);
-    }
-
-    #[tokio::test]
-    async fn one_leads_and_the_others_get_what_it_made() {
-        let cache = Arc::new(Cache::default());
-        let lead = lead(cache.get_or_lead("k", long()).await);
-        let others: Vec<_> = (0..100)
-            .map(|_| {
-                let cache = Arc::clone(&cache);
-                tokio::spawn(async move { cache.get_or_lead("k", long()).await })
-            })
-            .collect();
-        tokio::task::yield_now().await;
-        cache.put("k", b"made".to_vec().into(), long(), ROOM);
-        drop(lead);
-        for other in others {
-            assert!(
-                matches!(other.await.unwrap(), Lookup::Value(value) if value.as_slice() == b"made")
-            );
-        }
-        assert!(cache.lock().leads.is_empty());
-    }
-
-    #[tokio::test]
-    async fn when_the_leader_fails_the_next_one_leads_and_when_it_dawdles_too() {
-        let cache = Arc::new(Cache::default());
-        let first = lead(cache.get_or_lead("k", long()).await);
-        let (next, ()) = tokio::join!(cache.get_or_lead("k", long()), async { drop(first) });
-        let dawdles = lead(next);
-        let soon = Instant::now() + Duration::from_millis(20);
-        let third = lead(cache.get_or_lead("k", soon).await);
-        assert!(Instant::now() >= soon);
-        drop(dawdles);
-        assert!(cache.lock().leads.contains_key("k"), "who was overtaken ends nobody's lead");
-        drop(third);
-        assert!(cache.lock().leads.is_empty());
-    }
-}
+mod tests;

@@ -1,6 +1,7 @@
 //! What a root call and its nested calls share: secrets, counters, and the mark of their effects.
 
 use crate::cpu_permits::CpuMeter;
+use crate::held::Held;
 use crate::secrets::SecretSet;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use tokio::sync::{RwLock, RwLockReadGuard};
@@ -13,6 +14,8 @@ pub struct CallTree {
     effect: AtomicU8,
     host_calls: AtomicU32,
     held: AtomicUsize,
+    /// What of it is memory, counted for the mount and the process too.
+    pub(crate) held_memory: Held,
     written: AtomicUsize,
     http_calls: AtomicU32,
     http_bytes: AtomicUsize,

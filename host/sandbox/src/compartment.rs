@@ -3,6 +3,7 @@
 //! The attack this file stops: one mount's requests taking what all mounts need. What a mount has
 //! taken is counted here, over all its calls and over its tunes.
 
+use crate::held::HeldBytes;
 use crate::limits::{self, Limits};
 use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,6 +27,8 @@ pub(crate) struct Taken {
     rate: Mutex<Bucket>,
     /// Outbound HTTP connections that are open.
     connections: AtomicU32,
+    /// Bytes that the host holds for the mount's calls.
+    held: Arc<HeldBytes>,
     /// Notified when one is closed.
     closed: Notify,
     /// When one of its calls was last found to compute for long.
@@ -111,6 +114,11 @@ impl Compartment {
 }
 
 impl Taken {
+    /// Bytes that the host holds for the mount's calls.
+    pub(crate) fn held(&self) -> &Arc<HeldBytes> {
+        &self.held
+    }
+
     /// Instance slots that requests of the mount hold.
     pub(crate) fn slots(&self) -> u32 {
         self.slots.load(Ordering::Relaxed)

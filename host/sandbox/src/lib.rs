@@ -55,6 +55,7 @@ mod call_tree;
 mod closing;
 mod compartment;
 mod cpu_permits;
+mod held;
 mod memory;
 mod secrets;
 

@@ -4,6 +4,7 @@ use crate::admission::InstanceSlots;
 use crate::cache::Caches;
 use crate::closing::Closing;
 use crate::cpu_permits::CpuPermits;
+use crate::held::HeldBytes;
 use crate::limits;
 use crate::memory::GuestMemory;
 use crate::sql::Pools;
@@ -19,6 +20,8 @@ pub(crate) struct ProcessResources {
     pub(crate) slots: Arc<InstanceSlots>,
     pub(crate) cpu_permits: CpuPermits,
     pub(crate) guest_memory: Arc<GuestMemory>,
+    /// Bytes that the host holds for the calls of all mounts.
+    pub(crate) held_bytes: Arc<HeldBytes>,
     /// Outbound HTTP connections.
     pub(crate) connections: Arc<Semaphore>,
 }
@@ -30,6 +33,7 @@ impl ProcessResources {
             slots: InstanceSlots::new(limits::INSTANCES),
             cpu_permits: CpuPermits::new(),
             guest_memory: Arc::default(),
+            held_bytes: Arc::default(),
             connections: Arc::new(Semaphore::new(limits::CONNECTIONS)),
         })
     }

@@ -1,12 +1,15 @@
 //! Pools of database sessions that outlive the instances which use them.
 //!
 //! A pool belongs to one mount, connection, generation and target, so that no plugin can reach
-//! another one's sessions by naming them. Every field of a session is set here: nothing comes from
-//! the process's environment, a password file or the host's certificates.
+//! another one's sessions by naming them. All pools together have so many sessions; a call that
+//! needs some of them takes the pool that was used longest ago from the mount that has most. Every
+//! field of a session is set here: nothing comes from the process's environment, a password file
+//! or the host's certificates.
 
 mod failure;
 mod relay;
 mod session;
+mod way;
 
 pub(crate) use failure::{SqlFailure, failed};
 pub(crate) use session::Sessions;
@@ -18,7 +21,7 @@ use crate::limits;
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 /// What a pool belongs to.
@@ -44,20 +47,35 @@ impl PoolKey {
 
 struct Entry {
     sessions: Arc<OnceCell<Sessions>>,
+    /// The most that it may open.
+    most: u32,
     used: Instant,
 }
 
 /// All pools of the process.
-#[derive(Default)]
 pub(crate) struct Pools {
     entries: Mutex<BTreeMap<PoolKey, Entry>>,
+    /// Sessions that no pool may open yet.
+    room: Arc<Semaphore>,
     targets: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
 /// Connections whose targets are remembered; beyond it the memory is cleared.
 const REMEMBERED_TARGETS: usize = 10_000;
 
+impl Default for Pools {
+    fn default() -> Self {
+        Self::with_room(limits::SQL_SESSIONS)
+    }
+}
+
 impl Pools {
+    /// Pools that may have so many sessions together.
+    fn with_room(sessions: u32) -> Self {
+        let room = Arc::new(Semaphore::new(sessions as usize));
+        Self { entries: Mutex::default(), room, targets: Mutex::default() }
+    }
+
     /// The sessions of `key`, opened by the first that asks while others wait for it. `reaches`
     /// says, endpoint by endpoint, which addresses it may be.
     pub(crate) async fn sessions(
@@ -66,9 +84,14 @@ impl Pools {
         target: &Target,
         reaches: &[Reach],
     ) -> Result<Sessions, SqlFailure> {
-        let cell = self.cell(&key);
+        let most = session::most_sessions(target);
+        let cell = self.cell(&key, most);
         let is_new = !cell.initialized();
-        let opened = cell.get_or_try_init(|| Sessions::open(target, reaches)).await;
+        let open = async {
+            let room = self.make_room(&key, most).await?;
+            Ok(Sessions::open(target, reaches).await?.within(room))
+        };
+        let opened = cell.get_or_try_init(|| open).await;
         match opened {
             Ok(sessions) => {
                 if is_new {
@@ -129,7 +152,49 @@ impl Pools {
         targets.insert(fingerprint, found);
     }
 
-    fn cell(&self, key: &PoolKey) -> Arc<OnceCell<Sessions>> {
+    /// Room for `most` sessions of `key`, which other pools make where there is none: each closes
+    /// once what it lent has come back.
+    async fn make_room(
+        &self,
+        key: &PoolKey,
+        most: u32,
+    ) -> Result<OwnedSemaphorePermit, SqlFailure> {
+        let mut closing = 0_usize;
+        while self.room.available_permits().saturating_add(closing) < most as usize
+            && let Some(given) = self.take_from_largest(key)
+        {
+            closing = closing.saturating_add(given as usize);
+        }
+        let room = Arc::clone(&self.room).acquire_many_owned(most);
+        match tokio::time::timeout(limits::SESSION_PATIENCE, room).await {
+            Ok(Ok(room)) => Ok(room),
+            Ok(Err(_)) | Err(_) => Err(failed(
+                "timed-out",
+                format!("all {} SQL sessions of this server are in use", limits::SQL_SESSIONS),
+            )),
+        }
+    }
+
+    /// Closes the pool that was used longest ago of the mount whose pools may have most sessions.
+    /// How many it gives back; `None` where there is no open pool but that of `key`.
+    fn take_from_largest(&self, key: &PoolKey) -> Option<u32> {
+        let entries = self.lock();
+        let open =
+            |(other, entry): &(&PoolKey, &Entry)| *other != key && entry.sessions.initialized();
+        let mut by_mount: BTreeMap<&str, u32> = BTreeMap::new();
+        for (other, entry) in entries.iter().filter(open) {
+            *by_mount.entry(&other.mount).or_default() += entry.most;
+        }
+        let (largest, _) = by_mount.into_iter().max_by_key(|(_, most)| *most)?;
+        let of_largest = entries.iter().filter(open).filter(|(other, _)| other.mount == largest);
+        let (oldest, entry) = of_largest.min_by_key(|(_, entry)| entry.used)?;
+        let (oldest, most) = (oldest.clone(), entry.most);
+        drop(entries);
+        self.give_up(&oldest);
+        Some(most)
+    }
+
+    fn cell(&self, key: &PoolKey, most: u32) -> Arc<OnceCell<Sessions>> {
         let now = Instant::now();
         let mut entries = self.lock();
         if let Some(entry) = entries.get_mut(key) {
@@ -137,7 +202,7 @@ impl Pools {
             return Arc::clone(&entry.sessions);
         }
         let cell = Arc::new(OnceCell::new());
-        entries.insert(key.clone(), Entry { sessions: Arc::clone(&cell), used: now });
+        entries.insert(key.clone(), Entry { sessions: Arc::clone(&cell), most, used: now });
         cell
     }
 

@@ -124,9 +124,20 @@ impl CallState {
         self.context.compartment.mount()
     }
 
-    /// Counts bytes that the host holds for the call until it ends, and rounds of key derivation as
-    /// bytes too.
+    /// Counts bytes that the host holds for the call until it ends, for the call, its mount and the
+    /// process.
     pub(crate) fn charge(&mut self, bytes: usize) -> wasmtime::Result<()> {
+        self.charge_work(bytes)?;
+        let (mount, process) = (self.context.compartment.taken().held(), &self.resources.process);
+        if !self.context.tree.held_memory.take(bytes, mount, &process.held_bytes) {
+            self.memory.starved = true;
+            bail!("the memory that the host holds for plugins is used up");
+        }
+        Ok(())
+    }
+
+    /// Counts work as bytes that the host would hold: rounds of key derivation.
+    pub(crate) fn charge_work(&mut self, bytes: usize) -> wasmtime::Result<()> {
         let most = self.limits().host_bytes;
         if self.context.tree.count_held_bytes(bytes) > most {
             bail!(Exceeded::size("host-bytes", most));

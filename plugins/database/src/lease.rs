@@ -2,8 +2,8 @@
 //!
 //! The attack this file stops: a role that is pointed at another connection, so that the end of an
 //! old lease removes a user of the same name there. A lease acts on the connection it was made
-//! with, while that leads to the server on which its user is ([`target`]), and takes statements from the role as it is now only while that still names the same
-//! connection.
+//! with, while that leads to the server on which its user is ([`target`]), and takes statements
+//! from the role as it is now only while that still names the same connection.
 
 use crate::connection::{Connection, about};
 use crate::lifetime::Lifetime;

@@ -60,6 +60,7 @@ impl Host for CallState {
         let room = self.limits().cache_bytes;
         let until = Instant::now() + Duration::from_secs(ttl.into());
         cache(self).put(&key, value, until, room);
+        self.resources.caches.keep_within(limits::CACHES_BYTES);
         self.leads.remove(&key);
         Ok(Ok(()))
     }

@@ -41,7 +41,7 @@ impl Host for CallState {
         };
         let work =
             usize::try_from(iterations).unwrap_or(usize::MAX).saturating_mul(limits::ROUND_BYTES);
-        self.charge(work.saturating_add(password.len()))?;
+        self.charge_work(work.saturating_add(password.len()))?;
         self.context.tree.secrets.add(&password);
         let password = Zeroizing::new(password);
         if iterations <= limits::DERIVATION_ROUNDS_AT_ONCE {

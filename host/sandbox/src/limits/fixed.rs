@@ -20,6 +20,11 @@ pub(crate) const BACKGROUND_SLOTS: u32 = 64;
 pub(crate) const WAITING_CALLS: usize = 1_024;
 /// Bytes of all linear memories of the process together.
 pub(crate) const GUEST_MEMORY_BYTES: usize = 2 << 30;
+/// Bytes that the host holds for the calls of all mounts together: buffered writes, remembered
+/// reads, what caches and servers answered.
+pub(crate) const HELD_BYTES: usize = 1 << 30;
+/// Of those, what the calls of one mount have together: what one call is granted at most.
+pub(crate) const HELD_BYTES_OF_MOUNT: usize = 256 << 20;
 /// A component built by the Rust toolchain is three core instances: main, shim and fix-up.
 pub(crate) const CORE_INSTANCES_PER_INSTANCE: u32 = 4;
 /// Tables of those core instances together.
@@ -125,6 +130,12 @@ pub(crate) const HTTP_HEADER_BYTES: usize = 32 << 10;
 pub(crate) const HTTP_ANSWER_HEAD_BYTES: usize = 64 << 10;
 /// Bytes of the body of an answer.
 pub(crate) const HTTP_ANSWER_BYTES: usize = 4 << 20;
+/// SQL sessions that the pools of all connections may have open together.
+pub(crate) const SQL_SESSIONS: u32 = 1_024;
+/// Longest wait for sessions that other connections give up.
+pub(crate) const SESSION_PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes in the caches of all mounts together.
+pub(crate) const CACHES_BYTES: usize = 256 << 20;
 /// Entries of a mount's cache.
 pub(crate) const CACHE_ENTRIES: usize = 4_096;
 /// What an entry of a cache, or a lead for one, counts for besides its key and value.
@@ -137,6 +148,8 @@ pub(crate) const CACHE_LEAD_TIME: Duration = Duration::from_secs(10);
 pub(crate) const PEM_BYTES: usize = 64 << 10;
 
 const _: () = assert!(GUEST_STACK_BYTES < HOST_STACK_BYTES);
+const _: () = assert!(HELD_BYTES_OF_MOUNT < HELD_BYTES);
+const _: () = assert!(POOL_SESSIONS < SQL_SESSIONS);
 const _: () = assert!(VALUE_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(QUERY_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(HTTP_ANSWER_BYTES + HTTP_ANSWER_HEAD_BYTES < HOST_CALL_FUEL_BYTES);

@@ -1,8 +1,8 @@
 //! The limits that differ from mount to mount: their defaults, and the most that is granted.
 
 use super::fixed::{
-    BACKGROUND_SLOTS, BEFORE_EFFECT, CONNECTIONS, EFFECT_MARGIN, EFFECT_TIME, HOST_CALL_FUEL_BYTES,
-    INSTANCES, MEMORY_CEILING_BYTES,
+    BACKGROUND_SLOTS, BEFORE_EFFECT, CACHES_BYTES, CONNECTIONS, EFFECT_MARGIN, EFFECT_TIME,
+    HELD_BYTES_OF_MOUNT, HOST_CALL_FUEL_BYTES, INSTANCES, MEMORY_CEILING_BYTES,
 };
 use std::time::Duration;
 
@@ -106,6 +106,8 @@ impl Default for ReuseBounds {
     }
 }
 
+const _: () = assert!(Limits::CEILING.host_bytes <= HELD_BYTES_OF_MOUNT);
+const _: () = assert!(Limits::CEILING.cache_bytes < CACHES_BYTES);
 const _: () = assert!(Limits::CEILING.answer_bytes < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(Limits::CEILING.concurrency + BACKGROUND_SLOTS <= INSTANCES);
 const _: () = assert!(BEFORE_EFFECT.as_secs() > EFFECT_MARGIN.as_secs());

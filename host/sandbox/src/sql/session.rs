@@ -2,21 +2,22 @@
 
 use super::failure::{SqlFailure, failed, of_commit, of_login, of_statement};
 use super::relay::Relay;
+use super::way::{Way, options};
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Statement, Target};
-use crate::grants::{self, Host, Reach, Refused};
+use crate::grants::{self, Reach, Refused};
 use crate::limits;
 use futures_util::{Stream, StreamExt as _};
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgRow, PgSslMode};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgRow};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool,
-    Postgres, Row as _, Transaction,
+    AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool, Postgres, Row as _,
+    Transaction,
 };
 use std::net::SocketAddr;
-use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 /// A session that is not there after this time makes us look whether the server still listens, so
@@ -36,6 +37,8 @@ pub(crate) struct Sessions {
     connect_timeout: Duration,
     /// Most sessions at once.
     most: u32,
+    /// That many of the process's, until the pool is closed and nothing uses it any more.
+    _room: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 impl Sessions {
@@ -75,8 +78,8 @@ impl Sessions {
         Self::open_vetted(target, endpoint, &addresses).await
     }
 
-    /// Tries the addresses in order. From here on no name is resolved: a resolver may say what it
-    /// likes later, the sessions of the pool go to the address that was vetted.
+    /// Tries the addresses in order. From here on no name is resolved: the sessions of the pool go
+    /// to the address that was vetted.
     async fn open_vetted(
         target: &Target,
         endpoint: &Endpoint,
@@ -85,12 +88,15 @@ impl Sessions {
         let connect_timeout = connect_timeout(target);
         let mut last = failed("unreachable", "the name has no address");
         for &address in addresses {
-            let way = Way::to(address, target, endpoint)?;
+            let way = Way::to(address, target, endpoint, connect_timeout)?;
             let options = options(target, &way);
             match timeout(connect_timeout, probe(&options, target.writable)).await {
                 Ok(Ok(())) => {
                     let (pool, most) = (pool(target, options), most_sessions(target));
-                    return Ok(Self { pool, address, _relay: way.relay, connect_timeout, most });
+                    let relay = way.relay;
+                    let opened =
+                        Self { pool, address, _relay: relay, connect_timeout, most, _room: None };
+                    return Ok(opened);
                 }
                 Ok(Err(failure)) => last = way.fault().unwrap_or(failure),
                 Err(_) => {
@@ -100,6 +106,12 @@ impl Sessions {
             }
         }
         Err(last)
+    }
+
+    /// The same, with the room that they take among all sessions of the process.
+    pub(crate) fn within(mut self, room: OwnedSemaphorePermit) -> Self {
+        self._room = Some(Arc::new(room));
+        self
     }
 
     /// Whether a call with that reach may use them.
@@ -275,7 +287,8 @@ fn connect_timeout(target: &Target) -> Duration {
         .min(limits::EFFECT_TIME / tries)
 }
 
-fn most_sessions(target: &Target) -> u32 {
+/// Most sessions of the target's pool at once.
+pub(super) fn most_sessions(target: &Target) -> u32 {
     target.pool.max_connections.clamp(1, limits::POOL_SESSIONS)
 }
 
@@ -289,65 +302,6 @@ fn pool(target: &Target, options: PgConnectOptions) -> PgPool {
         .test_before_acquire(false)
         .before_acquire(|session, used| Box::pin(is_alive(session, used.idle_for)))
         .connect_lazy_with(options)
-}
-
-/// How the library reaches one vetted address.
-struct Way {
-    mode: PgSslMode,
-    /// What a certificate is held against: the address itself, unless the connection has a name
-    /// and asks that the certificate bears it.
-    name: String,
-    port: u16,
-    /// Leads to the address where the name does not.
-    relay: Option<Arc<Relay>>,
-}
-
-impl Way {
-    fn to(address: SocketAddr, target: &Target, endpoint: &Endpoint) -> Result<Self, SqlFailure> {
-        let asked = &target.tls.mode;
-        let mode = PgSslMode::from_str(asked)
-            .map_err(|_| failed("invalid-request", format!("there is no TLS mode {asked:?}")))?;
-        let port = address.port();
-        match Host::parse(&endpoint.host) {
-            Some(Host::Name(name)) if matches!(mode, PgSslMode::VerifyFull) => {
-                let relay = Relay::open(address, connect_timeout(target))
-                    .map_err(|error| failed("unreachable", format!("no relay opens: {error}")))?;
-                Ok(Self { mode, name, port, relay: Some(Arc::new(relay)) })
-            }
-            _ => Ok(Self { mode, name: address.ip().to_string(), port, relay: None }),
-        }
-    }
-
-    /// Why the address could not be dialled: the library hears of a relay that closes.
-    fn fault(&self) -> Option<SqlFailure> {
-        let kind = self.relay.as_ref()?.fault()?;
-        Some(failed("unreachable", kind.to_string()))
-    }
-}
-
-/// Every field is set; what sqlx took from the environment is overwritten.
-fn options(target: &Target, way: &Way) -> PgConnectOptions {
-    let tls = &target.tls;
-    let mut options = PgConnectOptions::new_without_pgpass()
-        .host(&way.name)
-        .port(way.port)
-        .username(&target.username)
-        .password(&target.password)
-        .database(if target.database.is_empty() { &target.username } else { &target.database })
-        .ssl_mode(way.mode)
-        .application_name("bulkhead")
-        .statement_cache_capacity(0)
-        .disable_statement_logging();
-    if let Some(pem) = &tls.root_certificates {
-        options = options.ssl_root_cert_from_pem(pem.clone().into_bytes());
-    }
-    if let (Some(certificate), Some(key)) = (&tls.client_certificate, &tls.client_key) {
-        options = options.ssl_client_cert_from_pem(certificate).ssl_client_key_from_pem(key);
-    }
-    if let Some(relay) = &way.relay {
-        options = options.socket(relay.folder());
-    }
-    options
 }
 
 /// Rows as they come, up to the limits: a table that is too large is not read to its end.

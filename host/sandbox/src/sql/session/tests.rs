@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Pool, Tls};
+use crate::grants::Part;
+use crate::sql::{PoolKey, Pools};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -180,4 +182,63 @@ async fn a_server_that_dies_of_a_commit_has_not_said_that_nothing_was_kept() {
         (failure.code.as_str(), failure.sqlstate.as_deref()),
         ("unreachable", Some("XX000"))
     );
+}
+
+/// The pools of a few mounts, all to one server and with two sessions each.
+struct Mounts {
+    pools: Pools,
+    target: Target,
+}
+
+impl Mounts {
+    async fn with_room(sessions: u32) -> Self {
+        let server = Server::start("127.0.0.1", 0, SERVER).await;
+        let target = target("127.0.0.1", server.address.port(), "verify-ca");
+        Self { pools: Pools::with_room(sessions), target }
+    }
+
+    fn key(&self, mount: &str, connection: &str) -> PoolKey {
+        PoolKey::new(mount, connection, 1, &self.target)
+    }
+
+    async fn open(&self, mount: &str, connection: &str) -> Result<Sessions, SqlFailure> {
+        let reach = Reach {
+            mount: mount.into(),
+            part: Part::Engine,
+            networks: Vec::new(),
+            ceiling: None,
+            everything: true,
+            own: Arc::new([]),
+        };
+        self.pools.sessions(self.key(mount, connection), &self.target, &[reach]).await
+    }
+
+    fn is_open(&self, mount: &str, connection: &str) -> bool {
+        self.pools.lock().contains_key(&self.key(mount, connection))
+    }
+}
+
+#[tokio::test]
+async fn the_sessions_of_all_mounts_have_a_bound_and_the_mount_with_most_gives_way() {
+    let mounts = Mounts::with_room(6).await;
+    for (mount, connection) in [("modest", "a"), ("greedy", "a"), ("greedy", "b"), ("late", "a")] {
+        assert!(mounts.open(mount, connection).await.is_ok(), "{mount} {connection}");
+    }
+    assert!(mounts.is_open("modest", "a"), "although it was used longest ago");
+    assert!(!mounts.is_open("greedy", "a") && mounts.is_open("greedy", "b"));
+    assert!(mounts.open("greedy", "a").await.is_ok(), "it is opened again when it is used again");
+    assert!(mounts.pools.room.available_permits() <= 6);
+}
+
+#[tokio::test]
+async fn what_is_still_lent_is_counted_until_it_comes_back() {
+    let mounts = Mounts::with_room(2).await;
+    let lent = mounts.open("one", "a").await.unwrap();
+    let (late, ()) = tokio::join!(mounts.open("late", "a"), async {
+        tokio::task::yield_now().await;
+        assert_eq!(mounts.pools.room.available_permits(), 0);
+        drop(lent);
+    });
+    assert!(late.is_ok());
+    assert!(!mounts.is_open("one", "a"));
 }

@@ -1,0 +1,111 @@
+//! What the host holds in its own memory for guests: what a call has of it, the calls of a mount
+//! together, and all of the process.
+//!
+//! The attack this file stops: many calls that each stay within their own limit and together take
+//! the memory of the server. Who is refused for it is not blamed: the next try may find room.
+
+use crate::limits;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A number of bytes that several share.
+#[derive(Default)]
+pub(crate) struct HeldBytes(AtomicUsize);
+
+impl HeldBytes {
+    fn take(&self, bytes: usize, most: usize) -> bool {
+        let before = self.0.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before.saturating_add(bytes) <= most;
+        if !fits {
+            self.give_back(bytes);
+        }
+        fits
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What one call and its nested calls hold, until all of them are over.
+#[derive(Default)]
+pub(crate) struct Held {
+    bytes: AtomicUsize,
+    /// The mount's, and the process's.
+    of: OnceLock<(Arc<HeldBytes>, Arc<HeldBytes>)>,
+}
+
+impl Held {
+    /// Takes so many bytes more, of the mount's share and of the process's. `false`, and nothing is
+    /// taken, where one of them has no room.
+    pub(crate) fn take(
+        &self,
+        bytes: usize,
+        mount: &Arc<HeldBytes>,
+        process: &Arc<HeldBytes>,
+    ) -> bool {
+        let (mount, process) = self.of.get_or_init(|| (Arc::clone(mount), Arc::clone(process)));
+        if !mount.take(bytes, limits::HELD_BYTES_OF_MOUNT) {
+            return false;
+        }
+        if !process.take(bytes, limits::HELD_BYTES) {
+            mount.give_back(bytes);
+            return false;
+        }
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        true
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some((mount, process)) = self.of.get() {
+            let bytes = *self.bytes.get_mut();
+            mount.give_back(bytes);
+            process.give_back(bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(of: &HeldBytes) -> usize {
+        of.0.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn the_calls_of_a_mount_together_hold_no_more_than_its_share() {
+        let (process, mount, other) = (Arc::default(), Arc::default(), Arc::default());
+        let calls: Vec<Held> = (0..4).map(|_| Held::default()).collect();
+        let quarter = limits::HELD_BYTES_OF_MOUNT / 4;
+        assert!(calls.iter().all(|call| call.take(quarter, &mount, &process)));
+        let next = Held::default();
+        assert!(!next.take(1, &mount, &process));
+        assert!(Held::default().take(1, &other, &process), "another mount is not held up");
+        drop(calls);
+        assert!(next.take(quarter, &mount, &process));
+        drop(next);
+        assert_eq!((bytes(&mount), bytes(&process)), (0, 0), "given back once");
+    }
+
+    #[test]
+    fn the_calls_of_all_mounts_together_hold_no_more_than_the_process_has() {
+        let process = Arc::default();
+        let share = limits::HELD_BYTES_OF_MOUNT;
+        let calls: Vec<Held> = (0..limits::HELD_BYTES / share)
+            .map(|_| {
+                let call = Held::default();
+                assert!(call.take(share, &Arc::default(), &process));
+                call
+            })
+            .collect();
+        let mount = Arc::default();
+        let late = Held::default();
+        assert!(!late.take(1, &mount, &process));
+        assert_eq!(bytes(&mount), 0, "what was refused is not counted");
+        drop(calls);
+        assert!(late.take(1, &mount, &process));
+    }
+}
