@@ -505,7 +505,8 @@ async fn a_body_that_its_route_does_not_take_is_compared_with_no_rule() {
     let bed = Bed::new("compared").await;
     let values: Vec<Value> = (0..20).map(|number| json!(format!("forbidden-{number}"))).collect();
     let text = format!(
-        "path \"probe/lease/*\" {{ capabilities = [\"update\"]\ndenied_parameters = {{ extra = {} }} }}",
+        "path \"probe/lease/*\" {{ capabilities = [\"update\"]\n\
+         denied_parameters = {{ extra = {} }} }}",
         json!(values)
     );
     let token = bed.token_with("narrow", &text).await;
