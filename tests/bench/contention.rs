@@ -1,9 +1,9 @@
 //! Sixty-four clients that write the same thing, beside sixty-four that write each their own.
 //!
-//! Each write is a commit. Writes of different things share a flush of the disk; writes of one thing
-//! follow each other, each with a flush of its own, because each begins with what the one before has
-//! stored. So the figure for the same thing is told beside two others: the same clients with their
-//! own things, and one client alone.
+//! Each write is a commit. Writes of different things share a flush of the disk; writes of one
+//! thing follow each other, each with a flush of its own, because each begins with what the one
+//! before has stored. So the figure for the same thing is told beside two others: the same clients
+//! with their own things, and one client alone.
 
 mod figures;
 mod load;
