@@ -103,7 +103,7 @@ impl Seal {
     /// One more request of a sender without a token.
     ///
     /// # Errors
-    /// 429 when its household had too many.
+    /// 429 when its client had too many.
     pub(crate) fn admit_stranger(&self, remote: IpAddr) -> Result<(), Failure> {
         self.process.strangers.admit(remote, &*self.process.settings.log)
     }

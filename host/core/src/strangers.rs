@@ -1,49 +1,50 @@
 //! How often callers without a token are answered.
 //!
 //! The attacks this file stops: tokens and shares that are guessed as fast as the server answers,
-//! and an audit disk that is filled with the lines of refusals. A household has so many failed
+//! and an audit disk that is filled with the lines of refusals. A client has so many failed
 //! look-ups, unseal attempts and questions to recorded open endpoints at once, and so many a second
 //! after them; what is over is refused, unrecorded, and told in the log by its number. A token that
 //! holds is never refused here, however often others ask from the same address.
 
 use crate::log::Log;
+use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::sync;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Answers that a household may have at once.
+/// Answers that a client may have at once.
 const BURST: u32 = 1_000;
 /// After them one more each.
 const ONE_MORE_AFTER: Duration = Duration::from_millis(20);
 /// When what was refused is worth another try, in milliseconds.
 const RETRY_AFTER: u64 = 1_000;
-/// Households that are remembered. Those that come when so many are on have one share together.
-const HOUSEHOLDS_MAX: usize = 10_000;
-/// How often households are looked through for those that need not be remembered.
+/// Clients that are remembered. Those that come when so many are on have one share together.
+const CLIENTS_MAX: usize = 10_000;
+/// How often clients are looked through for those that need not be remembered.
 const SWEPT_EVERY: Duration = Duration::from_secs(1);
 /// How often the log tells of refusals.
 const TOLD_EVERY: Duration = Duration::from_mins(1);
 
-/// How often each household was answered of late.
+/// How often each client was answered of late.
 #[derive(Default)]
 pub(crate) struct Strangers(Mutex<Counted>);
 
 #[derive(Default)]
 struct Counted {
-    /// When each household would have all its answers again.
-    full_at: HashMap<IpAddr, Instant>,
+    /// When each client would have all its answers again.
+    full_at: HashMap<Client, Instant>,
     /// Refused since the log was told.
     refused: u64,
     told: Option<Instant>,
-    /// When the households that have all their answers were forgotten.
+    /// When the clients that have all their answers were forgotten.
     swept: Option<Instant>,
 }
 
 impl Strangers {
-    /// Takes one of the answers of `remote`'s household.
+    /// Takes one of the answers of `remote`'s client.
     ///
     /// # Errors
     /// 429 when it has had them, with when to try again.
@@ -53,7 +54,7 @@ impl Strangers {
 
     fn admit_at(&self, remote: IpAddr, now: Instant, log: &dyn Log) -> Result<(), Failure> {
         let mut counted = sync::lock(&self.0);
-        if counted.take(household(remote), now) {
+        if counted.take(Client::of(remote), now) {
             return Ok(());
         }
         counted.refused += 1;
@@ -69,15 +70,15 @@ impl Strangers {
 }
 
 impl Counted {
-    fn take(&mut self, household: IpAddr, now: Instant) -> bool {
-        if self.full_at.len() >= HOUSEHOLDS_MAX
+    fn take(&mut self, client: Client, now: Instant) -> bool {
+        if self.full_at.len() >= CLIENTS_MAX
             && self.swept.is_none_or(|swept| now >= swept + SWEPT_EVERY)
         {
             self.full_at.retain(|_, full_at| *full_at > now);
             self.swept = Some(now);
         }
-        let is_known = self.full_at.len() < HOUSEHOLDS_MAX || self.full_at.contains_key(&household);
-        let key = if is_known { household } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+        let is_known = self.full_at.len() < CLIENTS_MAX || self.full_at.contains_key(&client);
+        let key = if is_known { client } else { Client::OTHERS };
         let full_at = self.full_at.entry(key).or_insert(now);
         let next = (*full_at).max(now) + ONE_MORE_AFTER;
         let may = next <= now + ONE_MORE_AFTER * BURST;
@@ -85,15 +86,6 @@ impl Counted {
             *full_at = next;
         }
         may
-    }
-}
-
-/// The address, or the network of 64 bits that one customer of an IPv6 provider chooses addresses
-/// from.
-fn household(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
     }
 }
 
@@ -111,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_household_has_its_answers_at_once_then_some_a_second_and_others_have_theirs() {
+    fn a_client_has_its_answers_at_once_then_some_a_second_and_others_have_theirs() {
         let (strangers, log, now) = (Strangers::default(), Lines::default(), Instant::now());
         let admit = |remote: &str, now| strangers.admit_at(remote.parse().unwrap(), now, &log);
         for _ in 0..BURST {
@@ -132,7 +124,7 @@ mod tests {
     fn a_flood_of_addresses_takes_no_more_memory_and_has_one_share() {
         let (strangers, log, now) = (Strangers::default(), Lines::default(), Instant::now());
         let address = |number: u32| IpAddr::from(number.to_be_bytes());
-        let count = u32::try_from(HOUSEHOLDS_MAX).unwrap();
+        let count = u32::try_from(CLIENTS_MAX).unwrap();
         for number in 0..count {
             strangers.admit_at(address(number), now, &log).unwrap();
         }
@@ -140,7 +132,7 @@ mod tests {
         let answered = others.filter(|one| strangers.admit_at(*one, now, &log).is_ok()).count();
         assert_eq!(answered, usize::try_from(BURST).unwrap());
         assert!(strangers.admit_at(address(0), now, &log).is_ok(), "it is known");
-        assert!(sync::lock(&strangers.0).full_at.len() <= HOUSEHOLDS_MAX + 1);
+        assert!(sync::lock(&strangers.0).full_at.len() <= CLIENTS_MAX + 1);
         let later = now + ONE_MORE_AFTER * (BURST + 1);
         strangers.admit_at(address(count), later, &log).unwrap();
         assert_eq!(sync::lock(&strangers.0).full_at.len(), 1, "those that are full are forgotten");

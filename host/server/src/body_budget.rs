@@ -4,7 +4,8 @@
 //! memory is full; and as many bodies that are small on the wire and a hundred times as large when
 //! they are parsed. What takes little is not counted: it is bounded by the number of connections.
 
-use crate::client_usage::{Client, ClientUsage};
+use crate::client_usage::ClientUsage;
+use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::size;
 use bulkhead_wire::sync;

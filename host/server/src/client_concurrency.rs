@@ -6,7 +6,8 @@
 //! if it came by itself; on one connection there is one request at a time, so that clients without
 //! a proxy are not counted here again.
 
-use crate::client_usage::{Client, ClientUsage};
+use crate::client_usage::ClientUsage;
+use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::sync;
 use std::net::IpAddr;

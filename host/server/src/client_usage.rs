@@ -1,26 +1,7 @@
-//! Which client an address stands for, and how much of something each client uses. Nothing is kept
-//! of a client that uses nothing.
+//! How much of something each client uses. Nothing is kept of a client that uses nothing.
 
+use bulkhead_wire::client::Client;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
-
-/// The client that an address stands for when connections, memory and requests are shared out: the
-/// address itself, or the network of 64 bits that one customer of an IPv6 provider chooses
-/// addresses from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Client(IpAddr);
-
-impl Client {
-    /// The client at `address`.
-    pub(crate) fn of(address: IpAddr) -> Self {
-        Self(match address {
-            IpAddr::V4(_) => address,
-            IpAddr::V6(address) => {
-                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))
-            }
-        })
-    }
-}
 
 /// What every client uses at this moment.
 #[derive(Debug, Default)]
@@ -64,13 +45,6 @@ mod tests {
 
     fn client(text: &str) -> Client {
         Client::of(text.parse().unwrap())
-    }
-
-    #[test]
-    fn a_network_of_ipv6_is_one_client_and_every_address_of_ipv4_its_own() {
-        assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:2"));
-        assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
-        assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
     }
 
     #[test]

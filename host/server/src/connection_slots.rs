@@ -5,7 +5,8 @@
 //! drips its headers; where the slots are taken, the one that has been idle longest goes. One
 //! address holds a part of the slots only.
 
-use crate::client_usage::{Client, ClientUsage};
+use crate::client_usage::ClientUsage;
+use bulkhead_wire::client::Client;
 use bulkhead_wire::sync;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

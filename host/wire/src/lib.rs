@@ -1,8 +1,9 @@
-//! The words that every layer speaks: request, response, envelope, failure, durations, sizes,
-//! names, and the description of a component with its route table and field schema.
+//! The words that every layer speaks: request, response, client, envelope, failure, durations,
+//! sizes, names, and the description of a component with its route table and field schema.
 //!
 //! Pure: it builds for the sandbox too, and never knows tokio, hyper, SQL or wasmtime.
 
+pub mod client;
 mod coercion;
 pub mod description;
 pub mod duration;
