@@ -153,13 +153,14 @@ impl Turns {
     ) -> Result<(), Failure> {
         let start = self.0.get(&space).cloned().unwrap_or_default();
         for (first, end) in [(start.clone(), None), (String::new(), Some(start))] {
+            let is_before_end = |lane: &String| end.as_ref().is_none_or(|end| lane < end);
             let mut first = Some(first);
             while let Some(from) = first
-                && end.as_ref().is_none_or(|end| from < *end)
+                && is_before_end(&from)
                 && background.claims.has_room_in_lanes()
             {
                 let found = background.store.due_lanes(space, &from, now).await?;
-                for lane in &found.lanes {
+                for lane in found.lanes.iter().filter(|lane| is_before_end(lane)) {
                     if begin_in_lane(background, work, now, (space, lane)).await? {
                         self.0.insert(space, format!("{lane}\0"));
                     }

@@ -35,16 +35,12 @@ impl Tokens {
         token: Option<&Secret>,
         remote: IpAddr,
     ) -> Result<Caller, Failure> {
-        let Some(token) = token.filter(|token| !token.expose().is_empty()) else {
+        let Some(token) = sent(token) else {
             return Err(Failure::denied(
                 "this path needs a token; send it in the header X-Vault-Token",
             ));
         };
-        let caller =
-            by_token(&self.store, &mut self.store.begin(), token).await?.ok_or_else(unknown)?;
-        if !may_come_from(&caller.record, remote) {
-            return Err(unknown());
-        }
+        let caller = self.find_from(token, remote).await?.ok_or_else(unknown)?;
         if caller.record.uses_left.is_none() {
             return Ok(caller);
         }
@@ -72,11 +68,16 @@ impl Tokens {
         token: Option<&Secret>,
         remote: IpAddr,
     ) -> Result<bool, Failure> {
-        let Some(token) = token.filter(|token| !token.expose().is_empty()) else {
-            return Ok(false);
-        };
-        let caller = by_token(&self.store, &mut self.store.begin(), token).await?;
-        Ok(caller.is_some_and(|caller| may_come_from(&caller.record, remote)))
+        match sent(token) {
+            Some(token) => Ok(self.find_from(token, remote).await?.is_some()),
+            None => Ok(false),
+        }
+    }
+
+    /// The caller with that token, if it may be used from `remote`.
+    async fn find_from(&self, token: &Secret, remote: IpAddr) -> Result<Option<Caller>, Failure> {
+        let found = by_token(&self.store, &mut self.store.begin(), token).await?;
+        Ok(found.filter(|caller| may_come_from(&caller.record, remote)))
     }
 
     /// Takes one use of the stored token. The request that takes the last one makes the row due, so
@@ -133,6 +134,11 @@ impl Tokens {
             }
         }
     }
+}
+
+/// The token that was sent, if any was: an empty header is none.
+fn sent(token: Option<&Secret>) -> Option<&Secret> {
+    token.filter(|token| !token.expose().is_empty())
 }
 
 /// Addresses bind tokens that expire, so that no mistake locks the operator out for ever.
