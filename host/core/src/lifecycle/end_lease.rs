@@ -66,7 +66,13 @@ async fn revoke(
     let done = opened
         .plugin
         .engine
-        .revoke(work.scope(&opened), unit, &lease.for_plugin(), ending.reason.word())
+        .revoke(
+            work.scope(&opened),
+            unit,
+            &work.context(None),
+            &lease.for_plugin(),
+            ending.reason.word(),
+        )
         .await;
     work.note_end(admitted, done.ended);
     let ended = match done.result {

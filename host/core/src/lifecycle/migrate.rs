@@ -53,8 +53,8 @@ pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), 
     let opened = core.mounts.open(mount, &permit);
     let work = BackgroundServices::for_caller(core, mount);
     let admitted = work.enter(Priority::Background).await?;
-    let done =
-        opened.plugin.engine.migrate(work.scope(&opened), mount.begin(&core.store), stored).await;
+    let (scope, unit) = (work.scope(&opened), mount.begin(&core.store));
+    let done = opened.plugin.engine.migrate(scope, unit, &work.context(None), stored).await;
     work.note_end(admitted, done.ended);
     let mut record = MountRecord { schema: wanted, ..mount.record.clone() };
     let stored = match done.result {

@@ -37,7 +37,13 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
             let done = opened
                 .plugin
                 .engine
-                .wake(call.scope(&opened), mount.begin(&core.store), key, attempt)
+                .wake(
+                    call.scope(&opened),
+                    mount.begin(&core.store),
+                    &call.context(None),
+                    key,
+                    attempt,
+                )
                 .await;
             call.note_end(admitted, done.ended);
             match done.result {

@@ -166,6 +166,7 @@ impl PermittedRequest<'_> {
             id: self.core.store.keyed_hash("caller", named.as_bytes()),
             capabilities: self.permit.capabilities().to_vec(),
             remote_address: self.request.remote.to_string(),
+            ext: Vec::new(),
         }
     }
 }
