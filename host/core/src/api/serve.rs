@@ -67,7 +67,7 @@ pub(crate) async fn serve_without_a_token(
 ) -> Result<Response, Failure> {
     let PublicRequest { endpoint, request, fields } = asked;
     let acl = match caller {
-        Some(caller) => Some(core.policies.acl(&core.store, &caller.record.policies).await?),
+        Some(caller) => Some(core.rights_of(&caller.record).await?.acl),
         None => None,
     };
     let (acl, fields) = (acl.as_deref(), Fields::new(fields));

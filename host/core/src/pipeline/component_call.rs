@@ -161,7 +161,7 @@ impl PermittedRequest<'_> {
     fn contract_caller(&self, mount: &Mount) -> contract::Caller {
         let named = format!("{} {}", mount.record.uuid, self.caller.hash);
         contract::Caller {
-            entity: String::new(),
+            entity: self.standing.entity_id().to_owned(),
             display_name: self.caller.record.display_name.clone(),
             id: self.core.store.keyed_hash("caller", named.as_bytes()),
             capabilities: self.permit.capabilities().to_vec(),

@@ -18,6 +18,7 @@ mod due_work;
 mod grants;
 mod hostile;
 mod http;
+mod identity;
 mod instance_reuse;
 mod leases;
 mod mounts;
