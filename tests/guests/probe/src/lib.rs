@@ -117,17 +117,21 @@ impl SecretsEngine for Probe {
         Ok(Renewal { ttl: increment, max_ttl: 3_600 })
     }
 
-    /// Notes what it came from.
+    /// Notes what it came from. Fails with what is in force for `told`, where anything is.
     fn migrate(host: &dyn Host, from: u32) -> Result<(), Failure> {
+        rotation::tell(host)?;
         host.storage().put_plain("note/migrated", &from)
     }
 
     /// Notes the reason. A name that begins with `stuck` cannot be ended, one with `never` not
-    /// before `note/go-<name>`, one with `tarry` takes a while, and one with `hang` does not come
-    /// back.
+    /// before `note/go-<name>`, one with `tarry` takes a while, one with `hang` does not come
+    /// back, and one with `tells` fails with what is in force for `told`.
     fn revoke(host: &dyn Host, lease: &Lease, reason: Reason) -> Result<(), Failure> {
         if lease.tag.starts_with("stuck") {
             return Err(Failure::new(Kind::Unreachable, "it is stuck"));
+        }
+        if lease.tag.starts_with("tells") {
+            rotation::tell(host)?;
         }
         if lease.tag.starts_with("never")
             && host.storage().get_plain::<u64>(&format!("note/go-{}", lease.tag))?.is_none()
@@ -147,13 +151,17 @@ impl SecretsEngine for Probe {
     /// Notes the attempt. A name that begins with `twice`, `refused` or `away` fails at first, one
     /// that begins with `hang` never ends, one that begins with `again` guards itself. One that
     /// begins with `same` schedules itself anew for the same time, until it has rung three times;
-    /// with `same-stored` it stores that at once.
+    /// with `same-stored` it stores that at once. One that begins with `tells` fails with what is
+    /// in force for `told`.
     fn wake(host: &dyn Host, key: &str, attempt: u32) -> Result<(), Failure> {
         if let Some(name) = intent::key_of(key) {
             return rotation::wake(host, name, attempt);
         }
         if key.starts_with("same") {
             return wake_anew(host, key);
+        }
+        if key.starts_with("tells") {
+            rotation::tell(host)?;
         }
         if key.starts_with("twice") && attempt < 2 {
             return Err(Failure {
