@@ -12,6 +12,7 @@ use super::record::{Ending, TokenRecord, TokenType, put, read, try_commit};
 use super::table::Tokens;
 use super::uses::Use;
 use crate::identity;
+use crate::log::cause;
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
@@ -125,7 +126,7 @@ impl Tokens {
         }
         if let Err(failure) = self.end_used_up(counted.key()).await {
             // Nothing is lost: no request begins with it, and the row is due by itself.
-            self.log.line("warn", "token-end-delayed", &[("cause", failure.message)]);
+            self.log.line("warn", "token-end-delayed", &[cause(&failure)]);
         }
     }
 

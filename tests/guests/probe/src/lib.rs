@@ -120,15 +120,17 @@ impl SecretsEngine for Probe {
         Ok(Renewal { ttl: increment, max_ttl: 3_600 })
     }
 
-    /// Notes what it came from, and what it was told.
+    /// Notes what it came from, and what it was told. Fails with what is in force for `told`, where
+    /// anything is.
     fn migrate(host: &dyn Host, context: &Context, from: u32) -> Result<(), Failure> {
+        rotation::tell(host)?;
         note_context(host, "told-migrate", context)?;
         host.storage().put_plain("note/migrated", &from)
     }
 
     /// Notes the reason. A name that begins with `stuck` cannot be ended, one with `never` not
-    /// before `note/go-<name>`, one with `tarry` takes a while, and one with `hang` does not come
-    /// back.
+    /// before `note/go-<name>`, one with `tarry` takes a while, one with `hang` does not come
+    /// back, and one with `tells` fails with what is in force for `told`.
     fn revoke(
         host: &dyn Host,
         context: &Context,
@@ -140,6 +142,9 @@ impl SecretsEngine for Probe {
         }
         if lease.tag.starts_with("stuck") {
             return Err(Failure::new(Kind::Unreachable, "it is stuck"));
+        }
+        if lease.tag.starts_with("tells") {
+            rotation::tell(host)?;
         }
         if lease.tag.starts_with("never")
             && host.storage().get_plain::<u64>(&format!("note/go-{}", lease.tag))?.is_none()
@@ -159,7 +164,8 @@ impl SecretsEngine for Probe {
     /// Notes the attempt. A name that begins with `twice`, `refused` or `away` fails at first, one
     /// that begins with `hang` never ends, one that begins with `again` guards itself. One that
     /// begins with `same` schedules itself anew for the same time, until it has rung three times;
-    /// with `same-stored` it stores that at once.
+    /// with `same-stored` it stores that at once. One that begins with `tells` fails with what is
+    /// in force for `told`.
     fn wake(host: &dyn Host, context: &Context, key: &str, attempt: u32) -> Result<(), Failure> {
         if key.starts_with("told") {
             note_context(host, "told-wake", context)?;
@@ -169,6 +175,9 @@ impl SecretsEngine for Probe {
         }
         if key.starts_with("same") {
             return wake_anew(host, key);
+        }
+        if key.starts_with("tells") {
+            rotation::tell(host)?;
         }
         if key.starts_with("twice") && attempt < 2 {
             return Err(Failure {
