@@ -16,7 +16,7 @@ mod permitted_request;
 mod policy_check;
 
 use crate::api::{self, Found, HostTable, PublicEndpoint, PublicRequest};
-use crate::core::Core;
+use crate::core::{Core, Rights};
 use crate::tokens::Caller;
 use audit_trail::{AuditTrail, Subject};
 use bulkhead_sandbox::Effect;
@@ -172,7 +172,7 @@ async fn attempt(
     caller: &Caller,
     progress: &mut Progress<'_, '_>,
 ) -> Result<Response, Failure> {
-    let acl = core.policies.acl(&core.store, &caller.record.policies).await?;
+    let Rights { acl, standing } = core.rights_of(&caller.record).await?;
 
     // 3. Fields in canonical names, and create told from update by what exists.
     let destination = destination
@@ -207,6 +207,7 @@ async fn attempt(
         destination,
         route,
         caller,
+        standing,
         permit,
         folded,
         creates,

@@ -9,7 +9,7 @@ use crate::call_tree::CallTree;
 use crate::closing::Cut;
 use crate::compartment::Compartment;
 use crate::context::CallContext;
-use crate::contract::{self, Answer, Call, Lease, Mount, Outcome, Renewal};
+use crate::contract::{self, Answer, Call, Context, Lease, Outcome, Renewal};
 use crate::grants::Grants;
 use crate::host_services::HostServices;
 use crate::instance::Live;
@@ -85,13 +85,26 @@ impl Engine {
     }
 
     /// Runs what was scheduled under `key`.
-    pub async fn wake(&self, scope: Scope, unit: Unit, key: &str, attempt: u32) -> Done<()> {
-        self.enter(scope, unit, self.exports.wake, (key, attempt)).await
+    pub async fn wake(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        context: &Context,
+        key: &str,
+        attempt: u32,
+    ) -> Done<()> {
+        self.enter(scope, unit, self.exports.wake, (context, key, attempt)).await
     }
 
     /// Brings stored data from schema `from` to the component's.
-    pub async fn migrate(&self, scope: Scope, unit: Unit, from: u32) -> Done<()> {
-        self.enter(scope, unit, self.exports.migrate, (from,)).await
+    pub async fn migrate(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        context: &Context,
+        from: u32,
+    ) -> Done<()> {
+        self.enter(scope, unit, self.exports.migrate, (context, from)).await
     }
 
     /// Prolongs the thing behind a lease.
@@ -99,16 +112,23 @@ impl Engine {
         &self,
         scope: Scope,
         unit: Unit,
+        context: &Context,
         lease: &Lease,
         increment: u64,
-        mount: &Mount,
     ) -> Done<Renewal> {
-        self.enter(scope, unit, self.exports.renew, (lease, increment, mount)).await
+        self.enter(scope, unit, self.exports.renew, (context, lease, increment)).await
     }
 
     /// Ends the thing behind a lease.
-    pub async fn revoke(&self, scope: Scope, unit: Unit, lease: &Lease, reason: &str) -> Done<()> {
-        self.enter(scope, unit, self.exports.revoke, (lease, reason)).await
+    pub async fn revoke(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        context: &Context,
+        lease: &Lease,
+        reason: &str,
+    ) -> Done<()> {
+        self.enter(scope, unit, self.exports.revoke, (context, lease, reason)).await
     }
 
     /// Enters an instance through one export. Only that export's types are checked: checking all of

@@ -1,6 +1,7 @@
 //! What dev mode promises: a root token, and every engine of this binary at its default path.
 
 use crate::core::Core;
+use crate::log::cause;
 use crate::mounts::{Marks, NewMount, Settings};
 use crate::tokens;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -32,7 +33,7 @@ async fn mount_default(core: &Core, kind: &str) -> Result<(), Failure> {
     let record = match core.mounts.enable(&mut unit, &core.catalog, new).await {
         Err(taken) if taken.kind == Kind::InvalidRequest => {
             // By a mount whose record does not open: the other mounts are served all the same.
-            core.log.line("warn", "default-mount-left-out", &[("cause", taken.message)]);
+            core.log.line("warn", "default-mount-left-out", &[cause(&taken)]);
             return Ok(());
         }
         record => record?,

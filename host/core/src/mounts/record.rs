@@ -1,6 +1,7 @@
 //! A mount as it is stored, and the steps on its way out or elsewhere.
 
 use super::settings::Settings;
+use crate::identity::AliasMount;
 use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
@@ -87,6 +88,15 @@ impl Phase {
 impl MountRecord {
     pub(crate) fn address(&self) -> Address {
         address(&self.path)
+    }
+
+    /// As the aliases of entities and groups name it.
+    pub(crate) fn for_aliases(&self) -> AliasMount {
+        AliasMount {
+            accessor: self.accessor.clone(),
+            path: self.path.as_str().to_owned(),
+            kind: self.kind.clone(),
+        }
     }
 
     /// Writes the record, which is newer than the one there, into the unit.
