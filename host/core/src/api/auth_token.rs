@@ -6,6 +6,7 @@ use super::call::Call;
 use super::reply::{Body, Reply, timestamp};
 use super::row::{Endpoint, field, list, read, required, write};
 use crate::core::Core;
+use crate::lifecycle;
 use crate::tokens::{self, Caller, Ending, TokenRecord, TokenType};
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::description::FieldKind;
@@ -141,10 +142,16 @@ async fn renew_accessor(mut call: Call<'_>) -> Result<Reply, Failure> {
 async fn renew_named(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let Named { text, mut token } = named;
-    let (record, warning) = core
-        .tokens
-        .renew(unit, &token, fields.seconds("increment"), core.token_lifetimes())
-        .await?;
+    let increment = fields.seconds("increment");
+    let (record, warning) = match token.record.login.clone() {
+        Some(kept) => {
+            let renewed = lifecycle::renew_login(core, &token, &kept, increment).await?;
+            // Committed with what the auth method did. What this unit has read is older.
+            *unit = core.store.begin();
+            renewed
+        }
+        None => core.tokens.renew(unit, &token, increment, core.token_lifetimes()).await?,
+    };
     token.record = Arc::new(record);
     let body = Body::Auth(Box::new(auth(core, text, &token)));
     Ok(Reply::from(body).with_warnings(warning))
@@ -241,7 +248,7 @@ async fn tidy(call: Call<'_>) -> Result<Reply, Failure> {
 }
 
 /// A token as it is handed out or renewed.
-pub(super) fn auth(core: &Core, text: Secret, token: &Caller) -> Auth {
+pub(crate) fn auth(core: &Core, text: Secret, token: &Caller) -> Auth {
     let record = &token.record;
     Auth {
         client_token: text,

@@ -129,6 +129,8 @@ impl Tokens {
             uses_left: (num_uses > 0).then_some(num_uses),
             used_up: None,
             ended: None,
+            mount: String::new(),
+            login: None,
         };
         let bounds = bounds(&record, of_role.as_ref(), system);
         if new.kind == TokenType::Batch {
@@ -147,7 +149,7 @@ impl Tokens {
 }
 
 /// The record with its accessor, under its key.
-fn with_accessor(hashes: &Hashes, token: &Secret, record: TokenRecord) -> Caller {
+pub(super) fn with_accessor(hashes: &Hashes, token: &Secret, record: TokenRecord) -> Caller {
     let accessor = keys::accessor(hashes, token);
     Caller::service(
         keys::of_accessor(hashes, &accessor),
@@ -232,6 +234,8 @@ fn root(now: u64) -> TokenRecord {
         uses_left: None,
         used_up: None,
         ended: None,
+        mount: String::new(),
+        login: None,
     }
 }
 
