@@ -225,12 +225,14 @@ impl BackgroundServices {
         self.services.release_guards().await;
     }
 
-    /// What the plugin is told of the call.
-    pub(crate) fn context(&self, core: &Core) -> contract::Context {
+    /// What the component is told of the call. `longest` is the longest lease that this very call
+    /// may be given, in seconds.
+    pub(crate) fn context(&self, longest: Option<u64>) -> contract::Context {
+        let CallServices { core, mount, .. } = &*self.services;
         let left = self.deadline.saturating_duration_since(Instant::now());
         let milliseconds = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
         contract::Context {
-            mount: self.services.mount.for_plugin(core.lifetimes, None),
+            mount: mount.for_plugin(core.lifetimes, longest),
             deadline: core.store.now().saturating_add(milliseconds),
             ext: Vec::new(),
         }

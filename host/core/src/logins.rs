@@ -12,4 +12,4 @@ mod proven;
 mod sign_in;
 
 pub(crate) use proven::ProvenLogin;
-pub(crate) use sign_in::{Origin, sign_in};
+pub(crate) use sign_in::{Origin, SignedIn, sign_in, sign_in_again};

@@ -16,7 +16,8 @@ mod permitted_request;
 mod policy_check;
 
 use crate::api::{self, Found, HostTable, PublicEndpoint, PublicRequest};
-use crate::core::Core;
+use crate::core::{Core, Rights};
+use crate::identity::Standing;
 use crate::permit::Permit;
 use crate::tokens::Caller;
 use audit_trail::{AuditTrail, Subject};
@@ -187,9 +188,12 @@ async fn attempt(
     progress: &mut Progress<'_, '_>,
 ) -> Result<Response, Failure> {
     // A login asks for no token, and so for no policy.
-    let acl = match caller {
-        Some(caller) => Some(core.policies.acl(&core.store, &caller.record.policies).await?),
-        None => None,
+    let (acl, standing) = match caller {
+        Some(caller) => {
+            let Rights { acl, standing } = core.rights_of(&caller.record).await?;
+            (Some(acl), standing)
+        }
+        None => (None, Standing::default()),
     };
 
     // 3. Fields in canonical names, and create told from update by what exists.
@@ -230,6 +234,7 @@ async fn attempt(
         destination,
         route,
         caller,
+        standing,
         permit,
         folded,
         creates,

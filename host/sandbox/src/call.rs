@@ -11,9 +11,7 @@ use crate::call_tree::CallTree;
 use crate::closing::Cut;
 use crate::compartment::Compartment;
 use crate::context::CallContext;
-use crate::contract::{
-    self, Answer, Call, Context, HeldLogin, Lease, Login, Mount, Outcome, Renewal,
-};
+use crate::contract::{self, Answer, Call, Context, HeldLogin, Lease, Login, Outcome, Renewal};
 use crate::grants::Grants;
 use crate::host_services::HostServices;
 use crate::instance::Live;
@@ -102,13 +100,26 @@ impl Engine {
     }
 
     /// Runs what was scheduled under `key`.
-    pub async fn wake(&self, scope: Scope, unit: Unit, key: &str, attempt: u32) -> Done<()> {
-        self.enter(scope, unit, self.exports.wake, (key, attempt)).await
+    pub async fn wake(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        context: &Context,
+        key: &str,
+        attempt: u32,
+    ) -> Done<()> {
+        self.enter(scope, unit, self.exports.wake, (context, key, attempt)).await
     }
 
     /// Brings stored data from schema `from` to the component's.
-    pub async fn migrate(&self, scope: Scope, unit: Unit, from: u32) -> Done<()> {
-        self.enter(scope, unit, self.exports.migrate, (from,)).await
+    pub async fn migrate(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        context: &Context,
+        from: u32,
+    ) -> Done<()> {
+        self.enter(scope, unit, self.exports.migrate, (context, from)).await
     }
 
     /// Prolongs the thing behind a lease.
@@ -116,22 +127,29 @@ impl Engine {
         &self,
         scope: Scope,
         unit: Unit,
+        context: &Context,
         lease: &Lease,
         increment: u64,
-        mount: &Mount,
     ) -> Done<Renewal> {
         let OfWorld::SecretsEngine { renew, .. } = self.exports.of_world else {
             return self.of_another_world(unit);
         };
-        self.enter(scope, unit, renew, (lease, increment, mount)).await
+        self.enter(scope, unit, renew, (context, lease, increment)).await
     }
 
     /// Ends the thing behind a lease.
-    pub async fn revoke(&self, scope: Scope, unit: Unit, lease: &Lease, reason: &str) -> Done<()> {
+    pub async fn revoke(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        context: &Context,
+        lease: &Lease,
+        reason: &str,
+    ) -> Done<()> {
         let OfWorld::SecretsEngine { revoke, .. } = self.exports.of_world else {
             return self.of_another_world(unit);
         };
-        self.enter(scope, unit, revoke, (lease, reason)).await
+        self.enter(scope, unit, revoke, (context, lease, reason)).await
     }
 
     /// Proves again that a login holds. What it answers is within the limits of an answer.

@@ -6,9 +6,9 @@
 //! of whose targets hang holds its share of the places and no more.
 
 use super::claims::{Claim, Claims};
-use crate::log::Log;
+use crate::log::{Log, cause};
 use crate::sealing::{InFlight, Sealing};
-use bulkhead_store::{ClockJump, Space, Store};
+use bulkhead_store::{ClockJump, Space, Store, StoreFault};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,7 +79,11 @@ impl Background {
     /// Says once that nothing is written any more.
     fn tell_of_stopped_writes(&self, reason: &str) {
         if !self.stopped_writes_told.swap(true, Ordering::SeqCst) {
-            self.log.line("error", "writes-stopped", &[("cause", reason.to_owned())]);
+            self.log.line(
+                "error",
+                "writes-stopped",
+                &[cause(&StoreFault::Unavailable(reason.to_owned()))],
+            );
         }
     }
 }
@@ -96,7 +100,7 @@ pub(crate) async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
         let sleep = match begin_what_is_due(&background, &work, &mut turns).await {
             Ok(sleep) => sleep,
             Err(failure) => {
-                background.log.line("error", "due-work-unreadable", &[("cause", failure.message)]);
+                background.log.line("error", "due-work-unreadable", &[cause(&failure)]);
                 UNSTORED_PAUSE
             }
         };
@@ -213,7 +217,7 @@ async fn do_and_pause(
     let Err(failure) = done else { return };
     let needs_repair = failure.kind == Kind::Internal || background.store.stopped().is_some();
     let pause = if needs_repair { REPAIR_PAUSE } else { UNSTORED_PAUSE };
-    background.log.line("error", "due-work-unstored", &[("cause", failure.message)]);
+    background.log.line("error", "due-work-unstored", &[cause(&failure)]);
     // The row is still due: without a pause it would be taken up again at once. Its lane is for
     // those that can be worked on.
     let _resting = Arc::into_inner(claim).map(Claim::leave_lane);

@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::leases::{Below, OnFailure};
+use crate::log::cause;
 use crate::mounts::Mount;
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
@@ -46,11 +47,7 @@ pub(super) fn in_background<T: Send + 'static>(
 /// Tells of a failure and waits for another attempt. `false` when there is to be none, because the
 /// service is sealed.
 pub(super) async fn pause(core: &Core, mount: &Mount, event: &str, why: Failure) -> bool {
-    core.log.line(
-        "warn",
-        event,
-        &[("mount", mount.record.path.to_string()), ("cause", why.message)],
-    );
+    core.log.line("warn", event, &[("mount", mount.record.path.to_string()), cause(&why)]);
     tokio::select! {
         () = tokio::time::sleep(PAUSE) => true,
         () = core.sealing.begun() => false,

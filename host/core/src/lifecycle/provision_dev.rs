@@ -2,6 +2,7 @@
 
 use crate::catalog::PluginType;
 use crate::core::Core;
+use crate::log::cause;
 use crate::mounts::{Marks, NewMount, Settings};
 use crate::tokens;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -36,7 +37,7 @@ async fn mount_default(core: &Core, kind: &str, path: MountPath) -> Result<(), F
     let record = match core.mounts.enable(&mut unit, &core.catalog, new).await {
         Err(taken) if taken.kind == Kind::InvalidRequest => {
             // By a mount whose record does not open: the other mounts are served all the same.
-            core.log.line("warn", "default-mount-left-out", &[("cause", taken.message)]);
+            core.log.line("warn", "default-mount-left-out", &[cause(&taken)]);
             return Ok(());
         }
         record => record?,

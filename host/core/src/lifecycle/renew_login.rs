@@ -7,10 +7,10 @@
 use crate::background::Claim;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
-use crate::logins::ProvenLogin;
+use crate::logins::{self, ProvenLogin};
 use crate::mounts::Mount;
 use crate::permit::Permit;
-use crate::tokens::{self, Caller, KeptLogin, RenewedLogin, TokenRecord, TokenType};
+use crate::tokens::{self, Caller, KeptLogin, TokenRecord, TokenType};
 use bulkhead_sandbox::{Done, Priority, contract};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -70,7 +70,7 @@ async fn once(
     let opened = core.mounts.open(mount, &permit);
     let work = BackgroundServices::for_caller(core, mount);
     let admitted = work.enter(Priority::Foreground).await?;
-    let context = work.context(core);
+    let context = work.context(None);
     let held = held_login(&token.record, kept);
     let Done { unit, result, ended } = opened
         .plugin
@@ -79,7 +79,7 @@ async fn once(
         .await;
     work.note_end(admitted, ended);
     let renewed = match result.and_then(|login| check(mount, kept, login)) {
-        Ok(proven) => store(core, mount, &token.hash, unit, &proven.renewed(increment)).await,
+        Ok(proven) => store(core, mount, token, unit, (&proven, increment)).await,
         Err(failure) => Err(failure),
     };
     work.release_guards().await;
@@ -121,15 +121,16 @@ fn check(mount: &Mount, kept: &KeptLogin, login: contract::Login) -> Result<Prov
 async fn store(
     core: &Core,
     mount: &Mount,
-    key: &str,
+    token: &Caller,
     unit: Unit,
-    renewed: &RenewedLogin,
+    (proven, increment): (&ProvenLogin, u64),
 ) -> Result<(TokenRecord, Option<String>), Failure> {
-    let of_mount = mount.lifetimes(core.lifetimes);
+    let (of_mount, renewed) = (mount.lifetimes(core.lifetimes), proven.renewed(increment));
     let mut finish = unit.finish();
     loop {
         let unit = finish.restart_host_part();
-        let stored = core.tokens.renew_login(unit, key, renewed, of_mount).await?;
+        logins::sign_in_again(core, unit, mount, proven, &token.record.entity_id).await?;
+        let stored = core.tokens.renew_login(unit, &token.hash, &renewed, of_mount).await?;
         if finish.try_commit().await? {
             return Ok(stored);
         }

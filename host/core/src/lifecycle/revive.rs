@@ -3,6 +3,7 @@
 use super::migrate::migrate;
 use crate::catalog::PluginType;
 use crate::core::Core;
+use crate::log::cause;
 use std::sync::Arc;
 
 /// Serves the mounts that waited for that plugin, each once its data are migrated. One that
@@ -19,11 +20,7 @@ pub(crate) async fn revive(core: &Arc<Core>, kind: PluginType, name: &str) {
         match migrated {
             Ok(()) => core.log.line("info", "mount-has-its-plugin", &[("mount", path)]),
             Err(failure) => {
-                core.log.line(
-                    "error",
-                    "mount-without-plugin",
-                    &[("mount", path), ("cause", failure.message.clone())],
-                );
+                core.log.line("error", "mount-without-plugin", &[("mount", path), cause(&failure)]);
                 core.mounts.set_unavailable(record, failure.message);
             }
         }

@@ -3,6 +3,7 @@
 //! What is beyond them is the component's fault (500, naming it): it is to refuse a caller before
 //! it answers a login. Only policies are the operator's, who wrote them into a role (400).
 
+use crate::identity::Proven;
 use crate::mounts::Mount;
 use crate::policies::{self, DEFAULT, RESPONSE_WRAPPING, ROOT};
 use crate::tokens::cidr::Cidr;
@@ -100,9 +101,20 @@ impl ProvenLogin {
 }
 
 impl ProvenLogin {
+    /// As the identities of `mount` are told of it.
+    pub(super) fn identity(&self, mount: &Mount) -> Proven {
+        Proven {
+            mount: mount.record.for_aliases(),
+            alias: self.kept.alias.clone(),
+            metadata: self.alias_metadata.clone(),
+            group_aliases: self.group_aliases.clone(),
+        }
+    }
+
     /// As the renewal of a token that is asked to live `increment` seconds from now.
-    pub(crate) fn renewed(self, increment: u64) -> RenewedLogin {
+    pub(crate) fn renewed(&self, increment: u64) -> RenewedLogin {
         let Self { times, renewable, kept, .. } = self;
+        let (times, renewable, kept) = (*times, *renewable, kept.clone());
         RenewedLogin { times, increment, renewable, kept }
     }
 }

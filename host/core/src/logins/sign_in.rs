@@ -2,6 +2,7 @@
 
 use super::proven::ProvenLogin;
 use crate::core::Core;
+use crate::identity::{self, Standing};
 use crate::mounts::{self, Mount};
 use crate::tokens::{Made, NewLogin, TokenType};
 use bulkhead_store::Unit;
@@ -17,22 +18,31 @@ pub(crate) struct Origin<'a> {
     pub(crate) remote: IpAddr,
 }
 
-/// Signs the proven one in: the token is made in the unit, with the limits of the mount.
+/// A token that was made of a login, and for whom it stands.
+pub(crate) struct SignedIn {
+    pub(crate) made: Made,
+    pub(crate) standing: Standing,
+}
+
+/// Signs the proven one in: finds or makes the entity, and makes the token in the unit, with the
+/// limits of the mount.
 ///
 /// # Errors
-/// 403 where the login may not come from that address; 400 where the mount cannot give such a
-/// token.
+/// 403 where the login may not come from that address, or its entity is disabled; 400 where the
+/// mount cannot give such a token.
 pub(crate) async fn sign_in(
     core: &Core,
     unit: &mut Unit,
     origin: Origin<'_>,
     proven: &ProvenLogin,
-) -> Result<Made, Failure> {
+) -> Result<SignedIn, Failure> {
     let Origin { mount, path, remote } = origin;
     let networks = &proven.bound_cidrs;
     if !networks.is_empty() && !networks.iter().any(|network| network.contains(remote)) {
         return Err(Failure::denied("this login may not come from your address"));
     }
+    let entity_id = enter_identity(unit, core.store.now(), mount, proven).await?;
+    let standing = identity::standing(unit, &entity_id).await?;
     let new = NewLogin {
         kind: choose_kind(mount.record.settings.token_type, proven.kind),
         policies: proven.policies.clone(),
@@ -40,14 +50,49 @@ pub(crate) async fn sign_in(
         meta: proven.metadata.clone(),
         path: path.to_owned(),
         mount: mount.record.uuid.clone(),
-        entity_id: String::new(),
+        entity_id,
         bound_cidrs: proven.bound_cidrs.clone(),
         times: proven.times,
         num_uses: proven.num_uses,
         renewable: proven.renewable,
         kept: proven.kept.clone(),
     };
-    core.tokens.create_login(unit, new, mount.lifetimes(core.lifetimes))
+    let made = core.tokens.create_login(unit, new, mount.lifetimes(core.lifetimes))?;
+    Ok(SignedIn { made, standing })
+}
+
+/// Lets the entity of a token be the one that its login proves again.
+///
+/// # Errors
+/// 403 where it is disabled; 400 where the alias is another entity's by now.
+pub(crate) async fn sign_in_again(
+    core: &Core,
+    unit: &mut Unit,
+    mount: &Mount,
+    proven: &ProvenLogin,
+    entity_id: &str,
+) -> Result<(), Failure> {
+    let known = identity::standing(unit, entity_id).await?.entity_id().to_owned();
+    if enter_identity(unit, core.store.now(), mount, proven).await? == known {
+        return Ok(());
+    }
+    Err(Failure::invalid(
+        "what this login proves is another entity by now than the one of the token: log in again",
+    ))
+}
+
+/// The id of the entity behind the proven alias.
+async fn enter_identity(
+    unit: &mut Unit,
+    now: u64,
+    mount: &Mount,
+    proven: &ProvenLogin,
+) -> Result<String, Failure> {
+    let signed_in = identity::sign_in(unit, now, &proven.identity(mount)).await?;
+    match signed_in.is_disabled {
+        true => Err(Failure::denied("the entity behind this login is disabled")),
+        false => Ok(signed_in.entity_id),
+    }
 }
 
 /// The mount's word is final, or holds where the login says nothing.

@@ -150,6 +150,7 @@ impl Mount {
             max_ttl: lifetimes.max,
             longest_lease: longest.map_or(lifetimes.max, |longest| longest.min(lifetimes.max)),
             options: self.record.settings.options.clone().into_iter().collect(),
+            ext: Vec::new(),
         }
     }
 

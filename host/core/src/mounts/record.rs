@@ -3,6 +3,7 @@
 use super::class::Class;
 use super::settings::Settings;
 use crate::catalog::PluginType;
+use crate::identity::AliasMount;
 use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
@@ -94,6 +95,15 @@ impl MountRecord {
     /// Whether it is a mount of that plugin.
     pub(crate) fn is_of(&self, kind: PluginType, name: &str) -> bool {
         self.kind == name && Class::of(&self.path).plugin_type() == kind
+    }
+
+    /// As the aliases of entities and groups name it.
+    pub(crate) fn for_aliases(&self) -> AliasMount {
+        AliasMount {
+            accessor: self.accessor.clone(),
+            path: self.path.as_str().to_owned(),
+            kind: self.kind.clone(),
+        }
     }
 
     /// Writes the record, which is newer than the one there, into the unit.

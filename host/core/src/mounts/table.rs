@@ -6,7 +6,7 @@ use super::mount::{Mount, Opened};
 use super::record::{self, MountRecord, Phase};
 use super::unavailable::UnavailableMount;
 use crate::catalog::{Catalog, PluginType};
-use crate::log::Log;
+use crate::log::{Log, cause};
 use crate::permit::Permit;
 use bulkhead_store::{Space, Store, StoreFault};
 use bulkhead_wire::description::{Route, Verb};
@@ -51,7 +51,7 @@ impl Mounts {
                 let found = match store.begin().get(&address).await {
                     Err(damaged @ StoreFault::Damaged(_)) => {
                         // Its requests find nothing there; the other mounts serve.
-                        log.line("error", "mount-unreadable", &[("cause", damaged.to_string())]);
+                        log.line("error", "mount-unreadable", &[cause(&damaged)]);
                         continue;
                     }
                     found => found?,
@@ -62,7 +62,7 @@ impl Mounts {
                 if let Err(failure) = mounts.serve(record.clone(), catalog) {
                     // It is no engine of this binary: those are all there, or nothing would be
                     // loaded.
-                    let pairs = [("mount", path), ("cause", failure.message.clone())];
+                    let pairs = [("mount", path), cause(&failure)];
                     log.line("error", "mount-without-plugin", &pairs);
                     mounts.set_unavailable(record, failure.message);
                 }

@@ -3,9 +3,9 @@
 use super::permitted_request::PermittedRequest;
 use crate::api::{self, respond_enveloped};
 use crate::leases::{self, LeaseContext, Reserved};
-use crate::logins::{self, Origin, ProvenLogin};
+use crate::logins::{self, Origin, ProvenLogin, SignedIn};
 use crate::mounts::Mount;
-use crate::tokens::{self, Made};
+use crate::tokens;
 use bulkhead_sandbox::contract::{Answer, Login, Outcome, RawAnswer, Secret};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::Verb;
@@ -40,9 +40,10 @@ pub(super) async fn commit(
             respond_without_data(permitted, mount, warnings)
         }
         Outcome::Login(login) => {
-            let made = Box::pin(commit_login(permitted, mount, unit, *login)).await?;
+            let signed_in = Box::pin(commit_login(permitted, mount, unit, *login)).await?;
+            let SignedIn { made, standing } = signed_in;
             warnings.extend(made.warning);
-            let auth = api::auth(permitted.core, made.token, &made.caller);
+            let auth = api::auth(permitted.core, made.token, &made.caller, &standing);
             let envelope = envelope(&permitted.request.id, mount, warnings);
             Ok(respond_enveloped(Envelope { auth: Some(auth), ..envelope }))
         }
@@ -114,7 +115,7 @@ async fn commit_login(
     mount: &Mount,
     unit: Unit,
     login: Login,
-) -> Result<Made, Failure> {
+) -> Result<SignedIn, Failure> {
     if !permitted.route.login {
         return Err(bad_answer(mount, "answered a login on a row that is not marked login"));
     }
@@ -124,9 +125,9 @@ async fn commit_login(
     let mut finish = unit.finish();
     loop {
         let unit = finish.restart_host_part();
-        let made = logins::sign_in(permitted.core, unit, origin, &proven).await?;
+        let signed_in = logins::sign_in(permitted.core, unit, origin, &proven).await?;
         if finish.try_commit().await? {
-            return Ok(made);
+            return Ok(signed_in);
         }
     }
 }

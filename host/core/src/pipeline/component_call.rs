@@ -6,6 +6,7 @@ use super::permitted_request::PermittedRequest;
 use crate::core::Core;
 use crate::host_services::{CallServices, LeasePath};
 use crate::leases::{self, Reserved};
+use crate::log::cause;
 use crate::mounts::Mount;
 use bulkhead_sandbox::contract::{self, Answer};
 use bulkhead_sandbox::{
@@ -167,11 +168,12 @@ impl PermittedRequest<'_> {
         });
         let display_name = self.caller.map(|caller| caller.record.display_name.clone());
         contract::Caller {
-            entity: String::new(),
+            entity: self.standing.entity_id().to_owned(),
             display_name: display_name.unwrap_or_default(),
             id: hash.unwrap_or_default(),
             capabilities: self.permit.capabilities().to_vec(),
             remote_address: self.request.remote.to_string(),
+            ext: Vec::new(),
         }
     }
 }
@@ -181,7 +183,7 @@ impl PermittedRequest<'_> {
 async fn undo_unconfirmed(core: &Core, reserved: &[Reserved]) {
     if let Err(failure) = leases::undo(&core.store, reserved).await {
         // Nothing is lost: the reservation is due by itself, a minute after its call's deadline.
-        core.log.line("warn", "undo-delayed", &[("cause", failure.message)]);
+        core.log.line("warn", "undo-delayed", &[cause(&failure)]);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::destination::{Destination, unmounted};
 use crate::core::Core;
+use crate::identity::Standing;
 use crate::mounts::{Inside, Mount};
 use crate::permit::Permit;
 use crate::tokens::Caller;
@@ -20,6 +21,8 @@ pub(super) struct PermittedRequest<'a> {
     pub(super) route: &'a Route,
     /// `None` for a login, which asks for none.
     pub(super) caller: Option<&'a Caller>,
+    /// For whom the caller's token stands.
+    pub(super) standing: Standing,
     pub(super) permit: Permit,
     pub(super) folded: Folded,
     pub(super) creates: bool,

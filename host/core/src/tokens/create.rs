@@ -31,6 +31,8 @@ pub(crate) struct NewToken {
     /// The path that makes it.
     pub(crate) path: String,
     pub(crate) is_orphan: bool,
+    /// The entity for which it stands; `None` is that of its parent, if it has one.
+    pub(crate) entity_id: Option<String>,
     /// Where it may be used from; empty for everywhere.
     pub(crate) bound_cidrs: Vec<Cidr>,
     /// Seconds; 0 leaves it to the system, or, for root, to never end.
@@ -116,7 +118,7 @@ impl Tokens {
             parent: (!new.is_orphan).then(|| maker.hash.clone()),
             path: new.path,
             role: role.unwrap_or_default(),
-            entity_id: if new.is_orphan { String::new() } else { maker.record.entity_id.clone() },
+            entity_id: new.entity_id.unwrap_or_else(|| inherited_entity(maker, new.is_orphan)),
             meta: new.meta,
             bound_cidrs: new.bound_cidrs,
             issued: now,
@@ -146,6 +148,11 @@ impl Tokens {
         record.expires = Some(first_whole_second(now_ms).saturating_add(granted.ttl));
         Ok((record, granted.warning))
     }
+}
+
+/// A child stands for the entity of its parent.
+fn inherited_entity(maker: &Caller, is_orphan: bool) -> String {
+    if is_orphan { String::new() } else { maker.record.entity_id.clone() }
 }
 
 /// The record with its accessor, under its key.

@@ -11,6 +11,7 @@
 
 use super::record::{Ending, TokenRecord, address, put, put_due, read, try_commit};
 use super::table::Tokens;
+use crate::log::cause;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::collections::BTreeSet;
@@ -201,7 +202,7 @@ impl Tokens {
     ) -> Result<Option<Arc<TokenRecord>>, Failure> {
         match read(unit, key).await {
             Err(failure) if failure.kind == Kind::Internal => {
-                self.log.line("error", "token-unreadable", &[("cause", failure.message)]);
+                self.log.line("error", "token-unreadable", &[cause(&failure)]);
                 Ok(None)
             }
             found => found,

@@ -44,7 +44,7 @@ pub(crate) struct TokenRecord {
     pub(crate) path: String,
     /// The token role that made it; empty without one.
     pub(crate) role: String,
-    /// Empty as long as there are no entities.
+    /// Of the one for whom it stands; empty where that is not known.
     pub(crate) entity_id: String,
     pub(crate) meta: BTreeMap<String, String>,
     /// Where it may be used from; empty for everywhere.
