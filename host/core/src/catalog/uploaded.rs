@@ -137,7 +137,7 @@ async fn load_described(
     let artefact =
         Artefact::Uploaded { digest: &entry.digest, code, ceiling: entry.ceiling.as_deref() };
     match entry.kind {
-        PluginType::Secret => {
+        PluginType::Auth | PluginType::Secret => {
             let known = serde_json::from_value(entry.description.clone()).map_err(unreadable)?;
             let engine = Engine::load(sandbox, artefact, Some(known)).await?;
             Ok(Plugin::Engine(Arc::new(EnginePlugin::new(engine)?)))

@@ -197,7 +197,7 @@ impl<'a> AuditTrail<'a> {
             route,
             verdict: self.verdict.as_ref(),
             is_refused,
-            is_public: self.destination.is_some_and(|to| to.public().is_some()),
+            is_public: self.destination.is_some_and(|to| to.public().is_some() || to.is_login()),
             now: self.core.store.now(),
         }
     }

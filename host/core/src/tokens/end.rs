@@ -195,7 +195,7 @@ impl Tokens {
 
     /// The token; `None` where there is none or its row does not open, which is told to the
     /// operator.
-    async fn read_or_tell(
+    pub(super) async fn read_or_tell(
         &self,
         unit: &mut Unit,
         key: &str,
