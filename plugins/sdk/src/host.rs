@@ -3,6 +3,7 @@
 //! An engine receives `&dyn Host` and reaches nothing else. In a component the faces are the real
 //! imports, in unit tests they are the [test bed](crate::testbed). Neither shows a token of ours.
 
+mod crypto;
 mod databases;
 mod storage;
 
@@ -10,6 +11,7 @@ use crate::database_plugin::StoreTime;
 use crate::http::{Request, Response};
 use bulkhead_wire::failure::Failure;
 
+pub use crypto::Crypto;
 #[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
 pub(crate) use databases::database_kind;
 pub use databases::{Connection, Databases, Resolved, Unmade};
@@ -33,6 +35,8 @@ pub trait Host {
     fn cache(&self) -> &dyn Cache;
     /// Randomness.
     fn random(&self) -> &dyn Random;
+    /// Signatures, keys, certificates and password hashes.
+    fn crypto(&self) -> &dyn Crypto;
     /// The operator's log.
     fn log(&self) -> &dyn Log;
 }

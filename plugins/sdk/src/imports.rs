@@ -1,12 +1,14 @@
 //! The real host: each face of [`Host`] over the import of its name. Translates words, decides one
 //! thing: what kind a database plugin's refusal is.
 
+mod crypto;
+
 use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
 use crate::database_plugin::{Configured, Credential, NewUser, StoreTime, is_nothing_made};
 use crate::host::{
-    Cache, Clock, Connection, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random,
-    Resolved, Storage, Unmade, database_kind,
+    Cache, Clock, Connection, Crypto, Databases, Entry, Host, Http, Leases, Level, Log, Passwords,
+    Random, Resolved, Storage, Unmade, database_kind,
 };
 use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -45,6 +47,10 @@ impl Host for Imports {
     }
 
     fn random(&self) -> &dyn Random {
+        self
+    }
+
+    fn crypto(&self) -> &dyn Crypto {
         self
     }
 

@@ -9,6 +9,7 @@
 //! It never checks policies, tokens or limits: those are the host's, and no engine sees them.
 
 mod cache;
+mod crypto;
 mod databases;
 mod host;
 mod http;

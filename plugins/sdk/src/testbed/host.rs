@@ -4,6 +4,7 @@
 //! the cache stand beside them and keep what they did.
 
 use super::cache::TestCache;
+use super::crypto::TestCrypto;
 use super::databases::{TestDatabases, User};
 use super::http::TestServers;
 use super::lease_book::LeaseBook;
@@ -13,7 +14,8 @@ use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
-    Cache, Clock, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Storage,
+    Cache, Clock, Crypto, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random,
+    Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
@@ -34,6 +36,7 @@ pub struct TestHost {
     databases: TestDatabases,
     servers: TestServers,
     cache: TestCache,
+    crypto: TestCrypto,
 }
 
 impl Default for TestHost {
@@ -43,6 +46,7 @@ impl Default for TestHost {
             databases: TestDatabases::new(&script),
             servers: TestServers::new(&script),
             cache: TestCache::new(&script),
+            crypto: TestCrypto::new(&script),
             script,
             records: RefCell::default(),
             leases: RefCell::default(),
@@ -263,6 +267,10 @@ impl Host for TestHost {
 
     fn random(&self) -> &dyn Random {
         self
+    }
+
+    fn crypto(&self) -> &dyn Crypto {
+        &self.crypto
     }
 
     fn log(&self) -> &dyn Log {
