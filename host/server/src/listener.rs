@@ -13,7 +13,7 @@ use crate::connection::{self, Peer, Stream};
 use crate::connection_slots::{self, ConnectionSlots};
 use crate::http::{Answerer, HttpFrontend};
 use crate::tls::Tls;
-use bulkhead_core::log::Log;
+use bulkhead_core::log::{Log, cause};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -226,7 +226,7 @@ impl<A: Answerer> Acceptor<A> {
                 }
                 Err(error) => {
                     self.slots.close_longest_idle();
-                    self.log.line("warn", "accept-failed", &[("cause", error.to_string())]);
+                    self.log.line("warn", "accept-failed", &[cause(&error)]);
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
