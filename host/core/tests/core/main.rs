@@ -20,6 +20,7 @@ mod http;
 mod instance_reuse;
 mod leases;
 mod mounts;
+mod passwords;
 mod policies;
 mod probe;
 mod strangers;

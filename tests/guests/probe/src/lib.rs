@@ -4,6 +4,7 @@
 
 mod memory;
 mod outside;
+mod passwords;
 mod rotation;
 
 use bulkhead_sdk::reservation::{Reservation, Unmade};
@@ -85,6 +86,9 @@ impl SecretsEngine for Probe {
         write("make/{name}", outside::make)
             .about("Keeps what a web server says.")
             .fields(&[NAME, outside::REQUEST]),
+        write("password/{name}", passwords::password)
+            .about("Makes passwords.")
+            .fields(&[NAME, passwords::HOW]),
         read("loop", endless).about("Never ends.").deadline(1),
         read("memory", memory).about("Takes all memory.").deadline(20),
         read("stack", stack).about("Takes all stack."),
