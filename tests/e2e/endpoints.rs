@@ -20,6 +20,7 @@ mod sys_leases;
 mod sys_mounts;
 mod sys_plugins_catalog;
 mod sys_policies;
+mod sys_policies_password;
 mod sys_remount;
 
 use crate::world::{CREATION, World};
@@ -103,6 +104,7 @@ fn all_rows() -> Vec<Row> {
         database::rows(&Value::Null),
         auth_token::rows(),
         sys_policies::rows(),
+        sys_policies_password::rows(),
         sys_capabilities::rows(),
         sys_leases::rows(&Value::Null),
         sys_audit::rows(),
@@ -193,6 +195,12 @@ fn tokens_answer_as_agreed() {
 fn policies_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_policies::rows());
+}
+
+#[test]
+fn password_policies_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &sys_policies_password::rows());
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod sys_leases;
 mod sys_mounts;
 mod sys_plugins_catalog;
 mod sys_policies;
+mod sys_policies_password;
 mod sys_remount;
 mod sys_rotate;
 mod sys_seal_status;
@@ -70,6 +71,7 @@ fn endpoints() -> Vec<Endpoint> {
         sys_internal_specs_openapi::rows(),
         sys_leases::rows(),
         sys_policies::rows(),
+        sys_policies_password::rows(),
         sys_plugins_catalog::rows(),
         sys_capabilities::rows(),
         auth_token::rows(),

@@ -85,8 +85,12 @@ impl CallServices {
 
 #[async_trait]
 impl HostServices for CallServices {
-    async fn password(&self, policy: &str) -> Result<String, Failure> {
-        passwords::generate(policy)
+    async fn password(&self, unit: &mut Unit, policy: &str) -> Result<String, Failure> {
+        passwords::generate(unit, policy).await
+    }
+
+    fn password_from(&self, length: u32, alphabet: &str) -> Result<String, Failure> {
+        passwords::generate_from(usize::try_from(length).unwrap_or(usize::MAX), alphabet)
     }
 
     fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure> {

@@ -25,7 +25,7 @@ pub trait Host {
     fn clock(&self) -> &dyn Clock;
     /// Database plugins.
     fn databases(&self) -> &dyn Databases;
-    /// Passwords by policy.
+    /// Passwords by policy or alphabet.
     fn passwords(&self) -> &dyn Passwords;
     /// Other servers.
     fn http(&self) -> &dyn Http;
@@ -86,13 +86,20 @@ pub trait Clock {
     fn cancel(&self, key: &str) -> Result<(), Failure>;
 }
 
-/// Passwords by policy.
+/// Passwords by policy or alphabet, each as likely as the others.
 pub trait Passwords {
     /// A new password. An empty `policy` means the default one.
     ///
     /// # Errors
     /// Not found when there is no such policy.
     fn generate(&self, policy: &str) -> Result<String, Failure>;
+
+    /// A new password of `length` characters, 1 to 1,024, each of them any of `alphabet`, which has
+    /// 1 to 256 different printable ones.
+    ///
+    /// # Errors
+    /// Invalid request for what is neither.
+    fn generate_from(&self, length: u32, alphabet: &str) -> Result<String, Failure>;
 }
 
 /// Other servers. What may be asked is what the mount was granted, origin by origin; redirects are

@@ -237,6 +237,10 @@ impl Passwords for Imports {
     fn generate(&self, policy: &str) -> Result<String, Failure> {
         import::passwords::generate(policy).map_err(failure)
     }
+
+    fn generate_from(&self, length: u32, alphabet: &str) -> Result<String, Failure> {
+        import::passwords::generate_from(length, alphabet).map_err(failure)
+    }
 }
 
 impl Http for Imports {

@@ -93,6 +93,9 @@
 //! guarded, see [`Intent`](intent::Intent). The engine's [`SecretsEngine::wake`] then finishes what
 //! a crash left.
 //!
+//! What comes again by itself has [`rotation::Settings`], with a period or a
+//! [`Schedule`](schedule::Schedule) in the words of cron.
+//!
 //! # Database plugins
 //!
 //! They implement [`DatabasePlugin`](database_plugin::DatabasePlugin), with [`statements`] and
@@ -117,6 +120,8 @@ pub mod host;
 pub mod http;
 pub mod intent;
 pub mod reservation;
+pub mod rotation;
+pub mod schedule;
 pub mod statements;
 pub mod table;
 pub mod template;

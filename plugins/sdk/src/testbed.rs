@@ -13,6 +13,7 @@ mod databases;
 mod host;
 mod http;
 mod lease_book;
+mod passwords;
 mod records;
 mod script;
 mod timers;

@@ -7,6 +7,7 @@ use super::cache::TestCache;
 use super::databases::{TestDatabases, User};
 use super::http::TestServers;
 use super::lease_book::LeaseBook;
+use super::passwords::TestPasswords;
 use super::records::Records;
 use super::script::{Fate, Script};
 use super::timers::{Timer, Timers};
@@ -17,10 +18,9 @@ use crate::host::{
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::Failure;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A host in memory. Its methods are what a test may arrange and look at.
@@ -29,11 +29,11 @@ pub struct TestHost {
     records: RefCell<Records>,
     leases: RefCell<LeaseBook>,
     timers: RefCell<Timers>,
-    policies: RefCell<BTreeMap<String, String>>,
     generated: Cell<u32>,
     databases: TestDatabases,
     servers: TestServers,
     cache: TestCache,
+    passwords: TestPasswords,
 }
 
 impl Default for TestHost {
@@ -43,11 +43,11 @@ impl Default for TestHost {
             databases: TestDatabases::new(&script),
             servers: TestServers::new(&script),
             cache: TestCache::new(&script),
+            passwords: TestPasswords::new(&script),
             script,
             records: RefCell::default(),
             leases: RefCell::default(),
             timers: RefCell::default(),
-            policies: RefCell::default(),
             generated: Cell::default(),
         }
     }
@@ -84,9 +84,12 @@ impl TestHost {
         self.script.arrange(step, Fate::Die);
     }
 
-    /// Adds a password policy whose passwords begin with `prefix`.
-    pub fn add_policy(&self, name: &str, prefix: &str) {
-        self.policies.borrow_mut().insert(name.to_owned(), prefix.to_owned());
+    /// Adds a password policy, in HCL or JSON.
+    ///
+    /// # Errors
+    /// What is wrong with its text.
+    pub fn add_policy(&self, name: &str, text: &str) -> Result<(), Failure> {
+        self.passwords.add(name, text)
     }
 
     /// Replaces what the database plugin says of itself.
@@ -250,7 +253,7 @@ impl Host for TestHost {
     }
 
     fn passwords(&self) -> &dyn Passwords {
-        self
+        &self.passwords
     }
 
     fn http(&self) -> &dyn Http {
@@ -337,22 +340,6 @@ impl Clock for TestHost {
         self.script.step("cancel", Some(key), || {
             self.timers.borrow_mut().cancel(key);
             Ok(())
-        })
-    }
-}
-
-impl Passwords for TestHost {
-    /// Numbered, so that tests can name the password they expect.
-    fn generate(&self, policy: &str) -> Result<String, Failure> {
-        self.script.step("generate", None, || {
-            let policies = self.policies.borrow();
-            let prefix = match policy {
-                "" => "Generated",
-                named => policies.get(named).ok_or_else(|| {
-                    Failure::new(Kind::NotFound, format!("there is no password policy {named:?}"))
-                })?,
-            };
-            Ok(format!("{prefix}-Password-{}", self.next_number()))
         })
     }
 }
