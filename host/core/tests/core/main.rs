@@ -21,6 +21,7 @@ mod http;
 mod identity;
 mod instance_reuse;
 mod leases;
+mod logins;
 mod mounts;
 mod passwords;
 mod policies;
