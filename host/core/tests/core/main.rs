@@ -18,6 +18,7 @@ mod grants;
 mod hostile;
 mod http;
 mod identity;
+mod identity_groups;
 mod instance_reuse;
 mod leases;
 mod mounts;
