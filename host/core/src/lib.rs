@@ -9,7 +9,7 @@
 //! ```text
 //! log → random → strangers → lifetimes → paging → sealing → passwords → policies → background
 //! → permit → catalog → tables → identity → tokens → mounts → audit → leases → settings → process
-//! → core → host_services → lifecycle → seal → api → pipeline → service
+//! → core → host_services → logins → lifecycle → seal → api → pipeline → service
 //! ```
 //!
 //! - **strangers** knows how often callers without a token were answered, and never with what.
@@ -23,6 +23,7 @@
 //!   has the handles that it works with, and none has the whole.
 //! - **core** is the nouns above as one value, and knows nothing of what is done with them.
 //! - **host_services** is what a component's call may ask of them.
+//! - **logins** makes tokens of what auth methods proved, and never knows how that was done.
 //! - **lifecycle** is what goes on over time: opening and sealing, the ends of leases and tokens,
 //!   mounts that are disabled, moved, migrated and revived, and what takes effect after a commit.
 //! - **seal** opens and closes the store; **api** has the host's own endpoints, a file each;
@@ -41,6 +42,7 @@ mod leases;
 mod lifecycle;
 mod lifetimes;
 pub mod log;
+mod logins;
 mod mounts;
 mod paging;
 mod passwords;

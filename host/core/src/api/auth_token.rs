@@ -7,6 +7,7 @@ use super::reply::{Body, Reply, timestamp};
 use super::row::{Endpoint, field, list, read, required, write};
 use crate::core::Core;
 use crate::identity::{self, Standing};
+use crate::lifecycle;
 use crate::tokens::{self, Caller, Ending, TokenRecord, TokenType};
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::description::FieldKind;
@@ -142,10 +143,16 @@ async fn renew_accessor(mut call: Call<'_>) -> Result<Reply, Failure> {
 async fn renew_named(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let Named { text, mut token } = named;
-    let (record, warning) = core
-        .tokens
-        .renew(unit, &token, fields.seconds("increment"), core.token_lifetimes())
-        .await?;
+    let increment = fields.seconds("increment");
+    let (record, warning) = match token.record.login.clone() {
+        Some(kept) => {
+            let renewed = lifecycle::renew_login(core, &token, &kept, increment).await?;
+            // Committed with what the auth method did. What this unit has read is older.
+            *unit = core.store.begin();
+            renewed
+        }
+        None => core.tokens.renew(unit, &token, increment, core.token_lifetimes()).await?,
+    };
     token.record = Arc::new(record);
     let standing = identity::standing(unit, &token.record.entity_id).await?;
     let body = Body::Auth(Box::new(auth(core, text, &token, &standing)));
@@ -243,7 +250,7 @@ async fn tidy(call: Call<'_>) -> Result<Reply, Failure> {
 }
 
 /// A token as it is handed out or renewed, which stands for the entity of `standing`.
-pub(super) fn auth(core: &Core, text: Secret, token: &Caller, standing: &Standing) -> Auth {
+pub(crate) fn auth(core: &Core, text: Secret, token: &Caller, standing: &Standing) -> Auth {
     let record = &token.record;
     Auth {
         client_token: text,

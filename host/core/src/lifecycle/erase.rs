@@ -10,6 +10,7 @@ use crate::background::Claim;
 use crate::core::Core;
 use crate::identity;
 use crate::mounts::{Closed, Mount};
+use crate::tokens;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
@@ -66,6 +67,7 @@ impl Erasing {
         let_members_leave(&self.core);
         let mut unit = self.core.store.begin();
         unit.delete_revision(&record.uuid);
+        tokens::end_serving(&mut unit, &record.uuid);
         unit.delete(record.address());
         unit.commit().await?;
         self.core.mounts.forget(&self.mount);

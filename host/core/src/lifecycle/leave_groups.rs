@@ -6,6 +6,7 @@
 use super::ending::in_background;
 use crate::core::Core;
 use crate::identity::membership;
+use crate::log::cause;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub(crate) fn let_members_leave(core: &Arc<Core>) {
 async fn leave(core: Arc<Core>) {
     if let Err(failure) = all_leave(&core).await {
         // Nothing is lost: the next unsealing, or the next such change, goes on with it.
-        core.log.line("warn", "group-clearing-delayed", &[("cause", failure.message)]);
+        core.log.line("warn", "group-clearing-delayed", &[cause(&failure)]);
     }
 }
 

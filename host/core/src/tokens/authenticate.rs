@@ -12,6 +12,7 @@ use super::record::{Ending, TokenRecord, TokenType, put, read, try_commit};
 use super::table::Tokens;
 use super::uses::Use;
 use crate::identity;
+use crate::log::cause;
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
@@ -125,7 +126,7 @@ impl Tokens {
         }
         if let Err(failure) = self.end_used_up(counted.key()).await {
             // Nothing is lost: no request begins with it, and the row is due by itself.
-            self.log.line("warn", "token-end-delayed", &[("cause", failure.message)]);
+            self.log.line("warn", "token-end-delayed", &[cause(&failure)]);
         }
     }
 
@@ -154,8 +155,8 @@ fn may_come_from(record: &TokenRecord, remote: IpAddr) -> bool {
 }
 
 /// The caller as the unit sees it, so that its commit asserts that the token still holds and that
-/// its entity is in force. A request goes on with the use that it took, also when there is none left
-/// for others.
+/// its entity is in force. A request goes on with the use that it took, also when there is none
+/// left for others.
 ///
 /// # Errors
 /// 403 when the token ended after the request came.

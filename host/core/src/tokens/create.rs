@@ -131,6 +131,8 @@ impl Tokens {
             uses_left: (num_uses > 0).then_some(num_uses),
             used_up: None,
             ended: None,
+            mount: String::new(),
+            login: None,
         };
         let bounds = bounds(&record, of_role.as_ref(), system);
         if new.kind == TokenType::Batch {
@@ -154,7 +156,7 @@ fn inherited_entity(maker: &Caller, is_orphan: bool) -> String {
 }
 
 /// The record with its accessor, under its key.
-fn with_accessor(hashes: &Hashes, token: &Secret, record: TokenRecord) -> Caller {
+pub(super) fn with_accessor(hashes: &Hashes, token: &Secret, record: TokenRecord) -> Caller {
     let accessor = keys::accessor(hashes, token);
     Caller::service(
         keys::of_accessor(hashes, &accessor),
@@ -239,6 +241,8 @@ fn root(now: u64) -> TokenRecord {
         uses_left: None,
         used_up: None,
         ended: None,
+        mount: String::new(),
+        login: None,
     }
 }
 

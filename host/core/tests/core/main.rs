@@ -13,6 +13,7 @@ mod audit;
 mod bed;
 mod cache;
 mod contention;
+mod contexts;
 mod due_work;
 mod grants;
 mod hostile;
