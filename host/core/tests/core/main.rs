@@ -19,6 +19,7 @@ mod grants;
 mod hostile;
 mod http;
 mod identity;
+mod identity_groups;
 mod instance_reuse;
 mod leases;
 mod logins;
