@@ -13,6 +13,8 @@ mod body_check;
 mod call;
 mod envelope;
 mod handler;
+mod identity_oidc;
+mod identity_oidc_key;
 mod reply;
 mod row;
 mod serve;
@@ -74,6 +76,8 @@ fn endpoints() -> Vec<Endpoint> {
         auth_token::rows(),
         auth_token_create::rows(),
         auth_token_roles::rows(),
+        identity_oidc::rows(),
+        identity_oidc_key::rows(),
     ]
     .into_iter()
     .flatten()

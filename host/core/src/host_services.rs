@@ -4,12 +4,13 @@ use crate::background::guards::{self, Guards};
 use crate::core::Core;
 use crate::leases::{self, LeaseContext, Reserved};
 use crate::mounts::{Mount, Opened, Pass};
+use crate::oidc::Holder;
 use crate::passwords;
 use crate::tokens::Caller;
 use async_trait::async_trait;
 use bulkhead_sandbox::{
-    Admission, CallTree, DatabasePlugin, Ended, Guard, HostServices, Level, Priority, Reservation,
-    Scope, SlotRequest,
+    Admission, CallTree, DatabasePlugin, Ended, Guard, HostServices, IdentityToken, Level,
+    Priority, Reservation, Scope, SlotRequest,
 };
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -89,6 +90,11 @@ impl HostServices for CallServices {
         passwords::generate(policy)
     }
 
+    async fn identity_token(&self, audience: &str, ttl: u64) -> Result<IdentityToken, Failure> {
+        let signed = self.core.oidc.plugin_token(holder(&self.mount), audience, ttl).await?;
+        Ok(IdentityToken { token: signed.token, expires: signed.expires.saturating_mul(1_000) })
+    }
+
     fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
         let plugin = self.core.catalog.database_plugin(name, version)?;
         let mut reached = sync::lock(&self.plugins);
@@ -160,6 +166,19 @@ impl HostServices for CallServices {
         let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let pairs: Vec<(&str, String)> = own.into_iter().chain(pairs).collect();
         self.core.log.line(level.word(), event, &pairs);
+    }
+}
+
+/// The mount as its tokens name it.
+fn holder(mount: &Mount) -> Holder<'_> {
+    let record = &mount.record;
+    Holder {
+        accessor: &record.accessor,
+        path: record.path.listed(),
+        is_auth: record.path.is_auth(),
+        is_local: record.marks.local,
+        plugin: (&record.kind, &mount.plugin.engine.identity().version),
+        key: &record.settings.identity_token_key,
     }
 }
 

@@ -52,6 +52,14 @@ pub struct Guard {
     pub deadline: u64,
 }
 
+/// A token by which a mount shows others who it is.
+pub struct IdentityToken {
+    /// The token. It is a secret.
+    pub token: String,
+    /// When it ends, in milliseconds of store time.
+    pub expires: u64,
+}
+
 /// Core, as one call sees it: made anew for each root call, so that it knows mount, caller and
 /// deadline.
 #[async_trait]
@@ -61,6 +69,13 @@ pub trait HostServices: Send + Sync {
     /// # Errors
     /// `not-found` when there is no such policy.
     async fn password(&self, policy: &str) -> Result<String, Failure>;
+
+    /// A token for `audience` that lives for `ttl` seconds at most; 0 asks for an hour.
+    ///
+    /// # Errors
+    /// `invalid-request` for an audience that is none; `precondition-failed` when the server has no
+    /// issuer, or the mount's key is gone; `unavailable` when the store does not answer.
+    async fn identity_token(&self, audience: &str, ttl: u64) -> Result<IdentityToken, Failure>;
 
     /// The database plugin that `name` and `version` choose; an empty version leaves it to the
     /// catalog.

@@ -80,6 +80,7 @@ impl World {
                 "passwords",
                 "http",
                 "cache",
+                "identity",
                 "log",
             ],
             Self::DatabasePlugin => &["types", "database-types", "sql", "crypto", "clock", "log"],

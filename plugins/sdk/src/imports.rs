@@ -5,8 +5,8 @@ use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
 use crate::database_plugin::{Configured, Credential, NewUser, StoreTime, is_nothing_made};
 use crate::host::{
-    Cache, Clock, Connection, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random,
-    Resolved, Storage, Unmade, database_kind,
+    Cache, Clock, Connection, Databases, Entry, Host, Http, Identity, IdentityToken, Leases, Level,
+    Log, Passwords, Random, Resolved, Storage, Unmade, database_kind,
 };
 use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -37,6 +37,10 @@ impl Host for Imports {
     }
 
     fn http(&self) -> &dyn Http {
+        self
+    }
+
+    fn identity(&self) -> &dyn Identity {
         self
     }
 
@@ -109,6 +113,13 @@ impl Clock for Imports {
 
     fn cancel(&self, key: &str) -> Result<(), Failure> {
         import::clock::cancel(key).map_err(failure)
+    }
+}
+
+impl Identity for Imports {
+    fn token(&self, audience: &str, ttl: u64) -> Result<IdentityToken, Failure> {
+        let signed = import::identity::token(audience, ttl).map_err(failure)?;
+        Ok(IdentityToken { token: signed.token, expires: signed.expires })
     }
 }
 

@@ -12,6 +12,7 @@ mod cache;
 mod databases;
 mod host;
 mod http;
+mod identity;
 mod lease_book;
 mod records;
 mod script;

@@ -33,6 +33,8 @@ pub(crate) enum Act<'a> {
     Sql(SqlTarget<'a>),
     /// A request to a web server.
     Http(&'a Origin),
+    /// A token by which the mount shows others who it is.
+    IdentityToken,
 }
 
 /// What a component wants to dial, as it spells it.

@@ -6,8 +6,9 @@ use crate::Maker;
 use crate::contract::{Call, Caller, Mount, Outcome};
 use crate::detached;
 use crate::{
-    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Grants, Guard, HostServices, Level,
-    Limits, Priority, Reservation, Rights, Runtime, Sandbox, Scope, SlotRequest, limits,
+    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Grants, Guard, HostServices,
+    IdentityToken, Level, Limits, Priority, Reservation, Rights, Runtime, Sandbox, Scope,
+    SlotRequest, limits,
 };
 use async_trait::async_trait;
 use bulkhead_store::{Options, SealKey, Store, Unit};
@@ -136,6 +137,10 @@ struct Passwords;
 impl HostServices for Passwords {
     async fn password(&self, _policy: &str) -> Result<String, Failure> {
         Ok(PASSWORD.to_owned())
+    }
+
+    async fn identity_token(&self, _audience: &str, _ttl: u64) -> Result<IdentityToken, Failure> {
+        Err(Failure::absent())
     }
 
     fn database_plugin(&self, _name: &str, _version: &str) -> Result<Arc<DatabasePlugin>, Failure> {

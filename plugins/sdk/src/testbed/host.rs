@@ -6,6 +6,7 @@
 use super::cache::TestCache;
 use super::databases::{TestDatabases, User};
 use super::http::TestServers;
+use super::identity::TestIdentity;
 use super::lease_book::LeaseBook;
 use super::records::Records;
 use super::script::{Fate, Script};
@@ -13,7 +14,8 @@ use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
-    Cache, Clock, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Storage,
+    Cache, Clock, Databases, Entry, Host, Http, Identity, Leases, Level, Log, Passwords, Random,
+    Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
@@ -33,6 +35,7 @@ pub struct TestHost {
     generated: Cell<u32>,
     databases: TestDatabases,
     servers: TestServers,
+    identity: TestIdentity,
     cache: TestCache,
 }
 
@@ -42,6 +45,7 @@ impl Default for TestHost {
         Self {
             databases: TestDatabases::new(&script),
             servers: TestServers::new(&script),
+            identity: TestIdentity::new(&script),
             cache: TestCache::new(&script),
             script,
             records: RefCell::default(),
@@ -255,6 +259,10 @@ impl Host for TestHost {
 
     fn http(&self) -> &dyn Http {
         &self.servers
+    }
+
+    fn identity(&self) -> &dyn Identity {
+        &self.identity
     }
 
     fn cache(&self) -> &dyn Cache {

@@ -3,7 +3,7 @@
 use crate::bulkhead::plugin::database::{self, Connection};
 use crate::bulkhead::plugin::database_types::{Credential, NewUser};
 use crate::bulkhead::plugin::types::{Call, Failure};
-use crate::bulkhead::plugin::{clock, leases, passwords, storage};
+use crate::bulkhead::plugin::{clock, identity, leases, passwords, storage};
 use crate::{Ending, answers};
 
 /// An import by its name, and what it answered without a grant for it.
@@ -84,6 +84,7 @@ pub(crate) fn answered_without_grants() -> Option<&'static str> {
         tried("guard", clock::guard("timer", "lane")),
         tried("cancel", clock::cancel("timer")),
         tried("generate", passwords::generate("")),
+        tried("token", identity::token("anyone", 0)),
     ];
     of_databases()
         .into_iter()
