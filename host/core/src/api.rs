@@ -36,6 +36,7 @@ mod sys_seal_status;
 mod sys_unseal;
 mod table;
 
+pub(crate) use auth_token::auth;
 pub(crate) use body_check::check_body;
 use bulkhead_wire::request::Request;
 pub(crate) use call::{Call, Fields};

@@ -24,8 +24,8 @@ pub(crate) use gate::{Closed, Inside};
 pub(crate) use holders::Holder;
 pub(crate) use mount::{Mount, Opened, Running};
 pub(crate) use record::{
-    Marks, MountRecord, Phase, put_phase, stored_of_kind, stored_uuids,
-    stored_with_identity_token_key, target,
+    Marks, MountRecord, Phase, put_phase, stored_of, stored_uuids, stored_with_identity_token_key,
+    target,
 };
 pub(crate) use rights::usual;
 pub(crate) use settings::{Settings, TokenType, Visibility};

@@ -168,6 +168,7 @@ fn call() -> Call {
             id: "caller".into(),
             capabilities: vec!["read".into()],
             remote_address: "127.0.0.1".into(),
+            ext: Vec::new(),
         },
         mount: Mount {
             path: "database/".into(),
@@ -177,6 +178,7 @@ fn call() -> Call {
             max_ttl: 86400,
             longest_lease: 86400,
             options: Vec::new(),
+            ext: Vec::new(),
         },
         ext: Vec::new(),
     }

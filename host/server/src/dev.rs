@@ -6,7 +6,7 @@ use crate::options::DevOptions;
 use crate::process::{Process, Server};
 use bulkhead_core::Service;
 use bulkhead_core::audit::AuditSettings;
-use bulkhead_core::log::Log;
+use bulkhead_core::log::{Log, cause};
 use bulkhead_core::random;
 use bulkhead_wire::secret::Secret;
 use std::fs::DirBuilder;
@@ -112,7 +112,7 @@ impl DataDirectory {
     pub(crate) fn remove(self, log: &Arc<dyn Log>) {
         let Self::Temporary(path) = self else { return };
         if let Err(error) = std::fs::remove_dir_all(&path) {
-            let pairs = [("path", path.display().to_string()), ("cause", error.to_string())];
+            let pairs = [("path", path.display().to_string()), cause(&error)];
             log.line("warn", "data-not-removed", &pairs);
         }
     }

@@ -11,7 +11,7 @@ use crate::headers;
 use crate::http::{Answerer, HttpFrontend};
 use crate::proxies::TrustedProxies;
 use crate::write_timeout::WriteTimeout;
-use bulkhead_core::log::Log;
+use bulkhead_core::log::{Log, cause};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -142,7 +142,7 @@ impl Acceptor {
                 }
                 Err(error) => {
                     self.slots.close_longest_idle();
-                    self.log.line("warn", "accept-failed", &[("cause", error.to_string())]);
+                    self.log.line("warn", "accept-failed", &[cause(&error)]);
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }

@@ -4,8 +4,8 @@
 use crate::answer::{Answer, Outcome, Raw, Secret};
 use crate::bindings::secrets_engine::bulkhead::plugin::types as words;
 use crate::bindings::secrets_engine::exports::bulkhead::plugin::{engine, leased};
-use crate::call::{Call, Caller, Mount};
-use crate::engine::{Lease, Reason, SecretsEngine};
+use crate::call::{Call, Caller, Context, Mount};
+use crate::engine::{Lease, Reason, Renewal, SecretsEngine};
 use crate::imports::Imports;
 use bulkhead_wire::description::Operation;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -21,8 +21,8 @@ impl<E: SecretsEngine> engine::Guest for Component<E> {
         serde_json::to_string(&E::description()).unwrap_or_default()
     }
 
-    fn migrate(from: u32) -> Result<(), words::Failure> {
-        E::migrate(&Imports, from).map_err(failure)
+    fn migrate(told: words::Context, from: u32) -> Result<(), words::Failure> {
+        E::migrate(&Imports, &context(told), from).map_err(failure)
     }
 
     fn handle(given: words::Call) -> Result<words::Answer, words::Failure> {
@@ -30,25 +30,26 @@ impl<E: SecretsEngine> engine::Guest for Component<E> {
         served.map(answer).map_err(failure)
     }
 
-    fn wake(key: String, attempt: u32) -> Result<(), words::Failure> {
-        E::wake(&Imports, &key, attempt).map_err(failure)
+    fn wake(told: words::Context, key: String, attempt: u32) -> Result<(), words::Failure> {
+        E::wake(&Imports, &context(told), &key, attempt).map_err(failure)
     }
 }
 
 impl<E: SecretsEngine> leased::Guest for Component<E> {
     fn renew(
+        told: words::Context,
         held: words::Lease,
         increment: u64,
-        at: words::Mount,
     ) -> Result<leased::Renewal, words::Failure> {
-        let renewed = E::renew(&Imports, &lease(held), increment, &mount(at));
-        renewed
-            .map(|renewal| leased::Renewal { ttl: renewal.ttl, max_ttl: renewal.max_ttl })
-            .map_err(failure)
+        E::renew(&Imports, &context(told), &lease(held), increment).map(renewal).map_err(failure)
     }
 
-    fn revoke(held: words::Lease, reason: String) -> Result<(), words::Failure> {
-        E::revoke(&Imports, &lease(held), Reason::of_word(&reason)).map_err(failure)
+    fn revoke(
+        told: words::Context,
+        held: words::Lease,
+        reason: String,
+    ) -> Result<(), words::Failure> {
+        E::revoke(&Imports, &context(told), &lease(held), Reason::of_word(&reason)).map_err(failure)
     }
 }
 
@@ -100,6 +101,14 @@ fn mount(given: words::Mount) -> Mount {
     }
 }
 
+fn context(given: words::Context) -> Context {
+    Context { mount: mount(given.mount), deadline: given.deadline }
+}
+
+fn renewal(granted: Renewal) -> leased::Renewal {
+    leased::Renewal { ttl: granted.ttl, max_ttl: granted.max_ttl, ext: Vec::new() }
+}
+
 fn lease(given: words::Lease) -> Lease {
     Lease { tag: given.tag, internal: given.internal, issued: given.issued, expires: given.expires }
 }
@@ -110,7 +119,7 @@ fn answer(made: Answer) -> words::Answer {
         Outcome::Nothing => words::Outcome::Nothing,
         Outcome::Secret(one) => words::Outcome::Secret(secret(one)),
         Outcome::Raw(Raw { status, content_type, body }) => {
-            words::Outcome::Raw(words::RawAnswer { status, content_type, body })
+            words::Outcome::Raw(words::RawAnswer { status, content_type, body, ext: Vec::new() })
         }
     };
     words::Answer { outcome, warnings: made.warnings, ext: Vec::new() }
@@ -130,6 +139,7 @@ fn secret(made: Secret) -> words::Secret {
         max_ttl: made.max_ttl,
         renewable: made.renewable,
         internal: made.internal,
+        ext: Vec::new(),
     }
 }
 

@@ -174,6 +174,7 @@ impl Databases for Imports {
             username: user.username.clone(),
             credential: credential(&user.credential),
             expires: user.expires,
+            ext: Vec::new(),
         };
         import::database::create_user(&host_connection(connection), &user, statements, rollback)
             .map_err(unmade)
@@ -316,6 +317,7 @@ fn host_connection(connection: &Connection) -> import::database::Connection {
         name: connection.name.clone(),
         generation: connection.generation,
         settings: Value::Object(connection.settings.clone()).to_string(),
+        ext: Vec::new(),
     }
 }
 
@@ -333,6 +335,7 @@ fn tls_words(tls: &Tls) -> import::http::Tls {
         client_certificate: tls.client_certificate.clone(),
         client_key: tls.client_key.clone(),
         server_name: tls.server_name.clone(),
+        ext: Vec::new(),
     }
 }
 

@@ -139,7 +139,7 @@ pub use answer::Answer;
 pub use bulkhead_wire as wire;
 pub use bulkhead_wire::failure::{Failure, Kind};
 pub use bulkhead_wire::stored;
-pub use call::{Call, Mount};
+pub use call::{Call, Context, Mount};
 pub use engine::{Lease, Reason, Renewal, SecretsEngine};
 pub use host::Host;
 

@@ -22,7 +22,8 @@ pub use databases::{User, plugin};
 pub use host::TestHost;
 
 use crate::answer::{Answer, Outcome, Secret};
-use crate::call::{Call, Caller, Mount};
+use crate::call::{Call, Caller, Context, Mount};
+use crate::database_plugin::StoreTime;
 use crate::engine::{Lease, Reason, Renewal, SecretsEngine};
 use crate::host::Host;
 use bulkhead_wire::description::{Operation, Route, Verb};
@@ -34,6 +35,8 @@ use std::marker::PhantomData;
 
 /// The largest page of a listing.
 const PAGE: u32 = 1_000;
+/// Milliseconds that a call has.
+const TIME: u64 = 90_000;
 
 /// An engine, mounted at a path of its own in a host in memory.
 pub struct TestBed<E> {
@@ -124,7 +127,7 @@ impl<E: SecretsEngine> TestBed<E> {
     /// What the engine refused, and not found for a lease that does not exist.
     pub fn renew(&self, tag: &str, increment: u64) -> Result<Renewal, Failure> {
         let lease = self.lease(tag)?;
-        let renewed = self.settle(E::renew(&self.host, &lease, increment, &self.mount))?;
+        let renewed = self.settle(E::renew(&self.host, &self.context(), &lease, increment))?;
         self.host.prolong_lease(tag, renewed.ttl);
         Ok(renewed)
     }
@@ -136,7 +139,7 @@ impl<E: SecretsEngine> TestBed<E> {
     /// stays.
     pub fn revoke(&self, tag: &str, reason: Reason) -> Result<(), Failure> {
         let lease = self.lease(tag)?;
-        self.settle(E::revoke(&self.host, &lease, reason))?;
+        self.settle(E::revoke(&self.host, &self.context(), &lease, reason))?;
         self.host.forget_lease(tag);
         Ok(())
     }
@@ -147,7 +150,7 @@ impl<E: SecretsEngine> TestBed<E> {
     /// What the engine refused; the timer then stays. Not found when there is none.
     pub fn wake(&self, key: &str, attempt: u32) -> Result<(), Failure> {
         let rung = self.host.ringing(key)?;
-        let woken = E::wake(&self.host, key, attempt);
+        let woken = E::wake(&self.host, &self.context(), key, attempt);
         if woken.is_ok() {
             self.host.remove_rung(key, &rung);
         }
@@ -226,10 +229,19 @@ impl<E: SecretsEngine> TestBed<E> {
             route: route.path.clone(),
             fields: values,
             resumed: false,
-            deadline: self.host.clock().now().saturating_add(90_000),
+            deadline: self.deadline(),
             caller: self.caller.clone(),
             mount: self.mount.clone(),
         }
+    }
+
+    /// What the engine is told of a call that is no request.
+    fn context(&self) -> Context {
+        Context { mount: self.mount.clone(), deadline: self.deadline() }
+    }
+
+    fn deadline(&self) -> StoreTime {
+        self.host.clock().now().saturating_add(TIME)
     }
 
     fn list_keys(&self, prefix: &str) -> Result<Reply, Failure> {
@@ -290,7 +302,8 @@ impl<E: SecretsEngine> TestBed<E> {
     /// real host.
     fn undo(&self, lease: &Lease) {
         self.host.record(format!("undo {}", lease.tag));
-        if self.settle(E::revoke(&self.host, lease, Reason::Undo)).is_ok() {
+        let revoked = E::revoke(&self.host, &self.context(), lease, Reason::Undo);
+        if self.settle(revoked).is_ok() {
             self.host.forget_lease(&lease.tag);
         }
     }

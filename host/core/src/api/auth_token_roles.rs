@@ -44,7 +44,11 @@ fn settings() -> Vec<Field> {
             FieldKind::CommaList,
             "patterns of policies that its tokens may not have",
         ),
-        field("allowed_entity_aliases", FieldKind::CommaList, "kept for when there are entities"),
+        field(
+            "allowed_entity_aliases",
+            FieldKind::CommaList,
+            "aliases of entities that its tokens may be for; * at the ends",
+        ),
         field("orphan", FieldKind::Bool, "whether its tokens have no parent"),
         Field { default: Some(json!(true)), ..renewable },
         field(

@@ -7,6 +7,7 @@ use super::ending::{in_background, pause};
 use crate::background::Claim;
 use crate::core::Core;
 use crate::mounts::{Closed, Mount};
+use crate::tokens;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
@@ -61,6 +62,7 @@ impl Erasing {
         }
         let mut unit = self.core.store.begin();
         unit.delete_revision(&record.uuid);
+        tokens::end_serving(&mut unit, &record.uuid);
         unit.delete(record.address());
         unit.commit().await?;
         self.core.mounts.forget(&self.mount);

@@ -5,12 +5,14 @@ use super::gate::Inside;
 use super::mount::{Mount, Opened};
 use super::record::{self, MountRecord, Phase};
 use super::unavailable::UnavailableMount;
-use crate::catalog::Catalog;
-use crate::log::Log;
+use crate::catalog::{Catalog, PluginType};
+use crate::log::{Log, cause};
 use crate::permit::Permit;
 use bulkhead_store::{Space, Store, StoreFault};
+use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
+use bulkhead_wire::route::Match;
 use bulkhead_wire::sync;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -49,7 +51,7 @@ impl Mounts {
                 let found = match store.begin().get(&address).await {
                     Err(damaged @ StoreFault::Damaged(_)) => {
                         // Its requests find nothing there; the other mounts serve.
-                        log.line("error", "mount-unreadable", &[("cause", damaged.to_string())]);
+                        log.line("error", "mount-unreadable", &[cause(&damaged)]);
                         continue;
                     }
                     found => found?,
@@ -60,7 +62,7 @@ impl Mounts {
                 if let Err(failure) = mounts.serve(record.clone(), catalog) {
                     // It is no engine of this binary: those are all there, or nothing would be
                     // loaded.
-                    let pairs = [("mount", path), ("cause", failure.message.clone())];
+                    let pairs = [("mount", path), cause(&failure)];
                     log.line("error", "mount-without-plugin", &pairs);
                     mounts.set_unavailable(record, failure.message);
                 }
@@ -86,6 +88,13 @@ impl Mounts {
             }
             end = candidate.rfind('/')?;
         }
+    }
+
+    /// The row of a login that such a request would reach.
+    pub(crate) fn login_row(&self, verb: Verb, path: &str) -> Option<Route> {
+        let (mount, below) = self.route(path)?;
+        let Match::Row { route, .. } = mount.plugin.table.find(verb, below) else { return None };
+        route.login.then(|| route.clone())
     }
 
     /// The mount at `path`, in any phase.
@@ -150,9 +159,14 @@ impl Mounts {
     }
 
     /// Lets the plugin's new entry in the catalog hold for its mounts.
-    pub(crate) fn renew(&self, kind: &str, catalog: &Catalog) -> Result<(), Failure> {
+    pub(crate) fn renew(
+        &self,
+        kind: PluginType,
+        name: &str,
+        catalog: &Catalog,
+    ) -> Result<(), Failure> {
         let mut table = self.write();
-        let of_kind = table.by_path.values().filter(|mount| mount.record.kind == kind);
+        let of_kind = table.by_path.values().filter(|mount| mount.record.is_of(kind, name));
         for before in of_kind.map(Arc::clone).collect::<Vec<_>>() {
             table.insert(Mount::new(before.record.clone(), catalog, Some(&before))?);
         }

@@ -146,6 +146,11 @@ impl TokenRole {
         is_in(policy, &self.disallowed_policies, &self.disallowed_policies_glob)
     }
 
+    /// Whether its tokens can be for the entity of that alias.
+    pub(crate) fn allows_alias(&self, alias: &str) -> bool {
+        self.allowed_entity_aliases.iter().any(|pattern| glob::matches(pattern, alias))
+    }
+
     /// Whether its parts agree.
     ///
     /// # Errors

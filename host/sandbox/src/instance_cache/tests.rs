@@ -106,6 +106,7 @@ fn call(path: &str) -> Call {
         id: "caller".to_owned(),
         capabilities: Vec::new(),
         remote_address: "127.0.0.1".to_owned(),
+        ext: Vec::new(),
     };
     let mount = Mount {
         path: "probe/".to_owned(),
@@ -115,6 +116,7 @@ fn call(path: &str) -> Call {
         max_ttl: 60,
         longest_lease: 60,
         options: Vec::new(),
+        ext: Vec::new(),
     };
     Call {
         id: "test".to_owned(),
