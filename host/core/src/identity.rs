@@ -21,7 +21,9 @@ mod index;
 mod names;
 mod sign_in;
 mod standing;
+mod visible;
 
 pub(crate) use alias::AliasMount;
 pub(crate) use sign_in::{Proven, SignedIn, sign_in};
 pub(crate) use standing::{Standing, is_in_force, standing};
+pub(crate) use visible::{Viewer, visible};

@@ -19,7 +19,7 @@ mod figures;
 use async_trait::async_trait;
 use bulkhead_sandbox::contract::{Call, Caller, Mount, Outcome};
 use bulkhead_sandbox::{
-    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Grants, Guard, HostServices,
+    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Entity, Grants, Guard, HostServices,
     IdentityToken, Level, Limits, Maker, Reservation, Reuse, ReuseBounds, Rights, Runtime, Sandbox,
     Scope,
 };
@@ -194,6 +194,10 @@ impl HostServices for NoServices {
 
     async fn identity_token(&self, _audience: &str, _ttl: u64) -> Result<IdentityToken, Failure> {
         Err(Failure::absent())
+    }
+
+    async fn entity(&self, _id: &str) -> Result<Option<Entity>, Failure> {
+        Ok(None)
     }
 
     fn database_plugin(&self, _name: &str, _version: &str) -> Result<Arc<DatabasePlugin>, Failure> {

@@ -18,6 +18,7 @@ pub(crate) mod secrets_engine {
             "bulkhead:plugin/crypto.pbkdf2-sha256": async | trappable,
             "bulkhead:plugin/http.send": async | trappable,
             "bulkhead:plugin/identity.token": async | trappable,
+            "bulkhead:plugin/identity.find-entity": async | trappable,
             "bulkhead:plugin/cache.get-or-lead": async | trappable,
             "bulkhead:plugin/database.resolve": trappable,
             "bulkhead:plugin/database.close": trappable,

@@ -107,7 +107,8 @@ impl Grants {
             | Act::Close
             | Act::Database(_)
             | Act::Http(_)
-            | Act::IdentityToken => self.part == Part::Engine,
+            | Act::IdentityToken
+            | Act::Entities => self.part == Part::Engine,
         };
         if !is_of_its_part {
             return Err(refusal::outside_of_its_part(self.part));

@@ -14,7 +14,7 @@ use bulkhead_wire::failure::Failure;
 #[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
 pub(crate) use databases::database_kind;
 pub use databases::{Connection, Databases, Resolved, Unmade};
-pub use identity::{Identity, IdentityToken};
+pub use identity::{Entity, Identity, IdentityToken};
 pub use storage::{Entry, Plain, Storage};
 
 /// Everything that an engine may ask for.
@@ -31,7 +31,7 @@ pub trait Host {
     fn passwords(&self) -> &dyn Passwords;
     /// Other servers.
     fn http(&self) -> &dyn Http;
-    /// Who the mount is, towards others.
+    /// Who the mount is, towards others, and whom it knows.
     fn identity(&self) -> &dyn Identity;
     /// What the mount's calls keep for each other in memory.
     fn cache(&self) -> &dyn Cache;

@@ -5,8 +5,8 @@ use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
 use crate::database_plugin::{Configured, Credential, NewUser, StoreTime, is_nothing_made};
 use crate::host::{
-    Cache, Clock, Connection, Databases, Entry, Host, Http, Identity, IdentityToken, Leases, Level,
-    Log, Passwords, Random, Resolved, Storage, Unmade, database_kind,
+    Cache, Clock, Connection, Databases, Entity, Entry, Host, Http, Identity, IdentityToken,
+    Leases, Level, Log, Passwords, Random, Resolved, Storage, Unmade, database_kind,
 };
 use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -120,6 +120,15 @@ impl Identity for Imports {
     fn token(&self, audience: &str, ttl: u64) -> Result<IdentityToken, Failure> {
         let signed = import::identity::token(audience, ttl).map_err(failure)?;
         Ok(IdentityToken { token: signed.token, expires: signed.expires })
+    }
+
+    fn entity(&self, id: &str) -> Result<Option<Entity>, Failure> {
+        let found = import::identity::find_entity(id).map_err(failure)?;
+        Ok(found.map(|found| Entity {
+            id: found.id,
+            name: found.name,
+            metadata: found.metadata.into_iter().collect(),
+        }))
     }
 }
 

@@ -22,6 +22,7 @@ mod identity;
 mod instance_reuse;
 mod leases;
 mod mounts;
+mod oidc;
 mod policies;
 mod probe;
 mod strangers;

@@ -35,6 +35,8 @@ pub(crate) enum Act<'a> {
     Http(&'a Origin),
     /// A token by which the mount shows others who it is.
     IdentityToken,
+    /// Entities that its mount may see.
+    Entities,
 }
 
 /// What a component wants to dial, as it spells it.

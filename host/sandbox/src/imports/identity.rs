@@ -1,6 +1,6 @@
-//! The `identity` import: tokens that core signs for the mount.
+//! The `identity` import: tokens that core signs for the mount, and the entities that it may see.
 
-use crate::bindings::secrets_engine::bulkhead::plugin::identity::{Host, IdentityToken};
+use crate::bindings::secrets_engine::bulkhead::plugin::identity::{Entity, Host, IdentityToken};
 use crate::contract::Failure;
 use crate::grants::Act;
 use crate::limits;
@@ -21,5 +21,21 @@ impl Host for CallState {
         self.context.tree.secrets.add(&signed.token);
         let (token, expires) = (signed.token, signed.expires);
         Ok(Ok(IdentityToken { token, expires, ext: Vec::new() }))
+    }
+
+    async fn find_entity(
+        &mut self,
+        id: String,
+    ) -> wasmtime::Result<Result<Option<Entity>, Failure>> {
+        granted!(self, Act::Entities);
+        let found = match self.context.services.entity(&id).await {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(Ok(None)),
+            Err(refused) => return Ok(Err(refusal(&refused))),
+        };
+        let metadata = found.metadata.iter().map(|(key, value)| key.len() + value.len());
+        self.charge_row(metadata.sum::<usize>().saturating_add(found.name.len()))?;
+        let (id, name, metadata) = (found.id, found.name, found.metadata);
+        Ok(Ok(Some(Entity { id, name, metadata, ext: Vec::new() })))
     }
 }

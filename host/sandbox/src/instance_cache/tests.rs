@@ -6,7 +6,7 @@ use crate::Maker;
 use crate::contract::{Call, Caller, Mount, Outcome};
 use crate::detached;
 use crate::{
-    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Grants, Guard, HostServices,
+    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Entity, Grants, Guard, HostServices,
     IdentityToken, Level, Limits, Priority, Reservation, Rights, Runtime, Sandbox, Scope,
     SlotRequest, limits,
 };
@@ -143,6 +143,10 @@ impl HostServices for Passwords {
 
     async fn identity_token(&self, _audience: &str, _ttl: u64) -> Result<IdentityToken, Failure> {
         Err(Failure::absent())
+    }
+
+    async fn entity(&self, _id: &str) -> Result<Option<Entity>, Failure> {
+        Ok(None)
     }
 
     fn database_plugin(&self, _name: &str, _version: &str) -> Result<Arc<DatabasePlugin>, Failure> {

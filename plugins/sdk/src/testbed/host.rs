@@ -14,8 +14,8 @@ use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
-    Cache, Clock, Databases, Entry, Host, Http, Identity, Leases, Level, Log, Passwords, Random,
-    Storage,
+    Cache, Clock, Databases, Entity, Entry, Host, Http, Identity, Leases, Level, Log, Passwords,
+    Random, Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
@@ -107,6 +107,11 @@ impl TestHost {
     /// their order, and the last one again and again.
     pub fn answer(&self, asked: &str, answer: Response) {
         self.servers.answer(asked, answer);
+    }
+
+    /// Lets the engine see an entity: the caller's own, or one with an alias at the mount.
+    pub fn add_entity(&self, entity: Entity) {
+        self.identity.add(entity);
     }
 
     /// Forgets what is cached, as the host does when it is sealed or the mount is tuned.

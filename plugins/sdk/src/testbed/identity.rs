@@ -1,23 +1,32 @@
-//! Identity tokens in memory: texts that say for whom they are, each another one.
+//! Identity in memory: tokens that say for whom they are, each another one, and the entities that a
+//! test adds.
 
 use super::script::Script;
-use crate::host::{Identity, IdentityToken};
+use crate::host::{Entity, Identity, IdentityToken};
 use bulkhead_wire::failure::Failure;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Lifetime of a token for which none is asked, in seconds.
 const USUAL_TTL: u64 = 3_600;
 
-/// Tokens that were signed, counted.
+/// Tokens that were signed, counted, and entities by their ids.
 pub(super) struct TestIdentity {
     script: Rc<Script>,
     signed: Cell<u32>,
+    entities: RefCell<BTreeMap<String, Entity>>,
 }
 
 impl TestIdentity {
     pub(super) fn new(script: &Rc<Script>) -> Self {
-        Self { script: Rc::clone(script), signed: Cell::default() }
+        let (signed, entities) = (Cell::default(), RefCell::default());
+        Self { script: Rc::clone(script), signed, entities }
+    }
+
+    /// Lets the mount see an entity.
+    pub(super) fn add(&self, entity: Entity) {
+        self.entities.borrow_mut().insert(entity.id.clone(), entity);
     }
 }
 
@@ -34,6 +43,10 @@ impl Identity for TestIdentity {
             let expires = self.script.now().saturating_add(ttl.saturating_mul(1_000));
             Ok(IdentityToken { token, expires })
         })
+    }
+
+    fn entity(&self, id: &str) -> Result<Option<Entity>, Failure> {
+        self.script.step("entity", None, || Ok(self.entities.borrow().get(id).cloned()))
     }
 }
 
@@ -53,6 +66,15 @@ mod tests {
         assert_eq!(second.expires, script.now() + 3_600_000);
         assert!(first != second && !format!("{first:?}").contains("sts"), "{first:?}");
         assert_eq!(script.take_steps(), ["token for sts.example.com", "token for sts.example.com"]);
+    }
+
+    #[test]
+    fn an_entity_is_seen_once_it_is_added() {
+        let identity = TestIdentity::new(&Rc::default());
+        let entity = Entity { id: "5e1c".to_owned(), ..Entity::default() };
+        assert_eq!(identity.entity("5e1c").unwrap(), None);
+        identity.add(entity.clone());
+        assert_eq!(identity.entity("5e1c").unwrap(), Some(entity));
     }
 
     #[test]

@@ -91,6 +91,7 @@ pub(crate) fn answered_without_grants() -> Option<&'static str> {
         tried("cancel", clock::cancel("timer")),
         tried("generate", passwords::generate("")),
         tried("token", identity::token("anyone", 0)),
+        tried("find-entity", identity::find_entity("anyone")),
     ];
     of_databases()
         .into_iter()

@@ -88,6 +88,7 @@ impl SecretsEngine for Probe {
         write("identity-token/{name}", outside::identity_token)
             .about("Shows others who the mount is.")
             .fields(&[NAME, outside::TOKEN]),
+        read("entity/{name}", outside::entity).about("Whom the mount knows.").fields(&[NAME]),
         read("loop", endless).about("Never ends.").deadline(1),
         read("memory", memory).about("Takes all memory.").deadline(20),
         read("stack", stack).about("Takes all stack."),

@@ -36,6 +36,13 @@ pub(crate) fn identity_token(host: &dyn Host, call: &Call) -> Result<Answer, Fai
     Answer::data(&json!({"signed": signed.token, "expires": signed.expires}))
 }
 
+/// Whom the mount knows by that id.
+pub(crate) fn entity(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let id = if call.text("name") == "own" { &call.caller.entity } else { call.text("name") };
+    let found = host.identity().entity(id)?.ok_or_else(Failure::absent)?;
+    Answer::data(&json!({"id": found.id, "name": found.name, "metadata": found.metadata}))
+}
+
 /// Counts itself under `note/<name>`, and answers what the server did. `told` repeats the body in
 /// an error, and `logged` in the log.
 pub(crate) fn fetch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
