@@ -276,7 +276,9 @@ fn checked(asked: String, status: u16, headers: &HeaderMap, text: &str) -> Answe
     match status {
         _ if is_about_health(path) && object.contains_key("sealed") => {}
         400.. => check_errors(&asked, object),
-        _ if BARE.contains(&path) || is_published(path) => assert!(!object.contains_key("errors"), "{asked}: {text}"),
+        _ if BARE.contains(&path) || is_published(path) => {
+            assert!(!object.contains_key("errors"), "{asked}: {text}")
+        }
         _ => check_envelope(&asked, path, object),
     }
     Answer { asked, status, body, retry_after }

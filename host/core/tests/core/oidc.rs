@@ -70,9 +70,7 @@ fn verified(token: &str, published: &Value) -> Option<Value> {
             let point = [vec![4], bytes(&key["x"]), bytes(&key["y"])].concat();
             UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, &signature)
         }
-        "EdDSA" => {
-            UnparsedPublicKey::new(&ED25519, bytes(&key["x"])).verify(message, &signature)
-        }
+        "EdDSA" => UnparsedPublicKey::new(&ED25519, bytes(&key["x"])).verify(message, &signature),
         other => panic!("{other}"),
     };
     is_signed.is_ok().then_some(claims)
