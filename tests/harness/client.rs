@@ -28,7 +28,8 @@ const ENVELOPE: [&str; 9] = [
 ];
 
 /// Paths that answer without an envelope.
-const BARE: [&str; 6] = [
+const BARE: [&str; 7] = [
+    "identity/oidc/introspect",
     "sys/health",
     "sys/init",
     "sys/internal/specs/openapi",

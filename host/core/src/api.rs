@@ -15,6 +15,8 @@ mod envelope;
 mod handler;
 mod identity_oidc;
 mod identity_oidc_key;
+mod identity_oidc_role;
+mod identity_oidc_token;
 mod reply;
 mod row;
 mod serve;
@@ -79,6 +81,8 @@ fn endpoints() -> Vec<Endpoint> {
         auth_token_roles::rows(),
         identity_oidc::rows(),
         identity_oidc_key::rows(),
+        identity_oidc_role::rows(),
+        identity_oidc_token::rows(),
     ]
     .into_iter()
     .flatten()

@@ -7,7 +7,7 @@ pub(super) fn rows() -> Vec<Row> {
     let issuer = json!({ "issuer": "https://bulkhead.example.com:8200" });
     let key = json!({ "algorithm": "EdDSA", "rotation_period": "1h", "verification_ttl": "2h" });
     let (config, team) = ("identity/oidc/config", "identity/oidc/key/team");
-    let nothing = || Value::Null;
+    let (role, nothing) = ("identity/oidc/role/web", || Value::Null);
     vec![
         row("identity-oidc-config.write", config, issuer, 200),
         row("identity-oidc-config.read", config, nothing(), 200),
@@ -38,6 +38,23 @@ pub(super) fn rows() -> Vec<Row> {
             nothing(),
             200,
         ),
+        row(
+            "identity-oidc-role-name.write",
+            role,
+            json!({ "key": "team", "client_id": "web" }),
+            204,
+        ),
+        row("identity-oidc-role-name.read", role, nothing(), 200),
+        row("identity-oidc-role.list", "identity/oidc/role", nothing(), 200),
+        // The root token stands for no entity.
+        row("identity-oidc-token-name.read", "identity/oidc/token/web", nothing(), 400),
+        row(
+            "identity-oidc-introspect.write",
+            "identity/oidc/introspect",
+            json!({ "token": "no.token.this" }),
+            200,
+        ),
+        row("identity-oidc-role-name.delete", role, nothing(), 204),
         row("identity-oidc-key-name.delete", team, nothing(), 204),
         row(
             "identity-oidc-plugins-.well-known-keys.read",

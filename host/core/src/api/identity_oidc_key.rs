@@ -128,6 +128,12 @@ async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
             "key default cannot be deleted: it signs for every mount that names no other",
         ));
     }
+    if let Some(role) = oidc::role_with_key(unit, name).await? {
+        let (name, role) = (quoted(name), quoted(&role));
+        return Err(Failure::invalid(format!(
+            "key {name} signs for role {role}; change its key, or delete it first"
+        )));
+    }
     if let Some(path) = mounts::stored_with_identity_token_key(unit, name).await? {
         let name = quoted(name);
         return Err(Failure::invalid(format!(

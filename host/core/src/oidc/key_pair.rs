@@ -4,15 +4,16 @@
 //! are wiped from memory, and are read by what signs and by what seals them in the store alone.
 
 use super::algorithm::Algorithm;
-use super::public_key::PublicKey;
+use super::public_key::{self, PublicKey};
 use crate::random;
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa;
 use aws_lc_rs::signature::{
-    self, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _, RsaEncoding,
-    RsaKeyPair,
+    self, EcdsaKeyPair, EcdsaSigningAlgorithm, EcdsaVerificationAlgorithm, Ed25519KeyPair,
+    KeyPair as _, RsaEncoding, RsaKeyPair, RsaParameters, RsaPublicKeyComponents,
+    UnparsedPublicKey, VerificationAlgorithm,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -43,22 +44,50 @@ pub(super) struct SigningKey {
     private: PrivateKey,
 }
 
-/// What each kind of key signs with.
+/// What keys of an algorithm sign with, and are read with.
 enum Scheme {
-    Rsa(&'static dyn RsaEncoding),
-    Ecdsa(&'static EcdsaSigningAlgorithm, &'static str),
+    Rsa {
+        signs: &'static dyn RsaEncoding,
+        reads: &'static RsaParameters,
+    },
+    Ecdsa {
+        signs: &'static EcdsaSigningAlgorithm,
+        reads: &'static EcdsaVerificationAlgorithm,
+        curve: &'static str,
+    },
     Ed25519,
 }
 
 impl Algorithm {
     fn scheme(self) -> Scheme {
         match self {
-            Self::Rs256 => Scheme::Rsa(&signature::RSA_PKCS1_SHA256),
-            Self::Rs384 => Scheme::Rsa(&signature::RSA_PKCS1_SHA384),
-            Self::Rs512 => Scheme::Rsa(&signature::RSA_PKCS1_SHA512),
-            Self::Es256 => Scheme::Ecdsa(&signature::ECDSA_P256_SHA256_FIXED_SIGNING, "P-256"),
-            Self::Es384 => Scheme::Ecdsa(&signature::ECDSA_P384_SHA384_FIXED_SIGNING, "P-384"),
-            Self::Es512 => Scheme::Ecdsa(&signature::ECDSA_P521_SHA512_FIXED_SIGNING, "P-521"),
+            Self::Rs256 => Scheme::Rsa {
+                signs: &signature::RSA_PKCS1_SHA256,
+                reads: &signature::RSA_PKCS1_2048_8192_SHA256,
+            },
+            Self::Rs384 => Scheme::Rsa {
+                signs: &signature::RSA_PKCS1_SHA384,
+                reads: &signature::RSA_PKCS1_2048_8192_SHA384,
+            },
+            Self::Rs512 => Scheme::Rsa {
+                signs: &signature::RSA_PKCS1_SHA512,
+                reads: &signature::RSA_PKCS1_2048_8192_SHA512,
+            },
+            Self::Es256 => Scheme::Ecdsa {
+                signs: &signature::ECDSA_P256_SHA256_FIXED_SIGNING,
+                reads: &signature::ECDSA_P256_SHA256_FIXED,
+                curve: "P-256",
+            },
+            Self::Es384 => Scheme::Ecdsa {
+                signs: &signature::ECDSA_P384_SHA384_FIXED_SIGNING,
+                reads: &signature::ECDSA_P384_SHA384_FIXED,
+                curve: "P-384",
+            },
+            Self::Es512 => Scheme::Ecdsa {
+                signs: &signature::ECDSA_P521_SHA512_FIXED_SIGNING,
+                reads: &signature::ECDSA_P521_SHA512_FIXED,
+                curve: "P-521",
+            },
             Self::EdDsa => Scheme::Ed25519,
         }
     }
@@ -71,8 +100,8 @@ impl SigningKey {
     /// 500 when the machine's random generator fails.
     pub(super) fn make(alg: Algorithm) -> Result<Self, Failure> {
         let made = match alg.scheme() {
-            Scheme::Rsa(_) => make_rsa(),
-            Scheme::Ecdsa(curve, name) => make_ecdsa(curve, name),
+            Scheme::Rsa { .. } => make_rsa(),
+            Scheme::Ecdsa { signs, curve, .. } => make_ecdsa(signs, curve),
             Scheme::Ed25519 => make_ed25519(),
         };
         let (private, public) =
@@ -88,8 +117,8 @@ impl SigningKey {
     pub(super) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Failure> {
         let (alg, PrivateKey(private)) = (self.published.alg, &self.private);
         let signed = match alg.scheme() {
-            Scheme::Rsa(encoding) => sign_rsa(encoding, private, message),
-            Scheme::Ecdsa(curve, _) => EcdsaKeyPair::from_pkcs8(curve, private)
+            Scheme::Rsa { signs, .. } => sign_rsa(signs, private, message),
+            Scheme::Ecdsa { signs, .. } => EcdsaKeyPair::from_pkcs8(signs, private)
                 .map_err(Unspecified::from)
                 .and_then(|pair| pair.sign(&SystemRandom::new(), message))
                 .map(|signed| signed.as_ref().to_vec()),
@@ -99,6 +128,30 @@ impl SigningKey {
         };
         let kid = &self.published.kid;
         signed.map_err(|_| Failure::internal(format!("the {} key {kid} signs nothing", alg.word())))
+    }
+}
+
+impl PublishedKey {
+    /// Whether the private half of this key signed `message`.
+    pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+        let verifies = |by: &'static dyn VerificationAlgorithm, key: Vec<u8>| {
+            UnparsedPublicKey::new(by, key).verify(message, signature).is_ok()
+        };
+        match (self.alg.scheme(), &self.public) {
+            (Scheme::Rsa { reads, .. }, PublicKey::Rsa { n, e }) => {
+                let (Some(n), Some(e)) = (public_key::bytes(n), public_key::bytes(e)) else {
+                    return false;
+                };
+                RsaPublicKeyComponents { n, e }.verify(reads, message, signature).is_ok()
+            }
+            (Scheme::Ecdsa { reads, .. }, key) => {
+                key.point().is_some_and(|key| verifies(reads, key))
+            }
+            (Scheme::Ed25519, PublicKey::Okp { x, .. }) => {
+                public_key::bytes(x).is_some_and(|key| verifies(&signature::ED25519, key))
+            }
+            _ => false,
+        }
     }
 }
 
@@ -164,35 +217,8 @@ impl<'de> Deserialize<'de> for PrivateKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aws_lc_rs::signature::{
-        RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
-    };
-    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
     const MESSAGE: &[u8] = b"who it is";
-
-    fn bytes(text: &str) -> Vec<u8> {
-        URL_SAFE_NO_PAD.decode(text).unwrap()
-    }
-
-    fn is_signed_rsa(by: &'static RsaParameters, public: &PublicKey, signed: &[u8]) -> bool {
-        let PublicKey::Rsa { n, e } = public else { panic!("{public:?}") };
-        let key = RsaPublicKeyComponents { n: bytes(n), e: bytes(e) };
-        key.verify(by, MESSAGE, signed).is_ok()
-    }
-
-    fn is_signed(
-        by: &'static dyn VerificationAlgorithm,
-        public: &PublicKey,
-        signed: &[u8],
-    ) -> bool {
-        let key = match public {
-            PublicKey::Ec { x, y, .. } => [vec![4], bytes(x), bytes(y)].concat(),
-            PublicKey::Okp { x, .. } => bytes(x),
-            PublicKey::Rsa { .. } => panic!("{public:?}"),
-        };
-        UnparsedPublicKey::new(by, key).verify(MESSAGE, signed).is_ok()
-    }
 
     #[test]
     fn what_each_algorithm_signs_its_published_key_verifies_also_after_it_was_stored() {
@@ -201,23 +227,15 @@ mod tests {
             let stored = serde_json::to_vec(&made).unwrap();
             let read: SigningKey = serde_json::from_slice(&stored).unwrap();
             assert_eq!(read, made);
-            let (signed, public) = (read.sign(MESSAGE).unwrap(), &made.published.public);
-            let verified = match alg {
-                Algorithm::Rs256 => {
-                    is_signed_rsa(&signature::RSA_PKCS1_2048_8192_SHA256, public, &signed)
-                }
-                Algorithm::Rs384 => {
-                    is_signed_rsa(&signature::RSA_PKCS1_2048_8192_SHA384, public, &signed)
-                }
-                Algorithm::Rs512 => {
-                    is_signed_rsa(&signature::RSA_PKCS1_2048_8192_SHA512, public, &signed)
-                }
-                Algorithm::Es256 => is_signed(&signature::ECDSA_P256_SHA256_FIXED, public, &signed),
-                Algorithm::Es384 => is_signed(&signature::ECDSA_P384_SHA384_FIXED, public, &signed),
-                Algorithm::Es512 => is_signed(&signature::ECDSA_P521_SHA512_FIXED, public, &signed),
-                Algorithm::EdDsa => is_signed(&signature::ED25519, public, &signed),
-            };
-            assert!(verified, "{alg:?}");
+            let signed = read.sign(MESSAGE).unwrap();
+            assert!(made.published.verifies(MESSAGE, &signed), "{alg:?}");
+            assert!(!made.published.verifies(b"another", &signed), "{alg:?}");
+            let other = SigningKey::make(alg).unwrap().published;
+            assert!(!other.verifies(MESSAGE, &signed), "{alg:?}");
+            for alg in Algorithm::ALL.into_iter().filter(|other| *other != alg) {
+                let misread = PublishedKey { alg, ..made.published.clone() };
+                assert!(!misread.verifies(MESSAGE, &signed), "{alg:?}");
+            }
         }
     }
 

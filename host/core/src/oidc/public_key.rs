@@ -46,6 +46,19 @@ impl PublicKey {
     }
 }
 
+impl PublicKey {
+    /// The point of a curve, written out; `None` for other keys.
+    pub(super) fn point(&self) -> Option<Vec<u8>> {
+        let Self::Ec { x, y, .. } = self else { return None };
+        Some([vec![4], bytes(x)?, bytes(y)?].concat())
+    }
+}
+
+/// The bytes behind base64 as tokens and keys are written; `None` for another text.
+pub(super) fn bytes(text: &str) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text).ok()
+}
+
 /// Base64 as tokens and keys are written.
 pub(super) fn text(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)

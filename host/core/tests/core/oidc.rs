@@ -284,3 +284,88 @@ async fn a_mount_sees_the_callers_own_entity_and_none_that_it_does_not_know() {
     assert_eq!(bed.read(&of_eve).await.0, 404, "root is not eve");
     bed.end().await;
 }
+
+impl Bed {
+    /// A token of ours for eve, who may ask for tokens of roles.
+    async fn eve(&self) -> (String, String) {
+        let policy = r#"path "identity/oidc/token/*" { capabilities = ["read"] }"#;
+        assert_eq!(self.write("sys/policies/acl/signed", json!({"policy": policy})).await.0, 204);
+        let people = json!({"allowed_entity_aliases": "*", "allowed_policies": "signed"});
+        assert_eq!(self.write("auth/token/roles/people", people).await.0, 204);
+        let asked = json!({"entity_alias": "eve", "policies": "signed"});
+        let (status, answer) = self.write("auth/token/create/people", asked).await;
+        assert_eq!(status, 200, "{answer}");
+        let text = |name: &str| answer["auth"][name].as_str().unwrap().to_owned();
+        (text("client_token"), text("entity_id"))
+    }
+
+    async fn is_active(&self, token: &str, client_id: &str) -> bool {
+        let asked = json!({"token": token, "client_id": client_id});
+        let (status, answer) = self.write("identity/oidc/introspect", asked).await;
+        assert_eq!((status, answer["active"].is_boolean()), (200, true), "{answer}");
+        assert_eq!(answer["active"] == true, answer["error"].is_null(), "{answer}");
+        answer["active"] == true
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_gives_a_caller_a_token_about_itself_and_tells_whether_it_holds() {
+    let bed = Bed::with_issuer("role").await;
+    let template =
+        r#"{"name": {{identity.entity.name}}, "groups": {{identity.entity.groups.names}}}"#;
+    let role = json!({"key": "default", "client_id": "web", "template": template, "ttl": "2d"});
+    assert_eq!(bed.write("identity/oidc/role/web", role).await.0, 204);
+    let (eve, entity) = bed.eve().await;
+    let path = "identity/oidc/token/web";
+    let (status, answer) = bed.call_as(&eve, Verb::Read, path, json!({})).await;
+    let data = &answer["data"];
+    assert_eq!((status, &data["client_id"], &data["ttl"]), (200, &json!("web"), &json!(86_400)));
+    let token = data["token"].as_str().unwrap();
+    let published = bed.read("identity/oidc/.well-known/keys").await.1;
+    let claims = verified(token, &published).unwrap();
+    assert_eq!(claims["iss"], format!("{ISSUER}/v1/identity/oidc"));
+    assert_eq!((&claims["sub"], &claims["aud"]), (&json!(entity), &json!("web")));
+    assert_eq!((&claims["groups"], &claims["namespace"]), (&json!([]), &json!("root")));
+    assert!(claims["name"].as_str().unwrap().starts_with("entity_"), "{claims}");
+    assert!(bed.is_active(token, "web").await && bed.is_active(token, "").await);
+    let of_mount = bed.identity_token("web", 0).await;
+    let (head, _) = token.rsplit_once('.').unwrap();
+    let none = format!("{}.{}.", "eyJhbGciOiJub25lIn0", token.split('.').nth(1).unwrap());
+    for wrong in [of_mount.as_str(), &format!("{head}.AAAA"), &none, "x", head] {
+        assert!(!bed.is_active(wrong, "").await, "{wrong}");
+    }
+    assert!(!bed.is_active(token, "ci").await, "for another client");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_gives_nothing_to_callers_and_keys_that_it_is_not_for() {
+    let bed = Bed::with_issuer("not-for").await;
+    let key = json!({"algorithm": "ES256", "allowed_client_ids": ["ci"]});
+    assert_eq!(bed.write(&format!("{KEY}/team"), key).await.0, 204);
+    let path = "identity/oidc/role/web";
+    for (fields, why) in [
+        (json!({}), "key is required"),
+        (json!({"key": "none"}), "no key \"none\""),
+        (json!({"key": "team", "ttl": 0}), "ttl is 0"),
+        (json!({"key": "team", "client_id": ""}), "client_id"),
+        (json!({"key": "team", "template": "{"}), "no JSON object"),
+        (json!({"key": "team", "template": r#"{"sub": "root"}"#}), "sub is said"),
+    ] {
+        let refused = bed.write(path, fields.clone()).await;
+        assert!(refused.0 == 400 && error(&refused.1).contains(why), "{fields}: {refused:?}");
+        assert_eq!(bed.read(path).await.0, 404);
+    }
+    assert_eq!(bed.write(path, json!({"key": "team", "client_id": "web"})).await.0, 204);
+    let token = "identity/oidc/token/web";
+    let of_root = bed.read(token).await;
+    assert!(of_root.0 == 400 && error(&of_root.1).contains("no entity"), "{of_root:?}");
+    let (eve, _) = bed.eve().await;
+    let refused = bed.call_as(&eve, Verb::Read, token, json!({})).await;
+    assert!(refused.0 == 400 && error(&refused.1).contains("allowed_client_ids"), "{refused:?}");
+    let in_use = bed.call(Verb::Delete, &format!("{KEY}/team"), json!({})).await;
+    assert!(in_use.0 == 400 && error(&in_use.1).contains("role \"web\""), "{in_use:?}");
+    assert_eq!(bed.call(Verb::Delete, path, json!({})).await.0, 204);
+    assert_eq!(bed.call_as(&eve, Verb::Read, token, json!({})).await.0, 404);
+    bed.end().await;
+}
