@@ -21,6 +21,7 @@ mod sys_leases;
 mod sys_mounts;
 mod sys_plugins_catalog;
 mod sys_policies;
+mod sys_policies_password;
 mod sys_remount;
 
 use crate::world::{CREATION, World};
@@ -105,6 +106,7 @@ fn all_rows() -> Vec<Row> {
         auth_token::rows(),
         identity_oidc::rows(),
         sys_policies::rows(),
+        sys_policies_password::rows(),
         sys_capabilities::rows(),
         sys_leases::rows(&Value::Null),
         sys_audit::rows(),
@@ -201,6 +203,12 @@ fn keys_and_what_is_published_of_them_answer_as_agreed() {
 fn policies_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_policies::rows());
+}
+
+#[test]
+fn password_policies_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &sys_policies_password::rows());
 }
 
 #[test]

@@ -8,10 +8,10 @@ use crate::catalog::{Catalog, PluginLoader};
 use crate::identity::{self, Standing};
 use crate::leases::Leases;
 use crate::lifetimes::Lifetimes;
-use crate::log::Log;
+use crate::log::{Log, cause};
 use crate::mounts::{Builtin, Mounts};
 use crate::oidc::Provider;
-use crate::policies::acl::{Acl, Skipped};
+use crate::policies::acl::Acl;
 use crate::policies::stored::Policies;
 use crate::process::Process;
 use crate::sealing::Sealing;
@@ -125,8 +125,9 @@ impl Core {
         }
         let names = standing.policies_with(&token.policies);
         let (acl, skipped) = self.policies.acl_for(&self.store, &names, &standing.values()).await?;
-        for Skipped { policy, why } in skipped {
-            self.log.line("warn", "policy-rule-skipped", &[("policy", policy), ("cause", why)]);
+        for skipped in skipped {
+            let policy = ("policy", skipped.policy.clone());
+            self.log.line("warn", "policy-rule-skipped", &[policy, cause(&skipped)]);
         }
         Ok(Rights { acl, standing })
     }

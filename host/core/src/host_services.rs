@@ -91,8 +91,12 @@ impl CallServices {
 
 #[async_trait]
 impl HostServices for CallServices {
-    async fn password(&self, policy: &str) -> Result<String, Failure> {
-        passwords::generate(policy)
+    async fn password(&self, unit: &mut Unit, policy: &str) -> Result<String, Failure> {
+        passwords::generate(unit, policy).await
+    }
+
+    fn password_from(&self, length: u32, alphabet: &str) -> Result<String, Failure> {
+        passwords::generate_from(usize::try_from(length).unwrap_or(usize::MAX), alphabet)
     }
 
     async fn identity_token(&self, audience: &str, ttl: u64) -> Result<IdentityToken, Failure> {

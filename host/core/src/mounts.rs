@@ -1,5 +1,6 @@
 //! Mounts: which engine serves which path, and the only door to a component.
 
+mod accessor;
 mod breaker;
 mod builtin;
 mod change;

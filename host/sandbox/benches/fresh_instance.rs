@@ -188,7 +188,11 @@ struct NoServices;
 
 #[async_trait]
 impl HostServices for NoServices {
-    async fn password(&self, _policy: &str) -> Result<String, Failure> {
+    async fn password(&self, _unit: &mut Unit, _policy: &str) -> Result<String, Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    fn password_from(&self, _length: u32, _alphabet: &str) -> Result<String, Failure> {
         Err(Failure::internal("not measured"))
     }
 

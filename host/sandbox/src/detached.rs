@@ -38,7 +38,11 @@ struct Detached;
 
 #[async_trait]
 impl HostServices for Detached {
-    async fn password(&self, _policy: &str) -> Result<String, Failure> {
+    async fn password(&self, _unit: &mut Unit, _policy: &str) -> Result<String, Failure> {
+        Err(must_be_pure())
+    }
+
+    fn password_from(&self, _length: u32, _alphabet: &str) -> Result<String, Failure> {
         Err(must_be_pure())
     }
 

@@ -74,11 +74,18 @@ pub struct IdentityToken {
 /// deadline.
 #[async_trait]
 pub trait HostServices: Send + Sync {
-    /// A password by the named policy; empty means the default one.
+    /// A password by the named policy, which is read in the call's unit of work; empty means the
+    /// default one.
     ///
     /// # Errors
     /// `not-found` when there is no such policy.
-    async fn password(&self, policy: &str) -> Result<String, Failure>;
+    async fn password(&self, unit: &mut Unit, policy: &str) -> Result<String, Failure>;
+
+    /// A password of so many characters of an alphabet.
+    ///
+    /// # Errors
+    /// `invalid-request` for a length or an alphabet outside of the contract's bounds.
+    fn password_from(&self, length: u32, alphabet: &str) -> Result<String, Failure>;
 
     /// A token for `audience` that lives for `ttl` seconds at most; 0 asks for an hour.
     ///

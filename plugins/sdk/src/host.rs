@@ -27,7 +27,7 @@ pub trait Host {
     fn clock(&self) -> &dyn Clock;
     /// Database plugins.
     fn databases(&self) -> &dyn Databases;
-    /// Passwords by policy.
+    /// Passwords by policy or alphabet.
     fn passwords(&self) -> &dyn Passwords;
     /// Other servers.
     fn http(&self) -> &dyn Http;
@@ -37,8 +37,16 @@ pub trait Host {
     fn cache(&self) -> &dyn Cache;
     /// Randomness.
     fn random(&self) -> &dyn Random;
+    /// Keys from passwords.
+    fn derivation(&self) -> &dyn Derivation;
     /// The operator's log.
     fn log(&self) -> &dyn Log;
+}
+
+/// Keys from passwords, slowly on purpose.
+pub trait Derivation {
+    /// PBKDF2 with HMAC-SHA-256, 32 bytes. `iterations` from 1 to 100,000; others end the call.
+    fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8>;
 }
 
 /// The lease book, as far as an engine may write in it.
@@ -90,13 +98,20 @@ pub trait Clock {
     fn cancel(&self, key: &str) -> Result<(), Failure>;
 }
 
-/// Passwords by policy.
+/// Passwords by policy or alphabet, each as likely as the others.
 pub trait Passwords {
     /// A new password. An empty `policy` means the default one.
     ///
     /// # Errors
     /// Not found when there is no such policy.
     fn generate(&self, policy: &str) -> Result<String, Failure>;
+
+    /// A new password of `length` characters, 1 to 1,024, each of them any of `alphabet`, which has
+    /// 1 to 256 different printable ones.
+    ///
+    /// # Errors
+    /// Invalid request for what is neither.
+    fn generate_from(&self, length: u32, alphabet: &str) -> Result<String, Failure>;
 }
 
 /// Other servers. What may be asked is what the mount was granted, origin by origin; redirects are

@@ -536,3 +536,23 @@ async fn the_longest_mount_that_is_a_prefix_serves_and_none_may_cover_another() 
     assert_eq!(bed.write("sys/mounts/other", json!({"type": "nothing"})).await.0, 400);
     bed.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_knows_schedules_and_zones_without_a_clock_or_files_of_its_own() {
+    let bed = Bed::new("schedules").await;
+    let due = async |schedule: &str| {
+        let fields = json!({ "rotation_schedule": schedule });
+        bed.write("probe/due/1767225600000", fields).await
+    };
+    assert_eq!(due("0 3 * * *").await.1["data"]["due"], 1_767_236_400_000_u64);
+    let (_, answer) = due("CRON_TZ=America/New_York 0 3 * * *").await;
+    assert_eq!(answer["data"]["due"], 1_767_254_400_000_u64, "{answer}");
+    let (_, answer) = due("CRON_TZ=Africa/Casablanca 0 3 * * *").await;
+    assert_eq!(answer["data"]["due"], 1_767_232_800_000_u64, "{answer}");
+    for wrong in ["@daily", "0 0 30 2 *", "CRON_TZ=Local 0 3 * * *"] {
+        let (status, refused) = due(wrong).await;
+        assert_eq!(status, 400, "{refused}");
+        assert!(error(&refused).contains("could not parse rotation_schedule"), "{refused}");
+    }
+    bed.end().await;
+}

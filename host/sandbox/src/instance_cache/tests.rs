@@ -137,7 +137,11 @@ struct Passwords;
 
 #[async_trait]
 impl HostServices for Passwords {
-    async fn password(&self, _policy: &str) -> Result<String, Failure> {
+    async fn password(&self, _unit: &mut Unit, _policy: &str) -> Result<String, Failure> {
+        Ok(PASSWORD.to_owned())
+    }
+
+    fn password_from(&self, _length: u32, _alphabet: &str) -> Result<String, Failure> {
         Ok(PASSWORD.to_owned())
     }
 

@@ -64,6 +64,8 @@ pub(crate) const KEYS_PER_LISTING: u32 = 1_000;
 pub(crate) const RANDOM_BYTES: u32 = 4_096;
 /// What one round of key derivation counts for: some five hundred thousand rounds a call.
 pub(crate) const ROUND_BYTES: usize = 128;
+/// What drawing one password counts for: some sixteen thousand passwords a call.
+pub(crate) const PASSWORD_BYTES: usize = 4_096;
 /// What one signature of core's counts for: some hundred a call, each of a millisecond or two.
 pub(crate) const SIGNATURE_BYTES: usize = 512 << 10;
 /// Pairs of one log line.

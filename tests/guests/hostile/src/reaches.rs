@@ -90,6 +90,7 @@ pub(crate) fn answered_without_grants() -> Option<&'static str> {
         tried("guard", clock::guard("timer", "lane")),
         tried("cancel", clock::cancel("timer")),
         tried("generate", passwords::generate("")),
+        tried("generate-from", passwords::generate_from(20, "ab")),
         tried("token", identity::token("anyone", 0)),
         tried("find-entity", identity::find_entity("anyone")),
     ];

@@ -4,9 +4,11 @@
 
 mod memory;
 mod outside;
+mod passwords;
 mod rotation;
 
 use bulkhead_sdk::reservation::{Reservation, Unmade};
+use bulkhead_sdk::rotation::{Bounds, Settings};
 use bulkhead_sdk::stored::Stored;
 use bulkhead_sdk::table::{Field, Row, read, write};
 use bulkhead_sdk::{
@@ -85,6 +87,12 @@ impl SecretsEngine for Probe {
         write("make/{name}", outside::make)
             .about("Keeps what a web server says.")
             .fields(&[NAME, outside::REQUEST]),
+        write("password/{name}", passwords::password)
+            .about("Makes passwords.")
+            .fields(&[NAME, passwords::HOW]),
+        write("due/{name}", due)
+            .about("When a schedule is due next.")
+            .fields(&[NAME, bulkhead_sdk::rotation::ROLE_FIELDS]),
         write("identity-token/{name}", outside::identity_token)
             .about("Shows others who the mount is.")
             .fields(&[NAME, outside::TOKEN]),
@@ -329,6 +337,14 @@ fn stack(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
         if level == u64::MAX { 0 } else { deeper(level + 1) + room.iter().sum::<u64>() }
     }
     Answer::data(&json!({"level": deeper(0)}))
+}
+
+/// The name is the time in milliseconds after which it is due.
+fn due(_host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let mut settings = Settings::default();
+    settings.merge(call, Bounds::STATIC_ROLE)?;
+    let after = call.text("name").parse().map_err(|_| Failure::invalid("the name is a time"))?;
+    Answer::data(&json!({"due": settings.due_after(after)?}))
 }
 
 fn panics(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
