@@ -9,6 +9,7 @@
 mod auth_token;
 mod canaries;
 mod database;
+mod identity_oidc;
 mod inspected;
 mod operators;
 mod sys_audit;
@@ -103,6 +104,7 @@ fn all_rows() -> Vec<Row> {
     let files = [
         database::rows(&Value::Null),
         auth_token::rows(),
+        identity_oidc::rows(),
         sys_policies::rows(),
         sys_policies_password::rows(),
         sys_capabilities::rows(),
@@ -189,6 +191,12 @@ fn leases_below_a_path_answer_as_agreed() {
 fn tokens_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &auth_token::rows());
+}
+
+#[test]
+fn keys_and_what_is_published_of_them_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &identity_oidc::rows());
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod full_disk;
 mod grants;
 mod hostile_callers;
 mod hostile_names;
+mod identity_tokens;
 mod initialise;
 mod leases;
 mod mounts;

@@ -18,6 +18,10 @@ mod identity_entity_alias;
 mod identity_group;
 mod identity_group_alias;
 mod identity_lookup;
+mod identity_oidc;
+mod identity_oidc_key;
+mod identity_oidc_role;
+mod identity_oidc_token;
 mod identity_shown;
 mod reply;
 mod row;
@@ -88,6 +92,10 @@ fn endpoints() -> Vec<Endpoint> {
         auth_token::rows(),
         auth_token_create::rows(),
         auth_token_roles::rows(),
+        identity_oidc::rows(),
+        identity_oidc_key::rows(),
+        identity_oidc_role::rows(),
+        identity_oidc_token::rows(),
     ]
     .into_iter()
     .flatten()

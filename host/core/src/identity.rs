@@ -27,6 +27,7 @@ mod mount_gone;
 mod names;
 mod sign_in;
 mod standing;
+mod visible;
 
 pub(crate) use alias::{Alias, AliasMount};
 pub(crate) use alias_change::{
@@ -39,3 +40,4 @@ pub(crate) use merge::{Merge, merge};
 pub(crate) use mount_gone::forget_mount;
 pub(crate) use sign_in::{Proven, sign_in};
 pub(crate) use standing::{Standing, is_in_force, standing, with_those_above};
+pub(crate) use visible::{Viewer, visible};

@@ -4,6 +4,7 @@
 //! imports, in unit tests they are the [test bed](crate::testbed). Neither shows a token of ours.
 
 mod databases;
+mod identity;
 mod storage;
 
 use crate::database_plugin::StoreTime;
@@ -13,6 +14,7 @@ use bulkhead_wire::failure::Failure;
 #[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
 pub(crate) use databases::database_kind;
 pub use databases::{Connection, Databases, Resolved, Unmade};
+pub use identity::{Entity, Identity, IdentityToken};
 pub use storage::{Entry, Plain, Storage};
 
 /// Everything that an engine may ask for.
@@ -29,6 +31,8 @@ pub trait Host {
     fn passwords(&self) -> &dyn Passwords;
     /// Other servers.
     fn http(&self) -> &dyn Http;
+    /// Who the mount is, towards others, and whom it knows.
+    fn identity(&self) -> &dyn Identity;
     /// What the mount's calls keep for each other in memory.
     fn cache(&self) -> &dyn Cache;
     /// Randomness.

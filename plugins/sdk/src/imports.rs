@@ -12,8 +12,8 @@ use crate::bindings::auth_method::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::database_plugin::StoreTime;
 use crate::host::{
-    Cache, Clock, Databases, Derivation, Entry, Host, Http, Leases, Level, Log, Passwords, Random,
-    Storage,
+    Cache, Clock, Databases, Derivation, Entity, Entry, Host, Http, Identity, IdentityToken,
+    Leases, Level, Log, Passwords, Random, Storage,
 };
 use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -43,6 +43,10 @@ impl Host for Imports {
     }
 
     fn http(&self) -> &dyn Http {
+        self
+    }
+
+    fn identity(&self) -> &dyn Identity {
         self
     }
 
@@ -120,6 +124,22 @@ impl Clock for Imports {
 
     fn cancel(&self, key: &str) -> Result<(), Failure> {
         import::clock::cancel(key).map_err(failure)
+    }
+}
+
+impl Identity for Imports {
+    fn token(&self, audience: &str, ttl: u64) -> Result<IdentityToken, Failure> {
+        let signed = import::identity::token(audience, ttl).map_err(failure)?;
+        Ok(IdentityToken { token: signed.token, expires: signed.expires })
+    }
+
+    fn entity(&self, id: &str) -> Result<Option<Entity>, Failure> {
+        let found = import::identity::find_entity(id).map_err(failure)?;
+        Ok(found.map(|found| Entity {
+            id: found.id,
+            name: found.name,
+            metadata: found.metadata.into_iter().collect(),
+        }))
     }
 }
 

@@ -13,6 +13,7 @@ mod cache;
 mod databases;
 mod host;
 mod http;
+mod identity;
 mod lease_book;
 mod passwords;
 mod records;

@@ -24,6 +24,7 @@ mod instance_reuse;
 mod leases;
 mod logins;
 mod mounts;
+mod oidc;
 mod passwords;
 mod policies;
 mod probe;

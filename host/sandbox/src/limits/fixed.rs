@@ -66,6 +66,8 @@ pub(crate) const RANDOM_BYTES: u32 = 4_096;
 pub(crate) const ROUND_BYTES: usize = 128;
 /// What drawing one password counts for: some sixteen thousand passwords a call.
 pub(crate) const PASSWORD_BYTES: usize = 4_096;
+/// What one signature of core's counts for: some hundred a call, each of a millisecond or two.
+pub(crate) const SIGNATURE_BYTES: usize = 512 << 10;
 /// Pairs of one log line.
 pub(crate) const LOG_PAIRS: usize = 32;
 /// Bytes of the name of a log event or pair.

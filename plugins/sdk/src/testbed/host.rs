@@ -6,6 +6,7 @@
 use super::cache::TestCache;
 use super::databases::{TestDatabases, User};
 use super::http::TestServers;
+use super::identity::TestIdentity;
 use super::lease_book::LeaseBook;
 use super::passwords::TestPasswords;
 use super::records::Records;
@@ -14,8 +15,8 @@ use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
-    Cache, Clock, Databases, Derivation, Entry, Host, Http, Leases, Level, Log, Passwords, Random,
-    Storage,
+    Cache, Clock, Databases, Derivation, Entity, Entry, Host, Http, Identity, Leases, Level, Log,
+    Passwords, Random, Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
@@ -34,6 +35,7 @@ pub struct TestHost {
     generated: Cell<u32>,
     databases: TestDatabases,
     servers: TestServers,
+    identity: TestIdentity,
     cache: TestCache,
     passwords: TestPasswords,
 }
@@ -44,6 +46,7 @@ impl Default for TestHost {
         Self {
             databases: TestDatabases::new(&script),
             servers: TestServers::new(&script),
+            identity: TestIdentity::new(&script),
             cache: TestCache::new(&script),
             passwords: TestPasswords::new(&script),
             script,
@@ -108,6 +111,11 @@ impl TestHost {
     /// their order, and the last one again and again.
     pub fn answer(&self, asked: &str, answer: Response) {
         self.servers.answer(asked, answer);
+    }
+
+    /// Lets the engine see an entity: the caller's own, or one with an alias at the mount.
+    pub fn add_entity(&self, entity: Entity) {
+        self.identity.add(entity);
     }
 
     /// Forgets what is cached, as the host does when it is sealed or the mount is tuned.
@@ -260,6 +268,10 @@ impl Host for TestHost {
 
     fn http(&self) -> &dyn Http {
         &self.servers
+    }
+
+    fn identity(&self) -> &dyn Identity {
+        &self.identity
     }
 
     fn cache(&self) -> &dyn Cache {

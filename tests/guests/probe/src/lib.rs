@@ -53,7 +53,7 @@ impl SecretsEngine for Probe {
     const SCHEMA: u32 = 1;
     const ABOUT: &'static str = "Does on request what engines do, and what they must not.";
     const INDEXED: bool = true;
-    const ASKS: &'static [&'static str] = &["http"];
+    const ASKS: &'static [&'static str] = &["http", "identity:token"];
     const TABLE: &'static [Row] = &[
         read("note/{name}", note).about("What was noted.").fields(&[NAME]),
         write("timer/{name}", timer).about("Asks to be woken.").fields(&[NAME, AFTER]),
@@ -93,6 +93,10 @@ impl SecretsEngine for Probe {
         write("due/{name}", due)
             .about("When a schedule is due next.")
             .fields(&[NAME, bulkhead_sdk::rotation::ROLE_FIELDS]),
+        write("identity-token/{name}", outside::identity_token)
+            .about("Shows others who the mount is.")
+            .fields(&[NAME, outside::TOKEN]),
+        read("entity/{name}", outside::entity).about("Whom the mount knows.").fields(&[NAME]),
         read("loop", endless).about("Never ends.").deadline(1),
         read("memory", memory).about("Takes all memory.").deadline(20),
         read("stack", stack).about("Takes all stack."),

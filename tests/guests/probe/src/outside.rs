@@ -23,6 +23,26 @@ pub(crate) const KEPT: &[Field] = &[
     Field::seconds("ttl", "how long").or_whole(60),
 ];
 
+/// Whom a token is for.
+pub(crate) const TOKEN: &[Field] =
+    &[Field::text("audience", "who reads it"), Field::seconds("ttl", "lifetime")];
+
+/// A token by which the mount shows others who it is; `told` repeats it in an error.
+pub(crate) fn identity_token(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let signed = host.identity().token(call.text("audience"), call.seconds("ttl"))?;
+    if call.text("name") == "told" {
+        return Err(Failure::invalid(signed.token));
+    }
+    Answer::data(&json!({"signed": signed.token, "expires": signed.expires}))
+}
+
+/// Whom the mount knows by that id.
+pub(crate) fn entity(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let id = if call.text("name") == "own" { &call.caller.entity } else { call.text("name") };
+    let found = host.identity().entity(id)?.ok_or_else(Failure::absent)?;
+    Answer::data(&json!({"id": found.id, "name": found.name, "metadata": found.metadata}))
+}
+
 /// Counts itself under `note/<name>`, and answers what the server did. `told` repeats the body in
 /// an error, and `logged` in the log.
 pub(crate) fn fetch(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
