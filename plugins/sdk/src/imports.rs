@@ -252,6 +252,7 @@ impl Http for Imports {
             timeout: request.timeout,
             tls: request.tls.as_ref().map(tls_words),
             secrets: request.secrets.clone(),
+            safe: request.safe,
             ext: Vec::new(),
         };
         let answer = import::http::send(&asked).map_err(failure)?;
