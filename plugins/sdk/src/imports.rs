@@ -55,12 +55,7 @@ impl Host for Imports {
 
 impl Storage for Imports {
     fn entry_bytes(&self, key: &str) -> Result<Option<Entry<Vec<u8>>>, Failure> {
-        let found = import::storage::get(key).map_err(failure)?;
-        Ok(found.map(|found| Entry {
-            value: found.value,
-            created: found.created,
-            modified: found.modified,
-        }))
+        Ok(import::storage::get(key).map_err(failure)?.map(entry))
     }
 
     fn put_bytes(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
@@ -73,6 +68,20 @@ impl Storage for Imports {
 
     fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure> {
         import::storage::keys(prefix, after, limit).map_err(failure)
+    }
+
+    fn scan_bytes(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<(String, Entry<Vec<u8>>)>, Failure> {
+        let found = import::storage::scan(prefix, after, limit).map_err(failure)?;
+        Ok(found.into_iter().map(|(key, found)| (key, entry(found))).collect())
+    }
+
+    fn revision(&self, prefix: &str) -> Result<u64, Failure> {
+        import::storage::revision(prefix).map_err(failure)
     }
 
     fn checkpoint(&self) -> Result<u64, Failure> {
@@ -298,6 +307,10 @@ impl Log for Imports {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         import::log::write(level, event, &pairs);
     }
+}
+
+fn entry(found: import::storage::Entry) -> Entry<Vec<u8>> {
+    Entry { value: found.value, created: found.created, modified: found.modified }
 }
 
 fn host_connection(connection: &Connection) -> import::database::Connection {
