@@ -12,6 +12,7 @@ pub(crate) mod secrets_engine {
         imports: {
             "bulkhead:plugin/storage.get": async | trappable,
             "bulkhead:plugin/storage.keys": async | trappable,
+            "bulkhead:plugin/storage.scan": async | trappable,
             "bulkhead:plugin/storage.checkpoint": async | trappable,
             "bulkhead:plugin/leases.count": async | trappable,
             "bulkhead:plugin/passwords.generate": async | trappable,

@@ -118,7 +118,7 @@ pub trait Passwords {
 /// not followed.
 pub trait Http {
     /// Sends the request and waits for the whole answer. An effect, unless its method is GET or
-    /// HEAD.
+    /// HEAD, or it is [`asking`](Request::asking).
     ///
     /// # Errors
     /// Permission denied for an origin that was not granted: pass it on, it names the grant.

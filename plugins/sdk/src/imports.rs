@@ -69,12 +69,7 @@ impl Host for Imports {
 
 impl Storage for Imports {
     fn entry_bytes(&self, key: &str) -> Result<Option<Entry<Vec<u8>>>, Failure> {
-        let found = import::storage::get(key).map_err(failure)?;
-        Ok(found.map(|found| Entry {
-            value: found.value,
-            created: found.created,
-            modified: found.modified,
-        }))
+        Ok(import::storage::get(key).map_err(failure)?.map(entry))
     }
 
     fn put_bytes(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
@@ -87,6 +82,20 @@ impl Storage for Imports {
 
     fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure> {
         import::storage::keys(prefix, after, limit).map_err(failure)
+    }
+
+    fn scan_bytes(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<(String, Entry<Vec<u8>>)>, Failure> {
+        let found = import::storage::scan(prefix, after, limit).map_err(failure)?;
+        Ok(found.into_iter().map(|(key, found)| (key, entry(found))).collect())
+    }
+
+    fn revision(&self, prefix: &str) -> Result<u64, Failure> {
+        import::storage::revision(prefix).map_err(failure)
     }
 
     fn checkpoint(&self) -> Result<u64, Failure> {
@@ -166,6 +175,7 @@ impl Http for Imports {
             timeout: request.timeout,
             tls: request.tls.as_ref().map(tls_words),
             secrets: request.secrets.clone(),
+            safe: request.safe,
             ext: Vec::new(),
         };
         let answer = import::http::send(&asked).map_err(failure)?;
@@ -217,6 +227,10 @@ impl Log for Imports {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         import::log::write(level, event, &pairs);
     }
+}
+
+fn entry(found: import::storage::Entry) -> Entry<Vec<u8>> {
+    Entry { value: found.value, created: found.created, modified: found.modified }
 }
 
 fn tls_words(tls: &Tls) -> import::http::Tls {

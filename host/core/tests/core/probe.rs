@@ -412,6 +412,26 @@ async fn a_confirm_without_its_intent_fails_although_its_candidate_is_in_force()
     bed.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_reads_a_folder_at_once_and_knows_when_it_has_changed() {
+    let bed = Bed::new("folders").await;
+    let folder = async || bed.read("probe/folder").await.1["data"].clone();
+    assert_eq!(folder().await["notes"], json!({}));
+    for name in ["b", "a"] {
+        bed.write(&format!("probe/count/{name}"), json!({})).await;
+    }
+    let before = folder().await;
+    assert_eq!(before["notes"], json!({"a": "1", "b": "1"}));
+    assert_eq!(folder().await, before);
+    bed.write("probe/place/elsewhere", json!({})).await;
+    assert_eq!(folder().await["revision"], before["revision"]);
+    bed.write("probe/count/a", json!({})).await;
+    let after = folder().await;
+    assert_eq!(after["notes"], json!({"a": "2", "b": "1"}));
+    assert_ne!(after["revision"], before["revision"]);
+    bed.end().await;
+}
+
 /// Writes another schema into the record of a mount, as an older or newer component would have.
 pub(crate) async fn set_schema(directory: &Path, mount: &str, schema: u32) {
     let store = opened(directory).await;

@@ -58,6 +58,8 @@ pub(crate) const LISTED_KEY_BYTES: usize = 80;
 pub(crate) const KEY_BYTES: usize = 512;
 /// Most bytes of one stored value.
 pub(crate) const VALUE_BYTES: usize = 1 << 20;
+/// Most bytes of the values of one page of records, behind its first one.
+pub(crate) const PAGE_BYTES: usize = 1 << 20;
 /// Most keys of one listing.
 pub(crate) const KEYS_PER_LISTING: u32 = 1_000;
 /// Most random bytes of one call to `crypto.random`.
@@ -155,6 +157,7 @@ const _: () = assert!(GUEST_STACK_BYTES < HOST_STACK_BYTES);
 const _: () = assert!(HELD_BYTES_OF_MOUNT < HELD_BYTES);
 const _: () = assert!(POOL_SESSIONS < SQL_SESSIONS);
 const _: () = assert!(VALUE_BYTES < HOST_CALL_FUEL_BYTES);
+const _: () = assert!(PAGE_BYTES + VALUE_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(QUERY_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(HTTP_ANSWER_BYTES + HTTP_ANSWER_HEAD_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(

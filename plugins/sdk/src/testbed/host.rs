@@ -314,6 +314,19 @@ impl Storage for TestHost {
         self.script.step("keys", None, || Ok(self.records.borrow().keys(prefix, after, limit)))
     }
 
+    fn scan_bytes(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<(String, Entry<Vec<u8>>)>, Failure> {
+        self.script.step("scan", None, || Ok(self.records.borrow().scan(prefix, after, limit)))
+    }
+
+    fn revision(&self, prefix: &str) -> Result<u64, Failure> {
+        self.script.step("revision", None, || self.records.borrow_mut().revision(prefix))
+    }
+
     fn checkpoint(&self) -> Result<u64, Failure> {
         self.script.step("checkpoint", Some(""), || Ok(self.commit()))
     }

@@ -82,6 +82,8 @@ pub(crate) fn answered_without_grants() -> Option<&'static str> {
         tried("put", storage::put("key", b"value")),
         tried("delete", storage::delete("key")),
         tried("keys", storage::keys("", "", 1)),
+        tried("scan", storage::scan("", "", 1)),
+        tried("revision", storage::revision("")),
         tried("checkpoint", storage::checkpoint()),
         tried("reserve", leases::reserve("tag", "lane", "{}")),
         tried("end", leases::end("tag")),

@@ -97,6 +97,7 @@ impl SecretsEngine for Probe {
             .about("Shows others who the mount is.")
             .fields(&[NAME, outside::TOKEN]),
         read("entity/{name}", outside::entity).about("Whom the mount knows.").fields(&[NAME]),
+        read("folder", folder).about("What is noted, and the revision of that."),
         read("loop", endless).about("Never ends.").deadline(1),
         read("memory", memory).about("Takes all memory.").deadline(20),
         read("stack", stack).about("Takes all stack."),
@@ -219,6 +220,15 @@ impl SecretsEngine for Probe {
 fn note_context(host: &dyn Host, name: &str, context: &Context) -> Result<(), Failure> {
     let left = context.deadline.saturating_sub(host.clock().now());
     host.storage().put_plain(&format!("note/{name}"), &format!("{} {left}", context.mount.path))
+}
+
+fn folder(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let revision = host.storage().revision("note/")?;
+    let mut notes = serde_json::Map::new();
+    for (name, entry) in host.storage().scan_bytes("note/", "", 1_000)? {
+        notes.insert(name, String::from_utf8_lossy(&entry.value).into());
+    }
+    Answer::data(&json!({"revision": revision.to_string(), "notes": notes}))
 }
 
 fn note(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {

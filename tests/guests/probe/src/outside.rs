@@ -13,6 +13,7 @@ pub(crate) const REQUEST: &[Field] = &[
     Field::text("body", "what to send"),
     Field::text("secret", "what no text may show"),
     Field::text("roots", "PEM"),
+    Field::flag("safe", "whether it changes nothing"),
     Field::whole("times", "how often").or_whole(1),
     Field::text("how", "ok, told, logged or panics").or_text("ok"),
 ];
@@ -103,6 +104,7 @@ fn request(call: &Call) -> Request {
         request = request.header(name, value.as_str().unwrap_or_default());
     }
     request.body = call.text("body").as_bytes().to_vec();
+    request.safe = call.flag("safe");
     if call.is_given("secret") {
         request = request.secret(call.text("secret"));
     }
