@@ -26,6 +26,7 @@ mod sealed;
 mod sealed_process;
 mod secrecy;
 mod targets;
+mod template;
 mod tokens;
 mod unseal;
 mod uploads;
