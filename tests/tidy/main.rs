@@ -12,6 +12,7 @@ mod crates;
 mod dependencies;
 mod failpoints;
 mod lengths;
+mod log_lines;
 mod modules;
 mod rust_text;
 mod sources;

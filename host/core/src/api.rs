@@ -13,6 +13,12 @@ mod body_check;
 mod call;
 mod envelope;
 mod handler;
+mod identity_entity;
+mod identity_entity_alias;
+mod identity_group;
+mod identity_group_alias;
+mod identity_lookup;
+mod identity_shown;
 mod reply;
 mod row;
 mod serve;
@@ -35,6 +41,7 @@ mod sys_seal_status;
 mod sys_unseal;
 mod table;
 
+pub(crate) use auth_token::auth;
 pub(crate) use body_check::check_body;
 use bulkhead_wire::request::Request;
 pub(crate) use call::{Call, Fields};
@@ -73,6 +80,11 @@ fn endpoints() -> Vec<Endpoint> {
         sys_policies_password::rows(),
         sys_plugins_catalog::rows(),
         sys_capabilities::rows(),
+        identity_entity::rows(),
+        identity_entity_alias::rows(),
+        identity_group::rows(),
+        identity_group_alias::rows(),
+        identity_lookup::rows(),
         auth_token::rows(),
         auth_token_create::rows(),
         auth_token_roles::rows(),

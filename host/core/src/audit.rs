@@ -286,7 +286,7 @@ impl Audit {
         };
         let (settings, place) = read.unwrap_or_else(|why| {
             let settings = DeviceSettings::new(name, PathBuf::new());
-            (settings, Place::Nowhere(why.message))
+            (settings, Place::Nowhere(why.recorded_or_code().to_owned()))
         });
         let origin = Origin::Api(stored.unwrap_or_else(|_| blank()));
         Parts { settings, place, origin, hashing: Hashing::of(store, name) }

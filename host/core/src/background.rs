@@ -7,6 +7,7 @@ pub(crate) mod backoff;
 mod claims;
 mod due;
 pub(crate) mod guards;
+mod lane_order;
 
 pub(crate) use backoff::GRACE;
 pub(crate) use claims::{Claim, Claims};

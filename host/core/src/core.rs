@@ -5,17 +5,20 @@
 use crate::audit::Audit;
 use crate::background::{Background, Claims};
 use crate::catalog::{Catalog, PluginLoader};
+use crate::identity::{self, Standing};
 use crate::leases::Leases;
 use crate::lifetimes::Lifetimes;
-use crate::log::Log;
+use crate::log::{Log, cause};
 use crate::mounts::{Builtin, Mounts};
+use crate::policies::acl::Acl;
 use crate::policies::stored::Policies;
 use crate::process::Process;
 use crate::sealing::Sealing;
 use crate::tables::Documents;
-use crate::tokens::Tokens;
+use crate::tokens::{TokenRecord, Tokens};
 use bulkhead_sandbox::Sandbox;
 use bulkhead_store::Store;
+use bulkhead_wire::failure::Failure;
 use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -51,6 +54,12 @@ pub(crate) struct Parts {
     pub(crate) mounts: Mounts,
     pub(crate) audit: Audit,
     pub(crate) background: Arc<Background>,
+}
+
+/// What a token may do, and for whom it stands.
+pub(crate) struct Rights {
+    pub(crate) acl: Arc<Acl>,
+    pub(crate) standing: Standing,
 }
 
 /// The task that does due work, from the service's opening to its seal.
@@ -98,6 +107,26 @@ impl Core {
     /// Default and longest lifetime of tokens: as `auth/token` is tuned, or else the system's.
     pub(crate) fn token_lifetimes(&self) -> Lifetimes {
         self.mounts.builtin(Builtin::Token).settings.lifetimes(self.lifetimes)
+    }
+
+    /// What a token may do: by its own policies, and by those of its entity and the groups of
+    /// that.
+    ///
+    /// # Errors
+    /// 403 where its entity is disabled or gone.
+    pub(crate) async fn rights_of(&self, token: &TokenRecord) -> Result<Rights, Failure> {
+        let standing = identity::standing(&mut self.store.begin(), &token.entity_id).await?;
+        if standing.is_empty() {
+            let acl = self.policies.acl(&self.store, &token.policies).await?;
+            return Ok(Rights { acl, standing });
+        }
+        let names = standing.policies_with(&token.policies);
+        let (acl, skipped) = self.policies.acl_for(&self.store, &names, &standing.values()).await?;
+        for skipped in skipped {
+            let policy = ("policy", skipped.policy.clone());
+            self.log.line("warn", "policy-rule-skipped", &[policy, cause(&skipped)]);
+        }
+        Ok(Rights { acl, standing })
     }
 
     /// What loading a plugin takes.

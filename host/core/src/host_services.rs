@@ -9,7 +9,7 @@ use crate::tokens::Caller;
 use async_trait::async_trait;
 use bulkhead_sandbox::{
     Admission, CallTree, DatabasePlugin, Ended, Guard, HostServices, Level, Priority, Reservation,
-    Scope, SlotRequest,
+    Scope, SlotRequest, contract,
 };
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -227,6 +227,19 @@ impl BackgroundServices {
     /// Lets go of what the call guarded: its last act, however it ended.
     pub(crate) async fn release_guards(&self) {
         self.services.release_guards().await;
+    }
+
+    /// What the component is told of the call. `longest` is the longest lease that this very call
+    /// may be given, in seconds.
+    pub(crate) fn context(&self, longest: Option<u64>) -> contract::Context {
+        let CallServices { core, mount, .. } = &*self.services;
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let milliseconds = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+        contract::Context {
+            mount: mount.for_plugin(core.lifetimes, longest),
+            deadline: core.store.now().saturating_add(milliseconds),
+            ext: Vec::new(),
+        }
     }
 
     /// What the plugin may use.

@@ -8,8 +8,8 @@
 //!
 //! ```text
 //! log → random → strangers → lifetimes → paging → sealing → passwords → policies → background
-//! → permit → catalog → tables → tokens → mounts → audit → leases → settings → process → core
-//! → host_services → lifecycle → seal → api → pipeline → service
+//! → permit → catalog → tables → identity → tokens → mounts → audit → leases → settings → process
+//! → core → host_services → logins → lifecycle → seal → api → pipeline → service
 //! ```
 //!
 //! - **strangers** knows how often callers without a token were answered, and never with what.
@@ -17,11 +17,13 @@
 //! - **background** knows rows that are due, the claims on them and the pauses between attempts,
 //!   and never what is done with a row.
 //! - **catalog** knows which plugins there are, and never where they are mounted.
+//! - **identity** knows the entities behind logins and their groups, and never their tokens.
 //! - **tokens** knows who calls and until when; **mounts** which engine serves a path, and the only
 //!   door to a component; **audit** the lines of a request; **leases** what ends, and when. Each
 //!   has the handles that it works with, and none has the whole.
 //! - **core** is the nouns above as one value, and knows nothing of what is done with them.
 //! - **host_services** is what a component's call may ask of them.
+//! - **logins** makes tokens of what auth methods proved, and never knows how that was done.
 //! - **lifecycle** is what goes on over time: opening and sealing, the ends of leases and tokens,
 //!   mounts that are disabled, moved, migrated and revived, and what takes effect after a commit.
 //! - **seal** opens and closes the store; **api** has the host's own endpoints, a file each;
@@ -35,10 +37,12 @@ mod background;
 mod catalog;
 mod core;
 mod host_services;
+mod identity;
 mod leases;
 mod lifecycle;
 mod lifetimes;
 pub mod log;
+mod logins;
 mod mounts;
 mod paging;
 mod passwords;

@@ -1,7 +1,51 @@
 //! Where lines for the operator go. The server decides how they look.
+//!
+//! The attack this file stops: a value that was sent, or that a component keeps, read in the log. A
+//! failure's message may repeat any of them, so that no line prints one: why something was not done
+//! is the pair that [`cause`] makes, and `tests/tidy` lets no other stand in a line.
+
+use bulkhead_store::StoreFault;
+use bulkhead_wire::failure::Failure;
+use std::io;
 
 /// A sink for log lines. What is written is already free of secrets.
 pub trait Log: Send + Sync {
     /// One line. `level` is `debug`, `info`, `warn` or `error`; `event` a fixed word.
     fn line(&self, level: &str, event: &str, pairs: &[(&str, String)]);
+}
+
+/// What a line may give as its cause.
+pub trait Cause {
+    /// The words: what of it repeats nothing that was sent, stored or answered but names and paths.
+    fn words(&self) -> String;
+}
+
+/// What of it may be recorded, or else the code of its kind.
+impl Cause for Failure {
+    fn words(&self) -> String {
+        self.recorded_or_code().to_owned()
+    }
+}
+
+impl Cause for StoreFault {
+    fn words(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Cause for io::Error {
+    fn words(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Cause for &'static str {
+    fn words(&self) -> String {
+        (*self).to_owned()
+    }
+}
+
+/// The pair that says why.
+pub fn cause(why: &impl Cause) -> (&'static str, String) {
+    ("cause", why.words())
 }

@@ -1,10 +1,12 @@
-//! Permits: proof that this token may do this on this path, or that due work was claimed.
+//! Permits: proof that this token may do this on this path, that the path is a login's, or that due
+//! work was claimed.
 //!
 //! The attack this file stops: an unchecked call. A mount's component is had only in exchange for a
 //! permit, and only the functions below make one.
 
 use crate::background::Claim;
 use crate::policies::acl::{Acl, Granted, Question, Verdict};
+use bulkhead_wire::description::Route;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
@@ -39,6 +41,17 @@ impl Permit {
             Verdict::Granted(granted) => Ok(Self { granted }),
             // It names path and parameters, and never a value.
             Verdict::Denied(why) => Err(Failure::denied(why).recordable()),
+        }
+    }
+
+    /// For a login: its row asks for no token, and so for no policy.
+    ///
+    /// # Errors
+    /// 403 for any other row.
+    pub(crate) fn for_login(route: &Route) -> Result<Self, Failure> {
+        match route.login {
+            true => Ok(Self { granted: Granted::default() }),
+            false => Err(Failure::denied("this path needs a token")),
         }
     }
 

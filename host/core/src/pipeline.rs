@@ -16,7 +16,9 @@ mod permitted_request;
 mod policy_check;
 
 use crate::api::{self, Found, HostTable, PublicEndpoint, PublicRequest};
-use crate::core::Core;
+use crate::core::{Core, Rights};
+use crate::identity::Standing;
+use crate::permit::Permit;
 use crate::tokens::Caller;
 use audit_trail::{AuditTrail, Subject};
 use bulkhead_sandbox::Effect;
@@ -67,6 +69,7 @@ pub(crate) async fn handle(
 
     // 3. to 6. What is served and what is refused leave the same trail.
     let (destination, authenticated) = (destination.as_ref(), caller.as_ref());
+    let is_login = destination.is_ok_and(Destination::is_login);
     let public = destination.ok().and_then(Destination::public);
     let mut trail = AuditTrail::begin(Subject {
         core,
@@ -78,6 +81,7 @@ pub(crate) async fn handle(
     let served = match (public, authenticated) {
         // Its body is gone: what would be served is not what was asked for.
         (Some(_), _) | (_, Ok(_)) if request.is_unread => Err(came_too_early()),
+        _ if request.is_unread && is_login => Err(came_too_early()),
         (Some(endpoint), Ok(caller)) => {
             Box::pin(serve_public(core, table, request, endpoint, Some(caller), &mut trail)).await
         }
@@ -85,8 +89,19 @@ pub(crate) async fn handle(
         (Some(endpoint), Err(refused)) if refused.kind == Kind::PermissionDenied => {
             Box::pin(serve_public(core, table, request, endpoint, None, &mut trail)).await
         }
+        (None, Ok(_)) if is_login => {
+            attempt_with_retries(core, request, destination, None, &mut trail).await
+        }
+        (None, Err(refused)) if is_login && refused.kind == Kind::PermissionDenied => {
+            let served =
+                Box::pin(attempt_with_retries(core, request, destination, None, &mut trail)).await;
+            if served.is_ok() {
+                core.process.strangers.give_back(request.remote);
+            }
+            served
+        }
         (None, Ok(caller)) => {
-            attempt_with_retries(core, request, destination, caller, &mut trail).await
+            attempt_with_retries(core, request, destination, Some(caller), &mut trail).await
         }
         (_, Err(failure)) => Err(failure.clone()),
     };
@@ -125,7 +140,7 @@ async fn attempt_with_retries(
     core: &Arc<Core>,
     request: &Request,
     destination: Result<&Destination<'_>, &Failure>,
-    caller: &Caller,
+    caller: Option<&Caller>,
     trail: &mut AuditTrail<'_>,
 ) -> Result<Response, Failure> {
     let (began, turn) = (Instant::now(), core.store.turn());
@@ -169,14 +184,23 @@ async fn attempt(
     core: &Arc<Core>,
     request: &Request,
     destination: Result<&Destination<'_>, &Failure>,
-    caller: &Caller,
+    caller: Option<&Caller>,
     progress: &mut Progress<'_, '_>,
 ) -> Result<Response, Failure> {
-    let acl = core.policies.acl(&core.store, &caller.record.policies).await?;
+    // A login asks for no token, and so for no policy.
+    let (acl, standing) = match caller {
+        Some(caller) => {
+            let Rights { acl, standing } = core.rights_of(&caller.record).await?;
+            (Some(acl), standing)
+        }
+        None => (None, Standing::default()),
+    };
 
     // 3. Fields in canonical names, and create told from update by what exists.
-    let destination = destination
-        .map_err(|unknown| policy_check::refuse_unknown(&acl, request, unknown.clone()))?;
+    let destination = destination.map_err(|unknown| match &acl {
+        Some(acl) => policy_check::refuse_unknown(acl, request, unknown.clone()),
+        None => unknown.clone(),
+    })?;
     let mut unit = destination.begin_unit(core).in_turn(progress.turn);
     let route = destination.known_route()?;
     let mut folded = fields::fold(route, &request.fields, &destination.captures);
@@ -188,7 +212,10 @@ async fn attempt(
     // 4. Policy, which yields the permit. What is wrong with the request is told after it.
     let asked = operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates));
     let known = folded.as_ref().ok();
-    let permit = policy_check::permit(&acl, request, destination, known, asked).await?;
+    let permit = match &acl {
+        Some(acl) => policy_check::permit(acl, request, destination, known, asked).await?,
+        None => Permit::for_login(route)?,
+    };
     progress.trail.permit(&permit);
     let (mut folded, creates) = (folded?, creates?);
     api::check_body(route, request)?;
@@ -207,6 +234,7 @@ async fn attempt(
         destination,
         route,
         caller,
+        standing,
         permit,
         folded,
         creates,

@@ -10,6 +10,7 @@ mod unsealing;
 use crate::audit::RefusedUnseals;
 use crate::core::Core;
 use crate::lifecycle;
+use crate::log::cause;
 use crate::process::Process;
 use crate::settings::Settings;
 use crate::tokens;
@@ -116,11 +117,11 @@ impl Seal {
     pub(crate) async fn unseal(&self, share: &str, remote: IpAddr) -> Result<(), Failure> {
         let taken = self.take_share(share).await;
         if let Err(failure) = &taken {
-            let cause = failure.recorded_or_code().to_owned();
             let log = &self.process.settings.log;
-            let pairs = [("remote", remote.to_string()), ("cause", cause.clone())];
+            let pairs = [("remote", remote.to_string()), cause(failure)];
             log.line("warn", "unseal-refused", &pairs);
-            sync::lock(&self.refused).add(self.now(), remote, cause);
+            let why = failure.recorded_or_code().to_owned();
+            sync::lock(&self.refused).add(self.now(), remote, why);
         }
         taken
     }

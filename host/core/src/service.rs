@@ -17,7 +17,7 @@ use crate::tables::Tables;
 use bulkhead_sandbox::Runtime;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_store::{DataDirectory, Options, failpoint};
-use bulkhead_wire::description::Verb;
+use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::request::{Head, Request};
 use bulkhead_wire::response::Response;
@@ -34,6 +34,15 @@ pub enum BodyAdmission {
     Fields(Vec<String>),
     /// Nothing. No token of the sender's holds, and the endpoint asks for one.
     Nothing,
+}
+
+impl BodyAdmission {
+    /// What a row without a token takes.
+    fn fields_of(route: &Route) -> Self {
+        let fields = route.fields.iter();
+        let names = fields.flat_map(|field| std::iter::once(&field.name).chain(&field.aliases));
+        Self::Fields(names.cloned().collect())
+    }
 }
 
 /// The running service.
@@ -104,16 +113,20 @@ impl Service {
 
     /// Decides what of the body of a request is read. No use of a token is taken for it.
     pub async fn admit_body(&self, head: &Head<'_>) -> BodyAdmission {
-        if let Ok(Some(found)) = self.table.find(head.verb, head.path)
+        let found = self.table.find(head.verb, head.path);
+        if let Ok(Some(found)) = &found
             && found.endpoint.route.unauthenticated
         {
-            let fields = found.endpoint.route.fields.iter();
-            let names = fields.flat_map(|field| std::iter::once(&field.name).chain(&field.aliases));
-            return BodyAdmission::Fields(names.cloned().collect());
+            return BodyAdmission::fields_of(&found.endpoint.route);
         }
         let Some((core, _in_flight)) = self.seal.enter().await else {
             return BodyAdmission::Nothing;
         };
+        if matches!(found, Ok(None))
+            && let Some(login) = core.mounts.login_row(head.verb, head.path)
+        {
+            return BodyAdmission::fields_of(&login);
+        }
         // What cannot be looked up now is told by the request itself, which looks again.
         match core.tokens.is_held(head.token, head.remote).await {
             Ok(true) => BodyAdmission::Whole,

@@ -52,6 +52,14 @@ impl Strangers {
         self.admit_at(remote, Instant::now(), log)
     }
 
+    /// Gives `remote`'s client the answer back that it had last: it proved who it is.
+    pub(crate) fn give_back(&self, remote: IpAddr) {
+        let mut counted = sync::lock(&self.0);
+        if let Some(full_at) = counted.full_at.get_mut(&Client::of(remote)) {
+            *full_at = full_at.checked_sub(ONE_MORE_AFTER).unwrap_or(*full_at);
+        }
+    }
+
     fn admit_at(&self, remote: IpAddr, now: Instant, log: &dyn Log) -> Result<(), Failure> {
         let mut counted = sync::lock(&self.0);
         if counted.take(Client::of(remote), now) {
@@ -118,6 +126,18 @@ mod tests {
         assert_eq!(answered, 50);
         assert_eq!(sync::lock(&log.0).len(), 1, "one line a minute");
         assert!(admit("2001:db8::1", now + TOLD_EVERY + TOLD_EVERY).is_ok());
+    }
+
+    #[test]
+    fn who_proves_who_it_is_has_its_answers_again() {
+        let (strangers, log, now) = (Strangers::default(), Lines::default(), Instant::now());
+        let remote = IpAddr::from([192, 0, 2, 1]);
+        for _ in 0..10 * BURST {
+            strangers.admit_at(remote, now, &log).unwrap();
+            strangers.give_back(remote);
+        }
+        let answered = (0..2 * BURST).filter(|_| strangers.admit_at(remote, now, &log).is_ok());
+        assert_eq!(answered.count(), usize::try_from(BURST).unwrap(), "and no more than it had");
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl Documents {
 fn plugins(catalog: &Catalog) -> Vec<Plugin> {
     let plugin =
         |identity: &Identity, described| Plugin { sha256: identity.digest.clone(), described };
-    let engines = catalog.all_engines();
+    let engines = catalog.all_mountable();
     let engines = engines.iter().map(|found| {
         plugin(found.engine.identity(), Described::Mountable(found.engine.description().clone()))
     });

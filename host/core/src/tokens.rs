@@ -2,7 +2,8 @@
 //!
 //! A service token is its own lease: one row, found by the token and by its accessor ([`keys`]).
 //! Its children and leases name that row as their owner, so that they end with it ([`end`]). A
-//! batch token has no row at all: it is a sealed record that its holder keeps ([`batch`]).
+//! batch token has no row at all: it is a sealed record that its holder keeps ([`batch`]). Those
+//! of logins end with their mount ([`login`]).
 //!
 //! The attack these files stop: a token that goes on working. The caller is looked up once, at
 //! the beginning ([`authenticate`]); what is then stored asserts in its commit that the token
@@ -11,11 +12,11 @@
 mod authenticate;
 mod batch;
 mod caller;
-pub(crate) mod cidr;
 mod create;
 mod end;
 pub(crate) mod keys;
 mod lifetime;
+mod login;
 mod lookup;
 mod record;
 pub(crate) mod roles;
@@ -26,9 +27,10 @@ mod uses;
 
 pub(crate) use authenticate::assert_valid;
 pub(crate) use caller::Caller;
-pub(crate) use create::{NewToken, ensure_root, first_root};
+pub(crate) use create::{Made, NewToken, ensure_root, first_root};
 pub(crate) use end::begin_end;
 pub(crate) use lifetime::bounds;
+pub(crate) use login::{NewLogin, RenewedLogin, Times, begin_serving, end_serving};
 pub(crate) use lookup::{by_accessor, by_token, find, find_by_accessor};
-pub(crate) use record::{Ending, TokenRecord, TokenType, read};
+pub(crate) use record::{Ending, KeptLogin, TokenRecord, TokenType, address, read};
 pub(crate) use table::Tokens;

@@ -167,6 +167,7 @@ fn call() -> Call {
             id: "caller".into(),
             capabilities: vec!["read".into()],
             remote_address: "127.0.0.1".into(),
+            ext: Vec::new(),
         },
         mount: Mount {
             path: "database/".into(),
@@ -176,6 +177,7 @@ fn call() -> Call {
             max_ttl: 86400,
             longest_lease: 86400,
             options: Vec::new(),
+            ext: Vec::new(),
         },
         ext: Vec::new(),
     }

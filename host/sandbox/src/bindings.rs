@@ -35,6 +35,27 @@ pub(crate) mod secrets_engine {
     });
 }
 
+pub(crate) mod auth_method {
+    use crate::bindings::secrets_engine::bulkhead::plugin as engine_world;
+
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "auth-method",
+        imports: { default: trappable },
+        exports: { default: async },
+        with: {
+            "bulkhead:plugin/types": engine_world::types,
+            "bulkhead:plugin/storage": engine_world::storage,
+            "bulkhead:plugin/clock": engine_world::clock,
+            "bulkhead:plugin/crypto": engine_world::crypto,
+            "bulkhead:plugin/passwords": engine_world::passwords,
+            "bulkhead:plugin/http": engine_world::http,
+            "bulkhead:plugin/cache": engine_world::cache,
+            "bulkhead:plugin/log": engine_world::log,
+        },
+    });
+}
+
 pub(crate) mod database_plugin {
     use crate::bindings::secrets_engine::bulkhead::plugin as engine_world;
 

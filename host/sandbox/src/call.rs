@@ -5,17 +5,19 @@
 //! of a call that answered; one that failed in any other way, or whose call was dropped half-way,
 //! is dropped with it.
 
+use crate::bindings::auth_method::exports::bulkhead::plugin::auth::AuthAnswer;
+use crate::bindings::secrets_engine::bulkhead::plugin::types;
 use crate::call_tree::CallTree;
 use crate::closing::Cut;
 use crate::compartment::Compartment;
 use crate::context::CallContext;
-use crate::contract::{self, Answer, Call, Lease, Mount, Outcome, Renewal};
+use crate::contract::{self, Answer, Call, Context, HeldLogin, Lease, Login, Outcome, Renewal};
 use crate::grants::Grants;
 use crate::host_services::HostServices;
 use crate::instance::Live;
 use crate::instance_cache::{InstanceCache, Reuse};
 use crate::limits::{self, Exceeded, Limits};
-use crate::load::Engine;
+use crate::load::{Engine, OfWorld};
 use crate::outcome::{self, Cause, Ended, Entered};
 use crate::secrets::SecretSet;
 use crate::state::CallState;
@@ -73,9 +75,22 @@ impl Engine {
     ) -> impl Future<Output = Done<Answer>> + Send + 'a {
         let (tree, compartment) = (Arc::clone(&scope.tree), Arc::clone(&scope.compartment));
         let grants = Arc::clone(&scope.grants);
-        let entered = self.enter(scope, unit, self.exports.handle, (call,));
+        let entered = match self.exports.of_world {
+            OfWorld::SecretsEngine { .. } => {
+                let export = self.exports.handle;
+                OfEither::Engine(self.enter::<_, types::Answer>(scope, unit, export, (call,)))
+            }
+            OfWorld::AuthMethod { .. } => {
+                let export = self.exports.handle;
+                OfEither::AuthMethod(self.enter::<_, AuthAnswer>(scope, unit, export, (call,)))
+            }
+        };
         async move {
-            entered.await.and_then(|answer| {
+            let done = match entered {
+                OfEither::Engine(entered) => entered.await.and_then(|said| Ok(said.into())),
+                OfEither::AuthMethod(entered) => entered.await.and_then(|said| Ok(said.into())),
+            };
+            done.and_then(|answer| {
                 let limits = compartment.limits();
                 check_answer(answer, &tree.secrets, limits).map_err(|exceeded| {
                     outcome::stopped(&self.identity, &Cause::of(&exceeded), &grants, limits)
@@ -85,13 +100,26 @@ impl Engine {
     }
 
     /// Runs what was scheduled under `key`.
-    pub async fn wake(&self, scope: Scope, unit: Unit, key: &str, attempt: u32) -> Done<()> {
-        self.enter(scope, unit, self.exports.wake, (key, attempt)).await
+    pub async fn wake(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        context: &Context,
+        key: &str,
+        attempt: u32,
+    ) -> Done<()> {
+        self.enter(scope, unit, self.exports.wake, (context, key, attempt)).await
     }
 
     /// Brings stored data from schema `from` to the component's.
-    pub async fn migrate(&self, scope: Scope, unit: Unit, from: u32) -> Done<()> {
-        self.enter(scope, unit, self.exports.migrate, (from,)).await
+    pub async fn migrate(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        context: &Context,
+        from: u32,
+    ) -> Done<()> {
+        self.enter(scope, unit, self.exports.migrate, (context, from)).await
     }
 
     /// Prolongs the thing behind a lease.
@@ -99,16 +127,72 @@ impl Engine {
         &self,
         scope: Scope,
         unit: Unit,
+        context: &Context,
         lease: &Lease,
         increment: u64,
-        mount: &Mount,
     ) -> Done<Renewal> {
-        self.enter(scope, unit, self.exports.renew, (lease, increment, mount)).await
+        let OfWorld::SecretsEngine { renew, .. } = self.exports.of_world else {
+            return self.of_another_world(unit);
+        };
+        self.enter(scope, unit, renew, (context, lease, increment)).await
     }
 
     /// Ends the thing behind a lease.
-    pub async fn revoke(&self, scope: Scope, unit: Unit, lease: &Lease, reason: &str) -> Done<()> {
-        self.enter(scope, unit, self.exports.revoke, (lease, reason)).await
+    pub async fn revoke(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        context: &Context,
+        lease: &Lease,
+        reason: &str,
+    ) -> Done<()> {
+        let OfWorld::SecretsEngine { revoke, .. } = self.exports.of_world else {
+            return self.of_another_world(unit);
+        };
+        self.enter(scope, unit, revoke, (context, lease, reason)).await
+    }
+
+    /// Proves again that a login holds. What it answers is within the limits of an answer.
+    pub async fn renew_login(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        context: &Context,
+        held: &HeldLogin,
+        increment: u64,
+    ) -> Done<Login> {
+        let OfWorld::AuthMethod { renew_login, .. } = self.exports.of_world else {
+            return self.of_another_world(unit);
+        };
+        let (compartment, grants) = (Arc::clone(&scope.compartment), Arc::clone(&scope.grants));
+        let renewed = self.enter(scope, unit, renew_login, (context, held, increment)).await;
+        renewed.and_then(|login: Login| {
+            let limits = compartment.limits();
+            if contract::login_size(&login) <= limits.answer_bytes {
+                return Ok(login);
+            }
+            let exceeded = Exceeded::size("answer", limits.answer_bytes);
+            Err(outcome::stopped(&self.identity, &Cause::of(&exceeded), &grants, limits))
+        })
+    }
+
+    /// Which alias a login would be for, unproven.
+    pub async fn alias_lookahead(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        call: &Call,
+    ) -> Done<Option<String>> {
+        let OfWorld::AuthMethod { alias_lookahead, .. } = self.exports.of_world else {
+            return self.of_another_world(unit);
+        };
+        self.enter(scope, unit, alias_lookahead, (call,)).await
+    }
+
+    /// The end of a call that no component of this world has, before anything was entered.
+    fn of_another_world<T>(&self, unit: Unit) -> Done<T> {
+        let message = format!("{} is of a world without this call", self.identity.title());
+        Done { unit, result: Err(Failure::internal(message)), ended: Ended::Refused }
     }
 
     /// Enters an instance through one export. Only that export's types are checked: checking all of
@@ -181,6 +265,12 @@ impl Engine {
     }
 }
 
+/// One of two futures, for an answer in the words of either world.
+enum OfEither<E, A> {
+    Engine(E),
+    AuthMethod(A),
+}
+
 impl<T> Done<T> {
     fn and_then<U>(self, next: impl FnOnce(T) -> Result<U, Failure>) -> Done<U> {
         Done { unit: self.unit, result: self.result.and_then(next), ended: self.ended }
@@ -210,6 +300,7 @@ fn check_answer(
         Outcome::Data(data) => data.len(),
         Outcome::Secret(secret) => secret.data.len().saturating_add(secret.internal.len()),
         Outcome::Raw(raw) => raw.body.len().saturating_add(raw.content_type.len()),
+        Outcome::Login(login) => contract::login_size(login),
         Outcome::Nothing => 0,
     };
     let size =

@@ -1,6 +1,77 @@
-//! The words of `wit/types.wit`, plain data that the layers above use too.
+//! The words of `wit/types.wit` and `wit/auth.wit`, plain data that the layers above use too.
 
+use crate::bindings::auth_method::exports::bulkhead::plugin::auth;
+use crate::bindings::secrets_engine::bulkhead::plugin::types;
+
+pub use crate::bindings::auth_method::exports::bulkhead::plugin::auth::{Alias, HeldLogin, Login};
 pub use crate::bindings::secrets_engine::bulkhead::plugin::types::{
-    Answer, Call, Caller, Failure, Lease, Mount, Outcome, RawAnswer, Secret,
+    Call, Caller, Context, Failure, Lease, Mount, RawAnswer, Secret,
 };
 pub use crate::bindings::secrets_engine::exports::bulkhead::plugin::leased::Renewal;
+
+/// What a component that can be mounted answered. Each world's own words lead here: none but an
+/// auth method's can say login, none but a secrets engine's can hold a lease.
+pub struct Answer {
+    /// What the caller gets.
+    pub outcome: Outcome,
+    /// Shown to the caller.
+    pub warnings: Vec<String>,
+}
+
+/// What the caller gets.
+pub enum Outcome {
+    /// One JSON object, the envelope's `data`.
+    Data(String),
+    /// No data.
+    Nothing,
+    /// A secret with a lease.
+    Secret(Secret),
+    /// A login, of which a token is to be made.
+    Login(Box<Login>),
+    /// An HTTP answer that replaces the envelope.
+    Raw(RawAnswer),
+}
+
+impl From<types::Answer> for Answer {
+    fn from(answered: types::Answer) -> Self {
+        let outcome = match answered.outcome {
+            types::Outcome::Data(text) => Outcome::Data(text),
+            types::Outcome::Nothing => Outcome::Nothing,
+            types::Outcome::Secret(secret) => Outcome::Secret(secret),
+            types::Outcome::Raw(raw) => Outcome::Raw(raw),
+        };
+        Self { outcome, warnings: answered.warnings }
+    }
+}
+
+impl From<auth::AuthAnswer> for Answer {
+    fn from(answered: auth::AuthAnswer) -> Self {
+        let outcome = match answered.outcome {
+            auth::Outcome::Data(text) => Outcome::Data(text),
+            auth::Outcome::Nothing => Outcome::Nothing,
+            auth::Outcome::Login(login) => Outcome::Login(Box::new(login)),
+            auth::Outcome::Raw(raw) => Outcome::Raw(raw),
+        };
+        Self { outcome, warnings: answered.warnings }
+    }
+}
+
+/// Bytes of everything that a login carries.
+pub(crate) fn login_size(login: &Login) -> usize {
+    let texts = |list: &[String]| list.iter().map(String::len).sum::<usize>();
+    let pairs = |list: &[(String, String)]| {
+        list.iter().map(|(name, value)| name.len().saturating_add(value.len())).sum::<usize>()
+    };
+    [
+        login.display_name.len(),
+        login.alias.as_ref().map_or(0, |alias| alias.name.len() + pairs(&alias.metadata)),
+        login.group_aliases.as_deref().map_or(0, texts),
+        texts(&login.policies),
+        pairs(&login.metadata),
+        login.internal.len(),
+        login.token_type.len(),
+        texts(&login.bound_cidrs),
+    ]
+    .into_iter()
+    .fold(0, usize::saturating_add)
+}

@@ -1,7 +1,7 @@
 //! Asking a component what it is: once, at registration, in an instance without a single grant.
 
 use crate::admission::{Admission, Priority, SlotRequest};
-use crate::bindings::{database_plugin, secrets_engine};
+use crate::bindings::database_plugin;
 use crate::closing::Cut;
 use crate::compartment::Compartment;
 use crate::detached;
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use wasmtime::Store;
+use wasmtime::component::{ComponentExportIndex, InstancePre};
 
 /// Longest time that a description may take.
 const TIME: Duration = Duration::from_secs(5);
@@ -35,17 +36,21 @@ impl Sandbox {
     }
 }
 
-/// The description of an engine, as JSON text.
-pub(crate) async fn engine(
+/// The description of a component that can be mounted, as JSON text. `describe` is where it exports
+/// that.
+pub(crate) async fn mountable(
     resources: &Arc<Resources>,
-    pre: &secrets_engine::SecretsEnginePre<CallState>,
+    pre: &InstancePre<CallState>,
+    describe: ComponentExportIndex,
     digest: &str,
 ) -> Result<String, String> {
     let mut store = ungranted_store(resources, digest);
     let tree = Arc::clone(&store.data().context.tree);
     let work = async {
         let instance = pre.instantiate_async(&mut store).await?;
-        instance.bulkhead_plugin_engine().call_describe(&mut store).await.map(Ok)
+        let describe = instance.get_typed_func::<(), (String,)>(&mut store, describe)?;
+        let (said,) = describe.call_async(&mut store, ()).await?;
+        Ok(Ok(said))
     };
     let outcome = tree.cpu_meter.measure(tokio::time::timeout(TIME, work)).await;
     settle(store.data(), outcome.map_err(Cut::from)).map_err(|failure| failure.message)

@@ -1,7 +1,7 @@
 //! What components are linked with: one linker a world, with its imports and the few WASI
 //! interfaces.
 
-use crate::bindings::{database_plugin, secrets_engine};
+use crate::bindings::{auth_method, database_plugin, secrets_engine};
 use crate::state::{CallState, Granted};
 use crate::wasi;
 use wasmtime::Engine;
@@ -10,6 +10,7 @@ use wasmtime::component::Linker;
 /// The linker of each world.
 pub(crate) struct Linkers {
     pub(crate) secrets_engines: Linker<CallState>,
+    pub(crate) auth_methods: Linker<CallState>,
     pub(crate) database_plugins: Linker<CallState>,
 }
 
@@ -21,12 +22,15 @@ impl Linkers {
             &mut secrets_engines,
             |state| state,
         )?;
+        let mut auth_methods = Linker::new(engine);
+        wasi::add_to_linker(&mut auth_methods)?;
+        auth_method::AuthMethod::add_to_linker::<_, Granted>(&mut auth_methods, |state| state)?;
         let mut database_plugins = Linker::new(engine);
         wasi::add_to_linker(&mut database_plugins)?;
         database_plugin::DatabasePlugin::add_to_linker::<_, Granted>(
             &mut database_plugins,
             |state| state,
         )?;
-        Ok(Self { secrets_engines, database_plugins })
+        Ok(Self { secrets_engines, auth_methods, database_plugins })
     }
 }

@@ -1,6 +1,6 @@
-//! Loading: from a component's code to an engine or a database plugin that can be called.
+//! Loading: from a component's code to an engine, auth method or database plugin that can be called.
 
-use crate::bindings::{database_plugin, secrets_engine};
+use crate::bindings::{auth_method, database_plugin, secrets_engine};
 use crate::component::{self, Artefact};
 use crate::database_plugin::DatabasePlugin;
 use crate::describe;
@@ -10,11 +10,12 @@ use crate::instance_cache::Reuse;
 use crate::limits::ReuseBounds;
 use crate::sandbox::Sandbox;
 use crate::state::CallState;
+use crate::structure::World;
 use bulkhead_wire::description::{DatabaseDescription, Description};
 use std::sync::Arc;
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 
-/// A secrets engine, ready to be called.
+/// A component that can be mounted, a secrets engine or an auth method, ready to be called.
 pub struct Engine {
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) pre: InstancePre<CallState>,
@@ -24,27 +25,43 @@ pub struct Engine {
     ceiling: Option<Arc<[Ask]>>,
 }
 
-/// Where an engine's exports are, looked up once.
+/// Where its exports are, looked up once.
 pub(crate) struct Exports {
+    describe: ComponentExportIndex,
     pub(crate) migrate: ComponentExportIndex,
     pub(crate) handle: ComponentExportIndex,
     pub(crate) wake: ComponentExportIndex,
-    pub(crate) renew: ComponentExportIndex,
-    pub(crate) revoke: ComponentExportIndex,
+    pub(crate) of_world: OfWorld,
+}
+
+/// The exports that one world has and the other has not.
+pub(crate) enum OfWorld {
+    SecretsEngine { renew: ComponentExportIndex, revoke: ComponentExportIndex },
+    AuthMethod { renew_login: ComponentExportIndex, alias_lookahead: ComponentExportIndex },
 }
 
 impl Exports {
-    fn of(component: &Component) -> Result<Self, String> {
+    fn of(component: &Component, world: World) -> Result<Self, String> {
         let find = |interface: &str, function: &str| {
             let instance = component.get_export_index(None, interface);
             let found =
                 instance.and_then(|instance| component.get_export_index(Some(&instance), function));
             found.ok_or_else(|| format!("the component does not export {function} of {interface}"))
         };
-        let engine = |function: &str| find("bulkhead:plugin/engine@0.1.0", function);
+        let interface = world.exported();
+        let own = |function: &str| find(&interface, function);
         let leased = |function: &str| find("bulkhead:plugin/leased@0.1.0", function);
-        let (migrate, handle, wake) = (engine("migrate")?, engine("handle")?, engine("wake")?);
-        Ok(Self { migrate, handle, wake, renew: leased("renew")?, revoke: leased("revoke")? })
+        let of_world = match world {
+            World::AuthMethod => OfWorld::AuthMethod {
+                renew_login: own("renew-login")?,
+                alias_lookahead: own("alias-lookahead")?,
+            },
+            World::SecretsEngine | World::DatabasePlugin => {
+                OfWorld::SecretsEngine { renew: leased("renew")?, revoke: leased("revoke")? }
+            }
+        };
+        let (describe, migrate) = (own("describe")?, own("migrate")?);
+        Ok(Self { describe, migrate, handle: own("handle")?, wake: own("wake")?, of_world })
     }
 }
 
@@ -60,19 +77,19 @@ impl Engine {
         artefact: Artefact<'_>,
         known: Option<Description>,
     ) -> Result<Self, String> {
-        let pre = link(sandbox, artefact, &sandbox.runtime.linkers.secrets_engines)?;
-        let typed = secrets_engine::SecretsEnginePre::new(pre.clone())
-            .map_err(|error| format!("the component is not a secrets engine: {error:#}"))?;
-        let exports = Exports::of(pre.component())?;
+        let component = component::load_code(&sandbox.resources.process.engine, artefact)?;
+        let (world, pre) = link_mountable(sandbox, &component)?;
+        let exports = Exports::of(&component, world)?;
         let digest = artefact.digest();
-        let description = match known {
+        let description: Description = match known {
             Some(description) => description,
             None => {
-                let said = describe::engine(&sandbox.resources, &typed, &digest).await?;
+                let said = describe::mountable(&sandbox.resources, &pre, exports.describe, &digest)
+                    .await?;
                 component::parse_description(&said)?
             }
         };
-        check_kind(&description.kind, "secrets-engine")?;
+        check_kind(&description.kind, world.word())?;
         let identity = identity(&description.name, &description.version, digest, artefact.maker());
         Ok(Self {
             sandbox: Arc::clone(sandbox),
@@ -82,6 +99,15 @@ impl Engine {
             description,
             ceiling: artefact.ceiling(),
         })
+    }
+
+    /// What it was built for: a secrets engine or an auth method.
+    #[must_use]
+    pub fn world(&self) -> World {
+        match self.exports.of_world {
+            OfWorld::SecretsEngine { .. } => World::SecretsEngine,
+            OfWorld::AuthMethod { .. } => World::AuthMethod,
+        }
     }
 
     /// Reuse of this component's instances for the mount with that uuid. The instances live as long
@@ -120,7 +146,8 @@ impl DatabasePlugin {
         artefact: Artefact<'_>,
         known: Option<DatabaseDescription>,
     ) -> Result<Self, String> {
-        let linked = link(sandbox, artefact, &sandbox.runtime.linkers.database_plugins)?;
+        let component = component::load_code(&sandbox.resources.process.engine, artefact)?;
+        let linked = link(&component, &sandbox.runtime.linkers.database_plugins)?;
         let pre = database_plugin::DatabasePluginPre::new(linked)
             .map_err(|error| format!("the component is not a database plugin: {error:#}"))?;
         let digest = artefact.digest();
@@ -144,14 +171,32 @@ fn check_kind(kind: &str, expected: &str) -> Result<(), String> {
     Err(format!("the description's kind is {kind:?}, not {expected:?}"))
 }
 
-fn link(
+/// The component with the imports of the world that it was built for. All types of its exports are
+/// checked, once.
+fn link_mountable(
     sandbox: &Sandbox,
-    artefact: Artefact<'_>,
+    component: &Component,
+) -> Result<(World, InstancePre<CallState>), String> {
+    let linkers = &sandbox.runtime.linkers;
+    let is_auth = component.get_export_index(None, &World::AuthMethod.exported()).is_some();
+    if is_auth {
+        let pre = link(component, &linkers.auth_methods)?;
+        auth_method::AuthMethodPre::new(pre.clone())
+            .map_err(|error| format!("the component is not an auth method: {error:#}"))?;
+        return Ok((World::AuthMethod, pre));
+    }
+    let pre = link(component, &linkers.secrets_engines)?;
+    secrets_engine::SecretsEnginePre::new(pre.clone())
+        .map_err(|error| format!("the component is not a secrets engine: {error:#}"))?;
+    Ok((World::SecretsEngine, pre))
+}
+
+fn link(
+    component: &Component,
     linker: &Linker<CallState>,
 ) -> Result<InstancePre<CallState>, String> {
-    let component = component::load_code(&sandbox.resources.process.engine, artefact)?;
     linker
-        .instantiate_pre(&component)
+        .instantiate_pre(component)
         .map_err(|error| format!("the component does not fit the contract: {error:#}"))
 }
 

@@ -88,7 +88,7 @@ fn report_trap(state: &CallState, trap: &wasmtime::Error) -> Failure {
     if state.memory.starved {
         let message =
             format!("{title} was stopped: the memory for plugins is used up; try again later");
-        return Failure::new(Kind::Unavailable, message);
+        return Failure::new(Kind::Unavailable, message).recordable();
     }
     if matches!(trap.downcast_ref::<Trap>(), Some(Trap::Interrupt)) {
         return past_deadline(state);
@@ -163,16 +163,18 @@ pub(crate) fn stopped(
     Failure::internal(format!(
         "{title} {words}; the request was stopped and its writes dropped{more}"
     ))
+    .recordable()
 }
 
 /// In the words that clients of this API look for (decision H4).
 fn cut_by_seal(state: &CallState) -> Failure {
     let title = state.plugin.title();
     let message = format!("Vault is sealed: {title} was stopped before it had answered");
-    Failure::new(Kind::Unavailable, message)
+    Failure::new(Kind::Unavailable, message).recordable()
 }
 
 fn past_deadline(state: &CallState) -> Failure {
     let title = state.plugin.title();
-    Failure::new(Kind::TimedOut, format!("{title} ran past its deadline and was stopped"))
+    let message = format!("{title} ran past its deadline and was stopped");
+    Failure::new(Kind::TimedOut, message).recordable()
 }

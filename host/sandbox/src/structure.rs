@@ -51,19 +51,39 @@ const WASI: [&str; 17] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum World {
-    /// It can be mounted.
+    /// It can be mounted, and hands out secrets.
     SecretsEngine,
+    /// It can be mounted below `auth/`, and proves who logs in.
+    AuthMethod,
     /// The database engine reaches it.
     DatabasePlugin,
 }
 
 impl World {
+    const ALL: [Self; 3] = [Self::SecretsEngine, Self::AuthMethod, Self::DatabasePlugin];
+
+    /// As descriptions name it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::SecretsEngine => "secrets-engine",
+            Self::AuthMethod => "auth-method",
+            Self::DatabasePlugin => "database-plugin",
+        }
+    }
+
     /// The interface that tells the world.
     fn export(self) -> &'static str {
         match self {
             Self::SecretsEngine => "engine",
+            Self::AuthMethod => "auth",
             Self::DatabasePlugin => "database-users",
         }
+    }
+
+    /// The name by which it is exported.
+    pub(crate) fn exported(self) -> String {
+        interface_name(self.export())
     }
 
     /// Interfaces of ours that components of the world may import.
@@ -82,6 +102,9 @@ impl World {
                 "cache",
                 "log",
             ],
+            Self::AuthMethod => {
+                &["types", "storage", "clock", "crypto", "passwords", "http", "cache", "log"]
+            }
             Self::DatabasePlugin => &["types", "database-types", "sql", "crypto", "clock", "log"],
         }
     }
@@ -193,22 +216,18 @@ impl Structure {
     }
 
     fn world(&self) -> Result<World, String> {
-        let exports = |world: &World| {
-            self.exports.iter().any(|export| *export == interface_name(world.export()))
-        };
-        let mut worlds = [World::SecretsEngine, World::DatabasePlugin].into_iter().filter(exports);
+        let exports = |world: &World| self.exports.iter().any(|export| *export == world.exported());
+        let mut worlds = World::ALL.into_iter().filter(exports);
         match (worlds.next(), worlds.next()) {
             (Some(world), None) => Ok(world),
-            (Some(_), Some(_)) => Err(format!(
+            (Some(one), Some(other)) => Err(format!(
                 "it exports both {} and {}; a component is of one world",
-                interface_name(World::SecretsEngine.export()),
-                interface_name(World::DatabasePlugin.export())
+                one.exported(),
+                other.exported()
             )),
             (None, _) => Err(format!(
-                "it exports neither {} nor {}, one of which a plugin must export; its exports are: \
-                 {}",
-                interface_name(World::SecretsEngine.export()),
-                interface_name(World::DatabasePlugin.export()),
+                "it exports none of {}, one of which a plugin must export; its exports are: {}",
+                World::ALL.map(World::exported).join(", "),
                 list_names(&self.exports)
             )),
         }

@@ -188,7 +188,7 @@ fn print_routes(routes: &[Route], out: &mut dyn Write) -> io::Result<()> {
         let verb = format!("{:?}", route.verb).to_lowercase();
         let marks = [
             (route.sudo, " (sudo)"),
-            (route.unauthenticated, " (no token)"),
+            (route.asks_for_no_token(), " (no token)"),
             (route.leases, " (lease)"),
         ];
         let marks: String =

@@ -21,10 +21,11 @@ const LANES: u32 = 256;
 /// text and itself with a zero byte behind it.
 const NEXT_LANES: &str = "WITH RECURSIVE walked (lane) AS ( \
      SELECT (SELECT lane FROM record INDEXED BY record_by_lane_due \
-         WHERE space = ?1 AND lane >= ?2 AND due IS NOT NULL ORDER BY lane LIMIT 1) \
+         WHERE space = ?1 AND lane >= ?2 AND lane < ?4 AND due IS NOT NULL ORDER BY lane LIMIT 1) \
      UNION ALL \
      SELECT (SELECT lane FROM record INDEXED BY record_by_lane_due \
-         WHERE space = ?1 AND lane > walked.lane AND due IS NOT NULL ORDER BY lane LIMIT 1) \
+         WHERE space = ?1 AND lane > walked.lane AND lane < ?4 AND due IS NOT NULL \
+         ORDER BY lane LIMIT 1) \
      FROM walked WHERE walked.lane IS NOT NULL LIMIT ?3) \
      SELECT walked.lane AS lane, (SELECT due FROM record INDEXED BY record_by_lane_due \
          WHERE space = ?1 AND lane = walked.lane AND due IS NOT NULL ORDER BY due LIMIT 1) AS due \
@@ -60,20 +61,22 @@ pub struct Due {
 }
 
 impl Database {
-    /// Some of the lanes of `space` from `first` on in which a record was due at `until`.
+    /// Some of the lanes of `space` from `first` on and before `end` in which a record was due at
+    /// `until`.
     ///
     /// # Errors
     /// As SQLite reports them.
     pub(crate) async fn due_lanes(
         &self,
         space: Space,
-        first: &str,
+        (first, end): (&str, &str),
         until: u64,
     ) -> Result<DueLanes, sqlx::Error> {
         let walked: Vec<(String, i64)> = sqlx::query_as(NEXT_LANES)
             .bind(space.number())
             .bind(first)
             .bind(LANES)
+            .bind(end)
             .fetch_all(self.readers())
             .await?;
         let is_over = u32::try_from(walked.len()).is_ok_and(|found| found < LANES);
@@ -162,10 +165,13 @@ mod tests {
         put_indexed(store, address, "x", index).await;
     }
 
+    /// Behind all lanes.
+    const END: &str = "~";
+
     async fn lanes(store: &Store, space: Space, until: u64) -> Vec<String> {
         let (mut all, mut next) = (Vec::new(), Some(String::new()));
         while let Some(first) = next {
-            let found = store.due_lanes(space, &first, until).await.unwrap();
+            let found = store.due_lanes(space, (&first, END), until).await.unwrap();
             all.extend(found.lanes);
             next = found.next;
         }
@@ -244,7 +250,7 @@ mod tests {
         let scratch = Scratch::new();
         let store = sample(&scratch).await;
         for (statement, seeks) in [
-            (NEXT_LANES, "record_by_lane_due (space=? AND lane>?"),
+            (NEXT_LANES, "record_by_lane_due (space=? AND lane>? AND lane<?"),
             (NEXT_LANES, "record_by_lane_due (space=? AND lane=?"),
             (IN_LANE, "record_by_lane_due (space=? AND lane=? AND due<?)"),
             (NEXT_DUE, "record_by_due (due>?)"),

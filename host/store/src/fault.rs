@@ -67,7 +67,7 @@ impl From<StoreFault> for Failure {
                 Kind::Internal
             }
         };
-        Failure::new(kind, fault.to_string())
+        Failure::new(kind, fault.to_string()).recordable()
     }
 }
 

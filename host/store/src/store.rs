@@ -74,19 +74,19 @@ impl Store {
         self.clock.jump()
     }
 
-    /// Some of the lanes of `space` from the name `first` on (empty: the first) in which a record
-    /// was due at `until` (store time, milliseconds). It costs the same however much waits in the
-    /// lanes.
+    /// Some of the lanes of `space` from the name `first` on and before the name `end` in which a
+    /// record was due at `until` (store time, milliseconds). It costs the same however much waits
+    /// in the lanes, and nothing for lanes elsewhere.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] when the database cannot be read.
     pub async fn due_lanes(
         &self,
         space: Space,
-        first: &str,
+        (first, end): (&str, &str),
         until: u64,
     ) -> Result<DueLanes, StoreFault> {
-        self.database().due_lanes(space, first, until).await.map_err(sqlite::fault)
+        self.database().due_lanes(space, (first, end), until).await.map_err(sqlite::fault)
     }
 
     /// The first `limit` records of one lane of a kind that were due at `until`, oldest first. An

@@ -21,6 +21,7 @@ use crate::range::KeyRange;
 use crate::record::{Address, Index, Record, Space};
 use crate::revision::{self, RevisedWrites};
 use crate::rows::SealedRow;
+use crate::seal::Hashes;
 use crate::store::Store;
 use crate::turns::{Contended, Turn, TurnState};
 use crate::work::{self, Outcome, Reads, Work, Writes};
@@ -228,6 +229,11 @@ impl Unit {
     /// unit fails.
     pub fn checkpoints(&self) -> u32 {
         self.checkpoints
+    }
+
+    /// The means by which records are named that must not be readable in the database file.
+    pub fn hashes(&self) -> &Hashes {
+        self.store.hashes()
     }
 
     fn check_usable(&self) -> Result<(), StoreFault> {

@@ -106,7 +106,7 @@ async fn a_directory_of_the_first_release_opens_with_all_its_records() {
     store.close().await;
     drop(store);
     let store = held.open(key()).await.unwrap();
-    let lanes = store.due_lanes(Space::Timer, "", u64::MAX).await.unwrap();
+    let lanes = store.due_lanes(Space::Timer, ("", "~"), u64::MAX).await.unwrap();
     assert_eq!((lanes.lanes, lanes.next), (vec![String::new()], None));
     store.close().await;
 }

@@ -118,6 +118,9 @@ pub struct Route {
     /// Served without a token.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unauthenticated: bool,
+    /// Answers a login, and so is served without a token. For writes of auth methods only.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub login: bool,
     /// Needs `sudo` besides the ordinary capability.
     #[serde(default, skip_serializing_if = "is_false")]
     pub sudo: bool,
@@ -191,6 +194,7 @@ impl Route {
             existence: None,
             list: None,
             unauthenticated: false,
+            login: false,
             sudo: false,
             open_fields: false,
             raw: false,
@@ -199,6 +203,14 @@ impl Route {
             body_limit: 0,
             deadline: 0,
         }
+    }
+}
+
+impl Route {
+    /// Whether it is served without a token.
+    #[must_use]
+    pub fn asks_for_no_token(&self) -> bool {
+        self.unauthenticated || self.login
     }
 }
 

@@ -5,6 +5,7 @@
 //! Pure: it builds for the sandbox too, and never knows tokio, hyper, SQL or wasmtime.
 
 pub mod alphabet;
+pub mod cidr;
 pub mod client;
 mod coercion;
 pub mod description;

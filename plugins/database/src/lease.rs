@@ -59,9 +59,9 @@ impl LeaseData {
 /// Prolongs a user by the role's current lifetimes.
 pub(crate) fn renew(
     host: &dyn Host,
+    mount: &Mount,
     lease: &Lease,
     increment: u64,
-    mount: &Mount,
 ) -> Result<Renewal, Failure> {
     let held: LeaseData = lease.internal()?;
     let gone = || {

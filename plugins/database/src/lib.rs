@@ -19,7 +19,7 @@ mod target;
 mod version;
 
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
-use bulkhead_sdk::{Failure, Host, Lease, Mount, Reason, Renewal, SecretsEngine};
+use bulkhead_sdk::{Context, Failure, Host, Lease, Reason, Renewal, SecretsEngine};
 
 /// The engine.
 pub struct Database;
@@ -76,14 +76,19 @@ impl SecretsEngine for Database {
 
     fn renew(
         host: &dyn Host,
+        context: &Context,
         lease: &Lease,
         increment: u64,
-        mount: &Mount,
     ) -> Result<Renewal, Failure> {
-        lease::renew(host, lease, increment, mount)
+        lease::renew(host, &context.mount, lease, increment)
     }
 
-    fn revoke(host: &dyn Host, lease: &Lease, _reason: Reason) -> Result<(), Failure> {
+    fn revoke(
+        host: &dyn Host,
+        _context: &Context,
+        lease: &Lease,
+        _reason: Reason,
+    ) -> Result<(), Failure> {
         lease::revoke(host, lease)
     }
 }

@@ -27,6 +27,17 @@ pub mod secrets_engine {
     });
 }
 
+/// What an auth method imports and exports.
+#[cfg(feature = "auth-method")]
+pub mod auth_method {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "auth-method",
+        pub_export_macro: true,
+        default_bindings_module: "bulkhead_sdk::bindings::auth_method",
+    });
+}
+
 /// What a database plugin imports and exports.
 #[cfg(feature = "database-plugin")]
 pub mod database_plugin {

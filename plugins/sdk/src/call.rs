@@ -66,6 +66,15 @@ pub struct Mount {
     pub options: Vec<(String, String)>,
 }
 
+/// What an engine is told when the host calls it by itself, or about a lease.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Context {
+    /// The mount that is called.
+    pub mount: Mount,
+    /// The call is stopped at this time.
+    pub deadline: StoreTime,
+}
+
 impl Call {
     /// The field was given, or filled in by its default.
     #[must_use]

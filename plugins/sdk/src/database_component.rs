@@ -113,6 +113,7 @@ fn configured(made: Configured) -> words::Configured {
         settings: serde_json::Value::Object(made.settings).to_string(),
         targets: made.targets,
         warnings: made.warnings,
+        ext: Vec::new(),
     }
 }
 
@@ -176,7 +177,7 @@ impl SqlHost for Imports {
 }
 
 fn statement(one: &Statement) -> sql::Statement {
-    sql::Statement { text: one.text.clone(), secret: one.secret }
+    sql::Statement { text: one.text.clone(), secret: one.secret, ext: Vec::new() }
 }
 
 fn target(at: &Target) -> sql::Target {
@@ -195,11 +196,13 @@ fn target(at: &Target) -> sql::Target {
             root_certificates: at.tls.root_certificates.clone(),
             client_certificate: at.tls.client_certificate.clone(),
             client_key: at.tls.client_key.clone(),
+            ext: Vec::new(),
         },
         pool: sql::Pool {
             max_connections: at.pool.max_connections,
             connect_timeout: at.pool.connect_timeout,
             max_lifetime: at.pool.max_lifetime,
+            ext: Vec::new(),
         },
         ext: at.ext.clone(),
     }

@@ -1,7 +1,7 @@
 //! What a secrets engine is.
 
 use crate::answer::Answer;
-use crate::call::{Call, Mount};
+use crate::call::{Call, Context};
 use crate::database_plugin::StoreTime;
 use crate::host::Host;
 use crate::table::{self, Row};
@@ -63,9 +63,9 @@ pub trait SecretsEngine {
     /// What keeps the thing from living longer; unsupported, unless an engine says otherwise.
     fn renew(
         _host: &dyn Host,
+        _context: &Context,
         lease: &Lease,
         _increment: u64,
-        _mount: &Mount,
     ) -> Result<Renewal, Failure> {
         let message = format!(
             "{} does not renew its leases; ask for a new secret instead of {:?}",
@@ -80,7 +80,12 @@ pub trait SecretsEngine {
     /// # Errors
     /// Unreachable, timed out, conflict, unavailable and rate limited are tried again for ever,
     /// anything else six times. Unsupported, unless an engine says otherwise.
-    fn revoke(_host: &dyn Host, lease: &Lease, _reason: Reason) -> Result<(), Failure> {
+    fn revoke(
+        _host: &dyn Host,
+        _context: &Context,
+        lease: &Lease,
+        _reason: Reason,
+    ) -> Result<(), Failure> {
         let message = format!("{} knows no way to end {:?}", Self::NAME, lease.tag);
         Err(Failure::new(Kind::UnsupportedOperation, message))
     }
@@ -90,7 +95,7 @@ pub trait SecretsEngine {
     ///
     /// # Errors
     /// Internal, unless an engine says otherwise, for any other schema than its own.
-    fn migrate(_host: &dyn Host, from: u32) -> Result<(), Failure> {
+    fn migrate(_host: &dyn Host, _context: &Context, from: u32) -> Result<(), Failure> {
         if from == Self::SCHEMA {
             return Ok(());
         }
@@ -107,7 +112,7 @@ pub trait SecretsEngine {
     ///
     /// # Errors
     /// A failure means another attempt later. Internal, unless an engine says otherwise.
-    fn wake(_host: &dyn Host, key: &str, _attempt: u32) -> Result<(), Failure> {
+    fn wake(_host: &dyn Host, _context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
         Err(Failure::internal(format!(
             "{} was woken for {key:?}, but schedules nothing",
             Self::NAME
@@ -184,7 +189,7 @@ impl Reason {
 #[cfg(test)]
 mod tests {
     use super::{Lease, Reason, SecretsEngine};
-    use crate::call::Mount;
+    use crate::call::Context;
     use crate::table::Row;
     use crate::testbed::TestHost;
     use bulkhead_wire::failure::Kind;
@@ -212,19 +217,20 @@ mod tests {
 
     #[test]
     fn an_engine_that_says_nothing_about_leases_timers_or_schemas_refuses_in_words() {
-        let host = TestHost::default();
+        let (host, context) = (TestHost::default(), Context::default());
         let lease = Lease { tag: "t".to_owned(), internal: "{}".to_owned(), issued: 0, expires: 0 };
         assert_eq!(
-            Bare::renew(&host, &lease, 0, &Mount::default()).err().unwrap().kind,
+            Bare::renew(&host, &context, &lease, 0).err().unwrap().kind,
             Kind::UnsupportedOperation
         );
         assert_eq!(
-            Bare::revoke(&host, &lease, Reason::Expired).err().unwrap().kind,
+            Bare::revoke(&host, &context, &lease, Reason::Expired).err().unwrap().kind,
             Kind::UnsupportedOperation
         );
-        assert!(Bare::wake(&host, "rotate/a", 1).err().unwrap().message.contains("\"rotate/a\""));
-        assert!(Bare::migrate(&host, 2).is_ok());
-        assert!(Bare::migrate(&host, 1).err().unwrap().message.contains("schema 1"));
+        let woken = Bare::wake(&host, &context, "rotate/a", 1).err().unwrap();
+        assert!(woken.message.contains("\"rotate/a\""));
+        assert!(Bare::migrate(&host, &context, 2).is_ok());
+        assert!(Bare::migrate(&host, &context, 1).err().unwrap().message.contains("schema 1"));
     }
 
     #[test]

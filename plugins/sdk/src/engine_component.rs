@@ -2,13 +2,11 @@
 //! decides nothing.
 
 use crate::answer::{Answer, Outcome, Raw, Secret};
-use crate::bindings::secrets_engine::bulkhead::plugin::types as words;
 use crate::bindings::secrets_engine::exports::bulkhead::plugin::{engine, leased};
-use crate::call::{Call, Caller, Mount};
-use crate::engine::{Lease, Reason, SecretsEngine};
+use crate::engine::{Lease, Reason, Renewal, SecretsEngine};
 use crate::imports::Imports;
-use bulkhead_wire::description::Operation;
-use bulkhead_wire::failure::{Failure, Kind};
+use crate::translation::{call, context, failure, words};
+use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 use std::marker::PhantomData;
 
@@ -21,99 +19,61 @@ impl<E: SecretsEngine> engine::Guest for Component<E> {
         serde_json::to_string(&E::description()).unwrap_or_default()
     }
 
-    fn migrate(from: u32) -> Result<(), words::Failure> {
-        E::migrate(&Imports, from).map_err(failure)
+    fn migrate(told: words::Context, from: u32) -> Result<(), words::Failure> {
+        E::migrate(&Imports, &context(told), from).map_err(failure)
     }
 
     fn handle(given: words::Call) -> Result<words::Answer, words::Failure> {
         let served = call(given).and_then(|call| E::handle(&Imports, &call));
-        served.map(answer).map_err(failure)
+        served.and_then(answer).map_err(failure)
     }
 
-    fn wake(key: String, attempt: u32) -> Result<(), words::Failure> {
-        E::wake(&Imports, &key, attempt).map_err(failure)
+    fn wake(told: words::Context, key: String, attempt: u32) -> Result<(), words::Failure> {
+        E::wake(&Imports, &context(told), &key, attempt).map_err(failure)
     }
 }
 
 impl<E: SecretsEngine> leased::Guest for Component<E> {
     fn renew(
+        told: words::Context,
         held: words::Lease,
         increment: u64,
-        at: words::Mount,
     ) -> Result<leased::Renewal, words::Failure> {
-        let renewed = E::renew(&Imports, &lease(held), increment, &mount(at));
-        renewed
-            .map(|renewal| leased::Renewal { ttl: renewal.ttl, max_ttl: renewal.max_ttl })
-            .map_err(failure)
+        E::renew(&Imports, &context(told), &lease(held), increment).map(renewal).map_err(failure)
     }
 
-    fn revoke(held: words::Lease, reason: String) -> Result<(), words::Failure> {
-        E::revoke(&Imports, &lease(held), Reason::of_word(&reason)).map_err(failure)
+    fn revoke(
+        told: words::Context,
+        held: words::Lease,
+        reason: String,
+    ) -> Result<(), words::Failure> {
+        E::revoke(&Imports, &context(told), &lease(held), Reason::of_word(&reason)).map_err(failure)
     }
 }
 
-fn call(given: words::Call) -> Result<Call, Failure> {
-    let operation = operation(&given.operation)?;
-    let mut fields: Map<String, Value> = serde_json::from_str(&given.fields)
-        .map_err(|_| Failure::internal("the host sent fields that are not an object"))?;
-    for (name, value) in given.captures {
-        fields.entry(name).or_insert(Value::String(value));
-    }
-    Ok(Call {
-        id: given.id,
-        operation,
-        route: given.route,
-        fields,
-        resumed: given.resumed,
-        deadline: given.deadline,
-        caller: Caller {
-            entity: given.caller.entity,
-            display_name: given.caller.display_name,
-            id: given.caller.id,
-            capabilities: given.caller.capabilities,
-            remote_address: given.caller.remote_address,
-        },
-        mount: mount(given.mount),
-    })
-}
-
-fn operation(word: &str) -> Result<Operation, Failure> {
-    use Operation::{Create, Delete, List, Patch, Read, Update};
-    let known = [Create, Read, Update, Patch, Delete, List];
-    known.into_iter().find(|operation| operation.word() == word).ok_or_else(|| {
-        Failure::new(
-            Kind::UnsupportedOperation,
-            format!("the operation {word:?} is newer than this plugin"),
-        )
-    })
-}
-
-fn mount(given: words::Mount) -> Mount {
-    Mount {
-        path: given.path,
-        accessor: given.accessor,
-        kind: given.kind,
-        default_ttl: given.default_ttl,
-        max_ttl: given.max_ttl,
-        longest_lease: given.longest_lease,
-        options: given.options,
-    }
+fn renewal(granted: Renewal) -> leased::Renewal {
+    leased::Renewal { ttl: granted.ttl, max_ttl: granted.max_ttl, ext: Vec::new() }
 }
 
 fn lease(given: words::Lease) -> Lease {
     Lease { tag: given.tag, internal: given.internal, issued: given.issued, expires: given.expires }
 }
 
-fn answer(made: Answer) -> words::Answer {
+/// # Errors
+/// For a login, which this world cannot say.
+fn answer(made: Answer) -> Result<words::Answer, Failure> {
     let outcome = match made.outcome {
         Outcome::Data(data) => words::Outcome::Data(data),
         Outcome::Nothing => words::Outcome::Nothing,
         Outcome::Secret(one) => words::Outcome::Secret(secret(one)),
+        Outcome::Login(_) => {
+            return Err(Failure::internal("a secrets engine answered a login; it lets nobody in"));
+        }
         Outcome::Raw(Raw { status, content_type, body }) => {
-            words::Outcome::Raw(words::RawAnswer { status, content_type, body })
+            words::Outcome::Raw(words::RawAnswer { status, content_type, body, ext: Vec::new() })
         }
     };
-    words::Answer { outcome, warnings: made.warnings, ext: Vec::new() }
+    Ok(words::Answer { outcome, warnings: made.warnings, ext: Vec::new() })
 }
 
 /// Written straight into a text: `to_string` would go through the formatter, at each piece. Its
@@ -130,14 +90,6 @@ fn secret(made: Secret) -> words::Secret {
         max_ttl: made.max_ttl,
         renewable: made.renewable,
         internal: made.internal,
-    }
-}
-
-fn failure(why: Failure) -> words::Failure {
-    words::Failure {
-        code: why.kind.code().to_owned(),
-        message: why.message,
-        retry_after: why.retry_after,
         ext: Vec::new(),
     }
 }

@@ -1,18 +1,24 @@
-//! The real host: each face of [`Host`] over the import of its name. Translates words, decides one
-//! thing: what kind a database plugin's refusal is.
+//! The real host: each face of [`Host`] over the import of its name. Translates words, decides
+//! nothing.
 
+#[cfg(all(feature = "auth-method", not(feature = "secrets-engine")))]
+mod absent;
+#[cfg(feature = "secrets-engine")]
+mod databases;
+
+#[cfg(all(feature = "auth-method", not(feature = "secrets-engine")))]
+use crate::bindings::auth_method::bulkhead::plugin as import;
+#[cfg(feature = "secrets-engine")]
 use crate::bindings::secrets_engine::bulkhead::plugin as import;
-use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
-use crate::database_plugin::{Configured, Credential, NewUser, StoreTime, is_nothing_made};
+use crate::database_plugin::StoreTime;
 use crate::host::{
-    Cache, Clock, Connection, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random,
-    Resolved, Storage, Unmade, database_kind,
+    Cache, Clock, Databases, Derivation, Entry, Host, Http, Leases, Level, Log, Passwords, Random,
+    Storage,
 };
 use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
-use serde_json::Value;
 
-/// The imports of the world `secrets-engine`.
+/// The imports of the world that the component is built for.
 pub(crate) struct Imports;
 
 impl Host for Imports {
@@ -48,6 +54,10 @@ impl Host for Imports {
         self
     }
 
+    fn derivation(&self) -> &dyn Derivation {
+        self
+    }
+
     fn log(&self) -> &dyn Log {
         self
     }
@@ -80,6 +90,7 @@ impl Storage for Imports {
     }
 }
 
+#[cfg(feature = "secrets-engine")]
 impl Leases for Imports {
     fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<(), Failure> {
         import::leases::reserve(tag, lane, internal).map_err(failure)
@@ -109,126 +120,6 @@ impl Clock for Imports {
 
     fn cancel(&self, key: &str) -> Result<(), Failure> {
         import::clock::cancel(key).map_err(failure)
-    }
-}
-
-impl Databases for Imports {
-    fn resolve(&self, plugin: &str, version: &str) -> Result<Resolved, Failure> {
-        let found = import::database::resolve(plugin, version).map_err(failure)?;
-        let description = serde_json::from_str(&found.description).map_err(|_| {
-            Failure::internal(format!("the description of plugin {plugin:?} cannot be read"))
-        })?;
-        Ok(Resolved { version: found.version, description })
-    }
-
-    fn configure(&self, connection: &Connection) -> Result<Configured, Failure> {
-        let made = import::database::configure(&host_connection(connection)).map_err(refusal)?;
-        let settings = serde_json::from_str(&made.settings).map_err(|_| {
-            Failure::internal(format!("plugin {:?} made no settings", connection.plugin))
-        })?;
-        Ok(Configured { settings, targets: made.targets, warnings: made.warnings })
-    }
-
-    fn check_statements(
-        &self,
-        connection: &Connection,
-        statements: &[String],
-    ) -> Result<(), Failure> {
-        import::database::check_statements(&host_connection(connection), statements)
-            .map_err(refusal)
-    }
-
-    fn verify(&self, connection: &Connection) -> Result<(), Failure> {
-        import::database::verify(&host_connection(connection)).map_err(refusal)
-    }
-
-    fn plan_username(
-        &self,
-        connection: &Connection,
-        display_name: &str,
-        role_name: &str,
-    ) -> Result<String, Failure> {
-        import::database::plan_username(&host_connection(connection), display_name, role_name)
-            .map_err(refusal)
-    }
-
-    fn create_user(
-        &self,
-        connection: &Connection,
-        user: &NewUser,
-        statements: &[String],
-        rollback: &[String],
-    ) -> Result<(), Unmade> {
-        let user = words::NewUser {
-            username: user.username.clone(),
-            credential: credential(&user.credential),
-            expires: user.expires,
-        };
-        import::database::create_user(&host_connection(connection), &user, statements, rollback)
-            .map_err(unmade)
-    }
-
-    fn change_credential(
-        &self,
-        connection: &Connection,
-        username: &str,
-        new: &Credential,
-        current: Option<&Credential>,
-        statements: &[String],
-    ) -> Result<(), Failure> {
-        let (new, current) = (credential(new), current.map(credential));
-        import::database::change_credential(
-            &host_connection(connection),
-            username,
-            &new,
-            current.as_ref(),
-            statements,
-        )
-        .map_err(refusal)
-    }
-
-    fn set_expiration(
-        &self,
-        connection: &Connection,
-        username: &str,
-        expires: StoreTime,
-        statements: &[String],
-    ) -> Result<(), Failure> {
-        import::database::set_expiration(
-            &host_connection(connection),
-            username,
-            expires,
-            statements,
-        )
-        .map_err(refusal)
-    }
-
-    fn delete_user(
-        &self,
-        connection: &Connection,
-        username: &str,
-        statements: &[String],
-    ) -> Result<(), Failure> {
-        import::database::delete_user(&host_connection(connection), username, statements)
-            .map_err(refusal)
-    }
-
-    fn check_credential(
-        &self,
-        connection: &Connection,
-        username: &str,
-        held: &Credential,
-    ) -> Result<Option<bool>, Failure> {
-        import::database::check_credential(
-            &host_connection(connection),
-            username,
-            &credential(held),
-        )
-        .map_err(refusal)
-    }
-
-    fn close(&self, name: &str) {
-        import::database::close(name);
     }
 }
 
@@ -288,6 +179,12 @@ impl Random for Imports {
     }
 }
 
+impl Derivation for Imports {
+    fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8> {
+        import::crypto::pbkdf2_sha256(password, salt, iterations)
+    }
+}
+
 impl Log for Imports {
     fn write(&self, level: Level, event: &str, pairs: &[(&str, &str)]) {
         let level = match level {
@@ -302,46 +199,17 @@ impl Log for Imports {
     }
 }
 
-fn host_connection(connection: &Connection) -> import::database::Connection {
-    import::database::Connection {
-        plugin: connection.plugin.clone(),
-        version: connection.version.clone(),
-        name: connection.name.clone(),
-        generation: connection.generation,
-        settings: Value::Object(connection.settings.clone()).to_string(),
-    }
-}
-
-fn credential(given: &Credential) -> words::Credential {
-    match given {
-        Credential::Password(text) => words::Credential::Password(text.clone()),
-        Credential::PublicKeyPem(text) => words::Credential::PublicKeyPem(text.clone()),
-        Credential::SubjectDn(text) => words::Credential::SubjectDn(text.clone()),
-    }
-}
-
 fn tls_words(tls: &Tls) -> import::http::Tls {
     import::http::Tls {
         root_certificates: tls.root_certificates.clone(),
         client_certificate: tls.client_certificate.clone(),
         client_key: tls.client_key.clone(),
         server_name: tls.server_name.clone(),
+        ext: Vec::new(),
     }
 }
 
 fn failure(why: import::types::Failure) -> Failure {
     let failure = Failure::new(Kind::of_code(&why.code), why.message);
     Failure { retry_after: why.retry_after, ..failure }
-}
-
-fn refusal(why: import::types::Failure) -> Failure {
-    let failure = Failure::new(database_kind(&why.code), why.message);
-    Failure { retry_after: why.retry_after, ..failure }
-}
-
-fn unmade(why: import::types::Failure) -> Unmade {
-    match is_nothing_made(&why.ext) {
-        true => Unmade::Surely(refusal(why)),
-        false => Unmade::Perhaps(refusal(why)),
-    }
 }

@@ -15,7 +15,7 @@
 //! use bulkhead_sdk::host::Connection;
 //! use bulkhead_sdk::intent::{self, Candidates, Found, Intent, Proven};
 //! use bulkhead_sdk::table::{Row, write};
-//! use bulkhead_sdk::{Answer, Call, Failure, Host, SecretsEngine};
+//! use bulkhead_sdk::{Answer, Call, Context, Failure, Host, SecretsEngine};
 //!
 //! struct Rotation;
 //!
@@ -26,7 +26,7 @@
 //!     const ABOUT: &'static str = "Changes the password of the user `app`.";
 //!     const TABLE: &'static [Row] = &[write("rotate", rotate).about("Changes it now.")];
 //!
-//!     fn wake(host: &dyn Host, key: &str, _attempt: u32) -> Result<(), Failure> {
+//!     fn wake(host: &dyn Host, _: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
 //!         match intent::key_of(key) {
 //!             Some("app") => finish(host),
 //!             _ => Ok(()),

@@ -75,7 +75,7 @@ impl Made {
 mod tests {
     use crate::table::{Row, read};
     use crate::testbed::TestBed;
-    use crate::{Answer, Call, Failure, Host, Kind, Lease, Reason, SecretsEngine};
+    use crate::{Answer, Call, Context, Failure, Host, Kind, Lease, Reason, SecretsEngine};
     use bulkhead_wire::stored::Stored;
     use serde::{Deserialize, Serialize};
     use serde_json::json;
@@ -104,7 +104,12 @@ mod tests {
             read("jam", jam).about("Does not open the door.").leases(),
         ];
 
-        fn revoke(host: &dyn Host, lease: &Lease, _reason: Reason) -> Result<(), Failure> {
+        fn revoke(
+            host: &dyn Host,
+            _context: &Context,
+            lease: &Lease,
+            _reason: Reason,
+        ) -> Result<(), Failure> {
             host.storage().put_plain("closed", &lease.tag)
         }
     }

@@ -8,6 +8,7 @@
 //!
 //! It never checks policies, tokens or limits: those are the host's, and no engine sees them.
 
+mod auth;
 mod cache;
 mod databases;
 mod host;
@@ -18,13 +19,16 @@ mod records;
 mod script;
 mod timers;
 
+pub use auth::AuthBed;
 pub use databases::{User, plugin};
 pub use host::TestHost;
 
 use crate::answer::{Answer, Outcome, Secret};
-use crate::call::{Call, Caller, Mount};
+use crate::call::{Call, Caller, Context, Mount};
+use crate::database_plugin::StoreTime;
 use crate::engine::{Lease, Reason, Renewal, SecretsEngine};
 use crate::host::Host;
+use crate::login::Login;
 use bulkhead_wire::description::{Operation, Route, Verb};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::fields;
@@ -34,6 +38,8 @@ use std::marker::PhantomData;
 
 /// The largest page of a listing.
 const PAGE: u32 = 1_000;
+/// Milliseconds that a call has.
+const TIME: u64 = 90_000;
 
 /// An engine, mounted at a path of its own in a host in memory.
 pub struct TestBed<E> {
@@ -61,6 +67,8 @@ pub struct Reply {
     pub ttl: u64,
     /// Longest lifetime over all renewals, in seconds.
     pub max_ttl: u64,
+    /// The login, of which the host would make a token.
+    pub login: Option<Login>,
 }
 
 impl<E: SecretsEngine> TestBed<E> {
@@ -124,7 +132,7 @@ impl<E: SecretsEngine> TestBed<E> {
     /// What the engine refused, and not found for a lease that does not exist.
     pub fn renew(&self, tag: &str, increment: u64) -> Result<Renewal, Failure> {
         let lease = self.lease(tag)?;
-        let renewed = self.settle(E::renew(&self.host, &lease, increment, &self.mount))?;
+        let renewed = self.settle(E::renew(&self.host, &self.context(), &lease, increment))?;
         self.host.prolong_lease(tag, renewed.ttl);
         Ok(renewed)
     }
@@ -136,7 +144,7 @@ impl<E: SecretsEngine> TestBed<E> {
     /// stays.
     pub fn revoke(&self, tag: &str, reason: Reason) -> Result<(), Failure> {
         let lease = self.lease(tag)?;
-        self.settle(E::revoke(&self.host, &lease, reason))?;
+        self.settle(E::revoke(&self.host, &self.context(), &lease, reason))?;
         self.host.forget_lease(tag);
         Ok(())
     }
@@ -147,7 +155,7 @@ impl<E: SecretsEngine> TestBed<E> {
     /// What the engine refused; the timer then stays. Not found when there is none.
     pub fn wake(&self, key: &str, attempt: u32) -> Result<(), Failure> {
         let rung = self.host.ringing(key)?;
-        let woken = E::wake(&self.host, key, attempt);
+        let woken = E::wake(&self.host, &self.context(), key, attempt);
         if woken.is_ok() {
             self.host.remove_rung(key, &rung);
         }
@@ -195,7 +203,7 @@ impl<E: SecretsEngine> TestBed<E> {
         let mut values = folded.values;
         fields::complete(route, &mut values, creating)?;
         let call = self.call(operation, route, values);
-        let mut reply = self.reply(E::handle(&self.host, &call))?;
+        let mut reply = self.reply(E::handle(&self.host, &call), route.login)?;
         reply.warnings.extend(folded.unknown.iter().map(|name| format!("ignored: {name}")));
         Ok(reply)
     }
@@ -226,10 +234,19 @@ impl<E: SecretsEngine> TestBed<E> {
             route: route.path.clone(),
             fields: values,
             resumed: false,
-            deadline: self.host.clock().now().saturating_add(90_000),
+            deadline: self.deadline(),
             caller: self.caller.clone(),
             mount: self.mount.clone(),
         }
+    }
+
+    /// What the engine is told of a call that is no request.
+    fn context(&self) -> Context {
+        Context { mount: self.mount.clone(), deadline: self.deadline() }
+    }
+
+    fn deadline(&self) -> StoreTime {
+        self.host.clock().now().saturating_add(TIME)
     }
 
     fn list_keys(&self, prefix: &str) -> Result<Reply, Failure> {
@@ -252,16 +269,17 @@ impl<E: SecretsEngine> TestBed<E> {
         outcome
     }
 
-    fn reply(&self, served: Result<Answer, Failure>) -> Result<Reply, Failure> {
-        let reply = self
-            .settle(self.host.check_alive().and(served).and_then(|answer| self.confirm(answer)));
+    fn reply(&self, served: Result<Answer, Failure>, is_login: bool) -> Result<Reply, Failure> {
+        let reply = self.settle(
+            self.host.check_alive().and(served).and_then(|answer| self.confirm(answer, is_login)),
+        );
         for lease in self.host.unconfirmed_leases() {
             self.undo(&lease);
         }
         reply
     }
 
-    fn confirm(&self, answer: Answer) -> Result<Reply, Failure> {
+    fn confirm(&self, answer: Answer, is_login: bool) -> Result<Reply, Failure> {
         let warnings = answer.warnings;
         match answer.outcome {
             Outcome::Data(text) => {
@@ -274,6 +292,12 @@ impl<E: SecretsEngine> TestBed<E> {
                 Err(Failure::internal("no row of this version of the contract answers raw HTTP"))
             }
             Outcome::Secret(secret) => self.lease_out(secret, warnings),
+            Outcome::Login(login) if is_login => {
+                Ok(Reply { warnings, login: Some(*login), ..Reply::default() })
+            }
+            Outcome::Login(_) => {
+                Err(Failure::internal("a login was answered on a row that is not marked login"))
+            }
         }
     }
 
@@ -283,14 +307,16 @@ impl<E: SecretsEngine> TestBed<E> {
         if let Some(tag) = &lease {
             self.host.confirm_lease(tag, ttl)?;
         }
-        Ok(Reply { data: secret.data, warnings, lease, ttl, max_ttl: secret.max_ttl })
+        let (data, max_ttl) = (secret.data, secret.max_ttl);
+        Ok(Reply { data, warnings, lease, ttl, max_ttl, login: None })
     }
 
     /// Ends what a call reserved and did not confirm. A failure leaves it in the book, as in the
     /// real host.
     fn undo(&self, lease: &Lease) {
         self.host.record(format!("undo {}", lease.tag));
-        if self.settle(E::revoke(&self.host, lease, Reason::Undo)).is_ok() {
+        let revoked = E::revoke(&self.host, &self.context(), lease, Reason::Undo);
+        if self.settle(revoked).is_ok() {
             self.host.forget_lease(&lease.tag);
         }
     }

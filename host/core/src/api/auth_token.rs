@@ -6,6 +6,8 @@ use super::call::Call;
 use super::reply::{Body, Reply, timestamp};
 use super::row::{Endpoint, field, list, read, required, write};
 use crate::core::Core;
+use crate::identity::{self, Standing};
+use crate::lifecycle;
 use crate::tokens::{self, Caller, Ending, TokenRecord, TokenType};
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::description::FieldKind;
@@ -141,12 +143,19 @@ async fn renew_accessor(mut call: Call<'_>) -> Result<Reply, Failure> {
 async fn renew_named(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
     let Named { text, mut token } = named;
-    let (record, warning) = core
-        .tokens
-        .renew(unit, &token, fields.seconds("increment"), core.token_lifetimes())
-        .await?;
+    let increment = fields.seconds("increment");
+    let (record, warning) = match token.record.login.clone() {
+        Some(kept) => {
+            let renewed = lifecycle::renew_login(core, &token, &kept, increment).await?;
+            // Committed with what the auth method did. What this unit has read is older.
+            *unit = core.store.begin();
+            renewed
+        }
+        None => core.tokens.renew(unit, &token, increment, core.token_lifetimes()).await?,
+    };
     token.record = Arc::new(record);
-    let body = Body::Auth(Box::new(auth(core, text, &token)));
+    let standing = identity::standing(unit, &token.record.entity_id).await?;
+    let body = Body::Auth(Box::new(auth(core, text, &token, &standing)));
     Ok(Reply::from(body).with_warnings(warning))
 }
 
@@ -240,15 +249,15 @@ async fn tidy(call: Call<'_>) -> Result<Reply, Failure> {
     Ok(Reply::from(body).with_warnings([warning.to_owned()]))
 }
 
-/// A token as it is handed out or renewed.
-pub(super) fn auth(core: &Core, text: Secret, token: &Caller) -> Auth {
+/// A token as it is handed out or renewed, which stands for the entity of `standing`.
+pub(crate) fn auth(core: &Core, text: Secret, token: &Caller, standing: &Standing) -> Auth {
     let record = &token.record;
     Auth {
         client_token: text,
         accessor: record.accessor.clone(),
-        policies: record.policies.clone(),
+        policies: standing.policies_with(&record.policies),
         token_policies: record.policies.clone(),
-        identity_policies: Vec::new(),
+        identity_policies: standing.policies(),
         metadata: (!record.meta.is_empty()).then(|| record.meta.clone()),
         lease_duration: record.left(core.store.now()).unwrap_or_default(),
         renewable: record.renewable,
@@ -270,6 +279,12 @@ async fn show(call: Call<'_>, named: Named) -> Result<Reply, Failure> {
     data.insert("explicit_max_ttl".to_owned(), json!(bounds.explicit_max));
     if bounds.period > 0 {
         data.insert("period".to_owned(), json!(bounds.period));
+    }
+    if identity::is_in_force(unit, &token.record.entity_id).await? {
+        let standing = identity::standing(unit, &token.record.entity_id).await?;
+        if !standing.is_empty() {
+            data.insert("identity_policies".to_owned(), json!(standing.policies()));
+        }
     }
     Ok(Body::Data(data).into())
 }

@@ -7,12 +7,14 @@ use super::auth_token::auth;
 use super::call::Call;
 use super::reply::{Body, Reply};
 use super::row::{Endpoint, field, write};
+use crate::identity::{self, Proven};
+use crate::mounts::Builtin;
 use crate::policies::{self, ROOT, stored};
-use crate::tokens::cidr::Cidr;
 use crate::tokens::roles::{self, RoleType, TokenRole};
 use crate::tokens::selection::{self, Asked};
 use crate::tokens::{self, NewToken, TokenType};
 use bulkhead_store::Unit;
+use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::secret::Secret;
@@ -66,7 +68,11 @@ fn creation_fields() -> Vec<Field> {
         field("no_parent", FieldKind::Bool, "make an orphan; needs sudo"),
         field("id", FieldKind::String, "the token itself, instead of a random one; needs sudo")
             .secret(),
-        field("entity_alias", FieldKind::String, "refused: there are no entities yet"),
+        field(
+            "entity_alias",
+            FieldKind::String,
+            "name under which auth/token knows the entity it is for, as its role allows",
+        ),
         field("bound_cidrs", FieldKind::CommaList, "refused: token roles bind tokens to addresses"),
     ]
 }
@@ -118,7 +124,8 @@ async fn make(
     let Call { core, unit, caller, .. } = call;
     let made = core.tokens.create(unit, caller, new, core.token_lifetimes()).await?;
     warnings.extend(made.warning);
-    let body = Body::Auth(Box::new(auth(core, made.token, &made.caller)));
+    let standing = identity::standing(unit, &made.caller.record.entity_id).await?;
+    let body = Body::Auth(Box::new(auth(core, made.token, &made.caller, &standing)));
     Ok(Reply::from(body).with_warnings(warnings))
 }
 
@@ -129,6 +136,7 @@ async fn new_token(
     role: Option<(String, TokenRole)>,
 ) -> Result<(NewToken, Vec<String>), Failure> {
     let of_role = role.as_ref().map(|(_, role)| role);
+    let entity_id = entity(call, of_role).await?;
     let policies = selection::select(&asked_policies(call, of_role)?)?;
     let warnings = warn_of_unknown(call.unit, &policies).await?;
     let is_orphan = is_orphan(call, parent, of_role)?;
@@ -141,6 +149,7 @@ async fn new_token(
         meta: meta(call),
         path: shown_path(call, role.as_ref()),
         is_orphan,
+        entity_id,
         bound_cidrs: bound_cidrs(call, is_orphan, of_role),
         ttl: fields.seconds("ttl"),
         explicit_max_ttl: fields.seconds("explicit_max_ttl"),
@@ -152,13 +161,35 @@ async fn new_token(
     Ok((new, warnings))
 }
 
+/// The entity that `entity_alias` names at this mount, which is made where there is none.
+async fn entity(call: &mut Call<'_>, role: Option<&TokenRole>) -> Result<Option<String>, Failure> {
+    let alias = call.fields.text("entity_alias");
+    if alias.is_empty() {
+        return Ok(None);
+    }
+    if !role.is_some_and(|role| role.allows_alias(alias)) {
+        return Err(Failure::invalid(format!(
+            "entity_alias {} is not allowed: use auth/token/create/<role> with a role whose \
+             allowed_entity_aliases name it",
+            quoted(alias)
+        )));
+    }
+    let mount = call.core.mounts.builtin(Builtin::Token);
+    let proven = Proven {
+        mount: mount.for_aliases(),
+        alias: alias.to_owned(),
+        metadata: BTreeMap::new(),
+        group_aliases: None,
+    };
+    let signed_in = identity::sign_in(call.unit, call.core.store.now(), &proven).await?;
+    if signed_in.is_disabled {
+        return Err(Failure::denied("the entity of this entity_alias is disabled"));
+    }
+    Ok(Some(signed_in.entity_id))
+}
+
 /// What cannot be honoured here.
 fn refuse_unavailable(call: &Call<'_>) -> Result<(), Failure> {
-    if !call.fields.text("entity_alias").is_empty() {
-        return Err(Failure::invalid(
-            "entity_alias was given, but there are no entities yet; leave it out",
-        ));
-    }
     if !call.fields.list("bound_cidrs").is_empty() {
         return Err(Failure::invalid(
             "bound_cidrs was given, which is not a parameter of a token: write token_bound_cidrs \

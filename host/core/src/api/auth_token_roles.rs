@@ -5,8 +5,8 @@ use super::reply::{Body, Reply};
 use super::row::{self, Endpoint, field};
 use crate::core::Core;
 use crate::policies;
-use crate::tokens::cidr::Cidr;
 use crate::tokens::roles::{self, EXISTENCE, RoleType, TokenRole};
+use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, quoted};
@@ -44,7 +44,11 @@ fn settings() -> Vec<Field> {
             FieldKind::CommaList,
             "patterns of policies that its tokens may not have",
         ),
-        field("allowed_entity_aliases", FieldKind::CommaList, "kept for when there are entities"),
+        field(
+            "allowed_entity_aliases",
+            FieldKind::CommaList,
+            "aliases of entities that its tokens may be for; * at the ends",
+        ),
         field("orphan", FieldKind::Bool, "whether its tokens have no parent"),
         Field { default: Some(json!(true)), ..renewable },
         field(

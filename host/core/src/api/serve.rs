@@ -5,6 +5,7 @@ use super::call::{Fields, PublicCall, SealedCall};
 use super::handler::{PublicHandler, SealedHandler};
 use super::table::HostTable;
 use crate::core::Core;
+use crate::log::cause;
 use crate::seal::Seal;
 use crate::sealing::sealed;
 use crate::tokens::Caller;
@@ -67,7 +68,7 @@ pub(crate) async fn serve_without_a_token(
 ) -> Result<Response, Failure> {
     let PublicRequest { endpoint, request, fields } = asked;
     let acl = match caller {
-        Some(caller) => Some(core.policies.acl(&core.store, &caller.record.policies).await?),
+        Some(caller) => Some(core.rights_of(&caller.record).await?.acl),
         None => None,
     };
     let (acl, fields) = (acl.as_deref(), Fields::new(fields));
@@ -82,6 +83,6 @@ fn for_strangers(seal: &Seal, failure: Failure) -> Failure {
     if !is_ours || failure == sealed() {
         return failure;
     }
-    seal.settings().log.line("error", "seal-failed", &[("cause", failure.message)]);
+    seal.settings().log.line("error", "seal-failed", &[cause(&failure)]);
     Failure::new(failure.kind, "the data cannot be used at present; the server's log says why")
 }

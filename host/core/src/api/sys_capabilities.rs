@@ -69,7 +69,7 @@ async fn capabilities(call: Call<'_>, of: &TokenRecord) -> Result<Reply, Failure
         );
         return Err(Failure::invalid(message));
     }
-    let acl = core.policies.acl(&core.store, &of.policies).await?;
+    let acl = core.rights_of(of).await?.acl;
     let mut data = Map::new();
     for path in &paths {
         data.insert(path.clone(), json!(acl.capabilities(path)));

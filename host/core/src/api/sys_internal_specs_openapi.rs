@@ -10,6 +10,7 @@ mod openapi;
 
 use super::call::PublicCall;
 use super::row::{Endpoint, field, read, write};
+use crate::catalog::{EnginePlugin, PluginType};
 use bulkhead_sandbox::Maker;
 use bulkhead_wire::description::{FieldKind, Route};
 use bulkhead_wire::failure::Failure;
@@ -34,7 +35,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 async fn specify(call: PublicCall<'_>) -> Result<Response, Failure> {
     let PublicCall { core, acl, fields, .. } = call;
     let is_generic = fields.flag("generic_mount_paths", false);
-    let (mounts, all) = (core.mounts.all(), core.catalog.all_engines());
+    let (mounts, all) = (core.mounts.all(), core.catalog.all_mountable());
     let engines: Vec<(String, &str, &[Route])> = match acl.filter(|_| !is_generic) {
         Some(acl) => {
             let reached = mounts.iter().filter(|mount| acl.reaches(mount.record.path.as_str()));
@@ -46,13 +47,16 @@ async fn specify(call: PublicCall<'_>) -> Result<Response, Failure> {
                 .collect()
         }
         None => {
-            let generic = |name: &str| format!("{{{name}_mount_path}}/");
+            let generic = |one: &EnginePlugin| {
+                let below = if one.kind() == PluginType::Auth { "auth/" } else { "" };
+                format!("{below}{{{}_mount_path}}/", one.engine.description().name)
+            };
             // Which components an operator uploaded is not for strangers.
             let officials = all.iter().filter(|one| one.engine.identity().maker == Maker::Official);
             officials
                 .map(|one| {
                     let digest = one.engine.identity().digest.as_str();
-                    (generic(&one.engine.description().name), digest, one.table.routes())
+                    (generic(one), digest, one.table.routes())
                 })
                 .collect()
         }

@@ -17,7 +17,7 @@ const COMPONENT_BYTES: u64 = 32 << 20;
 
 /// The rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
-    let kind = || field("type", FieldKind::String, "secret or database");
+    let kind = || field("type", FieldKind::String, "secret, auth or database");
     let name = || field("name", FieldKind::String, "name of the plugin");
     let version = |about| field("version", FieldKind::String, about);
     let sha256 = Field {
@@ -59,19 +59,15 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// The type in the path; `None` for that of auth methods, of which there are none.
-fn kind(fields: Fields<'_>) -> Result<Option<PluginType>, Failure> {
-    match fields.text("type") {
-        "secret" => Ok(Some(PluginType::Secret)),
-        "database" => Ok(Some(PluginType::Database)),
-        "auth" => Ok(None),
-        other => {
-            let other = quoted(other);
-            Err(Failure::invalid(format!(
-                "{other} is no type of plugin; the types are secret, database and auth"
-            )))
-        }
-    }
+/// The type in the path.
+fn kind(fields: Fields<'_>) -> Result<PluginType, Failure> {
+    let word = fields.text("type");
+    PluginType::ALL.into_iter().find(|kind| kind.word() == word).ok_or_else(|| {
+        Failure::invalid(format!(
+            "{} is no type of plugin; the types are secret, database and auth",
+            quoted(word)
+        ))
+    })
 }
 
 /// `GET sys/plugins/catalog`.
@@ -85,7 +81,7 @@ async fn list_all(call: Call<'_>) -> Result<Reply, Failure> {
             .collect()
     };
     let members = [
-        ("auth", json!([])),
+        ("auth", json!(names(PluginType::Auth))),
         ("database", json!(names(PluginType::Database))),
         ("secret", json!(names(PluginType::Secret))),
         ("detailed", listed.iter().map(|plugin| Value::Object(brief(plugin))).collect()),
@@ -100,7 +96,7 @@ async fn list(call: Call<'_>) -> Result<Reply, Failure> {
     let listed = call.core.catalog.list();
     let names: Vec<&str> = listed
         .iter()
-        .filter(|plugin| Some(plugin.kind) == kind)
+        .filter(|plugin| plugin.kind == kind)
         .map(|plugin| plugin.name.as_str())
         .collect();
     if names.is_empty() {
@@ -128,11 +124,8 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, fields, .. } = call;
     let (kind, name) = (kind(fields)?, fields.text("name"));
     let version = fields.text("version").trim_start_matches('v');
-    let found = core
-        .catalog
-        .list()
-        .into_iter()
-        .find(|plugin| Some(plugin.kind) == kind && plugin.name == name);
+    let found =
+        core.catalog.list().into_iter().find(|plugin| plugin.kind == kind && plugin.name == name);
     let found = found
         .filter(|plugin| version.is_empty() || plugin.version == version)
         .ok_or_else(Failure::absent)?;
@@ -147,12 +140,7 @@ async fn read(call: Call<'_>) -> Result<Reply, Failure> {
 /// `POST sys/plugins/catalog/:type/:name`.
 async fn register(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, request, fields, .. } = call;
-    let kind = kind(fields)?.ok_or_else(|| {
-        Failure::invalid(
-            "this version has no world for auth methods: register a component of type secret or \
-             database",
-        )
-    })?;
+    let kind = kind(fields)?;
     let raw = request
         .raw
         .as_ref()
@@ -203,7 +191,7 @@ fn ceiling(fields: Fields<'_>) -> Result<Option<Vec<Ask>>, Failure> {
 /// `DELETE sys/plugins/catalog/:type/:name`.
 async fn deregister(call: Call<'_>) -> Result<Reply, Failure> {
     let Call { core, unit, fields, .. } = call;
-    let Some(kind) = kind(fields)? else { return Ok(Body::Nothing.into()) };
+    let kind = kind(fields)?;
     let (name, version) = (fields.text("name"), fields.text("version").trim_start_matches('v'));
     let there_is =
         core.catalog.list().into_iter().find(|plugin| plugin.kind == kind && plugin.name == name);

@@ -5,7 +5,7 @@ use super::hashing::Hashing;
 use super::json::Object;
 use super::settings::DeviceSettings;
 use super::stored::StoredDevice;
-use crate::log::Log;
+use crate::log::{Log, cause};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,11 +62,11 @@ impl Device {
     /// told, and tried again by the next line where no file is open.
     pub(super) async fn reopen(&self) -> bool {
         let opened = match tokio::time::timeout(PATIENCE, self.file.reopen()).await {
-            Ok(opened) => opened.map_err(|error| error.to_string()),
-            Err(_) => Err("it is being written to and does not answer".to_owned()),
+            Ok(opened) => opened,
+            Err(_) => Err(io::Error::other("it is being written to and does not answer")),
         };
-        let Err(cause) = opened else { return true };
-        self.log.line("error", "audit-not-opened", &self.log_pairs(cause));
+        let Err(error) = opened else { return true };
+        self.log.line("error", "audit-not-opened", &self.log_pairs(&error));
         false
     }
 
@@ -79,7 +79,7 @@ impl Device {
             Some(Ok(turn)) => Some(turn),
             Some(Err(_)) => return false,
         };
-        let cause = match self.file.append(parts, PATIENCE).await {
+        let error = match self.file.append(parts, PATIENCE).await {
             Ok(()) => {
                 if was_failing && self.is_failing.swap(false, Ordering::Relaxed) {
                     self.log.line(
@@ -91,12 +91,12 @@ impl Device {
                 return true;
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                format!("a line took longer than {} s", PATIENCE.as_secs())
+                io::Error::other(format!("a line took longer than {} s", PATIENCE.as_secs()))
             }
-            Err(error) => error.to_string(),
+            Err(error) => error,
         };
         if !self.is_failing.swap(true, Ordering::Relaxed) {
-            self.log.line("error", "audit-failed", &self.log_pairs(cause));
+            self.log.line("error", "audit-failed", &self.log_pairs(&error));
         }
         false
     }
@@ -126,8 +126,8 @@ impl Device {
         self.record(&[&line]).await
     }
 
-    fn log_pairs(&self, cause: String) -> [(&'static str, String); 3] {
+    fn log_pairs(&self, error: &io::Error) -> [(&'static str, String); 3] {
         let file = self.settings.file.display().to_string();
-        [("device", self.settings.name.clone()), ("file", file), ("cause", cause)]
+        [("device", self.settings.name.clone()), ("file", file), cause(error)]
     }
 }

@@ -7,6 +7,7 @@
 //! a claim is a row that expires; what holds there too is the fence ([`Claim::fence`]), so that
 //! work is written for both.
 
+use super::lane_order::mount_of;
 use bulkhead_store::{Address, Record, Space, StoreFault, Unit};
 use bulkhead_wire::sync;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,11 +52,15 @@ impl Held {
         if !has_lane(lane) {
             return free;
         }
-        let mount = mount_of(lane);
-        let of_mount = self.lanes.iter().filter(|(other, _)| mount_of(other) == mount);
-        let held: usize = of_mount.map(|(_, count)| count).sum();
+        let held = self.of_mount(mount_of(&lane.1));
         let in_share = |more: &usize| (held + more) * SHARE < free.saturating_sub(*more);
         (self.in_lane(lane)..PER_LANE).enumerate().take_while(|(more, _)| in_share(more)).count()
+    }
+
+    /// Places in lanes that the mount has.
+    fn of_mount(&self, mount: &str) -> usize {
+        let of_mount = self.lanes.iter().filter(|((_, lane), _)| mount_of(lane) == mount);
+        of_mount.map(|(_, count)| count).sum()
     }
 
     fn leave(&mut self, lane: Option<(Space, String)>) {
@@ -72,11 +77,6 @@ impl Held {
 
 fn has_lane(lane: &(Space, String)) -> bool {
     !lane.1.is_empty()
-}
-
-/// The mount to which a lane belongs stands before its name.
-fn mount_of(lane: &(Space, String)) -> &str {
-    lane.1.split('/').next().unwrap_or_default()
 }
 
 /// All claims of the process.
@@ -136,6 +136,12 @@ impl Claims {
         let elsewhere: usize = held.lanes.values().sum();
         let outside = held.addresses.len().saturating_sub(elsewhere);
         held.in_lane(&(space, lane.to_owned())) + outside
+    }
+
+    /// Whether a lane of the mount could take more, if it has a place.
+    pub(crate) fn has_share(&self, mount: &str) -> bool {
+        let held = self.lock();
+        held.of_mount(mount) * SHARE < held.free(true)
     }
 
     /// Whether any lane could take more.

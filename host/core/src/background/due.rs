@@ -6,11 +6,11 @@
 //! of whose targets hang holds its share of the places and no more.
 
 use super::claims::{Claim, Claims};
-use crate::log::Log;
+use super::lane_order::{LaneOrder, Part, behind, mount_of};
+use crate::log::{Log, cause};
 use crate::sealing::{InFlight, Sealing};
-use bulkhead_store::{ClockJump, Space, Store};
+use bulkhead_store::{ClockJump, Space, Store, StoreFault};
 use bulkhead_wire::failure::{Failure, Kind};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -40,6 +40,14 @@ pub(crate) struct Background {
     pub(crate) sealing: Sealing,
     pub(crate) log: Arc<dyn Log>,
     stopped_writes_told: AtomicBool,
+}
+
+/// One look at what is due.
+struct Look<'a, Work> {
+    background: &'a Arc<Background>,
+    work: &'a Arc<Work>,
+    /// Store time in milliseconds, until which work is due.
+    now: u64,
 }
 
 /// What is done with a row that is due: the rows of the mounts, tokens and leases know it.
@@ -79,24 +87,28 @@ impl Background {
     /// Says once that nothing is written any more.
     fn tell_of_stopped_writes(&self, reason: &str) {
         if !self.stopped_writes_told.swap(true, Ordering::SeqCst) {
-            self.log.line("error", "writes-stopped", &[("cause", reason.to_owned())]);
+            self.log.line(
+                "error",
+                "writes-stopped",
+                &[cause(&StoreFault::Unavailable(reason.to_owned()))],
+            );
         }
     }
 }
 
 /// Runs until the service is being sealed.
 pub(crate) async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
-    let mut turns = Turns::default();
+    let mut order = LaneOrder::default();
     while !background.sealing.has_begun() {
         background.tell_of_the_clock();
         background.store.alarm().listen();
         let freed = background.claims.freed();
         tokio::pin!(freed);
         freed.as_mut().enable();
-        let sleep = match begin_what_is_due(&background, &work, &mut turns).await {
+        let sleep = match begin_what_is_due(&background, &work, &mut order).await {
             Ok(sleep) => sleep,
             Err(failure) => {
-                background.log.line("error", "due-work-unreadable", &[("cause", failure.message)]);
+                background.log.line("error", "due-work-unreadable", &[cause(&failure)]);
                 UNSTORED_PAUSE
             }
         };
@@ -113,12 +125,13 @@ pub(crate) async fn run(background: Arc<Background>, work: Arc<impl DueWork>) {
 async fn begin_what_is_due(
     background: &Arc<Background>,
     work: &Arc<impl DueWork>,
-    turns: &mut Turns,
+    order: &mut LaneOrder,
 ) -> Result<Duration, Failure> {
     let now = background.store.now();
+    let look = Look { background, work, now };
     let in_lanes = match background.store.stopped() {
         None => {
-            begin_in_lane(background, work, now, (WITHOUT_LANE, "")).await?;
+            begin_in_lane(&look, (WITHOUT_LANE, "")).await?;
             &IN_LANES[..]
         }
         Some(reason) => {
@@ -126,8 +139,14 @@ async fn begin_what_is_due(
             &WITHOUT_STORE[..]
         }
     };
-    for space in in_lanes {
-        turns.begin(background, work, now, *space).await?;
+    let mut served = None;
+    for space in order.kinds(in_lanes) {
+        if begin_kind(&look, order, space).await? {
+            served = served.or(Some(space));
+        }
+    }
+    if let Some(first) = served {
+        order.kind_began(first);
     }
     let next = background.store.next_due_after(now).await?;
     let latest = now.saturating_add(u64::try_from(LONGEST_SLEEP.as_millis()).unwrap_or(u64::MAX));
@@ -136,49 +155,64 @@ async fn begin_what_is_due(
     Ok(Duration::from_millis(next.saturating_sub(now)))
 }
 
-/// Which lane comes next, of each kind: lanes take turns, or those whose names come first would be
-/// served until nothing is left in them.
-#[derive(Default)]
-struct Turns(BTreeMap<Space, String>);
-
-impl Turns {
-    /// Starts what is due in the lanes of `space`, as far as there are places: from the lane whose
-    /// turn it is to the last, and then from the first.
-    async fn begin(
-        &mut self,
-        background: &Arc<Background>,
-        work: &Arc<impl DueWork>,
-        now: u64,
-        space: Space,
-    ) -> Result<(), Failure> {
-        let start = self.0.get(&space).cloned().unwrap_or_default();
-        for (first, end) in [(start.clone(), None), (String::new(), Some(start))] {
-            let is_before_end = |lane: &String| end.as_ref().is_none_or(|end| lane < end);
-            let mut first = Some(first);
-            while let Some(from) = first
-                && is_before_end(&from)
-                && background.claims.has_room_in_lanes()
-            {
-                let found = background.store.due_lanes(space, &from, now).await?;
-                for lane in found.lanes.iter().filter(|lane| is_before_end(lane)) {
-                    if begin_in_lane(background, work, now, (space, lane)).await? {
-                        self.0.insert(space, format!("{lane}\0"));
-                    }
-                }
-                first = found.next;
+/// Starts what is due in the lanes of `space`, as far as there are places. `true` when any was.
+async fn begin_kind(
+    look: &Look<'_, impl DueWork>,
+    order: &mut LaneOrder,
+    space: Space,
+) -> Result<bool, Failure> {
+    let (store, claims) = (&look.background.store, &look.background.claims);
+    let mut began = false;
+    for part in order.of_kind(space) {
+        let mut left = Some(part.clone());
+        while let Some(Part { first, end }) = left
+            && claims.has_room_in_lanes()
+        {
+            let found = store.due_lanes(space, (&first, &end), look.now).await?;
+            let mut mounts: Vec<&str> = found.lanes.iter().map(|lane| mount_of(lane)).collect();
+            mounts.dedup();
+            for mount in &mounts {
+                began |= begin_of_mount(look, order, (space, mount)).await?;
             }
+            let done = mounts.last().map(|mount| behind(mount));
+            left =
+                found.next.and_then(|next| part.from(done.map_or(next.clone(), |d| d.max(next))));
         }
-        Ok(())
     }
+    Ok(began)
+}
+
+/// Starts what is due in the lanes of one mount, as far as its share goes. `true` when any was.
+async fn begin_of_mount(
+    look: &Look<'_, impl DueWork>,
+    order: &mut LaneOrder,
+    (space, mount): (Space, &str),
+) -> Result<bool, Failure> {
+    let mut began = false;
+    for part in order.of_mount(space, mount) {
+        let mut left = Some(part.clone());
+        while let Some(Part { first, end }) = left
+            && look.background.claims.has_share(mount)
+        {
+            let found = look.background.store.due_lanes(space, (&first, &end), look.now).await?;
+            for lane in &found.lanes {
+                if begin_in_lane(look, (space, lane)).await? {
+                    began = true;
+                    order.lane_began(space, lane);
+                }
+            }
+            left = found.next.and_then(|next| part.from(next));
+        }
+    }
+    Ok(began)
 }
 
 /// Starts the oldest of what is due in one lane, as far as it has places. `true` when any was.
 async fn begin_in_lane(
-    background: &Arc<Background>,
-    work: &Arc<impl DueWork>,
-    now: u64,
+    look: &Look<'_, impl DueWork>,
     lane: (Space, &str),
 ) -> Result<bool, Failure> {
+    let &Look { background, work, now } = look;
     let room = background.claims.room(lane.0, lane.1);
     if room == 0 {
         return Ok(false);
@@ -213,7 +247,7 @@ async fn do_and_pause(
     let Err(failure) = done else { return };
     let needs_repair = failure.kind == Kind::Internal || background.store.stopped().is_some();
     let pause = if needs_repair { REPAIR_PAUSE } else { UNSTORED_PAUSE };
-    background.log.line("error", "due-work-unstored", &[("cause", failure.message)]);
+    background.log.line("error", "due-work-unstored", &[cause(&failure)]);
     // The row is still due: without a pause it would be taken up again at once. Its lane is for
     // those that can be worked on.
     let _resting = Arc::into_inner(claim).map(Claim::leave_lane);

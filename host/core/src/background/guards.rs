@@ -8,7 +8,7 @@
 
 use super::backoff::GRACE;
 use super::claims::{Claim, Claims};
-use crate::log::Log;
+use crate::log::{Log, cause};
 use crate::random;
 use bulkhead_sandbox::Guard;
 use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
@@ -105,7 +105,7 @@ pub(crate) async fn release(store: &Arc<Store>, log: &dyn Log, guards: &Guards) 
         if let Err(failure) = Box::pin(release_one(store, &timer, &set.mark)).await {
             // Nothing is lost: the guard is due by itself, a minute after its call's deadline, and
             // at the next unsealing.
-            log.line("warn", "guard-delayed", &[("timer", timer.key), ("cause", failure.message)]);
+            log.line("warn", "guard-delayed", &[("timer", timer.key), cause(&failure)]);
         }
     }
 }
@@ -141,7 +141,7 @@ pub(crate) async fn release_all(store: &Arc<Store>, log: &dyn Log) -> Result<(),
                 }
                 Ok(None) => {}
                 Err(damaged @ StoreFault::Damaged(_)) => {
-                    log.line("error", "guard-unreadable", &[("cause", damaged.to_string())]);
+                    log.line("error", "guard-unreadable", &[cause(&damaged)]);
                 }
                 Err(fault) => return Err(fault.into()),
             }

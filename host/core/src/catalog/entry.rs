@@ -1,6 +1,7 @@
 //! An uploaded plugin as it is stored: one row a name, which is written last.
 
 use bulkhead_sandbox::Ask;
+use bulkhead_sandbox::structure::World;
 use bulkhead_store::{Address, Index, Record, Space, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
@@ -15,14 +16,28 @@ pub(super) const PREFIX: &str = "plugin/";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PluginType {
+    Auth,
     Database,
     Secret,
 }
 
 impl PluginType {
+    /// Every type.
+    pub(crate) const ALL: [Self; 3] = [Self::Auth, Self::Database, Self::Secret];
+
+    /// What components of that world are.
+    pub(crate) fn of_world(world: World) -> Self {
+        match world {
+            World::AuthMethod => Self::Auth,
+            World::DatabasePlugin => Self::Database,
+            World::SecretsEngine => Self::Secret,
+        }
+    }
+
     /// As paths and listings name it.
     pub(crate) fn word(self) -> &'static str {
         match self {
+            Self::Auth => "auth",
             Self::Database => "database",
             Self::Secret => "secret",
         }
@@ -31,6 +46,7 @@ impl PluginType {
     /// What such a plugin is called.
     pub(crate) fn title(self) -> &'static str {
         match self {
+            Self::Auth => "auth method",
             Self::Database => "database plugin",
             Self::Secret => "secrets engine",
         }

@@ -22,13 +22,11 @@ pub(crate) struct Listed {
 impl Catalog {
     /// Every plugin, those that cannot be used among them, by type and name.
     pub(crate) fn list(&self) -> Vec<Listed> {
-        let engines = self.all_engines();
-        let engines = engines.iter().map(|plugin| &plugin.engine).map(|engine| {
-            Listed::of(
-                PluginType::Secret,
-                engine.identity(),
-                (&engine.description().asks, engine.ceiling()),
-            )
+        let engines = self.all_mountable();
+        let engines = engines.iter().map(|plugin| {
+            let engine = &plugin.engine;
+            let asks = (engine.description().asks.as_slice(), engine.ceiling());
+            Listed::of(plugin.kind(), engine.identity(), asks)
         });
         let plugins = self.all_database_plugins();
         let plugins = plugins.iter().map(|plugin| {

@@ -4,12 +4,15 @@ use super::entry::PluginType;
 use crate::log::Log;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_sandbox::component::Identity;
+use bulkhead_sandbox::structure::World;
 use bulkhead_sandbox::{DatabasePlugin, Engine, Sandbox};
 use bulkhead_store::Store;
+use bulkhead_wire::description::Route;
+use bulkhead_wire::failure::quoted;
 use bulkhead_wire::route::Table;
 use std::sync::Arc;
 
-/// A secrets engine with its route table.
+/// A plugin that can be mounted, a secrets engine or an auth method, with its route table.
 pub(crate) struct EnginePlugin {
     pub(crate) engine: Engine,
     pub(crate) table: Table,
@@ -41,16 +44,35 @@ pub(crate) struct PluginLoader<'a> {
 impl EnginePlugin {
     pub(super) fn new(engine: Engine) -> Result<Self, String> {
         let routes = engine.description().routes.clone();
+        check_marks(&engine, &routes)?;
         let table =
             Table::new(routes).map_err(|why| format!("{}: {why}", engine.identity().title()))?;
         Ok(Self { engine, table })
     }
+
+    /// A secrets engine, or an auth method.
+    pub(crate) fn kind(&self) -> PluginType {
+        PluginType::of_world(self.engine.world())
+    }
+}
+
+/// Refuses the marks of another world: a secrets engine cannot say login, and an auth method cannot
+/// hand out leases.
+fn check_marks(engine: &Engine, routes: &[Route]) -> Result<(), String> {
+    let is_auth = engine.world() == World::AuthMethod;
+    let foreign = routes.iter().find(|route| if is_auth { route.leases } else { route.login });
+    let Some(Route { verb, path, .. }) = foreign else { return Ok(()) };
+    let (title, row) = (engine.identity().title(), format!("row {verb:?} of {}", quoted(path)));
+    Err(match is_auth {
+        true => format!("{title}: {row}: leases: an auth method has none"),
+        false => format!("{title}: {row}: login: a secrets engine lets nobody in"),
+    })
 }
 
 impl Plugin {
     pub(crate) fn kind(&self) -> PluginType {
         match self {
-            Self::Engine(_) => PluginType::Secret,
+            Self::Engine(plugin) => plugin.kind(),
             Self::Database(_) => PluginType::Database,
         }
     }

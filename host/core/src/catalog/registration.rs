@@ -133,7 +133,7 @@ impl Catalog {
         let unstorable = |error: serde_json::Error| Failure::internal(error.to_string());
         let _admission = loader.sandbox.admit_description().await?;
         match upload.kind {
-            PluginType::Secret => {
+            PluginType::Auth | PluginType::Secret => {
                 let engine =
                     Engine::load(loader.sandbox, artefact, None).await.map_err(Failure::invalid)?;
                 rules::engine(engine.description()).map_err(Failure::invalid)?;
@@ -169,10 +169,7 @@ async fn world(wasm: &Arc<Vec<u8>>) -> Result<World, Failure> {
 }
 
 fn check_world(kind: PluginType, world: World) -> Result<(), Failure> {
-    let built_for = match world {
-        World::SecretsEngine => PluginType::Secret,
-        World::DatabasePlugin => PluginType::Database,
-    };
+    let built_for = PluginType::of_world(world);
     if built_for == kind {
         return Ok(());
     }

@@ -17,7 +17,8 @@ pub(crate) struct Catalog {
 
 #[derive(Default)]
 pub(super) struct Plugins {
-    pub(super) engines: BTreeMap<String, Arc<EnginePlugin>>,
+    /// What can be mounted: secrets engines and auth methods, which may have the same names.
+    pub(super) mountable: BTreeMap<(PluginType, String), Arc<EnginePlugin>>,
     pub(super) database_plugins: BTreeMap<String, Arc<DatabasePlugin>>,
     /// Those that could not be loaded, and why.
     pub(super) left_out: BTreeMap<(PluginType, String), (Entry, String)>,
@@ -30,7 +31,8 @@ impl Catalog {
         plugins.left_out.remove(&(plugin.kind(), plugin.identity().name.clone()));
         match plugin {
             Plugin::Engine(engine) => {
-                plugins.engines.insert(engine.engine.identity().name.clone(), engine);
+                let name = engine.engine.identity().name.clone();
+                plugins.mountable.insert((engine.kind(), name), engine);
             }
             Plugin::Database(plugin) => {
                 let description = plugin.description();
@@ -49,8 +51,8 @@ impl Catalog {
         let mut plugins = self.write();
         plugins.left_out.remove(&(kind, name.to_owned()));
         match kind {
-            PluginType::Secret => {
-                plugins.engines.remove(name);
+            PluginType::Auth | PluginType::Secret => {
+                plugins.mountable.remove(&(kind, name.to_owned()));
             }
             PluginType::Database => {
                 plugins.database_plugins.retain(|_, plugin| plugin.identity().name != name)
@@ -58,24 +60,19 @@ impl Catalog {
         }
     }
 
-    /// Types that can be mounted.
-    pub(crate) fn engines(&self) -> Vec<String> {
-        self.read().engines.keys().cloned().collect()
-    }
-
     /// Types of this binary that can be mounted.
-    pub(crate) fn official_engines(&self) -> Vec<String> {
-        let engines = self.all_engines();
-        let officials = engines
+    pub(crate) fn official_mountable(&self) -> Vec<(PluginType, String)> {
+        let plugins = self.read();
+        let officials = plugins
+            .mountable
             .iter()
-            .map(|one| one.engine.identity())
-            .filter(|one| one.maker == Maker::Official);
-        officials.map(|identity| identity.name.clone()).collect()
+            .filter(|(_, plugin)| plugin.engine.identity().maker == Maker::Official);
+        officials.map(|(named, _)| named.clone()).collect()
     }
 
-    /// Every engine, in the order of their names.
-    pub(crate) fn all_engines(&self) -> Vec<Arc<EnginePlugin>> {
-        self.read().engines.values().map(Arc::clone).collect()
+    /// Everything that can be mounted, in the order of types and names.
+    pub(crate) fn all_mountable(&self) -> Vec<Arc<EnginePlugin>> {
+        self.read().mountable.values().map(Arc::clone).collect()
     }
 
     /// Every database plugin, once, although it may have other names.
@@ -88,37 +85,42 @@ impl Catalog {
         named.map(|(_, plugin)| Arc::clone(plugin)).collect()
     }
 
-    /// The engine that is mounted as `kind`.
-    pub(crate) fn engine(&self, kind: &str) -> Result<Arc<EnginePlugin>, Failure> {
-        let plugins = self.read();
-        if let Some(plugin) = plugins.engines.get(kind) {
+    /// The secrets engine, or the auth method, that is mounted under the name.
+    ///
+    /// # Errors
+    /// 400 where there is none of that type, also where there is one of the other; 503 where it is
+    /// known and cannot be used.
+    pub(crate) fn mountable(
+        &self,
+        kind: PluginType,
+        name: &str,
+    ) -> Result<Arc<EnginePlugin>, Failure> {
+        let (plugins, named) = (self.read(), (kind, name.to_owned()));
+        if let Some(plugin) = plugins.mountable.get(&named) {
             return Ok(Arc::clone(plugin));
         }
-        if let Some((_, why)) = plugins.left_out.get(&(PluginType::Secret, kind.to_owned())) {
+        if let Some((_, why)) = plugins.left_out.get(&named) {
             return Err(Failure::new(
                 Kind::Unavailable,
-                format!("plugin {kind} is not available: {why}"),
+                format!("plugin {name} is not available: {why}"),
             ));
         }
-        let names: Vec<&str> = plugins.engines.keys().map(String::as_str).collect();
-        let (kind, names) = (quoted(kind), names.join(", "));
-        Err(Failure::invalid(format!(
-            "plugin not found in the catalog: there is no secrets engine {kind}; there are: {names}"
-        )))
+        Err(plugins.not_found(kind, name))
     }
 
-    /// As [`Catalog::engine`], for a mount that `unit` makes: an engine that is removed meanwhile
+    /// As [`Catalog::mountable`], for a mount that `unit` makes: a plugin that is removed meanwhile
     /// is a conflict.
-    pub(crate) async fn engine_to_mount(
+    pub(crate) async fn mountable_for(
         &self,
         unit: &mut Unit,
-        kind: &str,
+        kind: PluginType,
+        name: &str,
     ) -> Result<Arc<EnginePlugin>, Failure> {
-        let plugin = self.engine(kind)?;
+        let plugin = self.mountable(kind, name)?;
         let is_uploaded = plugin.engine.identity().maker == Maker::Uploaded;
-        if is_uploaded && unit.get(&entry::address(PluginType::Secret, kind)).await?.is_none() {
+        if is_uploaded && unit.get(&entry::address(kind, name)).await?.is_none() {
             return Err(Failure::invalid(format!(
-                "plugin not found in the catalog: {kind} is being removed"
+                "plugin not found in the catalog: {name} is being removed"
             )));
         }
         Ok(plugin)
@@ -156,8 +158,9 @@ impl Catalog {
     pub(crate) fn is_official(&self, kind: PluginType, name: &str) -> bool {
         let plugins = self.read();
         let maker = match kind {
-            PluginType::Secret => {
-                plugins.engines.get(name).map(|plugin| plugin.engine.identity().maker)
+            PluginType::Auth | PluginType::Secret => {
+                let found = plugins.mountable.get(&(kind, name.to_owned()));
+                found.map(|plugin| plugin.engine.identity().maker)
             }
             PluginType::Database => {
                 plugins.database_plugins.get(name).map(|plugin| plugin.identity().maker)
@@ -170,8 +173,9 @@ impl Catalog {
     pub(super) fn owner_of(&self, kind: PluginType, name: &str) -> Option<String> {
         let plugins = self.read();
         match kind {
-            PluginType::Secret => {
-                plugins.engines.get(name).map(|plugin| plugin.engine.identity().name.clone())
+            PluginType::Auth | PluginType::Secret => {
+                let found = plugins.mountable.get(&(kind, name.to_owned()));
+                found.map(|plugin| plugin.engine.identity().name.clone())
             }
             PluginType::Database => {
                 plugins.database_plugins.get(name).map(|plugin| plugin.identity().name.clone())
@@ -189,5 +193,29 @@ impl Catalog {
 
     fn write(&self) -> RwLockWriteGuard<'_, Plugins> {
         sync::write(&self.plugins)
+    }
+}
+
+impl Plugins {
+    /// 400: nothing of that type is mounted under the name, with what there is.
+    fn not_found(&self, kind: PluginType, name: &str) -> Failure {
+        let (title, quoted) = (kind.title(), quoted(name));
+        let other = |(known, one): &&(PluginType, String)| *known != kind && one == name;
+        if let Some((other, _)) = self.mountable.keys().find(other) {
+            let (other, home) = match other {
+                PluginType::Auth => (other.title(), "sys/auth"),
+                _ => (other.title(), "sys/mounts"),
+            };
+            return Failure::invalid(format!(
+                "plugin not found in the catalog: {quoted} is a kind of {other} and not of {title}; \
+                 mount it with {home}"
+            ));
+        }
+        let names = self.mountable.keys().filter(|(known, _)| *known == kind);
+        let names: Vec<&str> = names.map(|(_, name)| name.as_str()).collect();
+        let there_are = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        Failure::invalid(format!(
+            "plugin not found in the catalog: there is no {title} {quoted}; there are: {there_are}"
+        ))
     }
 }

@@ -9,6 +9,7 @@ use super::bytes::{self, StoredCode};
 use super::entry::{Entry, PREFIX, PluginType};
 use super::plugin::{EnginePlugin, Plugin, PluginLoader};
 use super::table::Catalog;
+use crate::log::cause;
 use bulkhead_sandbox::compiled::AuthenticCode;
 use bulkhead_sandbox::{Artefact, DatabasePlugin, Engine, Sandbox};
 use bulkhead_store::{Space, StoreFault};
@@ -26,10 +27,10 @@ pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Res
     while let Some(page) = scan.page().await? {
         for address in page {
             let found = match loader.store.begin().get(&address).await {
-                Err(StoreFault::Damaged(damaged)) => Err(format!("{damaged} does not open")),
+                Err(damaged @ StoreFault::Damaged(_)) => Err(damaged.into()),
                 found => found?
-                    .ok_or_else(|| "its row vanished".to_owned())
-                    .and_then(|row| Entry::parse(&row)),
+                    .ok_or_else(|| Failure::internal("its row vanished"))
+                    .and_then(|row| Entry::parse(&row).map_err(unloadable)),
             };
             match found {
                 Ok(entry) => {
@@ -44,7 +45,7 @@ pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Res
                     loader.log.line(
                         "error",
                         "plugin-unreadable",
-                        &[("row", address.key), ("cause", why)],
+                        &[("row", address.key), cause(&why)],
                     );
                 }
             }
@@ -54,17 +55,15 @@ pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Res
         && let Err(failure) = bytes::sweep(loader.store, &digests).await
     {
         // It is in the way of nothing, and goes at the next start.
-        loader.log.line("warn", "components-not-swept", &[("cause", failure.message)]);
+        loader.log.line("warn", "components-not-swept", &[cause(&failure)]);
     }
     Ok(())
 }
 
 async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Result<(), Failure> {
     if catalog.is_official(entry.kind, &entry.name) {
-        let pairs = [
-            ("plugin", entry.name),
-            ("cause", "this version has a plugin of that name itself".to_owned()),
-        ];
+        let pairs =
+            [("plugin", entry.name), cause(&"this version has a plugin of that name itself")];
         loader.log.line("error", "plugin-left-out", &pairs);
         return Ok(());
     }
@@ -74,7 +73,7 @@ async fn add(catalog: &Catalog, loader: PluginLoader<'_>, entry: Entry) -> Resul
         // next unsealing.
         Err(failure) if failure.kind == Kind::Unavailable => return Err(failure),
         Err(failure) => {
-            let pairs = [("plugin", entry.name.clone()), ("cause", failure.message.clone())];
+            let pairs = [("plugin", entry.name.clone()), cause(&failure)];
             loader.log.line("error", "plugin-left-out", &pairs);
             catalog.leave_out(entry, failure.message);
         }
@@ -107,20 +106,24 @@ pub(super) async fn load(loader: PluginLoader<'_>, entry: &Entry) -> Result<Plug
     let wasm = wasm.ok_or_else(|| Failure::internal(missing))?;
     let compiled =
         loader.compiler.compile(Arc::new(wasm)).await.map_err(|failure| match failure.kind {
-            Kind::Unavailable => Failure::internal(failure.message),
+            Kind::Unavailable => Failure { kind: Kind::Internal, ..failure },
             _ => failure,
         })?;
-    let plugin =
-        load_described(loader.sandbox, entry, &compiled.code).await.map_err(Failure::internal)?;
+    let plugin = load_described(loader.sandbox, entry, &compiled.code).await.map_err(unloadable)?;
     if let Err(failure) = bytes::put_code(loader.store, &entry.digest, &compiled.code).await {
         // It is compiled again at the next start.
         loader.log.line(
             "warn",
             "compiled-code-unstored",
-            &[("plugin", entry.name.clone()), ("cause", failure.message)],
+            &[("plugin", entry.name.clone()), cause(&failure)],
         );
     }
     Ok(plugin)
+}
+
+/// Why what is stored of a plugin cannot be loaded: of names, digests and a component's structure.
+fn unloadable(why: String) -> Failure {
+    Failure::internal(why).recordable()
 }
 
 /// The plugin by the description that it gave when it was registered.
@@ -134,7 +137,7 @@ async fn load_described(
     let artefact =
         Artefact::Uploaded { digest: &entry.digest, code, ceiling: entry.ceiling.as_deref() };
     match entry.kind {
-        PluginType::Secret => {
+        PluginType::Auth | PluginType::Secret => {
             let known = serde_json::from_value(entry.description.clone()).map_err(unreadable)?;
             let engine = Engine::load(sandbox, artefact, Some(known)).await?;
             Ok(Plugin::Engine(Arc::new(EnginePlugin::new(engine)?)))

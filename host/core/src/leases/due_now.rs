@@ -7,6 +7,7 @@
 
 use super::record::{End, LeaseRecord, Opened, put, read_tolerantly};
 use super::table::Leases;
+use crate::log::cause;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
 
@@ -66,7 +67,7 @@ impl Leases {
                     }
                     Opened::Gone => {}
                     Opened::Damaged(why) => {
-                        self.log.line("error", "lease-unreadable", &[("cause", why.message)]);
+                        self.log.line("error", "lease-unreadable", &[cause(&why)]);
                         if unreadable == OnFailure::Goes {
                             unit.delete(address.clone());
                         }

@@ -5,6 +5,7 @@
 
 use super::record::{IRREVOCABLE, LEASE_SPACES, Opened, read_tolerantly};
 use super::table::Leases;
+use crate::log::cause;
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
 
@@ -49,7 +50,7 @@ impl Leases {
                         }
                         Opened::Gone => {}
                         Opened::Damaged(why) => {
-                            self.log.line("error", "lease-unreadable", &[("cause", why.message)])
+                            self.log.line("error", "lease-unreadable", &[cause(&why)])
                         }
                     }
                 }

@@ -8,6 +8,7 @@
 use super::reach::{Reach, is_below};
 use super::record::{Opened, read_tolerantly};
 use super::table::Leases;
+use crate::log::cause;
 use crate::mounts::Holder;
 use crate::paging::Paging;
 use bulkhead_store::{Address, Space};
@@ -87,7 +88,7 @@ impl Leases {
             Opened::Lease(lease) => Ok(lease.id.rsplit('/').next().map(str::to_owned)),
             Opened::Gone => Ok(None),
             Opened::Damaged(why) => {
-                self.log.line("error", "lease-unreadable", &[("cause", why.message)]);
+                self.log.line("error", "lease-unreadable", &[cause(&why)]);
                 Ok(None)
             }
         }

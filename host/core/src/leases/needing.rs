@@ -2,6 +2,7 @@
 
 use super::record::{LEASE_SPACES, Opened, read_tolerantly};
 use super::table::Leases;
+use crate::log::cause;
 use bulkhead_wire::failure::Failure;
 
 /// Where counting stops: so many are as good a reason as more.
@@ -29,7 +30,7 @@ impl Leases {
                         }
                         Opened::Gone => {}
                         Opened::Damaged(why) => {
-                            self.log.line("error", "lease-unreadable", &[("cause", why.message)]);
+                            self.log.line("error", "lease-unreadable", &[cause(&why)]);
                         }
                     }
                 }

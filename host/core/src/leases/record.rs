@@ -98,6 +98,7 @@ impl LeaseRecord {
             internal: self.internal.clone(),
             issued: self.issued,
             expires: self.expires,
+            ext: Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::record::{LEASE_SPACES, LeaseRecord, read};
 use crate::background::{Background, Claims};
-use crate::log::Log;
+use crate::log::{Cause, Log, cause};
 use crate::mounts::Mounts;
 use crate::sealing::Sealing;
 use bulkhead_store::{Address, Space, Store, Unit};
@@ -30,14 +30,14 @@ impl Leases {
     }
 
     /// Tells the operator's log what became of a lease.
-    pub(crate) fn tell(&self, level: &str, event: &str, lease: &LeaseRecord, why: &str) {
+    pub(crate) fn tell(&self, level: &str, event: &str, lease: &LeaseRecord, why: &impl Cause) {
         // The id without its last part, which is as good as the lease.
         let path = lease.id.rsplit_once('/').map_or("", |(path, _)| path);
         let pairs = [
             ("lease", path.to_owned()),
             ("tag", lease.tag.clone()),
             ("attempts", lease.attempts.to_string()),
-            ("cause", why.to_owned()),
+            cause(why),
         ];
         self.log.line(level, event, &pairs);
     }

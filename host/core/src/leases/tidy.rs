@@ -8,6 +8,7 @@
 use super::record::{End, LEASE_SPACES, LeaseRecord, Opened, put, read_tolerantly};
 use super::table::Leases;
 use crate::background::Claim;
+use crate::log::cause;
 use crate::mounts;
 use crate::tokens;
 use bulkhead_store::{Address, Space, Unit};
@@ -38,7 +39,7 @@ impl Leases {
         match outcome {
             Ok(()) => self.log.line("info", "leases-tidied", &pairs),
             Err(failure) => {
-                pairs.push(("cause", failure.message));
+                pairs.push(cause(&failure));
                 self.log.line("warn", "leases-not-tidied", &pairs);
             }
         }
@@ -81,13 +82,13 @@ impl Leases {
             Opened::Gone => return Ok(()),
             Opened::Damaged(why) => {
                 done.unreadable += 1;
-                self.log.line("error", "lease-unreadable", &[("cause", why.message)]);
+                self.log.line("error", "lease-unreadable", &[cause(&why)]);
                 return Ok(());
             }
         };
         if self.mount_is_gone(unit, &lease).await? {
             done.mount_gone += 1;
-            self.tell("warn", "lease-forgotten", &lease, "its mount is gone");
+            self.tell("warn", "lease-forgotten", &lease, &"its mount is gone");
             unit.delete(address.clone());
         } else if address.space == Space::Lease && self.token_is_gone(unit, &lease).await? {
             done.token_gone += 1;
@@ -120,7 +121,7 @@ impl Leases {
             Ok(token) => Ok(!token.is_some_and(|token| token.is_alive(self.store.now()))),
             Err(unreadable) => {
                 // It may be put back; until then its leases end at their time.
-                self.log.line("error", "token-unreadable", &[("cause", unreadable.message)]);
+                self.log.line("error", "token-unreadable", &[cause(&unreadable)]);
                 Ok(false)
             }
         }

@@ -52,9 +52,9 @@ pub(crate) async fn apply_catalog_change(
         catalog::Change::Registered(plugin) => {
             let (kind, name) = (plugin.kind(), plugin.identity().name.clone());
             core.catalog.insert(plugin);
-            if kind == PluginType::Secret {
-                core.mounts.renew(&name, &core.catalog)?;
-                revive::revive(core, &name).await;
+            if kind != PluginType::Database {
+                core.mounts.renew(kind, &name, &core.catalog)?;
+                revive::revive(core, kind, &name).await;
             }
         }
         catalog::Change::Removed(kind, name) => core.catalog.remove(kind, &name),

@@ -48,17 +48,18 @@ pub(crate) async fn deregister(
         Ok(Some(_)) | Err(StoreFault::Damaged(_)) => {}
         Err(fault) => return Err(fault.into()),
     }
-    if kind == PluginType::Secret
-        && let Some(path) = mounts::stored_of_kind(unit, name).await?
+    if kind != PluginType::Database
+        && let Some(path) = mounts::stored_of(unit, kind, name).await?
     {
         return Err(Failure::invalid(format!(
-            "the secrets engine {name} is in use: disable the mount {path} first"
+            "the {} {name} is in use: disable the mount {path} first",
+            kind.title()
         )));
     }
     let waiting = match kind {
         PluginType::Database => core.leases.count_needing(name).await?,
         // Its mounts are gone, and their leases were ended before them.
-        PluginType::Secret => 0,
+        PluginType::Auth | PluginType::Secret => 0,
     };
     if waiting > 0 && needed == Needed::Kept {
         return Err(Failure::invalid(format!(

@@ -8,6 +8,7 @@
 use super::ending::{end_all, in_background};
 use super::erase::erase;
 use crate::core::Core;
+use crate::log::cause;
 use crate::mounts::{Mount, MountRecord, Phase, put_phase};
 use crate::sealing::sealed;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -55,7 +56,7 @@ pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Fa
 pub(super) async fn resume_removal(core: Arc<Core>, mount: Arc<Mount>) {
     let path = mount.record.path.to_string();
     if let Err(failure) = remove(Arc::clone(&core), mount).await {
-        core.log.line("error", "mount-stays", &[("mount", path), ("cause", failure.message)]);
+        core.log.line("error", "mount-stays", &[("mount", path), cause(&failure)]);
     }
 }
 
@@ -124,7 +125,7 @@ async fn serve_again(core: &Arc<Core>, path: &MountPath) {
         core.log.line(
             "error",
             "mount-stays-closed",
-            &[("mount", path.to_string()), ("cause", failure.message)],
+            &[("mount", path.to_string()), cause(&failure)],
         );
     }
 }

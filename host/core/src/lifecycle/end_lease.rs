@@ -33,7 +33,7 @@ pub(crate) async fn end_lease(
     let priority = if asked.is_some() { Priority::Foreground } else { Priority::Background };
     match revoke(core, claim, &lease, Ending { reason, priority }).await {
         Ok(()) => {
-            core.leases.tell("info", "lease-ended", &lease, reason.word());
+            core.leases.tell("info", "lease-ended", &lease, &reason.word());
             Ok(())
         }
         Err(failure) => {
@@ -66,7 +66,13 @@ async fn revoke(
     let done = opened
         .plugin
         .engine
-        .revoke(work.scope(&opened), unit, &lease.for_plugin(), ending.reason.word())
+        .revoke(
+            work.scope(&opened),
+            unit,
+            &work.context(None),
+            &lease.for_plugin(),
+            ending.reason.word(),
+        )
         .await;
     work.note_end(admitted, done.ended);
     let ended = match done.result {
@@ -106,11 +112,11 @@ async fn postpone(
     let Some(record) = claim.fence(&mut unit).await? else { return Ok(()) };
     let lease = LeaseRecord::parse(&record)?.after_failure(reason, failure);
     if lease.forced {
-        core.leases.tell("warn", "lease-forgotten", &lease, &lease.error);
+        core.leases.tell("warn", "lease-forgotten", &lease, failure);
         unit.delete(claim.address().clone());
     } else {
         let event = if lease.is_irrevocable() { "lease-irrevocable" } else { "lease-end-delayed" };
-        core.leases.tell("warn", event, &lease, &lease.error);
+        core.leases.tell("warn", event, &lease, failure);
         let due = core.store.now().saturating_add(lease.pause_after(failure));
         put(&mut unit, claim.address(), &lease, Some(due))?;
     }

@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
+use crate::log::cause;
 use crate::mounts::{Mount, MountRecord, Phase};
 use crate::permit::Permit;
 use bulkhead_sandbox::{Maker, Priority};
@@ -18,8 +19,7 @@ pub(super) async fn migrate_all(core: &Arc<Core>) -> Result<(), Failure> {
     for mount in core.mounts.all() {
         match migrate(core, &mount).await {
             Err(failure) if mount.plugin.engine.identity().maker == Maker::Uploaded => {
-                let pairs =
-                    [("mount", mount.record.path.to_string()), ("cause", failure.message.clone())];
+                let pairs = [("mount", mount.record.path.to_string()), cause(&failure)];
                 core.log.line("error", "mount-without-plugin", &pairs);
                 core.mounts.set_unavailable(mount.record.clone(), failure.message);
             }
@@ -46,15 +46,16 @@ pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), 
             "mount {path} was written by a newer version of {} (schema {stored}, this one knows \
              {wanted}); start that version",
             mount.record.kind
-        )));
+        ))
+        .recordable());
     }
     let claim = core.claims.claim_in_turn(&mount.record.address()).await;
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(mount, &permit);
     let work = BackgroundServices::for_caller(core, mount);
     let admitted = work.enter(Priority::Background).await?;
-    let done =
-        opened.plugin.engine.migrate(work.scope(&opened), mount.begin(&core.store), stored).await;
+    let (scope, unit) = (work.scope(&opened), mount.begin(&core.store));
+    let done = opened.plugin.engine.migrate(scope, unit, &work.context(None), stored).await;
     work.note_end(admitted, done.ended);
     let mut record = MountRecord { schema: wanted, ..mount.record.clone() };
     let stored = match done.result {

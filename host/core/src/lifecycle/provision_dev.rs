@@ -1,6 +1,8 @@
-//! What dev mode promises: a root token, and every engine of this binary at its default path.
+//! What dev mode promises: a root token, and every plugin of this binary at its default path.
 
+use crate::catalog::PluginType;
 use crate::core::Core;
+use crate::log::cause;
 use crate::mounts::{Marks, NewMount, Settings};
 use crate::tokens;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -13,18 +15,21 @@ use bulkhead_wire::secret::Secret;
 /// The store's failure.
 pub(crate) async fn provision_dev(core: &Core, root_token: &Secret) -> Result<(), Failure> {
     tokens::ensure_root(&core.store, root_token).await?;
-    for kind in core.catalog.official_engines() {
-        mount_default(core, &kind).await?;
+    for (kind, name) in core.catalog.official_mountable() {
+        let path = match kind {
+            PluginType::Auth => MountPath::below_auth(&name),
+            _ => MountPath::new(&name),
+        };
+        mount_default(core, &name, path.map_err(Failure::internal)?).await?;
     }
     Ok(())
 }
 
-/// Mounts an engine at the contract's default path, which is its name.
-async fn mount_default(core: &Core, kind: &str) -> Result<(), Failure> {
-    if core.mounts.route(kind).is_some() {
+/// Mounts a plugin at the contract's default path, which is its name, an auth method's below `auth/`.
+async fn mount_default(core: &Core, kind: &str, path: MountPath) -> Result<(), Failure> {
+    if core.mounts.route(path.as_str().trim_end_matches('/')).is_some() {
         return Ok(());
     }
-    let path = MountPath::new(kind).map_err(Failure::internal)?;
     let settings =
         Settings { description: "default mount of dev mode".to_owned(), ..Settings::default() };
     let mut unit = core.store.begin();
@@ -32,7 +37,7 @@ async fn mount_default(core: &Core, kind: &str) -> Result<(), Failure> {
     let record = match core.mounts.enable(&mut unit, &core.catalog, new).await {
         Err(taken) if taken.kind == Kind::InvalidRequest => {
             // By a mount whose record does not open: the other mounts are served all the same.
-            core.log.line("warn", "default-mount-left-out", &[("cause", taken.message)]);
+            core.log.line("warn", "default-mount-left-out", &[cause(&taken)]);
             return Ok(());
         }
         record => record?,

@@ -7,6 +7,7 @@
 
 use super::ending::{end_all, in_background, pause};
 use crate::core::Core;
+use crate::log::cause;
 use crate::mounts::{Class, Mount, MountRecord, Mounts, Phase, target};
 use crate::random;
 use crate::sealing::sealed;
@@ -149,11 +150,7 @@ async fn forget_old(store: &Store, unit: &mut Unit) -> Result<(), Failure> {
 pub(crate) fn carry_out(core: &Arc<Core>, uuid: &str) {
     let work = carry_out_move(Arc::clone(core), uuid.to_owned());
     if let Err(failure) = in_background(core, work) {
-        core.log.line(
-            "warn",
-            "move-put-off",
-            &[("mount", uuid.to_owned()), ("cause", failure.message)],
-        );
+        core.log.line("warn", "move-put-off", &[("mount", uuid.to_owned()), cause(&failure)]);
     }
 }
 

@@ -34,7 +34,6 @@ pub(crate) async fn renew_lease(
         renewable(core, &claim, &mut core.store.begin(), core.store.now()).await?;
     let mount =
         core.mounts.by_uuid(&lease.mount).ok_or_else(|| core.mounts.missing(&lease.mount))?;
-    let seen = mount.for_plugin(core.lifetimes, owner_left);
     let permit = Permit::for_due_work(&claim);
     let opened = core.mounts.open(&mount, &permit);
     let work = BackgroundServices::for_caller(core, &mount);
@@ -42,15 +41,22 @@ pub(crate) async fn renew_lease(
     // Before the plugin tells its target: a slow renewal shortens the lease, never the thing's
     // grace.
     let now = core.store.now();
+    let context = work.context(owner_left);
     let done = opened
         .plugin
         .engine
-        .renew(work.scope(&opened), mount.begin(&core.store), &lease.for_plugin(), increment, &seen)
+        .renew(
+            work.scope(&opened),
+            mount.begin(&core.store),
+            &context,
+            &lease.for_plugin(),
+            increment,
+        )
         .await;
     work.note_end(admitted, done.ended);
     let renewed = match done.result {
         Ok(granted) => {
-            let asked = Asked { increment, now, seen, granted };
+            let asked = Asked { increment, now, seen: context.mount, granted };
             store(core, &claim, done.unit, &asked).await
         }
         Err(failure) => Err(failure),

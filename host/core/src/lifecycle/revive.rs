@@ -1,13 +1,15 @@
 //! Mounts that waited for their plugin serve again once it is there.
 
 use super::migrate::migrate;
+use crate::catalog::PluginType;
 use crate::core::Core;
+use crate::log::cause;
 use std::sync::Arc;
 
-/// Serves the mounts that waited for the engine `kind`, each once its data are migrated. One that
+/// Serves the mounts that waited for that plugin, each once its data are migrated. One that
 /// cannot be goes on waiting.
-pub(crate) async fn revive(core: &Arc<Core>, kind: &str) {
-    for record in core.mounts.take_unavailable(kind) {
+pub(crate) async fn revive(core: &Arc<Core>, kind: PluginType, name: &str) {
+    for record in core.mounts.take_unavailable(kind, name) {
         let path = record.path.to_string();
         let served = core.mounts.serve(record.clone(), &core.catalog);
         let migrated = match served.map(|()| core.mounts.by_uuid(&record.uuid)) {
@@ -18,11 +20,7 @@ pub(crate) async fn revive(core: &Arc<Core>, kind: &str) {
         match migrated {
             Ok(()) => core.log.line("info", "mount-has-its-plugin", &[("mount", path)]),
             Err(failure) => {
-                core.log.line(
-                    "error",
-                    "mount-without-plugin",
-                    &[("mount", path), ("cause", failure.message.clone())],
-                );
+                core.log.line("error", "mount-without-plugin", &[("mount", path), cause(&failure)]);
                 core.mounts.set_unavailable(record, failure.message);
             }
         }

@@ -4,6 +4,7 @@ use crate::background::guards::{self, Guards};
 use crate::background::{Claim, backoff};
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
+use crate::log::cause;
 use crate::permit::Permit;
 use bulkhead_sandbox::Priority;
 use bulkhead_store::{Record, Unit};
@@ -25,7 +26,8 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
         }
         return Err(Failure::internal(format!(
             "a timer of mount {uuid} is due, but there is no such mount"
-        )));
+        ))
+        .recordable());
     };
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(&mount, &permit);
@@ -37,7 +39,13 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
             let done = opened
                 .plugin
                 .engine
-                .wake(call.scope(&opened), mount.begin(&core.store), key, attempt)
+                .wake(
+                    call.scope(&opened),
+                    mount.begin(&core.store),
+                    &call.context(None),
+                    key,
+                    attempt,
+                )
                 .await;
             call.note_end(admitted, done.ended);
             match done.result {
@@ -113,7 +121,7 @@ impl Woken<'_> {
             ("timer", address.key.clone()),
             ("attempt", attempts.to_string()),
             ("next", format!("{pause}ms")),
-            ("cause", failure.message.clone()),
+            cause(failure),
         ];
         core.log.line("warn", "timer-delayed", &pairs);
         let mut unit = core.store.begin();

@@ -4,13 +4,15 @@
 //! whichever was there first.
 
 use super::builtin::Builtin;
+use super::class::Class;
 use super::record::{self, Marks, MountRecord, Phase};
 use super::settings::Settings;
 use super::table::Mounts;
 use crate::catalog::Catalog;
 use crate::random;
+use crate::tokens;
 use bulkhead_store::{Address, Space, StoreFault, Unit};
-use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
 
 /// What enabling a mount takes.
@@ -32,14 +34,13 @@ impl Mounts {
         catalog: &Catalog,
         new: NewMount,
     ) -> Result<MountRecord, Failure> {
-        if new.path.is_auth() {
-            return Err(no_auth_method(catalog, &new.kind));
-        }
-        let plugin = catalog.engine_to_mount(unit, &new.kind).await?;
+        let kind = Class::of(&new.path).plugin_type();
+        let plugin = catalog.mountable_for(unit, kind, &new.kind).await?;
         self.check_free(unit, &new.path).await?;
+        let of_class = if new.path.is_auth() { "auth_" } else { "" };
         let mut record = MountRecord {
             uuid: random::uuid()?,
-            accessor: format!("{}_{}", new.kind, random::hex::<4>()?),
+            accessor: format!("{of_class}{}_{}", new.kind, random::hex::<4>()?),
             kind: new.kind,
             marks: new.marks,
             settings: new.settings,
@@ -49,6 +50,9 @@ impl Mounts {
             revision: 0,
         };
         record.put(unit)?;
+        if record.path.is_auth() {
+            tokens::begin_serving(unit, &record.uuid);
+        }
         Ok(record)
     }
 
@@ -111,14 +115,4 @@ fn path_in_use(path: &MountPath, why: Option<&str>) -> Failure {
         format!("it {why}; wait, or choose another path")
     });
     Failure::invalid(format!("path is already in use at {path}; {remedy}"))
-}
-
-/// The catalog of this version knows no auth method, and says what it knows.
-fn no_auth_method(catalog: &Catalog, kind: &str) -> Failure {
-    Failure::invalid(format!(
-        "plugin not found in the catalog: there is no auth method {}; the catalog has none, and \
-         these secrets engines: {}",
-        quoted(kind),
-        catalog.engines().join(", ")
-    ))
 }

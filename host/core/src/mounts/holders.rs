@@ -3,6 +3,7 @@
 use super::record::MountRecord;
 use super::table::{Mounts, key};
 use super::unavailable::UnavailableMount;
+use crate::catalog::PluginType;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
@@ -76,12 +77,13 @@ impl Mounts {
             .map(UnavailableMount::failure)
     }
 
-    pub(crate) fn take_unavailable(&self, kind: &str) -> Vec<MountRecord> {
+    /// Takes out the mounts that wait for that plugin.
+    pub(crate) fn take_unavailable(&self, kind: PluginType, name: &str) -> Vec<MountRecord> {
         let mut table = self.write();
         let found: Vec<String> = table
             .unavailable
             .iter()
-            .filter(|(_, one)| one.record.kind == kind)
+            .filter(|(_, one)| one.record.is_of(kind, name))
             .map(|(path, _)| path.clone())
             .collect();
         found

@@ -1,6 +1,7 @@
 //! A mount: its record, its component, and what its calls share.
 
 use super::breaker::{Breaker, CRASHES, Change, Pass};
+use super::class::Class;
 use super::gate::{Closed, Gate, Inside};
 use super::instance_reuse;
 use super::record::{MountRecord, Phase};
@@ -74,7 +75,7 @@ impl Mount {
         catalog: &Catalog,
         before: Option<&Arc<Self>>,
     ) -> Result<Arc<Self>, Failure> {
-        let plugin = catalog.engine(&record.kind)?;
+        let plugin = catalog.mountable(Class::of(&record.path).plugin_type(), &record.kind)?;
         let (grants, limits) = rights(&record, &plugin);
         let usual = usual(&plugin.engine);
         let compartment = match before {
@@ -149,6 +150,7 @@ impl Mount {
             max_ttl: lifetimes.max,
             longest_lease: longest.map_or(lifetimes.max, |longest| longest.min(lifetimes.max)),
             options: self.record.settings.options.clone().into_iter().collect(),
+            ext: Vec::new(),
         }
     }
 

@@ -1,6 +1,9 @@
 //! A mount as it is stored, and the steps on its way out or elsewhere.
 
+use super::class::Class;
 use super::settings::Settings;
+use crate::catalog::PluginType;
+use crate::identity::AliasMount;
 use bulkhead_store::{Address, Index, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
@@ -89,6 +92,20 @@ impl MountRecord {
         address(&self.path)
     }
 
+    /// Whether it is a mount of that plugin.
+    pub(crate) fn is_of(&self, kind: PluginType, name: &str) -> bool {
+        self.kind == name && Class::of(&self.path).plugin_type() == kind
+    }
+
+    /// As the aliases of entities and groups name it.
+    pub(crate) fn for_aliases(&self) -> AliasMount {
+        AliasMount {
+            accessor: self.accessor.clone(),
+            path: self.path.as_str().to_owned(),
+            kind: self.kind.clone(),
+        }
+    }
+
     /// Writes the record, which is newer than the one there, into the unit.
     pub(crate) fn put(&mut self, unit: &mut Unit) -> Result<(), Failure> {
         self.revision += 1;
@@ -128,11 +145,12 @@ pub(crate) async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<Stri
     Ok(Some(uuids))
 }
 
-/// The path of some stored mount of this type, whether it serves or not. A mount whose row does not
+/// The path of some stored mount of this plugin, whether it serves or not. A mount whose row does not
 /// open has a type that cannot be known, and hinders nothing.
-pub(crate) async fn stored_of_kind(
+pub(crate) async fn stored_of(
     unit: &mut Unit,
-    kind: &str,
+    kind: PluginType,
+    name: &str,
 ) -> Result<Option<MountPath>, Failure> {
     for key in unit.keys(Space::Core, PREFIX, "", u32::MAX).await? {
         let found = match unit.get(&Address::new(Space::Core, key.as_str())).await {
@@ -140,7 +158,7 @@ pub(crate) async fn stored_of_kind(
             found => found?,
         };
         let record = found.and_then(|record| MountRecord::parse(&record, &key).ok());
-        if let Some(record) = record.filter(|record| record.kind == kind) {
+        if let Some(record) = record.filter(|record| record.is_of(kind, name)) {
             return Ok(Some(record.path));
         }
     }

@@ -5,12 +5,14 @@ use super::gate::Inside;
 use super::mount::{Mount, Opened};
 use super::record::{self, MountRecord, Phase};
 use super::unavailable::UnavailableMount;
-use crate::catalog::Catalog;
-use crate::log::Log;
+use crate::catalog::{Catalog, PluginType};
+use crate::log::{Log, cause};
 use crate::permit::Permit;
 use bulkhead_store::{Space, Store, StoreFault};
+use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
+use bulkhead_wire::route::Match;
 use bulkhead_wire::sync;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -21,7 +23,7 @@ pub(crate) struct Erased;
 /// All mounts: those that serve, those on their way out, and the parts of the server.
 pub(crate) struct Mounts {
     table: RwLock<Table>,
-    builtins: RwLock<[Arc<MountRecord>; 2]>,
+    builtins: RwLock<[Arc<MountRecord>; 3]>,
 }
 
 #[derive(Default)]
@@ -49,7 +51,7 @@ impl Mounts {
                 let found = match store.begin().get(&address).await {
                     Err(damaged @ StoreFault::Damaged(_)) => {
                         // Its requests find nothing there; the other mounts serve.
-                        log.line("error", "mount-unreadable", &[("cause", damaged.to_string())]);
+                        log.line("error", "mount-unreadable", &[cause(&damaged)]);
                         continue;
                     }
                     found => found?,
@@ -60,7 +62,7 @@ impl Mounts {
                 if let Err(failure) = mounts.serve(record.clone(), catalog) {
                     // It is no engine of this binary: those are all there, or nothing would be
                     // loaded.
-                    let pairs = [("mount", path), ("cause", failure.message.clone())];
+                    let pairs = [("mount", path), cause(&failure)];
                     log.line("error", "mount-without-plugin", &pairs);
                     mounts.set_unavailable(record, failure.message);
                 }
@@ -88,6 +90,13 @@ impl Mounts {
         }
     }
 
+    /// The row of a login that such a request would reach.
+    pub(crate) fn login_row(&self, verb: Verb, path: &str) -> Option<Route> {
+        let (mount, below) = self.route(path)?;
+        let Match::Row { route, .. } = mount.plugin.table.find(verb, below) else { return None };
+        route.login.then(|| route.clone())
+    }
+
     /// The mount at `path`, in any phase.
     pub(crate) fn at(&self, path: &MountPath) -> Option<Arc<Mount>> {
         self.read().by_path.get(key(path)).map(Arc::clone)
@@ -105,10 +114,11 @@ impl Mounts {
 
     /// The part of the server that looks like a mount.
     pub(crate) fn builtin(&self, which: Builtin) -> Arc<MountRecord> {
-        let [system, token] = &*sync::read(&self.builtins);
+        let [system, token, identity] = &*sync::read(&self.builtins);
         Arc::clone(match which {
             Builtin::System => system,
             Builtin::Token => token,
+            Builtin::Identity => identity,
         })
     }
 
@@ -150,9 +160,14 @@ impl Mounts {
     }
 
     /// Lets the plugin's new entry in the catalog hold for its mounts.
-    pub(crate) fn renew(&self, kind: &str, catalog: &Catalog) -> Result<(), Failure> {
+    pub(crate) fn renew(
+        &self,
+        kind: PluginType,
+        name: &str,
+        catalog: &Catalog,
+    ) -> Result<(), Failure> {
         let mut table = self.write();
-        let of_kind = table.by_path.values().filter(|mount| mount.record.kind == kind);
+        let of_kind = table.by_path.values().filter(|mount| mount.record.is_of(kind, name));
         for before in of_kind.map(Arc::clone).collect::<Vec<_>>() {
             table.insert(Mount::new(before.record.clone(), catalog, Some(&before))?);
         }
@@ -165,10 +180,11 @@ impl Mounts {
     }
 
     pub(crate) fn update_builtin(&self, which: Builtin, record: MountRecord) {
-        let [system, token] = &mut *sync::write(&self.builtins);
+        let [system, token, identity] = &mut *sync::write(&self.builtins);
         let slot = match which {
             Builtin::System => system,
             Builtin::Token => token,
+            Builtin::Identity => identity,
         };
         if slot.revision < record.revision {
             *slot = Arc::new(record);

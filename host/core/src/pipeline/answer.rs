@@ -1,11 +1,12 @@
-//! From what a component answered to what leaves: lease, commit, envelope.
+//! From what a component answered to what leaves: lease or token, commit, envelope.
 
 use super::permitted_request::PermittedRequest;
-use crate::api::respond_enveloped;
+use crate::api::{self, respond_enveloped};
 use crate::leases::{self, LeaseContext, Reserved};
+use crate::logins::{self, Origin, ProvenLogin, SignedIn};
 use crate::mounts::Mount;
 use crate::tokens;
-use bulkhead_sandbox::contract::{Answer, Outcome, RawAnswer, Secret};
+use bulkhead_sandbox::contract::{Answer, Login, Outcome, RawAnswer, Secret};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::envelope::Envelope;
@@ -38,6 +39,14 @@ pub(super) async fn commit(
             commit_unit(permitted, unit).await?;
             respond_without_data(permitted, mount, warnings)
         }
+        Outcome::Login(login) => {
+            let signed_in = Box::pin(commit_login(permitted, mount, unit, *login)).await?;
+            let SignedIn { made, standing } = signed_in;
+            warnings.extend(made.warning);
+            let auth = api::auth(permitted.core, made.token, &made.caller, &standing);
+            let envelope = envelope(&permitted.request.id, mount, warnings);
+            Ok(respond_enveloped(Envelope { auth: Some(auth), ..envelope }))
+        }
         Outcome::Raw(raw) => {
             let response = raw_response(mount, raw)?;
             commit_unit(permitted, unit).await?;
@@ -49,7 +58,7 @@ pub(super) async fn commit(
                 store: &permitted.core.store,
                 mount,
                 path: &permitted.request.path,
-                caller: permitted.caller,
+                caller: permitted.known_caller()?,
                 deadline,
             };
             let leased = commit_with_lease(permitted, &context, unit, &secret, reserved);
@@ -90,10 +99,35 @@ async fn commit_unit(permitted: &PermittedRequest<'_>, unit: Unit) -> Result<(),
     }
     let mut finish = unit.finish();
     loop {
-        tokens::assert_valid(&permitted.core.store, finish.restart_host_part(), permitted.caller)
-            .await?;
+        let unit = finish.restart_host_part();
+        if let Some(caller) = permitted.caller {
+            tokens::assert_valid(&permitted.core.store, unit, caller).await?;
+        }
         if finish.try_commit().await? {
             return Ok(());
+        }
+    }
+}
+
+/// Ends the unit of a call that answered a login: with its token.
+async fn commit_login(
+    permitted: &PermittedRequest<'_>,
+    mount: &Mount,
+    unit: Unit,
+    login: Login,
+) -> Result<SignedIn, Failure> {
+    if !permitted.route.login {
+        return Err(bad_answer(mount, "answered a login on a row that is not marked login"));
+    }
+    let proven = ProvenLogin::of(mount, login)?;
+    let (path, remote) = (permitted.request.path.as_str(), permitted.request.remote);
+    let origin = Origin { mount, path, remote };
+    let mut finish = unit.finish();
+    loop {
+        let unit = finish.restart_host_part();
+        let signed_in = logins::sign_in(permitted.core, unit, origin, &proven).await?;
+        if finish.try_commit().await? {
+            return Ok(signed_in);
         }
     }
 }
@@ -131,7 +165,7 @@ async fn write_lease(
             "answered a secret on a route that is not marked for leases",
         ));
     }
-    let token = tokens::assert_valid(&core.store, unit, permitted.caller).await?.record;
+    let token = tokens::assert_valid(&core.store, unit, context.caller).await?.record;
     let named = match &secret.tag {
         Some(tag) => {
             Some(reserved.iter().find(|reserved| reserved.tag == *tag).ok_or_else(|| {

@@ -12,6 +12,7 @@ use crate::audit::line::Entry;
 use crate::audit::subject::{self, Described, Verdict};
 use crate::audit::{Devices, Refusal};
 use crate::core::Core;
+use crate::log::cause;
 use crate::mounts::{Builtin, MountRecord};
 use crate::permit::Permit;
 use crate::tokens::{self, Caller, Ending, TokenType};
@@ -196,7 +197,7 @@ impl<'a> AuditTrail<'a> {
             route,
             verdict: self.verdict.as_ref(),
             is_refused,
-            is_public: self.destination.is_some_and(|to| to.public().is_some()),
+            is_public: self.destination.is_some_and(|to| to.public().is_some() || to.is_login()),
             now: self.core.store.now(),
         }
     }
@@ -229,11 +230,7 @@ impl<'a> AuditTrail<'a> {
                 }
                 // It ends when its time is over.
                 Err(failure) => {
-                    return self.core.log.line(
-                        "error",
-                        "unanswered-not-ended",
-                        &[("cause", failure.message)],
-                    );
+                    return self.core.log.line("error", "unanswered-not-ended", &[cause(&failure)]);
                 }
             }
         }

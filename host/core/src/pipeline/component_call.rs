@@ -6,6 +6,7 @@ use super::permitted_request::PermittedRequest;
 use crate::core::Core;
 use crate::host_services::{CallServices, LeasePath};
 use crate::leases::{self, Reserved};
+use crate::log::cause;
 use crate::mounts::Mount;
 use bulkhead_sandbox::contract::{self, Answer};
 use bulkhead_sandbox::{
@@ -37,7 +38,7 @@ impl PermittedRequest<'_> {
         effect: &mut Effect,
     ) -> Result<Response, Failure> {
         if self.route.leases {
-            self.caller.may_hold_leases()?;
+            self.known_caller()?.may_hold_leases()?;
         }
         let _inside = self.enter(mount)?;
         self.count(mount)?;
@@ -51,7 +52,8 @@ impl PermittedRequest<'_> {
             deadline: deadline.instant,
         };
         let _admission = self.core.sandbox.admit(wanted).await?;
-        let lease_path = self.route.leases.then(|| self.lease_path(deadline));
+        let leases = self.route.leases.then(|| self.lease_path(deadline));
+        let lease_path = leases.transpose()?;
         let services = CallServices::new(self.core, mount, lease_path);
         let tree = self.call_tree();
         let opened = self.core.mounts.open(mount, &self.permit);
@@ -134,14 +136,15 @@ impl PermittedRequest<'_> {
             .fold(time, Duration::min)
     }
 
-    fn lease_path(&self, deadline: Deadline) -> LeasePath {
-        let path = self.request.path.clone();
-        LeasePath { path, caller: self.caller.clone(), deadline: deadline.store_time }
+    fn lease_path(&self, deadline: Deadline) -> Result<LeasePath, Failure> {
+        let (path, caller) = (self.request.path.clone(), self.known_caller()?.clone());
+        Ok(LeasePath { path, caller, deadline: deadline.store_time })
     }
 
     /// The call as the contract words it.
     fn contract_call(&self, mount: &Mount, deadline: Deadline) -> Result<contract::Call, Failure> {
         let now = self.core.store.now();
+        let left = self.caller.and_then(|caller| caller.record.left(now));
         Ok(contract::Call {
             id: self.request.id.clone(),
             operation: operation(self.request.verb, self.creates).word().to_owned(),
@@ -151,21 +154,26 @@ impl PermittedRequest<'_> {
             resumed: false,
             deadline: deadline.store_time,
             caller: self.contract_caller(mount),
-            mount: mount.for_plugin(self.core.lifetimes, self.caller.record.left(now)),
+            mount: mount.for_plugin(self.core.lifetimes, left),
             ext: Vec::new(),
         })
     }
 
     /// The caller as the plugin sees it. Its id stands for the token on this mount and nowhere
-    /// else.
+    /// else; it is empty where there is none.
     fn contract_caller(&self, mount: &Mount) -> contract::Caller {
-        let named = format!("{} {}", mount.record.uuid, self.caller.hash);
+        let hash = self.caller.map(|caller| {
+            let named = format!("{} {}", mount.record.uuid, caller.hash);
+            self.core.store.keyed_hash("caller", named.as_bytes())
+        });
+        let display_name = self.caller.map(|caller| caller.record.display_name.clone());
         contract::Caller {
-            entity: String::new(),
-            display_name: self.caller.record.display_name.clone(),
-            id: self.core.store.keyed_hash("caller", named.as_bytes()),
+            entity: self.standing.entity_id().to_owned(),
+            display_name: display_name.unwrap_or_default(),
+            id: hash.unwrap_or_default(),
             capabilities: self.permit.capabilities().to_vec(),
             remote_address: self.request.remote.to_string(),
+            ext: Vec::new(),
         }
     }
 }
@@ -175,7 +183,7 @@ impl PermittedRequest<'_> {
 async fn undo_unconfirmed(core: &Core, reserved: &[Reserved]) {
     if let Err(failure) = leases::undo(&core.store, reserved).await {
         // Nothing is lost: the reservation is due by itself, a minute after its call's deadline.
-        core.log.line("warn", "undo-delayed", &[("cause", failure.message)]);
+        core.log.line("warn", "undo-delayed", &[cause(&failure)]);
     }
 }
 

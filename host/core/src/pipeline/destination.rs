@@ -32,6 +32,11 @@ impl Destination<'_> {
         Some(PublicEndpoint { route, handler, captures: &self.captures })
     }
 
+    /// Whether it is a login of a mount: it asks for no token.
+    pub(super) fn is_login(&self) -> bool {
+        matches!(self.place, Place::Mount(..)) && self.route().is_some_and(|route| route.login)
+    }
+
     /// Whether it is served also when no audit device records it.
     pub(super) fn goes_unrecorded(&self) -> bool {
         let Place::Host(endpoint) = &self.place else { return false };

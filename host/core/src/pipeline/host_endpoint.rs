@@ -24,7 +24,8 @@ impl PermittedRequest<'_> {
         if *effect == Effect::Effect {
             unit.insist();
         }
-        let caller = tokens::assert_valid(&self.core.store, &mut unit, self.caller).await?;
+        let caller = self.known_caller()?;
+        let caller = tokens::assert_valid(&self.core.store, &mut unit, caller).await?;
         let call = Call {
             core: self.core,
             unit: &mut unit,

@@ -2,6 +2,7 @@
 
 use super::destination::{Destination, unmounted};
 use crate::core::Core;
+use crate::identity::Standing;
 use crate::mounts::{Inside, Mount};
 use crate::permit::Permit;
 use crate::tokens::Caller;
@@ -18,7 +19,10 @@ pub(super) struct PermittedRequest<'a> {
     pub(super) request: &'a Request,
     pub(super) destination: &'a Destination<'a>,
     pub(super) route: &'a Route,
-    pub(super) caller: &'a Caller,
+    /// `None` for a login, which asks for none.
+    pub(super) caller: Option<&'a Caller>,
+    /// For whom the caller's token stands.
+    pub(super) standing: Standing,
     pub(super) permit: Permit,
     pub(super) folded: Folded,
     pub(super) creates: bool,
@@ -28,11 +32,19 @@ pub(super) struct PermittedRequest<'a> {
     pub(super) began: Instant,
 }
 
-impl PermittedRequest<'_> {
+impl<'a> PermittedRequest<'a> {
     /// Keeps the mount from being removed or moved while the request runs. One that was removed or
     /// moved after the request found it is not there.
     pub(super) fn enter(&self, mount: &Mount) -> Result<Inside, Failure> {
         mount.enter().ok_or_else(|| unmounted(&self.request.path))
+    }
+
+    /// Who calls.
+    ///
+    /// # Errors
+    /// 500 for a login, which comes from a caller of whom nothing is known.
+    pub(super) fn known_caller(&self) -> Result<&'a Caller, Failure> {
+        self.caller.ok_or_else(|| Failure::internal("a login was served as if it had a token"))
     }
 
     /// Counts the request against the rate of its mount: once, however often it is attempted.

@@ -11,6 +11,8 @@ use super::lookup::by_token;
 use super::record::{Ending, TokenRecord, TokenType, put, read, try_commit};
 use super::table::Tokens;
 use super::uses::Use;
+use crate::identity;
+use crate::log::cause;
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
@@ -28,8 +30,8 @@ impl Tokens {
     /// The request ends with [`Tokens::finish_request`].
     ///
     /// # Errors
-    /// 403 without a token, and for one that is unknown, expired, revoked, used up or bound to
-    /// other addresses; which of them is not told.
+    /// 403 without a token, and for one that is unknown, expired, revoked, used up, bound to other
+    /// addresses, or of an entity that is disabled or gone; which of them is not told.
     pub(crate) async fn authenticate(
         &self,
         token: Option<&Secret>,
@@ -76,8 +78,13 @@ impl Tokens {
 
     /// The caller with that token, if it may be used from `remote`.
     async fn find_from(&self, token: &Secret, remote: IpAddr) -> Result<Option<Caller>, Failure> {
-        let found = by_token(&self.store, &mut self.store.begin(), token).await?;
-        Ok(found.filter(|caller| may_come_from(&caller.record, remote)))
+        let mut unit = self.store.begin();
+        let found = by_token(&self.store, &mut unit, token).await?;
+        let Some(caller) = found.filter(|caller| may_come_from(&caller.record, remote)) else {
+            return Ok(None);
+        };
+        let may = identity::is_in_force(&mut unit, &caller.record.entity_id).await?;
+        Ok(may.then_some(caller))
     }
 
     /// Takes one use of the stored token. The request that takes the last one makes the row due, so
@@ -119,7 +126,7 @@ impl Tokens {
         }
         if let Err(failure) = self.end_used_up(counted.key()).await {
             // Nothing is lost: no request begins with it, and the row is due by itself.
-            self.log.line("warn", "token-end-delayed", &[("cause", failure.message)]);
+            self.log.line("warn", "token-end-delayed", &[cause(&failure)]);
         }
     }
 
@@ -147,8 +154,9 @@ fn may_come_from(record: &TokenRecord, remote: IpAddr) -> bool {
     !is_bound || record.bound_cidrs.iter().any(|cidr| cidr.contains(remote))
 }
 
-/// The caller as the unit sees it, so that its commit asserts that the token still holds. A request
-/// goes on with the use that it took, also when there is none left for others.
+/// The caller as the unit sees it, so that its commit asserts that the token still holds and that
+/// its entity is in force. A request goes on with the use that it took, also when there is none
+/// left for others.
 ///
 /// # Errors
 /// 403 when the token ended after the request came.
@@ -167,9 +175,15 @@ pub(crate) async fn assert_valid(
     };
     let record =
         record.ok_or_else(|| Failure::denied("the token was revoked while the request ran"))?;
+    if !identity::is_in_force(unit, &record.entity_id).await? {
+        return Err(Failure::denied("the token's entity was disabled while the request ran"));
+    }
     Ok(Caller { record, ..caller.clone() })
 }
 
 fn unknown() -> Failure {
-    Failure::denied("the token is unknown, expired, revoked, used up, or bound to other addresses")
+    Failure::denied(
+        "the token is unknown, expired, revoked, used up, bound to other addresses, or its entity \
+         is disabled",
+    )
 }

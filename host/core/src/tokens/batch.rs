@@ -5,10 +5,11 @@
 //! token cannot be revoked by itself, so it ends with its parent, which is looked up at each use
 //! and asserted by each commit.
 
-use super::cidr::Cidr;
 use super::keys::{BATCH, LONGEST};
+use super::login::serves;
 use super::record::{TokenRecord, read};
 use bulkhead_store::{Store, Unit};
+use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
 use bulkhead_wire::stored;
@@ -36,6 +37,9 @@ struct Sealed {
     /// Absent in tokens of earlier releases, which end `ttl` after the second of their issue.
     #[serde(default)]
     expires: Option<u64>,
+    /// Uuid of the auth mount whose login made it; empty for others.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    mount: String,
 }
 
 stored!(Sealed, "batch-token", reads_sealed_batch_tokens);
@@ -58,6 +62,7 @@ pub(super) fn seal(store: &Store, record: &TokenRecord) -> Result<Secret, Failur
         issued: record.issued,
         ttl: record.creation_ttl,
         expires: record.expires,
+        mount: record.mount,
     };
     let token = Secret::new(format!("{BATCH}{}", store.seal_text(PURPOSE, &sealed.to_bytes()?)?));
     let length = token.expose().len();
@@ -95,16 +100,21 @@ pub(super) fn open(store: &Store, token: &Secret) -> Option<TokenRecord> {
         uses_left: None,
         used_up: None,
         ended: None,
+        mount: sealed.mount,
+        login: None,
     })
 }
 
-/// Has neither the token nor, as the unit sees it, its parent ended?
+/// Has neither the token nor, as the unit sees it, its parent or the mount of its login ended?
 pub(super) async fn holds(
     store: &Store,
     unit: &mut Unit,
     record: &TokenRecord,
 ) -> Result<bool, Failure> {
     if !record.is_alive(store.now()) {
+        return Ok(false);
+    }
+    if !record.mount.is_empty() && !serves(unit, &record.mount).await? {
         return Ok(false);
     }
     let Some(parent) = &record.parent else { return Ok(true) };

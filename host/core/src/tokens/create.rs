@@ -4,7 +4,6 @@
 //! endpoint and by [`super::selection`].
 
 use super::caller::Caller;
-use super::cidr::Cidr;
 use super::lifetime::{bounds, first_whole_second, shorter};
 use super::record::{TokenRecord, TokenType, put, read};
 use super::roles::TokenRole;
@@ -13,6 +12,7 @@ use super::{batch, keys};
 use crate::lifetimes::Lifetimes;
 use crate::policies::ROOT;
 use bulkhead_store::{Address, Hashes, Index, Store, Unit};
+use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
 use bulkhead_wire::ttl;
@@ -31,6 +31,8 @@ pub(crate) struct NewToken {
     /// The path that makes it.
     pub(crate) path: String,
     pub(crate) is_orphan: bool,
+    /// The entity for which it stands; `None` is that of its parent, if it has one.
+    pub(crate) entity_id: Option<String>,
     /// Where it may be used from; empty for everywhere.
     pub(crate) bound_cidrs: Vec<Cidr>,
     /// Seconds; 0 leaves it to the system, or, for root, to never end.
@@ -116,7 +118,7 @@ impl Tokens {
             parent: (!new.is_orphan).then(|| maker.hash.clone()),
             path: new.path,
             role: role.unwrap_or_default(),
-            entity_id: if new.is_orphan { String::new() } else { maker.record.entity_id.clone() },
+            entity_id: new.entity_id.unwrap_or_else(|| inherited_entity(maker, new.is_orphan)),
             meta: new.meta,
             bound_cidrs: new.bound_cidrs,
             issued: now,
@@ -129,6 +131,8 @@ impl Tokens {
             uses_left: (num_uses > 0).then_some(num_uses),
             used_up: None,
             ended: None,
+            mount: String::new(),
+            login: None,
         };
         let bounds = bounds(&record, of_role.as_ref(), system);
         if new.kind == TokenType::Batch {
@@ -146,8 +150,13 @@ impl Tokens {
     }
 }
 
+/// A child stands for the entity of its parent.
+fn inherited_entity(maker: &Caller, is_orphan: bool) -> String {
+    if is_orphan { String::new() } else { maker.record.entity_id.clone() }
+}
+
 /// The record with its accessor, under its key.
-fn with_accessor(hashes: &Hashes, token: &Secret, record: TokenRecord) -> Caller {
+pub(super) fn with_accessor(hashes: &Hashes, token: &Secret, record: TokenRecord) -> Caller {
     let accessor = keys::accessor(hashes, token);
     Caller::service(
         keys::of_accessor(hashes, &accessor),
@@ -232,6 +241,8 @@ fn root(now: u64) -> TokenRecord {
         uses_left: None,
         used_up: None,
         ended: None,
+        mount: String::new(),
+        login: None,
     }
 }
 

@@ -11,6 +11,7 @@
 
 use super::record::{Ending, TokenRecord, address, put, put_due, read, try_commit};
 use super::table::Tokens;
+use crate::log::cause;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::collections::BTreeSet;
@@ -194,14 +195,14 @@ impl Tokens {
 
     /// The token; `None` where there is none or its row does not open, which is told to the
     /// operator.
-    async fn read_or_tell(
+    pub(super) async fn read_or_tell(
         &self,
         unit: &mut Unit,
         key: &str,
     ) -> Result<Option<Arc<TokenRecord>>, Failure> {
         match read(unit, key).await {
             Err(failure) if failure.kind == Kind::Internal => {
-                self.log.line("error", "token-unreadable", &[("cause", failure.message)]);
+                self.log.line("error", "token-unreadable", &[cause(&failure)]);
                 Ok(None)
             }
             found => found,

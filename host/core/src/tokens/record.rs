@@ -1,13 +1,14 @@
 //! A token as it is stored. Times are in whole seconds of store time, unless said otherwise.
 
-use super::cidr::Cidr;
 use crate::policies::ROOT;
 use bulkhead_store::{Address, Index, Space, StoreFault, Unit};
+use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// How a token is kept.
@@ -43,7 +44,7 @@ pub(crate) struct TokenRecord {
     pub(crate) path: String,
     /// The token role that made it; empty without one.
     pub(crate) role: String,
-    /// Empty as long as there are no entities.
+    /// Of the one for whom it stands; empty where that is not known.
     pub(crate) entity_id: String,
     pub(crate) meta: BTreeMap<String, String>,
     /// Where it may be used from; empty for everywhere.
@@ -65,6 +66,28 @@ pub(crate) struct TokenRecord {
     pub(crate) used_up: Option<u64>,
     /// Revoked or expired: refused at once, while its leases and children are being ended.
     pub(crate) ended: Option<Ending>,
+    /// Uuid of the auth mount whose login made it; empty for others.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) mount: String,
+    /// What is kept of that login for its renewal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) login: Option<KeptLogin>,
+}
+
+/// What is kept of a login for the renewal of its token.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptLogin {
+    pub(crate) alias: String,
+    /// As the auth method gave them, in canonical form and in order.
+    pub(crate) policies: Vec<String>,
+    /// JSON text that only the auth method reads. It may hold secrets.
+    pub(crate) internal: String,
+}
+
+impl fmt::Debug for KeptLogin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptLogin").field("policies", &self.policies).finish_non_exhaustive()
+    }
 }
 
 stored!(TokenRecord, "token", reads_stored_tokens);
@@ -109,9 +132,15 @@ impl TokenRecord {
         key: &str,
         due: Option<u64>,
     ) -> Result<(Address, Vec<u8>, Index), Failure> {
-        let owner = self.parent.clone().unwrap_or_default();
+        let of_mount = || if self.mount.is_empty() { String::new() } else { owner(&self.mount) };
+        let owner = self.parent.clone().unwrap_or_else(of_mount);
         Ok((address(key), self.to_bytes()?, Index { due, lane: String::new(), owner }))
     }
+}
+
+/// By what the tokens of logins at the auth mount with that uuid are found. No token has such a key.
+pub(super) fn owner(mount: &str) -> String {
+    format!("mount/{mount}")
 }
 
 /// What happens to the children of a token that ends.

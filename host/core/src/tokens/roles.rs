@@ -1,8 +1,8 @@
 //! Token roles: what tokens that are made by a role may be given, stored by name.
 
-use super::cidr::Cidr;
 use super::record::{TokenRecord, TokenType};
 use bulkhead_store::{Address, Index, Space, Unit};
+use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::glob;
 use bulkhead_wire::stored;
@@ -144,6 +144,11 @@ impl TokenRole {
 
     pub(crate) fn forbids(&self, policy: &str) -> bool {
         is_in(policy, &self.disallowed_policies, &self.disallowed_policies_glob)
+    }
+
+    /// Whether its tokens can be for the entity of that alias.
+    pub(crate) fn allows_alias(&self, alias: &str) -> bool {
+        self.allowed_entity_aliases.iter().any(|pattern| glob::matches(pattern, alias))
     }
 
     /// Whether its parts agree.

@@ -9,6 +9,7 @@ use super::end::begin_end;
 use super::record::{Ending, TokenRecord, address, read, try_commit};
 use super::table::Tokens;
 use crate::background::Claim;
+use crate::log::cause;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::sync::Arc;
@@ -31,9 +32,7 @@ impl Tokens {
                     &[("seen", seen.to_string()), ("ended", ended.to_string())],
                 );
             }
-            Err(failure) => {
-                self.log.line("warn", "token-tidy-stopped", &[("cause", failure.message)])
-            }
+            Err(failure) => self.log.line("warn", "token-tidy-stopped", &[cause(&failure)]),
         }
     }
 
@@ -49,7 +48,7 @@ impl Tokens {
                 match self.end_lost(key).await {
                     Ok(ended) => found.ended += usize::from(ended),
                     Err(failure) if failure.kind == Kind::Internal => {
-                        self.log.line("error", "token-unreadable", &[("cause", failure.message)]);
+                        self.log.line("error", "token-unreadable", &[cause(&failure)]);
                     }
                     Err(failure) => return Err(failure),
                 }

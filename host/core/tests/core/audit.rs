@@ -1,10 +1,13 @@
 //! What is recorded, and that nothing happens unrecorded: devices that work, that fill up, and that
 //! fail at any step.
 
-use crate::bed::{Bed, error, request};
+use crate::bed::{Bed, error, probe, request};
+use crate::probe::set_schema;
+use crate::uploads::upload;
 use bulkhead_core::audit::{AuditSettings, DeviceSettings};
+use bulkhead_core::tables::Described;
 use bulkhead_store::{DataDirectory, Options, Space};
-use bulkhead_wire::description::Verb;
+use bulkhead_wire::description::{Route, Verb};
 use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -160,8 +163,14 @@ async fn no_value_under_any_field_of_any_endpoint_is_in_an_error_a_warning_or_th
     let bed = bed("canary").await;
     let canary = "swordfish-4711";
     let ends_this = ["sys/seal", "auth/token/revoke-self"];
-    let rows = bed.service.tables().unwrap().host;
-    let writes = rows.iter().filter(|row| row.verb == Verb::Write && !row.raw);
+    let tables = bed.service.tables().unwrap();
+    let of_components = tables.plugins.into_iter().flat_map(|plugin| match plugin.described {
+        Described::Mountable(described) => described.routes,
+        Described::Database(_) => Vec::new(),
+    });
+    let below_mount = |row: Route| Route { path: format!("probe/{}", row.path), ..row };
+    let rows = tables.host.into_iter().chain(of_components.map(below_mount));
+    let writes = rows.filter(|row| row.verb == Verb::Write && !row.raw);
     let mut refused = 0;
     for row in writes.filter(|row| !ends_this.contains(&row.path.as_str())) {
         let captured = |part: &str| if part.starts_with('{') { "probe" } else { part }.to_owned();
@@ -182,8 +191,41 @@ async fn no_value_under_any_field_of_any_endpoint_is_in_an_error_a_warning_or_th
         let told = json!([line["error"], line["response"]["warnings"], line["request"]]);
         assert!(!told.to_string().contains(canary), "{told}");
     }
+    assert_silent(&bed, canary);
+    bed.end().await;
+}
+
+/// Fails where the log tells `canary`.
+fn assert_silent(bed: &Bed, canary: &str) {
     let log = bed.log.0.lock().unwrap().clone();
     assert!(!log.iter().any(|line| line.contains(canary)), "{log:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_component_says_when_its_due_work_fails_is_not_in_the_log() {
+    let (canary, path) = ("swordfish-4711", folder("due-canary"));
+    let bed = Bed::with(path, Vec::new(), AuditSettings::default()).await.unwrap();
+    let component = "sys/plugins/catalog/secret/probe";
+    assert_eq!(upload(&bed, component, probe().to_vec()).await.0, 204);
+    assert_eq!(bed.write("sys/mounts/probe", json!({ "type": "probe" })).await.0, 204);
+    let kept = json!({ "candidate": canary, "how": "ok" });
+    assert_eq!(bed.write("probe/rotate/told", kept).await.0, 204);
+    bed.write("probe/timer/tells", json!({ "after": 0 })).await;
+    assert!(bed.line("timer-delayed").await.contains("invalid-request"));
+    bed.write("probe/lease/tells", json!({ "ttl": 1 })).await;
+    assert!(bed.line("lease-end-delayed").await.contains("invalid-request"));
+    let (_, asked) = bed.write("probe/lease/tells", json!({ "ttl": 600 })).await;
+    let revoked = json!({ "lease_id": asked["lease_id"], "sync": true });
+    let (status, answer) = bed.write("sys/leases/revoke", revoked).await;
+    assert!(status == 400 && error(&answer).contains(canary), "the caller is told: {answer}");
+    assert_silent(&bed, canary);
+    let directory = bed.stop().await;
+    set_schema(&directory, "probe/", 0).await;
+    let bed = Bed::with(directory, Vec::new(), AuditSettings::default()).await.unwrap();
+    assert!(bed.line("mount-without-plugin").await.contains("invalid-request"));
+    let (status, waits) = bed.read("probe/note/told").await;
+    assert!(status == 503 && error(&waits).contains(canary), "the caller is told: {waits}");
+    assert_silent(&bed, canary);
     bed.end().await;
 }
 

@@ -1,7 +1,7 @@
 //! What is due is done in its time, whatever else waits or hangs.
 
 use crate::bed::{Bed, PATIENCE};
-use bulkhead_store::{Address, DataDirectory, Index, Options, Space, Store};
+use bulkhead_store::{Address, DataDirectory, Index, Options, Space, Store, Unit};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -49,14 +49,60 @@ async fn lanes_take_turns_and_none_waits_until_the_others_are_done() {
     }
     let directory = bed.stop().await;
     let store = opened(&directory).await;
-    let left = store.begin().keys(Space::Timer, &uuid, "", 9_999).await.unwrap();
-    let number = |key: &str| key.rsplit('-').next().unwrap().parse::<u64>().unwrap();
-    let mut left_in = [0_u64; 16];
-    left.iter().for_each(|key| left_in[usize::try_from(number(key) % 16).unwrap()] += 1);
-    assert!(left_in.iter().all(|left| *left > 0), "of 187 or 188 in each lane: {left_in:?}");
+    let left = left_in(&store, &uuid, 16).await;
+    assert!(left.iter().all(|left| *left > 0), "of 187 or 188 in each lane: {left:?}");
     store.close().await;
     drop(store);
     std::fs::remove_dir_all(directory).unwrap();
+}
+
+/// Lanes of each of two mounts, more than there are places, and timers in each of them.
+const CROWDED: (u64, u64) = (64, 10);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_mount_that_is_held_to_its_share_all_lanes_are_served() {
+    let bed = Bed::new("share").await;
+    assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe"})).await.0, 204);
+    let mut uuids = Vec::new();
+    for mount in ["probe", "other"] {
+        let (_, answer) = bed.read(&format!("sys/mounts/{mount}")).await;
+        uuids.push(answer["data"]["uuid"].as_str().unwrap().to_owned());
+    }
+    let directory = bed.stop().await;
+    let store = opened(&directory).await;
+    let (lanes, each) = CROWDED;
+    for uuid in &uuids {
+        let mut unit = store.begin();
+        for number in 0..lanes * each {
+            put_timer(&mut unit, uuid, number, lanes);
+        }
+        unit.commit().await.unwrap();
+    }
+    store.close().await;
+    drop(store);
+    let bed = Bed::open(directory).await;
+    for mount in ["probe", "other"] {
+        for number in 0..lanes {
+            bed.noted_of(mount, &format!("soon-{number}")).await;
+        }
+    }
+    let directory = bed.stop().await;
+    let store = opened(&directory).await;
+    for uuid in &uuids {
+        let left = left_in(&store, uuid, lanes).await;
+        assert!(left.iter().all(|left| *left > 0), "of {each} in each lane: {left:?}");
+    }
+    store.close().await;
+    drop(store);
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+/// The timers of the mount `uuid` that are left, by their lane.
+async fn left_in(store: &Arc<Store>, uuid: &str, lanes: u64) -> Vec<u64> {
+    let left = store.begin().keys(Space::Timer, uuid, "", 9_999).await.unwrap();
+    let number = |key: &str| key.rsplit('-').next().unwrap().parse::<u64>().unwrap();
+    let of_lane = |lane| left.iter().filter(|key| number(key) % lanes == lane).count();
+    (0..lanes).map(|lane| u64::try_from(of_lane(lane)).unwrap()).collect()
 }
 
 /// The store of a directory that nobody holds.
@@ -70,13 +116,18 @@ async fn put_backlog(store: &Arc<Store>, uuid: &str, backlog: u64) {
     for first in (0..backlog).step_by(1_000) {
         let mut unit = store.begin();
         for number in first..first + 1_000 {
-            let lane = format!("{uuid}/lane {}", number % 16);
-            let index = Index { due: Some(1 + number), lane, owner: String::new() };
-            let address = Address::new(Space::Timer, format!("{uuid}/soon-{number}"));
-            unit.put(address, b"0".to_vec(), index);
+            put_timer(&mut unit, uuid, number, 16);
         }
         unit.commit().await.unwrap();
     }
+}
+
+/// Puts the timer of that number, which is due, in its place among so many lanes.
+fn put_timer(unit: &mut Unit, uuid: &str, number: u64, lanes: u64) {
+    let lane = format!("{uuid}/lane {:02}", number % lanes);
+    let index = Index { due: Some(1 + number), lane, owner: String::new() };
+    let address = Address::new(Space::Timer, format!("{uuid}/soon-{number}"));
+    unit.put(address, b"0".to_vec(), index);
 }
 
 /// How long it takes to do the first `DONE` works of a backlog.

@@ -889,7 +889,7 @@ async fn every_wish_that_cannot_be_granted_is_refused_and_makes_nothing() {
         (json!({"id": "hvs.mine"}), "dot"),
         (json!({"id": "mine and yours"}), "printable"),
         (json!({"id": "root"}), "choose another"),
-        (json!({"entity_alias": "somebody"}), "no entities"),
+        (json!({"entity_alias": "somebody"}), "allowed_entity_aliases"),
         (json!({"bound_cidrs": "10.0.0.0/8"}), "token_bound_cidrs"),
         (json!({"policies": "all,root"}), "cannot be combined"),
         (json!({"policies": "response-wrapping"}), "cannot be given out"),

@@ -309,6 +309,7 @@ fn trusting(roots: &str) -> Tls {
         client_certificate: None,
         client_key: None,
         server_name: None,
+        ext: Vec::new(),
     }
 }
 

@@ -54,6 +54,7 @@ impl Host for CallState {
         Ok(found.map_err(|failure| refusal(&failure)).map(|found| Resolved {
             version: found.identity().version.clone(),
             description: found.description_text().to_owned(),
+            ext: Vec::new(),
         }))
     }
 

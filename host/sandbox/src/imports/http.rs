@@ -167,7 +167,7 @@ fn until(state: &CallState, timeout: u32) -> Instant {
 fn response_of(answered: Answered) -> Response {
     let headers =
         answered.headers.into_iter().map(|(name, value)| Header { name, value }).collect();
-    Response { status: answered.status, headers, body: answered.body.into() }
+    Response { status: answered.status, headers, body: answered.body.into(), ext: Vec::new() }
 }
 
 /// The failure as the plugin sees it, reported to the operator too. Neither path nor query is in

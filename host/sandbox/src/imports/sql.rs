@@ -165,7 +165,7 @@ fn report<T>(
         if failure.code == NOT_GRANTED {
             state.refused_grant = Some(failure.message.clone());
         }
-        let pairs = [
+        let mut pairs = vec![
             (
                 "connection".to_owned(),
                 state.connection.as_ref().map(|key| key.name.clone()).unwrap_or_default(),
@@ -181,8 +181,11 @@ fn report<T>(
             ),
             ("cause".to_owned(), failure.code.clone()),
             ("sqlstate".to_owned(), failure.sqlstate.clone().unwrap_or_default()),
-            ("detail".to_owned(), failure.message.clone()),
         ];
+        // The server's own words repeat what it was sent, and a refused setting is one.
+        if failure.sqlstate.is_none() && failure.code != "invalid-request" {
+            pairs.push(("detail".to_owned(), failure.message.clone()));
+        }
         state.context.services.log(Level::Warn, &state.plugin.title(), "sql-failed", &pairs);
         failure
     })

@@ -72,6 +72,7 @@ async fn get(state: &mut CallState, key: &str) -> Result<Option<Entry>, Failure>
         value: record.body.to_vec(),
         created: record.created,
         modified: record.modified,
+        ext: Vec::new(),
     };
     Ok(record.map(entry))
 }

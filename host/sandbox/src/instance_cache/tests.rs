@@ -105,6 +105,7 @@ fn call(path: &str) -> Call {
         id: "caller".to_owned(),
         capabilities: Vec::new(),
         remote_address: "127.0.0.1".to_owned(),
+        ext: Vec::new(),
     };
     let mount = Mount {
         path: "probe/".to_owned(),
@@ -114,6 +115,7 @@ fn call(path: &str) -> Call {
         max_ttl: 60,
         longest_lease: 60,
         options: Vec::new(),
+        ext: Vec::new(),
     };
     Call {
         id: "test".to_owned(),

@@ -9,7 +9,13 @@ pub(crate) type SqlFailure = sql::Failure;
 
 /// A failure without a statement.
 pub(crate) fn failed(code: &str, message: impl Into<String>) -> SqlFailure {
-    SqlFailure { code: code.to_owned(), message: message.into(), statement: None, sqlstate: None }
+    SqlFailure {
+        code: code.to_owned(),
+        message: message.into(),
+        statement: None,
+        sqlstate: None,
+        ext: Vec::new(),
+    }
 }
 
 /// What `error` means when it came from dialling or logging in.
@@ -80,6 +86,7 @@ fn of_postgres(error: &PgDatabaseError, secret: bool) -> SqlFailure {
         message,
         statement: None,
         sqlstate: Some(error.code().to_owned()),
+        ext: Vec::new(),
     }
 }
 

@@ -29,9 +29,13 @@ fn a_component_is_of_the_world_that_its_exports_tell() {
     assert_eq!(check(&component(&[exports(&[ENGINE])])), Ok(World::SecretsEngine));
     let database = "bulkhead:plugin/database-users@0.1.0";
     assert_eq!(check(&component(&[exports(&[database])])), Ok(World::DatabasePlugin));
-    assert!(why(&component(&[exports(&[ENGINE, database])])).contains("both"));
+    let auth = "bulkhead:plugin/auth@0.1.0";
+    assert_eq!(check(&component(&[exports(&[auth])])), Ok(World::AuthMethod));
+    for two in [[ENGINE, database], [ENGINE, auth], [auth, database]] {
+        assert!(why(&component(&[exports(&two)])).contains("both"), "{two:?}");
+    }
     let other = why(&component(&[exports(&["bulkhead:plugin/engine@0.9.0"])]));
-    assert!(other.contains("neither") && other.contains("engine@0.9.0"), "{other}");
+    assert!(other.contains("none of") && other.contains("engine@0.9.0"), "{other}");
     assert!(why(&component(&[])).ends_with("its exports are: none"));
 }
 
@@ -70,6 +74,15 @@ fn imports_that_are_not_served_are_all_listed() {
         assert!(refused.contains(name), "{refused}");
     }
     assert!(!refused.contains(names[0]) && !refused.contains(names[1]), "{refused}");
+}
+
+#[test]
+fn an_auth_method_cannot_import_the_lease_book() {
+    let names = ["bulkhead:plugin/storage@0.1.0", "bulkhead:plugin/leases@0.1.0"];
+    let auth = exports(&["bulkhead:plugin/auth@0.1.0"]);
+    let refused = why(&component(&[imports(&names), auth]));
+    assert!(refused.contains(names[1]) && !refused.contains(names[0]), "{refused}");
+    assert!(check(&component(&[imports(&names), exports(&[ENGINE])])).is_ok());
 }
 
 #[test]

@@ -274,3 +274,26 @@ fn filling_happens_once_so_that_a_capture_cannot_name_another() {
     assert_eq!(fill("role/", &captures), "role/");
     assert_eq!(fill("role/{c}", &captures), "role/{c}");
 }
+
+#[test]
+fn a_login_is_a_write_of_a_caller_of_whom_nothing_is_known() {
+    let login = |change: &dyn Fn(&mut Route)| {
+        let mut route = Route { login: true, ..Route::new(Verb::Write, "login", "logs in") };
+        change(&mut route);
+        Table::new(vec![route])
+    };
+    assert!(login(&|_| {}).is_ok());
+    for change in [
+        &(|route: &mut Route| route.verb = Verb::Read) as &dyn Fn(&mut Route),
+        &|route| route.sudo = true,
+        &|route| route.open_fields = true,
+        &|route| route.raw = true,
+        &|route| route.leases = true,
+        &|route| route.nested = true,
+        &|route| route.existence = Some("login".to_owned()),
+        &|route| route.list = Some("login/".to_owned()),
+    ] {
+        let why = login(change).unwrap_err();
+        assert!(why.contains("a login cannot"), "{why}");
+    }
+}

@@ -6,7 +6,7 @@ use crate::database_plugin::{Credential, NewUser};
 use crate::host::Connection;
 use crate::table::{Row, write};
 use crate::testbed::TestBed;
-use crate::{Answer, Call, Failure, Host, Kind, SecretsEngine};
+use crate::{Answer, Call, Context, Failure, Host, Kind, SecretsEngine};
 use bulkhead_wire::stored::{check_foreign, check_read};
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ impl SecretsEngine for Rotation {
         write("removed", removed).about("Deletes the role while its change is not finished."),
     ];
 
-    fn wake(host: &dyn Host, key: &str, _attempt: u32) -> Result<(), Failure> {
+    fn wake(host: &dyn Host, _: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
         assert_eq!(key_of(key), Some("app"));
         recover(host)
     }
@@ -361,7 +361,7 @@ impl SecretsEngine for Keys {
     const ABOUT: &'static str = "Asks a provider for a new key.";
     const TABLE: &'static [Row] = &[write("renew", renew).about("Replaces the key.")];
 
-    fn wake(host: &dyn Host, _key: &str, _attempt: u32) -> Result<(), Failure> {
+    fn wake(host: &dyn Host, _: &Context, _key: &str, _attempt: u32) -> Result<(), Failure> {
         let Some(intent) = Intent::<Vec<String>>::recover(host, "key")? else { return Ok(()) };
         let before: Vec<String> = intent.candidates().next().cloned().unwrap_or_default();
         for new in ours(host)?.into_iter().filter(|key| !before.contains(key)) {

@@ -14,12 +14,14 @@ use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
-    Cache, Clock, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Storage,
+    Cache, Clock, Databases, Derivation, Entry, Host, Http, Leases, Level, Log, Passwords, Random,
+    Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
 use bulkhead_wire::failure::Failure;
 use serde_json::Value;
+use sha2::Sha256;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -268,6 +270,10 @@ impl Host for TestHost {
         self
     }
 
+    fn derivation(&self) -> &dyn Derivation {
+        self
+    }
+
     fn log(&self) -> &dyn Log {
         self
     }
@@ -357,6 +363,12 @@ impl TestHost {
     fn next_number(&self) -> u32 {
         self.generated.set(self.generated.get() + 1);
         self.generated.get()
+    }
+}
+
+impl Derivation for TestHost {
+    fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8> {
+        pbkdf2::pbkdf2_hmac_array::<Sha256, 32>(password.as_bytes(), salt, iterations).to_vec()
     }
 }
 

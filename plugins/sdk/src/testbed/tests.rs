@@ -3,7 +3,7 @@
 use super::TestBed;
 use crate::host::Clock;
 use crate::table::{Field, Row, read, write};
-use crate::{Answer, Call, Failure, Host, Kind, SecretsEngine};
+use crate::{Answer, Call, Context, Failure, Host, Kind, SecretsEngine};
 use serde_json::json;
 
 struct Egg;
@@ -25,7 +25,7 @@ impl SecretsEngine for Egg {
             .fields(&[KEY]),
     ];
 
-    fn wake(host: &dyn Host, key: &str, attempt: u32) -> Result<(), Failure> {
+    fn wake(host: &dyn Host, _: &Context, key: &str, attempt: u32) -> Result<(), Failure> {
         if key == "guarded" {
             host.storage().put_plain("woken", &attempt)?;
             host.storage().checkpoint()?;

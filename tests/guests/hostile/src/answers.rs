@@ -23,6 +23,7 @@ pub(crate) fn secret(tag: Option<&str>) -> Outcome {
         max_ttl: 3_600,
         renewable: true,
         internal: "{}".into(),
+        ext: Vec::new(),
     })
 }
 
@@ -74,6 +75,7 @@ fn raw(status: u16, content_type: &str) -> Ending {
         status,
         content_type: content_type.into(),
         body: b"body".to_vec(),
+        ext: Vec::new(),
     })))
 }
 

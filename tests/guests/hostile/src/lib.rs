@@ -21,7 +21,7 @@ mod leaks;
 mod reaches;
 mod traps;
 
-use bulkhead::plugin::types::{Answer, Call, Failure, Lease, Mount, Outcome};
+use bulkhead::plugin::types::{Answer, Call, Context, Failure, Lease, Outcome};
 use bulkhead::plugin::{clock, leases};
 use exports::bulkhead::plugin::{engine, leased};
 
@@ -139,7 +139,7 @@ impl engine::Guest for Hostile {
         format!(r#"{{{head},"about":"Does harm.","asks":["database"],"routes":[{rows}]}}"#)
     }
 
-    fn migrate(from: u32) -> Result<(), Failure> {
+    fn migrate(_context: Context, from: u32) -> Result<(), Failure> {
         if from == ENDLESS_SCHEMA {
             traps::forever();
         }
@@ -157,19 +157,19 @@ impl engine::Guest for Hostile {
         }
     }
 
-    fn wake(key: String, _attempt: u32) -> Result<(), Failure> {
+    fn wake(_context: Context, key: String, _attempt: u32) -> Result<(), Failure> {
         behave(&key, "wake");
         Ok(())
     }
 }
 
 impl leased::Guest for Hostile {
-    fn renew(lease: Lease, _increment: u64, _mount: Mount) -> Result<leased::Renewal, Failure> {
+    fn renew(_: Context, lease: Lease, _increment: u64) -> Result<leased::Renewal, Failure> {
         behave(&lease.tag, "renew");
-        Ok(leased::Renewal { ttl: 60, max_ttl: 60 })
+        Ok(leased::Renewal { ttl: 60, max_ttl: 60, ext: Vec::new() })
     }
 
-    fn revoke(lease: Lease, _reason: String) -> Result<(), Failure> {
+    fn revoke(_context: Context, lease: Lease, _reason: String) -> Result<(), Failure> {
         behave(&lease.tag, "revoke");
         Ok(())
     }

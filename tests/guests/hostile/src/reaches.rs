@@ -20,6 +20,7 @@ fn connection() -> Connection {
         name: "any".into(),
         generation: 1,
         settings: "{}".into(),
+        ext: Vec::new(),
     }
 }
 
@@ -27,7 +28,12 @@ fn connection() -> Connection {
 fn of_databases() -> Vec<Tried> {
     let connection = connection();
     let credential = Credential::Password("correct-horse".into());
-    let user = NewUser { username: "user".into(), credential: credential.clone(), expires: 0 };
+    let user = NewUser {
+        username: "user".into(),
+        credential: credential.clone(),
+        expires: 0,
+        ext: Vec::new(),
+    };
     vec![
         tried("resolve", database::resolve(&connection.plugin, "")),
         tried("configure", database::configure(&connection)),

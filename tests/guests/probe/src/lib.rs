@@ -12,7 +12,7 @@ use bulkhead_sdk::rotation::{Bounds, Settings};
 use bulkhead_sdk::stored::Stored;
 use bulkhead_sdk::table::{Field, Row, read, write};
 use bulkhead_sdk::{
-    Answer, Call, Failure, Host, Kind, Lease, Mount, Reason, Renewal, SecretsEngine, intent,
+    Answer, Call, Context, Failure, Host, Kind, Lease, Reason, Renewal, SecretsEngine, intent,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -113,10 +113,13 @@ impl SecretsEngine for Probe {
     /// A name that begins with `slow` notes that it began, and waits for `note/go-<name>`.
     fn renew(
         host: &dyn Host,
+        context: &Context,
         lease: &Lease,
         increment: u64,
-        _mount: &Mount,
     ) -> Result<Renewal, Failure> {
+        if lease.tag.starts_with("told") {
+            note_context(host, "told-renew", context)?;
+        }
         if lease.tag.starts_with("slow") {
             host.storage().put_plain(&format!("note/renewing-{}", lease.tag), &true)?;
             host.storage().checkpoint()?;
@@ -125,17 +128,31 @@ impl SecretsEngine for Probe {
         Ok(Renewal { ttl: increment, max_ttl: 3_600 })
     }
 
-    /// Notes what it came from.
-    fn migrate(host: &dyn Host, from: u32) -> Result<(), Failure> {
+    /// Notes what it came from, and what it was told. Fails with what is in force for `told`, where
+    /// anything is.
+    fn migrate(host: &dyn Host, context: &Context, from: u32) -> Result<(), Failure> {
+        rotation::tell(host)?;
+        note_context(host, "told-migrate", context)?;
         host.storage().put_plain("note/migrated", &from)
     }
 
     /// Notes the reason. A name that begins with `stuck` cannot be ended, one with `never` not
-    /// before `note/go-<name>`, one with `tarry` takes a while, and one with `hang` does not come
-    /// back.
-    fn revoke(host: &dyn Host, lease: &Lease, reason: Reason) -> Result<(), Failure> {
+    /// before `note/go-<name>`, one with `tarry` takes a while, one with `hang` does not come
+    /// back, and one with `tells` fails with what is in force for `told`.
+    fn revoke(
+        host: &dyn Host,
+        context: &Context,
+        lease: &Lease,
+        reason: Reason,
+    ) -> Result<(), Failure> {
+        if lease.tag.starts_with("told") {
+            note_context(host, "told-revoke", context)?;
+        }
         if lease.tag.starts_with("stuck") {
             return Err(Failure::new(Kind::Unreachable, "it is stuck"));
+        }
+        if lease.tag.starts_with("tells") {
+            rotation::tell(host)?;
         }
         if lease.tag.starts_with("never")
             && host.storage().get_plain::<u64>(&format!("note/go-{}", lease.tag))?.is_none()
@@ -155,13 +172,20 @@ impl SecretsEngine for Probe {
     /// Notes the attempt. A name that begins with `twice`, `refused` or `away` fails at first, one
     /// that begins with `hang` never ends, one that begins with `again` guards itself. One that
     /// begins with `same` schedules itself anew for the same time, until it has rung three times;
-    /// with `same-stored` it stores that at once.
-    fn wake(host: &dyn Host, key: &str, attempt: u32) -> Result<(), Failure> {
+    /// with `same-stored` it stores that at once. One that begins with `tells` fails with what is
+    /// in force for `told`.
+    fn wake(host: &dyn Host, context: &Context, key: &str, attempt: u32) -> Result<(), Failure> {
+        if key.starts_with("told") {
+            note_context(host, "told-wake", context)?;
+        }
         if let Some(name) = intent::key_of(key) {
             return rotation::wake(host, name, attempt);
         }
         if key.starts_with("same") {
             return wake_anew(host, key);
+        }
+        if key.starts_with("tells") {
+            rotation::tell(host)?;
         }
         if key.starts_with("twice") && attempt < 2 {
             return Err(Failure {
@@ -185,6 +209,12 @@ impl SecretsEngine for Probe {
         }
         Ok(())
     }
+}
+
+/// Notes for which mount, and until when, the call was said to be.
+fn note_context(host: &dyn Host, name: &str, context: &Context) -> Result<(), Failure> {
+    let left = context.deadline.saturating_sub(host.clock().now());
+    host.storage().put_plain(&format!("note/{name}"), &format!("{} {left}", context.mount.path))
 }
 
 fn note(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {

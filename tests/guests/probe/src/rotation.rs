@@ -20,6 +20,12 @@ pub(crate) fn rotate(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::nothing())
 }
 
+/// Fails with what is in force for `told`, where anything is.
+pub(crate) fn tell(host: &dyn Host) -> Result<(), Failure> {
+    let in_force: Option<String> = host.storage().get_plain("note/outside-told")?;
+    in_force.map_or(Ok(()), |told| Err(Failure::invalid(format!("it does not take {told}"))))
+}
+
 /// Recovery by a request instead of a guard.
 pub(crate) fn recover_now(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     recover(host, call.text("name"))?;

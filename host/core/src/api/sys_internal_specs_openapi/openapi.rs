@@ -159,11 +159,11 @@ impl Operation<'_> {
             let body = json!({ "required": true, "content": content });
             members.insert("requestBody".to_owned(), body);
         }
-        if !self.route.unauthenticated {
+        if !self.route.asks_for_no_token() {
             members.insert("security".to_owned(), json!([{ "token": [] }]));
         }
         let marks = [
-            ("x-vault-unauthenticated", self.route.unauthenticated),
+            ("x-vault-unauthenticated", self.route.asks_for_no_token()),
             ("x-vault-sudo", self.route.sudo),
             ("x-vault-createSupported", self.route.existence.is_some()),
             ("x-bulkhead-leases", self.route.leases),
@@ -246,7 +246,7 @@ fn responses(route: &Route) -> Value {
         all.insert("204".to_owned(), json!({ "description": "done, and nothing to say" }));
     }
     all.insert("400".to_owned(), answer("the request is wrong, and why", "errors"));
-    if !route.unauthenticated {
+    if !route.asks_for_no_token() {
         all.insert("403".to_owned(), answer("permission denied", "errors"));
     }
     if matches!(route.verb, Verb::Read | Verb::List) {

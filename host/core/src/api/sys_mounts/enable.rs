@@ -44,14 +44,11 @@ pub(crate) async fn enable_in(class: Class, call: Call<'_>) -> Result<Reply, Fai
     let mut settings = Settings::default();
     let kind = kind(fields, &config)?;
     let mut warnings: Vec<String> = unknown.into_iter().collect();
-    if class == Class::Secret {
-        let plugin = core.catalog.engine(&kind)?;
-        let usual = mounts::usual(&plugin.engine);
-        let running = Running::of(&plugin.engine, &usual);
-        let subject =
-            Subject { class, builtin: None, kind: &kind, running, system: core.lifetimes };
-        warnings.extend(settings::change(&mut settings, &config, &subject)?);
-    }
+    let plugin = core.catalog.mountable(class.plugin_type(), &kind)?;
+    let usual = mounts::usual(&plugin.engine);
+    let running = Running::of(&plugin.engine, &usual);
+    let subject = Subject { class, builtin: None, kind: &kind, running, system: core.lifetimes };
+    warnings.extend(settings::change(&mut settings, &config, &subject)?);
     let marks = marks(fields, &mut warnings);
     let record =
         core.mounts.enable(unit, &core.catalog, NewMount { path, kind, marks, settings }).await?;

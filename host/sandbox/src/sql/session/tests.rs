@@ -118,8 +118,14 @@ fn target(host: &str, port: u16, mode: &str) -> Target {
             root_certificates: Some(AUTHORITY.to_owned()),
             client_certificate: None,
             client_key: None,
+            ext: Vec::new(),
         },
-        pool: Pool { max_connections: 2, connect_timeout: 10_000, max_lifetime: 0 },
+        pool: Pool {
+            max_connections: 2,
+            connect_timeout: 10_000,
+            max_lifetime: 0,
+            ext: Vec::new(),
+        },
         ext: Vec::new(),
     }
 }
@@ -176,7 +182,7 @@ async fn a_server_that_is_down_is_told_in_the_same_words_by_every_way() {
 async fn a_server_that_dies_of_a_commit_has_not_said_that_nothing_was_kept() {
     let server = Server::start("127.0.0.1", 0, SERVER).await;
     let sessions = open("localhost", server.address, "verify-full").await.unwrap();
-    let change = Statement { text: "CREATE ROLE x".to_owned(), secret: false };
+    let change = Statement { text: "CREATE ROLE x".to_owned(), secret: false, ext: Vec::new() };
     let failure = sessions.transact(&[change]).await.unwrap_err();
     assert_eq!(
         (failure.code.as_str(), failure.sqlstate.as_deref()),

@@ -1,0 +1,140 @@
+//! Whose turn it is among what waits in lanes: the kinds of work, the mounts, and the lanes of each
+//! mount, each in a ring.
+//!
+//! The attack this file stops: a mount that is served only as long as no other is. A mount that is
+//! held to its share gets its places one by one; were there one ring for the lanes of all mounts,
+//! each place that another mount got would send it back to its first lanes, and its last ones would
+//! wait until nothing is left in those. So each mount has a ring of its own.
+
+use bulkhead_store::Space;
+use std::collections::BTreeMap;
+
+/// Mounts whose turns are remembered, of each kind of work. With more, all begin anew.
+const MOST_MOUNTS: usize = 4_096;
+/// Behind every lane's name.
+const BEHIND_ALL: &str = "\u{10FFFF}";
+
+/// Which kind, which mount of a kind, and which lane of a mount comes next.
+#[derive(Default)]
+pub(super) struct LaneOrder {
+    /// The kind that was served last.
+    served: Option<Space>,
+    mounts: BTreeMap<Space, String>,
+    lanes: BTreeMap<(Space, String), String>,
+}
+
+/// A part of a ring: names from the first on, and before the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) first: String,
+    pub(super) end: String,
+}
+
+impl Part {
+    /// What is left of it from `name` on; `None` where nothing is.
+    pub(super) fn from(&self, name: String) -> Option<Self> {
+        (name < self.end).then(|| Self { first: name.max(self.first.clone()), ..self.clone() })
+    }
+}
+
+/// The mount to which a lane belongs stands before its name.
+pub(super) fn mount_of(lane: &str) -> &str {
+    lane.split('/').next().unwrap_or_default()
+}
+
+/// The first name behind all lanes of the mount: `0` follows `/`.
+pub(super) fn behind(mount: &str) -> String {
+    format!("{mount}0")
+}
+
+impl LaneOrder {
+    /// The kinds, from the one behind that which was served last.
+    pub(super) fn kinds(&self, all: &[Space]) -> Vec<Space> {
+        let last = self.served.and_then(|served| all.iter().position(|space| *space == served));
+        let first = last.map_or(0, |last| last + 1);
+        all.iter().cycle().skip(first).take(all.len()).copied().collect()
+    }
+
+    /// The lanes of all mounts of a kind, from the mount whose turn it is.
+    pub(super) fn of_kind(&self, space: Space) -> Vec<Part> {
+        ring(self.mounts.get(&space), String::new(), BEHIND_ALL.to_owned())
+    }
+
+    /// The lanes of one mount, from the one whose turn it is.
+    pub(super) fn of_mount(&self, space: Space, mount: &str) -> Vec<Part> {
+        let turn = self.lanes.get(&(space, mount.to_owned()));
+        ring(turn, mount.to_owned(), behind(mount))
+    }
+
+    /// Work of this lane was begun: those behind it are next.
+    pub(super) fn lane_began(&mut self, space: Space, lane: &str) {
+        if self.lanes.len() >= MOST_MOUNTS {
+            self.lanes.clear();
+        }
+        let mount = mount_of(lane);
+        self.lanes.insert((space, mount.to_owned()), format!("{lane}\0"));
+        self.mounts.insert(space, behind(mount));
+    }
+
+    /// Of this kind the first was begun in a look: another is first in the next.
+    pub(super) fn kind_began(&mut self, space: Space) {
+        self.served = Some(space);
+    }
+}
+
+/// From the turn to the end, and then from the first to the turn.
+fn ring(turn: Option<&String>, first: String, end: String) -> Vec<Part> {
+    let Some(turn) = turn.filter(|turn| **turn > first) else { return vec![Part { first, end }] };
+    vec![Part { first: turn.clone(), end }, Part { first, end: turn.clone() }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(first: &str, end: &str) -> Part {
+        Part { first: first.to_owned(), end: end.to_owned() }
+    }
+
+    #[test]
+    fn each_mount_goes_on_behind_its_own_last_lane_whichever_other_was_served_since() {
+        let mut order = LaneOrder::default();
+        assert_eq!(order.of_kind(Space::Timer), [part("", BEHIND_ALL)]);
+        assert_eq!(order.of_mount(Space::Timer, "a"), [part("a", "a0")]);
+        order.lane_began(Space::Timer, "a/3");
+        order.lane_began(Space::Timer, "b/1");
+        assert_eq!(order.of_mount(Space::Timer, "a"), [part("a/3\0", "a0"), part("a", "a/3\0")]);
+        assert_eq!(order.of_kind(Space::Timer), [part("b0", BEHIND_ALL), part("", "b0")]);
+        assert_eq!(order.of_mount(Space::Lease, "a"), [part("a", "a0")], "another kind");
+    }
+
+    #[test]
+    fn the_kinds_of_work_take_turns() {
+        let all = [Space::Lease, Space::Reservation, Space::Timer];
+        let mut order = LaneOrder::default();
+        assert_eq!(order.kinds(&all), all);
+        order.kind_began(Space::Lease);
+        assert_eq!(order.kinds(&all), [Space::Reservation, Space::Timer, Space::Lease]);
+        assert_eq!(order.kinds(&all[..2]), [Space::Reservation, Space::Lease]);
+        order.kind_began(Space::Timer);
+        assert_eq!(order.kinds(&all), all);
+    }
+
+    #[test]
+    fn all_lanes_of_a_mount_are_before_what_is_behind_it_and_of_another_none() {
+        for lane in ["a", "a/", "a/\u{10FFFE}", "a/~"] {
+            assert!(part("a", &behind("a")).from(lane.to_owned()).is_some(), "{lane}");
+            assert_eq!(mount_of(lane), "a");
+        }
+        assert_eq!(part("a", &behind("a")).from("ab/x".to_owned()), None);
+        assert_eq!(part("b", "c").from("a".to_owned()), Some(part("b", "c")));
+    }
+
+    #[test]
+    fn the_turns_of_many_mounts_are_bounded() {
+        let mut order = LaneOrder::default();
+        (0..3 * MOST_MOUNTS)
+            .for_each(|mount| order.lane_began(Space::Timer, &format!("{mount}/x")));
+        assert!(order.lanes.len() <= MOST_MOUNTS);
+    }
+}

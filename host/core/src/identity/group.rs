@@ -1,0 +1,157 @@
+//! Groups as they are stored. Times are in milliseconds of store time.
+
+use super::alias::Alias;
+use super::index::{self, Noun, Ways, follow};
+use bulkhead_store::{Address, Index, Unit};
+use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Who says which entities are in a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum GroupKind {
+    /// Operators.
+    #[default]
+    Internal,
+    /// The auth method at which the group has its alias.
+    External,
+}
+
+impl GroupKind {
+    /// Reads the word of the API.
+    ///
+    /// # Errors
+    /// 400 for any other word.
+    pub(crate) fn parse(word: &str) -> Result<Self, Failure> {
+        match word {
+            "internal" => Ok(Self::Internal),
+            "external" => Ok(Self::External),
+            other => Err(Failure::invalid(format!(
+                "invalid group type {}; give internal or external",
+                quoted(other)
+            ))),
+        }
+    }
+
+    /// The word of the API.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Internal => "internal",
+            Self::External => "external",
+        }
+    }
+}
+
+/// A set of entities and of other groups.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Group {
+    /// Never given to another one.
+    pub(crate) id: String,
+    /// For people. No two have the same one, in any case of its letters.
+    pub(crate) name: String,
+    pub(crate) kind: GroupKind,
+    pub(crate) metadata: BTreeMap<String, String>,
+    /// In canonical form and in order.
+    pub(crate) policies: Vec<String>,
+    /// Ids of the groups that it is a member of.
+    pub(crate) parents: BTreeSet<String>,
+    /// Ids of the groups that are its members.
+    pub(crate) members: BTreeSet<String>,
+    /// Of an external group, once it has one.
+    pub(crate) alias: Option<Alias>,
+    pub(crate) created: u64,
+    pub(crate) updated: u64,
+    /// Counts its changes.
+    pub(crate) modify_index: u64,
+}
+
+stored!(Group, "group", reads_stored_groups);
+
+impl Group {
+    /// A new one, made at `now`.
+    pub(crate) fn new(id: String, name: String, kind: GroupKind, now: u64) -> Self {
+        Self { id, name, kind, created: now, updated: now, ..Self::default() }
+    }
+
+    /// Does it hold what is said to be in it? Of an external group without an alias no auth method
+    /// says so any more.
+    pub(crate) fn holds(&self) -> bool {
+        self.kind == GroupKind::Internal || self.alias.is_some()
+    }
+
+    /// All that leads to it.
+    fn ways(&self, unit: &Unit) -> Ways {
+        let mut ways = Ways::from([(Noun::Group.name(unit, &self.name), String::new())]);
+        if let Some(alias) = &self.alias {
+            let accessor = &alias.mount.accessor;
+            ways.insert(Noun::Group.alias(unit, accessor, &alias.name), String::new());
+            ways.insert(Noun::Group.alias_id(&alias.id), accessor.clone());
+        }
+        ways
+    }
+}
+
+/// Writes a group in place of what it was `before`, with all that leads to it.
+pub(crate) fn put(unit: &mut Unit, before: Option<&Group>, after: &Group) -> Result<(), Failure> {
+    let old = before.map(|before| before.ways(unit)).unwrap_or_default();
+    let new = after.ways(unit);
+    index::replace(unit, &after.id, &old, &new)?;
+    unit.put(Noun::Group.record(&after.id), after.to_bytes()?, Index::default());
+    Ok(())
+}
+
+/// Removes the record of a group, with all that leads to it.
+pub(super) fn remove(unit: &mut Unit, group: &Group) -> Result<(), Failure> {
+    let ways = group.ways(unit);
+    index::replace(unit, &group.id, &ways, &Ways::new())?;
+    unit.delete(Noun::Group.record(&group.id));
+    Ok(())
+}
+
+/// The group with that id.
+pub(crate) async fn read(unit: &mut Unit, id: &str) -> Result<Option<Arc<Group>>, Failure> {
+    if !index::is_id(id) {
+        return Ok(None);
+    }
+    let Some(found) = unit.get(&Noun::Group.record(id)).await? else { return Ok(None) };
+    let parsed = found.body.parsed(Group::from_bytes);
+    parsed.map(Some).map_err(|unreadable| unreadable.of("the record of a group"))
+}
+
+/// The group of that name, in any case of its letters.
+pub(crate) async fn by_name(unit: &mut Unit, name: &str) -> Result<Option<Arc<Group>>, Failure> {
+    let way = Noun::Group.name(unit, name);
+    led_to(unit, way).await
+}
+
+/// The external group that is called so at that mount.
+pub(crate) async fn by_alias(
+    unit: &mut Unit,
+    accessor: &str,
+    name: &str,
+) -> Result<Option<Arc<Group>>, Failure> {
+    let way = Noun::Group.alias(unit, accessor, name);
+    led_to(unit, way).await
+}
+
+/// The external group that has the alias with that id.
+pub(crate) async fn by_alias_id(
+    unit: &mut Unit,
+    alias: &str,
+) -> Result<Option<Arc<Group>>, Failure> {
+    if !index::is_id(alias) {
+        return Ok(None);
+    }
+    led_to(unit, Noun::Group.alias_id(alias)).await
+}
+
+async fn led_to(unit: &mut Unit, way: Address) -> Result<Option<Arc<Group>>, Failure> {
+    match follow(unit, &way).await? {
+        Some(id) => read(unit, &id).await,
+        None => Ok(None),
+    }
+}

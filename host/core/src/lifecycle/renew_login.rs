@@ -1,0 +1,138 @@
+//! Renewing the token of a login: the auth method proves again from what was kept, the host applies
+//! the limits and stores the new end.
+//!
+//! The attack this file stops: a token that outlives what its login would give by now. Without the
+//! method's word there is no renewal, and one whose policies would be others is refused.
+
+use crate::background::Claim;
+use crate::core::Core;
+use crate::host_services::BackgroundServices;
+use crate::logins::{self, ProvenLogin};
+use crate::mounts::Mount;
+use crate::permit::Permit;
+use crate::tokens::{self, Caller, KeptLogin, TokenRecord, TokenType};
+use bulkhead_sandbox::{Done, Priority, contract};
+use bulkhead_store::Unit;
+use bulkhead_wire::failure::{Failure, Kind};
+use std::sync::Arc;
+
+/// How often a renewal is begun anew that met another change.
+const ATTEMPTS: u32 = 16;
+
+/// Renews the token of a login by `increment` seconds from now; 0 leaves it to the login. Gives the
+/// record as it is stored, and warnings.
+///
+/// # Errors
+/// 400 when it is not renewable, past its maximum, or its policies would be others; the auth
+/// method's refusal; 503 when its mount is on its way out or waits for its plugin.
+pub(crate) async fn renew_login(
+    core: &Arc<Core>,
+    token: &Caller,
+    kept: &KeptLogin,
+    increment: u64,
+) -> Result<(TokenRecord, Option<String>), Failure> {
+    may_be_renewed(token)?;
+    let uuid = &token.record.mount;
+    let mount = core.mounts.by_uuid(uuid).ok_or_else(|| core.mounts.missing(uuid))?;
+    let on_its_way = "the mount of the login is on its way out or elsewhere; try again later";
+    let _inside =
+        mount.enter().ok_or_else(|| Failure::new(Kind::Unavailable, on_its_way.to_owned()))?;
+    let claim = core.claims.claim_in_turn(&tokens::address(&token.hash)).await;
+    let mut attempt = 1;
+    loop {
+        match once(core, &mount, &claim, (token, kept), increment).await {
+            Err(failure) if failure.kind == Kind::Conflict && attempt < ATTEMPTS => attempt += 1,
+            renewed => return renewed,
+        }
+    }
+}
+
+fn may_be_renewed(token: &Caller) -> Result<(), Failure> {
+    if token.kind == TokenType::Batch {
+        return Err(Failure::invalid("batch tokens cannot be renewed; log in again"));
+    }
+    if !token.record.renewable {
+        return Err(Failure::invalid(
+            "lease is not renewable: the login that made this token says that it is not renewed",
+        ));
+    }
+    Ok(())
+}
+
+async fn once(
+    core: &Arc<Core>,
+    mount: &Arc<Mount>,
+    claim: &Claim,
+    (token, kept): (&Caller, &KeptLogin),
+    increment: u64,
+) -> Result<(TokenRecord, Option<String>), Failure> {
+    let permit = Permit::for_due_work(claim);
+    let opened = core.mounts.open(mount, &permit);
+    let work = BackgroundServices::for_caller(core, mount);
+    let admitted = work.enter(Priority::Foreground).await?;
+    let context = work.context(None);
+    let held = held_login(&token.record, kept);
+    let Done { unit, result, ended } = opened
+        .plugin
+        .engine
+        .renew_login(work.scope(&opened), mount.begin(&core.store), &context, &held, increment)
+        .await;
+    work.note_end(admitted, ended);
+    let renewed = match result.and_then(|login| check(mount, kept, login)) {
+        Ok(proven) => store(core, mount, token, unit, (&proven, increment)).await,
+        Err(failure) => Err(failure),
+    };
+    work.release_guards().await;
+    renewed
+}
+
+/// The login as the auth method is told of it.
+fn held_login(record: &TokenRecord, kept: &KeptLogin) -> contract::HeldLogin {
+    contract::HeldLogin {
+        alias: kept.alias.clone(),
+        policies: kept.policies.clone(),
+        metadata: record.meta.clone().into_iter().collect(),
+        internal: kept.internal.clone(),
+        issued: record.issued.saturating_mul(1000),
+        expires: record.expires.unwrap_or_default().saturating_mul(1000),
+        ext: Vec::new(),
+    }
+}
+
+/// The login as it would be now, if it is for the same identity and gives the same policies.
+fn check(mount: &Mount, kept: &KeptLogin, login: contract::Login) -> Result<ProvenLogin, Failure> {
+    let proven = ProvenLogin::of(mount, login)?;
+    if proven.kept.alias != kept.alias {
+        let title = mount.plugin.engine.identity().title();
+        return Err(Failure::internal(format!(
+            "{title} renewed a login for another alias; nothing was stored"
+        )));
+    }
+    if proven.kept.policies != kept.policies {
+        return Err(Failure::invalid(
+            "the policies of this login have changed since, and a token keeps those that it was \
+             made with: log in again",
+        ));
+    }
+    Ok(proven)
+}
+
+/// Stores the new end in the commit of what the auth method did.
+async fn store(
+    core: &Core,
+    mount: &Mount,
+    token: &Caller,
+    unit: Unit,
+    (proven, increment): (&ProvenLogin, u64),
+) -> Result<(TokenRecord, Option<String>), Failure> {
+    let (of_mount, renewed) = (mount.lifetimes(core.lifetimes), proven.renewed(increment));
+    let mut finish = unit.finish();
+    loop {
+        let unit = finish.restart_host_part();
+        logins::sign_in_again(core, unit, mount, proven, &token.record.entity_id).await?;
+        let stored = core.tokens.renew_login(unit, &token.hash, &renewed, of_mount).await?;
+        if finish.try_commit().await? {
+            return Ok(stored);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! What a component said of a login, within the bounds of one.
+//!
+//! What is beyond them is the component's fault (500, naming it): it is to refuse a caller before
+//! it answers a login. Only policies are the operator's, who wrote them into a role (400).
+
+use crate::identity::Proven;
+use crate::mounts::Mount;
+use crate::policies::{self, DEFAULT, RESPONSE_WRAPPING, ROOT};
+use crate::tokens::{KeptLogin, RenewedLogin, Times, TokenType};
+use bulkhead_sandbox::contract::Login;
+use bulkhead_wire::cidr::Cidr;
+use bulkhead_wire::failure::{Failure, quoted};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Longest name of an alias or a group, in bytes.
+const NAME: usize = 512;
+/// Longest display name, in bytes.
+const DISPLAY_NAME: usize = 256;
+/// Most policies.
+const POLICIES: usize = 256;
+/// Most groups.
+const GROUPS: usize = 512;
+/// Most pairs of metadata, and longest name and value, in bytes.
+const METADATA: usize = 64;
+const METADATA_NAME: usize = 128;
+const METADATA_VALUE: usize = 1_024;
+/// Longest JSON that is kept for the renewal, in bytes.
+const INTERNAL: usize = 64 << 10;
+/// Most networks.
+const CIDRS: usize = 128;
+
+/// A login within its bounds.
+pub(crate) struct ProvenLogin {
+    /// For people; may be empty.
+    pub(crate) display_name: String,
+    /// Metadata of the alias, which is in `kept`.
+    pub(crate) alias_metadata: BTreeMap<String, String>,
+    /// `None` leaves the groups as they are.
+    pub(crate) group_aliases: Option<Vec<String>>,
+    /// Those of the token, in order: `default` among them unless the login declined it.
+    pub(crate) policies: Vec<String>,
+    pub(crate) metadata: BTreeMap<String, String>,
+    pub(crate) times: Times,
+    /// 0 is without limit.
+    pub(crate) num_uses: u64,
+    pub(crate) renewable: bool,
+    /// `None` leaves it to the mount.
+    pub(crate) kind: Option<TokenType>,
+    /// Empty for everywhere.
+    pub(crate) bound_cidrs: Vec<Cidr>,
+    /// For the renewal.
+    pub(crate) kept: KeptLogin,
+}
+
+impl ProvenLogin {
+    /// Holds what the component of `mount` answered against the bounds of a login.
+    ///
+    /// # Errors
+    /// 500 that names the component, and nothing of what it said; 400 for policies that no login
+    /// can give.
+    pub(crate) fn of(mount: &Mount, login: Login) -> Result<Self, Failure> {
+        let fault = |what: String| {
+            let title = mount.plugin.engine.identity().title();
+            Failure::internal(format!("{title} answered a login {what}; nothing was stored"))
+        };
+        let alias = login.alias.ok_or_else(|| fault("without an alias".to_owned()))?;
+        check_name("an alias", &alias.name).map_err(fault)?;
+        if let Some(groups) = &login.group_aliases {
+            at_most("group aliases", groups.len(), GROUPS).map_err(fault)?;
+            groups.iter().try_for_each(|name| check_name("a group alias", name)).map_err(fault)?;
+        }
+        check_display_name(&login.display_name).map_err(fault)?;
+        at_most("policies", login.policies.len(), POLICIES).map_err(fault)?;
+        at_most("bytes of internal data", login.internal.len(), INTERNAL).map_err(fault)?;
+        let own = canonical_policies(&login.policies)?;
+        let mut policies = own.clone();
+        policies.extend((!login.no_default_policy).then(|| DEFAULT.to_owned()));
+        Ok(Self {
+            display_name: login.display_name,
+            alias_metadata: read_metadata("of the alias", alias.metadata).map_err(fault)?,
+            group_aliases: login.group_aliases,
+            policies: policies.into_iter().collect(),
+            metadata: read_metadata("of the token", login.metadata).map_err(fault)?,
+            times: Times {
+                ttl: login.ttl,
+                max_ttl: login.max_ttl,
+                explicit_max_ttl: login.explicit_max_ttl,
+                period: login.period,
+            },
+            num_uses: login.num_uses,
+            renewable: login.renewable,
+            kind: read_kind(&login.token_type).map_err(fault)?,
+            bound_cidrs: read_cidrs(&login.bound_cidrs).map_err(fault)?,
+            kept: KeptLogin {
+                alias: alias.name,
+                policies: own.into_iter().collect(),
+                internal: login.internal,
+            },
+        })
+    }
+}
+
+impl ProvenLogin {
+    /// As the identities of `mount` are told of it.
+    pub(super) fn identity(&self, mount: &Mount) -> Proven {
+        Proven {
+            mount: mount.record.for_aliases(),
+            alias: self.kept.alias.clone(),
+            metadata: self.alias_metadata.clone(),
+            group_aliases: self.group_aliases.clone(),
+        }
+    }
+
+    /// As the renewal of a token that is asked to live `increment` seconds from now.
+    pub(crate) fn renewed(&self, increment: u64) -> RenewedLogin {
+        let Self { times, renewable, kept, .. } = self;
+        let (times, renewable, kept) = (*times, *renewable, kept.clone());
+        RenewedLogin { times, increment, renewable, kept }
+    }
+}
+
+fn at_most(what: &str, count: usize, most: usize) -> Result<(), String> {
+    if count <= most { Ok(()) } else { Err(format!("with {count} {what}; there may be {most}")) }
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), String> {
+    if name.trim().is_empty() {
+        return Err(format!("with {what} that is empty"));
+    }
+    if name.contains(char::is_control) {
+        return Err(format!("with {what} that cannot be printed"));
+    }
+    at_most(&format!("bytes in {what}"), name.len(), NAME)
+}
+
+fn check_display_name(name: &str) -> Result<(), String> {
+    if name.contains(char::is_control) {
+        return Err("with a display name that cannot be printed".to_owned());
+    }
+    at_most("bytes in its display name", name.len(), DISPLAY_NAME)
+}
+
+fn read_metadata(
+    whose: &str,
+    pairs: Vec<(String, String)>,
+) -> Result<BTreeMap<String, String>, String> {
+    at_most(&format!("pairs of metadata {whose}"), pairs.len(), METADATA)?;
+    let mut metadata = BTreeMap::new();
+    for (name, value) in pairs {
+        let is_sound = (1..=METADATA_NAME).contains(&name.len()) && value.len() <= METADATA_VALUE;
+        if !is_sound {
+            return Err(format!(
+                "with metadata {whose} whose name has not 1 to {METADATA_NAME} bytes, or whose \
+                 value more than {METADATA_VALUE}"
+            ));
+        }
+        if metadata.insert(name, value).is_some() {
+            return Err(format!("with metadata {whose} that names a key twice"));
+        }
+    }
+    Ok(metadata)
+}
+
+fn read_kind(word: &str) -> Result<Option<TokenType>, String> {
+    match word {
+        "" | "default" => Ok(None),
+        "service" => Ok(Some(TokenType::Service)),
+        "batch" => Ok(Some(TokenType::Batch)),
+        other => Err(format!("with the token type {}, which there is not", quoted(other))),
+    }
+}
+
+fn read_cidrs(texts: &[String]) -> Result<Vec<Cidr>, String> {
+    at_most("bound networks", texts.len(), CIDRS)?;
+    let read = texts.iter().map(|text| Cidr::parse(text));
+    read.collect::<Result<_, _>>().map_err(|why| format!("with a bound network: {why}"))
+}
+
+/// The policies in canonical form.
+///
+/// # Errors
+/// 400 that names the one that no login can give.
+fn canonical_policies(names: &[String]) -> Result<BTreeSet<String>, Failure> {
+    let named = names.iter().map(|name| policies::canonical_name(name));
+    let named: BTreeSet<String> = named.collect::<Result<_, _>>().map_err(Failure::invalid)?;
+    if named.contains(ROOT) {
+        return Err(Failure::invalid(
+            "auth methods cannot create root tokens: take the policy root out of the role",
+        ));
+    }
+    if named.contains(RESPONSE_WRAPPING) {
+        return Err(Failure::invalid(
+            "policy response-wrapping belongs to wrapping tokens and cannot be given by a login; \
+             take it out of the role",
+        ));
+    }
+    Ok(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_given_in_canonical_form_once_and_neither_root_nor_wrapping_among_them() {
+        let given = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            canonical_policies(&names)
+        };
+        let both = given(&["Writers", "readers", "writers "]).unwrap();
+        assert_eq!(both.into_iter().collect::<Vec<_>>(), ["readers", "writers"]);
+        for refused in ["root", " ROOT", "Response-Wrapping"] {
+            assert!(given(&["readers", refused]).is_err(), "{refused}");
+        }
+        assert!(
+            given(&["root"])
+                .unwrap_err()
+                .message
+                .contains("auth methods cannot create root tokens")
+        );
+    }
+
+    #[test]
+    fn what_a_login_carries_has_bounds() {
+        let long = |bytes: usize| "x".repeat(bytes);
+        assert!(check_name("an alias", &long(512)).is_ok());
+        for name in [long(513), String::new(), " ".to_owned(), "a\nb".to_owned()] {
+            assert!(check_name("an alias", &name).is_err(), "{name:?}");
+        }
+        let pairs = |count: usize| (0..count).map(|one| (one.to_string(), String::new())).collect();
+        assert!(read_metadata("", pairs(64)).is_ok() && read_metadata("", pairs(65)).is_err());
+        for (name, value) in [("", ""), (long(129).as_str(), ""), ("a", long(1_025).as_str())] {
+            assert!(read_metadata("", vec![(name.to_owned(), value.to_owned())]).is_err());
+        }
+        let twice = ["1", "2"].map(|value| ("a".to_owned(), value.to_owned()));
+        assert!(read_metadata("", twice.into()).is_err());
+        assert!(read_cidrs(&vec!["10.0.0.0/8".to_owned(); 129]).is_err());
+        assert!(read_cidrs(&["example.com".to_owned()]).is_err());
+        assert!(read_kind("default").unwrap().is_none() && read_kind("hsm").is_err());
+        assert!(check_display_name("").is_ok() && check_display_name(&long(257)).is_err());
+    }
+}
