@@ -28,6 +28,7 @@ mod sealed;
 mod sealed_process;
 mod secrecy;
 mod targets;
+mod template;
 mod tokens;
 mod unseal;
 mod uploads;

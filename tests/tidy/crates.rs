@@ -19,6 +19,7 @@ const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("plugins/sdk", &["crypto", "wire", "fuzz"]),
     ("plugins/database", &["sdk"]),
     ("plugins/database-postgresql", &["sdk"]),
+    ("plugins/template", &["sdk"]),
     ("tests", &[]),
     ("tests/guests/hostile", &[]),
     ("tests/guests/probe", &["sdk"]),
@@ -102,7 +103,9 @@ fn a_dependency_stays_with_the_crate_that_knows_it() {
 #[test]
 fn every_dependency_and_its_features_are_declared_once() {
     let mut found = Vec::new();
-    for (folder, manifest) in manifests() {
+    // The template is no member: its author declares everything.
+    for (folder, manifest) in manifests().iter().filter(|(folder, _)| folder != "plugins/template")
+    {
         for line in manifest
             .lines()
             .filter(|line| line.contains("version = \"") || line.contains("path = \".."))
