@@ -5,7 +5,7 @@ use bulkhead_tests::paths::repository;
 
 /// A crate of ours, and the crates of ours that it may import: those to its right, never to its
 /// left.
-const MAY_IMPORT: [(&str, &[&str]); 14] = [
+const MAY_IMPORT: &[(&str, &[&str])] = &[
     // For tests only.
     ("host/fuzz", &[]),
     ("host/wire", &["fuzz"]),
@@ -19,6 +19,7 @@ const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("plugins/sdk", &["crypto", "wire", "fuzz"]),
     ("plugins/database", &["sdk"]),
     ("plugins/database-postgresql", &["sdk"]),
+    ("plugins/template", &["sdk"]),
     ("tests", &[]),
     ("tests/guests/hostile", &[]),
     ("tests/guests/probe", &["sdk"]),
@@ -33,9 +34,9 @@ const BELONGS_TO: [(&str, &[&str]); 12] = [
     ("wit-bindgen", &["plugins/sdk", "tests/guests/hostile"]),
     ("sqlx", &["host/store", "host/sandbox", "tests"]),
     ("hyper", &["host/server", "host/cli", "host/sandbox", "tests"]),
-    ("rustls", &["host/sandbox"]),
-    ("tokio-rustls", &["host/sandbox"]),
-    ("webpki-roots", &["host/sandbox"]),
+    ("rustls", &["host/sandbox", "host/server", "host/cli", "tests"]),
+    ("tokio-rustls", &["host/sandbox", "host/server", "host/cli", "tests"]),
+    ("webpki-roots", &["host/sandbox", "host/cli"]),
     ("url", &["host/sandbox"]),
     ("ureq", &["tests"]),
     ("chacha20poly1305", &["host/store"]),
@@ -102,7 +103,9 @@ fn a_dependency_stays_with_the_crate_that_knows_it() {
 #[test]
 fn every_dependency_and_its_features_are_declared_once() {
     let mut found = Vec::new();
-    for (folder, manifest) in manifests() {
+    // The template is no member: its author declares everything.
+    for (folder, manifest) in manifests().iter().filter(|(folder, _)| folder != "plugins/template")
+    {
         for line in manifest
             .lines()
             .filter(|line| line.contains("version = \"") || line.contains("path = \".."))

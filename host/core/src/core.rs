@@ -8,9 +8,10 @@ use crate::catalog::{Catalog, PluginLoader};
 use crate::identity::{self, Standing};
 use crate::leases::Leases;
 use crate::lifetimes::Lifetimes;
-use crate::log::Log;
+use crate::log::{Log, cause};
 use crate::mounts::{Builtin, Mounts};
-use crate::policies::acl::{Acl, Skipped};
+use crate::oidc::Provider;
+use crate::policies::acl::Acl;
 use crate::policies::stored::Policies;
 use crate::process::Process;
 use crate::sealing::Sealing;
@@ -32,6 +33,7 @@ pub(crate) struct Core {
     pub(crate) catalog: Catalog,
     pub(crate) mounts: Arc<Mounts>,
     pub(crate) policies: Policies,
+    pub(crate) oidc: Provider,
     pub(crate) audit: Audit,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) leases: Arc<Leases>,
@@ -87,6 +89,7 @@ impl Core {
             leases: Leases::new(&background, &mounts),
             mounts,
             policies: Policies::default(),
+            oidc: Provider::new(&background, &settings.api_address, &settings.own_addresses),
             audit,
             tokens: Tokens::new(&background),
             claims: Arc::clone(&background.claims),
@@ -122,8 +125,9 @@ impl Core {
         }
         let names = standing.policies_with(&token.policies);
         let (acl, skipped) = self.policies.acl_for(&self.store, &names, &standing.values()).await?;
-        for Skipped { policy, why } in skipped {
-            self.log.line("warn", "policy-rule-skipped", &[("policy", policy), ("cause", why)]);
+        for skipped in skipped {
+            let policy = ("policy", skipped.policy.clone());
+            self.log.line("warn", "policy-rule-skipped", &[policy, cause(&skipped)]);
         }
         Ok(Rights { acl, standing })
     }

@@ -108,7 +108,9 @@ impl Grants {
             | Act::Cache
             | Act::Close
             | Act::Database(_)
-            | Act::Http(_) => self.part == Part::Engine,
+            | Act::Http(_)
+            | Act::IdentityToken
+            | Act::Entities => self.part == Part::Engine,
         };
         if !is_of_its_part {
             return Err(refusal::outside_of_its_part(self.part));
@@ -120,6 +122,7 @@ impl Grants {
             Act::Sql(target) => self.allow(&target.grant()?),
             Act::Http(origin) => self.allow(&origin.grant()),
             Act::Crypto(verb) => self.allow(&Grant::Crypto(*verb)),
+            Act::IdentityToken => self.allow(&Grant::IdentityToken),
             _ => Ok(()),
         }
     }
@@ -204,7 +207,10 @@ impl Grants {
         match (&self.granted, wanted) {
             (Some(granted), _) => granted.iter().any(|grant| grant.covers(wanted)),
             // What an engine of ours asks for; what its connections dial, they must name.
-            (None, Grant::Database(_) | Grant::Http { .. } | Grant::Crypto(_)) => {
+            (
+                None,
+                Grant::Database(_) | Grant::Http { .. } | Grant::Crypto(_) | Grant::IdentityToken,
+            ) => {
                 let usual = self.asked.iter().filter_map(Ask::as_grant);
                 self.maker == Maker::Official && usual.into_iter().any(|grant| grant.covers(wanted))
             }

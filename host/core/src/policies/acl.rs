@@ -12,6 +12,7 @@ use super::identity::Identity;
 use super::parse::Policy;
 use super::pattern::Pattern;
 use super::template::Unresolved;
+use crate::log::Cause;
 use access::{Access, Joined};
 use bulkhead_wire::description::{Field, Operation};
 use rules::Rules;
@@ -76,6 +77,12 @@ pub struct Skipped {
     pub policy: String,
     /// Which value, and what is wrong with it. The value is not shown.
     pub why: String,
+}
+
+impl Cause for Skipped {
+    fn words(&self) -> String {
+        self.why.clone()
+    }
 }
 
 impl Acl {

@@ -155,7 +155,8 @@ fn may_come_from(record: &TokenRecord, remote: IpAddr) -> bool {
 }
 
 /// The caller as the unit sees it, so that its commit asserts that the token still holds and that
-/// its entity is in force. A request goes on with the use that it took, also when there is none left for others.
+/// its entity is in force. A request goes on with the use that it took, also when there is none
+/// left for others.
 ///
 /// # Errors
 /// 403 when the token ended after the request came.
