@@ -4,63 +4,55 @@ use super::{Row, row};
 use serde_json::{Value, json};
 
 pub(super) fn rows() -> Vec<Row> {
+    [keys(), roles(), published_last()].into_iter().flatten().collect()
+}
+
+const TEAM: &str = "identity/oidc/key/team";
+
+fn asked(golden: &'static str, path: &'static str, status: u16) -> Row {
+    row(golden, path, Value::Null, status)
+}
+
+/// The issuer, what is published before there is a key, and a key.
+fn keys() -> Vec<Row> {
     let issuer = json!({ "issuer": "https://bulkhead.example.com:8200" });
     let key = json!({ "algorithm": "EdDSA", "rotation_period": "1h", "verification_ttl": "2h" });
-    let (config, team) = ("identity/oidc/config", "identity/oidc/key/team");
-    let (role, nothing) = ("identity/oidc/role/web", || Value::Null);
+    let (config, rotate) = ("identity/oidc/config", "identity/oidc/key/team/rotate");
+    let discovery = "identity/oidc/.well-known/openid-configuration";
     vec![
         row("identity-oidc-config.write", config, issuer, 200),
-        row("identity-oidc-config.read", config, nothing(), 200),
-        row(
-            "identity-oidc-.well-known-openid-configuration.read",
-            "identity/oidc/.well-known/openid-configuration",
-            nothing(),
-            200,
-        ),
-        row(
-            "identity-oidc-.well-known-keys.read",
-            "identity/oidc/.well-known/keys",
-            nothing(),
-            200,
-        ),
-        row("identity-oidc-key-name.write", team, key, 204),
-        row("identity-oidc-key-name.read", team, nothing(), 200),
-        row("identity-oidc-key.list", "identity/oidc/key", nothing(), 200),
-        row(
-            "identity-oidc-key-name-rotate.write",
-            "identity/oidc/key/team/rotate",
-            json!({ "verification_ttl": "1h" }),
-            204,
-        ),
-        row(
-            "identity-oidc-plugins-.well-known-openid-configuration.read",
-            "identity/oidc/plugins/.well-known/openid-configuration",
-            nothing(),
-            200,
-        ),
-        row(
-            "identity-oidc-role-name.write",
-            role,
-            json!({ "key": "team", "client_id": "web" }),
-            204,
-        ),
-        row("identity-oidc-role-name.read", role, nothing(), 200),
-        row("identity-oidc-role.list", "identity/oidc/role", nothing(), 200),
-        // The root token stands for no entity.
-        row("identity-oidc-token-name.read", "identity/oidc/token/web", nothing(), 400),
-        row(
-            "identity-oidc-introspect.write",
-            "identity/oidc/introspect",
-            json!({ "token": "no.token.this" }),
-            200,
-        ),
-        row("identity-oidc-role-name.delete", role, nothing(), 204),
-        row("identity-oidc-key-name.delete", team, nothing(), 204),
-        row(
-            "identity-oidc-plugins-.well-known-keys.read",
-            "identity/oidc/plugins/.well-known/keys",
-            nothing(),
-            200,
-        ),
+        asked("identity-oidc-config.read", config, 200),
+        asked("identity-oidc-.well-known-openid-configuration.read", discovery, 200),
+        asked("identity-oidc-.well-known-keys.read", "identity/oidc/.well-known/keys", 200),
+        row("identity-oidc-key-name.write", TEAM, key, 204),
+        asked("identity-oidc-key-name.read", TEAM, 200),
+        asked("identity-oidc-key.list", "identity/oidc/key", 200),
+        row("identity-oidc-key-name-rotate.write", rotate, json!({ "verification_ttl": 60 }), 204),
+    ]
+}
+
+/// A role, and a token that is none. The root token stands for no entity.
+fn roles() -> Vec<Row> {
+    let role = "identity/oidc/role/web";
+    let written = json!({ "key": "team", "client_id": "web" });
+    let token = json!({ "token": "no.token.this" });
+    vec![
+        row("identity-oidc-role-name.write", role, written, 204),
+        asked("identity-oidc-role-name.read", role, 200),
+        asked("identity-oidc-role.list", "identity/oidc/role", 200),
+        asked("identity-oidc-token-name.read", "identity/oidc/token/web", 400),
+        row("identity-oidc-introspect.write", "identity/oidc/introspect", token, 200),
+        asked("identity-oidc-role-name.delete", role, 204),
+    ]
+}
+
+/// What is published for readers of mounts' tokens, of no key again.
+fn published_last() -> Vec<Row> {
+    let discovery = "identity/oidc/plugins/.well-known/openid-configuration";
+    let keys = "identity/oidc/plugins/.well-known/keys";
+    vec![
+        asked("identity-oidc-plugins-.well-known-openid-configuration.read", discovery, 200),
+        asked("identity-oidc-key-name.delete", TEAM, 204),
+        asked("identity-oidc-plugins-.well-known-keys.read", keys, 200),
     ]
 }

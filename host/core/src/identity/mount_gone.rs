@@ -52,7 +52,8 @@ pub(super) async fn forget_entity_alias(unit: &mut Unit, id: &str) -> Result<(),
 /// Removes the alias with that id, of the group that has it, whose entities leave it.
 pub(super) async fn forget_group_alias(unit: &mut Unit, id: &str) -> Result<(), Failure> {
     let Some(before) = group::by_alias_id(unit, id).await? else { return Ok(()) };
-    let after = Group { alias: None, ..Group::clone(&before) };
+    let modify_index = before.modify_index + 1;
+    let after = Group { alias: None, modify_index, ..Group::clone(&before) };
     group::put(unit, Some(&before), &after)?;
     membership::let_all_leave(unit, &after.id)
 }

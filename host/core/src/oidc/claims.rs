@@ -1,8 +1,8 @@
 //! What a role's tokens say besides who it is: JSON with places for what the caller is called.
 //!
-//! The attack this file stops: a caller with a say in the own name who adds claims by it. A value is
-//! written as JSON before it is put in its place, and what says who signed, for whom and until when
-//! is not for templates.
+//! The attack this file stops: a caller with a say in the own name who adds claims by it. A value
+//! is written as JSON before it is put in its place, and what says who signed, for whom and until
+//! when is not for templates.
 
 use crate::policies::identity::{Entity, Identity};
 use crate::policies::reference::Reference;
@@ -49,7 +49,10 @@ pub(super) fn fill(
     }
     let filled = filled(&text, identity, now)?;
     let claims: Map<String, Value> = serde_json::from_str(&filled).map_err(|_| {
-        wrong("it is no JSON object; write places without quotes, as in {\"id\": {{identity.entity.id}}}")
+        wrong(
+            "it is no JSON object; write places without quotes, as in \
+             {\"id\": {{identity.entity.id}}}",
+        )
     })?;
     match RESERVED.into_iter().find(|name| claims.contains_key(*name)) {
         Some(name) => Err(wrong(&format!("{name} is said by the server alone; leave it out"))),
@@ -165,11 +168,13 @@ mod tests {
 
     #[test]
     fn places_are_filled_with_json() {
-        let template = r#"{"team": {{identity.entity.metadata.team}}, "all": {{ identity.entity.metadata }},
+        let template = r#"{"team": {{identity.entity.metadata.team}},
+            "all": {{ identity.entity.metadata }},
             "groups": {{identity.entity.groups.names}}, "ids": {{identity.entity.groups.ids}},
             "mail": {{identity.entity.aliases.auth_a_1.name}},
             "alias": {{identity.entity.aliases.auth_a_1.metadata}},
-            "none": {{identity.entity.metadata.none}}, "other": {{identity.entity.aliases.x.metadata}},
+            "none": {{identity.entity.metadata.none}},
+            "other": {{identity.entity.aliases.x.metadata}},
             "then": {{time.now.plus.1m}}, "before": {{time.now.minus.1m}}, "now": {{time.now}}}"#;
         let expected = json!({
             "team": "blue", "all": {"team": "blue"}, "groups": ["ops"], "ids": ["g1"],

@@ -23,7 +23,8 @@ struct Parts<'a> {
 }
 
 impl Provider {
-    /// Whom a token of a role is about; `client_id` is for whom it must be, where that is not empty.
+    /// Whom a token of a role is about; `client_id` is for whom it must be, where that is not
+    /// empty.
     ///
     /// # Errors
     /// The failure is ours; what is wrong with the token is in the inner one.
@@ -81,7 +82,7 @@ fn parts(token: &str) -> Option<Parts<'_>> {
     }
     let (message, signature) = token.rsplit_once('.')?;
     let (header, claims) = message.split_once('.')?;
-    let object = |part: &str| serde_json::from_slice(&bytes(part)?).ok();
+    let object = |part: &str| serde_json::from_str(str::from_utf8(&bytes(part)?).ok()?).ok();
     Some(Parts {
         message,
         header: object(header)?,

@@ -1,7 +1,7 @@
 //! Tokens by which a mount shows a cloud who it is.
 //!
-//! The attack this file stops: a mount that speaks as another. What a token says of its holder comes
-//! from the mount's record; of what it says the component chooses the audience and the lifetime.
+//! The attack this file stops: a mount that speaks as another. What a token says of its holder
+//! comes from the mount's record; the component chooses the audience and the lifetime.
 
 use super::issuer::Documents;
 use super::named_key::DEFAULT;

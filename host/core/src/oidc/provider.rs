@@ -4,7 +4,6 @@
 //! does so at a time, beside the workers, and many first uses of one key make one.
 
 use super::algorithm::Algorithm;
-use super::issuer::address_of_listener;
 use super::key_pair::SigningKey;
 use super::named_key::{DEFAULT, KeySettings, NamedKey, address};
 use crate::background::{Background, Claims};
@@ -106,5 +105,24 @@ impl Provider {
 
     pub(super) fn tell_of_rotation(&self, name: &str) {
         self.log.line("info", "oidc-key-rotated", &[("key", name.to_owned())]);
+    }
+}
+
+/// How readers reach a server that listens there, where that is an address that can be dialled.
+fn address_of_listener(listens: &[SocketAddr]) -> Option<String> {
+    let dialled = listens.iter().find(|address| !address.ip().is_unspecified());
+    dialled.map(|address| format!("http://{address}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_listens_everywhere_has_no_address_of_its_own() {
+        let listens = |text: &str| address_of_listener(&[text.parse().unwrap()]);
+        assert_eq!(listens("127.0.0.1:8200").as_deref(), Some("http://127.0.0.1:8200"));
+        assert_eq!(listens("[::1]:8200").as_deref(), Some("http://[::1]:8200"));
+        assert_eq!((listens("0.0.0.0:8200"), listens("[::]:8200")), (None, None));
     }
 }

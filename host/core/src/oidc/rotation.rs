@@ -5,7 +5,6 @@ use super::key_pair::SigningKey;
 use super::named_key::{NamedKey, name_at};
 use super::provider::Provider;
 use crate::background::Claim;
-use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 
 impl Provider {
@@ -16,7 +15,11 @@ impl Provider {
     pub(crate) async fn rotate_when_due(&self, claim: &Claim) -> Result<(), Failure> {
         let name = name_at(claim.address());
         let mut unit = self.store.begin();
-        let Some(mut key) = self.due_key(&mut unit, claim).await? else { return Ok(()) };
+        let Some(record) = claim.fence(&mut unit).await? else { return Ok(()) };
+        if record.index.due.is_none_or(|due| due > self.store.now()) {
+            return Ok(());
+        }
+        let mut key = NamedKey::parse(&record, name)?;
         let next = self.make(key.settings.algorithm).await?;
         let now = self.store.now();
         key.rotate(next, key.settings.verification_ttl, now)?;
@@ -24,12 +27,6 @@ impl Provider {
         unit.commit().await?;
         self.tell_of_rotation(name);
         Ok(())
-    }
-
-    async fn due_key(&self, unit: &mut Unit, claim: &Claim) -> Result<Option<NamedKey>, Failure> {
-        let found = claim.fence(unit).await?;
-        let key = found.map(|record| NamedKey::parse(&record, name_at(claim.address())));
-        Ok(key.transpose()?.filter(|key| key.due() <= self.store.now()))
     }
 
     /// Rotates a key because an operator asks for it.

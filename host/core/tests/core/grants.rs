@@ -14,7 +14,8 @@ async fn grants(bed: &Bed, mount: &str) -> Value {
 
 /// What a mount of the probe is granted where its operator says nothing: of what it asks for, all
 /// that names a target.
-const USUAL: [&str; 3] = ["crypto:sign", "crypto:generate-key", "crypto:issue-certificate"];
+const USUAL: [&str; 4] =
+    ["identity:token", "crypto:sign", "crypto:generate-key", "crypto:issue-certificate"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_shown_in_its_one_spelling_and_changed_line_by_line() {

@@ -5,7 +5,7 @@ use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A token by which the mount shows others who it is. It is a secret: whoever holds it is the mount.
+/// A token by which the mount shows others who it is. It is a secret: its holder is the mount.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdentityToken {
     /// A JSON Web Token.

@@ -1,3 +1,5 @@
+//! What is published of a named key at each moment, and when it is due.
+
 use super::*;
 
 const DAY: u64 = 86_400_000;
