@@ -1,4 +1,5 @@
 //! Keys, certificates, chains and password hashes, given nearly good ones at random.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use bulkhead_crypto::{
     Certificate, Chain, Cost, Generation, PrivateKey, PublicKey, Usage, VerifyingKey, armour,
