@@ -20,6 +20,7 @@ mod hostile;
 mod http;
 mod instance_reuse;
 mod leases;
+mod lending;
 mod mounts;
 mod policies;
 mod probe;
