@@ -16,7 +16,7 @@ use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
     Cache, Clock, Databases, Derivation, Entity, Entry, Host, Http, Identity, Leases, Level, Log,
-    Passwords, Random, Storage,
+    Page, Passwords, Random, Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
@@ -314,12 +314,7 @@ impl Storage for TestHost {
         self.script.step("keys", None, || Ok(self.records.borrow().keys(prefix, after, limit)))
     }
 
-    fn scan_bytes(
-        &self,
-        prefix: &str,
-        after: &str,
-        limit: u32,
-    ) -> Result<Vec<(String, Entry<Vec<u8>>)>, Failure> {
+    fn scan_bytes(&self, prefix: &str, after: &str, limit: u32) -> Result<Page, Failure> {
         self.script.step("scan", None, || Ok(self.records.borrow().scan(prefix, after, limit)))
     }
 
@@ -333,10 +328,18 @@ impl Storage for TestHost {
 }
 
 impl Leases for TestHost {
-    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<(), Failure> {
+    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<String, Failure> {
         self.script.step("reserve", Some(&format!("{tag} in {lane}")), || {
             self.leases.borrow_mut().reserve(tag, lane, internal, self.now())
         })
+    }
+
+    fn amend(&self, tag: &str, internal: &str) -> Result<(), Failure> {
+        self.script.step("amend", Some(tag), || self.leases.borrow_mut().amend(tag, internal))
+    }
+
+    fn end_issued(&self, handle: &str) -> Result<(), Failure> {
+        self.script.step("end-issued", Some(handle), || self.leases.borrow_mut().end_issued(handle))
     }
 
     fn end(&self, tag: &str) -> Result<(), Failure> {
