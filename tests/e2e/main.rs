@@ -27,6 +27,7 @@ mod sealed;
 mod sealed_process;
 mod secrecy;
 mod targets;
+mod tls;
 mod tokens;
 mod unseal;
 mod uploads;
