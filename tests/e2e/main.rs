@@ -29,6 +29,7 @@ mod sealed_process;
 mod secrecy;
 mod targets;
 mod template;
+mod tls;
 mod tokens;
 mod unseal;
 mod uploads;
