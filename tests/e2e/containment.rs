@@ -31,6 +31,8 @@ const ACTS: &[(&str, u16, &str)] = &[
     ("flood-of-gets", 502, "ran past its deadline"),
     ("flood-of-puts", 500, "limit storage=16MiB"),
     ("flood-of-secrets", 500, "limit host-bytes=64MiB"),
+    ("flood-of-hashes", 500, "limit host-bytes=64MiB"),
+    ("flood-of-keys", 500, "limit host-bytes=64MiB"),
     ("flood-of-logs", 200, ""),
     ("memory-bomb", 500, "ran out of its 64 MiB of memory"),
     ("handle-bomb", 500, "holds more than its 1000 handles"),
@@ -59,6 +61,7 @@ const ACTS: &[(&str, u16, &str)] = &[
     ("foreign-key", 400, "is not a storage key"),
     ("unmarked-nested", 403, "tune --grant 'database:postgresql-database-plugin' hostile/"),
     ("database-without-grant", 403, "tune --grant 'database:postgresql-database-plugin' hostile/"),
+    ("private-keys-without-grant", 403, "does not ask for crypto:sign"),
 ];
 
 /// Acts that go on after their request: in calls that have only a second here, so that the test

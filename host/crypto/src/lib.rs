@@ -44,5 +44,5 @@ pub use password::{Cost, hash_password, verify_password};
 pub use pem::armour;
 pub use private_key::PrivateKey;
 pub use public_key::PublicKey;
-pub use secret::secrets_of;
+pub use secret::{is_private, secrets_of};
 pub use signature::{VerifyingKey, sign};

@@ -3,6 +3,15 @@
 use crate::jwk::{self, Jwk};
 use zeroize::Zeroizing;
 
+/// Whether a text is, or may be, a private key.
+#[must_use]
+pub fn is_private(text: &str) -> bool {
+    match jwk::is_json(text) {
+        true => Jwk::read(text).map_or(true, |jwk| jwk.secrets().next().is_some()),
+        false => text.contains("PRIVATE KEY-----") || !text.contains("-----BEGIN "),
+    }
+}
+
 /// The parts of a private key's text that are secret: lines between its armour, or members of its
 /// JWK. Of a text that is neither, all of it.
 #[must_use]

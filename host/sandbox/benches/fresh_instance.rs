@@ -13,19 +13,15 @@
     reason = "a benchmark stops by panicking and reports by printing"
 )]
 
+#[path = "bed/sandbox.rs"]
+mod bed;
 #[path = "../../benches/figures.rs"]
 mod figures;
 
-use async_trait::async_trait;
-use bulkhead_sandbox::contract::{Call, Caller, Mount, Outcome};
-use bulkhead_sandbox::{
-    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Entity, Grants, Guard, HostServices,
-    IdentityToken, Level, Limits, Maker, Reservation, Reuse, ReuseBounds, Rights, Runtime, Sandbox,
-    Scope,
-};
-use bulkhead_store::{Address, Index, Options, SealKey, Space, Store, Unit};
-use bulkhead_wire::failure::Failure;
-use std::path::Path;
+use bed::{Bed, call};
+use bulkhead_sandbox::contract::{Call, Outcome};
+use bulkhead_sandbox::{Limits, Reuse, ReuseBounds};
+use bulkhead_store::{Address, Index, Space, Unit};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,9 +33,11 @@ fn main() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let target = figures::target();
     let directory = target.join(format!("bench-store-{}", std::process::id()));
-    let bench = runtime.block_on(Bench::prepare(&target, &directory));
-    let bench = Arc::new(bench);
-    let bounded = bench.engine.reuse("mount", ReuseBounds::default());
+    let component = target.join("plugins/database.wasm");
+    let bed = runtime.block_on(Bed::prepare(&component, &directory, Limits::default()));
+    let fields = serde_json::json!({ "name": "reader" });
+    let bench = Arc::new(Bench { bed, call: call("read", "roles/{name}", "reader", &fields) });
+    let bounded = bench.bed.engine.reuse("mount", ReuseBounds::default());
     let figures = [Reuse::Fresh, bounded].map(|reuse| {
         runtime.block_on(calls(Arc::clone(&bench), reuse.clone(), WARM_UP));
         let mut times = runtime.block_on(calls(Arc::clone(&bench), reuse, CALLS));
@@ -83,9 +81,9 @@ fn throughput(runtime: &tokio::runtime::Runtime, bench: &Arc<Bench>, tasks: usiz
 async fn calls(bench: Arc<Bench>, reuse: Reuse, count: usize) -> Vec<Duration> {
     let mut times = Vec::with_capacity(count);
     for _ in 0..count {
-        let (scope, unit) = (bench.scope(&reuse), bench.unit());
+        let (scope, unit) = (bench.bed.scope(&reuse), bench.unit());
         let began = Instant::now();
-        let done = bench.engine.handle(scope, unit, &bench.call).await;
+        let done = bench.bed.engine.handle(scope, unit, &bench.call).await;
         times.push(began.elapsed());
         assert!(matches!(done.result.unwrap().outcome, Outcome::Data(_)));
     }
@@ -93,26 +91,11 @@ async fn calls(bench: Arc<Bench>, reuse: Reuse, count: usize) -> Vec<Duration> {
 }
 
 struct Bench {
-    store: Arc<Store>,
-    engine: Engine,
+    bed: Bed,
     call: Call,
-    services: Arc<NoServices>,
-    compartment: Arc<Compartment>,
 }
 
 impl Bench {
-    async fn prepare(target: &Path, directory: &Path) -> Self {
-        let store =
-            Store::open(Options::at(directory), SealKey::generate().unwrap()).await.unwrap();
-        let sandbox = Sandbox::new(Runtime::new().unwrap(), Arc::clone(&store), &[]);
-        let wasm =
-            std::fs::read(target.join("plugins/database.wasm")).expect("run `make build` first");
-        let artefact = Artefact::Official { wasm: wasm.leak(), compiled: None };
-        let engine = Engine::load(&sandbox, artefact, None).await.unwrap();
-        let compartment = Compartment::new("mount", Limits::default());
-        Self { store, engine, call: call(), services: Arc::new(NoServices), compartment }
-    }
-
     fn unit(&self) -> Unit {
         let role = serde_json::json!({
             "db_name": "orders",
@@ -124,115 +107,12 @@ impl Bench {
             "default_ttl": 3600, "max_ttl": 86400,
             "credential_type": "password", "credential_config": {},
         });
-        let mut unit = self.store.begin();
+        let mut unit = self.bed.store.begin();
         unit.put(
             Address::new(Space::Data, "mount/role/reader"),
             role.to_string().into_bytes(),
             Index::default(),
         );
         unit
-    }
-
-    fn scope(&self, reuse: &Reuse) -> Scope {
-        let rights = Rights {
-            mount: "database/",
-            maker: Maker::Official,
-            asked: &[],
-            ceiling: None,
-            granted: None,
-        };
-        Scope {
-            compartment: Arc::clone(&self.compartment),
-            grants: Arc::new(Grants::of(&rights)),
-            reuse: reuse.clone(),
-            deadline: tokio::time::Instant::now() + Duration::from_secs(90),
-            slots: 1,
-            services: Arc::clone(&self.services) as Arc<dyn HostServices>,
-            tree: Arc::new(CallTree::default()),
-        }
-    }
-}
-
-fn call() -> Call {
-    Call {
-        id: "bench".into(),
-        operation: "read".into(),
-        route: "roles/{name}".into(),
-        captures: vec![("name".into(), "reader".into())],
-        fields: r#"{"name":"reader"}"#.into(),
-        resumed: false,
-        deadline: u64::MAX,
-        caller: Caller {
-            entity: String::new(),
-            display_name: "token".into(),
-            id: "caller".into(),
-            capabilities: vec!["read".into()],
-            remote_address: "127.0.0.1".into(),
-            ext: Vec::new(),
-        },
-        mount: Mount {
-            path: "database/".into(),
-            accessor: "database_1".into(),
-            kind: "database".into(),
-            default_ttl: 3600,
-            max_ttl: 86400,
-            longest_lease: 86400,
-            options: Vec::new(),
-            ext: Vec::new(),
-        },
-        ext: Vec::new(),
-    }
-}
-
-struct NoServices;
-
-#[async_trait]
-impl HostServices for NoServices {
-    async fn password(&self, _unit: &mut Unit, _policy: &str) -> Result<String, Failure> {
-        Err(Failure::internal("not measured"))
-    }
-
-    fn password_from(&self, _length: u32, _alphabet: &str) -> Result<String, Failure> {
-        Err(Failure::internal("not measured"))
-    }
-
-    async fn identity_token(&self, _audience: &str, _ttl: u64) -> Result<IdentityToken, Failure> {
-        Err(Failure::absent())
-    }
-
-    async fn entity(&self, _id: &str) -> Result<Option<Entity>, Failure> {
-        Ok(None)
-    }
-
-    fn database_plugin(&self, _name: &str, _version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
-        Err(Failure::internal("not measured"))
-    }
-
-    fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<String, Failure> {
-        Err(Failure::internal("not measured"))
-    }
-
-    async fn amend(&self, _unit: &mut Unit, _tag: &str, _internal: String) -> Result<(), Failure> {
-        Err(Failure::internal("not measured"))
-    }
-
-    fn end_issued(&self, _unit: &mut Unit, _handle: &str) -> Result<(), Failure> {
-        Err(Failure::internal("not measured"))
-    }
-
-    fn withdraw(&self, _tag: &str) -> Result<(), Failure> {
-        Err(Failure::internal("not measured"))
-    }
-
-    fn guard(&self, _unit: &mut Unit, _guard: Guard) -> Result<(), Failure> {
-        Err(Failure::internal("not measured"))
-    }
-
-    async fn lease_count(&self, _lane: &str) -> Result<u32, Failure> {
-        Err(Failure::internal("not measured"))
-    }
-
-    fn log(&self, _level: Level, plugin: &str, event: &str, pairs: &[(String, String)]) {
-        panic!("{plugin} logs {event}: {pairs:?}");
     }
 }

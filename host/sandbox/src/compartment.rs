@@ -4,7 +4,9 @@
 //! taken is counted here, over all its calls and over its tunes.
 
 use crate::held::HeldBytes;
+use crate::key_ring::KeyRing;
 use crate::limits::{self, Limits};
+use crate::slow_work::Turns;
 use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,6 +31,10 @@ pub(crate) struct Taken {
     connections: AtomicU32,
     /// Bytes that the host holds for the mount's calls.
     held: Arc<HeldBytes>,
+    /// Public keys that its calls verified with.
+    keys: KeyRing,
+    /// Its turns at work of the host that takes long.
+    turns: Turns,
     /// Notified when one is closed.
     closed: Notify,
     /// When one of its calls was last found to compute for long.
@@ -117,6 +123,16 @@ impl Taken {
     /// Bytes that the host holds for the mount's calls.
     pub(crate) fn held(&self) -> &Arc<HeldBytes> {
         &self.held
+    }
+
+    /// Public keys that the mount's calls verified with.
+    pub(crate) fn keys(&self) -> &KeyRing {
+        &self.keys
+    }
+
+    /// The mount's turns at work of the host that takes long.
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     /// Instance slots that requests of the mount hold.

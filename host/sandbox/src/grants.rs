@@ -97,7 +97,9 @@ impl Grants {
     /// `permission-denied`, with who refused and what to do.
     pub(crate) fn ask(&self, act: &Act<'_>) -> Result<(), Failure> {
         let is_of_its_part = match act {
-            Act::Time | Act::Random | Act::Derive | Act::Log => self.part != Part::Described,
+            Act::Time | Act::Random | Act::Derive | Act::Verify | Act::Crypto(_) | Act::Log => {
+                self.part != Part::Described
+            }
             Act::Sql(_) => self.part == Part::DatabasePlugin,
             Act::Storage
             | Act::Leases
@@ -119,6 +121,7 @@ impl Grants {
             }
             Act::Sql(target) => self.allow(&target.grant()?),
             Act::Http(origin) => self.allow(&origin.grant()),
+            Act::Crypto(verb) => self.allow(&Grant::Crypto(*verb)),
             Act::IdentityToken => self.allow(&Grant::IdentityToken),
             _ => Ok(()),
         }
@@ -204,7 +207,10 @@ impl Grants {
         match (&self.granted, wanted) {
             (Some(granted), _) => granted.iter().any(|grant| grant.covers(wanted)),
             // What an engine of ours asks for; what its connections dial, they must name.
-            (None, Grant::Database(_) | Grant::Http { .. } | Grant::IdentityToken) => {
+            (
+                None,
+                Grant::Database(_) | Grant::Http { .. } | Grant::Crypto(_) | Grant::IdentityToken,
+            ) => {
                 let usual = self.asked.iter().filter_map(Ask::as_grant);
                 self.maker == Maker::Official && usual.into_iter().any(|grant| grant.covers(wanted))
             }

@@ -27,6 +27,32 @@ impl HeldBytes {
     }
 }
 
+/// Bytes that work of the host takes while it lasts, which may be longer than the call that asked
+/// for it.
+pub(crate) struct Lent {
+    bytes: usize,
+    of: [Arc<HeldBytes>; 2],
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.of.iter().for_each(|of| of.give_back(self.bytes));
+    }
+}
+
+/// So many bytes of the mount's share and of the process's, until they are dropped. `None` where one
+/// of them has no room.
+pub(crate) fn lend(bytes: usize, mount: &Arc<HeldBytes>, process: &Arc<HeldBytes>) -> Option<Lent> {
+    if !mount.take(bytes, limits::HELD_BYTES_OF_MOUNT) {
+        return None;
+    }
+    if !process.take(bytes, limits::HELD_BYTES) {
+        mount.give_back(bytes);
+        return None;
+    }
+    Some(Lent { bytes, of: [Arc::clone(mount), Arc::clone(process)] })
+}
+
 /// What one call and its nested calls hold, until all of them are over.
 #[derive(Default)]
 pub(crate) struct Held {
@@ -88,6 +114,20 @@ mod tests {
         assert!(next.take(quarter, &mount, &process));
         drop(next);
         assert_eq!((bytes(&mount), bytes(&process)), (0, 0), "given back once");
+    }
+
+    #[test]
+    fn what_is_lent_counts_beside_what_calls_hold_and_is_given_back_once() {
+        let (process, mount) = (Arc::default(), Arc::default());
+        let call = Held::default();
+        assert!(call.take(limits::HELD_BYTES_OF_MOUNT - 1, &mount, &process));
+        assert!(lend(2, &mount, &process).is_none());
+        let lent = lend(1, &mount, &process);
+        assert!(lent.is_some() && !call.take(1, &mount, &process));
+        drop((lent, call));
+        assert_eq!((bytes(&mount), bytes(&process)), (0, 0));
+        assert!(lend(limits::HELD_BYTES_OF_MOUNT + 1, &mount, &process).is_none());
+        assert_eq!(bytes(&mount), 0, "what was refused is not counted");
     }
 
     #[test]

@@ -56,8 +56,10 @@ mod closing;
 mod compartment;
 mod cpu_permits;
 mod held;
+mod key_ring;
 mod memory;
 mod secrets;
+mod slow_work;
 
 // Outbound.
 mod http;

@@ -7,6 +7,7 @@ use crate::cpu_permits::CpuPermits;
 use crate::held::HeldBytes;
 use crate::limits;
 use crate::memory::GuestMemory;
+use crate::slow_work::SlowWork;
 use crate::sql::Pools;
 use bulkhead_store::Store;
 use std::net::SocketAddr;
@@ -24,6 +25,7 @@ pub(crate) struct ProcessResources {
     pub(crate) held_bytes: Arc<HeldBytes>,
     /// Outbound HTTP connections.
     pub(crate) connections: Arc<Semaphore>,
+    pub(crate) slow_work: SlowWork,
 }
 
 impl ProcessResources {
@@ -35,6 +37,7 @@ impl ProcessResources {
             guest_memory: Arc::default(),
             held_bytes: Arc::default(),
             connections: Arc::new(Semaphore::new(limits::CONNECTIONS)),
+            slow_work: SlowWork::new(),
         })
     }
 }

@@ -3,6 +3,7 @@
 //! An engine receives `&dyn Host` and reaches nothing else. In a component the faces are the real
 //! imports, in unit tests they are the [test bed](crate::testbed). Neither shows a token of ours.
 
+mod crypto;
 mod databases;
 mod identity;
 mod storage;
@@ -11,6 +12,7 @@ use crate::database_plugin::StoreTime;
 use crate::http::{Request, Response};
 use bulkhead_wire::failure::Failure;
 
+pub use crypto::Crypto;
 #[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
 pub(crate) use databases::database_kind;
 pub use databases::{Connection, Databases, Resolved, Unmade};
@@ -37,6 +39,8 @@ pub trait Host {
     fn cache(&self) -> &dyn Cache;
     /// Randomness.
     fn random(&self) -> &dyn Random;
+    /// Signatures, keys, certificates and password hashes.
+    fn crypto(&self) -> &dyn Crypto;
     /// Keys from passwords.
     fn derivation(&self) -> &dyn Derivation;
     /// The operator's log.

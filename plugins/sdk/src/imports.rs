@@ -3,6 +3,7 @@
 
 #[cfg(all(feature = "auth-method", not(feature = "secrets-engine")))]
 mod absent;
+mod crypto;
 #[cfg(feature = "secrets-engine")]
 mod databases;
 
@@ -12,8 +13,8 @@ use crate::bindings::auth_method::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::database_plugin::StoreTime;
 use crate::host::{
-    Cache, Clock, Databases, Derivation, Entity, Entry, Host, Http, Identity, IdentityToken,
-    Leases, Level, Log, Page, Passwords, Random, Storage,
+    Cache, Clock, Crypto, Databases, Derivation, Entity, Entry, Host, Http, Identity,
+    IdentityToken, Leases, Level, Log, Page, Passwords, Random, Storage,
 };
 use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -55,6 +56,10 @@ impl Host for Imports {
     }
 
     fn random(&self) -> &dyn Random {
+        self
+    }
+
+    fn crypto(&self) -> &dyn Crypto {
         self
     }
 

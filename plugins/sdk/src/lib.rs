@@ -114,6 +114,11 @@
 //! it names in [`SecretsEngine::ASKS`] and that its mount was granted. What it wants again, such as
 //! a token of theirs, it keeps by [`Host::cache`], where one call makes it and others wait.
 //!
+//! # Tokens of others
+//!
+//! A [`jwt`] is read, proven by a key of its issuer, and held against what is expected of it, in
+//! this order; the cryptography is the host's, by [`Host::crypto`].
+//!
 //! # What it never knows
 //!
 //! Tokens, policies, sockets and files. A component has no way to reach them.
@@ -121,12 +126,14 @@
 pub mod answer;
 pub mod auth_method;
 pub mod call;
+pub mod crypto;
 pub mod database_plugin;
 pub mod engine;
 mod field;
 pub mod host;
 pub mod http;
 pub mod intent;
+pub mod jwt;
 pub mod login;
 pub mod reservation;
 pub mod rotation;

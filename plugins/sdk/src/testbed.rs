@@ -10,6 +10,7 @@
 
 mod auth;
 mod cache;
+mod crypto;
 mod databases;
 mod host;
 mod http;

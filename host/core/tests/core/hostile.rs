@@ -95,6 +95,9 @@ contained! {
     a_flood_of_reads_ends_at_the_deadline: "flood-of-gets" => Host, 502, "ran past its deadline";
     a_flood_of_writes_is_weighed: "flood-of-puts" => Host, 500, "limit storage=16MiB";
     a_flood_of_secrets_is_weighed: "flood-of-secrets" => Host, 500, "limit host-bytes=64MiB";
+    a_flood_of_password_hashes_is_weighed: "flood-of-hashes" => Host, 500,
+        "limit host-bytes=64MiB";
+    a_flood_of_keys_is_weighed: "flood-of-keys" => Host, 500, "limit host-bytes=64MiB";
     a_memory_bomb_ends_at_its_limit: "memory-bomb" => Host, 500, "ran out of its 64 MiB of memory";
     a_handle_bomb_ends_at_its_limit: "handle-bomb" => Host, 500, "holds more than its 1000 handles";
     a_stack_overflow_is_the_guests_alone: "stack-overflow" => Host, 500, "its stack overflows";
@@ -136,6 +139,7 @@ const TOLD_APART: &[&str] = &[
     "endless-wake",
     "panicking-wake",
     "database-without-grant",
+    "private-keys-without-grant",
     "endless-renew",
     "endless-revoke",
     "panicking-revoke",
@@ -392,6 +396,18 @@ async fn without_its_grant_no_function_of_a_database_plugin_answers() {
         "to allow it: bulkhead secrets tune --grant 'database:postgresql-database-plugin' hostile/",
     );
     contained(&bed, "database-without-grant", By::Guest, refused).await;
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_its_grant_no_private_key_is_used_or_made() {
+    let bed = bed("private-keys-without-grant").await;
+    let refused = (403, "the plugin of mount hostile/ does not ask for crypto:sign");
+    contained(&bed, "private-keys-without-grant", By::Guest, refused).await;
+    let (_, answer) = bed.read("hostile/private-keys-without-grant").await;
+    for line in ["crypto:generate-key", "crypto:issue-certificate"] {
+        assert!(error(&answer).contains(&format!("does not ask for {line}")), "{answer}");
+    }
     bed.end().await;
 }
 

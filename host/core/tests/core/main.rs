@@ -14,6 +14,7 @@ mod bed;
 mod cache;
 mod contention;
 mod contexts;
+mod crypto;
 mod due_work;
 mod grants;
 mod hostile;

@@ -1,7 +1,7 @@
 //! One act of a component: what the first line of an import asks, and the grant that it needs.
 
 use super::host::{Host, HostPattern, Origin};
-use super::line::Grant;
+use super::line::{CryptoVerb, Grant};
 use bulkhead_wire::failure::{Failure, quoted};
 
 /// One act of a component, as the first line of an import asks for it.
@@ -17,8 +17,12 @@ pub(crate) enum Act<'a> {
     Timers,
     /// Random bytes.
     Random,
-    /// Keys derived from passwords.
+    /// Keys derived from passwords, and hashes of them.
     Derive,
+    /// Signatures and certificates checked, keys read, digests.
+    Verify,
+    /// Something made with a private key, or such a key.
+    Crypto(CryptoVerb),
     /// Generated passwords.
     Passwords,
     /// What its mount's calls keep for each other.

@@ -54,7 +54,7 @@ pub enum Grant {
     Address(IpNet),
     /// A value that the process has from its surroundings.
     Ambient(Ambient),
-    /// Work with keys that the host keeps.
+    /// What is made with private keys.
     Crypto(CryptoVerb),
     /// Database plugins that an engine may reach.
     Database(DatabasePlugins),
@@ -123,10 +123,10 @@ impl Grant {
         match self {
             Self::Ldap { .. } => Some(NO_LDAP),
             Self::Ambient(_) => Some("this version has no import for ambient values"),
-            Self::Crypto(_) => Some("this version has no import for keys of the host"),
             Self::Http { .. }
             | Self::Sql { .. }
             | Self::Address(_)
+            | Self::Crypto(_)
             | Self::Database(_)
             | Self::IdentityToken
             | Self::Limit(_) => None,

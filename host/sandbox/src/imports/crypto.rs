@@ -1,13 +1,29 @@
-//! The `crypto` import: the host's randomness, and key derivation outside the sandbox.
+//! The `crypto` import: the host's randomness, and cryptography outside the sandbox.
+//!
+//! The attack this file stops: a component that has the host compute for it what it may not compute
+//! itself for so long. What takes more than a millisecond is done beside the runtime's workers and
+//! needs a permit, as a guest that computes does, or a turn; all of it is counted.
 
-use crate::bindings::secrets_engine::bulkhead::plugin::crypto::Host;
-use crate::grants::Act;
+mod words;
+
+use crate::bindings::secrets_engine::bulkhead::plugin::crypto::{
+    Certificate, CertificateRequest, Chain, GeneratedKey, Host, PublicKey,
+};
+use crate::contract::Failure;
+use crate::grants::{Act, CryptoVerb};
+use crate::held::{self, Lent};
 use crate::limits;
-use crate::state::CallState;
+use crate::slow_work::Turn;
+use crate::state::{CallState, refusal};
 use aws_lc_rs::pbkdf2;
+use bulkhead_crypto::{Cost, Generated, Generation, PrivateKey};
+use bulkhead_wire::failure::Failure as Refused;
 use std::num::NonZeroU32;
 use wasmtime::{bail, format_err};
 use zeroize::Zeroizing;
+
+/// What an import answers: a failure is the component's to hear, an error ends its call.
+type Answer<T> = wasmtime::Result<Result<T, Failure>>;
 
 impl Host for CallState {
     fn random(&mut self, length: u32) -> wasmtime::Result<Vec<u8>> {
@@ -47,18 +63,214 @@ impl Host for CallState {
         if iterations <= limits::DERIVATION_ROUNDS_AT_ONCE {
             return Ok(derive(&password, &salt, rounds));
         }
-        // It computes as a guest would, and so needs a permit as a guest does.
-        let permit = self.resources.process.cpu_permits.acquire().await;
-        let derived = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            derive(&password, &salt, rounds)
-        });
-        derived.await.map_err(|_| format_err!("the host's key derivation failed"))
+        compute(self, move || derive(&password, &salt, rounds)).await
     }
+
+    fn digest(&mut self, algorithm: String, data: Vec<u8>) -> Answer<Vec<u8>> {
+        granted!(self, Act::Verify);
+        self.charge_work(data.len())?;
+        Ok(told(bulkhead_crypto::digest(&algorithm, &data)))
+    }
+
+    fn hmac(&mut self, algorithm: String, key: Vec<u8>, data: Vec<u8>) -> Answer<Vec<u8>> {
+        granted!(self, Act::Verify);
+        let key = Zeroizing::new(key);
+        self.charge_work(key.len().saturating_add(data.len()))?;
+        Ok(told(bulkhead_crypto::hmac(&algorithm, &key, &data)))
+    }
+
+    fn verify(
+        &mut self,
+        algorithm: String,
+        public_key: String,
+        message: Vec<u8>,
+        signature: Vec<u8>,
+    ) -> Answer<bool> {
+        granted!(self, Act::Verify);
+        self.charge_work(public_key.len().saturating_add(message.len()))?;
+        let key = self.context.compartment.taken().keys().read(&algorithm, &public_key);
+        Ok(told(key.and_then(|key| key.verify(&message, &signature))))
+    }
+
+    async fn sign(
+        &mut self,
+        algorithm: String,
+        private_key: String,
+        message: Vec<u8>,
+    ) -> Answer<Vec<u8>> {
+        granted!(self, Act::Crypto(CryptoVerb::Sign));
+        let key = take_key(self, private_key)?;
+        self.charge_work(limits::SIGNATURE_WORK_BYTES.saturating_add(message.len()))?;
+        let sign = move || {
+            let key = PrivateKey::read(&key)?;
+            bulkhead_crypto::sign(&algorithm, &key, &message)
+        };
+        Ok(told(compute(self, sign).await?))
+    }
+
+    fn read_key(&mut self, key: String) -> Answer<PublicKey> {
+        granted!(self, Act::Verify);
+        let key = take_key(self, key)?;
+        let read = match bulkhead_crypto::is_private(&key) {
+            true => PrivateKey::read(&key).and_then(|key| key.public()),
+            false => bulkhead_crypto::PublicKey::read(&key),
+        };
+        Ok(told(read.and_then(|key| words::public_key(&key))))
+    }
+
+    async fn generate_key(
+        &mut self,
+        kind: String,
+        bits: u32,
+        form: String,
+    ) -> Answer<GeneratedKey> {
+        granted!(self, Act::Crypto(CryptoVerb::GenerateKey));
+        let generation = match Generation::read(&kind, bits, &form) {
+            Ok(generation) => generation,
+            Err(refused) => return Ok(Err(refusal(&refused))),
+        };
+        let made = match generate(self, generation).await? {
+            Ok(made) => made,
+            Err(refused) => return Ok(Err(refusal(&refused))),
+        };
+        keep_secret(self, &made.private_key);
+        Ok(told(words::generated(&made)))
+    }
+
+    fn read_certificate(&mut self, pem: String) -> Answer<Certificate> {
+        granted!(self, Act::Verify);
+        self.charge_work(pem.len())?;
+        let read = bulkhead_crypto::Certificate::read(&pem);
+        Ok(told(read.and_then(words::certificate)))
+    }
+
+    async fn verify_chain(&mut self, chain: Chain) -> Answer<()> {
+        granted!(self, Act::Verify);
+        self.charge_work(limits::SIGNATURE_WORK_BYTES.saturating_add(chain.roots.len()))?;
+        let now = self.resources.store.now();
+        Ok(told(compute(self, move || words::chain(&chain, now)?.verify()).await?))
+    }
+
+    async fn issue_certificate(&mut self, request: CertificateRequest) -> Answer<String> {
+        granted!(self, Act::Crypto(CryptoVerb::IssueCertificate));
+        let mut request = request;
+        let key = take_key(self, std::mem::take(&mut request.authority_key))?;
+        self.charge_work(limits::SIGNATURE_WORK_BYTES.saturating_add(request.authority.len()))?;
+        let issue = move || {
+            let key = PrivateKey::read(&key)?;
+            bulkhead_crypto::issue(&words::issuance(&request), &key)
+        };
+        Ok(told(compute(self, issue).await?))
+    }
+
+    async fn hash_password(&mut self, password: String) -> Answer<String> {
+        granted!(self, Act::Derive);
+        let password = take_password(self, password);
+        let hash = move || bulkhead_crypto::hash_password(&password);
+        Ok(told(hash_within(self, Cost::OF_NEW, hash).await?))
+    }
+
+    async fn verify_password(&mut self, password: String, hash: String) -> Answer<bool> {
+        granted!(self, Act::Derive);
+        let password = take_password(self, password);
+        let cost = match Cost::of(&hash) {
+            Ok(cost) => cost,
+            Err(refused) => return Ok(Err(refusal(&refused))),
+        };
+        let verify = move || bulkhead_crypto::verify_password(&password, &hash);
+        Ok(told(hash_within(self, cost, verify).await?))
+    }
+}
+
+fn told<T>(done: Result<T, Refused>) -> Result<T, Failure> {
+    done.map_err(|refused| refusal(&refused))
 }
 
 fn derive(password: &str, salt: &[u8], rounds: NonZeroU32) -> Vec<u8> {
     let mut key = vec![0; 32];
     pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, salt, password.as_bytes(), &mut key);
     key
+}
+
+/// A key that was given: a secret of the call, where it is a private one, before anything can fail.
+fn take_key(state: &mut CallState, key: String) -> wasmtime::Result<Zeroizing<String>> {
+    let key = Zeroizing::new(key);
+    state.charge_work(key.len())?;
+    if bulkhead_crypto::is_private(&key) {
+        keep_secret(state, &key);
+    }
+    Ok(key)
+}
+
+fn keep_secret(state: &CallState, key: &str) {
+    for part in bulkhead_crypto::secrets_of(key) {
+        state.context.tree.secrets.add(&part);
+    }
+}
+
+fn take_password(state: &CallState, password: String) -> Zeroizing<String> {
+    state.context.tree.secrets.add(&password);
+    Zeroizing::new(password)
+}
+
+/// Computes beside the runtime's workers. It computes as a guest would, and so needs a permit as a
+/// guest does.
+async fn compute<T: Send + 'static>(
+    state: &mut CallState,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> wasmtime::Result<T> {
+    let permit = state.resources.process.cpu_permits.acquire().await;
+    beside(permit, work).await
+}
+
+/// Computes beside the runtime's workers, and lets go of what the work needs when it is done: also
+/// where the call that asked for it was cut.
+async fn beside<T: Send + 'static>(
+    held: impl Send + 'static,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> wasmtime::Result<T> {
+    let computed = tokio::task::spawn_blocking(move || {
+        let _held = held;
+        work()
+    });
+    computed.await.map_err(|_| format_err!("the host's cryptography failed"))
+}
+
+async fn generate(
+    state: &mut CallState,
+    generation: Generation,
+) -> wasmtime::Result<Result<Generated, Refused>> {
+    let Some(bits) = generation.rsa_bits() else {
+        state.charge_work(limits::SIGNATURE_WORK_BYTES)?;
+        return compute(state, move || generation.run()).await;
+    };
+    let times = (bits as usize).div_ceil(1_024).pow(2);
+    state.charge_work((limits::RSA_KEY_WORK_BYTES / 4).saturating_mul(times))?;
+    let turns = state.context.compartment.taken().turns();
+    let turn = state.resources.process.slow_work.key(turns).await;
+    beside(turn, move || generation.run()).await
+}
+
+/// Hashes a password in the mount's turn, with its memory counted for the mount and the process.
+async fn hash_within<T: Send + 'static>(
+    state: &mut CallState,
+    cost: Cost,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> wasmtime::Result<T> {
+    state.charge_work(cost.work() / limits::HASH_WORK_SHARE)?;
+    let turns = state.context.compartment.taken().turns();
+    let turn = state.resources.process.slow_work.hash(turns).await;
+    let held: (Option<Turn>, Lent) = (turn, lend(state, cost.memory())?);
+    beside(held, work).await
+}
+
+fn lend(state: &mut CallState, bytes: usize) -> wasmtime::Result<Lent> {
+    let mount = state.context.compartment.taken().held();
+    match held::lend(bytes, mount, &state.resources.process.held_bytes) {
+        Some(lent) => Ok(lent),
+        None => {
+            state.memory.starved = true;
+            bail!("the memory that the host holds for plugins is used up")
+        }
+    }
 }

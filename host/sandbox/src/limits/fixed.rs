@@ -89,6 +89,14 @@ pub(crate) const DERIVATION_ROUNDS: u32 = 100_000;
 /// Rounds that are derived at once: some millisecond. More are derived beside the runtime's
 /// workers.
 pub(crate) const DERIVATION_ROUNDS_AT_ONCE: u32 = 4_096;
+/// Public keys that are kept parsed for a mount: those of an identity provider or two.
+pub(crate) const PARSED_KEYS: usize = 64;
+/// What a signature counts for as work, and a chain of certificates: some hundreds a call.
+pub(crate) const SIGNATURE_WORK_BYTES: usize = 256 << 10;
+/// What an RSA key of 2,048 bits counts for as work; one of twice as many bits four times that.
+pub(crate) const RSA_KEY_WORK_BYTES: usize = 8 << 20;
+/// Which part of what a password's hash goes over counts as work: some dozen hashes a call.
+pub(crate) const HASH_WORK_SHARE: usize = 8;
 /// Log lines of one call; more is counted and dropped.
 pub(crate) const LOG_LINES: u32 = 64;
 /// Bytes of one log line, one warning or one failure message; more is cut.

@@ -4,6 +4,7 @@
 //! the cache stand beside them and keep what they did.
 
 use super::cache::TestCache;
+use super::crypto::TestCrypto;
 use super::databases::{TestDatabases, User};
 use super::http::TestServers;
 use super::identity::TestIdentity;
@@ -15,8 +16,8 @@ use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
-    Cache, Clock, Databases, Derivation, Entity, Entry, Host, Http, Identity, Leases, Level, Log,
-    Page, Passwords, Random, Storage,
+    Cache, Clock, Crypto, Databases, Derivation, Entity, Entry, Host, Http, Identity, Leases,
+    Level, Log, Page, Passwords, Random, Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
@@ -37,6 +38,7 @@ pub struct TestHost {
     servers: TestServers,
     identity: TestIdentity,
     cache: TestCache,
+    crypto: TestCrypto,
     passwords: TestPasswords,
 }
 
@@ -48,6 +50,7 @@ impl Default for TestHost {
             servers: TestServers::new(&script),
             identity: TestIdentity::new(&script),
             cache: TestCache::new(&script),
+            crypto: TestCrypto::new(&script),
             passwords: TestPasswords::new(&script),
             script,
             records: RefCell::default(),
@@ -280,6 +283,10 @@ impl Host for TestHost {
 
     fn random(&self) -> &dyn Random {
         self
+    }
+
+    fn crypto(&self) -> &dyn Crypto {
+        &self.crypto
     }
 
     fn derivation(&self) -> &dyn Derivation {

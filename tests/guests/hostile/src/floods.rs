@@ -50,3 +50,24 @@ pub(crate) fn logs(_call: &Call) -> Ending {
     }
     Ok(answers::nothing())
 }
+
+/// Each takes the host longer than a guest computes freely.
+pub(crate) fn hashes(_call: &Call) -> Ending {
+    loop {
+        crypto::hash_password("correct horse battery staple")?;
+    }
+}
+
+/// Thousands of keys, none of which the host has seen before, and each as slow as may be.
+pub(crate) fn keys(_call: &Call) -> Ending {
+    let modulus = "_".repeat(1_361);
+    for number in 1_000..3_000_u32 {
+        let modulus = format!("{number}{modulus}w");
+        let key = format!("{{\"kty\":\"RSA\",\"n\":\"{modulus}\",\"e\":\"_____w\"}}");
+        let message = vec![0; 1 << 16];
+        if crypto::verify("RS512", &key, &message, &[1; 1_024])? {
+            break;
+        }
+    }
+    Ok(answers::nothing())
+}

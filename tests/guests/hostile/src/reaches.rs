@@ -1,5 +1,6 @@
 //! Imports that the guest was not granted.
 
+use crate::bulkhead::plugin::crypto::{self, CertificateRequest, Chain};
 use crate::bulkhead::plugin::database::{self, Connection};
 use crate::bulkhead::plugin::database_types::{Credential, NewUser};
 use crate::bulkhead::plugin::types::{Call, Failure};
@@ -68,6 +69,65 @@ pub(crate) fn every_function(_call: &Call) -> Ending {
         .map_or_else(|| Ok(answers::nothing()), Err)
 }
 
+/// Functions of the `crypto` import that need a grant each.
+fn with_private_keys() -> Vec<Tried> {
+    let request = CertificateRequest {
+        authority: String::new(),
+        authority_key: String::new(),
+        public_key: String::new(),
+        common_name: "any".into(),
+        names: Vec::new(),
+        usages: Vec::new(),
+        not_before: 0,
+        not_after: 1,
+        signature_bits: 0,
+        ext: Vec::new(),
+    };
+    vec![
+        tried("sign", crypto::sign("RS256", "", b"")),
+        tried("generate-key", crypto::generate_key("ec", 0, "pkcs8")),
+        tried("issue-certificate", crypto::issue_certificate(&request)),
+    ]
+}
+
+/// Functions of the `crypto` import that every component but one that is described may call.
+fn with_public_keys() -> Vec<Tried> {
+    let chain = Chain {
+        certificates: String::new(),
+        roots: String::new(),
+        usage: "client-auth".into(),
+        name: String::new(),
+        ext: Vec::new(),
+    };
+    vec![
+        tried("digest", crypto::digest("sha256", b"")),
+        tried("hmac", crypto::hmac("sha256", b"", b"")),
+        tried("verify", crypto::verify("RS256", "", b"", b"")),
+        tried("read-key", crypto::read_key("")),
+        tried("read-certificate", crypto::read_certificate("")),
+        tried("verify-chain", crypto::verify_chain(&chain)),
+        tried("hash-password", crypto::hash_password("password")),
+        tried("verify-password", crypto::verify_password("password", "")),
+    ]
+}
+
+/// Fails with what each of them was told; says which answered, where one did.
+pub(crate) fn every_private_key(_call: &Call) -> Ending {
+    let mut told = String::new();
+    for (name, answer) in with_private_keys() {
+        match answer {
+            Ok(()) => return Ok(answers::data(format!("{{\"answered\":[\"{name}\"]}}"))),
+            Err(failure) => told.extend([failure.message.as_str(), "\n"]),
+        }
+    }
+    Err(Failure {
+        code: "permission-denied".into(),
+        message: told,
+        retry_after: None,
+        ext: Vec::new(),
+    })
+}
+
 /// Its row says nothing of database plugins.
 pub(crate) fn unmarked_nested(_call: &Call) -> Ending {
     database::verify(&connection())?;
@@ -101,6 +161,8 @@ pub(crate) fn answered_without_grants() -> Option<&'static str> {
     of_databases()
         .into_iter()
         .chain(others)
+        .chain(with_private_keys())
+        .chain(with_public_keys())
         .find(|(_, answer)| answer.is_ok())
         .map(|(name, _)| name)
 }

@@ -6,6 +6,7 @@ mod lending;
 mod memory;
 mod outside;
 mod passwords;
+mod proofs;
 mod rotation;
 
 use bulkhead_sdk::reservation::{Reservation, Unmade};
@@ -54,7 +55,13 @@ impl SecretsEngine for Probe {
     const SCHEMA: u32 = 1;
     const ABOUT: &'static str = "Does on request what engines do, and what they must not.";
     const INDEXED: bool = true;
-    const ASKS: &'static [&'static str] = &["http", "identity:token"];
+    const ASKS: &'static [&'static str] = &[
+        "http",
+        "identity:token",
+        "crypto:sign",
+        "crypto:generate-key",
+        "crypto:issue-certificate",
+    ];
     const TABLE: &'static [Row] = &[
         read("note/{name}", note).about("What was noted.").fields(&[NAME]),
         write("timer/{name}", timer).about("Asks to be woken.").fields(&[NAME, AFTER]),
@@ -99,6 +106,19 @@ impl SecretsEngine for Probe {
         write("make/{name}", outside::make)
             .about("Keeps what a web server says.")
             .fields(&[NAME, outside::REQUEST]),
+        write("prove/{name}", proofs::prove)
+            .about("Proves a token.")
+            .fields(&[NAME, proofs::TOKEN]),
+        write("sign/{name}", proofs::sign).about("Signs a token.").fields(&[NAME, proofs::SIGNING]),
+        write("generate/{name}", proofs::generate)
+            .about("Makes a key.")
+            .fields(&[NAME, proofs::KEY]),
+        write("certify/{name}", proofs::certify)
+            .about("Issues a certificate.")
+            .fields(&[NAME, proofs::CERTIFICATE]),
+        write("hash/{name}", proofs::hash)
+            .about("Hashes a password, or checks one.")
+            .fields(&[NAME, proofs::PASSWORD]),
         write("password/{name}", passwords::password)
             .about("Makes passwords.")
             .fields(&[NAME, passwords::HOW]),

@@ -108,8 +108,9 @@ fn a_grant_above_the_catalogs_ceiling_is_refused_with_both_and_one_that_was_ther
 
 #[test]
 fn a_grant_that_no_import_of_this_version_asks_for_is_stored_with_a_warning() {
-    let (list, warnings) = changed(None, json!({"grants": ["crypto:sign", "database:x"]})).unwrap();
-    assert_eq!(list.unwrap(), ["crypto:sign", "database:x"]);
+    let (list, warnings) =
+        changed(None, json!({"grants": ["ldap:ldaps://dc1:636", "database:x"]})).unwrap();
+    assert_eq!(list.unwrap(), ["ldap:ldaps://dc1:636", "database:x"]);
     let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
-    assert!(warning.contains("crypto:sign") && warning.contains("no effect"), "{warning}");
+    assert!(warning.contains("ldap:ldaps://dc1:636") && warning.contains("no effect"), "{warning}");
 }

@@ -1,0 +1,138 @@
+//! A component on an empty store, and calls of it: what the benchmarks of the sandbox share.
+
+use async_trait::async_trait;
+use bulkhead_sandbox::contract::{Call, Caller, Mount};
+use bulkhead_sandbox::{
+    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Entity, Grants, Guard, HostServices,
+    IdentityToken, Level, Limits, Maker, Reservation, Reuse, Rights, Runtime, Sandbox, Scope,
+};
+use bulkhead_store::{Options, SealKey, Store, Unit};
+use bulkhead_wire::failure::Failure;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An engine, on a store of its own.
+pub(crate) struct Bed {
+    pub(crate) store: Arc<Store>,
+    pub(crate) engine: Engine,
+    services: Arc<NoServices>,
+    compartment: Arc<Compartment>,
+}
+
+impl Bed {
+    pub(crate) async fn prepare(component: &Path, directory: &Path, limits: Limits) -> Self {
+        let store =
+            Store::open(Options::at(directory), SealKey::generate().unwrap()).await.unwrap();
+        let sandbox = Sandbox::new(Runtime::new().unwrap(), Arc::clone(&store), &[]);
+        let wasm = std::fs::read(component).expect("run `make build guests` first");
+        let artefact = Artefact::Official { wasm: wasm.leak(), compiled: None };
+        let engine = Engine::load(&sandbox, artefact, None).await.unwrap();
+        let compartment = Compartment::new("mount", limits);
+        Self { store, engine, services: Arc::new(NoServices), compartment }
+    }
+
+    pub(crate) fn scope(&self, reuse: &Reuse) -> Scope {
+        let rights = Rights {
+            mount: "bench/",
+            maker: Maker::Official,
+            asked: &[],
+            ceiling: None,
+            granted: None,
+        };
+        Scope {
+            compartment: Arc::clone(&self.compartment),
+            grants: Arc::new(Grants::of(&rights)),
+            reuse: reuse.clone(),
+            deadline: tokio::time::Instant::now() + Duration::from_secs(90),
+            slots: 1,
+            services: Arc::clone(&self.services) as Arc<dyn HostServices>,
+            tree: Arc::new(CallTree::default()),
+        }
+    }
+}
+
+/// A call of a route for the object `name`.
+pub(crate) fn call(operation: &str, route: &str, name: &str, fields: &serde_json::Value) -> Call {
+    Call {
+        id: "bench".into(),
+        operation: operation.into(),
+        route: route.into(),
+        captures: vec![("name".into(), name.into())],
+        fields: fields.to_string(),
+        resumed: false,
+        deadline: u64::MAX,
+        caller: Caller {
+            entity: String::new(),
+            display_name: "token".into(),
+            id: "caller".into(),
+            capabilities: vec!["read".into()],
+            remote_address: "127.0.0.1".into(),
+            ext: Vec::new(),
+        },
+        mount: Mount {
+            path: "database/".into(),
+            accessor: "database_1".into(),
+            kind: "database".into(),
+            default_ttl: 3600,
+            max_ttl: 86400,
+            longest_lease: 86400,
+            options: Vec::new(),
+            ext: Vec::new(),
+        },
+        ext: Vec::new(),
+    }
+}
+
+struct NoServices;
+
+#[async_trait]
+impl HostServices for NoServices {
+    async fn password(&self, _unit: &mut Unit, _policy: &str) -> Result<String, Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    fn password_from(&self, _length: u32, _alphabet: &str) -> Result<String, Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    async fn identity_token(&self, _audience: &str, _ttl: u64) -> Result<IdentityToken, Failure> {
+        Err(Failure::absent())
+    }
+
+    async fn entity(&self, _id: &str) -> Result<Option<Entity>, Failure> {
+        Ok(None)
+    }
+
+    fn database_plugin(&self, _name: &str, _version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<String, Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    async fn amend(&self, _unit: &mut Unit, _tag: &str, _internal: String) -> Result<(), Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    fn end_issued(&self, _unit: &mut Unit, _handle: &str) -> Result<(), Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    fn withdraw(&self, _tag: &str) -> Result<(), Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    fn guard(&self, _unit: &mut Unit, _guard: Guard) -> Result<(), Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    async fn lease_count(&self, _lane: &str) -> Result<u32, Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    fn log(&self, _level: Level, plugin: &str, event: &str, pairs: &[(String, String)]) {
+        panic!("{plugin} logs {event}: {pairs:?}");
+    }
+}

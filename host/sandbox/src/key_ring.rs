@@ -1,0 +1,120 @@
+//! Public keys that a mount's calls verified with, kept parsed: reading a key takes longer than
+//! verifying with it.
+//!
+//! The attack this file stops: a component that verifies with ever other keys fills nothing but its
+//! own mount's ring, which lets go of the key that was used longest ago. Private keys are never
+//! kept.
+
+use crate::limits;
+use aws_lc_rs::digest::{self, SHA256};
+use bulkhead_crypto::VerifyingKey;
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::sync;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// The keys of one mount, by the digest of their text and of the algorithm that they were read for.
+#[derive(Default)]
+pub(crate) struct KeyRing(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    keys: BTreeMap<[u8; 32], Entry>,
+    /// Counts uses, so that each has a number of its own.
+    uses: u64,
+}
+
+struct Entry {
+    key: Arc<VerifyingKey>,
+    used: u64,
+}
+
+impl KeyRing {
+    /// The key of a text, for one algorithm.
+    ///
+    /// # Errors
+    /// As [`VerifyingKey::read`]; nothing is kept then.
+    pub(crate) fn read(&self, algorithm: &str, text: &str) -> Result<Arc<VerifyingKey>, Failure> {
+        let digest = digest_of(algorithm, text);
+        if let Some(kept) = sync::lock(&self.0).get(&digest) {
+            return Ok(kept);
+        }
+        // Read without the lock: of two calls at once, both do.
+        let key = Arc::new(VerifyingKey::read(algorithm, text)?);
+        sync::lock(&self.0).insert(digest, Arc::clone(&key));
+        Ok(key)
+    }
+}
+
+impl Kept {
+    fn get(&mut self, digest: &[u8; 32]) -> Option<Arc<VerifyingKey>> {
+        self.uses += 1;
+        let entry = self.keys.get_mut(digest)?;
+        entry.used = self.uses;
+        Some(Arc::clone(&entry.key))
+    }
+
+    fn insert(&mut self, digest: [u8; 32], key: Arc<VerifyingKey>) {
+        self.uses += 1;
+        self.keys.insert(digest, Entry { key, used: self.uses });
+        while self.keys.len() > limits::PARSED_KEYS {
+            let oldest = self.keys.iter().min_by_key(|(_, entry)| entry.used);
+            let Some(oldest) = oldest.map(|(digest, _)| *digest) else { return };
+            self.keys.remove(&oldest);
+        }
+    }
+}
+
+/// The length keeps an algorithm from running into the key behind it.
+fn digest_of(algorithm: &str, text: &str) -> [u8; 32] {
+    let mut context = digest::Context::new(&SHA256);
+    context.update(&algorithm.len().to_le_bytes());
+    context.update(algorithm.as_bytes());
+    context.update(text.as_bytes());
+    let mut digest = [0; 32];
+    digest.copy_from_slice(context.finish().as_ref());
+    digest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_crypto::Generation;
+
+    fn key(kind: &str) -> String {
+        Generation::read(kind, 0, "pkcs8").unwrap().run().unwrap().public_key.jwk().unwrap()
+    }
+
+    fn count(ring: &KeyRing) -> usize {
+        sync::lock(&ring.0).keys.len()
+    }
+
+    #[test]
+    fn a_key_is_read_once_for_each_algorithm() {
+        let (ring, rsa) = (KeyRing::default(), key("rsa"));
+        let once = ring.read("RS256", &rsa).unwrap();
+        assert!(Arc::ptr_eq(&once, &ring.read("RS256", &rsa).unwrap()));
+        assert!(!Arc::ptr_eq(&once, &ring.read("PS256", &rsa).unwrap()));
+        assert_eq!(count(&ring), 2);
+        assert!(ring.read("ES256", &rsa).is_err());
+        assert!(ring.read("RS256", "no key").is_err());
+        assert_eq!(count(&ring), 2, "what is no key is not kept");
+    }
+
+    #[test]
+    fn a_full_ring_lets_go_of_the_key_that_was_used_longest_ago() {
+        let ring = KeyRing::default();
+        let keys: Vec<String> = (0..=limits::PARSED_KEYS).map(|_| key("ed25519")).collect();
+        let (first, others) = keys.split_first().unwrap();
+        let kept = ring.read("EdDSA", first).unwrap();
+        for other in others.iter().skip(1) {
+            ring.read("EdDSA", other).unwrap();
+        }
+        assert!(Arc::ptr_eq(&kept, &ring.read("EdDSA", first).unwrap()), "used again");
+        let second = ring.read("EdDSA", &keys[2]).unwrap();
+        ring.read("EdDSA", &keys[1]).unwrap();
+        assert_eq!(count(&ring), limits::PARSED_KEYS);
+        assert!(Arc::ptr_eq(&kept, &ring.read("EdDSA", first).unwrap()));
+        assert!(Arc::ptr_eq(&second, &ring.read("EdDSA", &keys[2]).unwrap()));
+    }
+}

@@ -1,0 +1,133 @@
+//! What a token claims: the registered claims by their types, and all others as they came.
+
+use super::{Fault, malformed, text_of};
+use crate::database_plugin::StoreTime;
+use serde_json::{Map, Value};
+
+/// Seconds that a token may have ended before (decision A8). None are given to one that has not
+/// begun.
+const LEEWAY: u64 = 60;
+/// The greatest whole number that JSON keeps.
+const LATEST: f64 = 9_007_199_254_740_991.0;
+
+/// What a token claims.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claims {
+    issuer: Option<String>,
+    subject: Option<String>,
+    audiences: Vec<String>,
+    /// Seconds since 1970, as are the two below.
+    expires: u64,
+    begins: Option<u64>,
+    issued: Option<u64>,
+    all: Map<String, Value>,
+}
+
+/// What is expected of a token. An empty text expects nothing: where claims decide by another rule.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Expected<'a> {
+    /// Who made it: `iss`, as a whole.
+    pub issuer: &'a str,
+    /// For whom it is: one of `aud`, as a whole.
+    pub audience: &'a str,
+}
+
+impl Claims {
+    pub(super) fn read(all: Map<String, Value>) -> Result<Self, Fault> {
+        Ok(Self {
+            issuer: text_of(&all, "iss")?,
+            subject: text_of(&all, "sub")?,
+            audiences: audiences(&all)?,
+            expires: time_of(&all, "exp")?.ok_or_else(|| malformed("it has no exp"))?,
+            begins: time_of(&all, "nbf")?,
+            issued: time_of(&all, "iat")?,
+            all,
+        })
+    }
+
+    /// Who made it.
+    #[must_use]
+    pub fn issuer(&self) -> Option<&str> {
+        self.issuer.as_deref()
+    }
+
+    /// Whom it is about.
+    #[must_use]
+    pub fn subject(&self) -> Option<&str> {
+        self.subject.as_deref()
+    }
+
+    /// For whom it is.
+    #[must_use]
+    pub fn audiences(&self) -> &[String] {
+        &self.audiences
+    }
+
+    /// When it ends, in seconds since 1970.
+    #[must_use]
+    pub fn expires(&self) -> u64 {
+        self.expires
+    }
+
+    /// When it was made, in seconds since 1970.
+    #[must_use]
+    pub fn issued(&self) -> Option<u64> {
+        self.issued
+    }
+
+    /// All claims, by their names.
+    #[must_use]
+    pub fn all(&self) -> &Map<String, Value> {
+        &self.all
+    }
+
+    /// Holds them against what is expected, at store time.
+    ///
+    /// # Errors
+    /// [`Fault::Issuer`] and [`Fault::Audience`], also where the claim is absent;
+    /// [`Fault::Expired`] 60 seconds behind its end; [`Fault::Immature`].
+    pub fn check(&self, now: StoreTime, expected: &Expected<'_>) -> Result<(), Fault> {
+        let issuer = self.issuer.as_deref().unwrap_or_default();
+        if !expected.issuer.is_empty() && issuer != expected.issuer {
+            let (expected, found) = (expected.issuer.to_owned(), issuer.to_owned());
+            return Err(Fault::Issuer { expected, found });
+        }
+        let is_for = |name: &String| name == expected.audience;
+        if !expected.audience.is_empty() && !self.audiences.iter().any(is_for) {
+            let (expected, found) = (expected.audience.to_owned(), self.audiences.clone());
+            return Err(Fault::Audience { expected, found });
+        }
+        let milliseconds = |seconds: u64| seconds.saturating_mul(1_000);
+        if now >= milliseconds(self.expires.saturating_add(LEEWAY)) {
+            return Err(Fault::Expired(self.expires));
+        }
+        match self.begins {
+            Some(begins) if now < milliseconds(begins) => Err(Fault::Immature(begins)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// One text, or a list of texts. An empty list is for none, and is refused.
+fn audiences(all: &Map<String, Value>) -> Result<Vec<String>, Fault> {
+    let wrong = || malformed("its aud is neither a text nor a list of texts");
+    match all.get("aud") {
+        None => Ok(Vec::new()),
+        Some(Value::String(one)) => Ok(vec![one.clone()]),
+        Some(Value::Array(some)) if !some.is_empty() => {
+            some.iter().map(|one| one.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+        }
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// A time that may be absent, cut to whole seconds.
+fn time_of(all: &Map<String, Value>, name: &str) -> Result<Option<u64>, Fault> {
+    let Some(value) = all.get(name) else { return Ok(None) };
+    let seconds = value.as_f64().filter(|seconds| (0.0..=LATEST).contains(seconds));
+    match seconds {
+        // Whole and not negative, as was just found.
+        Some(seconds) => Ok(Some(seconds as u64)),
+        None => Err(malformed(&format!("its {name} is not a number of seconds since 1970"))),
+    }
+}

@@ -1,0 +1,268 @@
+//! Tokens by all kinds of keys, and tokens that are nearly right.
+
+use super::*;
+use crate::crypto::GeneratedKey;
+use crate::testbed::TestHost;
+use serde_json::json;
+
+/// The script's time, in seconds.
+const NOW: u64 = 1_893_456_000;
+const EXPECTED: Expected<'_> = Expected { issuer: "https://issuer.example", audience: "bulkhead" };
+
+fn claims(with: Value) -> Map<String, Value> {
+    let mut all = json!({
+        "iss": "https://issuer.example", "sub": "me", "aud": ["other", "bulkhead"],
+        "exp": NOW + 300, "iat": NOW, "roles": ["a"],
+    });
+    for (name, value) in with.as_object().unwrap() {
+        match value {
+            Value::Null => drop(all.as_object_mut().unwrap().remove(name)),
+            value => all[name] = value.clone(),
+        }
+    }
+    all.as_object().unwrap().clone()
+}
+
+fn key(host: &TestHost, kind: &str, bits: u32) -> GeneratedKey {
+    host.crypto().generate_key(kind, bits, "pkcs8").ok().unwrap()
+}
+
+/// A set with the key under that name.
+fn set(named: &[(&str, &GeneratedKey)]) -> Vec<u8> {
+    let keys: Vec<Value> = named
+        .iter()
+        .map(|(id, key)| {
+            let mut jwk: Value = serde_json::from_str(&key.public_key.jwk).unwrap();
+            jwk["kid"] = (*id).into();
+            jwk["x5c"] = json!(["certificate"]);
+            jwk
+        })
+        .collect();
+    json!({ "keys": keys }).to_string().into_bytes()
+}
+
+fn prove(host: &TestHost, jwt: &str, algorithms: &[&str], set: &[u8]) -> Result<Claims, Fault> {
+    let token = Token::read(jwt, algorithms)?;
+    let keys = KeySet::read(set)?;
+    let key = keys.key_of(&token)?;
+    let claims = token.prove(host, key)?;
+    claims.check(host.clock().now(), &EXPECTED)?;
+    Ok(claims)
+}
+
+/// A token of an Ed25519 key, whose header and claims are those texts.
+fn by_hand(host: &TestHost, key: &GeneratedKey, header: &str, claims: &str) -> String {
+    let (header, claims) = (URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
+    let signed = format!("{header}.{claims}");
+    let signature = host.crypto().sign("EdDSA", &key.private_key, signed.as_bytes()).unwrap();
+    format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+#[test]
+fn what_a_key_signed_is_proven_by_its_public_half_in_every_form() {
+    let host = TestHost::default();
+    for (kind, bits, algorithm) in [
+        ("rsa", 0, "RS256"),
+        ("rsa", 0, "PS512"),
+        ("ec", 256, "ES256"),
+        ("ec", 521, "ES512"),
+        ("ed25519", 0, "EdDSA"),
+    ] {
+        let key = key(&host, kind, bits);
+        let jwt = sign(&host, algorithm, Some("k1"), &claims(json!({})), &key.private_key).unwrap();
+        let proven = prove(&host, &jwt, &["RS256", algorithm], &set(&[("k1", &key)])).unwrap();
+        assert_eq!((proven.subject(), proven.expires()), (Some("me"), NOW + 300));
+        assert_eq!(proven.all()["roles"], json!(["a"]));
+        let token = Token::read(&jwt, &[algorithm]).unwrap();
+        assert_eq!(token.unproven().issuer(), Some("https://issuer.example"));
+        assert!(token.prove(&host, &key.public_key.pem).is_ok(), "in PEM, too");
+    }
+}
+
+#[test]
+fn a_token_of_another_key_or_another_text_proves_nothing() {
+    let host = TestHost::default();
+    let (mine, other) = (key(&host, "ec", 256), key(&host, "ec", 256));
+    let jwt = sign(&host, "ES256", Some("k1"), &claims(json!({})), &mine.private_key).unwrap();
+    let wrong = set(&[("k1", &other), ("k2", &mine)]);
+    assert_eq!(prove(&host, &jwt, &["ES256"], &wrong), Err(Fault::Signature));
+    let set = set(&[("k1", &mine)]);
+    let (signed, signature) = jwt.rsplit_once('.').unwrap();
+    let (header, _) = signed.split_once('.').unwrap();
+    let forged = serde_json::to_vec(&claims(json!({"sub": "root"}))).unwrap();
+    let forged = format!("{header}.{}.{signature}", URL_SAFE_NO_PAD.encode(forged));
+    assert_eq!(prove(&host, &forged, &["ES256"], &set), Err(Fault::Signature));
+    for cut in ["", "AAAA", &signature[..80]] {
+        let cut = format!("{signed}.{cut}");
+        assert_eq!(prove(&host, &cut, &["ES256"], &set), Err(Fault::Signature));
+    }
+}
+
+#[test]
+fn the_sender_chooses_neither_the_algorithm_nor_the_key() {
+    let host = TestHost::default();
+    let key = key(&host, "ed25519", 0);
+    let claims = Value::Object(claims(json!({}))).to_string();
+    let refused = |header: &str| {
+        let jwt = by_hand(&host, &key, header, &claims);
+        Token::read(&jwt, &["EdDSA"]).err()
+    };
+    for algorithm in ["none", "HS256", "RS256", "eddsa", ""] {
+        let header = json!({"alg": algorithm}).to_string();
+        assert_eq!(refused(&header), Some(Fault::Algorithm(algorithm.to_owned())));
+    }
+    let own = json!({"alg": "EdDSA", "kid": "k1", "jwk": {"kty": "OKP"}, "jku": "https://evil"});
+    assert_eq!(refused(&own.to_string()), None, "what it brings along is not looked at");
+    for header in [
+        r#"{"alg":"EdDSA","alg":"EdDSA"}"#,
+        r#"{"alg":"EdDSA","crit":[]}"#,
+        r#"{"alg":"EdDSA","crit":["b64"],"b64":false}"#,
+        r#"{"alg":"EdDSA","typ":"JWE"}"#,
+        r#"{"alg":["EdDSA"]}"#,
+        r#"{"alg":"EdDSA","kid":7}"#,
+        r#"{"alg":"EdDSA","kid":""}"#,
+        r#"["EdDSA"]"#,
+        "null",
+        "",
+    ] {
+        let fault = refused(header);
+        assert!(matches!(fault, Some(Fault::Malformed(_))), "{header}: {fault:?}");
+    }
+}
+
+#[test]
+fn a_claim_of_a_wrong_type_is_refused_and_not_taken_for_absent() {
+    let host = TestHost::default();
+    let key = key(&host, "ed25519", 0);
+    for with in [
+        json!({"exp": null}),
+        json!({"exp": "1893456300"}),
+        json!({"exp": -1}),
+        json!({"exp": 1e300}),
+        json!({"nbf": "0"}),
+        json!({"nbf": [0]}),
+        json!({"iat": true}),
+        json!({"iss": ["https://issuer.example"]}),
+        json!({"sub": 7}),
+        json!({"aud": []}),
+        json!({"aud": [7]}),
+        json!({"aud": {"a": "bulkhead"}}),
+    ] {
+        let all = claims(with.clone());
+        let jwt = sign(&host, "EdDSA", None, &all, &key.private_key).unwrap();
+        let fault = Token::read(&jwt, &["EdDSA"]).err();
+        assert!(matches!(fault, Some(Fault::Malformed(_))), "{with}: {fault:?}");
+    }
+    let twice = r#"{"exp":1893456300,"sub":"me","sub":"root"}"#;
+    let jwt = by_hand(&host, &key, r#"{"alg":"EdDSA"}"#, twice);
+    assert!(matches!(Token::read(&jwt, &["EdDSA"]).err(), Some(Fault::Malformed(_))));
+}
+
+#[test]
+fn the_profile_holds_issuer_audience_and_times_against_store_time() {
+    let host = TestHost::default();
+    let key = key(&host, "ed25519", 0);
+    let set = set(&[("k1", &key)]);
+    let checked = |with: Value| {
+        let jwt = sign(&host, "EdDSA", None, &claims(with), &key.private_key).unwrap();
+        prove(&host, &jwt, &["EdDSA"], &set).err().map(|fault| fault.to_string())
+    };
+    for (with, why) in [
+        (json!({}), None),
+        (json!({"aud": "bulkhead"}), None),
+        (json!({"exp": NOW - 59}), None),
+        (json!({"exp": NOW - 60}), Some("the token has ended at 1893455940")),
+        (json!({"exp": (NOW + 1) as f64 + 0.5}), None),
+        (json!({"nbf": NOW}), None),
+        (json!({"nbf": NOW + 1}), Some("the token does not hold before 1893456001")),
+        (json!({"iss": "https://issuer.example/"}), Some("the token is of issuer \"https")),
+        (json!({"iss": null}), Some("the token is of issuer \"\"; \"https://issuer.example\"")),
+        (json!({"aud": null}), Some("the token is for ; \"bulkhead\" is expected")),
+        (json!({"aud": "bulkhead2"}), Some("the token is for \"bulkhead2\"; \"bulkhead\" is")),
+    ] {
+        let found = checked(with.clone());
+        match (found, why) {
+            (None, None) => {}
+            (Some(found), Some(why)) => assert!(found.starts_with(why), "{with}: {found}"),
+            (found, _) => panic!("{with}: {found:?}"),
+        }
+    }
+}
+
+#[test]
+fn texts_that_are_no_tokens_are_refused() {
+    for text in ["", ".", "..", "...", "a.b", "e30.e30.", "e30=.e30.AAAA", "e30.e30.AAAA.AAAA"] {
+        assert!(Token::read(text, &["RS256"]).is_err(), "{text}");
+    }
+    let long = format!("{}.e30.AAAA", "A".repeat(16 << 10));
+    let fault = Token::read(&long, &["RS256"]).err();
+    assert_eq!(fault, Some(Fault::Malformed("it has more than 16 KiB".to_owned())));
+}
+
+#[test]
+fn of_a_set_only_the_key_that_is_meant_is_used() {
+    let host = TestHost::default();
+    let (one, other) = (key(&host, "ec", 256), key(&host, "ec", 256));
+    let jwt =
+        |id: Option<&str>| sign(&host, "ES256", id, &claims(json!({})), &one.private_key).unwrap();
+    let both = set(&[("k1", &one), ("k2", &other)]);
+    assert!(prove(&host, &jwt(Some("k1")), &["ES256"], &both).is_ok());
+    for (id, keys) in [
+        (Some("k3"), both.clone()),
+        (None, both),
+        (Some("k1"), set(&[("k1", &one), ("k1", &other)])),
+        (Some("k1"), set(&[])),
+        (Some("k1"), set(&[("k1", &key(&host, "ec", 384))])),
+    ] {
+        assert_eq!(prove(&host, &jwt(id), &["ES256"], &keys), Err(Fault::UnknownKey));
+    }
+    for change in [json!({"use": "enc"}), json!({"alg": "ES384"}), json!({"kty": "oct"})] {
+        let mut keys: Value = serde_json::from_slice(&set(&[("k1", &one)])).unwrap();
+        for (name, value) in change.as_object().unwrap() {
+            keys["keys"][0][name] = value.clone();
+        }
+        let keys = keys.to_string().into_bytes();
+        let refused = prove(&host, &jwt(Some("k1")), &["ES256"], &keys);
+        assert_eq!(refused, Err(Fault::UnknownKey), "{change}");
+    }
+}
+
+#[test]
+fn sets_of_keys_by_the_thousand_are_refused() {
+    let host = TestHost::default();
+    let key = key(&host, "ed25519", 0);
+    let many: Vec<(&str, &GeneratedKey)> = (0..101).map(|_| ("k", &key)).collect();
+    let why = KeySet::read(&set(&many)).unwrap_err().to_string();
+    assert!(why.contains("101 keys; the most is 100"), "{why}");
+    let many: Vec<(&str, &GeneratedKey)> = (0..10_000).map(|_| ("k", &key)).collect();
+    let why = KeySet::read(&set(&many)).unwrap_err().to_string();
+    assert!(why.contains("256 KiB"), "{why}");
+    for text in ["", "{}", "[]", "{\"keys\":{}}", "{\"keys\":[],\"keys\":[]}"] {
+        assert!(KeySet::read(text.as_bytes()).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn weak_keys_of_an_issuer_are_named_as_such() {
+    let host = TestHost::default();
+    let n = URL_SAFE_NO_PAD.encode([0xff; 128]);
+    let keys = json!({"keys": [{"kty": "RSA", "kid": "k1", "n": n, "e": "AQAB"}]}).to_string();
+    let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"RS256","kid":"k1"}"#);
+    let body = URL_SAFE_NO_PAD.encode(Value::Object(claims(json!({}))).to_string());
+    let jwt = format!("{header}.{body}.AAAA");
+    let why = prove(&host, &jwt, &["RS256"], keys.as_bytes()).unwrap_err().to_string();
+    assert_eq!(why, "the RSA key has 1024 bits; give one of 2048 to 8192");
+}
+
+#[test]
+fn what_the_host_refuses_is_passed_on_as_it_stands() {
+    let host = TestHost::default();
+    let key = key(&host, "ed25519", 0);
+    host.refuse("sign", Failure::denied("mount x was not granted crypto:sign"));
+    let refused = sign(&host, "EdDSA", None, &claims(json!({})), &key.private_key).unwrap_err();
+    assert_eq!(refused.kind, crate::Kind::PermissionDenied);
+    let jwt = sign(&host, "EdDSA", None, &claims(json!({})), &key.private_key).unwrap();
+    host.refuse("verify-signature", Failure::new(crate::Kind::Unavailable, "sealed"));
+    let fault = Token::read(&jwt, &["EdDSA"]).unwrap().prove(&host, &key.public_key.pem);
+    assert_eq!(Failure::from(fault.unwrap_err()).kind, crate::Kind::Unavailable);
+}
