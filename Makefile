@@ -11,7 +11,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 WASM := $(TARGET)/wasm32-wasip2/plugin
 PLUGINS := $(TARGET)/plugins
 COMPONENTS := database database-postgresql
-GUESTS := hostile probe
+GUESTS := doorman hostile probe
+EXAMPLES := notes passphrase
 # The whole workspace is named at each build, so that cargo chooses the same features every time and
 # compiles wasmtime once.
 CARGO_BUILD := cargo build --release --workspace
@@ -64,9 +65,10 @@ toolchain:
 	    rustup target add wasm32-wasip2; \
 	fi
 
-# Components that only tests load. They are no part of the product.
+# Components that only tests load, and the examples. They are no part of the product.
 guests: toolchain
 	$(call components,$(GUESTS),bulkhead-guest,$(TARGET)/guests)
+	$(call components,$(EXAMPLES),bulkhead-example,$(TARGET)/guests)
 
 # A build of its own name beside the other: the server that people run has no failpoints.
 build-fault: build

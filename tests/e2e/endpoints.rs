@@ -9,6 +9,8 @@
 mod auth_token;
 mod canaries;
 mod database;
+mod identity;
+mod identity_oidc;
 mod inspected;
 mod operators;
 mod sys_audit;
@@ -20,6 +22,7 @@ mod sys_leases;
 mod sys_mounts;
 mod sys_plugins_catalog;
 mod sys_policies;
+mod sys_policies_password;
 mod sys_remount;
 
 use crate::world::{CREATION, World};
@@ -32,8 +35,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// One endpoint. A body that is a text names a component of the tests, whose bytes are sent.
-/// `{lease}`, `{token}`, `{accessor}` and `{migration}` in path and body stand for the latest ones
-/// that were given.
+/// `{lease}`, `{token}`, `{accessor}`, `{migration}`, `{mount}` (accessor of `auth/token`), `{id}` and
+/// `{canonical_id}` in path and body stand for the latest ones that were given.
 struct Row {
     golden: &'static str,
     path: &'static str,
@@ -67,19 +70,24 @@ impl Row {
     }
 }
 
-/// The latest lease, token with its accessor, and move, filled in where a row names them.
+/// The latest of what is named by the answers before, filled in where a row names it.
 #[derive(Default)]
 struct Latest {
     lease: String,
     token: String,
     accessor: String,
     migration: String,
+    mount: String,
+    id: String,
+    canonical_id: String,
 }
 
 impl Latest {
     fn fill(&self, text: &str) -> String {
         let text = text.replace("{lease}", &self.lease).replace("{token}", &self.token);
-        text.replace("{accessor}", &self.accessor).replace("{migration}", &self.migration)
+        let text = text.replace("{accessor}", &self.accessor);
+        let text = text.replace("{migration}", &self.migration).replace("{mount}", &self.mount);
+        text.replace("{id}", &self.id).replace("{canonical_id}", &self.canonical_id)
     }
 
     fn remember(&mut self, body: &Value) {
@@ -88,6 +96,9 @@ impl Latest {
             (&mut self.token, &body["auth"]["client_token"]),
             (&mut self.accessor, &body["auth"]["accessor"]),
             (&mut self.migration, &body["data"]["migration_id"]),
+            (&mut self.mount, &body["data"]["token/"]["accessor"]),
+            (&mut self.id, &body["data"]["id"]),
+            (&mut self.canonical_id, &body["data"]["canonical_id"]),
         ];
         for (slot, found) in texts {
             if let Some(found) = found.as_str().filter(|found| !found.is_empty()) {
@@ -102,7 +113,11 @@ fn all_rows() -> Vec<Row> {
     let files = [
         database::rows(&Value::Null),
         auth_token::rows(),
+        identity_oidc::rows(),
+        identity::entities(),
+        identity::groups(),
         sys_policies::rows(),
+        sys_policies_password::rows(),
         sys_capabilities::rows(),
         sys_leases::rows(&Value::Null),
         sys_audit::rows(),
@@ -190,9 +205,28 @@ fn tokens_answer_as_agreed() {
 }
 
 #[test]
+fn keys_and_what_is_published_of_them_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &identity_oidc::rows());
+}
+
+#[test]
+fn entities_and_groups_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &identity::entities());
+    walk(&world, &identity::groups());
+}
+
+#[test]
 fn policies_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_policies::rows());
+}
+
+#[test]
+fn password_policies_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &sys_policies_password::rows());
 }
 
 #[test]

@@ -40,7 +40,8 @@ pub fn assert_golden(name: &str, answer: &Answer) {
 fn steady(key: &str, value: &Value) -> Value {
     match value {
         Value::Object(map) => {
-            map.iter().map(|(key, value)| (key.clone(), steady(key, value))).collect()
+            let name = |key: &String| if is_uuid(key) { "<uuid>".to_owned() } else { key.clone() };
+            map.iter().map(|(key, value)| (name(key), steady(key, value))).collect()
         }
         Value::Array(list) => list.iter().map(|value| steady(key, value)).collect(),
         Value::String(text) => {
@@ -66,6 +67,7 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         "password" if is_generated_password(text) => "<password>",
         "username" if is_generated_username(text) => "<username>",
         "issue_time" | "expire_time" | "last_renewal" | "last_renewal_time" | "install_time"
+        | "creation_time" | "last_update_time"
             if is_time(text) =>
         {
             "<time>"

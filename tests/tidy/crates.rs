@@ -5,18 +5,21 @@ use bulkhead_tests::paths::repository;
 
 /// A crate of ours, and the crates of ours that it may import: those to its right, never to its
 /// left.
-const MAY_IMPORT: [(&str, &[&str]); 13] = [
+const MAY_IMPORT: &[(&str, &[&str])] = &[
     // For tests only.
     ("host/fuzz", &[]),
     ("host/wire", &["fuzz"]),
     ("host/store", &["wire"]),
-    ("host/sandbox", &["store", "wire", "fuzz"]),
+    ("host/crypto", &["wire", "fuzz"]),
+    ("host/sandbox", &["store", "crypto", "wire", "fuzz"]),
     ("host/core", &["sandbox", "store", "wire", "fuzz"]),
     ("host/cli", &["wire"]),
     ("host/server", &["core", "sandbox", "store", "cli", "wire", "fuzz"]),
-    ("plugins/sdk", &["wire", "fuzz"]),
+    // Cryptography for its test bed alone: a component asks the host.
+    ("plugins/sdk", &["crypto", "wire", "fuzz"]),
     ("plugins/database", &["sdk"]),
     ("plugins/database-postgresql", &["sdk"]),
+    ("plugins/template", &["sdk"]),
     ("tests", &[]),
     ("tests/guests/hostile", &[]),
     ("tests/guests/probe", &["sdk"]),
@@ -100,7 +103,9 @@ fn a_dependency_stays_with_the_crate_that_knows_it() {
 #[test]
 fn every_dependency_and_its_features_are_declared_once() {
     let mut found = Vec::new();
-    for (folder, manifest) in manifests() {
+    // The template is no member: its author declares everything.
+    for (folder, manifest) in manifests().iter().filter(|(folder, _)| folder != "plugins/template")
+    {
         for line in manifest
             .lines()
             .filter(|line| line.contains("version = \"") || line.contains("path = \".."))

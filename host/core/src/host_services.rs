@@ -2,14 +2,16 @@
 
 use crate::background::guards::{self, Guards};
 use crate::core::Core;
+use crate::identity::{self, Viewer};
 use crate::leases::{self, LeaseContext, Reserved};
 use crate::mounts::{Mount, Opened, Pass};
+use crate::oidc::Holder;
 use crate::passwords;
 use crate::tokens::Caller;
 use async_trait::async_trait;
 use bulkhead_sandbox::{
-    Admission, CallTree, DatabasePlugin, Ended, Guard, HostServices, Level, Priority, Reservation,
-    Scope, SlotRequest, contract,
+    Admission, CallTree, DatabasePlugin, Ended, Entity, Guard, HostServices, IdentityToken, Level,
+    Priority, Reservation, Scope, SlotRequest, contract,
 };
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -23,6 +25,8 @@ use tokio::time::Instant;
 const LONGEST_TAG: usize = 256;
 /// Longest JSON that a lease carries for its plugin, in bytes.
 const LONGEST_INTERNAL: usize = 64 << 10;
+/// Longest handle of a lease, in bytes: a request's path, and a hash.
+const LONGEST_HANDLE: usize = 64 << 10;
 /// Most reservations of one call.
 const MOST_RESERVATIONS: usize = 64;
 /// Where counting leases stops.
@@ -38,6 +42,8 @@ pub(crate) struct CallServices {
     mount: Arc<Mount>,
     /// Where leases are written; `None` for calls that cannot hand one out.
     lease_path: Option<LeasePath>,
+    /// The caller's entity; empty where there is none.
+    entity_id: String,
     reserved: Mutex<Vec<Reserved>>,
     /// Own names of the database plugins that it reached.
     plugins: Mutex<BTreeSet<String>>,
@@ -57,12 +63,14 @@ impl CallServices {
         core: &Arc<Core>,
         mount: &Arc<Mount>,
         lease_path: Option<LeasePath>,
+        entity_id: &str,
     ) -> Arc<Self> {
         let (core, mount) = (Arc::clone(core), Arc::clone(mount));
         Arc::new(Self {
             core,
             mount,
             lease_path,
+            entity_id: entity_id.to_owned(),
             reserved: Mutex::default(),
             plugins: Mutex::default(),
             guards: Guards::default(),
@@ -85,8 +93,27 @@ impl CallServices {
 
 #[async_trait]
 impl HostServices for CallServices {
-    async fn password(&self, policy: &str) -> Result<String, Failure> {
-        passwords::generate(policy)
+    async fn password(&self, unit: &mut Unit, policy: &str) -> Result<String, Failure> {
+        passwords::generate(unit, policy).await
+    }
+
+    fn password_from(&self, length: u32, alphabet: &str) -> Result<String, Failure> {
+        passwords::generate_from(usize::try_from(length).unwrap_or(usize::MAX), alphabet)
+    }
+
+    async fn identity_token(&self, audience: &str, ttl: u64) -> Result<IdentityToken, Failure> {
+        let signed = self.core.oidc.plugin_token(holder(&self.mount), audience, ttl).await?;
+        Ok(IdentityToken { token: signed.token, expires: signed.expires.saturating_mul(1_000) })
+    }
+
+    async fn entity(&self, id: &str) -> Result<Option<Entity>, Failure> {
+        let viewer = Viewer { accessor: &self.mount.record.accessor, entity_id: &self.entity_id };
+        let found = identity::visible(&mut self.core.store.begin(), viewer, id).await?;
+        Ok(found.map(|entity| Entity {
+            id: entity.id.clone(),
+            name: entity.name.clone(),
+            metadata: entity.metadata.clone().into_iter().collect(),
+        }))
     }
 
     fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
@@ -98,7 +125,7 @@ impl HostServices for CallServices {
         Ok(plugin)
     }
 
-    fn reserve(&self, unit: &mut Unit, asked: Reservation) -> Result<(), Failure> {
+    fn reserve(&self, unit: &mut Unit, asked: Reservation) -> Result<String, Failure> {
         let mut reserved = sync::lock(&self.reserved);
         let Some(path) = &self.lease_path else {
             return Err(Failure::denied(
@@ -128,7 +155,34 @@ impl HostServices for CallServices {
             deadline: path.deadline,
         };
         let plugins = sync::lock(&self.plugins).clone();
-        reserved.push(leases::reserve(&context, &self.core.claims, unit, asked, plugins)?);
+        let one = leases::reserve(&context, &self.core.claims, unit, asked, plugins)?;
+        let handle = one.handle().to_owned();
+        reserved.push(one);
+        Ok(handle)
+    }
+
+    async fn amend(&self, unit: &mut Unit, tag: &str, internal: String) -> Result<(), Failure> {
+        if internal.len() > LONGEST_INTERNAL {
+            return Err(Failure::invalid("a reservation has at most 64 KiB of data"));
+        }
+        let is_ours = |one: &&mut Reserved| one.tag == tag && !one.withdrawn;
+        let found =
+            sync::lock(&self.reserved).iter_mut().find(is_ours).map(|one| one.address.clone());
+        if !leases::is_reserved(unit, &found.ok_or_else(no_reservation)?).await? {
+            return Err(leases::ended_meanwhile());
+        }
+        let plugins = sync::lock(&self.plugins).clone();
+        let mut reserved = sync::lock(&self.reserved);
+        let one = reserved.iter_mut().find(is_ours).ok_or_else(no_reservation)?;
+        one.note_plugins(&plugins);
+        one.amend(unit, internal)
+    }
+
+    fn end_issued(&self, unit: &mut Unit, handle: &str) -> Result<(), Failure> {
+        if handle.is_empty() || handle.len() > LONGEST_HANDLE {
+            return Err(Failure::invalid("this is no handle of a lease: reserve gives one"));
+        }
+        leases::end_issued(unit, &self.mount.record.uuid, handle);
         Ok(())
     }
 
@@ -139,9 +193,7 @@ impl HostServices for CallServices {
                 reserved.withdrawn = true;
                 Ok(())
             }
-            None => {
-                Err(Failure::new(Kind::NotFound, "this call made no reservation with that tag"))
-            }
+            None => Err(no_reservation()),
         }
     }
 
@@ -161,6 +213,23 @@ impl HostServices for CallServices {
         let pairs: Vec<(&str, String)> = own.into_iter().chain(pairs).collect();
         self.core.log.line(level.word(), event, &pairs);
     }
+}
+
+/// The mount as its tokens name it.
+fn holder(mount: &Mount) -> Holder<'_> {
+    let record = &mount.record;
+    Holder {
+        accessor: &record.accessor,
+        path: record.path.listed(),
+        is_auth: record.path.is_auth(),
+        is_local: record.marks.local,
+        plugin: (&record.kind, &mount.plugin.engine.identity().version),
+        key: &record.settings.identity_token_key,
+    }
+}
+
+fn no_reservation() -> Failure {
+    Failure::new(Kind::NotFound, "this call made no reservation with that tag")
 }
 
 /// A call that no request makes: the end or renewal of a lease, a timer, a migration.
@@ -189,7 +258,7 @@ impl BackgroundServices {
     }
 
     fn within(core: &Arc<Core>, mount: &Arc<Mount>, time: Duration) -> Self {
-        Self { services: CallServices::new(core, mount, None), deadline: Instant::now() + time }
+        Self { services: CallServices::new(core, mount, None, ""), deadline: Instant::now() + time }
     }
 
     /// Waits for the instance slots of a call that may reach a database plugin.

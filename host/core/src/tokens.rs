@@ -12,7 +12,6 @@
 mod authenticate;
 mod batch;
 mod caller;
-pub(crate) mod cidr;
 mod create;
 mod end;
 pub(crate) mod keys;

@@ -181,7 +181,7 @@ impl<A: Answerer> HttpFrontend<A> {
 
 /// Puts an answer into HTTP. hyper leaves the body out where the request was a HEAD.
 fn into_reply(response: Response) -> Reply {
-    let retry_after = response.retry_after;
+    let (retry_after, max_age) = (response.retry_after, response.max_age());
     let (status, content_type, bytes) = response.into_bytes();
     // Both come from a component at times, whose nonsense is a fault of ours towards the client.
     let (Ok(status), Ok(content_type)) =
@@ -195,11 +195,18 @@ fn into_reply(response: Response) -> Reply {
     *reply.status_mut() = status;
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, content_type);
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(CACHE_CONTROL, cache_control(max_age));
     if let Some(milliseconds) = retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(milliseconds.div_ceil(1000)));
     }
     reply
+}
+
+/// Nothing is kept on its way but what says so itself: answers hold secrets.
+fn cache_control(max_age: Option<u64>) -> HeaderValue {
+    let text = max_age.map(|seconds| format!("max-age={seconds}"));
+    text.and_then(|text| HeaderValue::try_from(text).ok())
+        .unwrap_or(HeaderValue::from_static("no-store"))
 }
 
 #[cfg(test)]

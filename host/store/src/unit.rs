@@ -6,6 +6,8 @@
 //! first read.
 
 mod finish;
+mod folder;
+mod records;
 #[cfg(test)]
 mod tests;
 
@@ -267,7 +269,7 @@ impl Unit {
         let outcome = if !writes.is_empty() {
             let work = Work { reads, writes, turn: self.turn.clone() };
             Box::pin(Arc::clone(&self.store).commit(work)).await
-        } else if reads.len() > 1 {
+        } else if reads.must_hold() {
             self.check(&reads).await.map(|()| None)
         } else {
             Ok(None)
@@ -292,7 +294,9 @@ impl Unit {
     /// Before anything is sealed: that takes its time, too.
     fn check_size(&self) -> Result<(), StoreFault> {
         let written = self.parts().map(|part| part.buffer.len()).sum();
-        work::check_size(self.parts().map(|part| part.reads.checked()).sum(), written)
+        let bodies = self.parts().flat_map(|part| part.buffer.values().flatten());
+        let bytes = bodies.map(|record| record.body.len()).sum();
+        work::check_size(self.parts().map(|part| part.reads.checked()).sum(), written, bytes)
     }
 
     /// The part that reads and writes now.

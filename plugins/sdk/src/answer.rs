@@ -1,5 +1,6 @@
 //! What a handler answers.
 
+use crate::login::Login;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored::Stored;
 use serde::Serialize;
@@ -25,6 +26,8 @@ pub enum Outcome {
     Nothing,
     /// A secret with a lease.
     Secret(Secret),
+    /// A login, of which the host makes a token: auth methods only, on rows marked so.
+    Login(Box<Login>),
     /// An HTTP answer that replaces the envelope.
     Raw(Raw),
 }
@@ -113,6 +116,12 @@ impl Answer {
     #[must_use]
     pub fn secret(secret: Secret) -> Self {
         Self { outcome: Outcome::Secret(secret), warnings: Vec::new() }
+    }
+
+    /// A login.
+    #[must_use]
+    pub fn login(login: Login) -> Self {
+        Self { outcome: Outcome::Login(Box::new(login)), warnings: Vec::new() }
     }
 
     /// Adds warnings.

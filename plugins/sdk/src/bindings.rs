@@ -20,10 +20,21 @@
 #[cfg(feature = "secrets-engine")]
 pub mod secrets_engine {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "secrets-engine",
         pub_export_macro: true,
         default_bindings_module: "bulkhead_sdk::bindings::secrets_engine",
+    });
+}
+
+/// What an auth method imports and exports.
+#[cfg(feature = "auth-method")]
+pub mod auth_method {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "auth-method",
+        pub_export_macro: true,
+        default_bindings_module: "bulkhead_sdk::bindings::auth_method",
     });
 }
 
@@ -31,7 +42,7 @@ pub mod secrets_engine {
 #[cfg(feature = "database-plugin")]
 pub mod database_plugin {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "database-plugin",
         pub_export_macro: true,
         default_bindings_module: "bulkhead_sdk::bindings::database_plugin",

@@ -2,13 +2,11 @@
 //! decides nothing.
 
 use crate::answer::{Answer, Outcome, Raw, Secret};
-use crate::bindings::secrets_engine::bulkhead::plugin::types as words;
 use crate::bindings::secrets_engine::exports::bulkhead::plugin::{engine, leased};
-use crate::call::{Call, Caller, Context, Mount};
 use crate::engine::{Lease, Reason, Renewal, SecretsEngine};
 use crate::imports::Imports;
-use bulkhead_wire::description::Operation;
-use bulkhead_wire::failure::{Failure, Kind};
+use crate::translation::{call, context, failure, words};
+use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 use std::marker::PhantomData;
 
@@ -27,7 +25,7 @@ impl<E: SecretsEngine> engine::Guest for Component<E> {
 
     fn handle(given: words::Call) -> Result<words::Answer, words::Failure> {
         let served = call(given).and_then(|call| E::handle(&Imports, &call));
-        served.map(answer).map_err(failure)
+        served.and_then(answer).map_err(failure)
     }
 
     fn wake(told: words::Context, key: String, attempt: u32) -> Result<(), words::Failure> {
@@ -53,58 +51,6 @@ impl<E: SecretsEngine> leased::Guest for Component<E> {
     }
 }
 
-fn call(given: words::Call) -> Result<Call, Failure> {
-    let operation = operation(&given.operation)?;
-    let mut fields: Map<String, Value> = serde_json::from_str(&given.fields)
-        .map_err(|_| Failure::internal("the host sent fields that are not an object"))?;
-    for (name, value) in given.captures {
-        fields.entry(name).or_insert(Value::String(value));
-    }
-    Ok(Call {
-        id: given.id,
-        operation,
-        route: given.route,
-        fields,
-        resumed: given.resumed,
-        deadline: given.deadline,
-        caller: Caller {
-            entity: given.caller.entity,
-            display_name: given.caller.display_name,
-            id: given.caller.id,
-            capabilities: given.caller.capabilities,
-            remote_address: given.caller.remote_address,
-        },
-        mount: mount(given.mount),
-    })
-}
-
-fn operation(word: &str) -> Result<Operation, Failure> {
-    use Operation::{Create, Delete, List, Patch, Read, Update};
-    let known = [Create, Read, Update, Patch, Delete, List];
-    known.into_iter().find(|operation| operation.word() == word).ok_or_else(|| {
-        Failure::new(
-            Kind::UnsupportedOperation,
-            format!("the operation {word:?} is newer than this plugin"),
-        )
-    })
-}
-
-fn mount(given: words::Mount) -> Mount {
-    Mount {
-        path: given.path,
-        accessor: given.accessor,
-        kind: given.kind,
-        default_ttl: given.default_ttl,
-        max_ttl: given.max_ttl,
-        longest_lease: given.longest_lease,
-        options: given.options,
-    }
-}
-
-fn context(given: words::Context) -> Context {
-    Context { mount: mount(given.mount), deadline: given.deadline }
-}
-
 fn renewal(granted: Renewal) -> leased::Renewal {
     leased::Renewal { ttl: granted.ttl, max_ttl: granted.max_ttl, ext: Vec::new() }
 }
@@ -113,16 +59,21 @@ fn lease(given: words::Lease) -> Lease {
     Lease { tag: given.tag, internal: given.internal, issued: given.issued, expires: given.expires }
 }
 
-fn answer(made: Answer) -> words::Answer {
+/// # Errors
+/// For a login, which this world cannot say.
+fn answer(made: Answer) -> Result<words::Answer, Failure> {
     let outcome = match made.outcome {
         Outcome::Data(data) => words::Outcome::Data(data),
         Outcome::Nothing => words::Outcome::Nothing,
         Outcome::Secret(one) => words::Outcome::Secret(secret(one)),
+        Outcome::Login(_) => {
+            return Err(Failure::internal("a secrets engine answered a login; it lets nobody in"));
+        }
         Outcome::Raw(Raw { status, content_type, body }) => {
             words::Outcome::Raw(words::RawAnswer { status, content_type, body, ext: Vec::new() })
         }
     };
-    words::Answer { outcome, warnings: made.warnings, ext: Vec::new() }
+    Ok(words::Answer { outcome, warnings: made.warnings, ext: Vec::new() })
 }
 
 /// Written straight into a text: `to_string` would go through the formatter, at each piece. Its
@@ -139,15 +90,6 @@ fn secret(made: Secret) -> words::Secret {
         max_ttl: made.max_ttl,
         renewable: made.renewable,
         internal: made.internal,
-        ext: Vec::new(),
-    }
-}
-
-fn failure(why: Failure) -> words::Failure {
-    words::Failure {
-        code: why.kind.code().to_owned(),
-        message: why.message,
-        retry_after: why.retry_after,
         ext: Vec::new(),
     }
 }

@@ -4,6 +4,7 @@
 //! imports, in unit tests they are the [test bed](crate::testbed). Neither shows a token of ours.
 
 mod databases;
+mod identity;
 mod storage;
 
 use crate::database_plugin::StoreTime;
@@ -13,7 +14,8 @@ use bulkhead_wire::failure::Failure;
 #[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
 pub(crate) use databases::database_kind;
 pub use databases::{Connection, Databases, Resolved, Unmade};
-pub use storage::{Entry, Plain, Storage};
+pub use identity::{Entity, Identity, IdentityToken};
+pub use storage::{Entry, Page, Plain, Storage};
 
 /// Everything that an engine may ask for.
 pub trait Host {
@@ -25,26 +27,52 @@ pub trait Host {
     fn clock(&self) -> &dyn Clock;
     /// Database plugins.
     fn databases(&self) -> &dyn Databases;
-    /// Passwords by policy.
+    /// Passwords by policy or alphabet.
     fn passwords(&self) -> &dyn Passwords;
     /// Other servers.
     fn http(&self) -> &dyn Http;
+    /// Who the mount is, towards others, and whom it knows.
+    fn identity(&self) -> &dyn Identity;
     /// What the mount's calls keep for each other in memory.
     fn cache(&self) -> &dyn Cache;
     /// Randomness.
     fn random(&self) -> &dyn Random;
+    /// Keys from passwords.
+    fn derivation(&self) -> &dyn Derivation;
     /// The operator's log.
     fn log(&self) -> &dyn Log;
+}
+
+/// Keys from passwords, slowly on purpose.
+pub trait Derivation {
+    /// PBKDF2 with HMAC-SHA-256, 32 bytes. `iterations` from 1 to 100,000; others end the call.
+    fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8>;
 }
 
 /// The lease book, as far as an engine may write in it.
 pub trait Leases {
     /// Writes a lease down before the thing it will end exists. Use
-    /// [`Reservation`](crate::reservation::Reservation), which keeps the order right.
+    /// [`Reservation`](crate::reservation::Reservation), which keeps the order right. Gives the
+    /// handle by which a later call can end the lease.
     ///
     /// # Errors
     /// Invalid request for a `tag` outside 1 to 256 bytes or used before in the call.
-    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<(), Failure>;
+    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<String, Failure>;
+
+    /// Replaces what a reservation of this call keeps. Buffered like a write. Use
+    /// [`Made::go_on`](crate::reservation::Made::go_on), which keeps the order right.
+    ///
+    /// # Errors
+    /// Not found when this call made no such reservation; unavailable when it was ended meanwhile.
+    fn amend(&self, tag: &str, internal: &str) -> Result<(), Failure>;
+
+    /// Ends the lease of another call of this mount, because the thing behind it is over: it is not
+    /// revoked any more. `handle` is [`Reserved::handle`](crate::reservation::Reserved::handle).
+    /// Buffered like a write; one that has ended is success.
+    ///
+    /// # Errors
+    /// Invalid request for what is no handle.
+    fn end_issued(&self, handle: &str) -> Result<(), Failure>;
 
     /// Withdraws a reservation of this call, because the thing was certainly not made. Counts also
     /// when the call fails.
@@ -86,20 +114,27 @@ pub trait Clock {
     fn cancel(&self, key: &str) -> Result<(), Failure>;
 }
 
-/// Passwords by policy.
+/// Passwords by policy or alphabet, each as likely as the others.
 pub trait Passwords {
     /// A new password. An empty `policy` means the default one.
     ///
     /// # Errors
     /// Not found when there is no such policy.
     fn generate(&self, policy: &str) -> Result<String, Failure>;
+
+    /// A new password of `length` characters, 1 to 1,024, each of them any of `alphabet`, which has
+    /// 1 to 256 different printable ones.
+    ///
+    /// # Errors
+    /// Invalid request for what is neither.
+    fn generate_from(&self, length: u32, alphabet: &str) -> Result<String, Failure>;
 }
 
 /// Other servers. What may be asked is what the mount was granted, origin by origin; redirects are
 /// not followed.
 pub trait Http {
     /// Sends the request and waits for the whole answer. An effect, unless its method is GET or
-    /// HEAD.
+    /// HEAD, or it is [`asking`](Request::asking).
     ///
     /// # Errors
     /// Permission denied for an origin that was not granted: pass it on, it names the grant.

@@ -1,18 +1,24 @@
-//! The real host: each face of [`Host`] over the import of its name. Translates words, decides one
-//! thing: what kind a database plugin's refusal is.
+//! The real host: each face of [`Host`] over the import of its name. Translates words, decides
+//! nothing.
 
+#[cfg(all(feature = "auth-method", not(feature = "secrets-engine")))]
+mod absent;
+#[cfg(feature = "secrets-engine")]
+mod databases;
+
+#[cfg(all(feature = "auth-method", not(feature = "secrets-engine")))]
+use crate::bindings::auth_method::bulkhead::plugin as import;
+#[cfg(feature = "secrets-engine")]
 use crate::bindings::secrets_engine::bulkhead::plugin as import;
-use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
-use crate::database_plugin::{Configured, Credential, NewUser, StoreTime, is_nothing_made};
+use crate::database_plugin::StoreTime;
 use crate::host::{
-    Cache, Clock, Connection, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random,
-    Resolved, Storage, Unmade, database_kind,
+    Cache, Clock, Databases, Derivation, Entity, Entry, Host, Http, Identity, IdentityToken,
+    Leases, Level, Log, Page, Passwords, Random, Storage,
 };
 use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
-use serde_json::Value;
 
-/// The imports of the world `secrets-engine`.
+/// The imports of the world that the component is built for.
 pub(crate) struct Imports;
 
 impl Host for Imports {
@@ -40,11 +46,19 @@ impl Host for Imports {
         self
     }
 
+    fn identity(&self) -> &dyn Identity {
+        self
+    }
+
     fn cache(&self) -> &dyn Cache {
         self
     }
 
     fn random(&self) -> &dyn Random {
+        self
+    }
+
+    fn derivation(&self) -> &dyn Derivation {
         self
     }
 
@@ -55,12 +69,7 @@ impl Host for Imports {
 
 impl Storage for Imports {
     fn entry_bytes(&self, key: &str) -> Result<Option<Entry<Vec<u8>>>, Failure> {
-        let found = import::storage::get(key).map_err(failure)?;
-        Ok(found.map(|found| Entry {
-            value: found.value,
-            created: found.created,
-            modified: found.modified,
-        }))
+        Ok(import::storage::get(key).map_err(failure)?.map(entry))
     }
 
     fn put_bytes(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
@@ -75,14 +84,32 @@ impl Storage for Imports {
         import::storage::keys(prefix, after, limit).map_err(failure)
     }
 
+    fn scan_bytes(&self, prefix: &str, after: &str, limit: u32) -> Result<Page, Failure> {
+        let found = import::storage::scan(prefix, after, limit).map_err(failure)?;
+        Ok(found.into_iter().map(|(key, found)| (key, entry(found))).collect())
+    }
+
+    fn revision(&self, prefix: &str) -> Result<u64, Failure> {
+        import::storage::revision(prefix).map_err(failure)
+    }
+
     fn checkpoint(&self) -> Result<u64, Failure> {
         import::storage::checkpoint().map_err(failure)
     }
 }
 
+#[cfg(feature = "secrets-engine")]
 impl Leases for Imports {
-    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<(), Failure> {
+    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<String, Failure> {
         import::leases::reserve(tag, lane, internal).map_err(failure)
+    }
+
+    fn amend(&self, tag: &str, internal: &str) -> Result<(), Failure> {
+        import::leases::amend(tag, internal).map_err(failure)
+    }
+
+    fn end_issued(&self, handle: &str) -> Result<(), Failure> {
+        import::leases::end_issued(handle).map_err(failure)
     }
 
     fn end(&self, tag: &str) -> Result<(), Failure> {
@@ -112,130 +139,29 @@ impl Clock for Imports {
     }
 }
 
-impl Databases for Imports {
-    fn resolve(&self, plugin: &str, version: &str) -> Result<Resolved, Failure> {
-        let found = import::database::resolve(plugin, version).map_err(failure)?;
-        let description = serde_json::from_str(&found.description).map_err(|_| {
-            Failure::internal(format!("the description of plugin {plugin:?} cannot be read"))
-        })?;
-        Ok(Resolved { version: found.version, description })
+impl Identity for Imports {
+    fn token(&self, audience: &str, ttl: u64) -> Result<IdentityToken, Failure> {
+        let signed = import::identity::token(audience, ttl).map_err(failure)?;
+        Ok(IdentityToken { token: signed.token, expires: signed.expires })
     }
 
-    fn configure(&self, connection: &Connection) -> Result<Configured, Failure> {
-        let made = import::database::configure(&host_connection(connection)).map_err(refusal)?;
-        let settings = serde_json::from_str(&made.settings).map_err(|_| {
-            Failure::internal(format!("plugin {:?} made no settings", connection.plugin))
-        })?;
-        Ok(Configured { settings, targets: made.targets, warnings: made.warnings })
-    }
-
-    fn check_statements(
-        &self,
-        connection: &Connection,
-        statements: &[String],
-    ) -> Result<(), Failure> {
-        import::database::check_statements(&host_connection(connection), statements)
-            .map_err(refusal)
-    }
-
-    fn verify(&self, connection: &Connection) -> Result<(), Failure> {
-        import::database::verify(&host_connection(connection)).map_err(refusal)
-    }
-
-    fn plan_username(
-        &self,
-        connection: &Connection,
-        display_name: &str,
-        role_name: &str,
-    ) -> Result<String, Failure> {
-        import::database::plan_username(&host_connection(connection), display_name, role_name)
-            .map_err(refusal)
-    }
-
-    fn create_user(
-        &self,
-        connection: &Connection,
-        user: &NewUser,
-        statements: &[String],
-        rollback: &[String],
-    ) -> Result<(), Unmade> {
-        let user = words::NewUser {
-            username: user.username.clone(),
-            credential: credential(&user.credential),
-            expires: user.expires,
-            ext: Vec::new(),
-        };
-        import::database::create_user(&host_connection(connection), &user, statements, rollback)
-            .map_err(unmade)
-    }
-
-    fn change_credential(
-        &self,
-        connection: &Connection,
-        username: &str,
-        new: &Credential,
-        current: Option<&Credential>,
-        statements: &[String],
-    ) -> Result<(), Failure> {
-        let (new, current) = (credential(new), current.map(credential));
-        import::database::change_credential(
-            &host_connection(connection),
-            username,
-            &new,
-            current.as_ref(),
-            statements,
-        )
-        .map_err(refusal)
-    }
-
-    fn set_expiration(
-        &self,
-        connection: &Connection,
-        username: &str,
-        expires: StoreTime,
-        statements: &[String],
-    ) -> Result<(), Failure> {
-        import::database::set_expiration(
-            &host_connection(connection),
-            username,
-            expires,
-            statements,
-        )
-        .map_err(refusal)
-    }
-
-    fn delete_user(
-        &self,
-        connection: &Connection,
-        username: &str,
-        statements: &[String],
-    ) -> Result<(), Failure> {
-        import::database::delete_user(&host_connection(connection), username, statements)
-            .map_err(refusal)
-    }
-
-    fn check_credential(
-        &self,
-        connection: &Connection,
-        username: &str,
-        held: &Credential,
-    ) -> Result<Option<bool>, Failure> {
-        import::database::check_credential(
-            &host_connection(connection),
-            username,
-            &credential(held),
-        )
-        .map_err(refusal)
-    }
-
-    fn close(&self, name: &str) {
-        import::database::close(name);
+    fn entity(&self, id: &str) -> Result<Option<Entity>, Failure> {
+        let found = import::identity::find_entity(id).map_err(failure)?;
+        Ok(found.map(|found| Entity {
+            id: found.id,
+            name: found.name,
+            metadata: found.metadata.into_iter().collect(),
+        }))
     }
 }
 
 impl Passwords for Imports {
     fn generate(&self, policy: &str) -> Result<String, Failure> {
         import::passwords::generate(policy).map_err(failure)
+    }
+
+    fn generate_from(&self, length: u32, alphabet: &str) -> Result<String, Failure> {
+        import::passwords::generate_from(length, alphabet).map_err(failure)
     }
 }
 
@@ -252,6 +178,7 @@ impl Http for Imports {
             timeout: request.timeout,
             tls: request.tls.as_ref().map(tls_words),
             secrets: request.secrets.clone(),
+            safe: request.safe,
             ext: Vec::new(),
         };
         let answer = import::http::send(&asked).map_err(failure)?;
@@ -285,6 +212,12 @@ impl Random for Imports {
     }
 }
 
+impl Derivation for Imports {
+    fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8> {
+        import::crypto::pbkdf2_sha256(password, salt, iterations)
+    }
+}
+
 impl Log for Imports {
     fn write(&self, level: Level, event: &str, pairs: &[(&str, &str)]) {
         let level = match level {
@@ -299,23 +232,8 @@ impl Log for Imports {
     }
 }
 
-fn host_connection(connection: &Connection) -> import::database::Connection {
-    import::database::Connection {
-        plugin: connection.plugin.clone(),
-        version: connection.version.clone(),
-        name: connection.name.clone(),
-        generation: connection.generation,
-        settings: Value::Object(connection.settings.clone()).to_string(),
-        ext: Vec::new(),
-    }
-}
-
-fn credential(given: &Credential) -> words::Credential {
-    match given {
-        Credential::Password(text) => words::Credential::Password(text.clone()),
-        Credential::PublicKeyPem(text) => words::Credential::PublicKeyPem(text.clone()),
-        Credential::SubjectDn(text) => words::Credential::SubjectDn(text.clone()),
-    }
+fn entry(found: import::storage::Entry) -> Entry<Vec<u8>> {
+    Entry { value: found.value, created: found.created, modified: found.modified }
 }
 
 fn tls_words(tls: &Tls) -> import::http::Tls {
@@ -331,16 +249,4 @@ fn tls_words(tls: &Tls) -> import::http::Tls {
 fn failure(why: import::types::Failure) -> Failure {
     let failure = Failure::new(Kind::of_code(&why.code), why.message);
     Failure { retry_after: why.retry_after, ..failure }
-}
-
-fn refusal(why: import::types::Failure) -> Failure {
-    let failure = Failure::new(database_kind(&why.code), why.message);
-    Failure { retry_after: why.retry_after, ..failure }
-}
-
-fn unmade(why: import::types::Failure) -> Unmade {
-    match is_nothing_made(&why.ext) {
-        true => Unmade::Surely(refusal(why)),
-        false => Unmade::Perhaps(refusal(why)),
-    }
 }

@@ -93,6 +93,16 @@
 //! guarded, see [`Intent`](intent::Intent). The engine's [`SecretsEngine::wake`] then finishes what
 //! a crash left.
 //!
+//! What comes again by itself has [`rotation::Settings`], with a period or a
+//! [`Schedule`](schedule::Schedule) in the words of cron.
+//!
+//! # Auth methods
+//!
+//! They implement [`AuthMethod`]: a table again, of which some rows are marked
+//! [`login`](table::Row::login), ask for no token and answer a [`Login`]. The host makes the token,
+//! finds the entity behind the alias, and asks [`AuthMethod::renew_login`] before the token lives
+//! longer. What roles say of tokens lives in [`token_params`]. `plugins/examples/passphrase` is one.
+//!
 //! # Database plugins
 //!
 //! They implement [`DatabasePlugin`](database_plugin::DatabasePlugin), with [`statements`] and
@@ -109,6 +119,7 @@
 //! Tokens, policies, sockets and files. A component has no way to reach them.
 
 pub mod answer;
+pub mod auth_method;
 pub mod call;
 pub mod database_plugin;
 pub mod engine;
@@ -116,13 +127,20 @@ mod field;
 pub mod host;
 pub mod http;
 pub mod intent;
+pub mod login;
 pub mod reservation;
+pub mod rotation;
+pub mod schedule;
 pub mod statements;
 pub mod table;
 pub mod template;
 #[cfg(not(target_family = "wasm"))]
 pub mod testbed;
+pub mod token_params;
 
+#[cfg(all(target_family = "wasm", feature = "auth-method", not(feature = "secrets-engine")))]
+#[doc(hidden)]
+pub mod auth_component;
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]
 pub mod bindings;
@@ -132,16 +150,21 @@ pub mod database_component;
 #[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
 #[doc(hidden)]
 pub mod engine_component;
-#[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
+#[cfg(all(target_family = "wasm", any(feature = "secrets-engine", feature = "auth-method")))]
 mod imports;
+#[cfg(all(target_family = "wasm", any(feature = "secrets-engine", feature = "auth-method")))]
+mod translation;
 
 pub use answer::Answer;
+pub use auth_method::{AuthMethod, HeldLogin};
 pub use bulkhead_wire as wire;
 pub use bulkhead_wire::failure::{Failure, Kind};
 pub use bulkhead_wire::stored;
 pub use call::{Call, Context, Mount};
 pub use engine::{Lease, Reason, Renewal, SecretsEngine};
 pub use host::Host;
+pub use login::Login;
+pub use token_params::TokenParams;
 
 /// The allocator that a component has anyway. Said here, its functions become part of those that
 /// call them; left unsaid, each piece of memory is asked for through four functions.
@@ -158,6 +181,20 @@ macro_rules! export_secrets_engine {
             type Exported = $crate::engine_component::Component<$engine>;
             $crate::bindings::secrets_engine::export! {
                 Exported with_types_in $crate::bindings::secrets_engine
+            }
+        };
+    };
+}
+
+/// Makes the crate an auth method: the type is what answers. Does nothing outside a component.
+#[macro_export]
+macro_rules! export_auth_method {
+    ($method:ty) => {
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            type Exported = $crate::auth_component::Component<$method>;
+            $crate::bindings::auth_method::export! {
+                Exported with_types_in $crate::bindings::auth_method
             }
         };
     };

@@ -26,6 +26,7 @@ pub struct Row {
     existence: Option<&'static str>,
     list: Option<&'static str>,
     open_fields: bool,
+    login: bool,
     leases: bool,
     nested: bool,
     deadline: u64,
@@ -70,6 +71,7 @@ impl Row {
             existence: None,
             list: None,
             open_fields: false,
+            login: false,
             leases: false,
             nested: false,
             deadline: 0,
@@ -111,6 +113,13 @@ impl Row {
         self
     }
 
+    /// Answers a login and asks for no token: writes of auth methods only.
+    #[must_use]
+    pub const fn login(mut self) -> Self {
+        self.login = true;
+        self
+    }
+
     /// Answers a secret with a lease.
     #[must_use]
     pub const fn leases(mut self) -> Self {
@@ -147,6 +156,7 @@ impl Row {
             existence: self.existence.map(str::to_owned),
             list: self.list.map(str::to_owned),
             open_fields: self.open_fields,
+            login: self.login,
             leases: self.leases,
             nested: self.nested,
             deadline: self.deadline,

@@ -8,15 +8,19 @@
 //!
 //! It never checks policies, tokens or limits: those are the host's, and no engine sees them.
 
+mod auth;
 mod cache;
 mod databases;
 mod host;
 mod http;
+mod identity;
 mod lease_book;
+mod passwords;
 mod records;
 mod script;
 mod timers;
 
+pub use auth::AuthBed;
 pub use databases::{User, plugin};
 pub use host::TestHost;
 
@@ -25,6 +29,7 @@ use crate::call::{Call, Caller, Context, Mount};
 use crate::database_plugin::StoreTime;
 use crate::engine::{Lease, Reason, Renewal, SecretsEngine};
 use crate::host::Host;
+use crate::login::Login;
 use bulkhead_wire::description::{Operation, Route, Verb};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::fields;
@@ -63,6 +68,8 @@ pub struct Reply {
     pub ttl: u64,
     /// Longest lifetime over all renewals, in seconds.
     pub max_ttl: u64,
+    /// The login, of which the host would make a token.
+    pub login: Option<Login>,
 }
 
 impl<E: SecretsEngine> TestBed<E> {
@@ -197,7 +204,7 @@ impl<E: SecretsEngine> TestBed<E> {
         let mut values = folded.values;
         fields::complete(route, &mut values, creating)?;
         let call = self.call(operation, route, values);
-        let mut reply = self.reply(E::handle(&self.host, &call))?;
+        let mut reply = self.reply(E::handle(&self.host, &call), route.login)?;
         reply.warnings.extend(folded.unknown.iter().map(|name| format!("ignored: {name}")));
         Ok(reply)
     }
@@ -263,16 +270,17 @@ impl<E: SecretsEngine> TestBed<E> {
         outcome
     }
 
-    fn reply(&self, served: Result<Answer, Failure>) -> Result<Reply, Failure> {
-        let reply = self
-            .settle(self.host.check_alive().and(served).and_then(|answer| self.confirm(answer)));
+    fn reply(&self, served: Result<Answer, Failure>, is_login: bool) -> Result<Reply, Failure> {
+        let reply = self.settle(
+            self.host.check_alive().and(served).and_then(|answer| self.confirm(answer, is_login)),
+        );
         for lease in self.host.unconfirmed_leases() {
             self.undo(&lease);
         }
         reply
     }
 
-    fn confirm(&self, answer: Answer) -> Result<Reply, Failure> {
+    fn confirm(&self, answer: Answer, is_login: bool) -> Result<Reply, Failure> {
         let warnings = answer.warnings;
         match answer.outcome {
             Outcome::Data(text) => {
@@ -285,6 +293,12 @@ impl<E: SecretsEngine> TestBed<E> {
                 Err(Failure::internal("no row of this version of the contract answers raw HTTP"))
             }
             Outcome::Secret(secret) => self.lease_out(secret, warnings),
+            Outcome::Login(login) if is_login => {
+                Ok(Reply { warnings, login: Some(*login), ..Reply::default() })
+            }
+            Outcome::Login(_) => {
+                Err(Failure::internal("a login was answered on a row that is not marked login"))
+            }
         }
     }
 
@@ -294,7 +308,8 @@ impl<E: SecretsEngine> TestBed<E> {
         if let Some(tag) = &lease {
             self.host.confirm_lease(tag, ttl)?;
         }
-        Ok(Reply { data: secret.data, warnings, lease, ttl, max_ttl: secret.max_ttl })
+        let (data, max_ttl) = (secret.data, secret.max_ttl);
+        Ok(Reply { data, warnings, lease, ttl, max_ttl, login: None })
     }
 
     /// Ends what a call reserved and did not confirm. A failure leaves it in the book, as in the

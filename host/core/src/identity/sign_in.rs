@@ -105,3 +105,6 @@ async fn external_groups(
     }
     Ok((left, joined))
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,9 +6,9 @@
 use crate::identity::Proven;
 use crate::mounts::Mount;
 use crate::policies::{self, DEFAULT, RESPONSE_WRAPPING, ROOT};
-use crate::tokens::cidr::Cidr;
 use crate::tokens::{KeptLogin, RenewedLogin, Times, TokenType};
 use bulkhead_sandbox::contract::Login;
+use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::{Failure, quoted};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,11 +5,11 @@
 //! token cannot be revoked by itself, so it ends with its parent, which is looked up at each use
 //! and asserted by each commit.
 
-use super::cidr::Cidr;
 use super::keys::{BATCH, LONGEST};
 use super::login::serves;
 use super::record::{TokenRecord, read};
 use bulkhead_store::{Store, Unit};
+use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
 use bulkhead_wire::stored;

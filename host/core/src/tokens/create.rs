@@ -4,7 +4,6 @@
 //! endpoint and by [`super::selection`].
 
 use super::caller::Caller;
-use super::cidr::Cidr;
 use super::lifetime::{bounds, first_whole_second, shorter};
 use super::record::{TokenRecord, TokenType, put, read};
 use super::roles::TokenRole;
@@ -13,6 +12,7 @@ use super::{batch, keys};
 use crate::lifetimes::Lifetimes;
 use crate::policies::ROOT;
 use bulkhead_store::{Address, Hashes, Index, Store, Unit};
+use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
 use bulkhead_wire::ttl;

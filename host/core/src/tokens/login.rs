@@ -6,7 +6,6 @@
 //! mount has the row that says so ([`serves`]).
 
 use super::caller::Caller;
-use super::cidr::Cidr;
 use super::create::{Made, with_accessor};
 use super::end::begin_end;
 use super::lifetime::{first_whole_second, shorter};
@@ -15,6 +14,7 @@ use super::table::Tokens;
 use super::{batch, keys};
 use crate::lifetimes::Lifetimes;
 use bulkhead_store::{Address, Index, Space, Unit};
+use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::ttl::{self, Bounds};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! A token as it is stored. Times are in whole seconds of store time, unless said otherwise.
 
-use super::cidr::Cidr;
 use crate::policies::ROOT;
 use bulkhead_store::{Address, Index, Space, StoreFault, Unit};
+use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;

@@ -1,8 +1,8 @@
 //! Token roles: what tokens that are made by a role may be given, stored by name.
 
-use super::cidr::Cidr;
 use super::record::{TokenRecord, TokenType};
 use bulkhead_store::{Address, Index, Space, Unit};
+use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::glob;
 use bulkhead_wire::stored;

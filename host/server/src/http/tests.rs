@@ -77,6 +77,13 @@ impl Answerer for Echo {
                     ..Response::failed(&Failure::new(Kind::Unavailable, "busy"))
                 };
             }
+            "published" => {
+                let body = bulkhead_wire::response::Body::Published {
+                    document: json!({"keys": []}),
+                    max_age: 3_600,
+                };
+                return Response { status: 200, body, retry_after: None };
+            }
             "wait" => {
                 self.entered.notify_one();
                 self.leave.notified().await;
@@ -286,6 +293,12 @@ async fn a_panic_is_a_500_that_says_nothing_and_the_next_request_is_served() {
 async fn retry_after_is_in_whole_seconds_never_too_early() {
     let (status, headers, _) = serve_once(request("GET", "/v1/busy", "")).await;
     assert_eq!((status, headers[RETRY_AFTER].to_str().unwrap()), (503, "2"));
+}
+
+#[tokio::test]
+async fn what_is_published_may_be_kept_as_long_as_it_says() {
+    let (status, headers, _) = serve_once(request("GET", "/v1/published", "")).await;
+    assert_eq!((status, headers[CACHE_CONTROL].to_str().unwrap()), (200, "max-age=3600"));
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
 //! Tests of units of work: what they see, and what refuses their commit.
 
+use std::time::{Duration, Instant};
+
 use super::finish::MOST_ATTEMPTS;
 use super::*;
-use crate::testing::{Scratch, body, data, put};
+use crate::testing::{Scratch, body, data, edit, put};
 
 fn write(unit: &mut Unit, key: &str, body: &str) {
     unit.put(data(key), body.as_bytes().to_vec(), Index::default());
@@ -469,6 +471,61 @@ async fn a_commit_of_ninety_thousand_rows_is_refused_and_stops_no_other() {
     assert!(matches!(many(&store, 2_049).commit().await, Err(StoreFault::TooLarge(_))));
 }
 
+/// How long a commit that checks and writes all that it may keeps the next one waiting, at most:
+/// ten times what it takes on an idle machine, because other tests run beside it, and not every
+/// build of them is optimised.
+const KEPT_WAITING: Duration = Duration::from_millis(500);
+/// Bytes of each of the records of such a commit: 3 MiB together.
+const BODY_BYTES: usize = 1_536;
+
+/// How long one takes that checks and writes as much as one may.
+async fn time_of_a_commit_at_its_bounds(store: &Arc<Store>) -> Duration {
+    let mut unit = store.begin();
+    assert_eq!(listed(&mut unit, "listed/", "", 24_000).await.len(), 24_000);
+    for row in 0..500 {
+        unit.get(&data(&format!("read/{row:05}"))).await.unwrap();
+    }
+    let body = "x".repeat(BODY_BYTES);
+    (0..2_048).for_each(|row| write(&mut unit, &format!("many/{row:05}"), &body));
+    let began = Instant::now();
+    unit.commit().await.unwrap();
+    began.elapsed()
+}
+
+/// The best of some, because the machine has other tests to run at the same time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_at_its_bounds_does_not_keep_the_next_one_waiting_long() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    for first in (0..24_000).step_by(2_000) {
+        let mut unit = store.begin();
+        (first..first + 2_000).for_each(|row| write(&mut unit, &format!("listed/{row:05}"), ""));
+        unit.commit().await.unwrap();
+    }
+    let mut times = Vec::new();
+    while times.len() < 30 && times.iter().all(|time| *time > KEPT_WAITING) {
+        times.push(time_of_a_commit_at_its_bounds(&store).await);
+    }
+    println!("commits at their bounds took {times:?}");
+    assert!(times.iter().any(|time| *time <= KEPT_WAITING), "{times:?}");
+}
+
+#[tokio::test]
+async fn the_bytes_of_one_commit_are_bounded() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let of = |bytes: usize| {
+        let mut unit = store.begin();
+        write(&mut unit, "a", &"x".repeat(1 << 20));
+        write(&mut unit, "b", &"x".repeat((2 << 20) + bytes));
+        unit
+    };
+    let Err(StoreFault::TooLarge(text)) = of(1).commit().await else { panic!("not refused") };
+    assert!(text.contains("3145729 bytes") && text.contains("checkpoint"), "{text}");
+    assert_eq!(body(&store, &data("a")).await, None);
+    of(0).commit().await.unwrap();
+}
+
 #[tokio::test]
 async fn what_a_commit_checks_again_is_bounded_and_what_only_reads_is_not() {
     let scratch = Scratch::new();
@@ -488,4 +545,183 @@ async fn what_a_commit_checks_again_is_bounded_and_what_only_reads_is_not() {
         listed(&mut reader, "many/", &format!("many/{row:05}"), 9_999).await;
     }
     assert_eq!(reader.commit().await, Ok(None));
+}
+
+/// What a page of records holds: last segments of keys, and bodies.
+async fn page(unit: &mut Unit, after: &str, limit: u32, bytes: usize) -> Vec<(String, String)> {
+    let page = unit.records(Space::Data, ("m/roles/", after), limit, bytes).await.unwrap();
+    let shown = |(key, record): (String, Record)| {
+        let name = key.strip_prefix("m/roles/").unwrap().to_owned();
+        (name, String::from_utf8(record.body.to_vec()).unwrap())
+    };
+    page.into_iter().map(shown).collect()
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(key, body)| ((*key).to_owned(), (*body).to_owned())).collect()
+}
+
+async fn with_roles() -> (Scratch, Arc<Store>) {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    for (key, body) in [("a", "one"), ("b", "two"), ("c", "three"), ("d", "four")] {
+        put(&store, data(&format!("m/roles/{key}")), body).await;
+    }
+    put(&store, data("m/rolesy"), "outside").await;
+    (scratch, store)
+}
+
+#[tokio::test]
+async fn a_page_of_records_holds_what_the_unit_would_read_one_by_one() {
+    let (_scratch, store) = with_roles().await;
+    let mut unit = store.begin();
+    assert_eq!(page(&mut unit, "", 2, 1_000).await, pairs(&[("a", "one"), ("b", "two")]));
+    assert_eq!(
+        page(&mut unit, "m/roles/b", 9, 1_000).await,
+        pairs(&[("c", "three"), ("d", "four")])
+    );
+    assert!(page(&mut unit, "m/roles/d", 9, 1_000).await.is_empty());
+    unit.put(data("m/roles/a"), b"mine".to_vec(), Index::default());
+    unit.put(data("m/roles/bb"), b"new".to_vec(), Index::default());
+    unit.delete(data("m/roles/b"));
+    let seen = [("a", "mine"), ("bb", "new"), ("c", "three"), ("d", "four")];
+    assert_eq!(page(&mut unit, "", 9, 1_000).await, pairs(&seen));
+    assert_eq!(
+        page(&mut unit, "", 3, 1_000).await,
+        pairs(&seen[..3]),
+        "full, although one is gone"
+    );
+}
+
+#[tokio::test]
+async fn only_an_empty_page_of_records_is_the_last_however_few_bytes_are_asked_for() {
+    let (_scratch, store) = with_roles().await;
+    let mut unit = store.begin();
+    unit.delete(data("m/roles/b"));
+    unit.put(data("m/roles/bb"), b"new".to_vec(), Index::default());
+    let (mut after, mut names) = (String::new(), Vec::new());
+    loop {
+        let found = page(&mut unit, &after, 9, 1).await;
+        let Some((last, _)) = found.last() else { break };
+        after = format!("m/roles/{last}");
+        names.extend(found.into_iter().map(|(name, _)| name));
+    }
+    assert_eq!(names, ["a", "bb", "c", "d"]);
+    let page = page(&mut store.begin(), "", 9, 200).await;
+    assert!((1..4).contains(&page.len()), "sealed records of some fifty bytes: {page:?}");
+}
+
+#[tokio::test]
+async fn a_record_of_a_page_that_changes_comes_or_goes_is_a_conflict_and_one_behind_it_is_not() {
+    for (key, body, conflicts) in [
+        ("m/roles/a", Some("other"), true),
+        ("m/roles/a", None, true),
+        ("m/roles/aa", Some("new"), true),
+        ("m/roles/c", Some("other"), false),
+        ("m/roles/e", Some("new"), false),
+        ("m/rolesy", Some("other"), false),
+    ] {
+        let (_scratch, store) = with_roles().await;
+        let mut unit = store.begin();
+        assert_eq!(page(&mut unit, "", 2, 1_000).await.len(), 2);
+        unit.put(data("m/seen"), b"x".to_vec(), Index::default());
+        let mut other = store.begin();
+        match body {
+            Some(body) => other.put(data(key), body.as_bytes().to_vec(), Index::default()),
+            None => other.delete(data(key)),
+        }
+        other.commit().await.unwrap();
+        assert_eq!(unit.commit().await == Err(StoreFault::Conflict), conflicts, "{key} {body:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_record_fails_the_page_that_would_hold_it() {
+    let (_scratch, store) = with_roles().await;
+    edit(&store, "UPDATE record SET owner = 'mallory' WHERE key = 'm/roles/c'").await;
+    let mut unit = store.begin();
+    assert_eq!(page(&mut unit, "", 2, 1_000).await.len(), 2);
+    let refused = unit.records(Space::Data, ("m/roles/", ""), 9, 1_000).await.err();
+    assert_eq!(refused, Some(StoreFault::Damaged(data("m/roles/c"))));
+}
+
+#[tokio::test]
+async fn the_revision_of_a_folder_is_another_one_after_each_commit_to_it_deletions_included() {
+    let (_scratch, store) = with_roles().await;
+    let revision = || store.begin().folder_revision("m/roles/").unwrap();
+    let mut seen = vec![revision()];
+    assert_eq!(revision(), seen[0]);
+    put(&store, data("m/rolesy"), "elsewhere").await;
+    assert_eq!(revision(), seen[0]);
+    put(&store, data("m/roles/a"), "again").await;
+    seen.push(revision());
+    let mut unit = store.begin();
+    unit.delete(data("m/roles/b"));
+    assert_eq!(revision(), seen[1], "not committed");
+    unit.commit().await.unwrap();
+    seen.push(revision());
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 3);
+}
+
+#[tokio::test]
+async fn what_relies_on_a_folder_conflicts_with_each_commit_to_it_also_where_it_only_reads() {
+    for writes in [true, false] {
+        let (_scratch, store) = with_roles().await;
+        let begin = || {
+            let mut unit = store.begin();
+            unit.folder_revision("m/roles/").unwrap();
+            if writes {
+                unit.put(data("m/derived"), b"x".to_vec(), Index::default());
+            }
+            unit
+        };
+        begin().commit().await.unwrap();
+        let overtaken = begin();
+        put(&store, data("m/roles/new"), "x").await;
+        assert_eq!(overtaken.commit().await, Err(StoreFault::Conflict));
+        let mut unit = begin();
+        put(&store, data("m/roles/new"), "y").await;
+        assert_eq!(unit.folder_revision("m/roles/"), Err(StoreFault::Conflict), "in two states");
+    }
+}
+
+#[tokio::test]
+async fn of_units_in_one_group_the_one_that_relied_on_what_another_wrote_does_not_commit() {
+    let (_scratch, store) = with_roles().await;
+    let both = |key: &str| {
+        let mut unit = store.begin();
+        unit.folder_revision("m/roles/").unwrap();
+        unit.put(data(key), b"x".to_vec(), Index::default());
+        unit
+    };
+    let (one, other) = (both("m/roles/x"), both("m/roles/y"));
+    let (one, other) = tokio::join!(one.commit(), other.commit());
+    assert_eq!([&one, &other].iter().filter(|outcome| outcome.is_ok()).count(), 1, "{one:?}");
+}
+
+#[tokio::test]
+async fn a_unit_that_wrote_into_a_folder_is_given_a_number_that_nothing_is_known_by() {
+    let (_scratch, store) = with_roles().await;
+    let mut unit = store.begin();
+    let before = unit.folder_revision("m/roles/").unwrap();
+    unit.put(data("m/roles/a"), b"mine".to_vec(), Index::default());
+    let own = [(); 2].map(|()| unit.folder_revision("m/roles/").unwrap());
+    assert!(own[0] != own[1] && !own.contains(&before));
+    unit.checkpoint().await.unwrap();
+    let after = unit.folder_revision("m/roles/").unwrap();
+    assert!(!own.contains(&after) && after != before);
+    assert_eq!(store.begin().folder_revision("m/roles/").unwrap(), after);
+}
+
+#[tokio::test]
+async fn a_unit_relies_on_so_many_folders_and_no_more() {
+    let (_scratch, store) = with_roles().await;
+    let mut unit = store.begin();
+    for count in 0..256 {
+        unit.folder_revision(&format!("m/{count}/")).unwrap();
+    }
+    let refused = unit.folder_revision("m/more/");
+    assert!(matches!(refused, Err(StoreFault::TooLarge(_))), "{refused:?}");
 }

@@ -6,21 +6,24 @@
 use super::cache::TestCache;
 use super::databases::{TestDatabases, User};
 use super::http::TestServers;
+use super::identity::TestIdentity;
 use super::lease_book::LeaseBook;
+use super::passwords::TestPasswords;
 use super::records::Records;
 use super::script::{Fate, Script};
 use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
-    Cache, Clock, Databases, Entry, Host, Http, Leases, Level, Log, Passwords, Random, Storage,
+    Cache, Clock, Databases, Derivation, Entity, Entry, Host, Http, Identity, Leases, Level, Log,
+    Page, Passwords, Random, Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::Failure;
 use serde_json::Value;
+use sha2::Sha256;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A host in memory. Its methods are what a test may arrange and look at.
@@ -29,11 +32,12 @@ pub struct TestHost {
     records: RefCell<Records>,
     leases: RefCell<LeaseBook>,
     timers: RefCell<Timers>,
-    policies: RefCell<BTreeMap<String, String>>,
     generated: Cell<u32>,
     databases: TestDatabases,
     servers: TestServers,
+    identity: TestIdentity,
     cache: TestCache,
+    passwords: TestPasswords,
 }
 
 impl Default for TestHost {
@@ -42,12 +46,13 @@ impl Default for TestHost {
         Self {
             databases: TestDatabases::new(&script),
             servers: TestServers::new(&script),
+            identity: TestIdentity::new(&script),
             cache: TestCache::new(&script),
+            passwords: TestPasswords::new(&script),
             script,
             records: RefCell::default(),
             leases: RefCell::default(),
             timers: RefCell::default(),
-            policies: RefCell::default(),
             generated: Cell::default(),
         }
     }
@@ -84,9 +89,12 @@ impl TestHost {
         self.script.arrange(step, Fate::Die);
     }
 
-    /// Adds a password policy whose passwords begin with `prefix`.
-    pub fn add_policy(&self, name: &str, prefix: &str) {
-        self.policies.borrow_mut().insert(name.to_owned(), prefix.to_owned());
+    /// Adds a password policy, in HCL or JSON.
+    ///
+    /// # Errors
+    /// What is wrong with its text.
+    pub fn add_policy(&self, name: &str, text: &str) -> Result<(), Failure> {
+        self.passwords.add(name, text)
     }
 
     /// Replaces what the database plugin says of itself.
@@ -103,6 +111,11 @@ impl TestHost {
     /// their order, and the last one again and again.
     pub fn answer(&self, asked: &str, answer: Response) {
         self.servers.answer(asked, answer);
+    }
+
+    /// Lets the engine see an entity: the caller's own, or one with an alias at the mount.
+    pub fn add_entity(&self, entity: Entity) {
+        self.identity.add(entity);
     }
 
     /// Forgets what is cached, as the host does when it is sealed or the mount is tuned.
@@ -250,11 +263,15 @@ impl Host for TestHost {
     }
 
     fn passwords(&self) -> &dyn Passwords {
-        self
+        &self.passwords
     }
 
     fn http(&self) -> &dyn Http {
         &self.servers
+    }
+
+    fn identity(&self) -> &dyn Identity {
+        &self.identity
     }
 
     fn cache(&self) -> &dyn Cache {
@@ -262,6 +279,10 @@ impl Host for TestHost {
     }
 
     fn random(&self) -> &dyn Random {
+        self
+    }
+
+    fn derivation(&self) -> &dyn Derivation {
         self
     }
 
@@ -293,16 +314,32 @@ impl Storage for TestHost {
         self.script.step("keys", None, || Ok(self.records.borrow().keys(prefix, after, limit)))
     }
 
+    fn scan_bytes(&self, prefix: &str, after: &str, limit: u32) -> Result<Page, Failure> {
+        self.script.step("scan", None, || Ok(self.records.borrow().scan(prefix, after, limit)))
+    }
+
+    fn revision(&self, prefix: &str) -> Result<u64, Failure> {
+        self.script.step("revision", None, || self.records.borrow_mut().revision(prefix))
+    }
+
     fn checkpoint(&self) -> Result<u64, Failure> {
         self.script.step("checkpoint", Some(""), || Ok(self.commit()))
     }
 }
 
 impl Leases for TestHost {
-    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<(), Failure> {
+    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<String, Failure> {
         self.script.step("reserve", Some(&format!("{tag} in {lane}")), || {
             self.leases.borrow_mut().reserve(tag, lane, internal, self.now())
         })
+    }
+
+    fn amend(&self, tag: &str, internal: &str) -> Result<(), Failure> {
+        self.script.step("amend", Some(tag), || self.leases.borrow_mut().amend(tag, internal))
+    }
+
+    fn end_issued(&self, handle: &str) -> Result<(), Failure> {
+        self.script.step("end-issued", Some(handle), || self.leases.borrow_mut().end_issued(handle))
     }
 
     fn end(&self, tag: &str) -> Result<(), Failure> {
@@ -341,22 +378,6 @@ impl Clock for TestHost {
     }
 }
 
-impl Passwords for TestHost {
-    /// Numbered, so that tests can name the password they expect.
-    fn generate(&self, policy: &str) -> Result<String, Failure> {
-        self.script.step("generate", None, || {
-            let policies = self.policies.borrow();
-            let prefix = match policy {
-                "" => "Generated",
-                named => policies.get(named).ok_or_else(|| {
-                    Failure::new(Kind::NotFound, format!("there is no password policy {named:?}"))
-                })?,
-            };
-            Ok(format!("{prefix}-Password-{}", self.next_number()))
-        })
-    }
-}
-
 impl Random for TestHost {
     /// Counts instead of being random, so that tests repeat.
     fn bytes(&self, length: u32) -> Vec<u8> {
@@ -370,6 +391,12 @@ impl TestHost {
     fn next_number(&self) -> u32 {
         self.generated.set(self.generated.get() + 1);
         self.generated.get()
+    }
+}
+
+impl Derivation for TestHost {
+    fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8> {
+        pbkdf2::pbkdf2_hmac_array::<Sha256, 32>(password.as_bytes(), salt, iterations).to_vec()
     }
 }
 

@@ -1,9 +1,9 @@
-//! Networks that a token is bound to.
+//! Networks that a token is bound to, as a role names them and a record keeps them.
 //!
 //! The attack this file stops: an address that is in a network by one spelling and outside by
 //! another. An IPv4 address written as IPv6 counts as IPv4, on both sides.
 
-use bulkhead_wire::failure::quoted;
+use crate::failure::quoted;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,14 +12,14 @@ use std::net::IpAddr;
 /// A network, or one address as the network that has only it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) struct Cidr(IpNet);
+pub struct Cidr(IpNet);
 
 impl Cidr {
     /// Reads `10.0.0.0/8`, `2001:db8::/32` or a bare address.
     ///
     /// # Errors
     /// A message with the text and the accepted forms.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let address =
             || text.parse::<IpAddr>().map(|address| IpNet::from(address.to_canonical())).ok();
@@ -38,7 +38,8 @@ impl Cidr {
     }
 
     /// Is `address` in the network?
-    pub(crate) fn contains(&self, address: IpAddr) -> bool {
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }
 }

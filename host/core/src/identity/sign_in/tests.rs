@@ -1,0 +1,164 @@
+//! What logins make of entities and external groups, on a store of their own.
+
+use super::*;
+use crate::identity::group::{self, Group, GroupKind};
+use crate::identity::{membership, standing};
+use bulkhead_store::{DataDirectory, Options, SealConfig, Store, dev_key};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const NOW: u64 = 1_767_225_600_000;
+
+struct Scratch {
+    directory: PathBuf,
+    store: Arc<Store>,
+}
+
+impl Scratch {
+    async fn new(name: &str) -> Self {
+        let folder = format!("bulkhead-sign-in-{name}-{}", std::process::id());
+        let directory = std::env::temp_dir().join(folder);
+        let held = DataDirectory::hold(Options::at(&directory)).await.unwrap();
+        let key = dev_key(&held).unwrap();
+        held.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await.unwrap();
+        let store = held.open(key).await.unwrap();
+        Self { directory, store }
+    }
+
+    async fn end(self) {
+        self.store.close().await;
+        std::fs::remove_dir_all(self.directory).unwrap();
+    }
+
+    /// Signs in; gives the entity and whether anything was written.
+    async fn sign_in(&self, proven: &Proven) -> (String, bool) {
+        let mut unit = self.store.begin();
+        let signed_in = sign_in(&mut unit, NOW, proven).await.unwrap();
+        let wrote = unit.wrote();
+        unit.commit().await.unwrap();
+        (signed_in.entity_id, wrote)
+    }
+
+    /// An external group that is called so at that mount.
+    async fn group(&self, accessor: &str, alias: &str, policy: &str) -> String {
+        let id = random::uuid().unwrap();
+        let name = format!("{accessor}-{alias}");
+        let mut group = Group::new(id.clone(), name, GroupKind::External, NOW);
+        group.policies.push(policy.to_owned());
+        group.alias = Some(Alias::new(random::uuid().unwrap(), mount(accessor), alias, NOW));
+        let mut unit = self.store.begin();
+        group::put(&mut unit, None, &group).unwrap();
+        unit.commit().await.unwrap();
+        id
+    }
+
+    async fn policies(&self, entity: &str) -> Vec<String> {
+        standing(&mut self.store.begin(), entity).await.unwrap().policies()
+    }
+}
+
+fn mount(accessor: &str) -> AliasMount {
+    let (path, kind) = (format!("auth/{accessor}/"), "cloud".to_owned());
+    AliasMount { accessor: accessor.to_owned(), path, kind }
+}
+
+fn proven(accessor: &str, alias: &str, groups: Option<&[&str]>) -> Proven {
+    Proven {
+        mount: mount(accessor),
+        alias: alias.to_owned(),
+        metadata: BTreeMap::new(),
+        group_aliases: groups.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+    }
+}
+
+#[tokio::test]
+async fn a_login_writes_only_what_it_says_anew() {
+    let scratch = Scratch::new("writes").await;
+    let mut eve = proven("one", "eve", None);
+    let (first, wrote) = scratch.sign_in(&eve).await;
+    assert!(wrote);
+    assert_eq!(scratch.sign_in(&eve).await, (first.clone(), false), "it says what is known");
+    eve.metadata.insert("project".to_owned(), "p".to_owned());
+    assert_eq!(scratch.sign_in(&eve).await, (first.clone(), true), "metadata changed");
+    assert_eq!(scratch.sign_in(&eve).await, (first.clone(), false));
+    let (other, _) = scratch.sign_in(&proven("two", "eve", None)).await;
+    assert_ne!(first, other, "the same name at another mount is another entity");
+    scratch.end().await;
+}
+
+#[tokio::test]
+async fn a_login_brings_its_entity_into_external_groups_of_its_mount_and_out_of_them() {
+    let scratch = Scratch::new("groups").await;
+    let project = scratch.group("one", "project-1", "a").await;
+    scratch.group("one", "folder-1", "b").await;
+    scratch.group("two", "project-1", "c").await;
+    let (eve, _) =
+        scratch.sign_in(&proven("one", "eve", Some(&["project-1", "folder-1", "none"]))).await;
+    assert_eq!(scratch.policies(&eve).await, ["a", "b"]);
+    let again = proven("one", "eve", Some(&["project-1", "folder-1"]));
+    assert_eq!(scratch.sign_in(&again).await, (eve.clone(), false), "nothing is new");
+    assert_eq!(scratch.sign_in(&proven("one", "eve", None)).await, (eve.clone(), false));
+    assert_eq!(scratch.policies(&eve).await, ["a", "b"], "it did not speak of groups");
+    scratch.sign_in(&proven("one", "eve", Some(&["folder-1"]))).await;
+    assert_eq!(scratch.policies(&eve).await, ["b"]);
+    let members = membership::members(&scratch.store, &project).await.unwrap();
+    assert_eq!(members, (Vec::new(), false));
+    scratch.end().await;
+}
+
+#[tokio::test]
+async fn a_login_leaves_groups_alone_that_others_say_it_is_in() {
+    let scratch = Scratch::new("others").await;
+    let internal = Group::new(random::uuid().unwrap(), "crew".to_owned(), GroupKind::Internal, NOW);
+    let internal = Group { policies: vec!["crew".to_owned()], ..internal };
+    let (eve, _) = scratch.sign_in(&proven("one", "eve", None)).await;
+    let mut unit = scratch.store.begin();
+    group::put(&mut unit, None, &internal).unwrap();
+    membership::set_members(&mut unit, &internal.id, &BTreeSet::from([eve.clone()])).await.unwrap();
+    unit.commit().await.unwrap();
+    scratch.sign_in(&proven("one", "eve", Some(&[]))).await;
+    assert_eq!(scratch.policies(&eve).await, ["crew"]);
+    scratch.end().await;
+}
+
+#[tokio::test]
+async fn an_external_group_gives_nothing_once_its_alias_is_gone_and_its_members_leave() {
+    let scratch = Scratch::new("alias-gone").await;
+    let project = scratch.group("one", "project-1", "a").await;
+    let (eve, _) = scratch.sign_in(&proven("one", "eve", Some(&["project-1"]))).await;
+    assert_eq!(scratch.policies(&eve).await, ["a"]);
+    crate::identity::forget_mount(&scratch.store, "one").await.unwrap();
+    assert_eq!(scratch.policies(&eve).await, Vec::<String>::new());
+    assert_eq!(membership::leaving(&scratch.store).await.unwrap(), [project.clone()]);
+    membership::all_leave(&scratch.store, &project).await.unwrap();
+    assert_eq!(membership::leaving(&scratch.store).await.unwrap(), Vec::<String>::new());
+    assert_eq!(membership::members(&scratch.store, &project).await.unwrap().0.len(), 0);
+    let (anew, _) = scratch.sign_in(&proven("one", "eve", None)).await;
+    assert_ne!(anew, eve, "the alias went with the mount");
+    scratch.end().await;
+}
+
+#[tokio::test]
+async fn a_login_that_no_entity_can_have_is_refused() {
+    let scratch = Scratch::new("refused").await;
+    let many: Vec<String> = (0..513).map(|number| number.to_string()).collect();
+    let with = |change: fn(&mut Proven)| {
+        let mut wrong = proven("one", "eve", None);
+        change(&mut wrong);
+        wrong
+    };
+    let wrong = [
+        proven("one", "", None),
+        proven("one", "a\nb", None),
+        proven("one", &"x".repeat(513), None),
+        Proven { group_aliases: Some(many), ..proven("one", "eve", None) },
+        with(|one| drop(one.metadata.insert("k".to_owned(), "x".repeat(1_025)))),
+        with(|one| drop(one.metadata.insert(String::new(), "x".to_owned()))),
+    ];
+    for wrong in wrong {
+        let mut unit = scratch.store.begin();
+        assert!(sign_in(&mut unit, NOW, &wrong).await.is_err(), "{}", wrong.alias.len());
+        assert!(!unit.wrote());
+    }
+    scratch.end().await;
+}

@@ -1,0 +1,347 @@
+//! Logins: what the host makes of what an auth method answers. The doorman (`tests/guests/doorman`)
+//! proves nothing and answers whatever login it is told to.
+
+use crate::bed::{Bed, error, guest, probe, request};
+use bulkhead_core::Official;
+use bulkhead_core::audit::AuditSettings;
+use bulkhead_wire::description::Verb;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const LOGIN: &str = "auth/doorman/login";
+
+/// A service with the probe, and the doorman at `auth/doorman`.
+async fn open(name: &str) -> Bed {
+    let directory =
+        std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()));
+    let officials = [probe(), guest("doorman")].map(|wasm| Official { wasm, compiled: &[] });
+    Bed::with(directory, officials.into(), AuditSettings::default()).await.unwrap()
+}
+
+impl Bed {
+    /// A login of a caller without a token.
+    async fn login(&self, say: Value) -> (u16, Value) {
+        self.call_as("", Verb::Write, LOGIN, json!({ "say": say })).await
+    }
+
+    /// The `auth` of a login that is let in.
+    #[track_caller]
+    fn let_in(&self, say: Value) -> impl Future<Output = Value> {
+        async move {
+            let (status, answer) = self.login(say.clone()).await;
+            assert_eq!(status, 200, "{say}: {answer}");
+            answer["auth"].clone()
+        }
+    }
+
+    async fn lookup(&self, token: &Value) -> (u16, Value) {
+        let token = token.as_str().unwrap();
+        self.call_as(token, Verb::Read, "auth/token/lookup-self", json!({})).await
+    }
+
+    async fn renew(&self, token: &Value) -> (u16, Value) {
+        let token = token.as_str().unwrap();
+        self.call_as(token, Verb::Write, "auth/token/renew-self", json!({})).await
+    }
+
+    async fn accessors(&self) -> Value {
+        self.call(Verb::List, "auth/token/accessors", json!({})).await.1["data"]["keys"].clone()
+    }
+}
+
+#[tokio::test]
+async fn a_login_gives_an_orphan_token_of_one_entity_and_keeps_its_internal_data_to_itself() {
+    let bed = open("login").await;
+    let amy = json!({
+        "policies": ["Readers", "readers"], "metadata": {"username": "amy"}, "ttl": 600,
+        "display_name": "amy", "known": {"team": "red"}, "secret": "hunter2",
+    });
+    let (status, answer) = bed.login(amy.clone()).await;
+    assert_eq!((status, &answer["data"]), (200, &Value::Null), "{answer}");
+    let auth = &answer["auth"];
+    for (member, value) in [
+        ("policies", json!(["default", "readers"])),
+        ("token_policies", json!(["default", "readers"])),
+        ("metadata", json!({"username": "amy"})),
+        ("lease_duration", json!(600)),
+        ("renewable", json!(true)),
+        ("token_type", json!("service")),
+        ("orphan", json!(true)),
+        ("num_uses", json!(0)),
+    ] {
+        assert_eq!(auth[member], value, "{member}");
+    }
+    let (status, shown) = bed.lookup(&auth["client_token"]).await;
+    assert_eq!(status, 200, "{shown}");
+    for (member, value) in [
+        ("path", json!(LOGIN)),
+        ("display_name", json!("doorman-amy")),
+        ("meta", json!({"username": "amy"})),
+        ("entity_id", auth["entity_id"].clone()),
+        ("creation_ttl", json!(600)),
+        ("policies", json!(["default", "readers"])),
+    ] {
+        assert_eq!(shown["data"][member], value, "{member}");
+    }
+    assert!(!shown.to_string().contains("hunter2") && !shown.to_string().contains("internal"));
+    let again = bed.let_in(amy).await;
+    assert_eq!(again["entity_id"], auth["entity_id"], "one alias is one entity");
+    let bob = bed.let_in(json!({"alias": "bob", "no_default_policy": true})).await;
+    assert_ne!(bob["entity_id"], auth["entity_id"]);
+    assert_eq!(bob["policies"], json!([]), "default was declined");
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn a_login_beyond_its_bounds_is_the_components_fault_and_stores_nothing() {
+    let bed = open("login-bounds").await;
+    let before = bed.accessors().await;
+    let long = |bytes: usize| "x".repeat(bytes);
+    let many: serde_json::Map<String, Value> =
+        (0..65).map(|one| (one.to_string(), json!("x"))).collect();
+    for say in [
+        json!({"alias": null}),
+        json!({"alias": ""}),
+        json!({"alias": "  "}),
+        json!({"alias": long(513)}),
+        json!({"alias": "a\nb"}),
+        json!({"groups": ["a", ""]}),
+        json!({"groups": vec!["a"; 513]}),
+        json!({"policies": vec!["a"; 257]}),
+        json!({"metadata": many}),
+        json!({"known": {"a": long(1_025)}}),
+        json!({"display_name": long(257)}),
+        json!({"token_type": "hsm"}),
+        json!({"bound_cidrs": ["everywhere"]}),
+        json!({"internal_bytes": (64 << 10) + 1}),
+    ] {
+        let (status, answer) = bed.login(say.clone()).await;
+        assert_eq!(status, 500, "{say}: {answer}");
+        let why = error(&answer);
+        assert!(why.contains("doorman 1.0.0") && why.contains("nothing was stored"), "{why}");
+        assert!(why.len() < 400, "it repeats what it was told: {why}");
+    }
+    let (status, answer) = bed.write("auth/doorman/unmarked", json!({"say": {}})).await;
+    assert_eq!(status, 500, "{answer}");
+    assert!(error(&answer).contains("not marked login"), "{answer}");
+    assert_eq!(bed.accessors().await, before);
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn root_is_given_by_no_login_and_a_refusal_is_told_in_the_methods_words() {
+    let bed = open("login-root").await;
+    for policy in ["root", " ROOT ", "response-wrapping"] {
+        let (status, answer) = bed.login(json!({"policies": ["readers", policy]})).await;
+        assert_eq!(status, 400, "{policy}: {answer}");
+    }
+    let (status, answer) = bed.login(json!({"refuse": "who are you?"})).await;
+    assert_eq!((status, error(&answer)), (403, "who are you?"));
+    let (status, _) = bed.call_as("", Verb::Write, "auth/doorman/unmarked", json!({})).await;
+    assert_eq!(status, 403, "other rows ask for a token");
+    let (status, _) = bed.call_as("", Verb::Read, LOGIN, json!({})).await;
+    assert_eq!(status, 403, "and so does what is no row, until policy has spoken");
+    let (status, _) = bed.read(LOGIN).await;
+    assert_eq!(status, 405);
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn a_login_comes_from_its_networks_and_so_does_its_token() {
+    let bed = open("login-cidrs").await;
+    let (status, answer) = bed.login(json!({"bound_cidrs": ["10.0.0.0/8"]})).await;
+    assert_eq!(status, 403, "{answer}");
+    let auth = bed.let_in(json!({"bound_cidrs": ["10.0.0.0/8", "127.0.0.1"]})).await;
+    let token = auth["client_token"].as_str().unwrap();
+    let mut elsewhere = request(token, Verb::Read, "auth/token/lookup-self", json!({}));
+    assert_eq!(bed.service.handle(elsewhere.clone()).await.status, 200);
+    elsewhere.remote = "192.0.2.1".parse().unwrap();
+    assert_eq!(bed.service.handle(elsewhere).await.status, 403);
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn the_mount_says_which_kind_of_token_a_login_gives_and_how_long_it_lives() {
+    let bed = open("login-types").await;
+    for (of_mount, of_login, made) in [
+        ("default-service", "", "service"),
+        ("default-service", "batch", "batch"),
+        ("default-batch", "default", "batch"),
+        ("default-batch", "service", "service"),
+        ("service", "batch", "service"),
+        ("batch", "service", "batch"),
+    ] {
+        let tuned = bed.write("sys/auth/doorman/tune", json!({"token_type": of_mount})).await;
+        assert_eq!(tuned.0, 204, "{tuned:?}");
+        let auth = bed.let_in(json!({"token_type": of_login})).await;
+        assert_eq!(auth["token_type"], made, "{of_mount} {of_login}");
+        let shown = bed.lookup(&auth["client_token"]).await;
+        assert_eq!((shown.0, &shown.1["data"]["type"]), (200, &json!(made)));
+        let (renewed, answer) = bed.renew(&auth["client_token"]).await;
+        assert_eq!(renewed, if made == "batch" { 400 } else { 200 }, "{answer}");
+    }
+    let (status, answer) = bed.login(json!({"num_uses": 2})).await;
+    assert_eq!(status, 400, "a batch token is not counted: {answer}");
+    let short = json!({"token_type": "default-service", "max_lease_ttl": "10m"});
+    assert_eq!(bed.write("sys/auth/doorman/tune", short).await.0, 204);
+    let (_, answer) = bed.login(json!({"ttl": 3_600})).await;
+    assert_eq!(answer["auth"]["lease_duration"], 600, "{answer}");
+    assert!(answer["warnings"][0].as_str().unwrap().contains("10m"), "{answer}");
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn a_token_of_counted_uses_ends_with_its_last_request() {
+    let bed = open("login-uses").await;
+    let auth = bed.let_in(json!({"num_uses": 2})).await;
+    assert_eq!(auth["num_uses"], 2);
+    for status in [200, 200, 403] {
+        assert_eq!(bed.lookup(&auth["client_token"]).await.0, status);
+    }
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn a_renewal_is_proven_again_and_goes_by_what_the_login_would_be_now() {
+    let bed = open("login-renew").await;
+    let auth = bed.let_in(json!({"policies": ["readers"], "ttl": 600})).await;
+    let token = &auth["client_token"];
+    let (status, answer) = bed.renew(token).await;
+    assert_eq!((status, &answer["auth"]["lease_duration"]), (200, &json!(600)), "{answer}");
+    assert_eq!(answer["auth"]["policies"], json!(["default", "readers"]));
+    assert_eq!(answer["auth"]["entity_id"], auth["entity_id"]);
+    let by_accessor = json!({"accessor": auth["accessor"]});
+    let (status, answer) = bed.write("auth/token/renew-accessor", by_accessor).await;
+    assert_eq!((status, &answer["auth"]["client_token"]), (200, &json!("")), "{answer}");
+    for (now, status, part) in [
+        (json!({"ttl": 60}), 200, ""),
+        (json!({"ttl": 600, "policies": ["writers"]}), 400, "policies of this login have changed"),
+        (json!({"policies": ["readers"], "alias": "bob"}), 500, "another alias"),
+        (json!({"alias": null}), 500, "without an alias"),
+        (json!({"alias": "amy", "refuse": "amy has left"}), 403, "amy has left"),
+    ] {
+        assert_eq!(bed.write("auth/doorman/renewals", json!({"say": now})).await.0, 204);
+        let (answered, answer) = bed.renew(token).await;
+        assert_eq!(answered, status, "{now}: {answer}");
+        assert!(error(&answer).contains(part), "{now}: {answer}");
+        if status == 200 {
+            assert_eq!(answer["auth"]["lease_duration"], 60, "the role's ttl by now");
+        }
+    }
+    let (_, shown) = bed.lookup(token).await;
+    assert!(shown["data"]["ttl"].as_u64().unwrap() <= 60, "a refusal prolongs nothing: {shown}");
+    let fixed = bed.let_in(json!({"renewable": false})).await;
+    let (status, answer) = bed.renew(&fixed["client_token"]).await;
+    assert_eq!(status, 400);
+    assert!(error(&answer).contains("lease is not renewable"), "{answer}");
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn a_mount_that_goes_takes_the_tokens_of_its_logins_along() {
+    let bed = open("login-disable").await;
+    assert_eq!(bed.write("sys/policies/acl/makers", json!({"policy": MAKERS})).await.0, 204);
+    let mine = bed.let_in(json!({"policies": ["makers"]})).await;
+    let batch = bed.let_in(json!({"token_type": "batch"})).await;
+    let token = mine["client_token"].as_str().unwrap();
+    let (status, child) = bed
+        .call_as(token, Verb::Write, "auth/token/create", json!({"policies": ["default"]}))
+        .await;
+    assert_eq!(status, 200, "{child}");
+    let own = bed.write("auth/token/create", json!({"policies": ["default"]})).await.1;
+    let (all, others) = (
+        [&mine["client_token"], &batch["client_token"], &child["auth"]["client_token"]],
+        &own["auth"]["client_token"],
+    );
+    for token in all {
+        assert_eq!(bed.lookup(token).await.0, 200);
+    }
+    assert_eq!(bed.call(Verb::Delete, "sys/auth/doorman", json!({})).await.0, 204);
+    for token in all {
+        assert_eq!(bed.lookup(token).await.0, 403, "{token}");
+    }
+    assert_eq!(bed.lookup(others).await.0, 200, "others live on");
+    let (status, _) = bed.login(json!({})).await;
+    assert_eq!(status, 403, "there is no login any more");
+    bed.end().await;
+}
+
+/// Who may make tokens.
+const MAKERS: &str = r#"path "auth/token/create" { capabilities = ["update"] }"#;
+
+#[tokio::test]
+async fn a_mount_that_moves_ends_the_tokens_that_were_leased_under_its_old_path() {
+    let bed = open("login-move").await;
+    let mine = bed.let_in(json!({})).await;
+    let move_it = json!({"from": "auth/doorman", "to": "auth/gate"});
+    let (status, answer) = bed.write("sys/remount", move_it).await;
+    assert_eq!(status, 200, "{answer}");
+    bed.line("mount-moved").await;
+    assert_eq!(bed.lookup(&mine["client_token"]).await.0, 403);
+    let say = json!({"say": {}});
+    let (status, answer) = bed.call_as("", Verb::Write, "auth/gate/login", say).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["auth"]["entity_id"], mine["entity_id"], "identities go with the mount");
+    let (_, shown) = bed.lookup(&answer["auth"]["client_token"]).await;
+    assert_eq!(shown["data"]["display_name"], "gate");
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn fifty_first_logins_of_one_identity_at_once_make_one_entity() {
+    let bed = Arc::new(open("login-crowd").await);
+    let all: Vec<_> = (0..50)
+        .map(|_| {
+            let bed = Arc::clone(&bed);
+            tokio::spawn(async move { bed.let_in(json!({"alias": "zoe"})).await })
+        })
+        .collect();
+    let mut entities = std::collections::BTreeSet::new();
+    for one in all {
+        entities.insert(one.await.unwrap()["entity_id"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(entities.len(), 1, "{entities:?}");
+    Arc::into_inner(bed).unwrap().end().await;
+}
+
+#[tokio::test]
+async fn a_plugin_of_one_world_is_not_mounted_as_one_of_the_other() {
+    let bed = open("login-worlds").await;
+    for (path, kind, part) in [
+        ("sys/mounts/door", "doorman", "auth method"),
+        ("sys/auth/door", "probe", "secrets engine"),
+        ("sys/auth/door", "nothing", "there is no auth method \"nothing\""),
+    ] {
+        let (status, answer) = bed.write(path, json!({"type": kind})).await;
+        assert_eq!(status, 400, "{answer}");
+        let why = error(&answer);
+        assert!(why.contains("plugin not found in the catalog") && why.contains(part), "{why}");
+    }
+    let (status, info) = bed.read("sys/auth/doorman").await;
+    assert_eq!((status, &info["data"]["type"]), (200, &json!("doorman")), "{info}");
+    assert!(info["data"]["accessor"].as_str().unwrap().starts_with("auth_doorman_"), "{info}");
+    assert_eq!(bed.write("sys/auth/second", json!({"type": "doorman"})).await.0, 204);
+    let (_, listed) = bed.read("sys/auth").await;
+    assert!(listed["data"]["second/"].is_object(), "{listed}");
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn refused_logins_of_a_client_come_to_an_end_and_those_that_are_let_in_do_not() {
+    let bed = open("login-flood").await;
+    for _ in 0..200 {
+        bed.let_in(json!({})).await;
+    }
+    let mut refused = 0;
+    loop {
+        match bed.login(json!({"refuse": "no"})).await.0 {
+            403 if refused < 10_000 => refused += 1,
+            status => {
+                assert_eq!(status, 429, "after {refused}");
+                break;
+            }
+        }
+    }
+    assert!(refused >= 1_000, "those that were let in took none of the {refused}");
+    bed.end().await;
+}

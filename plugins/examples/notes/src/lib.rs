@@ -1,0 +1,55 @@
+//! Keeps short notes: the engine of the SDK's first page.
+
+use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
+use bulkhead_sdk::{Answer, Call, Failure, Host, SecretsEngine, stored};
+use serde::{Deserialize, Serialize};
+
+/// The engine.
+pub struct Notes;
+
+impl SecretsEngine for Notes {
+    const NAME: &'static str = "notes";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const SCHEMA: u32 = 1;
+    const ABOUT: &'static str = "Keeps short notes.";
+    const TABLE: &'static [Row] = &[
+        read("notes/{name}", show).about("Reads a note.").fields(&[NAME]),
+        write("notes/{name}", keep)
+            .about("Writes a note.")
+            .fields(&[NAME, NOTE])
+            .existence("note/{name}"),
+        delete("notes/{name}", forget).about("Removes a note.").fields(&[NAME]),
+        list("notes", "note/").about("Lists the names of notes."),
+    ];
+}
+
+const NAME: &[Field] = &[Field::name_of("name", "the note's name")];
+const NOTE: &[Field] = &[Field::text("text", "what to remember").required().secret()];
+
+#[derive(Default, Serialize, Deserialize)]
+struct Note {
+    text: String,
+}
+
+stored!(Note, "note", reads_stored_notes);
+
+fn show(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let note: Note = host.storage().get(&key(call))?.ok_or_else(Failure::absent)?;
+    Answer::data(&note)
+}
+
+fn keep(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    host.storage().put(&key(call), &Note { text: call.text("text").to_owned() })?;
+    Ok(Answer::nothing())
+}
+
+fn forget(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    host.storage().delete(&key(call))?;
+    Ok(Answer::nothing())
+}
+
+fn key(call: &Call) -> String {
+    format!("note/{}", call.text("name"))
+}
+
+bulkhead_sdk::export_secrets_engine!(Notes);

@@ -1,0 +1,42 @@
+//! The method on the test bed.
+
+use super::Passphrase;
+use bulkhead_sdk::testbed::AuthBed;
+use bulkhead_sdk::{Host, Kind};
+use serde_json::json;
+
+fn bed() -> AuthBed<Passphrase> {
+    let bed = AuthBed::<Passphrase>::new().unwrap();
+    let amy = json!({"passphrase": "open sesame", "policies": "readers", "ttl": "1h"});
+    bed.write("users/amy", &amy).ok().unwrap();
+    bed
+}
+
+#[test]
+fn the_passphrase_lets_in_and_gives_the_token_of_the_user() {
+    let login = bed().login("login/amy", &json!({"passphrase": "open sesame"})).ok().unwrap();
+    assert_eq!((login.alias.as_str(), login.token.token_ttl), ("amy", 3_600));
+    assert_eq!(login.token.token_policies, ["readers"]);
+    assert_eq!(login.metadata.get("username").map(String::as_str), Some("amy"));
+}
+
+#[test]
+fn a_wrong_passphrase_and_an_unknown_user_are_refused_in_the_same_words() {
+    let refused = |path: &str, passphrase: &str| {
+        let failure = bed().login(path, &json!({"passphrase": passphrase})).err().unwrap();
+        (failure.kind, failure.message)
+    };
+    let wrong = refused("login/amy", "open barley");
+    assert_eq!(wrong, refused("login/bob", "open sesame"));
+    assert_eq!(wrong.0, Kind::InvalidRequest);
+}
+
+#[test]
+fn a_renewal_asks_what_the_user_is_by_now() {
+    let bed = bed();
+    let login = bed.login("login/amy", &json!({"passphrase": "open sesame"})).ok().unwrap();
+    bed.write("users/amy", &json!({"passphrase": "open wheat", "token_ttl": 60})).ok().unwrap();
+    assert_eq!(bed.renew_login(&login, 0).ok().unwrap().token.token_ttl, 60);
+    bed.host.storage().delete("amy").ok().unwrap();
+    assert!(bed.renew_login(&login, 0).is_err());
+}

@@ -1,0 +1,162 @@
+//! Database plugins over the import of their name. Decides one thing: what kind a plugin's refusal
+//! is.
+
+use super::{Imports, failure};
+use crate::bindings::secrets_engine::bulkhead::plugin as import;
+use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
+use crate::database_plugin::{Configured, Credential, NewUser, StoreTime, is_nothing_made};
+use crate::host::{Connection, Databases, Resolved, Unmade, database_kind};
+use bulkhead_wire::failure::Failure;
+use serde_json::Value;
+
+impl Databases for Imports {
+    fn resolve(&self, plugin: &str, version: &str) -> Result<Resolved, Failure> {
+        let found = import::database::resolve(plugin, version).map_err(failure)?;
+        let description = serde_json::from_str(&found.description).map_err(|_| {
+            Failure::internal(format!("the description of plugin {plugin:?} cannot be read"))
+        })?;
+        Ok(Resolved { version: found.version, description })
+    }
+
+    fn configure(&self, connection: &Connection) -> Result<Configured, Failure> {
+        let made = import::database::configure(&host_connection(connection)).map_err(refusal)?;
+        let settings = serde_json::from_str(&made.settings).map_err(|_| {
+            Failure::internal(format!("plugin {:?} made no settings", connection.plugin))
+        })?;
+        Ok(Configured { settings, targets: made.targets, warnings: made.warnings })
+    }
+
+    fn check_statements(
+        &self,
+        connection: &Connection,
+        statements: &[String],
+    ) -> Result<(), Failure> {
+        import::database::check_statements(&host_connection(connection), statements)
+            .map_err(refusal)
+    }
+
+    fn verify(&self, connection: &Connection) -> Result<(), Failure> {
+        import::database::verify(&host_connection(connection)).map_err(refusal)
+    }
+
+    fn plan_username(
+        &self,
+        connection: &Connection,
+        display_name: &str,
+        role_name: &str,
+    ) -> Result<String, Failure> {
+        import::database::plan_username(&host_connection(connection), display_name, role_name)
+            .map_err(refusal)
+    }
+
+    fn create_user(
+        &self,
+        connection: &Connection,
+        user: &NewUser,
+        statements: &[String],
+        rollback: &[String],
+    ) -> Result<(), Unmade> {
+        let user = words::NewUser {
+            username: user.username.clone(),
+            credential: credential(&user.credential),
+            expires: user.expires,
+            ext: Vec::new(),
+        };
+        import::database::create_user(&host_connection(connection), &user, statements, rollback)
+            .map_err(unmade)
+    }
+
+    fn change_credential(
+        &self,
+        connection: &Connection,
+        username: &str,
+        new: &Credential,
+        current: Option<&Credential>,
+        statements: &[String],
+    ) -> Result<(), Failure> {
+        let (new, current) = (credential(new), current.map(credential));
+        import::database::change_credential(
+            &host_connection(connection),
+            username,
+            &new,
+            current.as_ref(),
+            statements,
+        )
+        .map_err(refusal)
+    }
+
+    fn set_expiration(
+        &self,
+        connection: &Connection,
+        username: &str,
+        expires: StoreTime,
+        statements: &[String],
+    ) -> Result<(), Failure> {
+        import::database::set_expiration(
+            &host_connection(connection),
+            username,
+            expires,
+            statements,
+        )
+        .map_err(refusal)
+    }
+
+    fn delete_user(
+        &self,
+        connection: &Connection,
+        username: &str,
+        statements: &[String],
+    ) -> Result<(), Failure> {
+        import::database::delete_user(&host_connection(connection), username, statements)
+            .map_err(refusal)
+    }
+
+    fn check_credential(
+        &self,
+        connection: &Connection,
+        username: &str,
+        held: &Credential,
+    ) -> Result<Option<bool>, Failure> {
+        import::database::check_credential(
+            &host_connection(connection),
+            username,
+            &credential(held),
+        )
+        .map_err(refusal)
+    }
+
+    fn close(&self, name: &str) {
+        import::database::close(name);
+    }
+}
+
+fn host_connection(connection: &Connection) -> import::database::Connection {
+    import::database::Connection {
+        plugin: connection.plugin.clone(),
+        version: connection.version.clone(),
+        name: connection.name.clone(),
+        generation: connection.generation,
+        settings: Value::Object(connection.settings.clone()).to_string(),
+        ext: Vec::new(),
+    }
+}
+
+fn credential(given: &Credential) -> words::Credential {
+    match given {
+        Credential::Password(text) => words::Credential::Password(text.clone()),
+        Credential::PublicKeyPem(text) => words::Credential::PublicKeyPem(text.clone()),
+        Credential::SubjectDn(text) => words::Credential::SubjectDn(text.clone()),
+    }
+}
+
+fn refusal(why: import::types::Failure) -> Failure {
+    let failure = Failure::new(database_kind(&why.code), why.message);
+    Failure { retry_after: why.retry_after, ..failure }
+}
+
+fn unmade(why: import::types::Failure) -> Unmade {
+    match is_nothing_made(&why.ext) {
+        true => Unmade::Surely(refusal(why)),
+        false => Unmade::Perhaps(refusal(why)),
+    }
+}

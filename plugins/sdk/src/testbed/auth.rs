@@ -1,0 +1,104 @@
+//! The bed of an auth method: as that of an engine, with logins and their renewal.
+
+use super::TestBed;
+use crate::answer::Answer;
+use crate::auth_method::{AuthMethod, HeldLogin};
+use crate::call::{Call, Context};
+use crate::engine::SecretsEngine;
+use crate::host::Host;
+use crate::login::Login;
+use crate::table::Row;
+use bulkhead_wire::description::Description;
+use bulkhead_wire::failure::Failure;
+use serde_json::Value;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+/// An auth method, mounted below `auth/` in a host in memory. Everything that a [`TestBed`] can it
+/// can too.
+pub struct AuthBed<M>(TestBed<AsEngine<M>>);
+
+/// An auth method as the bed runs it.
+pub struct AsEngine<M>(PhantomData<M>);
+
+impl<M: AuthMethod> SecretsEngine for AsEngine<M> {
+    const NAME: &'static str = M::NAME;
+    const VERSION: &'static str = M::VERSION;
+    const SCHEMA: u32 = M::SCHEMA;
+    const ABOUT: &'static str = M::ABOUT;
+    const TABLE: &'static [Row] = M::TABLE;
+    const INDEXED: bool = M::INDEXED;
+
+    fn description() -> Description {
+        M::description()
+    }
+
+    fn handle(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+        M::handle(host, call)
+    }
+
+    fn migrate(host: &dyn Host, context: &Context, from: u32) -> Result<(), Failure> {
+        M::migrate(host, context, from)
+    }
+
+    fn wake(host: &dyn Host, context: &Context, key: &str, attempt: u32) -> Result<(), Failure> {
+        M::wake(host, context, key, attempt)
+    }
+}
+
+impl<M: AuthMethod> AuthBed<M> {
+    /// Registers the auth method and mounts it.
+    ///
+    /// # Errors
+    /// What is wrong with its table.
+    pub fn new() -> Result<Self, String> {
+        let mut bed = TestBed::new()?;
+        bed.mount.path = format!("auth/{}/", M::NAME);
+        Ok(Self(bed))
+    }
+
+    /// Logs in.
+    ///
+    /// # Errors
+    /// As a caller would see them; internal where the method answered something else.
+    pub fn login(&self, path: &str, body: &Value) -> Result<Login, Failure> {
+        let reply = self.0.write(path, body)?;
+        reply.login.ok_or_else(|| Failure::internal(format!("{path} answered no login")))
+    }
+
+    /// Renews a login, as far as the method proves it again; the host would apply its limits.
+    ///
+    /// # Errors
+    /// What the method refused; internal where it answered another alias.
+    pub fn renew_login(&self, login: &Login, increment: u64) -> Result<Login, Failure> {
+        let now = self.0.host.clock().now();
+        let held = HeldLogin {
+            alias: login.alias.clone(),
+            policies: login.token.token_policies.clone(),
+            metadata: login.metadata.clone(),
+            internal: login.internal.clone(),
+            issued: now,
+            expires: now,
+        };
+        let context = self.0.context();
+        let renewed = self.0.settle(M::renew_login(&self.0.host, &context, &held, increment))?;
+        match renewed.alias == login.alias {
+            true => Ok(renewed),
+            false => Err(Failure::internal("a login was renewed for another alias")),
+        }
+    }
+}
+
+impl<M> Deref for AuthBed<M> {
+    type Target = TestBed<AsEngine<M>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<M> DerefMut for AuthBed<M> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}

@@ -1,0 +1,71 @@
+//! The words that both worlds of mountable components share, from the contract to Rust and back.
+
+#[cfg(all(feature = "auth-method", not(feature = "secrets-engine")))]
+pub(crate) use crate::bindings::auth_method::bulkhead::plugin::types as words;
+#[cfg(feature = "secrets-engine")]
+pub(crate) use crate::bindings::secrets_engine::bulkhead::plugin::types as words;
+use crate::call::{Call, Caller, Context, Mount};
+use bulkhead_wire::description::Operation;
+use bulkhead_wire::failure::{Failure, Kind};
+use serde_json::{Map, Value};
+
+pub(crate) fn call(given: words::Call) -> Result<Call, Failure> {
+    let operation = operation(&given.operation)?;
+    let mut fields: Map<String, Value> = serde_json::from_str(&given.fields)
+        .map_err(|_| Failure::internal("the host sent fields that are not an object"))?;
+    for (name, value) in given.captures {
+        fields.entry(name).or_insert(Value::String(value));
+    }
+    Ok(Call {
+        id: given.id,
+        operation,
+        route: given.route,
+        fields,
+        resumed: given.resumed,
+        deadline: given.deadline,
+        caller: Caller {
+            entity: given.caller.entity,
+            display_name: given.caller.display_name,
+            id: given.caller.id,
+            capabilities: given.caller.capabilities,
+            remote_address: given.caller.remote_address,
+        },
+        mount: mount(given.mount),
+    })
+}
+
+fn operation(word: &str) -> Result<Operation, Failure> {
+    use Operation::{Create, Delete, List, Patch, Read, Update};
+    let known = [Create, Read, Update, Patch, Delete, List];
+    known.into_iter().find(|operation| operation.word() == word).ok_or_else(|| {
+        Failure::new(
+            Kind::UnsupportedOperation,
+            format!("the operation {word:?} is newer than this plugin"),
+        )
+    })
+}
+
+fn mount(given: words::Mount) -> Mount {
+    Mount {
+        path: given.path,
+        accessor: given.accessor,
+        kind: given.kind,
+        default_ttl: given.default_ttl,
+        max_ttl: given.max_ttl,
+        longest_lease: given.longest_lease,
+        options: given.options,
+    }
+}
+
+pub(crate) fn context(given: words::Context) -> Context {
+    Context { mount: mount(given.mount), deadline: given.deadline }
+}
+
+pub(crate) fn failure(why: Failure) -> words::Failure {
+    words::Failure {
+        code: why.kind.code().to_owned(),
+        message: why.message,
+        retry_after: why.retry_after,
+        ext: Vec::new(),
+    }
+}
