@@ -2,15 +2,20 @@
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
-use bulkhead_tests::paths::{repository, target};
+use bulkhead_tests::paths::{Folder, binary, repository, target};
 use std::process::Command;
 
 /// Calls one part of the program against a server of its own.
 #[track_caller]
 fn call(part: &str) {
+    call_at(&Bulkhead::start(), part);
+}
+
+/// Calls one part of the program against that server, over TLS if the server speaks it.
+#[track_caller]
+fn call_at(server: &Bulkhead, part: &str) {
     let client = target().join("clients/hvac");
     assert!(client.is_dir(), "hvac is missing: run tests/clients/install.sh");
-    let server = Bulkhead::start();
     let output = Command::new("python3")
         .arg(repository().join("tests/clients/hvac_calls.py"))
         .arg(part)
@@ -19,6 +24,7 @@ fn call(part: &str) {
         .env("PYTHONPATH", client)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("VAULT_ADDR", server.url())
+        .envs(server.url().starts_with("https").then(|| ("VAULT_CACERT", server.authority())))
         .env("VAULT_TOKEN", ROOT)
         .output()
         .expect("python3 can be started");
@@ -31,6 +37,13 @@ fn call(part: &str) {
 #[test]
 fn its_calls_about_tokens_are_answered_as_it_expects() {
     call("tokens");
+}
+
+#[test]
+fn its_calls_about_tokens_are_answered_over_tls_too() {
+    let mut server = Bulkhead::prepared(binary(), Folder::new("hvac-tls")).over_tls();
+    server.start_again();
+    call_at(&server, "tokens");
 }
 
 #[test]
