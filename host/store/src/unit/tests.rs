@@ -607,7 +607,7 @@ async fn only_an_empty_page_of_records_is_the_last_however_few_bytes_are_asked_f
         names.extend(found.into_iter().map(|(name, _)| name));
     }
     assert_eq!(names, ["a", "bb", "c", "d"]);
-    let page = page(&mut store.begin(), "", 9, 200).await;
+    let page = page(&mut store.begin(), "", 9, 100).await;
     assert!((1..4).contains(&page.len()), "sealed records of some fifty bytes: {page:?}");
 }
 
