@@ -19,6 +19,7 @@ mod hostile_callers;
 mod hostile_names;
 mod initialise;
 mod leases;
+mod logins;
 mod mounts;
 mod processes;
 mod readme;
