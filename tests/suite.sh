@@ -2,8 +2,8 @@
 # Every check of the project, in order, and at the end one line: `N passed, N failed`.
 #
 # The exit status is 0 only when something ran, nothing failed and every step succeeded. With
-# CI=true a server that cannot be had is a failure; on a person's machine the part that needs it is
-# left out, by name.
+# CI=true a server or client that cannot be had is a failure; on a person's machine the part that
+# needs it is left out, by name.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,6 +11,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 broken=0
 left_out=
+missing() { left_out+="LEFT OUT: $1"$'\n'; if [ "${CI:-}" = true ]; then broken=1; fi; }
 
 step() {
     printf '\n== %s\n' "$*"
@@ -19,11 +20,17 @@ step() {
 
 tests() { step cargo test --release --no-fail-fast "$@"; }
 
-if ! tests/servers/install.sh; then
-    if [ "${CI:-}" = true ]; then
-        broken=1
-    fi
-    left_out='the end-to-end tests: PostgreSQL is missing'
+# Of the programs that talk to the built binary, those whose other side is there.
+programs=()
+if tests/servers/install.sh; then
+    programs+=(--test e2e --test fault)
+else
+    missing 'the end-to-end tests: PostgreSQL is missing'
+fi
+if tests/clients/install.sh; then
+    programs+=(--test clients)
+else
+    missing 'the tests of clients: hvac is missing'
 fi
 
 step cargo fmt --all --check
@@ -32,11 +39,11 @@ if [ -z "$left_out" ]; then
     tests --workspace
 else
     tests --workspace --exclude bulkhead-tests
-    tests -p bulkhead-tests --lib --test tidy
+    tests -p bulkhead-tests --lib --test tidy "${programs[@]}"
 fi
 
 printf '\n'
-if [ -n "$left_out" ]; then printf 'LEFT OUT: %s\n' "$left_out"; fi
+printf '%s' "$left_out"
 if [ "$broken" = 1 ]; then printf 'a step did not succeed, see above\n'; fi
 awk -v broken="$broken" '
     /^test result: / {

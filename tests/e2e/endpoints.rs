@@ -9,6 +9,7 @@
 mod auth_token;
 mod canaries;
 mod database;
+mod identity_oidc;
 mod inspected;
 mod operators;
 mod sys_audit;
@@ -20,6 +21,7 @@ mod sys_leases;
 mod sys_mounts;
 mod sys_plugins_catalog;
 mod sys_policies;
+mod sys_policies_password;
 mod sys_remount;
 
 use crate::world::{CREATION, World};
@@ -102,7 +104,9 @@ fn all_rows() -> Vec<Row> {
     let files = [
         database::rows(&Value::Null),
         auth_token::rows(),
+        identity_oidc::rows(),
         sys_policies::rows(),
+        sys_policies_password::rows(),
         sys_capabilities::rows(),
         sys_leases::rows(&Value::Null),
         sys_audit::rows(),
@@ -190,9 +194,21 @@ fn tokens_answer_as_agreed() {
 }
 
 #[test]
+fn keys_and_what_is_published_of_them_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &identity_oidc::rows());
+}
+
+#[test]
 fn policies_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_policies::rows());
+}
+
+#[test]
+fn password_policies_answer_as_agreed() {
+    let world = World::empty();
+    walk(&world, &sys_policies_password::rows());
 }
 
 #[test]

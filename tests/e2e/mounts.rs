@@ -81,6 +81,7 @@ fn what_is_set_is_read_back_in_every_member() {
         "type": "database", "description": "d", "options": { "a": "b" }, "config": config,
         "local": true,
     });
+    world.root.write("identity/oidc/key/k", &json!({ "algorithm": "EdDSA" })).expect(204);
     let warnings = world.root.write("sys/mounts/all", &body).expect(200).warnings();
     for part in [
         "config.telepathy",

@@ -157,9 +157,8 @@ impl Printed {
         let output = BufReader::new(process.stdout.take().expect("its output was asked for"));
         let lines: Vec<String> =
             output.lines().map_while(Result::ok).take_while(|line| line != "ready").collect();
-        let address = lines.iter().find_map(|line| line.strip_prefix("listening on "));
-        let url =
-            format!("http://{}", address.unwrap_or_else(|| panic!("no address in {lines:?}")));
+        let url = lines.iter().find_map(|line| line.strip_prefix("listening on "));
+        let url = url.unwrap_or_else(|| panic!("no address in {lines:?}")).to_owned();
         assert!(
             lines.iter().any(|line| line.contains("operator init")),
             "the next command is printed: {lines:?}"

@@ -22,6 +22,8 @@ const START: Duration = Duration::from_secs(30);
 enum Mode {
     /// Open, with [`ROOT`] as its root token.
     Dev,
+    /// The same over TLS, with a certificate of its own.
+    DevTls,
     /// Sealed.
     Production,
     /// Sealed, and told everything by that file.
@@ -68,6 +70,18 @@ impl Bulkhead {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let (printed, answers) = (Arc::default(), Answers::default());
         Self { binary, mode: Mode::Dev, process: None, address: nowhere, data, printed, answers }
+    }
+
+    /// The same server over TLS, with a certificate of its own.
+    #[must_use]
+    pub fn over_tls(mut self) -> Self {
+        self.mode = Mode::DevTls;
+        self
+    }
+
+    /// The authority of its certificate, where it is [`Bulkhead::over_tls`].
+    pub fn authority(&self) -> PathBuf {
+        self.data.path().join("tls/ca.pem")
     }
 
     /// The same server without dev mode: sealed at each start.
@@ -189,9 +203,15 @@ impl Bulkhead {
         Client::new(&self.url(), token, self.answers.clone())
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// `http://127.0.0.1:PORT`, or `https` over TLS.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if matches!(self.mode, Mode::DevTls) { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Where it keeps its data.
@@ -236,7 +256,7 @@ impl Drop for Bulkhead {
 fn spawn(binary: &Path, mode: &Mode, data: &Path, environment: &[(&str, String)]) -> Child {
     let mut command = Command::new(binary);
     match mode {
-        Mode::Dev => command
+        Mode::Dev | Mode::DevTls => command
             .args([
                 "server",
                 "--dev",
@@ -246,7 +266,8 @@ fn spawn(binary: &Path, mode: &Mode, data: &Path, environment: &[(&str, String)]
                 ROOT,
                 "--data-dir",
             ])
-            .arg(data),
+            .arg(data)
+            .args(matches!(mode, Mode::DevTls).then_some("--dev-tls")),
         Mode::Production => {
             command.args(["server", "--listen-address", FREE_PORT, "--data-dir"]).arg(data)
         }
@@ -278,7 +299,8 @@ const HOSTILE_ENVIRONMENT: [(&str, &str); 6] = [
 fn address_in(text: &str) -> Option<SocketAddr> {
     let (_, rest) = text.split_once("listening on ")?;
     let (line, _) = rest.split_once('\n')?;
-    line.trim().trim_start_matches("http://").parse().ok()
+    let (_, address) = line.trim().split_once("://")?;
+    address.parse().ok()
 }
 
 fn collect(output: impl Read + Send + 'static, printed: &Arc<Mutex<String>>) {
@@ -298,7 +320,7 @@ mod tests {
 
     #[test]
     fn the_address_is_read_once_its_line_is_whole() {
-        assert_eq!(address_in("Bulkhead\nlistening on 127.0.0.1:82"), None);
+        assert_eq!(address_in("Bulkhead\nlistening on http://127.0.0.1:82"), None);
         let found = address_in("Bulkhead\nlistening on http://127.0.0.1:8200\n");
         assert_eq!(found, Some(([127, 0, 0, 1], 8200).into()));
     }

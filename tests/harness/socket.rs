@@ -14,8 +14,7 @@ impl Socket {
     /// # Panics
     /// When no server listens.
     pub fn open(server: &Bulkhead) -> Self {
-        let stream = TcpStream::connect(server.url().trim_start_matches("http://"))
-            .expect("the server listens");
+        let stream = TcpStream::connect(server.address()).expect("the server listens");
         stream.set_nodelay(true).expect("a socket takes the option");
         Self(stream)
     }

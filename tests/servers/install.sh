@@ -41,3 +41,16 @@ if ! have_postgres; then
         exit 3
     fi
 fi
+
+# Clients that are nobody's library: the suite asks them what they make of our TLS.
+for client in curl openssl; do
+    if ! command -v "$client" >/dev/null; then
+        echo "$client is not installed; installing it" >&2
+        if ! command -v apt-get >/dev/null || ! as_root apt-get update -q >&2 ||
+            ! as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y \
+                --no-install-recommends "$client" >&2; then
+            echo "$client is missing and could not be installed here; install it" >&2
+            exit 3
+        fi
+    fi
+done

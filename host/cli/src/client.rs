@@ -1,18 +1,24 @@
 //! One HTTP request to one server.
+//!
+//! The attack this file stops: a server that sends on to another one, which then sees the token.
 
+use crate::tls::{self, Trust};
 use bulkhead_wire::secret::Secret;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
-use hyper::{Method, Request, Uri};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, LOCATION};
+use hyper::{Method, Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::error::Error;
 use std::fmt;
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 
 /// Longest that one request may take; a synchronous revocation waits for its database.
 const TIME: Duration = Duration::from_secs(120);
@@ -30,26 +36,47 @@ const PLAIN_PATH: &AsciiSet = &PLAIN.remove(b'/');
 
 /// Where requests go.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Server {
-    /// `host:port`.
-    authority: String,
+pub(crate) enum Server {
+    /// By the network.
+    Network {
+        /// Without brackets around an address of IPv6.
+        host: String,
+        /// `host:port`.
+        authority: String,
+        /// `https`.
+        is_encrypted: bool,
+    },
+    /// By a socket of this machine.
+    Unix(PathBuf),
 }
 
 impl Server {
-    /// Reads `http://host[:port]`.
+    /// Reads `https://host[:port]`, `http://host[:port]` or `unix:///path`.
     ///
     /// # Errors
-    /// What is wrong with the address. `https` is refused rather than tried in the clear.
+    /// What is wrong with the address.
     pub(crate) fn parse(address: &str) -> Result<Self, String> {
+        if let Some(path) = address.strip_prefix("unix://") {
+            return match path.starts_with('/') {
+                true => Ok(Self::Unix(path.into())),
+                false => Err(format!(
+                    "the address {address:?} has no whole path; \
+                     write it like unix:///run/bulkhead.sock"
+                )),
+            };
+        }
         let wrong = |why: &str| {
-            format!("the address {address:?} {why}; write it like http://127.0.0.1:8200")
+            format!(
+                "the address {address:?} {why}; write it like https://bulkhead.example.com:8200 \
+                 or http://127.0.0.1:8200"
+            )
         };
         let uri: Uri = address.parse().map_err(|_| wrong("is not a URL"))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => return Err(wrong("is https, and this version has no TLS")),
-            _ => return Err(wrong("does not begin with http://")),
-        }
+        let is_encrypted = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(wrong("does not begin with https:// or http://")),
+        };
         let host =
             uri.host().filter(|host| !host.is_empty()).ok_or_else(|| wrong("has no host"))?;
         let authority =
@@ -57,20 +84,33 @@ impl Server {
         if authority.contains('@') {
             // not repeated: what stands before the @ may be a password
             return Err(
-                "the address has a user name in it; write it like http://127.0.0.1:8200".to_owned()
+                "the address has a user name in it; write it like https://HOST:8200".to_owned()
             );
         }
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
             return Err(wrong("has a path or query"));
         }
-        let port = uri.port_u16().unwrap_or(80);
-        Ok(Self { authority: format!("{host}:{port}") })
+        let port = uri.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
+        let (host, authority) = (host.to_owned(), format!("{host}:{port}"));
+        Ok(Self::Network { host, authority, is_encrypted })
+    }
+
+    /// What its requests name as their server.
+    fn host_header(&self) -> &str {
+        match self {
+            Self::Network { authority, .. } => authority,
+            Self::Unix(_) => "localhost",
+        }
     }
 }
 
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.authority)
+        match self {
+            Self::Network { authority, is_encrypted: false, .. } => write!(f, "http://{authority}"),
+            Self::Network { authority, is_encrypted: true, .. } => write!(f, "https://{authority}"),
+            Self::Unix(path) => write!(f, "unix://{}", path.display()),
+        }
     }
 }
 
@@ -159,7 +199,7 @@ pub(crate) enum AskError {
 /// # Errors
 /// [`AskError`], with words for a person.
 pub(crate) fn ask(
-    server: &Server,
+    (server, trust): (&Server, &Trust),
     caller: &Caller,
     call: &Call,
     last: &dyn Fn(&Answer) -> bool,
@@ -172,7 +212,7 @@ pub(crate) fn ask(
     runtime.block_on(async {
         let mut pause = PAUSE_MIN;
         loop {
-            let answer = tokio::time::timeout(TIME, send(server, caller, call))
+            let answer = tokio::time::timeout(TIME, send((server, trust), caller, call))
                 .await
                 .map_err(|_| late())??;
             if last(&answer) {
@@ -184,26 +224,76 @@ pub(crate) fn ask(
     })
 }
 
-async fn send(server: &Server, caller: &Caller, call: &Call) -> Result<Answer, AskError> {
-    let request = build_request(server, caller, call).map_err(AskError::Unreachable)?;
-    let broken = |error: hyper::Error| {
-        let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-        AskError::Unreachable(format!("the connection to {server} broke: {error}{cause}"))
-    };
-    let stream = TcpStream::connect(server.authority.as_str()).await.map_err(|error| {
+/// A connection of any kind.
+trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
+async fn connect(server: &Server, trust: &Trust) -> Result<Box<dyn Wire>, AskError> {
+    let unreachable = |error: io::Error| {
         let advice = "is the server running? Set BULKHEAD_ADDR or -address to where it listens";
         AskError::Unreachable(format!("cannot reach {server}: {error}; {advice}"))
-    })?;
+    };
+    let (host, authority, is_encrypted) = match server {
+        Server::Unix(path) => {
+            return Ok(Box::new(UnixStream::connect(path).await.map_err(unreachable)?));
+        }
+        Server::Network { host, authority, is_encrypted } => (host, authority, *is_encrypted),
+    };
+    let wrong = AskError::Unreachable;
+    let encrypting = match is_encrypted {
+        true => Some((trust.connector().map_err(wrong)?, trust.name_of(host).map_err(wrong)?)),
+        false => None,
+    };
+    let stream = TcpStream::connect(authority.as_str()).await.map_err(unreachable)?;
+    let Some((connector, name)) = encrypting else { return Ok(Box::new(stream)) };
+    match connector.connect(name, stream).await {
+        Ok(stream) => Ok(Box::new(stream)),
+        Err(error) => Err(AskError::Unreachable(format!(
+            "no connection to {server}: {}",
+            tls::advice(&error).unwrap_or_else(|| error.to_string())
+        ))),
+    }
+}
+
+async fn send(
+    (server, trust): (&Server, &Trust),
+    caller: &Caller,
+    call: &Call,
+) -> Result<Answer, AskError> {
+    let request = build_request(server, caller, call).map_err(AskError::Unreachable)?;
+    let broken = |error: hyper::Error| {
+        let cause = tls::advice(&error)
+            .or_else(|| Some(error.source()?.to_string()))
+            .map(|cause| format!(": {cause}"))
+            .unwrap_or_default();
+        AskError::Unreachable(format!("the connection to {server} broke: {error}{cause}"))
+    };
+    let stream = connect(server, trust).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let connection = tokio::spawn(connection);
     let response = sender.send_request(request).await.map_err(broken)?;
     let status = response.status().as_u16();
+    refuse_redirect(server, &response)?;
     let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
     let body = body.map_err(|error| {
         AskError::Unreachable(format!("the answer of {server} broke off: {error}"))
     })?;
     connection.abort();
     parse_answer(status, &body.to_bytes(), server)
+}
+
+/// A token goes to the server that was named, and to no other that this one names.
+fn refuse_redirect<B>(server: &Server, response: &Response<B>) -> Result<(), AskError> {
+    let Some(target) = response.headers().get(LOCATION) else { return Ok(()) };
+    if !response.status().is_redirection() {
+        return Ok(());
+    }
+    Err(AskError::InvalidAnswer(format!(
+        "{server} answered {} and sends on to {:?}, where no token is sent to by itself; \
+         set BULKHEAD_ADDR or -address to the server that is meant",
+        response.status().as_u16(),
+        String::from_utf8_lossy(target.as_bytes())
+    )))
 }
 
 fn build_request(
@@ -219,7 +309,7 @@ fn build_request(
     let builder = Request::builder()
         .method(call.method.clone())
         .uri(call.target())
-        .header(HOST, &server.authority);
+        .header(HOST, server.host_header());
     let built = builder.header("x-vault-request", "true").body(Full::new(body));
     let mut request = built.map_err(|error| format!("the request cannot be written: {error}"))?;
     let headers = request.headers_mut();
@@ -263,6 +353,9 @@ mod tests {
             ("http://127.0.0.1:8200/", "http://127.0.0.1:8200"),
             ("http://vault.example", "http://vault.example:80"),
             ("http://[::1]:1", "http://[::1]:1"),
+            ("https://a:8200", "https://a:8200"),
+            ("https://vault.example/", "https://vault.example:443"),
+            ("unix:///run/b.sock", "unix:///run/b.sock"),
         ] {
             assert_eq!(Server::parse(address).unwrap().to_string(), shown);
         }
@@ -285,7 +378,7 @@ mod tests {
                 "{address}"
             );
         }
-        assert!(Server::parse("https://a:8200").unwrap_err().contains("no TLS"));
+        assert!(Server::parse("unix://run/b.sock").unwrap_err().contains("no whole path"));
         let error = Server::parse("http://me:canary@a:1").unwrap_err();
         assert!(error.contains("user name") && !error.contains("canary"), "{error}");
     }
@@ -336,7 +429,8 @@ mod tests {
         let server = Server::parse(&format!("http://{free}")).unwrap();
         let caller = Caller { token: None, namespace: None };
         let error =
-            ask(&server, &caller, &Call::new(Method::GET, "sys/health"), &|_| true).unwrap_err();
+            ask((&server, &Trust::default()), &caller, &Call::new(Method::GET, "x"), &|_| true)
+                .unwrap_err();
         assert!(
             matches!(error, AskError::Unreachable(why) if why.contains("is the server running?"))
         );

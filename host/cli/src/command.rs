@@ -65,7 +65,7 @@ impl Command {
 }
 
 /// Options that every command has.
-const COMMON: [Opt; 4] = [
+const COMMON: [Opt; 10] = [
     Opt::text(
         "address",
         "URL",
@@ -73,5 +73,15 @@ const COMMON: [Opt; 4] = [
     ),
     Opt::text("format", "table|json", "how the answer is shown"),
     Opt::text("field", "NAME", "only this value, as it is"),
+    Opt::text("ca-cert", "FILE", "believe these authorities (else BULKHEAD_CACERT)"),
+    Opt::text("ca-path", "FOLDER", "believe the authorities of its files (else BULKHEAD_CAPATH)"),
+    Opt::text("client-cert", "FILE", "your own certificate (else BULKHEAD_CLIENT_CERT)"),
+    Opt::text("client-key", "FILE", "its key (else BULKHEAD_CLIENT_KEY)"),
+    Opt::text(
+        "tls-server-name",
+        "NAME",
+        "whom the server's certificate is for (else BULKHEAD_TLS_SERVER_NAME)",
+    ),
+    Opt::switch("tls-skip-verify", "believe any certificate (else BULKHEAD_SKIP_VERIFY)"),
     Opt::switch("help", "this text"),
 ];

@@ -3,8 +3,8 @@
 //! It knows our HTTP API and nothing else: never the core, never a rule. What the server says is
 //! shown as the server said it, with control characters made visible.
 //!
-//! Modules import leftwards only: `terminal`, `problem`, `option`, `options`, `client`, `output`,
-//! `input`, `keyboard`, `io`, `settings`, `session`, `command`, `commands`.
+//! Modules import leftwards only: `terminal`, `problem`, `option`, `options`, `tls`, `client`,
+//! `output`, `input`, `keyboard`, `io`, `settings`, `session`, `command`, `commands`.
 
 mod client;
 mod command;
@@ -19,6 +19,7 @@ mod problem;
 mod session;
 mod settings;
 mod terminal;
+mod tls;
 
 pub use io::Io;
 pub use options::double_dashes;

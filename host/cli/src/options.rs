@@ -182,5 +182,12 @@ fn parse_switch(name: &str, value: Option<OsString>) -> Result<bool, String> {
     }
 }
 
+/// Options as they would be typed.
+#[cfg(test)]
+pub(crate) fn typed_for_tests(named: &[(&'static str, &str)]) -> Options {
+    let named = named.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+    Options { named, ..Options::default() }
+}
+
 #[cfg(test)]
 mod tests;

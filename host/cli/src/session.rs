@@ -8,6 +8,7 @@ use crate::options::{Format, Options};
 use crate::output;
 use crate::problem::Problem;
 use crate::settings;
+use crate::tls::Trust;
 use bulkhead_wire::secret::Secret;
 use serde_json::{Map, Value};
 
@@ -17,6 +18,7 @@ pub(crate) struct Session<'a, 'io> {
     pub(crate) options: Options,
     misuse: Problem,
     server: Server,
+    trust: Trust,
     io: &'a mut Io<'io>,
 }
 
@@ -32,7 +34,13 @@ impl<'a, 'io> Session<'a, 'io> {
         io: &'a mut Io<'io>,
     ) -> Result<Self, Problem> {
         let server = settings::server(options.address.as_deref(), io.env)?;
-        Ok(Self { options, misuse, server, io })
+        let trust = settings::trust(&options, io.env)?;
+        if trust.skip_verify && matches!(server, Server::Network { is_encrypted: true, .. }) {
+            // When standard error is closed there is no one to warn.
+            let warning = "warning: the server's certificate is not checked (-tls-skip-verify)";
+            writeln!(io.stderr, "{warning}").unwrap_or_default();
+        }
+        Ok(Self { options, misuse, server, trust, io })
     }
 
     /// The words of the command line, when there are exactly `N`.
@@ -158,8 +166,9 @@ impl<'a, 'io> Session<'a, 'io> {
             namespace: settings::namespace(self.io.env)?,
         };
         let succeeded = |answer: &Answer| (200..300).contains(&answer.status);
+        let asked = (&self.server, &self.trust);
         let answer =
-            client::ask(&self.server, &caller, call, &|answer| !succeeded(answer) || last(answer));
+            client::ask(asked, &caller, call, &|answer| !succeeded(answer) || last(answer));
         let answer = answer.map_err(|error| match error {
             AskError::Unreachable(why) => Problem::unreachable(doing, why),
             AskError::InvalidAnswer(why) => Problem::refused(doing, why),

@@ -2,7 +2,9 @@
 //! then the token file.
 
 use crate::client::Server;
+use crate::options::Options;
 use crate::problem::Problem;
+use crate::tls::Trust;
 use bulkhead_wire::secret::Secret;
 use std::ffi::OsString;
 use std::fs::File;
@@ -22,13 +24,44 @@ pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 /// The server that `-address`, `BULKHEAD_ADDR` or `VAULT_ADDR` names, else the one on this machine.
 ///
 /// # Errors
-/// An address that is not `http://host:port`.
+/// An address that cannot be used.
 pub(crate) fn server(option: Option<&str>, env: Env<'_>) -> Result<Server, Problem> {
     let address = match option {
         Some(address) => address.to_owned(),
         None => read_variable(env, "ADDR")?.unwrap_or_else(|| "http://127.0.0.1:8200".to_owned()),
     };
     Server::parse(&address).map_err(Problem::usage)
+}
+
+/// What the options or the variables say of TLS: `BULKHEAD_CACERT`, `BULKHEAD_CAPATH`,
+/// `BULKHEAD_CLIENT_CERT`, `BULKHEAD_CLIENT_KEY`, `BULKHEAD_TLS_SERVER_NAME`,
+/// `BULKHEAD_SKIP_VERIFY`, and the same with `VAULT_`.
+///
+/// # Errors
+/// A value that is not text, or not what it should be.
+pub(crate) fn trust(options: &Options, env: Env<'_>) -> Result<Trust, Problem> {
+    let given = |option, variable| match options.value(option) {
+        Some(typed) => Ok(Some(typed.to_owned()).filter(|typed| !typed.is_empty())),
+        None => read_variable(env, variable),
+    };
+    let path = |option, variable| given(option, variable).map(|text| text.map(PathBuf::from));
+    let skip_verify = match given("tls-skip-verify", "SKIP_VERIFY")?.as_deref() {
+        None | Some("false" | "False" | "FALSE" | "f" | "F" | "0") => false,
+        Some("true" | "True" | "TRUE" | "t" | "T" | "1") => true,
+        Some(other) => {
+            return Err(Problem::usage(format!(
+                "BULKHEAD_SKIP_VERIFY (or VAULT_SKIP_VERIFY) is true or false, and not {other:?}"
+            )));
+        }
+    };
+    Ok(Trust {
+        ca_file: path("ca-cert", "CACERT")?,
+        ca_folder: path("ca-path", "CAPATH")?,
+        client_certificate: path("client-cert", "CLIENT_CERT")?,
+        client_key: path("client-key", "CLIENT_KEY")?,
+        server_name: given("tls-server-name", "TLS_SERVER_NAME")?,
+        skip_verify,
+    })
 }
 
 /// The namespace of `BULKHEAD_NAMESPACE` or `VAULT_NAMESPACE`; the server says what it thinks of
@@ -191,5 +224,35 @@ mod tests {
             "http://theirs:1"
         );
         assert_eq!(server(None, &environment(&[])).unwrap().to_string(), "http://127.0.0.1:8200");
+    }
+    #[test]
+    fn what_is_typed_about_tls_wins_over_our_variables_and_those_over_theirs() {
+        let options = crate::options::typed_for_tests(&[
+            ("ca-cert", "/typed.pem"),
+            ("tls-skip-verify", "false"),
+        ]);
+        let env = environment(&[
+            ("BULKHEAD_CACERT", "/ours.pem"),
+            ("VAULT_CAPATH", "/theirs"),
+            ("VAULT_CLIENT_CERT", "/c.pem"),
+            ("BULKHEAD_CLIENT_KEY", "/k.pem"),
+            ("VAULT_TLS_SERVER_NAME", "theirs.example"),
+            ("BULKHEAD_TLS_SERVER_NAME", "ours.example"),
+            ("VAULT_SKIP_VERIFY", "true"),
+        ]);
+        let expected = Trust {
+            ca_file: Some("/typed.pem".into()),
+            ca_folder: Some("/theirs".into()),
+            client_certificate: Some("/c.pem".into()),
+            client_key: Some("/k.pem".into()),
+            server_name: Some("ours.example".to_owned()),
+            skip_verify: false,
+        };
+        assert_eq!(trust(&options, &env).unwrap(), expected);
+        let none = Options::default();
+        assert!(trust(&none, &env).unwrap().skip_verify);
+        assert_eq!(trust(&none, &environment(&[])).unwrap(), Trust::default());
+        let unclear = trust(&none, &environment(&[("BULKHEAD_SKIP_VERIFY", "yes")])).unwrap_err();
+        assert!(unclear.code == 2 && unclear.message.contains("true or false"), "{unclear:?}");
     }
 }

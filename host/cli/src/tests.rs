@@ -427,11 +427,42 @@ fn help_and_wrong_usage_say_what_there_is() {
 }
 
 #[test]
-fn an_https_address_is_refused_and_nothing_is_sent_in_the_clear() {
-    let ran = run_with(
-        &["read", "x"],
-        "",
-        &[("VAULT_ADDR", "https://127.0.0.1:1"), ("VAULT_TOKEN", "bhs.t")],
-    );
-    assert!(ran.code == 2 && ran.err.contains("no TLS"), "{}", ran.err);
+fn to_an_https_address_nothing_is_sent_in_the_clear() {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("https://{}", socket.local_addr().unwrap());
+    let seen = thread::spawn(move || {
+        let (mut stream, _) = socket.accept().unwrap();
+        let mut sent = vec![0; 16 * 1024];
+        let length = stream.read(&mut sent).unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+        sent.truncate(length);
+        sent
+    });
+    let ran =
+        run_with(&["read", "x"], "", &[("VAULT_ADDR", &address), ("VAULT_TOKEN", "bhs.canary")]);
+    assert!(ran.code == 2 && ran.err.contains("does not speak TLS"), "{}", ran.err);
+    let sent = seen.join().unwrap();
+    assert_eq!(sent[0], 22, "a handshake");
+    assert!(!String::from_utf8_lossy(&sent).contains("canary"));
+}
+
+#[test]
+fn a_redirect_takes_the_token_nowhere() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    other.set_nonblocking(true).unwrap();
+    let target = format!("http://{}/v1/x", other.local_addr().unwrap());
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", socket.local_addr().unwrap());
+    let location = target.clone();
+    let answering = thread::spawn(move || {
+        let (mut stream, _) = socket.accept().unwrap();
+        asked(&stream);
+        let head = format!("HTTP/1.1 307 X\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+    });
+    let ran =
+        run_with(&["read", "x"], "", &[("BULKHEAD_ADDR", &address), ("BULKHEAD_TOKEN", "bhs.t")]);
+    answering.join().unwrap();
+    assert!(ran.code == 1 && ran.err.contains(&target), "{}", ran.err);
+    assert!(other.accept().is_err(), "nothing goes there");
 }

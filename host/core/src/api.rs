@@ -13,6 +13,16 @@ mod body_check;
 mod call;
 mod envelope;
 mod handler;
+mod identity_entity;
+mod identity_entity_alias;
+mod identity_group;
+mod identity_group_alias;
+mod identity_lookup;
+mod identity_oidc;
+mod identity_oidc_key;
+mod identity_oidc_role;
+mod identity_oidc_token;
+mod identity_shown;
 mod reply;
 mod row;
 mod serve;
@@ -28,6 +38,7 @@ mod sys_leases;
 mod sys_mounts;
 mod sys_plugins_catalog;
 mod sys_policies;
+mod sys_policies_password;
 mod sys_remount;
 mod sys_rotate;
 mod sys_seal_status;
@@ -70,11 +81,21 @@ fn endpoints() -> Vec<Endpoint> {
         sys_internal_specs_openapi::rows(),
         sys_leases::rows(),
         sys_policies::rows(),
+        sys_policies_password::rows(),
         sys_plugins_catalog::rows(),
         sys_capabilities::rows(),
+        identity_entity::rows(),
+        identity_entity_alias::rows(),
+        identity_group::rows(),
+        identity_group_alias::rows(),
+        identity_lookup::rows(),
         auth_token::rows(),
         auth_token_create::rows(),
         auth_token_roles::rows(),
+        identity_oidc::rows(),
+        identity_oidc_key::rows(),
+        identity_oidc_role::rows(),
+        identity_oidc_token::rows(),
     ]
     .into_iter()
     .flatten()

@@ -10,6 +10,7 @@ use crate::leases::Leases;
 use crate::lifetimes::Lifetimes;
 use crate::log::{Log, cause};
 use crate::mounts::{Builtin, Mounts};
+use crate::oidc::Provider;
 use crate::policies::acl::Acl;
 use crate::policies::stored::Policies;
 use crate::process::Process;
@@ -32,6 +33,7 @@ pub(crate) struct Core {
     pub(crate) catalog: Catalog,
     pub(crate) mounts: Arc<Mounts>,
     pub(crate) policies: Policies,
+    pub(crate) oidc: Provider,
     pub(crate) audit: Audit,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) leases: Arc<Leases>,
@@ -87,6 +89,7 @@ impl Core {
             leases: Leases::new(&background, &mounts),
             mounts,
             policies: Policies::default(),
+            oidc: Provider::new(&background, &settings.api_address, &settings.own_addresses),
             audit,
             tokens: Tokens::new(&background),
             claims: Arc::clone(&background.claims),

@@ -2,14 +2,16 @@
 
 use crate::background::guards::{self, Guards};
 use crate::core::Core;
+use crate::identity::{self, Viewer};
 use crate::leases::{self, LeaseContext, Reserved};
 use crate::mounts::{Mount, Opened, Pass};
+use crate::oidc::Holder;
 use crate::passwords;
 use crate::tokens::Caller;
 use async_trait::async_trait;
 use bulkhead_sandbox::{
-    Admission, CallTree, DatabasePlugin, Ended, Guard, HostServices, Level, Priority, Reservation,
-    Scope, SlotRequest, contract,
+    Admission, CallTree, DatabasePlugin, Ended, Entity, Guard, HostServices, IdentityToken, Level,
+    Priority, Reservation, Scope, SlotRequest, contract,
 };
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -38,6 +40,8 @@ pub(crate) struct CallServices {
     mount: Arc<Mount>,
     /// Where leases are written; `None` for calls that cannot hand one out.
     lease_path: Option<LeasePath>,
+    /// The caller's entity; empty where there is none.
+    entity_id: String,
     reserved: Mutex<Vec<Reserved>>,
     /// Own names of the database plugins that it reached.
     plugins: Mutex<BTreeSet<String>>,
@@ -57,12 +61,14 @@ impl CallServices {
         core: &Arc<Core>,
         mount: &Arc<Mount>,
         lease_path: Option<LeasePath>,
+        entity_id: &str,
     ) -> Arc<Self> {
         let (core, mount) = (Arc::clone(core), Arc::clone(mount));
         Arc::new(Self {
             core,
             mount,
             lease_path,
+            entity_id: entity_id.to_owned(),
             reserved: Mutex::default(),
             plugins: Mutex::default(),
             guards: Guards::default(),
@@ -85,8 +91,27 @@ impl CallServices {
 
 #[async_trait]
 impl HostServices for CallServices {
-    async fn password(&self, policy: &str) -> Result<String, Failure> {
-        passwords::generate(policy)
+    async fn password(&self, unit: &mut Unit, policy: &str) -> Result<String, Failure> {
+        passwords::generate(unit, policy).await
+    }
+
+    fn password_from(&self, length: u32, alphabet: &str) -> Result<String, Failure> {
+        passwords::generate_from(usize::try_from(length).unwrap_or(usize::MAX), alphabet)
+    }
+
+    async fn identity_token(&self, audience: &str, ttl: u64) -> Result<IdentityToken, Failure> {
+        let signed = self.core.oidc.plugin_token(holder(&self.mount), audience, ttl).await?;
+        Ok(IdentityToken { token: signed.token, expires: signed.expires.saturating_mul(1_000) })
+    }
+
+    async fn entity(&self, id: &str) -> Result<Option<Entity>, Failure> {
+        let viewer = Viewer { accessor: &self.mount.record.accessor, entity_id: &self.entity_id };
+        let found = identity::visible(&mut self.core.store.begin(), viewer, id).await?;
+        Ok(found.map(|entity| Entity {
+            id: entity.id.clone(),
+            name: entity.name.clone(),
+            metadata: entity.metadata.clone().into_iter().collect(),
+        }))
     }
 
     fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure> {
@@ -163,6 +188,19 @@ impl HostServices for CallServices {
     }
 }
 
+/// The mount as its tokens name it.
+fn holder(mount: &Mount) -> Holder<'_> {
+    let record = &mount.record;
+    Holder {
+        accessor: &record.accessor,
+        path: record.path.listed(),
+        is_auth: record.path.is_auth(),
+        is_local: record.marks.local,
+        plugin: (&record.kind, &mount.plugin.engine.identity().version),
+        key: &record.settings.identity_token_key,
+    }
+}
+
 /// A call that no request makes: the end or renewal of a lease, a timer, a migration.
 pub(crate) struct BackgroundServices {
     services: Arc<CallServices>,
@@ -189,7 +227,7 @@ impl BackgroundServices {
     }
 
     fn within(core: &Arc<Core>, mount: &Arc<Mount>, time: Duration) -> Self {
-        Self { services: CallServices::new(core, mount, None), deadline: Instant::now() + time }
+        Self { services: CallServices::new(core, mount, None, ""), deadline: Instant::now() + time }
     }
 
     /// Waits for the instance slots of a call that may reach a database plugin.

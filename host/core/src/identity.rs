@@ -14,14 +14,30 @@
 //! disabled or deleted (nothing of it is kept besides what is stored).
 
 mod alias;
+mod alias_change;
 mod bounds;
-mod entity;
-mod group;
+mod change;
+pub(crate) mod entity;
+pub(crate) mod group;
+mod hierarchy;
 mod index;
+pub(crate) mod membership;
+mod merge;
+mod mount_gone;
 mod names;
 mod sign_in;
 mod standing;
+mod visible;
 
-pub(crate) use alias::AliasMount;
-pub(crate) use sign_in::{Proven, SignedIn, sign_in};
-pub(crate) use standing::{Standing, is_in_force, standing};
+pub(crate) use alias::{Alias, AliasMount};
+pub(crate) use alias_change::{
+    AliasChange, change_entity_alias, change_group_alias, delete_entity_alias, delete_group_alias,
+};
+pub(crate) use change::{Change, GroupChange, change_entity, change_group, delete_group};
+pub(crate) use entity::Entity;
+pub(crate) use group::{Group, GroupKind};
+pub(crate) use merge::{Merge, merge};
+pub(crate) use mount_gone::forget_mount;
+pub(crate) use sign_in::{Proven, sign_in};
+pub(crate) use standing::{Standing, is_in_force, standing, with_those_above};
+pub(crate) use visible::{Viewer, visible};

@@ -8,8 +8,8 @@
 //!
 //! ```text
 //! log → random → strangers → lifetimes → paging → sealing → passwords → policies → background
-//! → permit → catalog → tables → identity → tokens → mounts → audit → leases → settings → process
-//! → core → host_services → logins → lifecycle → seal → api → pipeline → service
+//! → permit → catalog → tables → identity → oidc → tokens → mounts → audit → leases → settings
+//! → process → core → host_services → logins → lifecycle → seal → api → pipeline → service
 //! ```
 //!
 //! - **strangers** knows how often callers without a token were answered, and never with what.
@@ -18,6 +18,7 @@
 //!   and never what is done with a row.
 //! - **catalog** knows which plugins there are, and never where they are mounted.
 //! - **identity** knows the entities behind logins and their groups, and never their tokens.
+//! - **oidc** knows named keys, and the tokens by which a mount shows others who it is.
 //! - **tokens** knows who calls and until when; **mounts** which engine serves a path, and the only
 //!   door to a component; **audit** the lines of a request; **leases** what ends, and when. Each
 //!   has the handles that it works with, and none has the whole.
@@ -44,6 +45,7 @@ mod lifetimes;
 pub mod log;
 mod logins;
 mod mounts;
+mod oidc;
 mod paging;
 mod passwords;
 mod permit;

@@ -1,5 +1,6 @@
 //! Mounts: which engine serves which path, and the only door to a component.
 
+mod accessor;
 mod breaker;
 mod builtin;
 mod change;
@@ -23,7 +24,10 @@ pub(crate) use enable::NewMount;
 pub(crate) use gate::{Closed, Inside};
 pub(crate) use holders::Holder;
 pub(crate) use mount::{Mount, Opened, Running};
-pub(crate) use record::{Marks, MountRecord, Phase, put_phase, stored_of, stored_uuids, target};
+pub(crate) use record::{
+    Marks, MountRecord, Phase, put_phase, stored_of, stored_uuids, stored_with_identity_token_key,
+    target,
+};
 pub(crate) use rights::usual;
 pub(crate) use settings::{Settings, TokenType, Visibility};
 pub(crate) use table::Mounts;

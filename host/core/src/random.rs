@@ -6,6 +6,7 @@
 use aws_lc_rs::rand;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::hexadecimal;
+use zeroize::Zeroizing;
 
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -76,17 +77,45 @@ fn uuid_of(number: u128, version: u128) -> String {
     text
 }
 
+/// Random bytes one at a time, drawn in runs, and overwritten when they are dropped.
+pub(crate) struct Run {
+    bytes: Zeroizing<[u8; 128]>,
+    used: usize,
+}
+
+impl Run {
+    /// Draws nothing yet.
+    pub(crate) fn new() -> Self {
+        Self { bytes: Zeroizing::new([0; 128]), used: usize::MAX }
+    }
+
+    /// The next one.
+    pub(crate) fn byte(&mut self) -> Result<u8, Failure> {
+        if self.used >= self.bytes.len() {
+            fill(&mut *self.bytes)?;
+            self.used = 0;
+        }
+        let byte = self.bytes.get(self.used).copied().unwrap_or_default();
+        self.used += 1;
+        Ok(byte)
+    }
+}
+
 /// `N` random bytes.
 pub fn bytes<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
-    rand::fill(&mut bytes)
-        .map_err(|_| Failure::internal("the random generator of this machine failed"))?;
+    fill(&mut bytes)?;
     Ok(bytes)
+}
+
+fn fill(bytes: &mut [u8]) -> Result<(), Failure> {
+    rand::fill(bytes).map_err(|_| Failure::internal("the random generator of this machine failed"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_uuid_states_version_four_and_its_variant() {
@@ -121,6 +150,14 @@ mod tests {
         let uuid = uuid_from(&"af".repeat(32));
         assert_eq!(uuid, "afafafaf-afaf-8faf-afaf-afafafafafaf");
         assert_ne!(uuid, uuid_from(&"fa".repeat(32)));
+    }
+
+    #[test]
+    fn a_run_goes_on_with_new_bytes_where_it_ends() {
+        let mut run = Run::new();
+        let drawn: Vec<u8> = (0..512).map(|_| run.byte().unwrap()).collect();
+        let parts: BTreeSet<&[u8]> = drawn.chunks(128).collect();
+        assert_eq!(parts.len(), 4, "no run comes twice");
     }
 
     #[test]

@@ -19,8 +19,9 @@ mod figures;
 use async_trait::async_trait;
 use bulkhead_sandbox::contract::{Call, Caller, Mount, Outcome};
 use bulkhead_sandbox::{
-    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Grants, Guard, HostServices, Level,
-    Limits, Maker, Reservation, Reuse, ReuseBounds, Rights, Runtime, Sandbox, Scope,
+    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Entity, Grants, Guard, HostServices,
+    IdentityToken, Level, Limits, Maker, Reservation, Reuse, ReuseBounds, Rights, Runtime, Sandbox,
+    Scope,
 };
 use bulkhead_store::{Address, Index, Options, SealKey, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
@@ -187,8 +188,20 @@ struct NoServices;
 
 #[async_trait]
 impl HostServices for NoServices {
-    async fn password(&self, _policy: &str) -> Result<String, Failure> {
+    async fn password(&self, _unit: &mut Unit, _policy: &str) -> Result<String, Failure> {
         Err(Failure::internal("not measured"))
+    }
+
+    fn password_from(&self, _length: u32, _alphabet: &str) -> Result<String, Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    async fn identity_token(&self, _audience: &str, _ttl: u64) -> Result<IdentityToken, Failure> {
+        Err(Failure::absent())
+    }
+
+    async fn entity(&self, _id: &str) -> Result<Option<Entity>, Failure> {
+        Ok(None)
     }
 
     fn database_plugin(&self, _name: &str, _version: &str) -> Result<Arc<DatabasePlugin>, Failure> {

@@ -12,11 +12,14 @@ pub(crate) mod secrets_engine {
         imports: {
             "bulkhead:plugin/storage.get": async | trappable,
             "bulkhead:plugin/storage.keys": async | trappable,
+            "bulkhead:plugin/storage.scan": async | trappable,
             "bulkhead:plugin/storage.checkpoint": async | trappable,
             "bulkhead:plugin/leases.count": async | trappable,
             "bulkhead:plugin/passwords.generate": async | trappable,
             "bulkhead:plugin/crypto.pbkdf2-sha256": async | trappable,
             "bulkhead:plugin/http.send": async | trappable,
+            "bulkhead:plugin/identity.token": async | trappable,
+            "bulkhead:plugin/identity.find-entity": async | trappable,
             "bulkhead:plugin/cache.get-or-lead": async | trappable,
             "bulkhead:plugin/database.resolve": trappable,
             "bulkhead:plugin/database.close": trappable,
@@ -51,6 +54,7 @@ pub(crate) mod auth_method {
             "bulkhead:plugin/passwords": engine_world::passwords,
             "bulkhead:plugin/http": engine_world::http,
             "bulkhead:plugin/cache": engine_world::cache,
+            "bulkhead:plugin/identity": engine_world::identity,
             "bulkhead:plugin/log": engine_world::log,
         },
     });

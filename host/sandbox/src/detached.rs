@@ -5,7 +5,7 @@ use crate::compartment::Compartment;
 use crate::context::CallContext;
 use crate::database_plugin::DatabasePlugin;
 use crate::grants::Grants;
-use crate::host_services::{Guard, HostServices, Level, Reservation};
+use crate::host_services::{Entity, Guard, HostServices, IdentityToken, Level, Reservation};
 use crate::limits::Limits;
 use async_trait::async_trait;
 use bulkhead_store::Unit;
@@ -38,7 +38,19 @@ struct Detached;
 
 #[async_trait]
 impl HostServices for Detached {
-    async fn password(&self, _policy: &str) -> Result<String, Failure> {
+    async fn password(&self, _unit: &mut Unit, _policy: &str) -> Result<String, Failure> {
+        Err(must_be_pure())
+    }
+
+    fn password_from(&self, _length: u32, _alphabet: &str) -> Result<String, Failure> {
+        Err(must_be_pure())
+    }
+
+    async fn identity_token(&self, _audience: &str, _ttl: u64) -> Result<IdentityToken, Failure> {
+        Err(must_be_pure())
+    }
+
+    async fn entity(&self, _id: &str) -> Result<Option<Entity>, Failure> {
         Err(must_be_pure())
     }
 

@@ -106,7 +106,9 @@ impl Grants {
             | Act::Cache
             | Act::Close
             | Act::Database(_)
-            | Act::Http(_) => self.part == Part::Engine,
+            | Act::Http(_)
+            | Act::IdentityToken
+            | Act::Entities => self.part == Part::Engine,
         };
         if !is_of_its_part {
             return Err(refusal::outside_of_its_part(self.part));
@@ -117,6 +119,7 @@ impl Grants {
             }
             Act::Sql(target) => self.allow(&target.grant()?),
             Act::Http(origin) => self.allow(&origin.grant()),
+            Act::IdentityToken => self.allow(&Grant::IdentityToken),
             _ => Ok(()),
         }
     }
@@ -201,7 +204,7 @@ impl Grants {
         match (&self.granted, wanted) {
             (Some(granted), _) => granted.iter().any(|grant| grant.covers(wanted)),
             // What an engine of ours asks for; what its connections dial, they must name.
-            (None, Grant::Database(_) | Grant::Http { .. }) => {
+            (None, Grant::Database(_) | Grant::Http { .. } | Grant::IdentityToken) => {
                 let usual = self.asked.iter().filter_map(Ask::as_grant);
                 self.maker == Maker::Official && usual.into_iter().any(|grant| grant.covers(wanted))
             }

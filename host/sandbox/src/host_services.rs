@@ -52,15 +52,53 @@ pub struct Guard {
     pub deadline: u64,
 }
 
+/// The one person or machine behind logins, as a mount may see it.
+pub struct Entity {
+    /// Its id, which may be another than the one that was asked for: entities are merged.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// As operators wrote it.
+    pub metadata: Vec<(String, String)>,
+}
+
+/// A token by which a mount shows others who it is.
+pub struct IdentityToken {
+    /// The token. It is a secret.
+    pub token: String,
+    /// When it ends, in milliseconds of store time.
+    pub expires: u64,
+}
+
 /// Core, as one call sees it: made anew for each root call, so that it knows mount, caller and
 /// deadline.
 #[async_trait]
 pub trait HostServices: Send + Sync {
-    /// A password by the named policy; empty means the default one.
+    /// A password by the named policy, which is read in the call's unit of work; empty means the
+    /// default one.
     ///
     /// # Errors
     /// `not-found` when there is no such policy.
-    async fn password(&self, policy: &str) -> Result<String, Failure>;
+    async fn password(&self, unit: &mut Unit, policy: &str) -> Result<String, Failure>;
+
+    /// A password of so many characters of an alphabet.
+    ///
+    /// # Errors
+    /// `invalid-request` for a length or an alphabet outside of the contract's bounds.
+    fn password_from(&self, length: u32, alphabet: &str) -> Result<String, Failure>;
+
+    /// A token for `audience` that lives for `ttl` seconds at most; 0 asks for an hour.
+    ///
+    /// # Errors
+    /// `invalid-request` for an audience that is none; `precondition-failed` when the server has no
+    /// issuer, or the mount's key is gone; `unavailable` when the store does not answer.
+    async fn identity_token(&self, audience: &str, ttl: u64) -> Result<IdentityToken, Failure>;
+
+    /// The entity with that id, where it is the caller's own or has an alias at the mount.
+    ///
+    /// # Errors
+    /// `unavailable` when the store does not answer.
+    async fn entity(&self, id: &str) -> Result<Option<Entity>, Failure>;
 
     /// The database plugin that `name` and `version` choose; an empty version leaves it to the
     /// catalog.

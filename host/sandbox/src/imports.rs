@@ -16,6 +16,7 @@ mod clock;
 mod crypto;
 mod database;
 mod http;
+mod identity;
 mod leases;
 mod log;
 mod passwords;

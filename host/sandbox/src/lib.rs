@@ -92,7 +92,7 @@ pub use compartment::Compartment;
 pub use component::{Artefact, Maker, precompile};
 pub use database_plugin::DatabasePlugin;
 pub use grants::{Ask, Grant, Grants, Rights};
-pub use host_services::{Guard, HostServices, Level, Reservation};
+pub use host_services::{Entity, Guard, HostServices, IdentityToken, Level, Reservation};
 pub use instance_cache::Reuse;
 pub use limits::{Limits, ReuseBounds};
 pub use load::Engine;

@@ -100,11 +100,20 @@ impl World {
                 "passwords",
                 "http",
                 "cache",
+                "identity",
                 "log",
             ],
-            Self::AuthMethod => {
-                &["types", "storage", "clock", "crypto", "passwords", "http", "cache", "log"]
-            }
+            Self::AuthMethod => &[
+                "types",
+                "storage",
+                "clock",
+                "crypto",
+                "passwords",
+                "http",
+                "cache",
+                "identity",
+                "log",
+            ],
             Self::DatabasePlugin => &["types", "database-types", "sql", "crypto", "clock", "log"],
         }
     }

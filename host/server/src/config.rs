@@ -9,9 +9,13 @@ mod audit;
 mod listener;
 mod report;
 mod section;
+mod tls;
+mod unix;
 
 pub(crate) use listener::{DEFAULT_ADDRESS, ListenerConfig};
 pub(crate) use section::ConfigError;
+pub(crate) use tls::{Transport, plain_beyond_loopback};
+pub(crate) use unix::UnixSettings;
 
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_wire::duration;

@@ -22,8 +22,9 @@ const OWN_DESCRIPTORS: u64 = 256;
 /// Connections at a time, however few descriptors the system allows.
 const LEAST: u64 = 16;
 
-/// A request of the connection is being served.
-const BUSY: u64 = 0;
+/// From here on: so many requests of the connection are being served, none at this very number.
+/// Below it: when the connection became idle.
+const BUSY: u64 = 1 << 63;
 /// The connection was told to close; it begins no request any more.
 const CLOSING: u64 = u64::MAX;
 
@@ -36,8 +37,9 @@ pub(crate) fn capacity(descriptors: u64) -> usize {
 /// The slots of a listener.
 pub(crate) struct ConnectionSlots {
     per_client: u64,
-    /// Of each slot: [`BUSY`], [`CLOSING`], or when its connection became idle, as a number that
-    /// only grows. Beside the rest, so that a request changes it without a lock.
+    /// Of each slot: how many requests are being served (see [`BUSY`]), [`CLOSING`], or when its
+    /// connection became idle, as a number that only grows. Beside the rest, so that a request
+    /// changes it without a lock.
     idle: Box<[AtomicU64]>,
     clock: AtomicU64,
     table: Mutex<Table>,
@@ -88,7 +90,7 @@ impl ConnectionSlots {
         Arc::new(Self {
             per_client: u64::try_from(per_address).unwrap_or(u64::MAX),
             idle: (0..total).map(|_| AtomicU64::new(BUSY)).collect(),
-            clock: AtomicU64::new(BUSY),
+            clock: AtomicU64::new(0),
             table: Mutex::new(table),
             is_awaited: AtomicBool::new(false),
             changed: Notify::new(),
@@ -170,8 +172,8 @@ impl ConnectionSlots {
                     continue;
                 };
                 match since.load(Ordering::SeqCst) {
-                    BUSY => {}
                     CLOSING => return true,
+                    BUSY.. => {}
                     then if longest.is_some_and(|(earliest, ..)| earliest <= then) => {}
                     then => longest = Some((then, since, taken)),
                 }
@@ -186,11 +188,26 @@ impl ConnectionSlots {
     }
 
     fn mark_idle(&self, index: usize) {
-        let now = self.clock.fetch_add(1, Ordering::Relaxed) + 1;
+        let now = self.tick();
         if let Some(since) = self.idle.get(index) {
             since.store(now, Ordering::SeqCst);
         }
         self.wake_waiting();
+    }
+
+    /// One request less is being served.
+    fn end_request(&self, index: usize) {
+        let now = self.tick();
+        let less = |state: u64| Some(if state > BUSY + 1 { state - 1 } else { now });
+        if let Some(since) = self.idle.get(index) {
+            // It always changes something.
+            since.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).unwrap_or_default();
+        }
+        self.wake_waiting();
+    }
+
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     fn wake_waiting(&self) {
@@ -215,11 +232,21 @@ pub(crate) struct ConnectionSlot {
 impl ConnectionSlot {
     /// Begins to serve a request, until what is returned is dropped. `None` when the connection was
     /// told to close at once.
-    pub(crate) fn begin_request(&self) -> Option<Busy<'_>> {
+    pub(crate) fn begin_request(self: &Arc<Self>) -> Option<Busy> {
         let since = self.slots.idle.get(self.index)?;
-        let begin = |state| (state != CLOSING).then_some(BUSY);
+        let begin = |state| match state {
+            CLOSING => None,
+            BUSY.. => Some(state + 1),
+            _ => Some(BUSY + 1),
+        };
         since.fetch_update(Ordering::SeqCst, Ordering::SeqCst, begin).ok()?;
-        Some(Busy(self))
+        Some(Busy(Arc::clone(self)))
+    }
+
+    /// Which of the connection's times of idleness this is; `None` while a request is being served.
+    pub(crate) fn idle_since(&self) -> Option<u64> {
+        let since = self.slots.idle.get(self.index)?.load(Ordering::SeqCst);
+        (since < BUSY).then_some(since)
     }
 
     /// Ends when the connection is to close.
@@ -246,11 +273,11 @@ impl Drop for ConnectionSlot {
 }
 
 /// A request is being served on the slot.
-pub(crate) struct Busy<'a>(&'a ConnectionSlot);
+pub(crate) struct Busy(Arc<ConnectionSlot>);
 
-impl Drop for Busy<'_> {
+impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.slots.mark_idle(self.0.index);
+        self.0.slots.end_request(self.0.index);
     }
 }
 
@@ -272,9 +299,9 @@ mod tests {
         std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
     }
 
-    async fn entered(slots: &Arc<ConnectionSlots>, peer: IpAddr) -> ConnectionSlot {
+    async fn entered(slots: &Arc<ConnectionSlots>, peer: IpAddr) -> Arc<ConnectionSlot> {
         match at_once(slots.take(peer, false)).await {
-            Poll::Ready(Some(slot)) => slot,
+            Poll::Ready(Some(slot)) => Arc::new(slot),
             _ => panic!("there is no slot for {peer}"),
         }
     }
@@ -317,6 +344,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_connection_is_busy_until_the_last_of_its_requests_has_ended() {
+        let slots = ConnectionSlots::new(1, 9);
+        let slot = entered(&slots, address(1)).await;
+        let before = slot.idle_since().unwrap();
+        let (first, second) = (slot.begin_request().unwrap(), slot.begin_request().unwrap());
+        drop(first);
+        assert_eq!(slot.idle_since(), None);
+        let mut newcomer = pin!(slots.take(HERE, false));
+        assert!(at_once(newcomer.as_mut()).await.is_pending());
+        assert!(at_once(slot.told_to_close()).await.is_pending());
+        drop(second);
+        assert!(slot.idle_since().unwrap() > before);
+        assert!(at_once(newcomer.as_mut()).await.is_pending());
+        assert_eq!(at_once(slot.told_to_close()).await, Poll::Ready(Close::AtOnce));
+    }
+
+    #[tokio::test]
     async fn an_address_at_its_cap_loses_its_own_idle_connection_or_the_new_one_and_no_other() {
         let slots = ConnectionSlots::new(10, 2);
         let other = entered(&slots, address(9)).await;
@@ -325,7 +369,7 @@ mod tests {
         assert!(at_once(newcomer.as_mut()).await.is_pending());
         assert_eq!(at_once(old.told_to_close()).await, Poll::Ready(Close::AtOnce));
         drop(old);
-        let newest = newcomer.await.unwrap();
+        let newest = Arc::new(newcomer.await.unwrap());
         let _all_busy = (young.begin_request().unwrap(), newest.begin_request().unwrap());
         assert!(matches!(at_once(slots.take(HERE, false)).await, Poll::Ready(None)));
         assert!(at_once(other.told_to_close()).await.is_pending());

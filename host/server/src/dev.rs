@@ -1,9 +1,10 @@
 //! `bulkhead server --dev`: an open server for trying things out, from the command line to a served
 //! socket and back to nothing.
 
-use crate::config::Config;
-use crate::options::DevOptions;
-use crate::process::{Process, Server};
+use crate::config::{Config, Transport};
+use crate::dev_tls;
+use crate::options::{DevOptions, DevTransport};
+use crate::process::{self, Process, Server};
 use bulkhead_core::Service;
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_core::log::{Log, cause};
@@ -43,18 +44,21 @@ async fn serve(
 ) -> Result<(), String> {
     let token = options.root_token.map_or_else(random_token, Ok)?;
     let program = process.program.clone();
-    let config = Config {
+    let (transport, ca_file) = transport(data.path(), &options.listen, options.tls)?;
+    let mut config = Config {
         audit: AuditSettings::within(data.path()),
         ..Config::at(&options.listen, data.path())
     };
+    config.listener.transport = transport;
     let server = Server::start(process, config, "with --dev-listen-address HOST:PORT").await?;
     let prepared = match open(server.service(), &token).await {
         Ok(unseal_key) => {
-            let address = server.address().to_string();
+            let urls = server.urls();
             let config = server.config();
             let opened = Opened {
                 program: &program,
-                address,
+                urls: &urls,
+                ca_file: ca_file.as_deref(),
                 token: &token,
                 unseal_key: &unseal_key,
                 data,
@@ -65,6 +69,25 @@ async fn serve(
         Err(why) => Err(why),
     };
     server.serve(prepared).await
+}
+
+/// What protects the connections, and the file by which clients know it.
+fn transport(
+    data: &Path,
+    listen: &str,
+    asked: DevTransport,
+) -> Result<(Transport, Option<PathBuf>), String> {
+    Ok(match asked {
+        DevTransport::PlainHere => (Transport::PlainHere, None),
+        DevTransport::Plain => (Transport::Plain, None),
+        DevTransport::Tls(names) => {
+            let made = dev_tls::make(data, listen, &names)?;
+            (
+                Transport::Tls(made.settings),
+                Some(std::path::absolute(&made.ca_file).unwrap_or(made.ca_file)),
+            )
+        }
+    })
 }
 
 /// Opens the service, with that root token; answers the key that opens its data.
@@ -121,7 +144,8 @@ impl DataDirectory {
 /// What a user wants to know of a server that has just started.
 struct Opened<'a> {
     program: &'a str,
-    address: String,
+    urls: &'a [String],
+    ca_file: Option<&'a Path>,
     token: &'a Secret,
     unseal_key: &'a Secret,
     data: &'a DataDirectory,
@@ -130,7 +154,7 @@ struct Opened<'a> {
 
 impl Opened<'_> {
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { program, address, token, unseal_key, data, config } = self;
+        let Self { program, urls, ca_file, token, unseal_key, data, config } = self;
         let token = token.expose();
         let fate = match data {
             DataDirectory::Temporary(_) => "removed when this server ends",
@@ -138,10 +162,11 @@ impl Opened<'_> {
         };
         writeln!(
             out,
-            "Bulkhead {}, dev mode: plain HTTP, not for real secrets.\n",
-            env!("CARGO_PKG_VERSION")
+            "Bulkhead {}, dev mode: {}not for real secrets.\n",
+            env!("CARGO_PKG_VERSION"),
+            if ca_file.is_some() { "" } else { "plain HTTP, " }
         )?;
-        writeln!(out, "listening on {address}")?;
+        process::print_urls(urls, out)?;
         writeln!(out, "root token: {token}")?;
         writeln!(out, "unseal key: {}", unseal_key.expose())?;
         writeln!(out, "data: {} ({fate})", data.path().display())?;
@@ -149,7 +174,11 @@ impl Opened<'_> {
             writeln!(out, "audit log: {}", device.file.display())?;
         }
         writeln!(out, "\nTry, in another terminal:")?;
-        writeln!(out, "  export BULKHEAD_ADDR=http://{address} BULKHEAD_TOKEN={token}")?;
+        let url = urls.first().map(String::as_str).unwrap_or_default();
+        if let Some(file) = ca_file {
+            writeln!(out, "  export BULKHEAD_CACERT={}", file.display())?;
+        }
+        writeln!(out, "  export BULKHEAD_ADDR={url} BULKHEAD_TOKEN={token}")?;
         writeln!(out, "  {program} status")?;
         writeln!(out, "  {program} token lookup")?;
         writeln!(
@@ -200,14 +229,15 @@ mod tests {
     fn a_started_server_tells_address_token_and_commands_and_then_is_ready() {
         let data = DataDirectory::Kept(PathBuf::from("./d"));
         let (token, unseal_key) = (Secret::new("bhs.abc"), Secret::new("c0ffee"));
-        let address = "127.0.0.1:4321".to_owned();
+        let urls = ["http://127.0.0.1:4321".to_owned()];
         let path = data.path();
         let config =
             Config { audit: AuditSettings::within(path), ..Config::at("127.0.0.1:0", path) };
         let (token, unseal_key) = (&token, &unseal_key);
         let opened = Opened {
             program: "bulkhead",
-            address,
+            urls: &urls,
+            ca_file: None,
             token,
             unseal_key,
             data: &data,
@@ -217,7 +247,7 @@ mod tests {
         opened.print(&mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let begin = "
-listening on 127.0.0.1:4321
+listening on http://127.0.0.1:4321
 root token: bhs.abc
 unseal key: c0ffee
 ";
@@ -232,6 +262,7 @@ audit log: ./d/audit.log\n\nTry"
             text.contains("export BULKHEAD_ADDR=http://127.0.0.1:4321 BULKHEAD_TOKEN=bhs.abc\n"),
             "{text}"
         );
+        assert!(!text.contains("CACERT"), "{text}");
         assert!(text.ends_with("\nready\n"), "{text}");
     }
 

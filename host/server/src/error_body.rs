@@ -71,6 +71,22 @@ fn with_body(head: &[u8]) -> Option<Vec<u8>> {
     Some(whole)
 }
 
+/// The whole answer to a client that speaks HTTP where TLS is spoken.
+pub(crate) fn speaks_no_tls() -> Vec<u8> {
+    let failure = Failure::invalid(
+        "this port speaks TLS; write https:// in place of http:// in the address of the server",
+    );
+    let (_, content_type, body) = Response::failed(&failure).into_bytes();
+    let length = body.len();
+    let mut whole = format!(
+        "HTTP/1.1 400 Bad Request\r\ncontent-type: {content_type}\r\ncache-control: no-store\r\n\
+         content-length: {length}\r\nconnection: close\r\n\r\n"
+    )
+    .into_bytes();
+    whole.extend(body);
+    whole
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for WithErrorBody<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,

@@ -9,7 +9,7 @@ use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::secret::Secret;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Version};
+use hyper::{HeaderMap, Method, Version};
 
 /// Headers that carry a token and nothing else. `Authorization: Bearer` is the third (decision P2).
 const TOKEN_HEADERS: [&str; 2] = ["x-vault-token", "x-secrets-token"];
@@ -18,11 +18,18 @@ const TOKEN_HEADERS: [&str; 2] = ["x-vault-token", "x-secrets-token"];
 /// headers.
 pub const LIST_MAX: usize = 32 * 1024;
 
+/// Most headers. hyper counts those of HTTP/1.1, and refuses as well.
+const HEADERS_MAX: usize = 100;
+
 /// Refuses an oversized list of headers.
 ///
 /// # Errors
 /// 431.
 pub fn check_size(headers: &HeaderMap) -> Result<(), Failure> {
+    if headers.len() > HEADERS_MAX {
+        let message = format!("there are {} headers; the most is {HEADERS_MAX}", headers.len());
+        return Err(Failure::new(Kind::HeadersTooLarge, message));
+    }
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     if size <= LIST_MAX {
         return Ok(());
@@ -31,23 +38,38 @@ pub fn check_size(headers: &HeaderMap) -> Result<(), Failure> {
     Err(Failure::new(Kind::HeadersTooLarge, message))
 }
 
-/// Refuses a request that names its server in two ways, or twice, or, in HTTP/1.1, not at all.
+/// Refuses a request that names its server in two ways, or twice, or, since HTTP/1.1, not at all.
 ///
 /// # Errors
 /// 400.
 pub fn check_server(head: &Parts) -> Result<(), Failure> {
-    if head.uri.authority().is_some() {
+    let mut hosts = head.headers.get_all(HOST).iter();
+    let (first, second) = (hosts.next(), hosts.next());
+    if second.is_some() {
+        return Err(Failure::invalid("the request has two Host headers; send one"));
+    }
+    let Some(authority) = head.uri.authority() else {
+        return match first {
+            None if head.version >= Version::HTTP_11 => Err(Failure::invalid(
+                "the request has no Host header; HTTP/1.1 and later ask for one",
+            )),
+            _ => Ok(()),
+        };
+    };
+    // HTTP/2 has it beside the path.
+    if head.version < Version::HTTP_2 || head.method == Method::CONNECT {
         return Err(Failure::invalid(
             "this is no proxy; ask for a path such as /v1/sys/health, without scheme and host",
         ));
     }
-    let mut hosts = head.headers.get_all(HOST).iter();
-    match (hosts.next(), hosts.next()) {
-        (Some(_), None) => Ok(()),
-        (None, _) if head.version < Version::HTTP_11 => Ok(()),
-        (None, _) => Err(Failure::invalid("the request has no Host header; HTTP/1.1 asks for one")),
-        (Some(_), Some(_)) => Err(Failure::invalid("the request has two Host headers; send one")),
+    if first
+        .is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()))
+    {
+        return Err(Failure::invalid(
+            "the request names one server in :authority and another one in Host; send one",
+        ));
     }
+    Ok(())
 }
 
 /// The token, from the one or more headers that carry it. An empty header is none.
@@ -176,6 +198,25 @@ mod tests {
             assert_eq!(checked(version, "http://x/v1/a", &["x"]), Err(Kind::InvalidRequest));
             assert_eq!(checked(version, "x:443", &["x"]), Err(Kind::InvalidRequest));
         }
+    }
+
+    #[test]
+    fn a_request_of_http_2_names_its_server_beside_the_path_and_no_other_in_a_header() {
+        let checked = |method: &str, uri: &str, hosts: &[&str]| {
+            let mut request =
+                hyper::Request::builder().method(method).uri(uri).version(Version::HTTP_2);
+            for host in hosts {
+                request = request.header(HOST, *host);
+            }
+            check_server(&request.body(()).unwrap().into_parts().0).is_ok()
+        };
+        assert!(checked("GET", "https://x:8200/v1/a", &[]));
+        assert!(checked("GET", "https://x:8200/v1/a", &["X:8200"]));
+        assert!(checked("GET", "/v1/a", &["x"]));
+        assert!(!checked("GET", "https://x/v1/a", &["y"]));
+        assert!(!checked("GET", "https://x/v1/a", &["x", "x"]));
+        assert!(!checked("GET", "/v1/a", &[]));
+        assert!(!checked("CONNECT", "x:443", &[]));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! The attack this file stops: a client that hangs up halfway. What began for it goes on without
 //! it, see [`DetachOnDrop`].
 
+use crate::answer_body::AnswerBody;
 use crate::body::{self, Content};
 use crate::body_budget::{BodyBudget, BodyMemory};
 use crate::client_concurrency::{ClientConcurrency, CountedRequest};
@@ -16,14 +17,14 @@ use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::request::{Head, Request};
 use bulkhead_wire::response::Response;
-use http_body_util::Full;
-use hyper::StatusCode;
+
 use hyper::body::{Body, Bytes};
 use hyper::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
-use std::net::SocketAddr;
+use hyper::{StatusCode, Version};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -57,14 +58,14 @@ pub(crate) struct HttpFrontend<A> {
 }
 
 /// What goes out.
-pub(crate) type Reply = hyper::Response<Full<Bytes>>;
+pub(crate) type Reply = hyper::Response<AnswerBody>;
 
-/// A request, the memory that its body takes while it is worked on, and its count where it came
-/// through a proxy.
+/// A request, the memory that its body takes while it is worked on, and its count where its
+/// connection does not count for it.
 struct ParsedRequest {
     request: Request,
     memory: Option<BodyMemory>,
-    counted: Option<CountedRequest>,
+    counted: Option<Arc<CountedRequest>>,
 }
 
 impl<A: Answerer> HttpFrontend<A> {
@@ -76,6 +77,11 @@ impl<A: Answerer> HttpFrontend<A> {
         Self { answerer, config, body_budget, concurrency, work }
     }
 
+    /// Whether `peer` stands for many clients.
+    pub(crate) fn trusts(&self, peer: IpAddr) -> bool {
+        self.config.proxies.trusts(peer)
+    }
+
     /// Serves one request that came over a connection with `peer`.
     pub(crate) async fn serve<B>(&self, request: hyper::Request<B>, peer: SocketAddr) -> Reply
     where
@@ -84,15 +90,18 @@ impl<A: Answerer> HttpFrontend<A> {
         let (head, body) = request.into_parts();
         let (mut reply, is_last) = match self.parse(&head, body, peer).await {
             // A proxy in front may have seen the end of such a body somewhere else.
-            Ok(parsed) => (
-                into_reply(self.answer(parsed).await),
-                head.headers.contains_key(TRANSFER_ENCODING),
-            ),
+            Ok(parsed) => {
+                let counted = parsed.counted.clone();
+                let reply = into_reply(self.answer(parsed).await);
+                let is_last = head.headers.contains_key(TRANSFER_ENCODING);
+                (reply.map(|body| body.counted_by(counted)), is_last)
+            }
             // Its body may be unread: what follows on this connection could be taken for a
             // request.
             Err(failure) => (into_reply(Response::failed(&failure)), true),
         };
-        if is_last {
+        // HTTP/2 keeps its requests apart.
+        if is_last && head.version < Version::HTTP_2 {
             reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         reply
@@ -110,8 +119,9 @@ impl<A: Answerer> HttpFrontend<A> {
         headers::check_size(&head.headers)?;
         headers::check_server(head)?;
         let remote = self.config.proxies.client(peer, &head.headers)?;
+        let is_counted = remote.ip() != peer.ip() || head.version >= Version::HTTP_2;
         let counted =
-            (remote.ip() != peer.ip()).then(|| self.concurrency.admit(remote.ip())).transpose()?;
+            is_counted.then(|| self.concurrency.admit(remote.ip())).transpose()?.map(Arc::new);
         let target = target::read(&head.method, head.uri.path(), head.uri.query())?;
         headers::refuse_unserved(&head.headers)?;
         let token = headers::token(&head.headers)?;
@@ -171,7 +181,7 @@ impl<A: Answerer> HttpFrontend<A> {
 
 /// Puts an answer into HTTP. hyper leaves the body out where the request was a HEAD.
 fn into_reply(response: Response) -> Reply {
-    let retry_after = response.retry_after;
+    let (retry_after, max_age) = (response.retry_after, response.max_age());
     let (status, content_type, bytes) = response.into_bytes();
     // Both come from a component at times, whose nonsense is a fault of ours towards the client.
     let (Ok(status), Ok(content_type)) =
@@ -181,15 +191,22 @@ fn into_reply(response: Response) -> Reply {
             "the answer has an impossible status or content type",
         )));
     };
-    let mut reply = hyper::Response::new(Full::new(Bytes::from(bytes)));
+    let mut reply = hyper::Response::new(AnswerBody::new(Bytes::from(bytes)));
     *reply.status_mut() = status;
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, content_type);
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(CACHE_CONTROL, cache_control(max_age));
     if let Some(milliseconds) = retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(milliseconds.div_ceil(1000)));
     }
     reply
+}
+
+/// Nothing is kept on its way but what says so itself: answers hold secrets.
+fn cache_control(max_age: Option<u64>) -> HeaderValue {
+    let text = max_age.map(|seconds| format!("max-age={seconds}"));
+    text.and_then(|text| HeaderValue::try_from(text).ok())
+        .unwrap_or(HeaderValue::from_static("no-store"))
 }
 
 #[cfg(test)]

@@ -3,20 +3,23 @@
 //! It turns bytes into a [`bulkhead_wire::request::Request`] and back, and decides nothing: it
 //! never knows a rule about tokens, policies, mounts or leases.
 //!
-//! Modules import leftwards only: `proxies`, `headers`, `target`, `log`, `hardening`,
+//! Modules import leftwards only: `proxies`, `headers`, `target`, `log`, `hardening`, `tls`,
 //! `client_usage`, `client_concurrency`, `body_budget`, `connection_slots`, `write_timeout`,
-//! `detach_on_drop`, `error_body`, `config`, `body`, `http`, `listener`, `options`, `process`,
-//! `dev`, `production`, `inspect`, `compile_worker`.
+//! `detach_on_drop`, `error_body`, `answer_body`, `config`, `body`, `http`, `connection`,
+//! `listener`, `options`, `process`, `dev_tls`, `dev`, `production`, `inspect`, `compile_worker`.
 
+mod answer_body;
 mod body;
 mod body_budget;
 mod client_concurrency;
 mod client_usage;
 pub mod compile_worker;
 mod config;
+mod connection;
 mod connection_slots;
 mod detach_on_drop;
 pub mod dev;
+mod dev_tls;
 mod error_body;
 pub mod hardening;
 pub mod headers;
@@ -29,4 +32,5 @@ pub mod process;
 pub mod production;
 pub mod proxies;
 pub mod target;
+mod tls;
 mod write_timeout;

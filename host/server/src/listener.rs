@@ -1,37 +1,30 @@
-//! Connections: how many, how slow they may be, and how they end.
+//! Where the server listens, and how many connections it takes.
 //!
-//! The attacks this file stops: connections that send their headers a byte at a time, and more
-//! connections than there are file descriptors. Which connection has to go when there are
-//! too many is in `connection_slots.rs`, clients that never read in `write_timeout.rs`.
+//! The attack this file stops: more connections than there are file descriptors. Which connection
+//! has to go when there are too many is in `connection_slots.rs`, what a connection may do in
+//! `connection.rs`.
 
-use crate::config::ListenerConfig;
-use crate::connection_slots::{self, Close, ConnectionSlot, ConnectionSlots};
-use crate::error_body::WithErrorBody;
-use crate::headers;
+mod unix;
+
+pub(crate) use unix::UnixSocket;
+
+use crate::config::{ListenerConfig, Transport, plain_beyond_loopback};
+use crate::connection::{self, Peer, Stream};
+use crate::connection_slots::{self, ConnectionSlots};
 use crate::http::{Answerer, HttpFrontend};
-use crate::proxies::TrustedProxies;
-use crate::write_timeout::WriteTimeout;
+use crate::tls::Tls;
 use bulkhead_core::log::{Log, cause};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use std::fmt;
 use std::io;
-use std::net::SocketAddr;
-use std::pin::pin;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 /// Below so many file descriptors the log warns that a server needs more.
 const DESCRIPTORS: u64 = 1024;
-
-/// How long headers may take to arrive, and how long a connection may stay idle between requests.
-const HEADER_TIME: Duration = Duration::from_secs(10);
-
-/// How long a client may take nothing of its answer.
-const READ_TIME: Duration = Duration::from_secs(30);
 
 /// How long a stopping server waits for requests in flight.
 const GRACE: Duration = Duration::from_secs(30);
@@ -40,26 +33,119 @@ const GRACE: Duration = Duration::from_secs(30);
 /// for.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Listens on `address` (`host:port`; port 0 takes a free one) and says where. `elsewhere` says how
-/// another address is chosen, for the advice.
-///
-/// # Errors
-/// An address that cannot be had, and what to do.
-pub(crate) async fn bind(
-    address: &str,
-    elsewhere: &str,
-    log: &Arc<dyn Log>,
-) -> Result<(TcpListener, SocketAddr), String> {
+/// Where clients of the file system are: on this machine.
+const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// A place that is listened on.
+pub(crate) enum Door {
+    /// An address of the network.
+    Tcp {
+        socket: TcpListener,
+        address: SocketAddr,
+        /// `None` where connections are plain.
+        tls: Option<Arc<Tls>>,
+    },
+    /// A socket in the file system.
+    Unix { socket: UnixSocket, path: PathBuf },
+}
+
+impl Door {
+    /// Listens where `config` says. `elsewhere` says how another address is chosen, for the advice.
+    ///
+    /// # Errors
+    /// A certificate that cannot be served, a place that cannot be had, a plain one that other
+    /// machines reach, and what to do.
+    pub(crate) async fn open_all(
+        config: &ListenerConfig,
+        elsewhere: &str,
+        log: &Arc<dyn Log>,
+    ) -> Result<Vec<Self>, String> {
+        let mut doors = Vec::new();
+        if let Some(address) = &config.address {
+            let tls = match &config.transport {
+                Transport::Tls(settings) => Some(Tls::load(settings.clone(), log)?),
+                Transport::Plain | Transport::PlainHere => None,
+            };
+            let (socket, address) = bind(address, elsewhere).await?;
+            check_plain(&config.transport, address, log)?;
+            doors.push(Self::Tcp { socket, address, tls });
+        }
+        if let Some(settings) = &config.unix {
+            let path = settings.path.clone();
+            doors.push(Self::Unix { socket: UnixSocket::bind(settings)?, path });
+        }
+        Ok(doors)
+    }
+
+    /// Its address in the network, with the port that it really got.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp { address, .. } => Some(*address),
+            Self::Unix { .. } => None,
+        }
+    }
+
+    /// What clients are told to use.
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::Tcp { address, tls: None, .. } => format!("http://{address}"),
+            Self::Tcp { address, tls: Some(_), .. } => format!("https://{address}"),
+            Self::Unix { path, .. } => format!("unix://{}", path.display()),
+        }
+    }
+
+    /// Its TLS.
+    pub(crate) fn tls(&self) -> Option<&Arc<Tls>> {
+        match self {
+            Self::Tcp { tls, .. } => tls.as_ref(),
+            Self::Unix { .. } => None,
+        }
+    }
+
+    async fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
+        match self {
+            Self::Tcp { socket, tls, .. } => {
+                let (stream, peer) = socket.accept().await?;
+                // an IPv4 client of an IPv6 socket is an IPv4 client
+                let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+                Ok((Stream::Tcp(stream, tls.clone()), peer))
+            }
+            Self::Unix { socket, .. } => {
+                let (stream, _) = socket.listener.accept().await?;
+                Ok((Stream::Unix(stream), HERE))
+            }
+        }
+    }
+}
+
+/// Listens on `address` (`host:port`; port 0 takes a free one) and says where.
+async fn bind(address: &str, elsewhere: &str) -> Result<(TcpListener, SocketAddr), String> {
     let cannot = |error: io::Error| {
         format!("cannot listen on {address}: {error}; choose another address {elsewhere}")
     };
     let socket = TcpListener::bind(address).await.map_err(cannot)?;
     let address = socket.local_addr().map_err(cannot)?;
-    if !address.ip().is_loopback() {
-        // There is no TLS yet, so that tokens, keys and passwords pass as they are.
-        log.line("warn", "plain-http-beyond-this-machine", &[("address", address.to_string())]);
-    }
     Ok((socket, address))
+}
+
+/// Tokens, keys and passwords pass a plain listener as they are: beyond this machine only where the
+/// operator said so.
+fn check_plain(
+    transport: &Transport,
+    address: SocketAddr,
+    log: &Arc<dyn Log>,
+) -> Result<(), String> {
+    match transport {
+        Transport::PlainHere if !address.ip().is_loopback() => {
+            return Err(plain_beyond_loopback(&address.to_string()));
+        }
+        Transport::Plain if !address.ip().is_loopback() => {
+            let pairs = [("address", address.to_string())];
+            log.line("warn", "plain-http-beyond-this-machine", &pairs);
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// How many connections there may be when the process may have so many `descriptors`; says so where
@@ -73,11 +159,10 @@ pub(crate) fn connection_limit(descriptors: u64, log: &Arc<dyn Log>) -> usize {
     most
 }
 
-/// Serves `socket` within `limits` until `stop` ends, then
-/// accepts nothing more and waits for requests in flight. Returns whether all of them ended in time
-/// (30 s).
+/// Serves `doors` within `limits` until `stop` ends, then accepts nothing more and waits for
+/// requests in flight. Returns whether all of them ended in time (30 s).
 pub(crate) async fn serve<A: Answerer>(
-    socket: TcpListener,
+    doors: Vec<Door>,
     answerer: Arc<A>,
     limits: Limits,
     log: Arc<dyn Log>,
@@ -86,20 +171,19 @@ pub(crate) async fn serve<A: Answerer>(
     let Limits { config, connections } = limits;
     let (work, mut ended) = mpsc::channel(1);
     let slots = ConnectionSlots::new(connections, config.connections_per_address);
-    let acceptor =
-        Acceptor { socket, slots: Arc::clone(&slots), proxies: config.proxies.clone(), log };
     let frontend = Arc::new(HttpFrontend::new(answerer, config, work));
-    let mut stop = pin!(stop);
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut stop => break,
-            accepted = acceptor.next() => {
-                tokio::spawn(serve_connection(accepted, Arc::clone(&frontend)));
-            }
+    let mut accepting = JoinSet::new();
+    for door in doors {
+        if let Some(tls) = door.tls() {
+            let following = Arc::clone(tls).follow_files(Arc::clone(&log));
+            accepting.spawn(async move { match following.await {} });
         }
+        let (slots, log) = (Arc::clone(&slots), Arc::clone(&log));
+        let acceptor = Acceptor { door, slots, frontend: Arc::clone(&frontend), log };
+        accepting.spawn(acceptor.accept_all());
     }
-    drop(acceptor);
+    stop.await;
+    accepting.shutdown().await;
     slots.drain();
     drop(frontend);
     tokio::time::timeout(GRACE, ended.recv()).await.is_ok()
@@ -113,31 +197,31 @@ pub(crate) struct Limits {
     pub(crate) connections: usize,
 }
 
-/// Accepts connections.
-struct Acceptor {
-    socket: TcpListener,
+/// Accepts connections of one door.
+struct Acceptor<A> {
+    door: Door,
     slots: Arc<ConnectionSlots>,
-    proxies: TrustedProxies,
+    frontend: Arc<HttpFrontend<A>>,
     log: Arc<dyn Log>,
 }
 
-struct Accepted {
-    stream: TcpStream,
-    remote: SocketAddr,
-    slot: ConnectionSlot,
-}
-
-impl Acceptor {
-    /// The next connection that has a slot.
-    async fn next(&self) -> Accepted {
+impl<A: Answerer> Acceptor<A> {
+    /// Serves each in a task of its own, for as long as this is asked to.
+    async fn accept_all(self) {
         loop {
-            match self.socket.accept().await {
-                Ok((stream, peer)) => {
-                    // an IPv4 client of an IPv6 socket is an IPv4 client
-                    let remote = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-                    let is_proxy = self.proxies.trusts(remote.ip());
+            let (stream, peer) = self.next().await;
+            tokio::spawn(connection::serve(stream, peer, Arc::clone(&self.frontend)));
+        }
+    }
+
+    /// The next connection that has a slot.
+    async fn next(&self) -> (Stream, Peer) {
+        loop {
+            match self.door.accept().await {
+                Ok((stream, remote)) => {
+                    let is_proxy = self.frontend.trusts(remote.ip());
                     if let Some(slot) = self.slots.take(remote.ip(), is_proxy).await {
-                        return Accepted { stream, remote, slot };
+                        return (stream, Peer { remote, slot: Arc::new(slot) });
                     }
                 }
                 Err(error) => {
@@ -148,51 +232,6 @@ impl Acceptor {
             }
         }
     }
-}
-
-/// A request came over a connection that was told to close, and is not begun.
-#[derive(Debug)]
-struct ToldToClose;
-
-impl fmt::Display for ToldToClose {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the connection was idle and its slot was needed")
-    }
-}
-
-impl std::error::Error for ToldToClose {}
-
-async fn serve_connection<A: Answerer>(accepted: Accepted, frontend: Arc<HttpFrontend<A>>) {
-    let Accepted { stream, remote, slot } = accepted;
-    let (frontend, slot) = (&*frontend, &slot);
-    // Answers are small and whole; a socket that refuses the option only answers a little later.
-    stream.set_nodelay(true).unwrap_or_default();
-    let service = service_fn(move |request| async move {
-        let _busy = slot.begin_request().ok_or(ToldToClose)?;
-        Ok::<_, ToldToClose>(frontend.serve(request, remote).await)
-    });
-    let stream = TokioIo::new(WithErrorBody::new(WriteTimeout::new(stream, READ_TIME)));
-    let mut connection = pin!(http1_builder().serve_connection(stream, service));
-    // A connection that fails concerns its client alone, and hyper has closed it: nothing to
-    // report.
-    tokio::select! {
-        _ = connection.as_mut() => return,
-        close = slot.told_to_close() => match close {
-            Close::AtOnce => return,
-            Close::AfterAnswer => connection.as_mut().graceful_shutdown(),
-        },
-    }
-    connection.await.unwrap_or_default();
-}
-
-fn http1_builder() -> http1::Builder {
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIME)
-        // ours refuses first, with a body that says why
-        .max_header_size(2 * headers::LIST_MAX);
-    builder
 }
 
 #[cfg(test)]

@@ -27,9 +27,15 @@ opens with the keys of `bulkhead operator init`, by `bulkhead operator unseal`.
                                (or BULKHEAD_DATA_DIR)
   --listen-address ADDR        default 127.0.0.1:8200; port 0 takes a free one
                                (or BULKHEAD_LISTEN_ADDRESS)
+  --tls-disable                plain HTTP also where other machines reach it; TLS needs a
+                               configuration file
 
-With --dev: an open server for trying things out: plain HTTP, and the key that
-opens its data lies beside the data. Not for real secrets.
+With --dev: an open server for trying things out: plain HTTP unless told otherwise,
+and the key that opens its data lies beside the data. Not for real secrets.
+
+  --dev-tls                    TLS, with an authority and a certificate of its own
+  --dev-tls-san NAME           one more host name or address of that certificate; repeatable
+  --tls-disable                plain HTTP also where other machines reach it
 
   --dev-root-token-id TOKEN    the root token, instead of a random one
                                (or BULKHEAD_DEV_ROOT_TOKEN_ID, which no process list shows)
@@ -90,6 +96,19 @@ pub struct DevOptions {
     pub root_token: Option<Secret>,
     /// Where the data stay; without one they go with the process.
     pub data: Option<PathBuf>,
+    /// What its connections are protected with.
+    pub tls: DevTransport,
+}
+
+/// What the connections of a dev server are protected with.
+#[derive(Debug, PartialEq, Eq)]
+pub enum DevTransport {
+    /// Nothing, and only this machine is listened to.
+    PlainHere,
+    /// Nothing, in so many words.
+    Plain,
+    /// A certificate that is made at the start, for these names besides the usual ones.
+    Tls(Vec<String>),
 }
 
 /// The settings of a server that is neither in dev mode nor has a configuration file.
@@ -99,6 +118,8 @@ pub struct ProductionOptions {
     pub listen: String,
     /// Where the data stay.
     pub data: PathBuf,
+    /// Plain HTTP also where other machines reach it.
+    pub tls_disable: bool,
 }
 
 /// Looks an environment variable up.
@@ -118,6 +139,9 @@ pub fn parse(args: impl Iterator<Item = OsString>, env: Env<'_>) -> Result<Actio
             Long("dev") => typed.dev = true,
             Long("dev-root-token-id") => typed.token = Some(text_value(&mut parser)?),
             Long("dev-listen-address") => typed.dev_listen = Some(text_value(&mut parser)?),
+            Long("dev-tls") => typed.dev_tls = true,
+            Long("dev-tls-san") => typed.names.push(text_value(&mut parser)?),
+            Long("tls-disable") => typed.tls_disable = true,
             Long("listen-address") => typed.listen = Some(text_value(&mut parser)?),
             Long("data-dir") => {
                 typed.data =
@@ -159,6 +183,9 @@ struct Arguments {
     data: Option<PathBuf>,
     config: Option<PathBuf>,
     check: bool,
+    tls_disable: bool,
+    dev_tls: bool,
+    names: Vec<String>,
 }
 
 impl Arguments {
@@ -194,6 +221,21 @@ impl Arguments {
                 "--config and --check are for a server without --dev; leave --dev out".to_owned()
             );
         }
+        let tls = match (self.dev_tls, self.tls_disable) {
+            (true, true) => {
+                return Err("--dev-tls and --tls-disable contradict each other; \
+                            leave one of the two out"
+                    .to_owned());
+            }
+            (false, _) if !self.names.is_empty() => {
+                return Err(
+                    "--dev-tls-san is about the certificate of --dev-tls; add --dev-tls".to_owned()
+                );
+            }
+            (true, false) => DevTransport::Tls(self.names),
+            (false, true) => DevTransport::Plain,
+            (false, false) => DevTransport::PlainHere,
+        };
         let either = |name: &str| [format!("BULKHEAD_DEV_{name}"), format!("VAULT_DEV_{name}")];
         let token = typed_or_set(self.token, env, &either("ROOT_TOKEN_ID"))?;
         let listen = typed_or_set(self.dev_listen, env, &either("LISTEN_ADDRESS"))?;
@@ -201,6 +243,7 @@ impl Arguments {
             listen: listen.unwrap_or_else(|| DEFAULT_ADDRESS.to_owned()),
             root_token: token.map(check_token).transpose()?,
             data: self.data,
+            tls,
         })
     }
 
@@ -218,11 +261,21 @@ impl Arguments {
                     .to_owned(),
             );
         }
+        if self.dev_tls || !self.names.is_empty() {
+            return Err("--dev-tls is for dev mode: add --dev, or write tls_cert_file and \
+                        tls_key_file into a configuration file"
+                .to_owned());
+        }
         Ok(())
     }
 
     /// The configuration file, when nothing else says what it says.
     fn config_file(self, env: Env<'_>) -> Result<PathBuf, String> {
+        if self.tls_disable {
+            return Err("--tls-disable is not read beside --config; \
+                        write listener \"tcp\" { tls_disable = true } into the file"
+                .to_owned());
+        }
         let is_set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
         for (typed, option, name, place) in [
             (
@@ -250,6 +303,7 @@ impl Arguments {
         Ok(ProductionOptions {
             listen: listen.unwrap_or_else(|| DEFAULT_ADDRESS.to_owned()),
             data: self.data.or_else(set).unwrap_or_else(|| PathBuf::from(DATA)),
+            tls_disable: self.tls_disable,
         })
     }
 }

@@ -3,14 +3,13 @@
 
 use crate::config::Config;
 use crate::hardening::raise_descriptor_limit;
-use crate::listener::{self, Limits};
+use crate::listener::{self, Door, Limits};
+use crate::tls::Tls;
 use bulkhead_core::log::Log;
 use bulkhead_core::{Official, Service, Settings};
 use std::convert::Infallible;
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, Write};
 use std::sync::Arc;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What the process brings along.
@@ -23,19 +22,18 @@ pub struct Process {
     pub log: Arc<dyn Log>,
 }
 
-/// A service behind a socket that is not served yet: clients that come already wait in the system's
+/// A service behind doors that are not served yet: clients that come already wait in the system's
 /// queue.
 pub(crate) struct Server {
     service: Arc<Service>,
     config: Config,
-    socket: TcpListener,
-    address: SocketAddr,
+    doors: Vec<Door>,
     signals: Signals,
     log: Arc<dyn Log>,
 }
 
 impl Server {
-    /// Takes the signals, the address and the data directory, in this order: what fails first is
+    /// Takes the signals, the addresses and the data directory, in this order: what fails first is
     /// what costs nothing to take back. `elsewhere` says how another address is chosen, for the
     /// advice when this one cannot be had.
     ///
@@ -49,11 +47,11 @@ impl Server {
         let Process { officials, log, .. } = process;
         let signals =
             Signals::catch().map_err(|error| format!("signals cannot be received: {error}"))?;
-        let (socket, address) = listener::bind(&config.listener.address, elsewhere, &log).await?;
-        let settings =
-            Settings { own_addresses: vec![address], ..service_settings(&config, officials, &log) };
+        let doors = Door::open_all(&config.listener, elsewhere, &log).await?;
+        let own_addresses = doors.iter().filter_map(Door::address).collect();
+        let settings = Settings { own_addresses, ..service_settings(&config, officials, &log) };
         let service = Service::start(settings).await.map_err(|failure| failure.message)?;
-        Ok(Self { service, config, socket, address, signals, log })
+        Ok(Self { service, config, doors, signals, log })
     }
 
     /// The service, for what a mode does before it is served.
@@ -66,9 +64,9 @@ impl Server {
         &self.config
     }
 
-    /// Where the socket listens, with the port that it really got.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+    /// Where it listens, with the port that it really got.
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.doors.iter().map(Door::url).collect()
     }
 
     /// Serves until SIGTERM or SIGINT, if what the mode did before went well; ends the service in
@@ -77,23 +75,29 @@ impl Server {
     /// # Errors
     /// That of `prepared`.
     pub(crate) async fn serve(self, prepared: Result<(), String>) -> Result<(), String> {
-        let Self { service, config, socket, signals, log, .. } = self;
+        let Self { service, config, doors, signals, log } = self;
         if prepared.is_err() {
             service.stop().await;
             return prepared;
         }
-        let stop = signals.until_stopped(&service, &log);
+        let tls = doors.iter().find_map(Door::tls).cloned();
+        let stop = signals.until_stopped(&service, tls, &log);
         let limits = Limits {
             config: config.listener,
             connections: listener::connection_limit(raise_descriptor_limit(), &log),
         };
         let complete =
-            listener::serve(socket, Arc::clone(&service), limits, Arc::clone(&log), stop).await;
+            listener::serve(doors, Arc::clone(&service), limits, Arc::clone(&log), stop).await;
         service.stop().await;
         let level = if complete { "info" } else { "warn" };
         log.line(level, "stopped", &[("all-requests-answered", complete.to_string())]);
         Ok(())
     }
+}
+
+/// Says where a server listens, on a line for each place.
+pub(crate) fn print_urls(urls: &[String], out: &mut dyn Write) -> io::Result<()> {
+    urls.iter().try_for_each(|url| writeln!(out, "listening on {url}"))
 }
 
 /// The part of the configuration that the service needs. Where it listens is known once the address
@@ -137,20 +141,26 @@ impl Signals {
     }
 
     /// Ends with SIGTERM or SIGINT. A device that hangs while it is reopened holds up neither.
-    async fn until_stopped(self, service: &Service, log: &Arc<dyn Log>) {
+    async fn until_stopped(self, service: &Service, tls: Option<Arc<Tls>>, log: &Arc<dyn Log>) {
         let Self { mut terminate, mut interrupt, hangup } = self;
         let name = tokio::select! {
             _ = terminate.recv() => "SIGTERM",
             _ = interrupt.recv() => "SIGINT",
-            never = reopen_at_each(hangup, service, log) => match never {},
+            never = renew_at_each(hangup, service, tls, log) => match never {},
         };
         log.line("info", "stopping", &[("signal", name.to_owned())]);
     }
 }
 
 /// Opens the audit's files anew at each SIGHUP, which an operator sends after moving the old ones
-/// away. The configuration is not read again: half of it could not change under a running server.
-async fn reopen_at_each(mut hangup: Signal, service: &Service, log: &Arc<dyn Log>) -> Infallible {
+/// away, and reads the certificate anew. The configuration is not read again: half of it could not
+/// change under a running server.
+async fn renew_at_each(
+    mut hangup: Signal,
+    service: &Service,
+    tls: Option<Arc<Tls>>,
+    log: &Arc<dyn Log>,
+) -> Infallible {
     while hangup.recv().await.is_some() {
         let pairs = [
             ("signal", "SIGHUP".to_owned()),
@@ -158,6 +168,9 @@ async fn reopen_at_each(mut hangup: Signal, service: &Service, log: &Arc<dyn Log
         ];
         log.line("info", "reopening-audit", &pairs);
         service.reopen_audit().await;
+        if let Some(tls) = &tls {
+            tls.renew(log).await;
+        }
     }
     std::future::pending().await
 }

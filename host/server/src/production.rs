@@ -3,9 +3,9 @@
 //! It never holds a key: its operators open it through the API, and what opens it is in no file,
 //! option or environment of this process.
 
-use crate::config::Config;
+use crate::config::{Config, Transport};
 use crate::options::{ConfigSource, ProductionOptions};
-use crate::process::{Process, Server};
+use crate::process::{self, Process, Server};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ pub async fn run(
     }
     let prepared = match server.service().is_initialised().await {
         Ok(initialized) => {
-            let address = server.address().to_string();
+            let urls = server.urls();
             let sealed =
-                Sealed { program: &program, address, config: server.config(), initialized };
+                Sealed { program: &program, urls: &urls, config: server.config(), initialized };
             sealed.print(out).map_err(|error| format!("standard output cannot be written: {error}"))
         }
         Err(failure) => Err(failure.message),
@@ -57,8 +57,12 @@ pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
 /// The configuration, and how another address is chosen.
 fn load_config(source: ConfigSource) -> Result<(Config, String), String> {
     match source {
-        ConfigSource::Options(ProductionOptions { listen, data }) => {
-            Ok((Config::at(&listen, &data), "with --listen-address HOST:PORT".to_owned()))
+        ConfigSource::Options(ProductionOptions { listen, data, tls_disable }) => {
+            let mut config = Config::at(&listen, &data);
+            if tls_disable {
+                config.listener.transport = Transport::Plain;
+            }
+            Ok((config, "with --listen-address HOST:PORT".to_owned()))
         }
         ConfigSource::File(file) => {
             let elsewhere =
@@ -71,14 +75,14 @@ fn load_config(source: ConfigSource) -> Result<(Config, String), String> {
 /// What an operator wants to know of a server that has just started.
 struct Sealed<'a> {
     program: &'a str,
-    address: String,
+    urls: &'a [String],
     config: &'a Config,
     initialized: bool,
 }
 
 impl Sealed<'_> {
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { program, address, config, initialized } = self;
+        let Self { program, urls, config, initialized } = self;
         let (state, next) = if *initialized {
             (
                 "initialised, sealed",
@@ -88,7 +92,7 @@ impl Sealed<'_> {
             ("not initialised", "init       # prints the unseal keys and the root token, this once")
         };
         writeln!(out, "Bulkhead {}\n", env!("CARGO_PKG_VERSION"))?;
-        writeln!(out, "listening on {address}")?;
+        process::print_urls(urls, out)?;
         writeln!(out, "data: {} ({state})", config.data.display())?;
         for device in &config.audit.devices {
             writeln!(out, "audit log: {}", device.file.display())?;
@@ -101,7 +105,8 @@ impl Sealed<'_> {
             )?;
         }
         writeln!(out, "\nNext, in another terminal:")?;
-        writeln!(out, "  export BULKHEAD_ADDR=http://{address}")?;
+        let url = urls.first().map(String::as_str).unwrap_or_default();
+        writeln!(out, "  export BULKHEAD_ADDR={url}")?;
         writeln!(out, "  {program} operator {next}\n")?;
         writeln!(out, "ready")?;
         out.flush()
@@ -114,12 +119,12 @@ mod tests {
     use bulkhead_core::audit::AuditSettings;
 
     fn announcement(initialized: bool) -> String {
-        let address = "127.0.0.1:4321".to_owned();
+        let urls = ["http://127.0.0.1:4321".to_owned()];
         let mut config = Config::at("127.0.0.1:0", Path::new("./d"));
         if initialized {
             config.audit = AuditSettings::within(Path::new("/var/log"));
         }
-        let sealed = Sealed { program: "bulkhead", address, config: &config, initialized };
+        let sealed = Sealed { program: "bulkhead", urls: &urls, config: &config, initialized };
         let mut out = Vec::new();
         sealed.print(&mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -130,7 +135,7 @@ mod tests {
         let text = announcement(false);
         assert!(
             text.contains(
-                "\nlistening on 127.0.0.1:4321\ndata: ./d (not initialised)\naudit log: none. "
+                "\nlistening on http://127.0.0.1:4321\ndata: ./d (not initialised)\naudit log: none. "
             ),
             "{text}"
         );

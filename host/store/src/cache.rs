@@ -111,6 +111,12 @@ impl Cache {
         }
     }
 
+    /// Whether the commit under way writes data of which the keys begin with `folder`.
+    pub(crate) fn writes_below(&self, folder: &str) -> bool {
+        let below = |address: &&Address| address.space == Space::Data;
+        self.lock().being_written.iter().filter(below).any(|one| one.key.starts_with(folder))
+    }
+
     /// Whether the commit under way writes it.
     #[cfg(test)]
     pub(crate) fn is_being_written(&self, address: &Address) -> bool {

@@ -159,10 +159,13 @@ impl Group {
     /// is forgotten, and the worker for due records is told. Whether a request still waits for the
     /// answer changes nothing.
     async fn commit(self, commits: &AtomicU64) {
-        let cache = &self.data.cache;
-        cache.begin_writing(self.works.iter().flat_map(Work::addresses));
+        let OpenData { cache, folders, .. } = &*self.data;
+        let written = || self.works.iter().flat_map(Work::addresses);
+        cache.begin_writing(written());
+        folders.begin_writing(written());
         let outcomes = self.outcomes().await;
         cache.end_writing();
+        folders.end_writing(written());
         let stored = || {
             let ended = self.works.iter().zip(&outcomes);
             ended.filter(|(_, outcome)| outcome.is_ok()).map(|(work, _)| work)
@@ -197,6 +200,8 @@ impl Group {
                 Ok(outcome) => outcomes.extend(outcome),
                 Err(broken) => outcomes.push(Err(broken.into())),
             }
+            // The next one may have relied on a folder in which this one wrote.
+            self.data.folders.end_writing(work.iter().flat_map(Work::addresses));
         }
         outcomes
     }
@@ -210,7 +215,7 @@ async fn attempt(data: &OpenData, works: &[Work]) -> Result<Vec<Outcome>, Broken
     let database = &data.database;
     let mut plan = CommitPlan::default();
     let work = async |connection: &mut SqliteConnection| {
-        plan = CommitPlan::make(connection, &data.seal, works).await?;
+        plan = CommitPlan::make(connection, data, works).await?;
         if !plan.any_commits() {
             return Ok(Attempt::Conflict);
         }

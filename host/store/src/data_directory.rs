@@ -160,7 +160,7 @@ impl DataDirectory {
         let database =
             Database::open(&directory::database(self.path()), self.options.flushing).await?;
         identity::migrate(&database).await?;
-        let data = OpenData::new(database, seal, held);
+        let data = OpenData::new(database, seal, held)?;
         Ok(Store::new(data, Arc::clone(&self.clock)))
     }
 

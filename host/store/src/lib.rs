@@ -19,7 +19,8 @@
 //!   keepers;
 //! - `sqlite` (with `due`) → `rows` → `statements`: the database, one row and many;
 //! - `turns` → `revision` → `work` → `plan` → `committer`: who goes first, what is asked, what may
-//!   be written, and the one task that writes it to the `open_data` (with `cache`, `alarm`);
+//!   be written, and the one task that writes it to the `open_data` (with `cache`, `folders`,
+//!   `alarm`);
 //! - `store` (with `clock`) → `unit`, `scan`: what the layers above ask;
 //! - `directory` → `identity` → `data_directory` → `dev_seal`: how a store is made and opened.
 //!
@@ -39,6 +40,7 @@ mod directory;
 mod due;
 pub mod failpoint;
 mod fault;
+mod folders;
 mod identity;
 mod keyring;
 mod open_data;

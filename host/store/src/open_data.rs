@@ -7,6 +7,7 @@ use crate::alarm::Alarm;
 use crate::cache::{Cache, Found};
 use crate::directory::HeldDirectory;
 use crate::fault::StoreFault;
+use crate::folders::Folders;
 use crate::record::Address;
 use crate::rows::{self, Unread};
 use crate::seal::Seal;
@@ -20,6 +21,7 @@ pub(crate) struct OpenData {
     pub(crate) database: Database,
     pub(crate) seal: Seal,
     pub(crate) cache: Cache,
+    pub(crate) folders: Folders,
     pub(crate) alarm: Alarm,
     /// `None` once the store is closed.
     directory: Mutex<Option<HeldDirectory>>,
@@ -27,14 +29,22 @@ pub(crate) struct OpenData {
 
 impl OpenData {
     /// The data of `database`, whose directory this process holds.
-    pub(crate) fn new(database: Database, seal: Seal, directory: HeldDirectory) -> OpenData {
-        OpenData {
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when there is no randomness.
+    pub(crate) fn new(
+        database: Database,
+        seal: Seal,
+        directory: HeldDirectory,
+    ) -> Result<OpenData, StoreFault> {
+        Ok(OpenData {
             database,
             seal,
             cache: Cache::default(),
+            folders: Folders::new()?,
             alarm: Alarm::default(),
             directory: Mutex::new(Some(directory)),
-        }
+        })
     }
 
     /// The newest committed record at `address`, from memory where it is known.
@@ -71,10 +81,18 @@ impl OpenData {
         &self,
         reads: &Reads,
     ) -> Result<Option<Contended>, StoreFault> {
-        match reads.only_keys() {
-            Some(keys) if self.cache.holds(keys) => Ok(None),
-            _ => Box::pin(self.database.find_changed(reads)).await,
-        }
+        let changed = match reads.only_keys() {
+            Some(keys) if self.cache.holds(keys) => None,
+            _ => Box::pin(self.database.find_changed(reads)).await?,
+        };
+        // Last: what holds now held at the moment at which the rest did.
+        Ok(changed
+            .or_else(|| reads.changed_folder(|name, number| self.folders.holds(name, number))))
+    }
+
+    /// The number of the folder `name`, which changes with each commit that writes in it.
+    pub(crate) fn folder(&self, name: &str) -> u64 {
+        self.folders.number(name, || self.cache.writes_below(name))
     }
 
     /// Waits for the commit under way, closes the database and gives the directory back.

@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use sqlx::sqlite::SqliteConnection;
 
 use crate::fault::StoreFault;
+use crate::open_data::OpenData;
 use crate::range::KeyRange;
-use crate::record::{Address, Stamp};
+use crate::record::{Address, Space, Stamp};
 use crate::revision::Revisions;
 use crate::rows::{self, SealedRow};
 use crate::seal::Seal;
@@ -62,16 +63,24 @@ impl<'a> CommitPlan<'a> {
     /// As SQLite reports them.
     pub(crate) async fn make(
         connection: &mut SqliteConnection,
-        seal: &Seal,
+        data: &OpenData,
         works: &'a [Work],
     ) -> Result<Self, sqlx::Error> {
+        let OpenData { seal, folders, .. } = data;
         let reads = works.iter().map(|work| &work.reads);
         let mut plan = CommitPlan::of_committed(connection, reads).await?;
         let revised = works.iter().filter_map(|work| work.writes.revised.as_ref());
         plan.revisions = Revisions::read(connection, seal, revised).await?;
         for work in works {
             let obstacle = match work.give_way() {
-                None => plan.find_changed(connection, &work.reads).await?,
+                None => {
+                    let has =
+                        |name: &str, number| folders.has(name, number) && !plan.writes_below(name);
+                    match work.reads.changed_folder(has) {
+                        None => plan.find_changed(connection, &work.reads).await?,
+                        changed => changed,
+                    }
+                }
                 gives_way => gives_way,
             };
             let outcome = match obstacle {
@@ -166,6 +175,12 @@ impl<'a> CommitPlan<'a> {
             Some((address, _)) => Ok(Some(Contended::Record(address.clone()))),
             None => self.find_changed_listing(connection, reads.listings()).await,
         }
+    }
+
+    /// Whether the units so far write data of which the keys begin with `folder`.
+    fn writes_below(&self, folder: &str) -> bool {
+        let range = KeyRange::new(Space::Data, folder, "");
+        self.written.keys().any(|address| range.contains(address))
     }
 
     fn present(&self, address: &Address) -> Option<Present> {

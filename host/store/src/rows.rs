@@ -10,6 +10,7 @@ mod tests;
 
 use std::ops::Bound;
 
+use futures_util::TryStreamExt as _;
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
 use sqlx::{Executor, QueryBuilder, Row as _};
 
@@ -186,6 +187,34 @@ where
     push_range(&mut query, range);
     query.push(" ORDER BY key LIMIT ").push_bind(i64::from(limit));
     query.build_query_scalar().fetch_all(executor).await
+}
+
+/// The first `limit` committed rows of `range`, in order, for as long as `take` wants another one.
+///
+/// # Errors
+/// The database's, or a row's that has a shape that was never written.
+pub(crate) async fn visit<'e, E>(
+    executor: E,
+    range: &KeyRange,
+    limit: u32,
+    mut take: impl FnMut(SealedRow) -> bool,
+) -> Result<(), Unread>
+where
+    E: Executor<'e, Database = Sqlite>,
+{
+    let mut query = QueryBuilder::new(
+        "SELECT key, stamp, due, lane, owner, created, modified, sealed FROM record WHERE ",
+    );
+    push_range(&mut query, range);
+    query.push(" ORDER BY key LIMIT ").push_bind(i64::from(limit));
+    let mut rows = query.build().fetch(executor);
+    while let Some(row) = rows.try_next().await? {
+        let key: String = row.try_get("key")?;
+        if !take(parse(&Address::new(range.space, key), &row)?) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// The first `limit` keys of `space` after `after` that belong to `owner`, in order.

@@ -220,6 +220,10 @@ impl Store {
         &self.data.seal
     }
 
+    pub(crate) fn data(&self) -> Arc<OpenData> {
+        Arc::clone(&self.data)
+    }
+
     pub(crate) fn database(&self) -> &Database {
         &self.data.database
     }

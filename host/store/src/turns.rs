@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::range::KeyRange;
-use crate::record::Address;
+use crate::record::{Address, Space};
 
 /// How long a turn keeps others out. A request that waits for a network longer than that is
 /// optimistic again, and may have to begin anew.
@@ -38,6 +38,13 @@ pub(crate) enum Contended {
     Record(Address),
     /// What a range lists.
     Listing(KeyRange),
+}
+
+impl Contended {
+    /// All data of which the keys begin with the folder's name.
+    pub(crate) fn of_folder(name: &str) -> Contended {
+        Contended::Listing(KeyRange::new(Space::Data, name, ""))
+    }
 }
 
 /// The lines of one store.

@@ -6,6 +6,8 @@
 //! first read.
 
 mod finish;
+mod folder;
+mod records;
 #[cfg(test)]
 mod tests;
 
@@ -267,7 +269,7 @@ impl Unit {
         let outcome = if !writes.is_empty() {
             let work = Work { reads, writes, turn: self.turn.clone() };
             Box::pin(Arc::clone(&self.store).commit(work)).await
-        } else if reads.len() > 1 {
+        } else if reads.must_hold() {
             self.check(&reads).await.map(|()| None)
         } else {
             Ok(None)

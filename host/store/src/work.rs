@@ -46,6 +46,8 @@ pub(crate) fn check_size(checked: usize, written: usize) -> Result<(), StoreFaul
 pub(crate) struct Reads {
     keys: BTreeMap<Address, Option<Stamp>>,
     listings: HashMap<KeyRange, Listing>,
+    /// The numbers of folders.
+    folders: BTreeMap<String, u64>,
 }
 
 /// What a listed range held: reading it again must give the same keys.
@@ -110,12 +112,37 @@ impl Reads {
         Ok(())
     }
 
+    /// Remembers that the folder `name` had this number.
+    ///
+    /// # Errors
+    /// The folder, when it was asked for before and has changed since.
+    pub(crate) fn remember_folder(&mut self, name: &str, number: u64) -> Result<(), Contended> {
+        let before = self.folders.insert(name.to_owned(), number);
+        if before.is_some_and(|before| before != number) {
+            return Err(Contended::of_folder(name));
+        }
+        Ok(())
+    }
+
+    /// How many folders were asked for.
+    pub(crate) fn folders(&self) -> usize {
+        self.folders.len()
+    }
+
+    /// The first folder that no longer has its number.
+    pub(crate) fn changed_folder(&self, has: impl Fn(&str, u64) -> bool) -> Option<Contended> {
+        let changed = self.folders.iter().find(|(name, number)| !has(name, **number));
+        changed.map(|(name, _)| Contended::of_folder(name))
+    }
+
     /// These reads and `others` too.
     ///
     /// # Errors
     /// What was read by both and had changed in between.
     pub(crate) fn and(mut self, others: &Reads) -> Result<Reads, Contended> {
         others.keys.iter().try_for_each(|(address, stamp)| self.remember(address, *stamp))?;
+        let mut folders = others.folders.iter();
+        folders.try_for_each(|(name, number)| self.remember_folder(name, *number))?;
         for (range, listing) in others.listings.clone() {
             self.remember_range(range, listing.limit, listing.keys)?;
         }
@@ -125,12 +152,13 @@ impl Reads {
     /// How much is read again to check it: records, ranges and the keys in them.
     pub(crate) fn checked(&self) -> usize {
         let listed = self.listings.values().map(|listing| 1 + listing.keys.len());
-        self.keys.len() + listed.sum::<usize>()
+        self.keys.len() + listed.sum::<usize>() + self.folders.len()
     }
 
-    /// How many separate reads there were. A single one is consistent by itself.
-    pub(crate) fn len(&self) -> usize {
-        self.keys.len() + self.listings.len()
+    /// Whether they have to be checked also where nothing is written. A single record or range is
+    /// consistent by itself; a folder's number stands for what was made from it.
+    pub(crate) fn must_hold(&self) -> bool {
+        self.keys.len() + self.listings.len() > 1 || !self.folders.is_empty()
     }
 
     /// The stamps of the remembered records; `None` for those that were absent.
@@ -248,13 +276,21 @@ mod tests {
         for _ in 0..25_000 {
             reads.remember_range(range(), 9, keys(0..9)).unwrap();
         }
-        assert_eq!((reads.len(), reads.checked()), (1, 10));
+        assert_eq!((reads.listings.len(), reads.checked()), (1, 10));
         reads.remember_range(range(), 4, keys(0..4)).unwrap();
-        assert_eq!((reads.len(), reads.checked()), (1, 10), "a shorter page is a part of it");
+        assert_eq!(
+            (reads.listings.len(), reads.checked()),
+            (1, 10),
+            "a shorter page is a part of it"
+        );
         reads.remember_range(range(), 20, keys(0..20)).unwrap();
-        assert_eq!((reads.len(), reads.checked()), (1, 21), "a longer one takes its place");
+        assert_eq!(
+            (reads.listings.len(), reads.checked()),
+            (1, 21),
+            "a longer one takes its place"
+        );
         let twice = reads.clone().and(&reads).unwrap();
-        assert_eq!((twice.len(), twice.checked()), (1, 21));
+        assert_eq!((twice.listings.len(), twice.checked()), (1, 21));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The words that every layer speaks: request, response, client, envelope, failure, durations,
-//! sizes, names, and the description of a component with its route table and field schema.
+//! sizes, names, password policies, and the description of a component with its route table and
+//! field schema.
 //!
 //! Pure: it builds for the sandbox too, and never knows tokio, hyper, SQL or wasmtime.
 
+pub mod alphabet;
 pub mod cidr;
 pub mod client;
 mod coercion;
@@ -16,6 +18,7 @@ pub mod hcl;
 pub mod hexadecimal;
 pub mod json;
 pub mod name;
+pub mod password_policy;
 pub mod request;
 pub mod response;
 pub mod route;

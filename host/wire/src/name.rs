@@ -131,6 +131,12 @@ impl MountPath {
         Self("sys/".to_owned())
     }
 
+    /// `identity/`: entities and groups.
+    #[must_use]
+    pub fn identity() -> Self {
+        Self("identity/".to_owned())
+    }
+
     /// `auth/token/`: the token store.
     #[must_use]
     pub fn token() -> Self {

@@ -1,4 +1,4 @@
-//! What goes back to the client: a status and one of six bodies.
+//! What goes back to the client: a status and one of seven bodies.
 
 use crate::envelope::Envelope;
 use crate::failure::Failure;
@@ -34,6 +34,13 @@ pub enum Body {
     Copied(Box<Envelope>),
     /// JSON without an envelope, for `sys/health` and its like (decision H3).
     Bare(Value),
+    /// The same, that every client and proxy may keep: it is no secret, and the same for all.
+    Published {
+        /// The document.
+        document: Value,
+        /// How long it may be kept, in seconds.
+        max_age: u64,
+    },
     /// Bytes that a component answered as they are.
     Raw {
         /// Value of `Content-Type`.
@@ -77,6 +84,15 @@ impl Response {
         Self { status, body: Body::Bare(value), retry_after: None }
     }
 
+    /// How long the answer may be kept, in seconds; `None`: not at all.
+    #[must_use]
+    pub fn max_age(&self) -> Option<u64> {
+        match self.body {
+            Body::Published { max_age, .. } => Some(max_age),
+            _ => None,
+        }
+    }
+
     /// Status, content type and bytes, for the listener.
     #[must_use]
     pub fn into_bytes(self) -> (u16, String, Vec<u8>) {
@@ -90,7 +106,9 @@ impl Response {
                 Ok(bytes) => (JSON.to_owned(), bytes),
                 Err(_) => return unwritten(),
             },
-            Body::Bare(value) => (JSON.to_owned(), value.to_string().into_bytes()),
+            Body::Bare(value) | Body::Published { document: value, .. } => {
+                (JSON.to_owned(), value.to_string().into_bytes())
+            }
             Body::Raw { content_type, bytes } => (content_type, bytes),
             Body::Errors(list) => (JSON.to_owned(), errors(&list)),
         };
@@ -128,6 +146,7 @@ impl fmt::Debug for Body {
             Self::Empty => f.write_str("Empty"),
             Self::Envelope(envelope) | Self::Copied(envelope) => envelope.fmt(f),
             Self::Bare(_) => f.write_str("Bare"),
+            Self::Published { max_age, .. } => write!(f, "Published(for {max_age}s)"),
             Self::Raw { content_type, bytes } => {
                 write!(f, "Raw({content_type}, {} bytes)", bytes.len())
             }
@@ -195,6 +214,15 @@ mod tests {
             (&body["request_id"], &body["data"]["auth"]),
             (&json!("5e1c"), &json!("not this"))
         );
+    }
+
+    #[test]
+    fn what_is_published_says_how_long_it_may_be_kept_and_nothing_else_may() {
+        let body = Body::Published { document: json!({ "keys": [] }), max_age: 3_600 };
+        let published = Response { status: 200, body, retry_after: None };
+        assert_eq!(published.max_age(), Some(3_600));
+        assert_eq!(text(published), answer(200, r#"{"keys":[]}"#));
+        assert_eq!(Response::bare(200, json!({})).max_age(), None);
     }
 
     #[test]

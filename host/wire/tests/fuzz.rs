@@ -1,5 +1,7 @@
-//! Durations, HCL and the envelope of answers, given nearly good input at random.
+//! Durations, HCL, password policies and the envelope of answers, given nearly good input at
+//! random.
 
+use bulkhead_wire::password_policy::PasswordPolicy;
 use bulkhead_wire::response::Response;
 use bulkhead_wire::{duration, hcl, size};
 use serde_json::{Map, Value};
@@ -39,6 +41,28 @@ fn hcl() {
         let text = String::from_utf8_lossy(bytes);
         if let Err(why) = hcl::parse(&text) {
             assert!(why.to_string().len() < 1_000, "a refusal does not repeat the text");
+        }
+    });
+}
+
+#[test]
+fn password_policies() {
+    let seeds: [&[u8]; 3] = [
+        br#"length = 20 rule "charset" { charset = "abcdefgh" min-chars = 2 }"#,
+        br#"length = 8 rule "charset" { charset = "a" } rule "charset" { charset = "01" }"#,
+        br#"{"length": 20, "rule": [{"charset": {"charset": "abc", "min-chars": 9}}]}"#,
+    ];
+    let words = ["length", "rule", "charset", "min-chars", "99", "-1", "{", "}", "\"", "\u{301}"];
+    bulkhead_fuzz::run("password policies", &seeds, &words, |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        let mut dice = bulkhead_fuzz::Dice::of(7);
+        let mut random = || Ok(u8::try_from(dice.below(256)).unwrap());
+        match PasswordPolicy::accept(&text, &mut random) {
+            Ok(policy) => {
+                let password = policy.generate(&mut random).unwrap();
+                assert!(policy.is_satisfied_by(&password));
+            }
+            Err(why) => assert!(why.message.len() < 1_000, "a refusal does not repeat the text"),
         }
     });
 }

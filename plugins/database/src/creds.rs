@@ -224,18 +224,20 @@ mod tests {
     #[test]
     fn the_roles_policy_comes_before_the_connections() {
         let bed = empty();
-        bed.host.add_policy("short", "Short");
-        bed.host.add_policy("long", "Long");
+        let of_xs =
+            |length: u32| format!("length = {length} rule \"charset\" {{ charset = \"x\" }}");
+        bed.host.add_policy("short", &of_xs(8)).unwrap();
+        bed.host.add_policy("long", &of_xs(40)).unwrap();
         let password =
             || bed.read("creds/reader").unwrap().data["password"].as_str().unwrap().to_owned();
         bed.write("config/orders", &orders()).unwrap();
         bed.write("roles/reader", &reader()).unwrap();
         assert!(password().starts_with("Generated-"));
         bed.write("config/orders", &json!({"password_policy": "short"})).unwrap();
-        assert!(password().starts_with("Short-"));
+        assert_eq!(password(), "x".repeat(8));
         bed.write("roles/reader", &json!({"credential_config": {"password_policy": "long"}}))
             .unwrap();
-        assert!(password().starts_with("Long-"));
+        assert_eq!(password(), "x".repeat(40));
     }
 
     #[test]

@@ -20,7 +20,7 @@
 #[cfg(feature = "secrets-engine")]
 pub mod secrets_engine {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "secrets-engine",
         pub_export_macro: true,
         default_bindings_module: "bulkhead_sdk::bindings::secrets_engine",
@@ -42,7 +42,7 @@ pub mod auth_method {
 #[cfg(feature = "database-plugin")]
 pub mod database_plugin {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "database-plugin",
         pub_export_macro: true,
         default_bindings_module: "bulkhead_sdk::bindings::database_plugin",

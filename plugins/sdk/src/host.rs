@@ -4,6 +4,7 @@
 //! imports, in unit tests they are the [test bed](crate::testbed). Neither shows a token of ours.
 
 mod databases;
+mod identity;
 mod storage;
 
 use crate::database_plugin::StoreTime;
@@ -13,6 +14,7 @@ use bulkhead_wire::failure::Failure;
 #[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
 pub(crate) use databases::database_kind;
 pub use databases::{Connection, Databases, Resolved, Unmade};
+pub use identity::{Entity, Identity, IdentityToken};
 pub use storage::{Entry, Plain, Storage};
 
 /// Everything that an engine may ask for.
@@ -25,10 +27,12 @@ pub trait Host {
     fn clock(&self) -> &dyn Clock;
     /// Database plugins.
     fn databases(&self) -> &dyn Databases;
-    /// Passwords by policy.
+    /// Passwords by policy or alphabet.
     fn passwords(&self) -> &dyn Passwords;
     /// Other servers.
     fn http(&self) -> &dyn Http;
+    /// Who the mount is, towards others, and whom it knows.
+    fn identity(&self) -> &dyn Identity;
     /// What the mount's calls keep for each other in memory.
     fn cache(&self) -> &dyn Cache;
     /// Randomness.
@@ -94,20 +98,27 @@ pub trait Clock {
     fn cancel(&self, key: &str) -> Result<(), Failure>;
 }
 
-/// Passwords by policy.
+/// Passwords by policy or alphabet, each as likely as the others.
 pub trait Passwords {
     /// A new password. An empty `policy` means the default one.
     ///
     /// # Errors
     /// Not found when there is no such policy.
     fn generate(&self, policy: &str) -> Result<String, Failure>;
+
+    /// A new password of `length` characters, 1 to 1,024, each of them any of `alphabet`, which has
+    /// 1 to 256 different printable ones.
+    ///
+    /// # Errors
+    /// Invalid request for what is neither.
+    fn generate_from(&self, length: u32, alphabet: &str) -> Result<String, Failure>;
 }
 
 /// Other servers. What may be asked is what the mount was granted, origin by origin; redirects are
 /// not followed.
 pub trait Http {
     /// Sends the request and waits for the whole answer. An effect, unless its method is GET or
-    /// HEAD.
+    /// HEAD, or it is [`asking`](Request::asking).
     ///
     /// # Errors
     /// Permission denied for an origin that was not granted: pass it on, it names the grant.

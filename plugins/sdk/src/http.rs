@@ -6,7 +6,8 @@
 //!
 //! fn token(host: &dyn Host, secret: &str) -> Result<String, Failure> {
 //!     let body = serde_json::json!({"grant_type": "client_credentials", "client_secret": secret});
-//!     let request = Request::post("https://login.example.com/token").secret(secret).json(&body)?;
+//!     let request = Request::asking("https://login.example.com/token");
+//!     let request = request.secret(secret).json(&body)?;
 //!     let answer = host.http().send(&request)?;
 //!     if answer.status != 200 {
 //!         return Err(Failure::invalid(format!("login.example.com answered {}", answer.status)));
@@ -38,6 +39,8 @@ pub struct Request {
     pub tls: Option<Tls>,
     /// Values inside of url, headers and body that no text may show.
     pub secrets: Vec<String>,
+    /// A POST that changes nothing.
+    pub safe: bool,
 }
 
 /// How a server is trusted, and who we are. No `Debug`: it holds a key.
@@ -70,6 +73,13 @@ impl Request {
     #[must_use]
     pub fn post(url: &str) -> Self {
         Self::new("POST", url)
+    }
+
+    /// A POST that changes nothing, such as to a token endpoint: the call may be run again after
+    /// it, and send it again.
+    #[must_use]
+    pub fn asking(url: &str) -> Self {
+        Self { safe: true, ..Self::post(url) }
     }
 
     /// With one more header.

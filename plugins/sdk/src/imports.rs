@@ -12,8 +12,8 @@ use crate::bindings::auth_method::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::database_plugin::StoreTime;
 use crate::host::{
-    Cache, Clock, Databases, Derivation, Entry, Host, Http, Leases, Level, Log, Passwords, Random,
-    Storage,
+    Cache, Clock, Databases, Derivation, Entity, Entry, Host, Http, Identity, IdentityToken,
+    Leases, Level, Log, Passwords, Random, Storage,
 };
 use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -46,6 +46,10 @@ impl Host for Imports {
         self
     }
 
+    fn identity(&self) -> &dyn Identity {
+        self
+    }
+
     fn cache(&self) -> &dyn Cache {
         self
     }
@@ -65,12 +69,7 @@ impl Host for Imports {
 
 impl Storage for Imports {
     fn entry_bytes(&self, key: &str) -> Result<Option<Entry<Vec<u8>>>, Failure> {
-        let found = import::storage::get(key).map_err(failure)?;
-        Ok(found.map(|found| Entry {
-            value: found.value,
-            created: found.created,
-            modified: found.modified,
-        }))
+        Ok(import::storage::get(key).map_err(failure)?.map(entry))
     }
 
     fn put_bytes(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
@@ -83,6 +82,20 @@ impl Storage for Imports {
 
     fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure> {
         import::storage::keys(prefix, after, limit).map_err(failure)
+    }
+
+    fn scan_bytes(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<(String, Entry<Vec<u8>>)>, Failure> {
+        let found = import::storage::scan(prefix, after, limit).map_err(failure)?;
+        Ok(found.into_iter().map(|(key, found)| (key, entry(found))).collect())
+    }
+
+    fn revision(&self, prefix: &str) -> Result<u64, Failure> {
+        import::storage::revision(prefix).map_err(failure)
     }
 
     fn checkpoint(&self) -> Result<u64, Failure> {
@@ -123,9 +136,29 @@ impl Clock for Imports {
     }
 }
 
+impl Identity for Imports {
+    fn token(&self, audience: &str, ttl: u64) -> Result<IdentityToken, Failure> {
+        let signed = import::identity::token(audience, ttl).map_err(failure)?;
+        Ok(IdentityToken { token: signed.token, expires: signed.expires })
+    }
+
+    fn entity(&self, id: &str) -> Result<Option<Entity>, Failure> {
+        let found = import::identity::find_entity(id).map_err(failure)?;
+        Ok(found.map(|found| Entity {
+            id: found.id,
+            name: found.name,
+            metadata: found.metadata.into_iter().collect(),
+        }))
+    }
+}
+
 impl Passwords for Imports {
     fn generate(&self, policy: &str) -> Result<String, Failure> {
         import::passwords::generate(policy).map_err(failure)
+    }
+
+    fn generate_from(&self, length: u32, alphabet: &str) -> Result<String, Failure> {
+        import::passwords::generate_from(length, alphabet).map_err(failure)
     }
 }
 
@@ -142,6 +175,7 @@ impl Http for Imports {
             timeout: request.timeout,
             tls: request.tls.as_ref().map(tls_words),
             secrets: request.secrets.clone(),
+            safe: request.safe,
             ext: Vec::new(),
         };
         let answer = import::http::send(&asked).map_err(failure)?;
@@ -193,6 +227,10 @@ impl Log for Imports {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         import::log::write(level, event, &pairs);
     }
+}
+
+fn entry(found: import::storage::Entry) -> Entry<Vec<u8>> {
+    Entry { value: found.value, created: found.created, modified: found.modified }
 }
 
 fn tls_words(tls: &Tls) -> import::http::Tls {

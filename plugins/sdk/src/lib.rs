@@ -93,6 +93,9 @@
 //! guarded, see [`Intent`](intent::Intent). The engine's [`SecretsEngine::wake`] then finishes what
 //! a crash left.
 //!
+//! What comes again by itself has [`rotation::Settings`], with a period or a
+//! [`Schedule`](schedule::Schedule) in the words of cron.
+//!
 //! # Auth methods
 //!
 //! They implement [`AuthMethod`]: a table again, of which some rows are marked
@@ -128,6 +131,8 @@ pub mod intent;
 mod internal;
 pub mod login;
 pub mod reservation;
+pub mod rotation;
+pub mod schedule;
 pub mod statements;
 pub mod table;
 pub mod template;

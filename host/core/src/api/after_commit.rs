@@ -16,6 +16,8 @@ pub(crate) enum AfterCommit {
     ForgetPolicies,
     /// The token of that key is ending, and its descendants with it.
     SpreadTokenEnd(String),
+    /// Groups were deleted, or lost the alias by which they got their entities.
+    LetMembersLeave,
     /// The service is sealed once the request is answered.
     Seal,
     Mounts(mounts::Change),
@@ -37,6 +39,10 @@ impl AfterCommit {
     pub(crate) async fn apply(self, core: &Arc<Core>) -> Result<(), Failure> {
         match self {
             Self::Nothing => Ok(()),
+            Self::LetMembersLeave => {
+                lifecycle::let_members_leave(core);
+                Ok(())
+            }
             Self::ForgetPolicies => {
                 core.policies.forget_parsed();
                 Ok(())

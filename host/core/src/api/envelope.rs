@@ -18,6 +18,7 @@ pub(crate) fn respond(request: &Request, body: Body, warnings: Vec<String>) -> R
         Body::Accepted => Response { status: 202, ..respond_enveloped(envelope) },
         Body::Data(data) => respond_enveloped(Envelope { data: Some(data), ..envelope }),
         Body::Copied(data) => respond_copied(Envelope { data: Some(data), ..envelope }),
+        Body::Bare(value) => Response::bare(200, value),
         Body::Auth(auth) => respond_enveloped(Envelope { auth: Some(*auth), ..envelope }),
         Body::Lease { id, ttl, renewable } => {
             respond_enveloped(Envelope { lease_id: id, lease_duration: ttl, renewable, ..envelope })

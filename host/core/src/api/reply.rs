@@ -14,6 +14,8 @@ pub(crate) enum Body {
     Data(Map<String, Value>),
     /// `data`, and its members at the top level too.
     Copied(Map<String, Value>),
+    /// JSON without an envelope.
+    Bare(Value),
     /// `auth` of the envelope.
     Auth(Box<Auth>),
     /// A lease without data: a renewal.

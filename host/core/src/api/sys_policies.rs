@@ -103,13 +103,13 @@ fn warn_of_renaming(call: &Call<'_>, name: &str) -> Option<String> {
     differs.then(|| format!("the policy's name is {name:?}: names are in lower case"))
 }
 
-/// The text of a policy that was sent as it is or as base64.
+/// The text of a policy, or password policy, that was sent as it is or as base64.
 ///
 /// It is base64 when all of it, line ends aside, is the canonical base64 of UTF-8. No policy is: a
 /// rule needs `{` and `"`, which are no letters of base64, and a text that is nothing but a `//`
 /// comment decodes to bytes that begin with 0xff, which UTF-8 does not. Blank texts say the same
 /// either way.
-fn decode(sent: &str) -> Cow<'_, str> {
+pub(super) fn decode(sent: &str) -> Cow<'_, str> {
     let letters: String = sent.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let text = STANDARD.decode(letters).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     text.map_or(Cow::Borrowed(sent), Cow::Owned)

@@ -29,7 +29,8 @@ impl HostTable {
     /// The endpoint for a request; `None` when the path is not the host's.
     ///
     /// # Errors
-    /// 404 below `sys` and `auth/token`, which no mount can be; 405 for the wrong method.
+    /// 404 below `sys`, `auth/token` and `identity`, which no mount can be; 405 for the wrong
+    /// method.
     pub(crate) fn find(&self, verb: Verb, path: &str) -> Result<Option<Found<'_>>, Failure> {
         match self.table.find(verb, path) {
             Match::Row { index, captures, .. } => match self.endpoints.get(index) {

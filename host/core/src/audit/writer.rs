@@ -146,7 +146,7 @@ impl Writer<'_> {
                 object.member("data", &data);
             }
             // A document that is the same for every caller, or nothing.
-            Body::Empty | Body::Bare(_) | Body::Errors(_) => {}
+            Body::Empty | Body::Bare(_) | Body::Published { .. } | Body::Errors(_) => {}
         }
         object.end();
     }

@@ -1,4 +1,5 @@
-//! Due work: leases and tokens that end, reservations to undo, timers and guards to wake.
+//! Due work: leases and tokens that end, reservations to undo, timers and guards to wake, keys to
+//! rotate.
 //!
 //! Found by an index, never loaded at start. The worker sleeps until the next row is due, something
 //! earlier is committed, or a claim is given back. It looks lane by lane, so that what waits in one
@@ -25,7 +26,7 @@ const UNSTORED_PAUSE: Duration = Duration::from_secs(1);
 const REPAIR_PAUSE: Duration = Duration::from_secs(60);
 
 /// What has no lane.
-const WITHOUT_LANE: Space = Space::Token;
+const WITHOUT_LANE: [Space; 2] = [Space::Token, Space::Core];
 /// What waits in lanes.
 const IN_LANES: [Space; 3] = [Space::Lease, Space::Reservation, Space::Timer];
 
@@ -131,7 +132,9 @@ async fn begin_what_is_due(
     let look = Look { background, work, now };
     let in_lanes = match background.store.stopped() {
         None => {
-            begin_in_lane(&look, (WITHOUT_LANE, "")).await?;
+            for space in WITHOUT_LANE {
+                begin_in_lane(&look, (space, "")).await?;
+            }
             &IN_LANES[..]
         }
         Some(reason) => {

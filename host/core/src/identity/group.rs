@@ -77,6 +77,12 @@ impl Group {
         Self { id, name, kind, created: now, updated: now, ..Self::default() }
     }
 
+    /// Does it hold what is said to be in it? Of an external group without an alias no auth method
+    /// says so any more.
+    pub(crate) fn holds(&self) -> bool {
+        self.kind == GroupKind::Internal || self.alias.is_some()
+    }
+
     /// All that leads to it.
     fn ways(&self, unit: &Unit) -> Ways {
         let mut ways = Ways::from([(Noun::Group.name(unit, &self.name), String::new())]);

@@ -65,6 +65,11 @@ impl Noun {
         self.address("-alias-name", &unit.hashes().keyed_hash(ALIAS, both.as_bytes()))
     }
 
+    /// The id of the alias from which the record at `address` leads.
+    pub(super) fn id_of_alias(self, address: &Address) -> Option<&str> {
+        address.key.strip_prefix(self.word())?.strip_prefix("-alias/")
+    }
+
     fn address(self, way: &str, key: &str) -> Address {
         Address::new(Space::Core, format!("{}{way}/{key}", self.word()))
     }
@@ -78,6 +83,25 @@ pub(super) fn members_prefix(group: &str) -> String {
 /// That an entity is a member of a group.
 pub(super) fn member(group: &str, entity: &str) -> Address {
     Address::new(Space::Core, format!("{}{entity}", members_prefix(group)))
+}
+
+/// Of the groups whose entities are to leave them; their ids follow.
+pub(super) const LEAVING: &str = "group-leaving/";
+
+/// Writes down that the entities of a group are to leave it.
+pub(super) fn mark_leaving(unit: &mut Unit, group: &str) -> Result<(), Failure> {
+    let body = Pointer { to: group.to_owned() }.to_bytes()?;
+    unit.put(leaving(group), body, Index::default());
+    Ok(())
+}
+
+/// They left.
+pub(super) fn forget_leaving(unit: &mut Unit, group: &str) {
+    unit.delete(leaving(group));
+}
+
+fn leaving(group: &str) -> Address {
+    Address::new(Space::Core, format!("{LEAVING}{group}"))
 }
 
 /// What leads from an entity that was merged to the one that it is now.

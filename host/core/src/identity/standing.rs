@@ -56,7 +56,9 @@ pub(crate) async fn with_those_above(
     while !next.is_empty() {
         let mut above = Vec::new();
         for id in next {
-            let Some(group) = group::read(unit, &id).await? else { continue };
+            let Some(group) = group::read(unit, &id).await?.filter(|group| group.holds()) else {
+                continue;
+            };
             above.extend(group.parents.iter().filter(|id| seen.insert((*id).clone())).cloned());
             groups.push(group);
         }

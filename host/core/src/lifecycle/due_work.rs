@@ -16,6 +16,7 @@ impl DueWork for Core {
         match space {
             Space::Lease | Space::Reservation => end_due_lease(&self, &claim).await,
             Space::Token => end_token(&self, key).await,
+            Space::Core => self.oidc.rotate_when_due(&claim).await,
             _ => wake_timer(&self, &claim).await,
         }
     }

@@ -1,11 +1,14 @@
-//! Deleting the rows of a mount that is gone for every caller, the record last.
+//! Deleting the rows of a mount that is gone for every caller, with the aliases that entities and
+//! groups have there, the record last.
 //!
 //! There is no way back from here, so that it is tried until it is done: by this process, or by the
 //! next one.
 
 use super::ending::{in_background, pause};
+use super::leave_groups::let_members_leave;
 use crate::background::Claim;
 use crate::core::Core;
+use crate::identity;
 use crate::mounts::{Closed, Mount};
 use crate::tokens;
 use bulkhead_store::{Address, Space};
@@ -60,6 +63,8 @@ impl Erasing {
         for space in SPACES {
             self.space(space).await?;
         }
+        identity::forget_mount(&self.core.store, &record.accessor).await?;
+        let_members_leave(&self.core);
         let mut unit = self.core.store.begin();
         unit.delete_revision(&record.uuid);
         tokens::end_serving(&mut unit, &record.uuid);

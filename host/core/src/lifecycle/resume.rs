@@ -1,13 +1,16 @@
 //! Going on with what an earlier process left half-done.
 
 use super::ending::in_background;
+use super::leave_groups::let_members_leave;
 use super::{disable, remount};
 use crate::core::Core;
 use crate::mounts::Phase;
 use std::sync::Arc;
 
-/// Goes on with the mounts that an earlier process left on their way out or elsewhere.
+/// Goes on with the mounts that an earlier process left on their way out or elsewhere, and with the
+/// groups that it left with members.
 pub(crate) fn resume(core: &Arc<Core>) {
+    let_members_leave(core);
     for mount in core.mounts.all() {
         match mount.record.phase {
             Phase::Serving => {}

@@ -1,4 +1,4 @@
-//! The mounts that are part of the server: `sys/` and `auth/token/`.
+//! The mounts that are part of the server: `sys/`, `auth/token/` and `identity/`.
 //!
 //! They can be tuned, and neither be disabled nor moved nor enabled over. What names them is made
 //! from the cluster's key, so that it stays the same without being stored.
@@ -23,6 +23,8 @@ pub(crate) enum Builtin {
     System,
     /// `auth/token/`.
     Token,
+    /// `identity/`.
+    Identity,
 }
 
 /// What is stored of one: what was tuned.
@@ -36,13 +38,14 @@ struct Tuned {
 stored!(Tuned, "builtin-mount", reads_stored_settings_of_builtins);
 
 impl Builtin {
-    pub(crate) const ALL: [Self; 2] = [Self::System, Self::Token];
+    pub(crate) const ALL: [Self; 3] = [Self::System, Self::Token, Self::Identity];
 
     /// The one that is mounted at `path`, which has its slash at the end and is without `auth/`.
     pub(crate) fn at(class: Class, path: &str) -> Option<Self> {
         match (class, path) {
             (Class::Secret, "sys/") => Some(Self::System),
             (Class::Auth, "token/") => Some(Self::Token),
+            (Class::Secret, "identity/") => Some(Self::Identity),
             _ => None,
         }
     }
@@ -60,6 +63,7 @@ impl Builtin {
         match self {
             Self::System => "sys",
             Self::Token => "auth/token",
+            Self::Identity => "identity",
         }
     }
 
@@ -67,6 +71,7 @@ impl Builtin {
         match self {
             Self::System => MountPath::system(),
             Self::Token => MountPath::token(),
+            Self::Identity => MountPath::identity(),
         }
     }
 
@@ -75,6 +80,7 @@ impl Builtin {
         match self {
             Self::System => "system",
             Self::Token => "token",
+            Self::Identity => "identity",
         }
     }
 
@@ -83,6 +89,7 @@ impl Builtin {
         match self {
             Self::System => "the server's own endpoints",
             Self::Token => "tokens: who may call, and until when",
+            Self::Identity => "people and machines, and the groups that they are in",
         }
     }
 
@@ -140,12 +147,13 @@ impl Builtin {
     }
 
     /// Reads all of them, in their order.
-    pub(super) async fn load(store: &Arc<Store>) -> Result<[Arc<MountRecord>; 2], Failure> {
-        let [first, second] = Self::ALL;
+    pub(super) async fn load(store: &Arc<Store>) -> Result<[Arc<MountRecord>; 3], Failure> {
+        let [first, second, third] = Self::ALL;
         let mut unit = store.begin();
         Ok([
             Arc::new(first.read(store, &mut unit).await?),
             Arc::new(second.read(store, &mut unit).await?),
+            Arc::new(third.read(store, &mut unit).await?),
         ])
     }
 }
@@ -163,6 +171,8 @@ mod tests {
             ("auth/token/create", Some(Builtin::Token)),
             ("system/x", None),
             ("auth/tokens/x", None),
+            ("identity/entity", Some(Builtin::Identity)),
+            ("identities/entity", None),
             ("auth", None),
             ("x/sys", None),
         ] {

@@ -152,13 +152,29 @@ pub(crate) async fn stored_of(
     kind: PluginType,
     name: &str,
 ) -> Result<Option<MountPath>, Failure> {
+    find_stored(unit, |record| record.is_of(kind, name)).await
+}
+
+/// The path of some stored mount for which the OIDC key of that name signs. Of a mount whose row
+/// does not open it cannot be known.
+pub(crate) async fn stored_with_identity_token_key(
+    unit: &mut Unit,
+    name: &str,
+) -> Result<Option<MountPath>, Failure> {
+    find_stored(unit, |record| record.settings.identity_token_key == name).await
+}
+
+async fn find_stored(
+    unit: &mut Unit,
+    is_wanted: impl Fn(&MountRecord) -> bool,
+) -> Result<Option<MountPath>, Failure> {
     for key in unit.keys(Space::Core, PREFIX, "", u32::MAX).await? {
         let found = match unit.get(&Address::new(Space::Core, key.as_str())).await {
             Err(StoreFault::Damaged(_)) => continue,
             found => found?,
         };
         let record = found.and_then(|record| MountRecord::parse(&record, &key).ok());
-        if let Some(record) = record.filter(|record| record.is_of(kind, name)) {
+        if let Some(record) = record.filter(&is_wanted) {
             return Ok(Some(record.path));
         }
     }

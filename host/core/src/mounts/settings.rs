@@ -29,7 +29,7 @@ pub(crate) struct Settings {
     pub(crate) allowed_response_headers: Vec<String>,
     /// Of the tokens that logins give; auth methods only.
     pub(crate) token_type: TokenType,
-    /// Stored and shown: no component has an identity token.
+    /// The OIDC key that signs its identity tokens; empty is the default one.
     pub(crate) identity_token_key: String,
     /// Stored and shown: no component delegates its authentication.
     pub(crate) delegated_auth_accessors: Vec<String>,

@@ -23,7 +23,7 @@ pub(crate) struct Erased;
 /// All mounts: those that serve, those on their way out, and the parts of the server.
 pub(crate) struct Mounts {
     table: RwLock<Table>,
-    builtins: RwLock<[Arc<MountRecord>; 2]>,
+    builtins: RwLock<[Arc<MountRecord>; 3]>,
 }
 
 #[derive(Default)]
@@ -114,10 +114,11 @@ impl Mounts {
 
     /// The part of the server that looks like a mount.
     pub(crate) fn builtin(&self, which: Builtin) -> Arc<MountRecord> {
-        let [system, token] = &*sync::read(&self.builtins);
+        let [system, token, identity] = &*sync::read(&self.builtins);
         Arc::clone(match which {
             Builtin::System => system,
             Builtin::Token => token,
+            Builtin::Identity => identity,
         })
     }
 
@@ -179,10 +180,11 @@ impl Mounts {
     }
 
     pub(crate) fn update_builtin(&self, which: Builtin, record: MountRecord) {
-        let [system, token] = &mut *sync::write(&self.builtins);
+        let [system, token, identity] = &mut *sync::write(&self.builtins);
         let slot = match which {
             Builtin::System => system,
             Builtin::Token => token,
+            Builtin::Identity => identity,
         };
         if slot.revision < record.revision {
             *slot = Arc::new(record);

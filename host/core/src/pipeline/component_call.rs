@@ -54,7 +54,7 @@ impl PermittedRequest<'_> {
         let _admission = self.core.sandbox.admit(wanted).await?;
         let leases = self.route.leases.then(|| self.lease_path(deadline));
         let lease_path = leases.transpose()?;
-        let services = CallServices::new(self.core, mount, lease_path);
+        let services = CallServices::new(self.core, mount, lease_path, self.standing.entity_id());
         let tree = self.call_tree();
         let opened = self.core.mounts.open(mount, &self.permit);
         let scope = Scope {

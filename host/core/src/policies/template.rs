@@ -162,7 +162,7 @@ fn parts(text: &str) -> Result<Vec<Part>, String> {
 
 impl Reference {
     /// Reads what stands between the braces.
-    fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         let path = name.strip_prefix("identity.")?;
         let (subject, attribute) = if let Some(path) = path.strip_prefix("entity.aliases.") {
             let (mount, attribute) = path.split_once('.')?;

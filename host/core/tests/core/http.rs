@@ -187,10 +187,12 @@ async fn addresses_that_are_never_dialled_are_refused_in_every_spelling_whatever
 
 /// Fetches with `method` while the record that the call read is changed. Returns the answer, and
 /// how often was asked.
-async fn overtaken(bed: &Bed, server: &mut Server, method: &str) -> (u16, u32) {
+async fn overtaken(bed: &Bed, server: &mut Server, method: &str, safe: bool) -> (u16, u32) {
     let before = server.connections();
-    let (path, fields) =
-        (format!("probe/fetch/{method}"), json!({"url": server.url("/"), "method": method}));
+    let (path, fields) = (
+        format!("probe/fetch/{method}"),
+        json!({"url": server.url("/"), "method": method, "safe": safe}),
+    );
     let fetch = bed.write(&path, fields);
     let overtake = async {
         let first = server.next().await;
@@ -208,16 +210,21 @@ async fn overtaken(bed: &Bed, server: &mut Server, method: &str) -> (u16, u32) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_get_is_run_again_after_a_conflict_and_a_post_is_not() {
+async fn a_get_is_run_again_after_a_conflict_and_a_post_only_where_it_is_promised_to_be_safe() {
     let (bed, mut server) = (Bed::new("http-effects").await, Server::new().await);
     granted(&bed, &[server.grant()]).await;
-    assert_eq!(overtaken(&bed, &mut server, "GET").await, (200, 2));
+    assert_eq!(overtaken(&bed, &mut server, "GET", false).await, (200, 2));
     assert_eq!(bed.read("probe/note/GET").await.1["data"]["note"], 2);
     assert_eq!(
-        overtaken(&bed, &mut server, "POST").await,
+        overtaken(&bed, &mut server, "POST", false).await,
         (503, 1),
         "it happened, and may have happened only once"
     );
+    assert_eq!(overtaken(&bed, &mut server, "POST", true).await, (200, 2));
+    let fields = json!({"url": server.url("/"), "method": "PUT", "safe": true});
+    let (status, refused) = bed.write("probe/fetch/a", fields).await;
+    assert_eq!(status, 400, "{refused}");
+    assert!(error(&refused).contains("safe is for a POST"), "{refused}");
     bed.end().await;
 }
 

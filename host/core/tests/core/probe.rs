@@ -412,6 +412,26 @@ async fn a_confirm_without_its_intent_fails_although_its_candidate_is_in_force()
     bed.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_reads_a_folder_at_once_and_knows_when_it_has_changed() {
+    let bed = Bed::new("folders").await;
+    let folder = async || bed.read("probe/folder").await.1["data"].clone();
+    assert_eq!(folder().await["notes"], json!({}));
+    for name in ["b", "a"] {
+        bed.write(&format!("probe/count/{name}"), json!({})).await;
+    }
+    let before = folder().await;
+    assert_eq!(before["notes"], json!({"a": "1", "b": "1"}));
+    assert_eq!(folder().await, before);
+    bed.write("probe/place/elsewhere", json!({})).await;
+    assert_eq!(folder().await["revision"], before["revision"]);
+    bed.write("probe/count/a", json!({})).await;
+    let after = folder().await;
+    assert_eq!(after["notes"], json!({"a": "2", "b": "1"}));
+    assert_ne!(after["revision"], before["revision"]);
+    bed.end().await;
+}
+
 /// Writes another schema into the record of a mount, as an older or newer component would have.
 pub(crate) async fn set_schema(directory: &Path, mount: &str, schema: u32) {
     let store = opened(directory).await;
@@ -534,5 +554,25 @@ async fn the_longest_mount_that_is_a_prefix_serves_and_none_may_cover_another() 
         );
     }
     assert_eq!(bed.write("sys/mounts/other", json!({"type": "nothing"})).await.0, 400);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_knows_schedules_and_zones_without_a_clock_or_files_of_its_own() {
+    let bed = Bed::new("schedules").await;
+    let due = async |schedule: &str| {
+        let fields = json!({ "rotation_schedule": schedule });
+        bed.write("probe/due/1767225600000", fields).await
+    };
+    assert_eq!(due("0 3 * * *").await.1["data"]["due"], 1_767_236_400_000_u64);
+    let (_, answer) = due("CRON_TZ=America/New_York 0 3 * * *").await;
+    assert_eq!(answer["data"]["due"], 1_767_254_400_000_u64, "{answer}");
+    let (_, answer) = due("CRON_TZ=Africa/Casablanca 0 3 * * *").await;
+    assert_eq!(answer["data"]["due"], 1_767_232_800_000_u64, "{answer}");
+    for wrong in ["@daily", "0 0 30 2 *", "CRON_TZ=Local 0 3 * * *"] {
+        let (status, refused) = due(wrong).await;
+        assert_eq!(status, 400, "{refused}");
+        assert!(error(&refused).contains("could not parse rotation_schedule"), "{refused}");
+    }
     bed.end().await;
 }

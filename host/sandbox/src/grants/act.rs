@@ -33,6 +33,10 @@ pub(crate) enum Act<'a> {
     Sql(SqlTarget<'a>),
     /// A request to a web server.
     Http(&'a Origin),
+    /// A token by which the mount shows others who it is.
+    IdentityToken,
+    /// Entities that its mount may see.
+    Entities,
 }
 
 /// What a component wants to dial, as it spells it.

@@ -58,6 +58,8 @@ pub enum Grant {
     Crypto(CryptoVerb),
     /// Database plugins that an engine may reach.
     Database(DatabasePlugins),
+    /// Tokens by which the mount shows others who it is: `identity:token`.
+    IdentityToken,
     /// A limit other than the default.
     Limit(LimitLine),
 }
@@ -100,8 +102,11 @@ pub enum DatabasePlugins {
     Named(String),
 }
 
-const ACTS: [&str; 8] =
-    ["http", "sql", "ldap", "address", "ambient", "crypto", "database", "limit"];
+const ACTS: [&str; 9] =
+    ["http", "sql", "ldap", "address", "ambient", "crypto", "database", "identity", "limit"];
+
+/// What an `identity` line is for.
+const TOKEN: &str = "token";
 
 pub(super) const NO_LDAP: &str = "this version has no import for ldap";
 
@@ -123,6 +128,7 @@ impl Grant {
             | Self::Sql { .. }
             | Self::Address(_)
             | Self::Database(_)
+            | Self::IdentityToken
             | Self::Limit(_) => None,
         }
     }
@@ -182,6 +188,12 @@ impl Grant {
             "ambient" => Ambient::read(target).map(Self::Ambient),
             "crypto" => read_verb(target).map(Self::Crypto),
             "database" => DatabasePlugins::read(target).map(Self::Database),
+            "identity" if target == TOKEN => Ok(Self::IdentityToken),
+            "identity" => Err(format!(
+                "identity has no {}{}",
+                quoted(target),
+                spelling::hint(target, &[TOKEN])
+            )),
             "limit" => LimitLine::parse(target).map(Self::Limit),
             other => {
                 Err(format!("there is no act {}{}", quoted(other), spelling::hint(other, &ACTS)))
@@ -238,6 +250,7 @@ impl fmt::Display for Grant {
             }
             Self::Database(DatabasePlugins::Any) => f.write_str("database:*"),
             Self::Database(DatabasePlugins::Named(name)) => write!(f, "database:{name}"),
+            Self::IdentityToken => write!(f, "identity:{TOKEN}"),
             Self::Limit(line) => write!(f, "limit:{line}"),
         }
     }

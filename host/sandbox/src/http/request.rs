@@ -27,9 +27,19 @@ const RULING: [&str; 9] = [
 /// How the names of headers end whose values are secrets.
 const SECRET_ENDINGS: [&str; 5] = ["authorization", "cookie", "-key", "-token", "-secret"];
 
-/// Whether the method changes nothing.
-pub(crate) fn is_safe(method: &str) -> bool {
-    matches!(method, "GET" | "HEAD")
+/// Whether the request changes nothing: by its method, or by the word of its component.
+///
+/// # Errors
+/// For the component, when its word cannot be true.
+pub(crate) fn is_safe(request: &Request) -> Result<bool, String> {
+    match request.method.as_str() {
+        "GET" | "HEAD" => Ok(true),
+        "POST" => Ok(request.safe),
+        _ if request.safe => {
+            Err("safe is for a POST that changes nothing; leave it out with another method".into())
+        }
+        _ => Ok(false),
+    }
 }
 
 /// What of a request no text may show.
@@ -132,6 +142,7 @@ mod tests {
             timeout: 0,
             tls: None,
             secrets: Vec::new(),
+            safe: false,
             ext: Vec::new(),
         }
     }
@@ -175,10 +186,24 @@ mod tests {
             assert!(sent(request(method, &[])).is_err(), "{method:?}");
         }
         assert_eq!(sent(request("PURGE", &[])).unwrap().method(), "PURGE");
-        assert!(
-            is_safe("HEAD") && !is_safe("get") && !is_safe("OPTIONS"),
-            "what is not known to be safe is not"
-        );
+    }
+
+    #[test]
+    fn what_is_not_known_to_be_safe_is_not_and_only_a_post_can_be_promised_to_be() {
+        for (method, promised, safe) in [
+            ("GET", false, Some(true)),
+            ("HEAD", true, Some(true)),
+            ("POST", false, Some(false)),
+            ("POST", true, Some(true)),
+            ("get", false, Some(false)),
+            ("OPTIONS", false, Some(false)),
+            ("PUT", true, None),
+            ("post", true, None),
+            ("DELETE", true, None),
+        ] {
+            let request = Request { safe: promised, ..request(method, &[]) };
+            assert_eq!(is_safe(&request).ok(), safe, "{method} {promised}");
+        }
     }
 
     #[test]

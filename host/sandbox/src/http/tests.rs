@@ -72,6 +72,7 @@ impl Trial {
             timeout: 0,
             tls: self.tls,
             secrets: Vec::new(),
+            safe: false,
             ext: Vec::new(),
         };
         let secured = secure(&origin, request.tls.as_ref()).unwrap();

@@ -1,5 +1,6 @@
 //! The `http` import: grant, vetted address, one exchange in a task of its own, and everything but
-//! GET and HEAD an effect.
+//! GET, HEAD and POSTs that are marked safe an effect. A component that marks what changes
+//! something harms its own mount alone: its call may be run again.
 //!
 //! The attack this file stops: a plugin that reaches a server which its mount was not granted, or
 //! reaches for more than its share. The name is asked before it is resolved, and each address
@@ -110,7 +111,7 @@ async fn exchange(
     meter: &Meter,
 ) -> Result<Answered, Unsent> {
     let Target { origin, asked, reach } = target;
-    let is_safe = http::is_safe(&request.method);
+    let is_safe = http::is_safe(&request)?;
     let until = until(state, request.timeout);
     let secured = http::secure(&origin, request.tls.as_ref())?;
     let request = http::prepare(&origin, asked, request)?;

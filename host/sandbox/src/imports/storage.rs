@@ -48,6 +48,29 @@ impl Host for CallState {
         Ok(listed)
     }
 
+    async fn scan(
+        &mut self,
+        prefix: String,
+        after: String,
+        limit: u32,
+    ) -> wasmtime::Result<Result<Vec<(String, Entry)>, Failure>> {
+        granted!(self, Act::Storage);
+        self.charge_row(prefix.len().saturating_mul(2).saturating_add(after.len()))?;
+        let found = scan(self, &prefix, &after, limit).await;
+        // Remembered twice: as a key of the range, and with what it held.
+        let place = (limits::LISTED_KEY_BYTES + limits::ROW_BYTES)
+            .saturating_add(prefix.len().saturating_mul(2));
+        let held = |(key, _): &(String, Entry)| key.len().saturating_mul(2).saturating_add(place);
+        self.charge(found.iter().flatten().map(held).sum())?;
+        Ok(found)
+    }
+
+    fn revision(&mut self, prefix: String) -> wasmtime::Result<Result<u64, Failure>> {
+        granted!(self, Act::Storage);
+        self.charge_row(prefix.len())?;
+        Ok(revision(self, &prefix))
+    }
+
     async fn checkpoint(&mut self) -> wasmtime::Result<Result<u64, Failure>> {
         granted!(self, Act::Storage);
         let is_changed = self.context.tree.effect() == Effect::Effect;
@@ -68,13 +91,16 @@ async fn get(state: &mut CallState, key: &str) -> Result<Option<Entry>, Failure>
     let address = address(state, key)?;
     let record = state.unit()?.get(&address).await;
     let record = record.map_err(|fault| state.record_fault(fault))?;
-    let entry = |record: Record| Entry {
+    Ok(record.map(|record| entry(&record)))
+}
+
+fn entry(record: &Record) -> Entry {
+    Entry {
         value: record.body.to_vec(),
         created: record.created,
         modified: record.modified,
         ext: Vec::new(),
-    };
-    Ok(record.map(entry))
+    }
 }
 
 fn put(state: &mut CallState, key: &str, value: Vec<u8>) -> Result<(), Failure> {
@@ -102,17 +128,58 @@ async fn keys(
     after: &str,
     limit: u32,
 ) -> Result<Vec<String>, Failure> {
-    if !prefix.is_empty() {
-        check(prefix.strip_suffix('/').unwrap_or(prefix))?;
-    }
-    if limit == 0 || limit > limits::KEYS_PER_LISTING {
-        return Err(invalid(format!("a listing of {limit} keys was asked for; ask for 1 to 1000")));
-    }
-    let prefix = below(state.mount(), prefix);
-    let after = if after.is_empty() { String::new() } else { format!("{prefix}{after}") };
+    let (prefix, after) = range(state, prefix, after, limit)?;
     let found = state.unit()?.keys(Space::Data, &prefix, &after, limit).await;
     let found = found.map_err(|fault| state.record_fault(fault))?;
     Ok(found.iter().filter_map(|key| key.strip_prefix(&prefix)).map(str::to_owned).collect())
+}
+
+async fn scan(
+    state: &mut CallState,
+    prefix: &str,
+    after: &str,
+    limit: u32,
+) -> Result<Vec<(String, Entry)>, Failure> {
+    let (prefix, after) = range(state, prefix, after, limit)?;
+    let range = (prefix.as_str(), after.as_str());
+    let found = state.unit()?.records(Space::Data, range, limit, limits::PAGE_BYTES).await;
+    let found = found.map_err(|fault| state.record_fault(fault))?;
+    let named = |(key, record): &(String, Record)| {
+        Some((key.strip_prefix(&prefix)?.to_owned(), entry(record)))
+    };
+    Ok(found.iter().filter_map(named).collect())
+}
+
+fn revision(state: &mut CallState, prefix: &str) -> Result<u64, Failure> {
+    check_prefix(prefix)?;
+    if !prefix.is_empty() && !prefix.ends_with('/') {
+        return Err(invalid(format!(
+            "{prefix:?} has no revision: a prefix that has one is empty or ends in a slash"
+        )));
+    }
+    let folder = below(state.mount(), prefix);
+    let revision = state.unit()?.folder_revision(&folder);
+    revision.map_err(|fault| state.record_fault(fault))
+}
+
+/// The full prefix and the full key after which a page begins.
+fn range(
+    state: &CallState,
+    prefix: &str,
+    after: &str,
+    limit: u32,
+) -> Result<(String, String), Failure> {
+    check_prefix(prefix)?;
+    if limit == 0 || limit > limits::KEYS_PER_LISTING {
+        return Err(invalid(format!("a page of {limit} keys was asked for; ask for 1 to 1000")));
+    }
+    let prefix = below(state.mount(), prefix);
+    let after = if after.is_empty() { String::new() } else { format!("{prefix}{after}") };
+    Ok((prefix, after))
+}
+
+fn check_prefix(prefix: &str) -> Result<(), Failure> {
+    if prefix.is_empty() { Ok(()) } else { check(prefix.strip_suffix('/').unwrap_or(prefix)) }
 }
 
 fn address(state: &CallState, key: &str) -> Result<Address, Failure> {

@@ -6,8 +6,9 @@ use crate::Maker;
 use crate::contract::{Call, Caller, Mount, Outcome};
 use crate::detached;
 use crate::{
-    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Grants, Guard, HostServices, Level,
-    Limits, Priority, Reservation, Rights, Runtime, Sandbox, Scope, SlotRequest, limits,
+    Artefact, CallTree, Compartment, DatabasePlugin, Engine, Entity, Grants, Guard, HostServices,
+    IdentityToken, Level, Limits, Priority, Reservation, Rights, Runtime, Sandbox, Scope,
+    SlotRequest, limits,
 };
 use async_trait::async_trait;
 use bulkhead_store::{Options, SealKey, Store, Unit};
@@ -136,8 +137,20 @@ struct Passwords;
 
 #[async_trait]
 impl HostServices for Passwords {
-    async fn password(&self, _policy: &str) -> Result<String, Failure> {
+    async fn password(&self, _unit: &mut Unit, _policy: &str) -> Result<String, Failure> {
         Ok(PASSWORD.to_owned())
+    }
+
+    fn password_from(&self, _length: u32, _alphabet: &str) -> Result<String, Failure> {
+        Ok(PASSWORD.to_owned())
+    }
+
+    async fn identity_token(&self, _audience: &str, _ttl: u64) -> Result<IdentityToken, Failure> {
+        Err(Failure::absent())
+    }
+
+    async fn entity(&self, _id: &str) -> Result<Option<Entity>, Failure> {
+        Ok(None)
     }
 
     fn database_plugin(&self, _name: &str, _version: &str) -> Result<Arc<DatabasePlugin>, Failure> {

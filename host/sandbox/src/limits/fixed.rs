@@ -58,12 +58,18 @@ pub(crate) const LISTED_KEY_BYTES: usize = 80;
 pub(crate) const KEY_BYTES: usize = 512;
 /// Most bytes of one stored value.
 pub(crate) const VALUE_BYTES: usize = 1 << 20;
+/// Most bytes of the values of one page of records, behind its first one.
+pub(crate) const PAGE_BYTES: usize = 1 << 20;
 /// Most keys of one listing.
 pub(crate) const KEYS_PER_LISTING: u32 = 1_000;
 /// Most random bytes of one call to `crypto.random`.
 pub(crate) const RANDOM_BYTES: u32 = 4_096;
 /// What one round of key derivation counts for: some five hundred thousand rounds a call.
 pub(crate) const ROUND_BYTES: usize = 128;
+/// What drawing one password counts for: some sixteen thousand passwords a call.
+pub(crate) const PASSWORD_BYTES: usize = 4_096;
+/// What one signature of core's counts for: some hundred a call, each of a millisecond or two.
+pub(crate) const SIGNATURE_BYTES: usize = 512 << 10;
 /// Pairs of one log line.
 pub(crate) const LOG_PAIRS: usize = 32;
 /// Bytes of the name of a log event or pair.
@@ -151,6 +157,7 @@ const _: () = assert!(GUEST_STACK_BYTES < HOST_STACK_BYTES);
 const _: () = assert!(HELD_BYTES_OF_MOUNT < HELD_BYTES);
 const _: () = assert!(POOL_SESSIONS < SQL_SESSIONS);
 const _: () = assert!(VALUE_BYTES < HOST_CALL_FUEL_BYTES);
+const _: () = assert!(PAGE_BYTES + VALUE_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(QUERY_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(HTTP_ANSWER_BYTES + HTTP_ANSWER_HEAD_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(

@@ -47,7 +47,7 @@ fn parse_device(
             block.error(format!("audit takes two labels, its kind and its name: {example}"))
         );
     };
-    block.check_kind(kind, "file", &UNSERVED)?;
+    block.check_kind(kind, &["file"], &UNSERVED)?;
     let section = block.section(&WORDS)?;
     let path = section.required("path", "\"/var/log/bulkhead/audit.log\"")?;
     let mode = section.value("mode");

@@ -1,6 +1,9 @@
-//! `listener "tcp"`: where the server listens, what it lets in, and which proxies it trusts.
+//! `listener "tcp"` and `listener "unix"`: where the server listens, what it lets in, and which
+//! proxies it trusts.
 
 use super::section::{ConfigError, LabelledBlock, Section, Value, Words};
+use super::tls::{self, Transport};
+use super::unix::{self, UnixSettings};
 use crate::proxies::TrustedProxies;
 use bulkhead_sandbox::Limits;
 use bulkhead_wire::duration;
@@ -31,9 +34,6 @@ const CONNECTIONS_MOST: u64 = 4096;
 /// Longest time for a request, in seconds: more would outlast every client.
 const REQUEST_TIME_MOST: u64 = 3600;
 
-const NO_TLS: &str = "this version serves plain HTTP only; leave tls_cert_file and tls_key_file \
-                      out, listen on 127.0.0.1, and put a proxy that speaks TLS in front";
-
 const WORDS: Words = Words {
     keys: &[
         "address",
@@ -41,9 +41,18 @@ const WORDS: Words = Words {
         "max_request_size",
         "request_timeout",
         "max_connections_per_address",
+        "tls_disable",
+        "tls_cert_file",
+        "tls_key_file",
+        "tls_min_version",
+        "tls_max_version",
+        "tls_cipher_suites",
+        "tls_client_ca_file",
+        "tls_require_and_verify_client_cert",
+        "tls_disable_client_certs",
     ],
     blocks: &[],
-    unserved: &[("tls_cert_file", NO_TLS), ("tls_key_file", NO_TLS)],
+    unserved: &[],
 };
 
 /// Kinds of listeners to come.
@@ -55,8 +64,12 @@ const UNSERVED: [(&str, &str); 1] = [(
 /// How a listener is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListenerConfig {
-    /// `host:port`; port 0 takes a free one.
-    pub(crate) address: String,
+    /// `host:port`, where port 0 takes a free one; `None` where only a Unix socket is listened on.
+    pub(crate) address: Option<String>,
+    /// What its connections are protected with.
+    pub(crate) transport: Transport,
+    /// A socket in the file system, besides or instead.
+    pub(crate) unix: Option<UnixSettings>,
     /// The proxies whose `X-Forwarded-For` counts.
     pub(crate) proxies: TrustedProxies,
     /// Largest body, in bytes.
@@ -74,7 +87,9 @@ impl ListenerConfig {
     #[must_use]
     pub(crate) fn at(address: &str) -> Self {
         Self {
-            address: address.to_owned(),
+            address: Some(address.to_owned()),
+            transport: Transport::PlainHere,
+            unix: None,
             proxies: TrustedProxies::default(),
             body_max: BODY_MAX,
             request_time: Duration::from_secs(REQUEST_TIME),
@@ -82,20 +97,24 @@ impl ListenerConfig {
         }
     }
 
-    /// The file's one listener, on 127.0.0.1:8200 when it has none.
+    /// The file's listeners: on 127.0.0.1:8200 when it has none.
     pub(super) fn of(file: &Section<'_>) -> Result<Self, ConfigError> {
-        match file.single_block("listener", "tcp", &UNSERVED)? {
-            Some(block) => Self::from_block(&block),
-            None => Ok(Self::at(DEFAULT_ADDRESS)),
-        }
+        let [tcp, unix] = file.blocks_of_kinds("listener", ["tcp", "unix"], &UNSERVED)?;
+        let unix = unix.map(|block| unix::settings(&block)).transpose()?;
+        let config = match tcp {
+            Some(block) => Self::from_block(&block)?,
+            None if unix.is_some() => Self { address: None, ..Self::at(DEFAULT_ADDRESS) },
+            None => Self::at(DEFAULT_ADDRESS),
+        };
+        Ok(Self { unix, ..config })
     }
 
     fn from_block(block: &LabelledBlock<'_>) -> Result<Self, ConfigError> {
         let section = block.section(&WORDS)?;
-        let mut config = Self::at(DEFAULT_ADDRESS);
-        if let Some(value) = section.value("address") {
-            config.address = parse_address(&value)?.to_owned();
-        }
+        let address =
+            section.value("address").map_or(Ok(DEFAULT_ADDRESS), |value| parse_address(&value))?;
+        let mut config = Self::at(address);
+        config.transport = tls::transport(&section, address)?;
         if let Some(value) = section.value("trusted_proxies") {
             config.proxies = parse_proxies(&value)?;
         }

@@ -2,6 +2,8 @@
 //! started with it.
 
 use super::Config;
+use super::tls::Transport;
+use crate::tls::ClientCertificates;
 use bulkhead_wire::{duration, size};
 use std::fmt;
 
@@ -21,10 +23,23 @@ impl fmt::Display for Config {
     }
 }
 
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Tls(tls) = self else { return f.write_str("plain HTTP") };
+        write!(f, "TLS ({} to {}", tls.min_version.word(), tls.max_version.word())?;
+        match &tls.clients {
+            ClientCertificates::NotAsked => {}
+            ClientCertificates::Optional(_) => f.write_str(", clients may show certificates")?,
+            ClientCertificates::Required(_) => f.write_str(", clients must show certificates")?,
+        }
+        write!(f, ") with {}", tls.cert_file.display())
+    }
+}
+
 impl Config {
     fn report_listener(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let listener = &self.listener;
-        writeln!(f, "listens on {}, plain HTTP", listener.address)?;
+        self.report_places(f)?;
         if listener.proxies.is_empty() {
             writeln!(f, "believes no X-Forwarded-For")?;
         } else {
@@ -41,6 +56,27 @@ impl Config {
             "stops an engine that works on a request for {}",
             duration::show(listener.request_time.as_secs())
         )
+    }
+
+    fn report_places(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let listener = &self.listener;
+        if let Some(address) = &listener.address {
+            writeln!(f, "listens on {address}, {}", listener.transport)?;
+        }
+        if let Some(unix) = &listener.unix {
+            let named = |word: &str, name: &Option<String>| {
+                name.as_ref().map(|name| format!(", {word} {name}")).unwrap_or_default()
+            };
+            writeln!(
+                f,
+                "listens on {} (mode {:04o}{}{})",
+                unix.path.display(),
+                unix.mode,
+                named("user", &unix.user),
+                named("group", &unix.group)
+            )?;
+        }
+        Ok(())
     }
 
     fn report_audit(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -153,21 +153,38 @@ impl<'a> Section<'a> {
         kind: &'static str,
         unserved: &[(&str, &str)],
     ) -> Result<Option<LabelledBlock<'a>>, ConfigError> {
-        let mut found: Option<LabelledBlock<'a>> = None;
+        let [found] = self.blocks_of_kinds(name, [kind], unserved)?;
+        Ok(found)
+    }
+
+    /// The block `name "kind"` of each of these kinds, where it is there.
+    ///
+    /// # Errors
+    /// As [`Self::single_block`].
+    pub(super) fn blocks_of_kinds<const N: usize>(
+        &self,
+        name: &'static str,
+        kinds: [&'static str; N],
+        unserved: &[(&str, &str)],
+    ) -> Result<[Option<LabelledBlock<'a>>; N], ConfigError> {
+        let mut found = [const { None::<LabelledBlock<'a>> }; N];
         for block in self.blocks(name) {
             let [label] = block.labels()[..] else {
+                let kind = kinds.first().copied().unwrap_or_default();
                 return Err(
                     block.error(format!("{name} takes one label: write {name} \"{kind}\" {{ … }}"))
                 );
             };
-            block.check_kind(label, kind, unserved)?;
-            if let Some(first) = found {
-                let line = first.line();
-                return Err(block.error(format!(
-                    "{name} \"{kind}\" is given on line {line} already; leave one of the two out"
-                )));
+            block.check_kind(label, &kinds, unserved)?;
+            for (place, kind) in found.iter_mut().zip(kinds).filter(|(_, kind)| *kind == label) {
+                if let Some(first) = place {
+                    return Err(block.error(format!(
+                        "{name} \"{kind}\" is given on line {} already; leave one of the two out",
+                        first.line()
+                    )));
+                }
+                *place = Some(block.clone());
             }
-            found = Some(block);
         }
         Ok(found)
     }
@@ -211,6 +228,7 @@ fn kind_of(is_block: bool) -> &'static str {
 }
 
 /// A block with its labels, before its words were looked at.
+#[derive(Clone)]
 pub(super) struct LabelledBlock<'a> {
     lines: Lines<'a>,
     name: &'static str,
@@ -227,21 +245,21 @@ impl<'a> LabelledBlock<'a> {
         self.block.labels.iter().map(BlockLabel::as_str).collect()
     }
 
-    /// Refuses a label that is not `kind`.
+    /// Refuses a label that is none of `kinds`.
     pub(super) fn check_kind(
         &self,
         label: &str,
-        kind: &'static str,
+        kinds: &[&'static str],
         unserved: &[(&str, &str)],
     ) -> Result<(), ConfigError> {
-        if label == kind {
+        if kinds.contains(&label) {
             return Ok(());
         }
         let name = self.name;
         if let Some((_, why)) = unserved.iter().find(|(unserved, _)| *unserved == label) {
             return Err(self.error(format!("{name} \"{label}\": {why}")));
         }
-        Err(self.error(format!("unknown {name} {}{}", quoted(label), hint(label, &[kind]))))
+        Err(self.error(format!("unknown {name} {}{}", quoted(label), hint(label, kinds))))
     }
 
     /// Its content.

@@ -1,6 +1,7 @@
 //! What a file says, and each way in which it can be wrong.
 
 use super::*;
+use crate::tls::{ClientCertificates, TlsSettings, TlsVersion};
 use bulkhead_core::audit::DeviceSettings;
 use std::time::Duration;
 
@@ -54,6 +55,17 @@ const EVERY_SETTING: &str = r##"
           max_request_size = "1MiB"
           max_connections_per_address = 64
           request_timeout  = "2m"
+          tls_cert_file    = "/etc/bulkhead/tls.crt"
+          tls_key_file     = "/etc/bulkhead/tls.key"
+          tls_min_version  = "tls13"
+          tls_client_ca_file = "/etc/bulkhead/clients.pem"
+          tls_require_and_verify_client_cert = true
+        }
+        listener "unix" {
+          address      = "/run/bulkhead.sock"
+          socket_mode  = "0660"
+          socket_user  = "root"
+          socket_group = "100"
         }
         storage "sqlite" { path = "/var/lib/bulkhead" }
         seal "shamir" {}
@@ -80,9 +92,23 @@ fn every_setting_is_read() {
     let config = read(EVERY_SETTING);
     let proxies =
         crate::proxies::TrustedProxies::new(["10.0.0.0/8", "fd00::/8", "192.0.2.7"]).unwrap();
-    let (address, request_time) = ("0.0.0.0:8200".to_owned(), Duration::from_secs(120));
+    let (address, request_time) = (Some("0.0.0.0:8200".to_owned()), Duration::from_secs(120));
+    let settings = TlsSettings::of("/etc/bulkhead/tls.crt".into(), "/etc/bulkhead/tls.key".into());
+    let transport = Transport::Tls(TlsSettings {
+        min_version: TlsVersion::Tls13,
+        clients: ClientCertificates::Required("/etc/bulkhead/clients.pem".into()),
+        ..settings
+    });
+    let unix = Some(UnixSettings {
+        path: "/run/bulkhead.sock".into(),
+        mode: 0o660,
+        user: Some("root".to_owned()),
+        group: Some("100".to_owned()),
+    });
     let listener = ListenerConfig {
         address,
+        transport,
+        unix,
         proxies,
         body_max: 1 << 20,
         request_time,
@@ -137,7 +163,8 @@ fn an_unknown_word_is_refused_with_the_nearest_known_one() {
             &["unknown key \"disable_mlock\"", "known are", "api_addr", "storage"],
         ),
         ("listener \"tcp\" {\n  adress = \"127.0.0.1:1\"\n}", 3, &["did you mean \"address\""]),
-        ("listener \"tcp\" {\n  tls_disable = true\n}", 3, &["unknown key \"tls_disable\""]),
+        ("listener \"tcp\" {\n  tls_cert_fil = \"/c\"\n}", 3, &["did you mean \"tls_cert_file\""]),
+        ("listener \"unix\" {\n  adress = \"/s\"\n}", 3, &["did you mean \"address\""]),
         ("listener \"tpc\" {}", 2, &["unknown listener \"tpc\"", "\"tcp\""]),
         ("seal \"shamir\" {\n  shares = 5\n}", 3, &["unknown key \"shares\""]),
         ("seal \"awskms\" {}", 2, &["unknown seal \"awskms\"", "shamir"]),
@@ -153,12 +180,6 @@ fn an_unknown_word_is_refused_with_the_nearest_known_one() {
 #[test]
 fn what_this_version_does_not_serve_is_refused_with_the_reason_and_never_ignored() {
     refuse_all(&[
-        (
-            "listener \"tcp\" {\n\n  tls_cert_file = \"/c\"\n}",
-            4,
-            &["tls_cert_file", "plain HTTP", "proxy"],
-        ),
-        ("listener \"tcp\" {\n  tls_key_file = \"/k\"\n}", 3, &["tls_key_file", "plain HTTP"]),
         (
             "listener \"scheduler\" {\n  address = \"127.0.0.1:4646\"\n}",
             2,
@@ -180,6 +201,11 @@ fn what_this_version_does_not_serve_is_refused_with_the_reason_and_never_ignored
 fn what_is_given_twice_is_refused() {
     refuse_all(&[
         ("api_addr = \"http://a\"\napi_addr = \"http://b\"", 3, &["given before"]),
+        (
+            "listener \"unix\" { address = \"/a\" }\nlistener \"unix\" { address = \"/b\" }",
+            3,
+            &["listener \"unix\"", "line 2"],
+        ),
         ("listener \"tcp\" {}\n\nlistener \"tcp\" {}", 4, &["listener \"tcp\"", "line 2"]),
         ("storage \"sqlite\" { path = \"/other\" }", 2, &["storage \"sqlite\"", "line 1"]),
         ("seal \"shamir\" {}\nseal \"shamir\" {}", 3, &["seal"]),
@@ -402,4 +428,98 @@ fn a_check_tells_what_the_server_would_do() {
     ] {
         assert!(config.contains(line), "{line} is not in {config}");
     }
+}
+
+/// Each pair of lines is refused below a certificate and a key, on the first of them.
+fn refuse_tls(cases: &[(&str, usize, &[&str])]) {
+    for (lines, line, says) in cases {
+        let text = format!(
+            "listener \"tcp\" {{\n  tls_cert_file = \"/c\"\n  tls_key_file = \"/k\"\n{lines}\n}}"
+        );
+        refuse_all(&[(&text, *line, says)]);
+    }
+}
+
+#[test]
+fn tls_that_no_server_could_serve_is_refused() {
+    refuse_all(&[
+        ("listener \"tcp\" {\n  tls_cert_file = \"/c\"\n}", 3, &["needs its key", "tls_key_file"]),
+        ("listener \"tcp\" {\n  tls_key_file = \"/k\"\n}", 3, &["needs its certificate"]),
+        (
+            "listener \"tcp\" {\n  tls_min_version = \"tls12\"\n}",
+            3,
+            &["no effect without TLS", "tls_cert_file"],
+        ),
+        (
+            "listener \"tcp\" {\n  tls_cert_file = \"c\"\n  tls_key_file = \"/k\"\n}",
+            3,
+            &["no whole path"],
+        ),
+    ]);
+    refuse_tls(&[
+        ("tls_disable = true", 3, &["no effect beside tls_disable"]),
+        ("tls_min_version = \"tls11\"", 5, &["broken", "\"tls12\""]),
+        ("tls_min_version = \"1.2\"", 5, &["no version", "\"tls13\""]),
+        ("tls_min_version = \"tls13\"\ntls_max_version = \"tls12\"", 6, &["less than"]),
+        ("tls_cipher_suites = \"TLS_RSA_WITH_RC4_128_SHA\"", 5, &["unknown suite", "known are"]),
+        ("tls_cipher_suites = \"TLS_AES_128_GCM_SHA256\"", 5, &["no suite of TLS 1.2"]),
+        (
+            "tls_max_version = \"tls12\"\ntls_cipher_suites = \"TLS_AES_128_GCM_SHA256, \
+             TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384\"",
+            6,
+            &["tls13, which is not served"],
+        ),
+        ("tls_require_and_verify_client_cert = true", 5, &["tls_client_ca_file"]),
+        (
+            "tls_require_and_verify_client_cert = true\ntls_disable_client_certs = true",
+            5,
+            &["contradicts"],
+        ),
+        (
+            "tls_client_ca_file = \"/a\"\ntls_disable_client_certs = true",
+            5,
+            &["no effect beside tls_disable_client_certs"],
+        ),
+    ]);
+}
+
+#[test]
+fn plain_http_beyond_this_machine_has_to_be_asked_for() {
+    for address in ["0.0.0.0:8200", "[::]:8200", "192.0.2.7:8200"] {
+        let text = format!("listener \"tcp\" {{\n  address = \"{address}\"\n");
+        refuse_all(&[(&format!("{text}}}"), 3, &[address, "tls_cert_file", "tls_disable = true"])]);
+        let config = read(&format!("{STORAGE}{text}  tls_disable = true\n}}"));
+        assert_eq!(config.listener.transport, Transport::Plain);
+        assert!(config.to_string().contains(&format!("listens on {address}, plain HTTP\n")));
+    }
+    for address in ["127.0.0.1:8200", "[::1]:8200", "127.9.9.9:0"] {
+        let config = read(&format!("{STORAGE}listener \"tcp\" {{\n  address = \"{address}\"\n}}"));
+        assert_eq!(config.listener.transport, Transport::PlainHere);
+    }
+}
+
+#[test]
+fn a_socket_may_be_all_that_is_listened_on() {
+    let config = read(&format!("{STORAGE}listener \"unix\" {{ address = \"/run/b.sock\" }}"));
+    assert_eq!(config.listener.address, None);
+    assert!(config.to_string().starts_with("listens on /run/b.sock (mode 0600)\nbelieves"));
+    let beside =
+        read(&format!("{STORAGE}listener \"unix\" {{ address = \"/s\" }}\nlistener \"tcp\" {{}}"));
+    assert_eq!(beside.listener.address.as_deref(), Some("127.0.0.1:8200"));
+    let long = format!("listener \"unix\" {{\n  address = \"/{}\"\n}}", "a".repeat(107));
+    refuse_all(&[
+        (&long, 3, &["longer than the 107 bytes"]),
+        ("listener \"unix\" {}", 2, &["needs address"]),
+        ("listener \"unix\" {\n  address = \"run/s\"\n}", 3, &["no whole path"]),
+        (
+            "listener \"unix\" {\n  address = \"/s\"\n  socket_mode = \"0999\"\n}",
+            4,
+            &["octal", "\"0660\""],
+        ),
+        (
+            "listener \"unix\" {\n  address = \"/s\"\n  socket_group = \"a:b\"\n}",
+            4,
+            &["no name and no number"],
+        ),
+    ]);
 }

@@ -9,6 +9,7 @@ use bulkhead_wire::response::Response;
 use serde_json::json;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
@@ -54,13 +55,17 @@ async fn start() -> Running {
 }
 
 async fn start_as(config: ListenerConfig) -> Running {
-    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = socket.local_addr().unwrap();
+    start_with(config, None).await
+}
+
+async fn start_with(config: ListenerConfig, tls: Option<Arc<Tls>>) -> Running {
+    let (socket, address) = bind("127.0.0.1:0", "with -x").await.unwrap();
     let gate = Arc::new(Gate::default());
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async move { stopped.await.unwrap_or_default() };
     let limits = Limits { config, connections: 64 };
-    let ended = tokio::spawn(serve(socket, Arc::clone(&gate), limits, Arc::new(Quiet), stopped));
+    let doors = vec![Door::Tcp { socket, address, tls }];
+    let ended = tokio::spawn(serve(doors, Arc::clone(&gate), limits, Arc::new(Quiet), stopped));
     Running { address, gate, stop, ended }
 }
 
@@ -163,25 +168,35 @@ async fn stopping_finishes_what_is_in_flight_closes_idle_connections_and_accepts
 
 #[tokio::test]
 async fn an_address_in_use_says_what_to_do() {
-    let log: Arc<dyn Log> = Arc::new(Quiet);
-    let (_socket, taken) = bind("127.0.0.1:0", "with -x", &log).await.unwrap();
-    let error = bind(&taken.to_string(), "with -x", &log).await.unwrap_err();
+    let (_socket, taken) = bind("127.0.0.1:0", "with -x").await.unwrap();
+    let error = bind(&taken.to_string(), "with -x").await.unwrap_err();
     let expected = format!("cannot listen on {taken}: ");
     assert!(
         error.starts_with(&expected) && error.ends_with("; choose another address with -x"),
         "{error}"
     );
-    assert!(
-        bind("nowhere", "with -x", &log).await.unwrap_err().contains("cannot listen on nowhere: ")
-    );
+    assert!(bind("nowhere", "with -x").await.unwrap_err().contains("cannot listen on nowhere: "));
+}
+
+/// What is logged when a plain listener is opened.
+async fn opened(address: &str, transport: Transport) -> Result<Vec<String>, String> {
+    let lines = Arc::new(Lines::default());
+    let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
+    let config = ListenerConfig { transport, ..ListenerConfig::at(address) };
+    let doors = Door::open_all(&config, "with -x", &log).await?;
+    assert_eq!(doors.len(), 1);
+    Ok(lines.events())
 }
 
 #[tokio::test]
-async fn listening_beyond_this_machine_is_warned_about() {
-    let lines = Arc::new(Lines::default());
-    let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
-    bind("127.0.0.1:0", "with -x", &log).await.unwrap();
-    assert!(lines.events().is_empty());
-    bind("0.0.0.0:0", "with -x", &log).await.unwrap();
-    assert_eq!(lines.events(), ["plain-http-beyond-this-machine"]);
+async fn plain_http_beyond_this_machine_is_served_only_where_it_is_asked_for_and_told() {
+    assert_eq!(opened("127.0.0.1:0", Transport::PlainHere).await.unwrap(), [""; 0]);
+    let refused = opened("0.0.0.0:0", Transport::PlainHere).await.unwrap_err();
+    assert!(refused.contains("tls_cert_file") && refused.contains("--tls-disable"), "{refused}");
+    assert_eq!(
+        opened("0.0.0.0:0", Transport::Plain).await.unwrap(),
+        ["plain-http-beyond-this-machine"]
+    );
 }
+
+mod over_tls;

@@ -178,3 +178,28 @@ fn wrong_arguments_are_named_and_tokens_are_not_repeated() {
         assert!(error.contains("root token id") && !error.contains("canary"), "{error}");
     }
 }
+
+#[test]
+fn tls_of_dev_mode_is_asked_for_and_plain_http_elsewhere_in_so_many_words() {
+    let transport = |args: &[&str]| parsed(args, &[]).map(|options| options.tls);
+    assert_eq!(transport(&["-dev"]), Ok(DevTransport::PlainHere));
+    assert_eq!(transport(&["-dev", "-tls-disable"]), Ok(DevTransport::Plain));
+    assert_eq!(transport(&["-dev", "-dev-tls"]), Ok(DevTransport::Tls(Vec::new())));
+    let names = vec!["a.example".to_owned(), "192.0.2.7".to_owned()];
+    let named = ["--dev", "--dev-tls", "--dev-tls-san=a.example", "--dev-tls-san", "192.0.2.7"];
+    assert_eq!(transport(&named), Ok(DevTransport::Tls(names)));
+    for (args, says) in [
+        (&["--dev", "--dev-tls", "--tls-disable"][..], "leave one of the two out"),
+        (&["--dev", "--dev-tls-san=a"], "add --dev-tls"),
+        (&["--dev-tls"], "tls_cert_file"),
+        (&["--dev-tls-san=a"], "tls_cert_file"),
+        (&["--tls-disable", "--config", "f"], "tls_disable = true"),
+    ] {
+        let why = mode(args, &[]).unwrap_err();
+        assert!(why.contains(says), "{args:?}: {why}");
+    }
+    assert!(matches!(
+        mode(&["--tls-disable"], &[]).unwrap(),
+        Mode::Production(ConfigSource::Options(ProductionOptions { tls_disable: true, .. }))
+    ));
+}

@@ -2,7 +2,7 @@
 
 use super::finish::MOST_ATTEMPTS;
 use super::*;
-use crate::testing::{Scratch, body, data, put};
+use crate::testing::{Scratch, body, data, edit, put};
 
 fn write(unit: &mut Unit, key: &str, body: &str) {
     unit.put(data(key), body.as_bytes().to_vec(), Index::default());
@@ -488,4 +488,183 @@ async fn what_a_commit_checks_again_is_bounded_and_what_only_reads_is_not() {
         listed(&mut reader, "many/", &format!("many/{row:05}"), 9_999).await;
     }
     assert_eq!(reader.commit().await, Ok(None));
+}
+
+/// What a page of records holds: last segments of keys, and bodies.
+async fn page(unit: &mut Unit, after: &str, limit: u32, bytes: usize) -> Vec<(String, String)> {
+    let page = unit.records(Space::Data, ("m/roles/", after), limit, bytes).await.unwrap();
+    let shown = |(key, record): (String, Record)| {
+        let name = key.strip_prefix("m/roles/").unwrap().to_owned();
+        (name, String::from_utf8(record.body.to_vec()).unwrap())
+    };
+    page.into_iter().map(shown).collect()
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(key, body)| ((*key).to_owned(), (*body).to_owned())).collect()
+}
+
+async fn with_roles() -> (Scratch, Arc<Store>) {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    for (key, body) in [("a", "one"), ("b", "two"), ("c", "three"), ("d", "four")] {
+        put(&store, data(&format!("m/roles/{key}")), body).await;
+    }
+    put(&store, data("m/rolesy"), "outside").await;
+    (scratch, store)
+}
+
+#[tokio::test]
+async fn a_page_of_records_holds_what_the_unit_would_read_one_by_one() {
+    let (_scratch, store) = with_roles().await;
+    let mut unit = store.begin();
+    assert_eq!(page(&mut unit, "", 2, 1_000).await, pairs(&[("a", "one"), ("b", "two")]));
+    assert_eq!(
+        page(&mut unit, "m/roles/b", 9, 1_000).await,
+        pairs(&[("c", "three"), ("d", "four")])
+    );
+    assert!(page(&mut unit, "m/roles/d", 9, 1_000).await.is_empty());
+    unit.put(data("m/roles/a"), b"mine".to_vec(), Index::default());
+    unit.put(data("m/roles/bb"), b"new".to_vec(), Index::default());
+    unit.delete(data("m/roles/b"));
+    let seen = [("a", "mine"), ("bb", "new"), ("c", "three"), ("d", "four")];
+    assert_eq!(page(&mut unit, "", 9, 1_000).await, pairs(&seen));
+    assert_eq!(
+        page(&mut unit, "", 3, 1_000).await,
+        pairs(&seen[..3]),
+        "full, although one is gone"
+    );
+}
+
+#[tokio::test]
+async fn only_an_empty_page_of_records_is_the_last_however_few_bytes_are_asked_for() {
+    let (_scratch, store) = with_roles().await;
+    let mut unit = store.begin();
+    unit.delete(data("m/roles/b"));
+    unit.put(data("m/roles/bb"), b"new".to_vec(), Index::default());
+    let (mut after, mut names) = (String::new(), Vec::new());
+    loop {
+        let found = page(&mut unit, &after, 9, 1).await;
+        let Some((last, _)) = found.last() else { break };
+        after = format!("m/roles/{last}");
+        names.extend(found.into_iter().map(|(name, _)| name));
+    }
+    assert_eq!(names, ["a", "bb", "c", "d"]);
+    let page = page(&mut store.begin(), "", 9, 200).await;
+    assert!((1..4).contains(&page.len()), "sealed records of some fifty bytes: {page:?}");
+}
+
+#[tokio::test]
+async fn a_record_of_a_page_that_changes_comes_or_goes_is_a_conflict_and_one_behind_it_is_not() {
+    for (key, body, conflicts) in [
+        ("m/roles/a", Some("other"), true),
+        ("m/roles/a", None, true),
+        ("m/roles/aa", Some("new"), true),
+        ("m/roles/c", Some("other"), false),
+        ("m/roles/e", Some("new"), false),
+        ("m/rolesy", Some("other"), false),
+    ] {
+        let (_scratch, store) = with_roles().await;
+        let mut unit = store.begin();
+        assert_eq!(page(&mut unit, "", 2, 1_000).await.len(), 2);
+        unit.put(data("m/seen"), b"x".to_vec(), Index::default());
+        let mut other = store.begin();
+        match body {
+            Some(body) => other.put(data(key), body.as_bytes().to_vec(), Index::default()),
+            None => other.delete(data(key)),
+        }
+        other.commit().await.unwrap();
+        assert_eq!(unit.commit().await == Err(StoreFault::Conflict), conflicts, "{key} {body:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_record_fails_the_page_that_would_hold_it() {
+    let (_scratch, store) = with_roles().await;
+    edit(&store, "UPDATE record SET owner = 'mallory' WHERE key = 'm/roles/c'").await;
+    let mut unit = store.begin();
+    assert_eq!(page(&mut unit, "", 2, 1_000).await.len(), 2);
+    let refused = unit.records(Space::Data, ("m/roles/", ""), 9, 1_000).await.err();
+    assert_eq!(refused, Some(StoreFault::Damaged(data("m/roles/c"))));
+}
+
+#[tokio::test]
+async fn the_revision_of_a_folder_is_another_one_after_each_commit_to_it_deletions_included() {
+    let (_scratch, store) = with_roles().await;
+    let revision = || store.begin().folder_revision("m/roles/").unwrap();
+    let mut seen = vec![revision()];
+    assert_eq!(revision(), seen[0]);
+    put(&store, data("m/rolesy"), "elsewhere").await;
+    assert_eq!(revision(), seen[0]);
+    put(&store, data("m/roles/a"), "again").await;
+    seen.push(revision());
+    let mut unit = store.begin();
+    unit.delete(data("m/roles/b"));
+    assert_eq!(revision(), seen[1], "not committed");
+    unit.commit().await.unwrap();
+    seen.push(revision());
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 3);
+}
+
+#[tokio::test]
+async fn what_relies_on_a_folder_conflicts_with_each_commit_to_it_also_where_it_only_reads() {
+    for writes in [true, false] {
+        let (_scratch, store) = with_roles().await;
+        let begin = || {
+            let mut unit = store.begin();
+            unit.folder_revision("m/roles/").unwrap();
+            if writes {
+                unit.put(data("m/derived"), b"x".to_vec(), Index::default());
+            }
+            unit
+        };
+        begin().commit().await.unwrap();
+        let overtaken = begin();
+        put(&store, data("m/roles/new"), "x").await;
+        assert_eq!(overtaken.commit().await, Err(StoreFault::Conflict));
+        let mut unit = begin();
+        put(&store, data("m/roles/new"), "y").await;
+        assert_eq!(unit.folder_revision("m/roles/"), Err(StoreFault::Conflict), "in two states");
+    }
+}
+
+#[tokio::test]
+async fn of_units_in_one_group_the_one_that_relied_on_what_another_wrote_does_not_commit() {
+    let (_scratch, store) = with_roles().await;
+    let both = |key: &str| {
+        let mut unit = store.begin();
+        unit.folder_revision("m/roles/").unwrap();
+        unit.put(data(key), b"x".to_vec(), Index::default());
+        unit
+    };
+    let (one, other) = (both("m/roles/x"), both("m/roles/y"));
+    let (one, other) = tokio::join!(one.commit(), other.commit());
+    assert_eq!([&one, &other].iter().filter(|outcome| outcome.is_ok()).count(), 1, "{one:?}");
+}
+
+#[tokio::test]
+async fn a_unit_that_wrote_into_a_folder_is_given_a_number_that_nothing_is_known_by() {
+    let (_scratch, store) = with_roles().await;
+    let mut unit = store.begin();
+    let before = unit.folder_revision("m/roles/").unwrap();
+    unit.put(data("m/roles/a"), b"mine".to_vec(), Index::default());
+    let own = [(); 2].map(|()| unit.folder_revision("m/roles/").unwrap());
+    assert!(own[0] != own[1] && !own.contains(&before));
+    unit.checkpoint().await.unwrap();
+    let after = unit.folder_revision("m/roles/").unwrap();
+    assert!(!own.contains(&after) && after != before);
+    assert_eq!(store.begin().folder_revision("m/roles/").unwrap(), after);
+}
+
+#[tokio::test]
+async fn a_unit_relies_on_so_many_folders_and_no_more() {
+    let (_scratch, store) = with_roles().await;
+    let mut unit = store.begin();
+    for count in 0..256 {
+        unit.folder_revision(&format!("m/{count}/")).unwrap();
+    }
+    let refused = unit.folder_revision("m/more/");
+    assert!(matches!(refused, Err(StoreFault::TooLarge(_))), "{refused:?}");
 }

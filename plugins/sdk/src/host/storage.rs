@@ -5,6 +5,9 @@ use bulkhead_wire::stored::{Stored, Unreadable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+/// Records that are asked for at a time.
+const PAGE: u32 = 1_000;
+
 /// The mount's own storage inside the call's unit of work: writes are buffered, and the engine sees
 /// its own.
 ///
@@ -47,6 +50,28 @@ pub trait Storage {
     /// As [`get_bytes`](Self::get_bytes).
     fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure>;
 
+    /// Up to `limit` (1 to 1,000) records below `prefix` and after `after`, in the order of their
+    /// keys and with those, without the prefix: as many as have 1 MiB together. Only an empty page
+    /// is the end.
+    ///
+    /// # Errors
+    /// As [`get_bytes`](Self::get_bytes).
+    fn scan_bytes(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<(String, Entry<Vec<u8>>)>, Failure>;
+
+    /// A number of all that is below `prefix`, which is empty or ends in a slash: another one after
+    /// each commit that put or deleted anything there, and at each start of the server. What was
+    /// made from all records of a folder is kept in the cache under it.
+    ///
+    /// # Errors
+    /// As [`get_bytes`](Self::get_bytes); invalid request for a prefix that ends in the middle of a
+    /// name.
+    fn revision(&self, prefix: &str) -> Result<u64, Failure>;
+
     /// Commits what is buffered, before an effect. Earlier reads are no longer validated. Things
     /// that end should use [`Reservation`](crate::reservation::Reservation), and things that roll
     /// forward [`Intent`](crate::intent::Intent), which call this at the right moment. Gives the
@@ -86,14 +111,29 @@ impl dyn Storage + '_ {
     /// # Errors
     /// As [`get`](trait.Storage.html#method.get).
     pub fn entry<T: Stored>(&self, key: &str) -> Result<Option<Entry<T>>, Failure> {
-        let Some(Entry { value, created, modified }) = self.entry_bytes(key)? else {
-            return Ok(None);
-        };
-        let value = T::from_bytes(&value).map_err(|why| match why {
-            Unreadable::Garbled => garbled(key),
-            newer => newer.of(format_args!("the record {key:?}")),
-        })?;
-        Ok(Some(Entry { value, created, modified }))
+        self.entry_bytes(key)?.map(|found| parse(key, found)).transpose()
+    }
+
+    /// Calls `visit` for each record below `prefix` in the order of their keys, with its name: its
+    /// key without the prefix.
+    ///
+    /// # Errors
+    /// As [`get`](trait.Storage.html#method.get), for each of them; what `visit` fails with, and
+    /// the rest is left out.
+    pub fn scan<T: Stored>(
+        &self,
+        prefix: &str,
+        mut visit: impl FnMut(&str, Entry<T>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut after = String::new();
+        loop {
+            let page = self.scan_bytes(prefix, &after, PAGE)?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after.clone_from(last);
+            for (name, entry) in page {
+                visit(&name, parse(&format!("{prefix}{name}"), entry)?)?;
+            }
+        }
     }
 
     /// Buffers `record` under `key`.
@@ -138,6 +178,15 @@ mod sealed {
     impl Sealed for str {}
     impl Sealed for String {}
     impl Sealed for Vec<String> {}
+}
+
+fn parse<T: Stored>(key: &str, found: Entry<Vec<u8>>) -> Result<Entry<T>, Failure> {
+    let Entry { value, created, modified } = found;
+    let value = T::from_bytes(&value).map_err(|why| match why {
+        Unreadable::Garbled => garbled(key),
+        newer => newer.of(format_args!("the record {key:?}")),
+    })?;
+    Ok(Entry { value, created, modified })
 }
 
 /// The parser's own words are left out, because they can quote a stored secret.

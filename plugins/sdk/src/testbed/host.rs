@@ -6,23 +6,24 @@
 use super::cache::TestCache;
 use super::databases::{TestDatabases, User};
 use super::http::TestServers;
+use super::identity::TestIdentity;
 use super::lease_book::LeaseBook;
+use super::passwords::TestPasswords;
 use super::records::Records;
 use super::script::{Fate, Script};
 use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
-    Cache, Clock, Databases, Derivation, Entry, Host, Http, Leases, Level, Log, Passwords, Random,
-    Storage,
+    Cache, Clock, Databases, Derivation, Entity, Entry, Host, Http, Identity, Leases, Level, Log,
+    Passwords, Random, Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::Failure;
 use serde_json::Value;
 use sha2::Sha256;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A host in memory. Its methods are what a test may arrange and look at.
@@ -31,11 +32,12 @@ pub struct TestHost {
     records: RefCell<Records>,
     leases: RefCell<LeaseBook>,
     timers: RefCell<Timers>,
-    policies: RefCell<BTreeMap<String, String>>,
     generated: Cell<u32>,
     databases: TestDatabases,
     servers: TestServers,
+    identity: TestIdentity,
     cache: TestCache,
+    passwords: TestPasswords,
 }
 
 impl Default for TestHost {
@@ -44,12 +46,13 @@ impl Default for TestHost {
         Self {
             databases: TestDatabases::new(&script),
             servers: TestServers::new(&script),
+            identity: TestIdentity::new(&script),
             cache: TestCache::new(&script),
+            passwords: TestPasswords::new(&script),
             script,
             records: RefCell::default(),
             leases: RefCell::default(),
             timers: RefCell::default(),
-            policies: RefCell::default(),
             generated: Cell::default(),
         }
     }
@@ -86,9 +89,12 @@ impl TestHost {
         self.script.arrange(step, Fate::Die);
     }
 
-    /// Adds a password policy whose passwords begin with `prefix`.
-    pub fn add_policy(&self, name: &str, prefix: &str) {
-        self.policies.borrow_mut().insert(name.to_owned(), prefix.to_owned());
+    /// Adds a password policy, in HCL or JSON.
+    ///
+    /// # Errors
+    /// What is wrong with its text.
+    pub fn add_policy(&self, name: &str, text: &str) -> Result<(), Failure> {
+        self.passwords.add(name, text)
     }
 
     /// Replaces what the database plugin says of itself.
@@ -105,6 +111,11 @@ impl TestHost {
     /// their order, and the last one again and again.
     pub fn answer(&self, asked: &str, answer: Response) {
         self.servers.answer(asked, answer);
+    }
+
+    /// Lets the engine see an entity: the caller's own, or one with an alias at the mount.
+    pub fn add_entity(&self, entity: Entity) {
+        self.identity.add(entity);
     }
 
     /// Forgets what is cached, as the host does when it is sealed or the mount is tuned.
@@ -252,11 +263,15 @@ impl Host for TestHost {
     }
 
     fn passwords(&self) -> &dyn Passwords {
-        self
+        &self.passwords
     }
 
     fn http(&self) -> &dyn Http {
         &self.servers
+    }
+
+    fn identity(&self) -> &dyn Identity {
+        &self.identity
     }
 
     fn cache(&self) -> &dyn Cache {
@@ -297,6 +312,19 @@ impl Storage for TestHost {
 
     fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure> {
         self.script.step("keys", None, || Ok(self.records.borrow().keys(prefix, after, limit)))
+    }
+
+    fn scan_bytes(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<(String, Entry<Vec<u8>>)>, Failure> {
+        self.script.step("scan", None, || Ok(self.records.borrow().scan(prefix, after, limit)))
+    }
+
+    fn revision(&self, prefix: &str) -> Result<u64, Failure> {
+        self.script.step("revision", None, || self.records.borrow_mut().revision(prefix))
     }
 
     fn checkpoint(&self) -> Result<u64, Failure> {
@@ -343,22 +371,6 @@ impl Clock for TestHost {
         self.script.step("cancel", Some(key), || {
             self.timers.borrow_mut().cancel(key);
             Ok(())
-        })
-    }
-}
-
-impl Passwords for TestHost {
-    /// Numbered, so that tests can name the password they expect.
-    fn generate(&self, policy: &str) -> Result<String, Failure> {
-        self.script.step("generate", None, || {
-            let policies = self.policies.borrow();
-            let prefix = match policy {
-                "" => "Generated",
-                named => policies.get(named).ok_or_else(|| {
-                    Failure::new(Kind::NotFound, format!("there is no password policy {named:?}"))
-                })?,
-            };
-            Ok(format!("{prefix}-Password-{}", self.next_number()))
         })
     }
 }

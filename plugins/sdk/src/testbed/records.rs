@@ -1,6 +1,7 @@
 //! The mount's records in memory, with what the call wrote and has not committed.
 
 use crate::host::Entry;
+use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
 
 /// What is committed, and the call's own writes over it.
@@ -11,6 +12,9 @@ pub(super) struct Records {
     buffered: BTreeMap<String, Option<Vec<u8>>>,
     /// How many commits wrote something; `None` for an engine that is not indexed.
     index: Option<u64>,
+    /// The number of each folder that was asked for, and the last number that was given.
+    revisions: BTreeMap<String, u64>,
+    last_revision: u64,
 }
 
 impl Records {
@@ -42,10 +46,40 @@ impl Records {
         names.take(limit as usize).map(str::to_owned).collect()
     }
 
+    /// Records below `prefix` and after `after` as the call sees them, with their keys.
+    pub(super) fn scan(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: u32,
+    ) -> Vec<(String, Entry<Vec<u8>>)> {
+        let names = self.keys(prefix, after, limit).into_iter();
+        names
+            .filter_map(|name| Some((name.clone(), self.get(&format!("{prefix}{name}"))?)))
+            .collect()
+    }
+
+    /// The number of what is committed below `prefix`; one of its own where the call wrote there.
+    ///
+    /// # Errors
+    /// Invalid request for a prefix that ends in the middle of a name.
+    pub(super) fn revision(&mut self, prefix: &str) -> Result<u64, Failure> {
+        if !prefix.is_empty() && !prefix.ends_with('/') {
+            return Err(Failure::invalid(format!("{prefix:?} is no folder: it ends in no slash")));
+        }
+        self.last_revision += 1;
+        if self.buffered.keys().any(|key| key.starts_with(prefix)) {
+            return Ok(self.last_revision);
+        }
+        Ok(*self.revisions.entry(prefix.to_owned()).or_insert(self.last_revision))
+    }
+
     /// Commits, and gives the index of the commit; 0 where nothing was written, or nothing is
     /// numbered.
     pub(super) fn commit(&mut self) -> u64 {
         let buffered = std::mem::take(&mut self.buffered);
+        let is_changed = |folder: &str| buffered.keys().any(|key| key.starts_with(folder));
+        self.revisions.retain(|folder, _| !is_changed(folder));
         let modified = match &mut self.index {
             Some(index) if !buffered.is_empty() => {
                 *index += 1;

@@ -3,7 +3,7 @@
 use crate::bulkhead::plugin::database::{self, Connection};
 use crate::bulkhead::plugin::database_types::{Credential, NewUser};
 use crate::bulkhead::plugin::types::{Call, Failure};
-use crate::bulkhead::plugin::{clock, leases, passwords, storage};
+use crate::bulkhead::plugin::{clock, identity, leases, passwords, storage};
 use crate::{Ending, answers};
 
 /// An import by its name, and what it answered without a grant for it.
@@ -82,6 +82,8 @@ pub(crate) fn answered_without_grants() -> Option<&'static str> {
         tried("put", storage::put("key", b"value")),
         tried("delete", storage::delete("key")),
         tried("keys", storage::keys("", "", 1)),
+        tried("scan", storage::scan("", "", 1)),
+        tried("revision", storage::revision("")),
         tried("checkpoint", storage::checkpoint()),
         tried("reserve", leases::reserve("tag", "lane", "{}")),
         tried("end", leases::end("tag")),
@@ -90,6 +92,9 @@ pub(crate) fn answered_without_grants() -> Option<&'static str> {
         tried("guard", clock::guard("timer", "lane")),
         tried("cancel", clock::cancel("timer")),
         tried("generate", passwords::generate("")),
+        tried("generate-from", passwords::generate_from(20, "ab")),
+        tried("token", identity::token("anyone", 0)),
+        tried("find-entity", identity::find_entity("anyone")),
     ];
     of_databases()
         .into_iter()

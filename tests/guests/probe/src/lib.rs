@@ -4,9 +4,11 @@
 
 mod memory;
 mod outside;
+mod passwords;
 mod rotation;
 
 use bulkhead_sdk::reservation::{Reservation, Unmade};
+use bulkhead_sdk::rotation::{Bounds, Settings};
 use bulkhead_sdk::stored::Stored;
 use bulkhead_sdk::table::{Field, Row, read, write};
 use bulkhead_sdk::{
@@ -51,7 +53,7 @@ impl SecretsEngine for Probe {
     const SCHEMA: u32 = 1;
     const ABOUT: &'static str = "Does on request what engines do, and what they must not.";
     const INDEXED: bool = true;
-    const ASKS: &'static [&'static str] = &["http"];
+    const ASKS: &'static [&'static str] = &["http", "identity:token"];
     const TABLE: &'static [Row] = &[
         read("note/{name}", note).about("What was noted.").fields(&[NAME]),
         write("timer/{name}", timer).about("Asks to be woken.").fields(&[NAME, AFTER]),
@@ -85,6 +87,17 @@ impl SecretsEngine for Probe {
         write("make/{name}", outside::make)
             .about("Keeps what a web server says.")
             .fields(&[NAME, outside::REQUEST]),
+        write("password/{name}", passwords::password)
+            .about("Makes passwords.")
+            .fields(&[NAME, passwords::HOW]),
+        write("due/{name}", due)
+            .about("When a schedule is due next.")
+            .fields(&[NAME, bulkhead_sdk::rotation::ROLE_FIELDS]),
+        write("identity-token/{name}", outside::identity_token)
+            .about("Shows others who the mount is.")
+            .fields(&[NAME, outside::TOKEN]),
+        read("entity/{name}", outside::entity).about("Whom the mount knows.").fields(&[NAME]),
+        read("folder", folder).about("What is noted, and the revision of that."),
         read("loop", endless).about("Never ends.").deadline(1),
         read("memory", memory).about("Takes all memory.").deadline(20),
         read("stack", stack).about("Takes all stack."),
@@ -209,6 +222,15 @@ fn note_context(host: &dyn Host, name: &str, context: &Context) -> Result<(), Fa
     host.storage().put_plain(&format!("note/{name}"), &format!("{} {left}", context.mount.path))
 }
 
+fn folder(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let revision = host.storage().revision("note/")?;
+    let mut notes = serde_json::Map::new();
+    for (name, entry) in host.storage().scan_bytes("note/", "", 1_000)? {
+        notes.insert(name, String::from_utf8_lossy(&entry.value).into());
+    }
+    Answer::data(&json!({"revision": revision.to_string(), "notes": notes}))
+}
+
 fn note(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let key = format!("note/{}", call.text("name"));
     let note = host.storage().get_bytes(&key)?.ok_or_else(Failure::absent)?;
@@ -325,6 +347,14 @@ fn stack(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
         if level == u64::MAX { 0 } else { deeper(level + 1) + room.iter().sum::<u64>() }
     }
     Answer::data(&json!({"level": deeper(0)}))
+}
+
+/// The name is the time in milliseconds after which it is due.
+fn due(_host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let mut settings = Settings::default();
+    settings.merge(call, Bounds::STATIC_ROLE)?;
+    let after = call.text("name").parse().map_err(|_| Failure::invalid("the name is a time"))?;
+    Answer::data(&json!({"due": settings.due_after(after)?}))
 }
 
 fn panics(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {

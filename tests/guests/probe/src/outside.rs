@@ -13,6 +13,7 @@ pub(crate) const REQUEST: &[Field] = &[
     Field::text("body", "what to send"),
     Field::text("secret", "what no text may show"),
     Field::text("roots", "PEM"),
+    Field::flag("safe", "whether it changes nothing"),
     Field::whole("times", "how often").or_whole(1),
     Field::text("how", "ok, told, logged or panics").or_text("ok"),
 ];
@@ -22,6 +23,26 @@ pub(crate) const KEPT: &[Field] = &[
     Field::text("value", "a text; without one the key is removed"),
     Field::seconds("ttl", "how long").or_whole(60),
 ];
+
+/// Whom a token is for.
+pub(crate) const TOKEN: &[Field] =
+    &[Field::text("audience", "who reads it"), Field::seconds("ttl", "lifetime")];
+
+/// A token by which the mount shows others who it is; `told` repeats it in an error.
+pub(crate) fn identity_token(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let signed = host.identity().token(call.text("audience"), call.seconds("ttl"))?;
+    if call.text("name") == "told" {
+        return Err(Failure::invalid(signed.token));
+    }
+    Answer::data(&json!({"signed": signed.token, "expires": signed.expires}))
+}
+
+/// Whom the mount knows by that id.
+pub(crate) fn entity(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let id = if call.text("name") == "own" { &call.caller.entity } else { call.text("name") };
+    let found = host.identity().entity(id)?.ok_or_else(Failure::absent)?;
+    Answer::data(&json!({"id": found.id, "name": found.name, "metadata": found.metadata}))
+}
 
 /// Counts itself under `note/<name>`, and answers what the server did. `told` repeats the body in
 /// an error, and `logged` in the log.
@@ -83,6 +104,7 @@ fn request(call: &Call) -> Request {
         request = request.header(name, value.as_str().unwrap_or_default());
     }
     request.body = call.text("body").as_bytes().to_vec();
+    request.safe = call.flag("safe");
     if call.is_given("secret") {
         request = request.secret(call.text("secret"));
     }

@@ -49,6 +49,7 @@ pub(crate) async fn enable_in(class: Class, call: Call<'_>) -> Result<Reply, Fai
     let running = Running::of(&plugin.engine, &usual);
     let subject = Subject { class, builtin: None, kind: &kind, running, system: core.lifetimes };
     warnings.extend(settings::change(&mut settings, &config, &subject)?);
+    settings::check_identity_token_key(unit, &settings).await?;
     let marks = marks(fields, &mut warnings);
     let record =
         core.mounts.enable(unit, &core.catalog, NewMount { path, kind, marks, settings }).await?;

@@ -9,6 +9,8 @@ use crate::api::row::field;
 use crate::lifetimes::Lifetimes;
 use crate::mounts::instance_reuse;
 use crate::mounts::{Builtin, Class, Running, Settings, TokenType, Visibility};
+use crate::oidc;
+use bulkhead_store::Unit;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, quoted};
@@ -26,11 +28,10 @@ const TOKEN_HEADERS: [&str; 6] = [
 ];
 
 /// What is stored and does nothing, and why.
-const WITHOUT_EFFECT: [(&str, &str); 5] = [
+const WITHOUT_EFFECT: [(&str, &str); 4] = [
     ("force_no_cache", "nothing of a mount is cached outside of its storage"),
     ("passthrough_request_headers", "this version hands no header to a plugin"),
     ("allowed_response_headers", "this version takes no header from a plugin"),
-    ("identity_token_key", "this version has no identity tokens"),
     ("delegated_auth_accessors", "no plugin of this version delegates its authentication"),
 ];
 
@@ -75,7 +76,11 @@ pub(super) fn fields() -> Vec<Field> {
         ),
         plugin_name(),
         field("plugin_version", FieldKind::String, "empty, or the version that runs"),
-        field("identity_token_key", FieldKind::String, "stored, without effect yet"),
+        field(
+            "identity_token_key",
+            FieldKind::String,
+            "the key at identity/oidc/key that signs the mount's identity tokens",
+        ),
         field("delegated_auth_accessors", FieldKind::CommaList, "stored, without effect yet"),
         field("user_lockout_config", FieldKind::Any, "refused: no auth method has a lock-out yet"),
         grants::whole(),
@@ -263,6 +268,24 @@ fn check_plugin(values: &Map<String, Value>, subject: &Subject<'_>) -> Result<()
         )));
     }
     Ok(())
+}
+
+/// Refuses a key that is not there. It is remembered by the unit, so that the key does not go
+/// meanwhile.
+///
+/// # Errors
+/// 400 that names the key.
+pub(super) async fn check_identity_token_key(
+    unit: &mut Unit,
+    settings: &Settings,
+) -> Result<(), Failure> {
+    match settings.identity_token_key.as_str() {
+        "" => Ok(()),
+        name => oidc::check_named(unit, name).await.map_err(|failure| Failure {
+            message: format!("identity_token_key: {}", failure.message),
+            ..failure
+        }),
+    }
 }
 
 fn check_headers(names: &[String]) -> Result<(), Failure> {

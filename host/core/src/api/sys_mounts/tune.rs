@@ -43,6 +43,9 @@ pub(crate) async fn tune_in(class: Class, call: Call<'_>) -> Result<Reply, Failu
         Subject { class, builtin, kind: &serving.record().kind, running, system: core.lifetimes };
     let values = settings::said(fields.all(), &request.fields);
     let warnings = settings::change(&mut record.settings, &values, &subject)?;
+    if values.contains_key("identity_token_key") {
+        settings::check_identity_token_key(unit, &record.settings).await?;
+    }
     let change = match builtin {
         Some(which) => {
             which.put(unit, &mut record)?;

@@ -101,13 +101,13 @@ fn what_has_no_effect_is_stored_with_a_warning_and_empty_values_say_nothing() {
         &ENGINE,
         json!({
             "passthrough_request_headers": "X-Trace, X-Team", "force_no_cache": true,
-            "identity_token_key": "k", "allowed_response_headers": ["X-A"],
+            "allowed_response_headers": ["X-A"],
             "delegated_auth_accessors": ["auth_x_1"],
         }),
     )
     .unwrap();
     assert_eq!(settings.passthrough_request_headers, ["X-Trace", "X-Team"]);
-    assert_eq!(warnings.len(), 5, "{warnings:?}");
+    assert_eq!(warnings.len(), 4, "{warnings:?}");
     assert!(warnings.iter().all(|warning| warning.contains("has no effect")), "{warnings:?}");
     let empty = json!({
         "passthrough_request_headers": [], "force_no_cache": false, "token_type": "",

@@ -1,0 +1,319 @@
+//! TLS to the server: whose word it is believed on, and with what this client shows who it is.
+//!
+//! The mistake this file stops: a token that goes to a server that is not the one that was meant.
+//! A certificate that does not hold ends the connection before anything is sent; only `skip_verify`
+//! says otherwise, and is told each time.
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore,
+    SignatureScheme,
+};
+use std::error;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio_rustls::TlsConnector;
+
+/// Largest file, in bytes.
+const FILE_MAX: u64 = 1 << 20;
+
+/// How the server is known, and this client to it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Trust {
+    /// The authorities that are believed, in place of the public ones.
+    pub(crate) ca_file: Option<PathBuf>,
+    /// A folder of such files; `ca_file` wins.
+    pub(crate) ca_folder: Option<PathBuf>,
+    /// This client's certificate and those above it.
+    pub(crate) client_certificate: Option<PathBuf>,
+    /// Its key.
+    pub(crate) client_key: Option<PathBuf>,
+    /// The name that the server's certificate has to be for, where that is not the address's.
+    pub(crate) server_name: Option<String>,
+    /// Any certificate of any server will do.
+    pub(crate) skip_verify: bool,
+}
+
+impl Trust {
+    /// What connects with this trust.
+    ///
+    /// # Errors
+    /// A file that cannot be used, and what to do.
+    pub(crate) fn connector(&self) -> Result<TlsConnector, String> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("TLS cannot be spoken: {error}"))?;
+        let builder = if self.skip_verify {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone(provider)))
+        } else {
+            builder.with_root_certificates(self.roots()?)
+        };
+        let config = match self.client_identity()? {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(|error| {
+                format!(
+                    "the client certificate and its key do not fit: {error}; \
+                     give the two that were made together"
+                )
+            })?,
+        };
+        Ok(TlsConnector::from(Arc::new(config)))
+    }
+
+    /// The name that the certificate of the server at `host` has to be for.
+    ///
+    /// # Errors
+    /// One that can be no name.
+    pub(crate) fn name_of(&self, host: &str) -> Result<ServerName<'static>, String> {
+        let name = self.server_name.as_deref().unwrap_or(host).trim_matches(['[', ']']);
+        ServerName::try_from(name.to_owned())
+            .map_err(|_| format!("{name:?} is no host name and no address; set -tls-server-name"))
+    }
+
+    fn roots(&self) -> Result<RootCertStore, String> {
+        let mut roots = RootCertStore::empty();
+        let files = match (&self.ca_file, &self.ca_folder) {
+            (Some(file), _) => vec![file.clone()],
+            (None, Some(folder)) => files_of(folder)?,
+            (None, None) => {
+                roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+                return Ok(roots);
+            }
+        };
+        for file in &files {
+            let found = certificates(file)?;
+            // A folder may hold other things.
+            if found.is_empty() && self.ca_file.is_some() {
+                return Err(no_certificate(file));
+            }
+            for certificate in found {
+                roots.add(certificate).map_err(|error| {
+                    format!("{} holds what is no authority's certificate: {error}", file.display())
+                })?;
+            }
+        }
+        match &self.ca_folder {
+            Some(folder) if roots.is_empty() => Err(no_certificate(folder)),
+            _ => Ok(roots),
+        }
+    }
+
+    #[expect(clippy::type_complexity, reason = "the two halves of what rustls takes")]
+    fn client_identity(
+        &self,
+    ) -> Result<Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>, String> {
+        match (&self.client_certificate, &self.client_key) {
+            (None, None) => Ok(None),
+            (Some(certificate), Some(key)) => {
+                let chain = certificates(certificate)?;
+                if chain.is_empty() {
+                    return Err(no_certificate(certificate));
+                }
+                Ok(Some((chain, private_key(key)?)))
+            }
+            (Some(_), None) => {
+                Err("a client certificate needs its key; set BULKHEAD_CLIENT_KEY or -client-key"
+                    .to_owned())
+            }
+            (None, Some(_)) => {
+                Err("a client key needs its certificate; set BULKHEAD_CLIENT_CERT or -client-cert"
+                    .to_owned())
+            }
+        }
+    }
+}
+
+/// What to do about a connection that failed, where TLS is why.
+pub(crate) fn advice(error: &(dyn error::Error + 'static)) -> Option<String> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref::<Error>() {
+            return Some(describe(found));
+        }
+        cause = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+fn describe(error: &Error) -> String {
+    use CertificateError as Wrong;
+    match error {
+        Error::InvalidCertificate(
+            Wrong::NotValidForName | Wrong::NotValidForNameContext { .. },
+        ) => {
+            "its certificate is for another name; write the name that it is for into the address, \
+             or set BULKHEAD_TLS_SERVER_NAME or -tls-server-name"
+                .to_owned()
+        }
+        Error::InvalidCertificate(Wrong::UnknownIssuer) => {
+            "its certificate is of an authority that is not believed here; \
+             set BULKHEAD_CACERT or -ca-cert to the authority's certificate"
+                .to_owned()
+        }
+        Error::InvalidCertificate(Wrong::Expired | Wrong::ExpiredContext { .. }) => {
+            "its certificate has ended; renew it on the server, or set this machine's clock"
+                .to_owned()
+        }
+        Error::InvalidCertificate(Wrong::NotValidYet | Wrong::NotValidYetContext { .. }) => {
+            "its certificate holds only later; set this machine's clock".to_owned()
+        }
+        Error::InvalidMessage(_) => {
+            "it does not speak TLS; write http:// in place of https:// if nobody is in between"
+                .to_owned()
+        }
+        Error::AlertReceived(
+            AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure,
+        ) => "it asks for a certificate of yours; set BULKHEAD_CLIENT_CERT and BULKHEAD_CLIENT_KEY"
+            .to_owned(),
+        Error::AlertReceived(
+            AlertDescription::UnknownCA
+            | AlertDescription::BadCertificate
+            | AlertDescription::DecryptError,
+        ) => "it does not take your certificate; set BULKHEAD_CLIENT_CERT and BULKHEAD_CLIENT_KEY \
+              to what its authority signed"
+            .to_owned(),
+        other => format!("TLS failed: {other}"),
+    }
+}
+
+fn no_certificate(file: &Path) -> String {
+    format!("{} holds no certificate; give a PEM file with BEGIN CERTIFICATE in it", file.display())
+}
+
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let unreadable = |error| format!("cannot read the folder {}: {error}", folder.display());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        // Also of what a link leads to.
+        if path.is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let (text, _) = read(file)?;
+    CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<_, _>>()
+        .map_err(|_| format!("{} is no whole PEM file; write it anew", file.display()))
+}
+
+fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
+    let (text, mode) = read(file)?;
+    let shown = file.display();
+    if mode & 0o007 != 0 {
+        return Err(format!(
+            "{shown} may be read by others (mode {:04o}); its key may be known: \
+             replace it, then run chmod 600 {shown}",
+            mode & 0o7777
+        ));
+    }
+    PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
+        pem::Error::NoItemsFound => format!(
+            "{shown} holds no private key in the clear; \
+             give a PEM file with BEGIN PRIVATE KEY in it"
+        ),
+        _ => format!("{shown} is no whole PEM file; write it anew"),
+    })
+}
+
+/// The content of a file, and its mode.
+fn read(file: &Path) -> Result<(Vec<u8>, u32), String> {
+    let unreadable = |error: io::Error| format!("cannot read {}: {error}", file.display());
+    let opened = File::open(file).map_err(unreadable)?;
+    let mode = opened.metadata().map_err(unreadable)?.permissions().mode();
+    let mut text = Vec::new();
+    opened.take(FILE_MAX).read_to_end(&mut text).map_err(unreadable)?;
+    Ok((text, mode))
+}
+
+/// Believes every certificate; that the server has its key is checked all the same.
+#[derive(Debug)]
+struct Anyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(trust: Trust) -> String {
+        trust.connector().err().expect("this cannot be used")
+    }
+
+    #[test]
+    fn files_that_cannot_be_used_are_refused_with_what_to_do() {
+        let file = std::env::temp_dir().join(format!("bulkhead-cli-tls-{}", std::process::id()));
+        std::fs::write(&file, "nothing").unwrap();
+        let path = || Some(file.clone());
+        let empty = problem(Trust { ca_file: path(), ..Trust::default() });
+        assert!(empty.contains("holds no certificate"), "{empty}");
+        let nowhere = Some(PathBuf::from("/nonexistent/ca.pem"));
+        let absent = problem(Trust { ca_file: nowhere.clone(), ..Trust::default() });
+        assert!(absent.starts_with("cannot read /nonexistent/ca.pem: "), "{absent}");
+        let absent = problem(Trust { ca_folder: nowhere, ..Trust::default() });
+        assert!(absent.starts_with("cannot read the folder"), "{absent}");
+        let half = problem(Trust { client_certificate: path(), ..Trust::default() });
+        assert!(half.contains("-client-key"), "{half}");
+        let half = problem(Trust { client_key: path(), ..Trust::default() });
+        assert!(half.contains("-client-cert"), "{half}");
+        std::fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn the_name_is_the_addresss_unless_another_one_is_set() {
+        let name = |trust: &Trust, host| trust.name_of(host).map(|name| name.to_str().into_owned());
+        assert_eq!(name(&Trust::default(), "[::1]"), Ok("::1".to_owned()));
+        let trust = Trust { server_name: Some("a.example".to_owned()), ..Trust::default() };
+        assert_eq!(name(&trust, "127.0.0.1"), Ok("a.example".to_owned()));
+        assert!(name(&Trust::default(), "a b").unwrap_err().contains("-tls-server-name"));
+    }
+}

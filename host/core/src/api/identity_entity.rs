@@ -1,0 +1,219 @@
+//! `identity/entity`: the people and machines behind logins.
+
+use super::call::{Call, Fields};
+use super::identity_shown::{self as shown, Listing};
+use super::reply::{Body, Reply};
+use super::row::{self, Endpoint, field, required};
+use crate::identity::{self, Change, Entity, Merge, entity};
+use bulkhead_store::{Address, Space};
+use bulkhead_wire::description::{Field, FieldKind};
+use bulkhead_wire::failure::{Failure, quoted};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const BY_ID: &str = "identity/entity/id/{id}";
+const BY_NAME: &str = "identity/entity/name/{name+}";
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    vec![
+        row::write("identity/entity", "write an entity")
+            .fields([id(), name()])
+            .fields(settings())
+            .handled_by(write),
+        row::list("identity/entity/id", "ids of all entities")
+            .fields(shown::part())
+            .handled_by(list_ids),
+        row::read(BY_ID, "an entity").fields([id()]).handled_by(read_by_id),
+        row::write(BY_ID, "change an entity")
+            .fields([id(), name()])
+            .fields(settings())
+            .handled_by(write),
+        row::delete(BY_ID, "delete an entity").fields([id()]).handled_by(delete_by_id),
+        row::list("identity/entity/name", "names of all entities")
+            .fields(shown::part())
+            .handled_by(list_names),
+        row::read(BY_NAME, "an entity").fields([name()]).handled_by(read_by_name),
+        row::write(BY_NAME, "write an entity")
+            .fields([name()])
+            .fields(settings())
+            .handled_by(write),
+        row::delete(BY_NAME, "delete an entity").fields([name()]).handled_by(delete_by_name),
+        row::write("identity/entity/batch-delete", "delete entities")
+            .fields([required("entity_ids", FieldKind::CommaList, "their ids")])
+            .handled_by(batch_delete),
+        row::write("identity/entity/merge", "make one entity of several")
+            .fields(merge_fields())
+            .handled_by(merge),
+    ]
+}
+
+fn id() -> Field {
+    field("id", FieldKind::String, "id of the entity")
+}
+
+fn name() -> Field {
+    field("name", FieldKind::String, "name of the entity, for people")
+}
+
+fn settings() -> Vec<Field> {
+    vec![
+        field("metadata", FieldKind::Map, "names and values kept with it"),
+        field(
+            "policies",
+            FieldKind::CommaList,
+            "what its tokens may do besides their own policies",
+        ),
+        field("disabled", FieldKind::Bool, "whether its tokens are refused"),
+    ]
+}
+
+fn merge_fields() -> Vec<Field> {
+    vec![
+        required("from_entity_ids", FieldKind::CommaList, "ids of the entities that go"),
+        required("to_entity_id", FieldKind::String, "id of the entity that stays"),
+        field("force", FieldKind::Bool, "keep its alias where several have one at a mount"),
+        field(
+            "conflicting_alias_ids_to_keep",
+            FieldKind::CommaList,
+            "ids of aliases to keep where several have one at a mount",
+        ),
+    ]
+}
+
+/// `POST identity/entity`, also by id and by name: writes the one that is named, or a new one.
+/// Keeps what is not sent (decision A6).
+async fn write(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, unit, fields, .. } = call;
+    let (id, name) = (fields.text("id"), fields.text("name"));
+    let known = match (id, name) {
+        ("", "") => None,
+        ("", name) => entity::by_name(unit, name).await?,
+        (id, _) => Some(entity::read(unit, id).await?.ok_or_else(|| {
+            Failure::invalid(format!("invalid id: there is no entity with the id {}", quoted(id)))
+        })?),
+    };
+    let is_new = known.is_none();
+    let disabled = fields.has("disabled").then(|| fields.flag("disabled", false));
+    let change = (change(fields), disabled);
+    let entity = identity::change_entity(unit, core.store.now(), known, change).await?;
+    if !is_new {
+        return Ok(Body::Nothing.into());
+    }
+    let members =
+        [("id", json!(entity.id)), ("name", json!(entity.name)), ("aliases", Value::Null)];
+    Ok(Body::Data(shown::members(members)).into())
+}
+
+/// What entities and groups have in common, as far as it was sent. An empty name is none.
+pub(super) fn change(fields: Fields<'_>) -> Change {
+    Change {
+        name: Some(fields.text("name").to_owned()).filter(|name| !name.is_empty()),
+        metadata: fields.has("metadata").then(|| map(fields, "metadata")),
+        policies: fields.has("policies").then(|| fields.list("policies")),
+    }
+}
+
+/// The texts of an object.
+pub(super) fn map(fields: Fields<'_>, name: &str) -> BTreeMap<String, String> {
+    let pairs = fields.object(name).into_iter().flatten();
+    pairs
+        .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
+        .collect()
+}
+
+/// `GET identity/entity/id/:id`.
+async fn read_by_id(call: Call<'_>) -> Result<Reply, Failure> {
+    let found = entity::read(call.unit, call.fields.text("id")).await?;
+    show(call, found).await
+}
+
+/// `GET identity/entity/name/:name`.
+async fn read_by_name(call: Call<'_>) -> Result<Reply, Failure> {
+    let found = entity::by_name(call.unit, call.fields.text("name")).await?;
+    show(call, found).await
+}
+
+async fn show(call: Call<'_>, found: Option<Arc<Entity>>) -> Result<Reply, Failure> {
+    let entity = found.ok_or_else(Failure::absent)?;
+    Ok(Body::Data(shown::entity(call.core, call.unit, &entity).await?).into())
+}
+
+/// `DELETE identity/entity/id/:id`; success also when there is none.
+async fn delete_by_id(call: Call<'_>) -> Result<Reply, Failure> {
+    let found = entity::read(call.unit, call.fields.text("id")).await?;
+    delete(call, found)
+}
+
+/// `DELETE identity/entity/name/:name`; success also when there is none.
+async fn delete_by_name(call: Call<'_>) -> Result<Reply, Failure> {
+    let found = entity::by_name(call.unit, call.fields.text("name")).await?;
+    delete(call, found)
+}
+
+fn delete(call: Call<'_>, found: Option<Arc<Entity>>) -> Result<Reply, Failure> {
+    if let Some(entity) = found {
+        entity::delete(call.unit, &entity)?;
+    }
+    Ok(Body::Nothing.into())
+}
+
+/// `POST identity/entity/batch-delete`; those that do not exist are deleted already.
+async fn batch_delete(call: Call<'_>) -> Result<Reply, Failure> {
+    for id in call.fields.list("entity_ids") {
+        if let Some(entity) = entity::read(call.unit, &id).await? {
+            entity::delete(call.unit, &entity)?;
+        }
+    }
+    Ok(Body::Nothing.into())
+}
+
+/// `POST identity/entity/merge`.
+async fn merge(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, unit, fields, .. } = call;
+    let merge = Merge {
+        from: fields.list("from_entity_ids").into_iter().collect(),
+        to: fields.text("to_entity_id").to_owned(),
+        is_forced: fields.flag("force", false),
+        keep: fields.list("conflicting_alias_ids_to_keep").into_iter().collect(),
+    };
+    identity::merge(unit, core.store.now(), &merge).await?;
+    Ok(Body::Nothing.into())
+}
+
+/// `LIST identity/entity/id`.
+async fn list_ids(call: Call<'_>) -> Result<Reply, Failure> {
+    let core = call.core;
+    let mut listing = Listing::by_id(core, "entity/", call.fields)?;
+    while let Some(address) = listing.next().await? {
+        let Some(entity) = at(&call, &address).await? else { continue };
+        let aliases = entity.aliases.iter().map(|alias| shown::brief_alias(core, alias));
+        let aliases: Vec<Value> = aliases.map(Value::Object).collect();
+        let mut info = Map::from_iter([("name".to_owned(), json!(entity.name))]);
+        if !aliases.is_empty() {
+            info.insert("aliases".to_owned(), Value::Array(aliases));
+        }
+        listing.add(entity.id.clone(), info);
+    }
+    listing.reply()
+}
+
+/// `LIST identity/entity/name`.
+async fn list_names(call: Call<'_>) -> Result<Reply, Failure> {
+    let mut listing = Listing::by_name(call.core, "entity/", call.fields)?;
+    while let Some(address) = listing.next().await? {
+        if let Some(entity) = at(&call, &address).await? {
+            listing.add_name(entity.name.clone());
+        }
+    }
+    listing.reply()
+}
+
+/// The entity whose record is there at this moment: a listing is not to begin anew with each that
+/// comes or goes.
+async fn at(call: &Call<'_>, address: &Address) -> Result<Option<Arc<Entity>>, Failure> {
+    debug_assert_eq!(address.space, Space::Core);
+    let id = address.key.rsplit('/').next().unwrap_or_default();
+    entity::read(&mut call.core.store.begin(), id).await
+}

@@ -1,0 +1,83 @@
+//! `identity/oidc`: who signs tokens, and the documents by which others check them.
+//!
+//! The documents are the same for every reader and hold no secret, so that they may be kept for an
+//! hour. They answer without a token: clouds fetch them.
+
+use super::call::{Call, PublicCall};
+use super::reply::{Body, Reply};
+use super::row::{Endpoint, field, read, write};
+use crate::oidc::{Documents, IssuerConfig};
+use bulkhead_wire::description::FieldKind;
+use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::response::{self, Response};
+use serde_json::{Map, Value, json};
+
+/// How long readers may keep a document, in seconds. The next key is published longer than that
+/// before it signs, unless an operator rotates twice.
+const MAX_AGE: u64 = 3_600;
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    let config = "identity/oidc/config";
+    let issuer = field("issuer", FieldKind::String, "scheme, host and port; empty: the server's");
+    let (about, of_plugins) =
+        ("where readers of tokens find the keys", "where readers of mounts' tokens find the keys");
+    vec![
+        read(config, "who signs").handled_by(read_config),
+        write(config, "say who signs").fields([issuer]).handled_by(write_config),
+        read("identity/oidc/.well-known/openid-configuration", about).without_a_token(discover),
+        read("identity/oidc/.well-known/keys", "public keys of tokens").without_a_token(keys),
+        read("identity/oidc/plugins/.well-known/openid-configuration", of_plugins)
+            .without_a_token(discover_plugins),
+        read("identity/oidc/plugins/.well-known/keys", "public keys of mounts' tokens")
+            .without_a_token(keys),
+    ]
+}
+
+/// `GET identity/oidc/config`.
+async fn read_config(call: Call<'_>) -> Result<Reply, Failure> {
+    let config = IssuerConfig::read(call.unit).await?;
+    Ok(Body::Data(Map::from_iter([("issuer".to_owned(), json!(config.issuer))])).into())
+}
+
+/// `POST identity/oidc/config`.
+async fn write_config(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { unit, fields, .. } = call;
+    let mut warnings = Vec::new();
+    if fields.has("issuer") {
+        let config = IssuerConfig::of(fields.text("issuer"))?;
+        let before = IssuerConfig::read(unit).await?;
+        if config != before {
+            let warning = "tokens name the new issuer from now on; those who check them must trust \
+                           it, and reach its documents there";
+            warnings.push(warning.to_owned());
+        }
+        config.put(unit)?;
+    }
+    Ok(Reply::from(Body::Nothing).with_warnings(warnings))
+}
+
+/// `GET identity/oidc/.well-known/openid-configuration`.
+async fn discover(call: PublicCall<'_>) -> Result<Response, Failure> {
+    published(call.core.oidc.discovery(Documents::General).await)
+}
+
+/// `GET identity/oidc/plugins/.well-known/openid-configuration`.
+async fn discover_plugins(call: PublicCall<'_>) -> Result<Response, Failure> {
+    published(call.core.oidc.discovery(Documents::Plugins).await)
+}
+
+/// `GET identity/oidc/.well-known/keys`, and of plugins.
+async fn keys(call: PublicCall<'_>) -> Result<Response, Failure> {
+    published(call.core.oidc.public_keys().await)
+}
+
+/// A document without an issuer is none.
+fn published(document: Result<Value, Failure>) -> Result<Response, Failure> {
+    let document = document.map_err(|failure| match failure.kind {
+        Kind::PreconditionFailed => Failure { kind: Kind::NotFound, ..failure },
+        _ => failure,
+    })?;
+    let body = response::Body::Published { document, max_age: MAX_AGE };
+    Ok(Response { status: 200, body, retry_after: None })
+}

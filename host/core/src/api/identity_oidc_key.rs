@@ -1,0 +1,161 @@
+//! `identity/oidc/key`: the keys that sign tokens. Their private halves are never answered.
+
+use super::call::{Call, Fields};
+use super::reply::{Body, Reply};
+use super::row::{self, Endpoint, field};
+use crate::mounts;
+use crate::oidc::{self, Algorithm, DEFAULT, EXISTENCE, KeySettings, NamedKey};
+use bulkhead_wire::description::{Field, FieldKind};
+use bulkhead_wire::failure::{Failure, Kind, quoted};
+use serde_json::{Map, Value, json};
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    let one = "identity/oidc/key/{name}";
+    let name = || [field("name", FieldKind::Name, "name of the key")];
+    let ttl = "seconds for which the present key verifies yet; unsaid: the key's";
+    vec![
+        row::list("identity/oidc/key", "names of all keys").handled_by(list),
+        row::read(one, "what is said of a key").fields(name()).handled_by(read),
+        row::write(one, "make a key, or change what is said of it")
+            .fields(name())
+            .fields(settings())
+            .existence(EXISTENCE)
+            .handled_by(write),
+        row::delete(one, "delete a key: nothing that it signed verifies any more")
+            .fields(name())
+            .handled_by(delete),
+        row::write("identity/oidc/key/{name}/rotate", "sign with the next key from now on")
+            .fields(name())
+            .fields([field("verification_ttl", FieldKind::Duration, ttl)])
+            .handled_by(rotate),
+    ]
+}
+
+fn settings() -> [Field; 4] {
+    [
+        field("rotation_period", FieldKind::Duration, "how long a key signs"),
+        field(
+            "verification_ttl",
+            FieldKind::Duration,
+            "how long it verifies after that; no token lives longer",
+        ),
+        field("allowed_client_ids", FieldKind::CommaList, "client ids of roles; * is all"),
+        field("algorithm", FieldKind::String, "RS256, RS384, RS512, ES256, ES384, ES512 or EdDSA"),
+    ]
+}
+
+/// `LIST identity/oidc/key`. The default key is always there, made or not.
+async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+    let mut names = oidc::names(call.unit).await?;
+    if let Err(at) = names.binary_search_by(|name| name.as_str().cmp(DEFAULT)) {
+        names.insert(at, DEFAULT.to_owned());
+    }
+    Ok(Body::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
+}
+
+/// `GET identity/oidc/key/:name`.
+async fn read(call: Call<'_>) -> Result<Reply, Failure> {
+    let name = call.fields.text("name");
+    let settings = match NamedKey::read(call.unit, name).await? {
+        Some(key) => key.settings,
+        None if name == DEFAULT => KeySettings::unsaid(name),
+        None => return Err(Failure::absent()),
+    };
+    Ok(Body::Data(show(&settings)).into())
+}
+
+fn show(settings: &KeySettings) -> Map<String, Value> {
+    let members = [
+        ("algorithm", json!(settings.algorithm)),
+        ("allowed_client_ids", json!(settings.allowed_client_ids)),
+        ("rotation_period", json!(settings.rotation_period)),
+        ("verification_ttl", json!(settings.verification_ttl)),
+    ];
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// `POST identity/oidc/key/:name`. Keeps what is not sent (decision A6).
+async fn write(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, unit, fields, .. } = call;
+    let name = fields.text("name");
+    let before = NamedKey::read(unit, name).await?;
+    let unsaid = || KeySettings::unsaid(name);
+    let settings = before.as_ref().map_or_else(unsaid, |key| key.settings.clone());
+    let settings = changed(settings, fields)?;
+    let key = match before {
+        Some(mut key) => {
+            let is_other = key.settings.algorithm != settings.algorithm;
+            key.settings = settings;
+            if is_other {
+                core.oidc.replace(&mut key).await?;
+            }
+            key
+        }
+        None => {
+            oidc::check_room(unit).await?;
+            core.oidc.new_key(settings).await?
+        }
+    };
+    key.put(unit, name)?;
+    Ok(Body::Nothing.into())
+}
+
+/// The settings with what was sent.
+fn changed(mut settings: KeySettings, sent: Fields<'_>) -> Result<KeySettings, Failure> {
+    if sent.has("rotation_period") {
+        settings.rotation_period = sent.seconds("rotation_period");
+    }
+    if sent.has("verification_ttl") {
+        settings.verification_ttl = sent.seconds("verification_ttl");
+    }
+    if sent.has("allowed_client_ids") {
+        settings.allowed_client_ids = sent.list("allowed_client_ids");
+    }
+    if sent.has("algorithm") {
+        settings.algorithm = Algorithm::of_word(sent.text("algorithm"))?;
+    }
+    settings.check()?;
+    Ok(settings)
+}
+
+/// `DELETE identity/oidc/key/:name`. Success also when there is none.
+async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { unit, fields, .. } = call;
+    let name = fields.text("name");
+    if name == DEFAULT {
+        return Err(Failure::invalid(
+            "key default cannot be deleted: it signs for every mount that names no other",
+        ));
+    }
+    if let Some(role) = oidc::role_with_key(unit, name).await? {
+        let (name, role) = (quoted(name), quoted(&role));
+        return Err(Failure::invalid(format!(
+            "key {name} signs for role {role}; change its key, or delete it first"
+        )));
+    }
+    if let Some(path) = mounts::stored_with_identity_token_key(unit, name).await? {
+        let name = quoted(name);
+        return Err(Failure::invalid(format!(
+            "key {name} signs for mount {path}; tune its identity_token_key first"
+        )));
+    }
+    oidc::delete(unit, name);
+    Ok(Body::Nothing.into())
+}
+
+/// `POST identity/oidc/key/:name/rotate`.
+async fn rotate(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, unit, fields, .. } = call;
+    let name = fields.text("name");
+    let mut key = NamedKey::read(unit, name).await?.ok_or_else(|| {
+        Failure::new(Kind::NotFound, format!("there is no key {} to rotate", quoted(name)))
+    })?;
+    let verification_ttl = match fields.has("verification_ttl") {
+        true => fields.seconds("verification_ttl"),
+        false => key.settings.verification_ttl,
+    };
+    core.oidc.rotate(&mut key, verification_ttl).await?;
+    key.put(unit, name)?;
+    Ok(Body::Nothing.into())
+}

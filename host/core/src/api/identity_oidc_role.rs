@@ -1,0 +1,110 @@
+//! `identity/oidc/role`: tokens by which callers show others who they are.
+
+use super::call::{Call, Fields};
+use super::reply::{Body, Reply};
+use super::row::{self, Endpoint, field};
+use crate::oidc::{self, ROLE_EXISTENCE, Role};
+use crate::random;
+use bulkhead_wire::description::{Field, FieldKind};
+use bulkhead_wire::failure::Failure;
+use serde_json::{Map, Value, json};
+
+/// Letters and digits of a client id that is not said.
+const CLIENT_ID: usize = 26;
+/// Lifetime of tokens unless a role says otherwise, in seconds.
+const USUAL_TTL: u64 = 86_400;
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    let one = "identity/oidc/role/{name}";
+    let name = || [field("name", FieldKind::Name, "name of the role")];
+    vec![
+        row::list("identity/oidc/role", "names of all roles").handled_by(list),
+        row::read(one, "a role").fields(name()).handled_by(read),
+        row::write(one, "write a role")
+            .fields(name())
+            .fields(settings())
+            .existence(ROLE_EXISTENCE)
+            .handled_by(write),
+        row::delete(one, "delete a role").fields(name()).handled_by(delete),
+    ]
+}
+
+fn settings() -> [Field; 4] {
+    let template = "JSON, maybe in base64, with places such as {{identity.entity.name}}";
+    [
+        field("key", FieldKind::Name, "the key at identity/oidc/key that signs"),
+        field("client_id", FieldKind::String, "for whom its tokens are; unsaid: a random one"),
+        field("template", FieldKind::String, template),
+        field("ttl", FieldKind::Duration, "how long its tokens live"),
+    ]
+}
+
+/// `LIST identity/oidc/role`.
+async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+    let names = oidc::role_names(call.unit).await?;
+    if names.is_empty() {
+        return Err(Failure::absent());
+    }
+    Ok(Body::Data(Map::from_iter([("keys".to_owned(), json!(names))])).into())
+}
+
+/// `GET identity/oidc/role/:name`.
+async fn read(call: Call<'_>) -> Result<Reply, Failure> {
+    let role = Role::read(call.unit, call.fields.text("name")).await?;
+    Ok(Body::Data(show(&role.ok_or_else(Failure::absent)?)).into())
+}
+
+fn show(role: &Role) -> Map<String, Value> {
+    let members = [
+        ("client_id", json!(role.client_id)),
+        ("key", json!(role.key)),
+        ("template", json!(role.template)),
+        ("ttl", json!(role.ttl)),
+    ];
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// `POST identity/oidc/role/:name`. Keeps what is not sent (decision A6).
+async fn write(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { unit, fields, .. } = call;
+    let name = fields.text("name");
+    let role = match Role::read(unit, name).await? {
+        Some(role) => role,
+        None => new_role()?,
+    };
+    let role = changed(role, fields);
+    if role.key.is_empty() {
+        return Err(Failure::invalid("key is required: name a key of identity/oidc/key"));
+    }
+    role.check()?;
+    oidc::check_named(unit, &role.key).await?;
+    role.put(unit, name)?;
+    Ok(Body::Nothing.into())
+}
+
+fn new_role() -> Result<Role, Failure> {
+    let client_id = random::base62(CLIENT_ID)?;
+    Ok(Role { key: String::new(), client_id, template: String::new(), ttl: USUAL_TTL })
+}
+
+fn changed(mut role: Role, sent: Fields<'_>) -> Role {
+    let texts = [
+        ("key", &mut role.key),
+        ("client_id", &mut role.client_id),
+        ("template", &mut role.template),
+    ];
+    for (name, text) in texts.into_iter().filter(|(name, _)| sent.has(name)) {
+        sent.text(name).clone_into(text);
+    }
+    if sent.has("ttl") {
+        role.ttl = sent.seconds("ttl");
+    }
+    role
+}
+
+/// `DELETE identity/oidc/role/:name`.
+async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
+    oidc::delete_role(call.unit, call.fields.text("name"));
+    Ok(Body::Nothing.into())
+}

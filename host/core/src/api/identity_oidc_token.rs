@@ -1,0 +1,60 @@
+//! `identity/oidc/token` and `identity/oidc/introspect`: a token about its caller, and whether it
+//! still holds.
+
+use super::call::Call;
+use super::reply::{Body, Reply};
+use super::row::{self, Endpoint, field, required};
+use crate::identity;
+use crate::oidc::Role;
+use bulkhead_wire::description::FieldKind;
+use bulkhead_wire::failure::{Failure, Kind, quoted};
+use serde_json::{Map, json};
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    let token = required("token", FieldKind::String, "the token").secret();
+    let client_id = field("client_id", FieldKind::String, "for whom it must be; empty: for any");
+    vec![
+        row::read("identity/oidc/token/{name}", "a token of a role about the caller")
+            .fields([field("name", FieldKind::Name, "name of the role")])
+            .handled_by(sign),
+        row::write("identity/oidc/introspect", "whether a token of a role still holds")
+            .fields([token, client_id])
+            .handled_by(introspect),
+    ]
+}
+
+/// `GET identity/oidc/token/:name`.
+async fn sign(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, unit, fields, caller, .. } = call;
+    let name = fields.text("name");
+    let role = Role::read(unit, name).await?.ok_or_else(|| {
+        Failure::new(Kind::NotFound, format!("there is no role {}", quoted(name)))
+    })?;
+    let standing = identity::standing(unit, &caller.record.entity_id).await?;
+    let signed = core.oidc.role_token(&role, &standing.values()).await?;
+    let members = [
+        ("client_id", json!(role.client_id)),
+        ("token", json!(signed.token)),
+        ("ttl", json!(signed.ttl)),
+    ];
+    let data: Map<_, _> =
+        members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    Ok(Body::Data(data).into())
+}
+
+/// `POST identity/oidc/introspect`. What is wrong with the token is no failure of the request.
+async fn introspect(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { core, unit, fields, .. } = call;
+    let found = core.oidc.subject_of(fields.text("token"), fields.text("client_id")).await?;
+    let why = match found {
+        Ok(entity) if identity::is_in_force(unit, &entity).await? => None,
+        Ok(_) => Some("its entity is disabled or was deleted"),
+        Err(why) => Some(why),
+    };
+    let answer = match why {
+        None => json!({ "active": true }),
+        Some(why) => json!({ "active": false, "error": why }),
+    };
+    Ok(Body::Bare(answer).into())
+}

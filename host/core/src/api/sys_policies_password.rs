@@ -1,0 +1,75 @@
+//! `sys/policies/password`: how generated passwords look, for engines that name a policy.
+//!
+//! The fault this file stops: a policy whose passwords cannot be made. It is tried before it is
+//! stored, and what came as base64 is stored decoded.
+
+use super::call::Call;
+use super::reply::{Body, Reply};
+use super::row::{self, Endpoint, field, required};
+use super::sys_policies::decode;
+use crate::paging::Paging;
+use crate::passwords;
+use bulkhead_wire::description::FieldKind;
+use bulkhead_wire::failure::Failure;
+use serde_json::{Map, Value, json};
+
+const BASE: &str = "sys/policies/password";
+
+/// The rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    let one = format!("{BASE}/{{name}}");
+    let name = || field("name", FieldKind::Name, "name of the password policy");
+    let text = required("policy", FieldKind::String, "its text, HCL or JSON, also as base64");
+    let page = [
+        field("after", FieldKind::String, "names after this one only"),
+        field("limit", FieldKind::String, "at most so many names"),
+    ];
+    vec![
+        row::list(BASE, "names of all password policies").fields(page).handled_by(list),
+        row::read(&one, "the text of a password policy").fields([name()]).handled_by(read),
+        row::write(&one, "write a password policy").fields([name(), text]).handled_by(write),
+        row::delete(&one, "delete a password policy").fields([name()]).handled_by(delete),
+        row::read(&format!("{one}/generate"), "a password by the policy")
+            .fields([name()])
+            .handled_by(generate),
+    ]
+}
+
+/// `LIST sys/policies/password`.
+async fn list(call: Call<'_>) -> Result<Reply, Failure> {
+    let Paging { after, limit } = Paging::of(call.fields.all())?;
+    let names = passwords::names(call.unit, &after, limit).await?;
+    if names.is_empty() {
+        return Err(Failure::absent());
+    }
+    Ok(data("keys", json!(names)))
+}
+
+/// `GET sys/policies/password/:name`.
+async fn read(call: Call<'_>) -> Result<Reply, Failure> {
+    let text = passwords::text(call.unit, call.fields.text("name")).await?;
+    Ok(data("policy", json!(text.ok_or_else(Failure::absent)?)))
+}
+
+/// `POST sys/policies/password/:name`.
+async fn write(call: Call<'_>) -> Result<Reply, Failure> {
+    let Call { unit, fields, .. } = call;
+    passwords::put(unit, fields.text("name"), &decode(fields.text("policy")))?;
+    Ok(Body::Nothing.into())
+}
+
+/// `DELETE sys/policies/password/:name`. Engines that name the policy make no password then.
+async fn delete(call: Call<'_>) -> Result<Reply, Failure> {
+    passwords::delete(call.unit, call.fields.text("name"));
+    Ok(Body::Nothing.into())
+}
+
+/// `GET sys/policies/password/:name/generate`.
+async fn generate(call: Call<'_>) -> Result<Reply, Failure> {
+    let password = passwords::generate(call.unit, call.fields.text("name")).await?;
+    Ok(data("password", json!(password)))
+}
+
+fn data(member: &str, value: Value) -> Reply {
+    Body::Data(Map::from_iter([(member.to_owned(), value)])).into()
+}

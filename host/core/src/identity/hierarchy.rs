@@ -1,0 +1,163 @@
+//! Groups in groups.
+//!
+//! The attacks this file stops: a circle of groups, each a member of itself; and a tree so deep or
+//! so wide that each request of an entity in it takes its time to climb it. A group has at
+//! most [`MOST_ABOVE`] groups above it, and one that becomes a member brings at most
+//! [`MOST_BELOW`] along.
+
+use super::bounds::at_most;
+use super::group::{self, Group};
+use bulkhead_store::Unit;
+use bulkhead_wire::failure::{Failure, quoted};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// Groups that a group is in, directly or through another.
+const MOST_ABOVE: usize = 64;
+/// Groups that are in a group which becomes a member, itself among them; and members that are
+/// groups.
+const MOST_BELOW: usize = 512;
+
+/// Lets the groups `wanted`, and no others, be members of `group`. Their records are written, that
+/// of the group is for the caller.
+///
+/// # Errors
+/// 400 for one that does not exist, that would make a circle, or a tree that is too large.
+pub(super) async fn set_members(
+    unit: &mut Unit,
+    group: &mut Group,
+    wanted: BTreeSet<String>,
+) -> Result<(), Failure> {
+    at_most(wanted.len(), MOST_BELOW, "the groups that are members")?;
+    let added: Vec<String> = wanted.difference(&group.members).cloned().collect();
+    if !added.is_empty() {
+        let above = Above::of(unit, group).await?;
+        for id in &added {
+            above.check_new_member(unit, group, id).await?;
+        }
+    }
+    for id in &added {
+        set_parent(unit, id, |parents| parents.insert(group.id.clone())).await?;
+    }
+    for id in group.members.difference(&wanted) {
+        set_parent(unit, id, |parents| parents.remove(&group.id)).await?;
+    }
+    group.members = wanted;
+    Ok(())
+}
+
+/// Takes a group that is going to be deleted out of its groups, and its members out of it.
+pub(super) async fn detach(unit: &mut Unit, group: &Group) -> Result<(), Failure> {
+    for id in &group.members {
+        set_parent(unit, id, |parents| parents.remove(&group.id)).await?;
+    }
+    for id in &group.parents {
+        let Some(before) = group::read(unit, id).await? else { continue };
+        let mut parent = Group::clone(&before);
+        parent.members.remove(&group.id);
+        group::put(unit, Some(&before), &parent)?;
+    }
+    Ok(())
+}
+
+async fn set_parent(
+    unit: &mut Unit,
+    id: &str,
+    change: impl FnOnce(&mut BTreeSet<String>) -> bool,
+) -> Result<(), Failure> {
+    let Some(before) = group::read(unit, id).await? else { return Ok(()) };
+    let mut child = Group::clone(&before);
+    change(&mut child.parents);
+    group::put(unit, Some(&before), &child)
+}
+
+/// A group and what it is in.
+struct Above {
+    /// Each with its name and the group below it, on a way down to the group; of the group itself
+    /// none.
+    ways: BTreeMap<String, (String, Option<String>)>,
+}
+
+impl Above {
+    async fn of(unit: &mut Unit, group: &Group) -> Result<Self, Failure> {
+        let mut ways = BTreeMap::from([(group.id.clone(), (group.name.clone(), None))]);
+        let mut next = VecDeque::from([Arc::new(group.clone())]);
+        while let Some(below) = next.pop_front() {
+            for id in &below.parents {
+                if ways.contains_key(id) {
+                    continue;
+                }
+                let Some(above) = group::read(unit, id).await? else { continue };
+                ways.insert(id.clone(), (above.name.clone(), Some(below.id.clone())));
+                next.push_back(above);
+            }
+        }
+        Ok(Self { ways })
+    }
+
+    /// Refuses a member that the group is in, or that would bring too much along.
+    async fn check_new_member(
+        &self,
+        unit: &mut Unit,
+        group: &Group,
+        id: &str,
+    ) -> Result<(), Failure> {
+        if self.ways.contains_key(id) {
+            return Err(Failure::invalid(format!(
+                "group {} would be a member of itself: {}",
+                quoted(&group.name),
+                self.circle(group, id)
+            )));
+        }
+        let Some(member) = group::read(unit, id).await? else {
+            return Err(Failure::invalid(format!(
+                "member_group_ids: there is no group with the id {}",
+                quoted(id)
+            )));
+        };
+        for below in self.subtree(unit, member).await? {
+            let mut above: BTreeSet<&String> = self.ways.keys().collect();
+            let others = Self::of(unit, &below).await?;
+            above.extend(others.ways.keys().filter(|id| **id != below.id));
+            at_most(above.len(), MOST_ABOVE, &groups_above(&below))?;
+        }
+        Ok(())
+    }
+
+    /// The member and all groups in it.
+    async fn subtree(
+        &self,
+        unit: &mut Unit,
+        member: Arc<Group>,
+    ) -> Result<Vec<Arc<Group>>, Failure> {
+        let name = member.name.clone();
+        let mut seen = BTreeSet::from([member.id.clone()]);
+        let (mut found, mut next) = (Vec::new(), VecDeque::from([member]));
+        while let Some(above) = next.pop_front() {
+            for id in &above.members {
+                if seen.insert(id.clone()) {
+                    next.extend(group::read(unit, id).await?);
+                }
+            }
+            found.push(above);
+            let all = found.len() + next.len();
+            at_most(all, MOST_BELOW, &format!("group {} and those in it", quoted(&name)))?;
+        }
+        Ok(found)
+    }
+
+    /// The way from the group to itself by its new member: `"crew" > "night" > "crew"`.
+    fn circle(&self, group: &Group, member: &str) -> String {
+        let mut names = vec![quoted(&group.name)];
+        let mut at = Some(member.to_owned());
+        while let Some((name, below)) = at.as_ref().and_then(|id| self.ways.get(id)) {
+            names.push(quoted(name));
+            at.clone_from(below);
+        }
+        names.join(" > ")
+    }
+}
+
+fn groups_above(group: &Group) -> String {
+    format!("the groups that group {} is in", quoted(&group.name))
+}

@@ -1,0 +1,124 @@
+//! Entities in groups.
+//!
+//! Each membership is a record of its own and stands in the entity's, so that a login that joins a
+//! group is in no other login's way, and a group may be large. What of it changes in one request is
+//! bounded by what one commit can hold.
+
+use super::bounds::at_most;
+use super::entity::{self, Entity};
+use super::index;
+use bulkhead_store::{Address, Space, Store, StoreFault, Unit};
+use bulkhead_wire::failure::{Failure, Kind, quoted};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Entities that operators may put into a group, and that a read of a group shows.
+pub(crate) const MOST_MEMBERS: usize = 10_000;
+/// Entities that come into a group, or leave it, in one request.
+const MOST_CHANGED: usize = 1_000;
+/// Entities that are taken out of a group in one commit.
+const PAGE: u32 = 500;
+
+/// Lets the entities `wanted`, and no others, be in the group by themselves.
+///
+/// # Errors
+/// 400 for one that does not exist or too many of them, 413 for too many changes at once.
+pub(super) async fn set_members(
+    unit: &mut Unit,
+    group: &str,
+    wanted: &BTreeSet<String>,
+) -> Result<(), Failure> {
+    at_most(wanted.len(), MOST_MEMBERS, "the entities that are members")?;
+    let prefix = index::members_prefix(group);
+    let present = unit.names(Space::Core, &prefix, "", MOST_MEMBERS + 1).await?;
+    let present: BTreeSet<String> = present.into_iter().collect();
+    let changed: Vec<&String> = wanted.symmetric_difference(&present).collect();
+    if changed.len() > MOST_CHANGED {
+        return Err(Failure::new(
+            Kind::TooLarge,
+            format!(
+                "{} entities would come into the group or leave it; change at most {MOST_CHANGED} \
+                 at once",
+                changed.len()
+            ),
+        ));
+    }
+    for id in changed {
+        let Some(before) = entity::read(unit, id).await? else {
+            return Err(Failure::invalid(format!(
+                "member_entity_ids: there is no entity with the id {}",
+                quoted(id)
+            )));
+        };
+        let mut after = Entity::clone(&before);
+        match wanted.contains(id) {
+            true => after.groups.insert(group.to_owned()),
+            false => after.groups.remove(group),
+        };
+        entity::put(unit, Some(&before), &after)?;
+    }
+    Ok(())
+}
+
+/// The entities that are in the group by themselves, in order, and whether there are more than
+/// [`MOST_MEMBERS`], which are left out. As they are at this moment: a read of a group is not to
+/// begin anew with each login that joins it.
+pub(crate) async fn members(
+    store: &Arc<Store>,
+    group: &str,
+) -> Result<(Vec<String>, bool), Failure> {
+    let prefix = index::members_prefix(group);
+    let mut members = store.begin().names(Space::Core, &prefix, "", MOST_MEMBERS + 1).await?;
+    let more = members.len() > MOST_MEMBERS;
+    members.truncate(MOST_MEMBERS);
+    Ok((members, more))
+}
+
+/// How many entities are in the group by themselves; counting stops at [`MOST_MEMBERS`].
+pub(crate) async fn count(store: &Store, group: &str) -> Result<u32, Failure> {
+    let most = u32::try_from(MOST_MEMBERS).unwrap_or(u32::MAX);
+    Ok(store.count(Space::Core, &index::members_prefix(group), None, most).await?)
+}
+
+/// Writes down that the entities in that group by themselves are to leave it, which
+/// [`all_leave`] does behind the commit.
+pub(super) fn let_all_leave(unit: &mut Unit, group: &str) -> Result<(), Failure> {
+    index::mark_leaving(unit, group)
+}
+
+/// The groups whose entities are to leave them.
+pub(crate) async fn leaving(store: &Arc<Store>) -> Result<Vec<String>, Failure> {
+    Ok(store.begin().names(Space::Core, index::LEAVING, "", usize::MAX).await?)
+}
+
+/// Takes all entities out of the group in which they are by themselves, page by page, and forgets
+/// that this is to be done. It may be begun again wherever it ended.
+pub(crate) async fn all_leave(store: &Arc<Store>, group: &str) -> Result<(), Failure> {
+    while !some_leave(store, group).await? {}
+    Ok(())
+}
+
+/// Takes a page of them out; `true` when none is left. Of a conflict with a login nothing is
+/// written, and the page is taken anew.
+async fn some_leave(store: &Arc<Store>, group: &str) -> Result<bool, Failure> {
+    let mut unit = store.begin();
+    let prefix = index::members_prefix(group);
+    let keys = unit.keys(Space::Core, &prefix, "", PAGE).await?;
+    for key in &keys {
+        let id = key.strip_prefix(&prefix).unwrap_or_default();
+        if let Some(before) = entity::read(&mut unit, id).await? {
+            let mut after = Entity::clone(&before);
+            after.groups.remove(group);
+            entity::put(&mut unit, Some(&before), &after)?;
+        }
+        unit.delete(Address::new(Space::Core, key.as_str()));
+    }
+    if keys.is_empty() {
+        index::forget_leaving(&mut unit, group);
+    }
+    match unit.commit().await {
+        Ok(_) => Ok(keys.is_empty()),
+        Err(StoreFault::Conflict) => Ok(false),
+        Err(fault) => Err(fault.into()),
+    }
+}

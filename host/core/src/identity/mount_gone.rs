@@ -1,0 +1,58 @@
+//! The aliases of a mount that is disabled go with it.
+
+use super::entity::{self, Entity};
+use super::group::{self, Group};
+use super::index::Noun;
+use super::membership;
+use bulkhead_store::{Address, Space, Store, StoreFault, Unit};
+use bulkhead_wire::failure::Failure;
+use std::sync::Arc;
+
+/// Aliases that are removed in one commit.
+const PAGE: u32 = 200;
+
+/// Removes all aliases at the mount with that accessor, of entities and of groups, page by page. It
+/// may be begun again wherever it ended.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) async fn forget_mount(store: &Arc<Store>, accessor: &str) -> Result<(), Failure> {
+    let mut scan = store.scan_owned(Space::Core, accessor).by(PAGE);
+    while let Some(page) = scan.page().await? {
+        while !forget_page(store, &page).await? {}
+    }
+    Ok(())
+}
+
+/// `false` where another change came in between: nothing was written then.
+async fn forget_page(store: &Arc<Store>, page: &[Address]) -> Result<bool, Failure> {
+    let mut unit = store.begin();
+    for address in page {
+        if let Some(id) = Noun::Entity.id_of_alias(address) {
+            forget_entity_alias(&mut unit, id).await?;
+        } else if let Some(id) = Noun::Group.id_of_alias(address) {
+            forget_group_alias(&mut unit, id).await?;
+        }
+    }
+    match unit.commit().await {
+        Ok(_) => Ok(true),
+        Err(StoreFault::Conflict) => Ok(false),
+        Err(fault) => Err(fault.into()),
+    }
+}
+
+/// Removes the alias with that id, of the entity that has it.
+pub(super) async fn forget_entity_alias(unit: &mut Unit, id: &str) -> Result<(), Failure> {
+    let Some(before) = entity::by_alias_id(unit, id).await? else { return Ok(()) };
+    let mut after = Entity::clone(&before);
+    after.aliases.retain(|alias| alias.id != id);
+    entity::put(unit, Some(&before), &after)
+}
+
+/// Removes the alias with that id, of the group that has it, whose entities leave it.
+pub(super) async fn forget_group_alias(unit: &mut Unit, id: &str) -> Result<(), Failure> {
+    let Some(before) = group::by_alias_id(unit, id).await? else { return Ok(()) };
+    let after = Group { alias: None, ..Group::clone(&before) };
+    group::put(unit, Some(&before), &after)?;
+    membership::let_all_leave(unit, &after.id)
+}

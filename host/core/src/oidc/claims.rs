@@ -1,0 +1,211 @@
+//! What a role's tokens say besides who it is: JSON with places for what the caller is called.
+//!
+//! The attack this file stops: a caller with a say in the own name who adds claims by it. A value is
+//! written as JSON before it is put in its place, and what says who signed, for whom and until when
+//! is not for templates.
+
+use crate::policies::identity::{Entity, Identity};
+use crate::policies::reference::Reference;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bulkhead_wire::duration;
+use bulkhead_wire::failure::{Failure, quoted};
+use serde_json::{Map, Value, json};
+
+/// Longest template, in bytes.
+const LONGEST: usize = 16 << 10;
+/// Most bytes that it may become: a value can be named many times.
+const LONGEST_FILLED: usize = 64 << 10;
+/// What only the provider says.
+const RESERVED: [&str; 10] =
+    ["iat", "aud", "exp", "iss", "sub", "namespace", "nonce", "auth_time", "at_hash", "c_hash"];
+
+const KNOWN: &str = "known are identity.entity.{id, name, metadata, metadata.KEY, groups.ids, \
+                     groups.names, aliases.MOUNT-ACCESSOR.{id, name, metadata, metadata.KEY, \
+                     custom_metadata, custom_metadata.KEY}}, time.now and \
+                     time.now.{plus, minus}.DURATION";
+
+/// Checks a template as it is written.
+///
+/// # Errors
+/// 400 that says what is wrong with it.
+pub(super) fn check(template: &str) -> Result<(), Failure> {
+    fill(template, &Identity::default(), 0).map(|_| ())
+}
+
+/// The claims of a template for that caller at `now`, in seconds since 1970. What the caller does
+/// not have is empty.
+///
+/// # Errors
+/// 400 that says what is wrong with the template.
+pub(super) fn fill(
+    template: &str,
+    identity: &Identity,
+    now: u64,
+) -> Result<Map<String, Value>, Failure> {
+    let text = written_out(template)?;
+    if text.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    let filled = filled(&text, identity, now)?;
+    let claims: Map<String, Value> = serde_json::from_str(&filled).map_err(|_| {
+        wrong("it is no JSON object; write places without quotes, as in {\"id\": {{identity.entity.id}}}")
+    })?;
+    match RESERVED.into_iter().find(|name| claims.contains_key(*name)) {
+        Some(name) => Err(wrong(&format!("{name} is said by the server alone; leave it out"))),
+        None => Ok(claims),
+    }
+}
+
+fn wrong(why: &str) -> Failure {
+    Failure::invalid(format!("the template cannot be used: {why}"))
+}
+
+/// A template may come in base64, which spares its quotes on a command line.
+fn written_out(template: &str) -> Result<String, Failure> {
+    if template.len() > LONGEST {
+        return Err(wrong(&format!("it has more than {LONGEST} bytes")));
+    }
+    let decoded = STANDARD.decode(template).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    Ok(decoded.unwrap_or_else(|| template.to_owned()))
+}
+
+fn filled(text: &str, identity: &Identity, now: u64) -> Result<String, Failure> {
+    let (mut filled, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after.split_once("}}").ok_or_else(|| wrong("a \"{{\" stays open"))?;
+        let value = value(name.trim(), identity, now)
+            .ok_or_else(|| wrong(&format!("it names {}; {KNOWN}", quoted(name.trim()))))?;
+        filled.push_str(before);
+        filled.push_str(&value.to_string());
+        if filled.len() > LONGEST_FILLED {
+            return Err(wrong(&format!("it becomes more than {LONGEST_FILLED} bytes")));
+        }
+        rest = after;
+    }
+    Ok(filled + rest)
+}
+
+/// What a place stands for; `None` for a name that no caller has.
+fn value(name: &str, identity: &Identity, now: u64) -> Option<Value> {
+    if let Some(rest) = name.strip_prefix("time.now") {
+        return moment(rest, now);
+    }
+    if let Some(whole) = whole_value(name, identity) {
+        return Some(whole);
+    }
+    let reference = Reference::parse(name)?;
+    Some(json!(identity.value(&reference).unwrap_or_default()))
+}
+
+/// Places for more than one text.
+fn whole_value(name: &str, identity: &Identity) -> Option<Value> {
+    let groups = || identity.groups.iter();
+    let entity = identity.entity.as_ref();
+    match name {
+        "identity.entity.metadata" => {
+            Some(json!(entity.map(|entity| &entity.metadata).cloned().unwrap_or_default()))
+        }
+        "identity.entity.groups.ids" => {
+            Some(groups().map(|group| group.id.as_str()).collect::<Value>())
+        }
+        "identity.entity.groups.names" => {
+            Some(groups().map(|group| group.name.as_str()).collect::<Value>())
+        }
+        _ => metadata_of_alias(name, entity),
+    }
+}
+
+fn metadata_of_alias(name: &str, entity: Option<&Entity>) -> Option<Value> {
+    let (accessor, which) = name.strip_prefix("identity.entity.aliases.")?.split_once('.')?;
+    let alias = entity.and_then(|entity| entity.aliases.get(accessor)).cloned().unwrap_or_default();
+    match which {
+        "metadata" => Some(json!(alias.metadata)),
+        "custom_metadata" => Some(json!(alias.custom_metadata)),
+        _ => None,
+    }
+}
+
+/// `""`, `.plus.5m` or `.minus.1h` from `now`, in seconds since 1970.
+fn moment(rest: &str, now: u64) -> Option<Value> {
+    if rest.is_empty() {
+        return Some(json!(now));
+    }
+    let by = |text: &str| duration::parse(text).ok();
+    if let Some(text) = rest.strip_prefix(".plus.") {
+        return by(text).map(|seconds| json!(now.saturating_add(seconds)));
+    }
+    by(rest.strip_prefix(".minus.")?).map(|seconds| json!(now.saturating_sub(seconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policies::identity::{Alias, Group};
+    use std::collections::BTreeMap;
+
+    fn eve() -> Identity {
+        let texts = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        let alias =
+            Alias { name: "eve@example".to_owned(), metadata: texts("a", "b"), ..Alias::default() };
+        Identity {
+            entity: Some(Entity {
+                id: "5e1c".to_owned(),
+                name: "eve\", \"admin\": true, \"x\": \"".to_owned(),
+                metadata: texts("team", "blue"),
+                aliases: BTreeMap::from([("auth_a_1".to_owned(), alias)]),
+            }),
+            groups: vec![Group { id: "g1".to_owned(), name: "ops".to_owned(), ..Group::default() }],
+        }
+    }
+
+    fn filled(template: &str) -> Value {
+        Value::Object(fill(template, &eve(), 1_000).unwrap())
+    }
+
+    #[test]
+    fn places_are_filled_with_json() {
+        let template = r#"{"team": {{identity.entity.metadata.team}}, "all": {{ identity.entity.metadata }},
+            "groups": {{identity.entity.groups.names}}, "ids": {{identity.entity.groups.ids}},
+            "mail": {{identity.entity.aliases.auth_a_1.name}},
+            "alias": {{identity.entity.aliases.auth_a_1.metadata}},
+            "none": {{identity.entity.metadata.none}}, "other": {{identity.entity.aliases.x.metadata}},
+            "then": {{time.now.plus.1m}}, "before": {{time.now.minus.1m}}, "now": {{time.now}}}"#;
+        let expected = json!({
+            "team": "blue", "all": {"team": "blue"}, "groups": ["ops"], "ids": ["g1"],
+            "mail": "eve@example", "alias": {"a": "b"}, "none": "", "other": {},
+            "then": 1_060, "before": 940, "now": 1_000,
+        });
+        assert_eq!(filled(template), expected);
+        assert_eq!(filled(&STANDARD.encode(template)), expected);
+        assert_eq!(filled(""), json!({}));
+    }
+
+    #[test]
+    fn a_name_that_looks_like_claims_is_a_text() {
+        let claims = filled(r#"{"name": {{identity.entity.name}}}"#);
+        assert_eq!(claims.as_object().unwrap().len(), 1, "{claims}");
+    }
+
+    #[test]
+    fn a_template_that_cannot_be_is_refused_when_it_is_written() {
+        for (template, why) in [
+            ("{", "no JSON object"),
+            ("[]", "no JSON object"),
+            (r#"{"a": {{identity.entity.id}"#, "stays open"),
+            (r#"{"a": {{identity.entity.policies}}}"#, "known are"),
+            (r#"{"a": {{time.now.plus.x}}}"#, "known are"),
+            (r#"{"sub": "me"}"#, "sub is said by the server alone"),
+            (&"x".repeat(LONGEST + 1), "more than 16384 bytes"),
+        ] {
+            let refused = check(template).unwrap_err();
+            assert!(refused.message.contains(why), "{template}: {refused}");
+        }
+        let mut many = eve();
+        let entity = many.entity.as_mut().unwrap();
+        entity.metadata.insert("long".to_owned(), "x".repeat(1_000));
+        let template = format!(r#"{{"a": [{}1]}}"#, "{{identity.entity.metadata}},".repeat(100));
+        check(&template).unwrap();
+        assert!(fill(&template, &many, 0).unwrap_err().message.contains("65536 bytes"));
+    }
+}

@@ -1,0 +1,149 @@
+//! Tokens by which a mount shows a cloud who it is.
+//!
+//! The attack this file stops: a mount that speaks as another. What a token says of its holder comes
+//! from the mount's record; of what it says the component chooses the audience and the lifetime.
+
+use super::issuer::Documents;
+use super::named_key::DEFAULT;
+use super::provider::Provider;
+use bulkhead_wire::failure::{Failure, quoted};
+use serde_json::{Value, json};
+
+/// Longest audience, in bytes.
+const LONGEST_AUDIENCE: usize = 1_024;
+/// Lifetime of a token for which none is asked, in seconds.
+const USUAL_TTL: u64 = 3_600;
+/// The one namespace, by the name that trust policies know.
+const NAMESPACE: &str = "root";
+
+/// The mount that a token is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Holder<'a> {
+    pub(crate) accessor: &'a str,
+    /// Its path as listings show it, without `auth/`.
+    pub(crate) path: &'a str,
+    pub(crate) is_auth: bool,
+    pub(crate) is_local: bool,
+    /// Its plugin by name and version.
+    pub(crate) plugin: (&'a str, &'a str),
+    /// The key that signs for it; empty is the default one.
+    pub(crate) key: &'a str,
+}
+
+/// A token of a mount.
+pub(crate) struct PluginToken {
+    /// Header, claims and signature, in the compact form.
+    pub(crate) token: String,
+    /// When it ends, in seconds since 1970.
+    pub(crate) expires: u64,
+}
+
+impl Provider {
+    /// A token for `audience` that lives for `ttl` seconds (0: an hour), and for less where its key
+    /// would not be published so long.
+    ///
+    /// # Errors
+    /// 400 for an audience that is none; 412 without an issuer or a key; 503 when the store cannot
+    /// be read.
+    pub(crate) async fn plugin_token(
+        &self,
+        holder: Holder<'_>,
+        audience: &str,
+        ttl: u64,
+    ) -> Result<PluginToken, Failure> {
+        check_audience(audience)?;
+        let issuer = self.issuer(Documents::Plugins).await?;
+        let key = self.key(if holder.key.is_empty() { DEFAULT } else { holder.key }).await?;
+        let wanted = if ttl == 0 { USUAL_TTL } else { ttl };
+        let issued = self.now();
+        let expires = issued.saturating_add(wanted.min(key.settings.verification_ttl));
+        let claims = json!({
+            "iss": issuer,
+            "sub": subject(&holder),
+            "aud": [audience],
+            "iat": issued,
+            "exp": expires,
+            // The name that trust policies ask for.
+            "vaultproject.io": of_holder(&holder),
+        });
+        let token = self.sign(&key, claims).await?;
+        Ok(PluginToken { token, expires })
+    }
+}
+
+fn class(holder: &Holder<'_>) -> &'static str {
+    if holder.is_auth { "auth" } else { "secret" }
+}
+
+fn subject(holder: &Holder<'_>) -> String {
+    format!("plugin-identity:{NAMESPACE}:{}:{}", class(holder), holder.accessor)
+}
+
+fn of_holder(holder: &Holder<'_>) -> Value {
+    let (plugin, version) = holder.plugin;
+    json!({
+        "namespace_id": NAMESPACE,
+        "namespace_path": "",
+        "class": class(holder),
+        "accessor": holder.accessor,
+        "path": holder.path,
+        "local": holder.is_local,
+        "plugin": plugin,
+        "version": format!("v{version}"),
+    })
+}
+
+fn check_audience(audience: &str) -> Result<(), Failure> {
+    if audience.is_empty() || audience.len() > LONGEST_AUDIENCE {
+        return Err(Failure::invalid(format!(
+            "an audience has 1 to {LONGEST_AUDIENCE} bytes, this one has {}",
+            audience.len()
+        )));
+    }
+    if audience.chars().any(char::is_control) {
+        let audience = quoted(audience);
+        return Err(Failure::invalid(format!("audience {audience} is no printable text")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_is_what_its_mount_is() {
+        let holder = Holder {
+            accessor: "auth_azure_00c0ffee",
+            path: "azure/",
+            is_auth: true,
+            is_local: false,
+            plugin: ("azure", "1.0.0"),
+            key: "",
+        };
+        assert_eq!(subject(&holder), "plugin-identity:root:auth:auth_azure_00c0ffee");
+        let secret = Holder { is_auth: false, accessor: "database_1", ..holder };
+        assert_eq!(subject(&secret), "plugin-identity:root:secret:database_1");
+        let shown = of_holder(&holder);
+        let expected = [
+            ("class", json!("auth")),
+            ("path", json!("azure/")),
+            ("version", json!("v1.0.0")),
+            ("namespace_id", json!("root")),
+            ("namespace_path", json!("")),
+        ];
+        for (name, value) in expected {
+            assert_eq!(shown[name], value);
+        }
+    }
+
+    #[test]
+    fn an_audience_is_printable_and_not_too_long() {
+        for right in ["sts.example.com", "api://AzureADTokenExchange", &"a".repeat(1_024)] {
+            check_audience(right).unwrap();
+        }
+        for wrong in ["", "a\nb", "a\0b", &"a".repeat(1_025)] {
+            assert!(check_audience(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The OIDC provider of an open store: what working on its keys takes.
+//!
+//! The attack this file stops: processors that make keys, or sign, and do nothing else. One of them
+//! does so at a time, beside the workers, and many first uses of one key make one.
+
+use super::algorithm::Algorithm;
+use super::issuer::address_of_listener;
+use super::key_pair::SigningKey;
+use super::named_key::{DEFAULT, KeySettings, NamedKey, address};
+use crate::background::{Background, Claims};
+use crate::log::Log;
+use bulkhead_store::{Store, StoreFault};
+use bulkhead_wire::failure::{Failure, Kind, quoted};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// The OIDC provider of an open store.
+pub(crate) struct Provider {
+    pub(super) store: Arc<Store>,
+    claims: Arc<Claims>,
+    log: Arc<dyn Log>,
+    /// How others reach this server, where its configuration or its listener says so.
+    pub(super) address: Option<String>,
+    /// Whose turn it is to make a key or to sign with one.
+    turns: Arc<Semaphore>,
+}
+
+impl Provider {
+    /// `api_address` is what the configuration says; empty, the first address of `listens` counts.
+    pub(crate) fn new(work: &Background, api_address: &str, listens: &[SocketAddr]) -> Self {
+        let said = Some(api_address.to_owned()).filter(|address| !address.is_empty());
+        Self {
+            store: Arc::clone(&work.store),
+            claims: Arc::clone(&work.claims),
+            log: Arc::clone(&work.log),
+            address: said.or_else(|| address_of_listener(listens)),
+            turns: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    /// A new named key, which signs from now on.
+    ///
+    /// # Errors
+    /// 500 when the machine's random generator fails.
+    pub(crate) async fn new_key(&self, settings: KeySettings) -> Result<NamedKey, Failure> {
+        let keys = self.make_two(settings.algorithm).await?;
+        Ok(NamedKey::new(settings, keys, self.store.now()))
+    }
+
+    /// A new key.
+    pub(super) async fn make(&self, algorithm: Algorithm) -> Result<SigningKey, Failure> {
+        self.compute(move || SigningKey::make(algorithm)).await
+    }
+
+    /// Computes beside the workers and in turn.
+    pub(super) async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let done = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            work()
+        });
+        done.await.map_err(|_| Failure::internal("work with a key ended early"))?
+    }
+
+    /// The key of that name, as it is now. The default one is made where there is none.
+    ///
+    /// # Errors
+    /// 412 where there is no other key of that name.
+    pub(super) async fn key(&self, name: &str) -> Result<NamedKey, Failure> {
+        if let Some(key) = NamedKey::read(&mut self.store.begin(), name).await? {
+            return Ok(key);
+        }
+        if name != DEFAULT {
+            let message = format!(
+                "there is no key {}; write it at identity/oidc/key, or tune the mount's \
+                 identity_token_key",
+                quoted(name)
+            );
+            return Err(Failure::new(Kind::PreconditionFailed, message));
+        }
+        self.default_key().await
+    }
+
+    /// Makes the default key, unless another call did so meanwhile.
+    async fn default_key(&self) -> Result<NamedKey, Failure> {
+        let _claim = self.claims.claim_in_turn(&address(DEFAULT)).await;
+        let mut unit = self.store.begin();
+        if let Some(key) = NamedKey::read(&mut unit, DEFAULT).await? {
+            return Ok(key);
+        }
+        let key = self.new_key(KeySettings::unsaid(DEFAULT)).await?;
+        key.put(&mut unit, DEFAULT)?;
+        match unit.commit().await {
+            // An operator wrote it meanwhile.
+            Err(StoreFault::Conflict) => {
+                let written = NamedKey::read(&mut self.store.begin(), DEFAULT).await?;
+                written.ok_or_else(|| Failure::internal("the default key vanished"))
+            }
+            committed => Ok(committed.map(|_| key)?),
+        }
+    }
+
+    pub(super) fn tell_of_rotation(&self, name: &str) {
+        self.log.line("info", "oidc-key-rotated", &[("key", name.to_owned())]);
+    }
+}

@@ -1,0 +1,127 @@
+//! Public halves of keys, as they are published: one member of a JSON Web Key Set each.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+
+/// The tags of the DER encoding that are met here.
+const SEQUENCE: u8 = 0x30;
+const INTEGER: u8 = 0x02;
+
+/// A public key; its numbers are in base64 for URLs, without padding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kty")]
+pub(super) enum PublicKey {
+    /// RSA.
+    #[serde(rename = "RSA")]
+    Rsa { n: String, e: String },
+    /// A point of a curve.
+    #[serde(rename = "EC")]
+    Ec { crv: String, x: String, y: String },
+    /// Edwards curves.
+    #[serde(rename = "OKP")]
+    Okp { crv: String, x: String },
+}
+
+impl PublicKey {
+    /// Of the DER structure `RSAPublicKey`; `None` for other bytes.
+    pub(super) fn of_rsa(der: &[u8]) -> Option<Self> {
+        let (inner, nothing) = element(der, SEQUENCE)?;
+        let (modulus, inner) = element(inner, INTEGER)?;
+        let (exponent, inner) = element(inner, INTEGER)?;
+        let is_whole = nothing.is_empty() && inner.is_empty();
+        is_whole.then(|| Self::Rsa { n: number(modulus), e: number(exponent) })
+    }
+
+    /// Of a point that is written out: a 4, and both coordinates; `None` for other bytes.
+    pub(super) fn of_point(curve: &str, point: &[u8]) -> Option<Self> {
+        let coordinates = point.strip_prefix(&[4])?;
+        let (x, y) = coordinates.split_at_checked(coordinates.len() / 2)?;
+        (x.len() == y.len()).then(|| Self::Ec { crv: curve.to_owned(), x: text(x), y: text(y) })
+    }
+
+    /// Of the bytes of an Ed25519 key.
+    pub(super) fn of_ed25519(bytes: &[u8]) -> Self {
+        Self::Okp { crv: "Ed25519".to_owned(), x: text(bytes) }
+    }
+}
+
+impl PublicKey {
+    /// The point of a curve, written out; `None` for other keys.
+    pub(super) fn point(&self) -> Option<Vec<u8>> {
+        let Self::Ec { x, y, .. } = self else { return None };
+        Some([vec![4], bytes(x)?, bytes(y)?].concat())
+    }
+}
+
+/// The bytes behind base64 as tokens and keys are written; `None` for another text.
+pub(super) fn bytes(text: &str) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text).ok()
+}
+
+/// Base64 as tokens and keys are written.
+pub(super) fn text(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// A positive number without the zero that DER writes before a high first bit.
+fn number(bytes: &[u8]) -> String {
+    text(bytes.strip_prefix(&[0]).unwrap_or(bytes))
+}
+
+/// The content of the element of that tag at the front of `der`, and what follows it.
+fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+    let (length, content) = length(der.strip_prefix(&[tag])?)?;
+    content.split_at_checked(length)
+}
+
+/// The length at the front of `der`, and what follows it.
+fn length(der: &[u8]) -> Option<(usize, &[u8])> {
+    let (first, rest) = der.split_first()?;
+    if *first < 0x80 {
+        return Some((usize::from(*first), rest));
+    }
+    match (first, rest) {
+        (0x81, [length, rest @ ..]) => Some((usize::from(*length), rest)),
+        (0x82, [high, low, rest @ ..]) => {
+            Some((usize::from(u16::from_be_bytes([*high, *low])), rest))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_rsa_key_is_read_without_the_zero_before_its_modulus() {
+        let mut der = vec![SEQUENCE, 0x82, 0x01, 0x0a, INTEGER, 0x82, 0x01, 0x01, 0];
+        der.extend([0xab; 256]);
+        der.extend([INTEGER, 3, 1, 0, 1]);
+        let expected = PublicKey::Rsa { n: text(&[0xab; 256]), e: "AQAB".to_owned() };
+        assert_eq!(PublicKey::of_rsa(&der), Some(expected));
+    }
+
+    #[test]
+    fn what_is_no_rsa_key_is_none() {
+        let whole = [SEQUENCE, 6, INTEGER, 1, 5, INTEGER, 1, 3];
+        assert!(PublicKey::of_rsa(&whole).is_some());
+        for length in 0..whole.len() {
+            assert_eq!(PublicKey::of_rsa(whole.get(..length).unwrap()), None, "{length}");
+        }
+        let longer = [whole.as_slice(), &[0]].concat();
+        assert_eq!(PublicKey::of_rsa(&longer), None);
+        assert_eq!(PublicKey::of_rsa(&[SEQUENCE, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
+    }
+
+    #[test]
+    fn a_point_has_two_coordinates_of_one_length() {
+        let point = [4, 1, 2, 3, 4];
+        let expected =
+            PublicKey::Ec { crv: "P-256".to_owned(), x: text(&[1, 2]), y: text(&[3, 4]) };
+        assert_eq!(PublicKey::of_point("P-256", &point), Some(expected));
+        assert_eq!(PublicKey::of_point("P-256", &[4, 1, 2, 3]), None);
+        assert_eq!(PublicKey::of_point("P-256", &[2, 1, 2]), None, "a point that is folded");
+    }
+}

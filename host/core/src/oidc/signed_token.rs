@@ -1,0 +1,51 @@
+//! Claims, signed: the compact form of a JSON Web Token.
+
+use super::key_pair::SigningKey;
+use super::named_key::NamedKey;
+use super::provider::Provider;
+use super::public_key;
+use bulkhead_wire::failure::Failure;
+use serde_json::{Value, json};
+
+impl Provider {
+    /// The claims, signed by the key.
+    ///
+    /// # Errors
+    /// 500 when the stored key is none.
+    pub(super) async fn sign(&self, key: &NamedKey, claims: Value) -> Result<String, Failure> {
+        let signing = key.signing().clone();
+        self.compute(move || sign(&signing, &claims)).await
+    }
+
+    /// Store time, in seconds since 1970, as tokens tell it.
+    pub(super) fn now(&self) -> u64 {
+        self.store.now() / 1_000
+    }
+}
+
+fn sign(key: &SigningKey, claims: &Value) -> Result<String, Failure> {
+    let published = &key.published;
+    let header = json!({ "alg": published.alg, "kid": published.kid, "typ": "JWT" });
+    let part = |value: &Value| public_key::text(value.to_string().as_bytes());
+    let message = format!("{}.{}", part(&header), part(claims));
+    let signature = public_key::text(&key.sign(message.as_bytes())?);
+    Ok(format!("{message}.{signature}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Algorithm;
+    use super::*;
+
+    #[test]
+    fn a_token_has_three_parts_and_names_its_key() {
+        let key = SigningKey::make(Algorithm::EdDsa).unwrap();
+        let token = sign(&key, &json!({"sub": "me"})).unwrap();
+        let parts: Vec<Vec<u8>> =
+            token.split('.').map(|part| public_key::bytes(part).unwrap()).collect();
+        let json = |part: &[u8]| serde_json::from_slice::<Value>(part).unwrap();
+        let header = json!({"alg": "EdDSA", "kid": key.published.kid, "typ": "JWT"});
+        assert_eq!([json(&parts[0]), json(&parts[1])], [header, json!({"sub": "me"})]);
+        assert_eq!((parts.len(), parts[2].len()), (3, 64));
+    }
+}

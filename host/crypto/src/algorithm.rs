@@ -1,0 +1,121 @@
+//! Signature algorithms by their names in JOSE (RFC 7518, 8037).
+//!
+//! The attack this file stops: an algorithm that proves nothing. `none` and the algorithms of
+//! shared secrets are no names here, and SHA-1 is in none of them.
+
+use crate::kind::Kind;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED, ED25519,
+    RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512,
+    RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512,
+    VerificationAlgorithm,
+};
+use bulkhead_wire::failure::{Failure, quoted};
+use std::str::FromStr;
+
+/// How a signature is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// RSA with PKCS #1 v1.5 padding, and SHA-256.
+    Rs256,
+    /// The same with SHA-384.
+    Rs384,
+    /// The same with SHA-512.
+    Rs512,
+    /// RSA with PSS padding, SHA-256, and a salt as long as that.
+    Ps256,
+    /// The same with SHA-384.
+    Ps384,
+    /// The same with SHA-512.
+    Ps512,
+    /// ECDSA on P-256 with SHA-256; both numbers behind each other, 64 bytes.
+    Es256,
+    /// ECDSA on P-384 with SHA-384, 96 bytes.
+    Es384,
+    /// ECDSA on P-521 with SHA-512, 132 bytes.
+    Es512,
+    /// Ed25519.
+    EdDsa,
+}
+
+const NAMES: [(Algorithm, &str); 10] = [
+    (Algorithm::Rs256, "RS256"),
+    (Algorithm::Rs384, "RS384"),
+    (Algorithm::Rs512, "RS512"),
+    (Algorithm::Ps256, "PS256"),
+    (Algorithm::Ps384, "PS384"),
+    (Algorithm::Ps512, "PS512"),
+    (Algorithm::Es256, "ES256"),
+    (Algorithm::Es384, "ES384"),
+    (Algorithm::Es512, "ES512"),
+    (Algorithm::EdDsa, "EdDSA"),
+];
+
+impl FromStr for Algorithm {
+    type Err = Failure;
+
+    fn from_str(text: &str) -> Result<Self, Failure> {
+        // The later of its two names (RFC 9864).
+        let text = if text == "Ed25519" { "EdDSA" } else { text };
+        let found = NAMES.iter().find(|(_, name)| *name == text).map(|(algorithm, _)| *algorithm);
+        found.ok_or_else(|| {
+            let names = NAMES.map(|(_, name)| name).join(", ");
+            Failure::invalid(format!("{} is no signature algorithm: {names}", quoted(text)))
+        })
+    }
+}
+
+impl Algorithm {
+    /// Its name in JOSE.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        NAMES.iter().find(|(algorithm, _)| *algorithm == self).map_or("", |(_, name)| name)
+    }
+
+    /// The kind of key that it takes.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Rs256 | Self::Rs384 | Self::Rs512 => Kind::Rsa,
+            Self::Ps256 | Self::Ps384 | Self::Ps512 => Kind::Rsa,
+            Self::Es256 => Kind::P256,
+            Self::Es384 => Kind::P384,
+            Self::Es512 => Kind::P521,
+            Self::EdDsa => Kind::Ed25519,
+        }
+    }
+
+    /// How it is verified. RSA keys of other lengths are refused here, too.
+    pub(crate) fn verification(self) -> &'static dyn VerificationAlgorithm {
+        match self {
+            Self::Rs256 => &RSA_PKCS1_2048_8192_SHA256,
+            Self::Rs384 => &RSA_PKCS1_2048_8192_SHA384,
+            Self::Rs512 => &RSA_PKCS1_2048_8192_SHA512,
+            Self::Ps256 => &RSA_PSS_2048_8192_SHA256,
+            Self::Ps384 => &RSA_PSS_2048_8192_SHA384,
+            Self::Ps512 => &RSA_PSS_2048_8192_SHA512,
+            Self::Es256 => &ECDSA_P256_SHA256_FIXED,
+            Self::Es384 => &ECDSA_P384_SHA384_FIXED,
+            Self::Es512 => &ECDSA_P521_SHA512_FIXED,
+            Self::EdDsa => &ED25519,
+        }
+    }
+
+    /// Refuses a key of another kind, or one that says that it is for another algorithm.
+    pub(crate) fn check(self, kind: Kind, alg: Option<&str>) -> Result<(), Failure> {
+        let name = self.name();
+        if kind != self.kind() {
+            let (wanted, given) = (self.kind().name(), kind.name());
+            return Err(Failure::invalid(format!(
+                "{name} takes a key of kind {wanted}; the key is of kind {given}"
+            )));
+        }
+        match alg.map(str::parse::<Self>) {
+            None => Ok(()),
+            Some(Ok(own)) if own == self => Ok(()),
+            Some(_) => Err(Failure::invalid(format!(
+                "the key's alg says that it is for another algorithm than {name}"
+            ))),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Whether a certificate is to be believed: a chain from it to a root that was given.
+//!
+//! The attack this file stops: a chain that was put together to be searched for ever. The library
+//! bounds its search, and here the certificates are counted.
+
+use crate::limits;
+use crate::x509::ders;
+use bulkhead_wire::failure::{Failure, quoted};
+use rustls_pki_types::{CertificateDer, ServerName, TrustAnchor, UnixTime};
+use std::time::Duration;
+use webpki::{EndEntityCert, KeyUsage};
+
+/// A certificate, and what it is to be believed by.
+pub struct Chain<'a> {
+    /// The certificate, in PEM; further ones behind it are between it and its root.
+    pub certificates: &'a str,
+    /// Roots in PEM, of which the chain must reach one. Others are not asked.
+    pub roots: &'a str,
+    /// What it is used for.
+    pub usage: Usage,
+    /// The name or address that it must bear; empty for any.
+    pub name: &'a str,
+    /// Milliseconds since 1970: when it must hold.
+    pub now: u64,
+}
+
+/// What a certificate is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// To prove a client.
+    ClientAuth,
+    /// To prove a server.
+    ServerAuth,
+}
+
+impl std::str::FromStr for Usage {
+    type Err = Failure;
+
+    fn from_str(text: &str) -> Result<Self, Failure> {
+        match text {
+            "client-auth" => Ok(Self::ClientAuth),
+            "server-auth" => Ok(Self::ServerAuth),
+            other => {
+                let usage = quoted(other);
+                Err(Failure::invalid(format!("{usage} is neither client-auth nor server-auth")))
+            }
+        }
+    }
+}
+
+impl Chain<'_> {
+    /// Believes the certificate, or says why not. Revocation lists are not looked at.
+    ///
+    /// # Errors
+    /// Invalid request for what cannot be read; permission denied for a chain that does not hold.
+    pub fn verify(&self) -> Result<(), Failure> {
+        let certificates = owned("the certificates", self.certificates, limits::CHAIN + 1)?;
+        let roots = owned("the roots", self.roots, limits::ROOTS)?;
+        let anchors: Result<Vec<TrustAnchor<'_>>, _> =
+            roots.iter().map(webpki::anchor_from_trusted_cert).collect();
+        let anchors =
+            anchors.map_err(|_| Failure::invalid("one of the roots is no X.509 certificate"))?;
+        let Some((first, between)) = certificates.split_first() else {
+            return Err(Failure::invalid("there is no certificate"));
+        };
+        let leaf = EndEntityCert::try_from(first).map_err(|error| {
+            Failure::invalid(format!("the certificate cannot be used: {error}"))
+        })?;
+        let usage = match self.usage {
+            Usage::ClientAuth => KeyUsage::client_auth(),
+            Usage::ServerAuth => KeyUsage::server_auth(),
+        };
+        let now = UnixTime::since_unix_epoch(Duration::from_millis(self.now));
+        let algorithms = webpki::ALL_VERIFICATION_ALGS;
+        leaf.verify_for_usage(algorithms, &anchors, between, now, usage, None, None)
+            .map_err(|error| unbelieved(&error))?;
+        if self.name.is_empty() {
+            return Ok(());
+        }
+        let name = ServerName::try_from(self.name).map_err(|_| {
+            let name = quoted(self.name);
+            Failure::invalid(format!("{name} is no name that a certificate could bear"))
+        })?;
+        leaf.verify_is_valid_for_subject_name(&name).map_err(|error| unbelieved(&error))
+    }
+}
+
+fn owned(what: &str, text: &str, most: usize) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    Ok(ders(what, text, most)?.into_iter().map(CertificateDer::from).collect())
+}
+
+fn unbelieved(error: &webpki::Error) -> Failure {
+    Failure::denied(format!("the certificate is not believed: {error}"))
+}

@@ -1,0 +1,180 @@
+//! New keys.
+
+use crate::asn1::inner_key;
+use crate::kind::Kind;
+use crate::pem;
+use crate::private_key::PrivateKey;
+use crate::public_key::PublicKey;
+use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING,
+    EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, RsaKeyPair,
+};
+use bulkhead_wire::failure::{Failure, quoted};
+use zeroize::Zeroizing;
+
+/// Which key is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generation {
+    kind: Kind,
+    /// Of an RSA key.
+    size: Option<KeySize>,
+    form: Form,
+}
+
+/// How a private key is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `PRIVATE KEY`, for every kind.
+    Pkcs8,
+    /// `RSA PRIVATE KEY` and `EC PRIVATE KEY`, as older programs want them.
+    Traditional,
+}
+
+/// A key that was made.
+pub struct Generated {
+    /// In PEM.
+    pub private_key: Zeroizing<String>,
+    /// Its public half.
+    pub public_key: PublicKey,
+}
+
+impl Generation {
+    /// A key by words: `rsa` of 2048, 3072 or 4096 bits, `ec` of 256, 384 or 521, or `ed25519`;
+    /// in the form `pkcs8` or `traditional`. 0 bits are 2048 and 256.
+    ///
+    /// # Errors
+    /// Invalid request for other words and numbers.
+    pub fn read(kind: &str, bits: u32, form: &str) -> Result<Self, Failure> {
+        let (kind, size) = match (kind, bits) {
+            ("rsa", 0 | 2_048) => (Kind::Rsa, Some(KeySize::Rsa2048)),
+            ("rsa", 3_072) => (Kind::Rsa, Some(KeySize::Rsa3072)),
+            ("rsa", 4_096) => (Kind::Rsa, Some(KeySize::Rsa4096)),
+            ("ec", 0 | 256) => (Kind::P256, None),
+            ("ec", 384) => (Kind::P384, None),
+            ("ec", 521) => (Kind::P521, None),
+            ("ed25519", 0 | 256) => (Kind::Ed25519, None),
+            _ => {
+                let kind = quoted(kind);
+                return Err(Failure::invalid(format!(
+                    "no key of kind {kind} and {bits} bits is made: rsa of 2048, 3072 or 4096, ec \
+                     of 256, 384 or 521, or ed25519"
+                )));
+            }
+        };
+        let form = match form {
+            "pkcs8" => Form::Pkcs8,
+            "traditional" => Form::Traditional,
+            other => {
+                let form = quoted(other);
+                return Err(Failure::invalid(format!("{form} is neither pkcs8 nor traditional")));
+            }
+        };
+        Ok(Self { kind, size, form })
+    }
+
+    /// Bits of the RSA key that it makes, if that is what it makes: it takes tenths of a second.
+    #[must_use]
+    pub fn rsa_bits(self) -> Option<u32> {
+        self.size.and_then(|size| u32::try_from(size.len().saturating_mul(8)).ok())
+    }
+
+    /// Makes the key.
+    ///
+    /// # Errors
+    /// Internal when the host's library makes none.
+    pub fn run(self) -> Result<Generated, Failure> {
+        let pkcs8 = self.pkcs8().map_err(|_| unmade())?;
+        let private_key = Zeroizing::new(self.written(&pkcs8)?);
+        let public_key = PrivateKey::read(&private_key)?.public()?;
+        Ok(Generated { private_key, public_key })
+    }
+
+    fn pkcs8(self) -> Result<Zeroizing<Vec<u8>>, Unspecified> {
+        match self.kind {
+            Kind::Rsa => {
+                let pair = RsaKeyPair::generate(self.size.unwrap_or(KeySize::Rsa2048))?;
+                let der: Pkcs8V1Der<'_> = pair.as_der()?;
+                Ok(Zeroizing::new(der.as_ref().to_vec()))
+            }
+            Kind::P256 => elliptic(&ECDSA_P256_SHA256_ASN1_SIGNING),
+            Kind::P384 => elliptic(&ECDSA_P384_SHA384_ASN1_SIGNING),
+            Kind::P521 => elliptic(&ECDSA_P521_SHA512_ASN1_SIGNING),
+            Kind::Ed25519 => {
+                let document = Ed25519KeyPair::generate()?.to_pkcs8v1()?;
+                Ok(Zeroizing::new(document.as_ref().to_vec()))
+            }
+        }
+    }
+
+    fn written(self, pkcs8: &[u8]) -> Result<String, Failure> {
+        match (self.form, self.kind) {
+            (Form::Pkcs8, _) | (Form::Traditional, Kind::Ed25519) => {
+                Ok(pem::armour("PRIVATE KEY", pkcs8))
+            }
+            (Form::Traditional, Kind::Rsa) => {
+                let inner = Zeroizing::new(inner_key(pkcs8).map_err(|_| unmade())?);
+                Ok(pem::armour("RSA PRIVATE KEY", &inner))
+            }
+            (Form::Traditional, curve) => {
+                let inner = Zeroizing::new(inner_key(pkcs8).map_err(|_| unmade())?);
+                let named = crate::private_key::with_curve(curve, &inner)?;
+                Ok(pem::armour("EC PRIVATE KEY", &named))
+            }
+        }
+    }
+}
+
+fn elliptic(algorithm: &'static EcdsaSigningAlgorithm) -> Result<Zeroizing<Vec<u8>>, Unspecified> {
+    let document = EcdsaKeyPair::generate(algorithm)?.to_pkcs8v1()?;
+    Ok(Zeroizing::new(document.as_ref().to_vec()))
+}
+
+fn unmade() -> Failure {
+    Failure::internal("the host's library made no key")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signature::{VerifyingKey, sign};
+
+    #[test]
+    fn every_key_that_is_made_signs_and_its_public_half_verifies() {
+        for (kind, bits, traditional, algorithm) in [
+            ("rsa", 0, "RSA PRIVATE KEY", "PS384"),
+            ("rsa", 3_072, "RSA PRIVATE KEY", "RS256"),
+            ("ec", 256, "EC PRIVATE KEY", "ES256"),
+            ("ec", 384, "EC PRIVATE KEY", "ES384"),
+            ("ec", 521, "EC PRIVATE KEY", "ES512"),
+            ("ed25519", 0, "PRIVATE KEY", "EdDSA"),
+        ] {
+            for (form, label) in [("pkcs8", "PRIVATE KEY"), ("traditional", traditional)] {
+                let made = Generation::read(kind, bits, form).unwrap().run().unwrap();
+                assert!(made.private_key.starts_with(&format!("-----BEGIN {label}-----\n")));
+                assert_eq!(made.public_key.kind().word(), kind);
+                let least = if kind == "rsa" { 2_048 } else { 256 };
+                assert_eq!(made.public_key.bits(), bits.max(least));
+                let key = PrivateKey::read(&made.private_key).unwrap();
+                let signature = sign(algorithm, &key, b"message").unwrap();
+                for text in [made.public_key.pem().unwrap(), made.public_key.jwk().unwrap()] {
+                    let public = VerifyingKey::read(algorithm, &text).unwrap();
+                    assert_eq!(public.verify(b"message", &signature), Ok(true), "{text}");
+                    assert_eq!(public.verify(b"massage", &signature), Ok(false), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_that_prove_nothing_are_not_made() {
+        for (kind, bits) in
+            [("rsa", 1_024), ("rsa", 2_047), ("rsa", 8_192), ("ec", 224), ("dsa", 0), ("", 0)]
+        {
+            assert!(Generation::read(kind, bits, "pkcs8").is_err(), "{kind} {bits}");
+        }
+        assert!(Generation::read("ec", 256, "openssh").is_err());
+    }
+}

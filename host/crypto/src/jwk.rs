@@ -1,0 +1,88 @@
+//! Keys as JSON (RFC 7517, 7518, 8037).
+
+use crate::limits::{self, check_length};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bulkhead_wire::failure::Failure;
+use serde::{Deserialize, Deserializer};
+use zeroize::{Zeroize, Zeroizing};
+
+/// A key in JSON. Members that say nothing of the key are not looked at.
+#[derive(Deserialize)]
+pub(crate) struct Jwk {
+    pub(crate) kty: String,
+    pub(crate) crv: Option<String>,
+    /// What it may be used for: `sig` or `enc`.
+    #[serde(rename = "use")]
+    pub(crate) purpose: Option<String>,
+    pub(crate) alg: Option<String>,
+    pub(crate) n: Option<Text>,
+    pub(crate) e: Option<Text>,
+    pub(crate) x: Option<Text>,
+    pub(crate) y: Option<Text>,
+    pub(crate) d: Option<Text>,
+    pub(crate) p: Option<Text>,
+    pub(crate) q: Option<Text>,
+    pub(crate) dp: Option<Text>,
+    pub(crate) dq: Option<Text>,
+    pub(crate) qi: Option<Text>,
+}
+
+/// A text that may be a part of a private key: it is wiped when it is dropped.
+pub(crate) struct Text(String);
+
+impl Text {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Drop for Text {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self)
+    }
+}
+
+/// Whether the text is meant as JSON and not as PEM.
+pub(crate) fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with('{')
+}
+
+impl Jwk {
+    pub(crate) fn read(text: &str) -> Result<Self, Failure> {
+        check_length("the key", text.len(), limits::JWK_BYTES)?;
+        let jwk: Self = serde_json::from_str(text).map_err(|_| {
+            Failure::invalid("the key is no JWK: one JSON object with a kty, and each member once")
+        })?;
+        match jwk.purpose.as_deref() {
+            None | Some("sig") => Ok(jwk),
+            Some(_) => Err(Failure::invalid("the key's use is not sig, so that it signs nothing")),
+        }
+    }
+
+    /// Its parts that no text may show.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
+        let parts = [&self.d, &self.p, &self.q, &self.dp, &self.dq, &self.qi];
+        parts.into_iter().flatten().map(Text::as_str)
+    }
+}
+
+/// The bytes of a member that must be there.
+pub(crate) fn member(name: &str, text: Option<&Text>) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let text = text.ok_or_else(|| Failure::invalid(format!("the JWK lacks its member {name}")))?;
+    let bytes = URL_SAFE_NO_PAD.decode(text.as_str()).map_err(|_| {
+        Failure::invalid(format!("the JWK's member {name} is not base64url without padding"))
+    })?;
+    Ok(Zeroizing::new(bytes))
+}
+
+/// Bytes as members are written.
+pub(crate) fn encode(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}

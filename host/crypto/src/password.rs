@@ -1,0 +1,158 @@
+//! Password hashes: argon2id (RFC 9106), as PHC strings.
+//!
+//! The attack this file stops: a hash that was written to be slow. What it asks for is looked at
+//! before anything is computed, so that its memory can be counted and its time is bounded.
+
+use crate::limits::{self, check_length};
+use argon2::password_hash::phc::{PasswordHash, Salt};
+use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::{PasswordHasher, PasswordVerifier};
+use bulkhead_wire::failure::Failure;
+
+/// Bytes of a salt.
+const SALT_BYTES: usize = 16;
+
+/// What one hash takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    memory_kib: u32,
+    passes: u32,
+}
+
+impl Cost {
+    /// Of a hash that is made: 19 MiB, two passes.
+    pub const OF_NEW: Self =
+        Self { memory_kib: Params::DEFAULT_M_COST, passes: Params::DEFAULT_T_COST };
+
+    /// Of a hash that is checked.
+    ///
+    /// # Errors
+    /// Invalid request for what is no PHC string of argon2id, and for one that takes more than 64
+    /// MiB, or goes over more than 256 MiB in all its passes.
+    pub fn of(hash: &str) -> Result<Self, Failure> {
+        Self::of_read(&read(hash)?)
+    }
+
+    fn of_read(hash: &PasswordHash) -> Result<Self, Failure> {
+        let params = Params::try_from(hash).map_err(|_| unreadable())?;
+        let cost = Self { memory_kib: params.m_cost(), passes: params.t_cost() };
+        let work = cost.memory_kib.saturating_mul(cost.passes);
+        if cost.memory_kib > limits::HASH_MEMORY_KIB || work > limits::HASH_WORK_KIB {
+            let (memory, work) = (limits::HASH_MEMORY_KIB, limits::HASH_WORK_KIB);
+            return Err(Failure::invalid(format!(
+                "the password's hash takes too much: at most m={memory}, and m times t at most \
+                 {work}"
+            )));
+        }
+        Ok(cost)
+    }
+
+    /// Bytes of memory that computing it takes.
+    #[must_use]
+    pub fn memory(self) -> usize {
+        (self.memory_kib as usize).saturating_mul(1_024)
+    }
+
+    /// Bytes that all its passes go over.
+    #[must_use]
+    pub fn work(self) -> usize {
+        self.memory().saturating_mul(self.passes as usize)
+    }
+}
+
+/// A new hash of a password, with a salt of its own.
+///
+/// # Errors
+/// Invalid request for a password of more than 4 KiB; internal when the host's library fails.
+pub fn hash_password(password: &str) -> Result<String, Failure> {
+    check_length("the password", password.len(), limits::PASSWORD_BYTES)?;
+    let mut salt = [0; SALT_BYTES];
+    aws_lc_rs::rand::fill(&mut salt)
+        .map_err(|_| Failure::internal("the host's random generator failed"))?;
+    let Cost { memory_kib, passes } = Cost::OF_NEW;
+    let params = Params::new(memory_kib, passes, Params::DEFAULT_P_COST, None);
+    let params = params.map_err(|_| uncomputed())?;
+    let hasher = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+    let hash = hasher.hash_password_with_salt(password.as_bytes(), &salt);
+    hash.map(|hash| hash.to_string()).map_err(|_| uncomputed())
+}
+
+/// Whether the hash is of that password.
+///
+/// # Errors
+/// As [`Cost::of`] and [`hash_password`].
+pub fn verify_password(password: &str, hash: &str) -> Result<bool, Failure> {
+    check_length("the password", password.len(), limits::PASSWORD_BYTES)?;
+    let hash = read(hash)?;
+    Cost::of_read(&hash)?;
+    match Argon2::default().verify_password(password.as_bytes(), &hash) {
+        Ok(()) => Ok(true),
+        Err(argon2::password_hash::Error::PasswordInvalid) => Ok(false),
+        Err(_) => Err(uncomputed()),
+    }
+}
+
+fn read(hash: &str) -> Result<PasswordHash, Failure> {
+    check_length("the password's hash", hash.len(), limits::HASH_TEXT_BYTES)?;
+    let read = PasswordHash::new(hash).map_err(|_| unreadable())?;
+    let is_argon = read.algorithm.as_str() == "argon2id" && read.version == Some(19);
+    let salted = read.salt.as_ref().is_some_and(|salt| salt.len() >= Salt::MIN_LENGTH);
+    if is_argon && salted && read.hash.is_some() { Ok(read) } else { Err(unreadable()) }
+}
+
+fn unreadable() -> Failure {
+    Failure::invalid("the password's hash is no PHC string of argon2id, version 19, with its salt")
+}
+
+fn uncomputed() -> Failure {
+    Failure::internal("the host's library made no password hash")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_of_its_password_alone_and_differs_each_time() {
+        let (one, other) = (hash_password("correct horse"), hash_password("correct horse"));
+        let (one, other) = (one.unwrap(), other.unwrap());
+        assert_ne!(one, other);
+        assert!(one.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{one}");
+        assert_eq!(Cost::of(&one), Ok(Cost::OF_NEW));
+        assert_eq!(verify_password("correct horse", &one), Ok(true));
+        assert_eq!(verify_password("correct horsf", &one), Ok(false));
+        assert!(hash_password(&"x".repeat(5_000)).is_err());
+    }
+
+    /// Made by the reference's program: `echo -n password | argon2 somesalt -id -t 2 -m 16 -p 1`.
+    #[test]
+    fn hashes_of_other_programs_are_read() {
+        let hash = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$\
+                    CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+        assert_eq!(verify_password("password", hash), Ok(true));
+        assert_eq!(verify_password("passwort", hash), Ok(false));
+    }
+
+    #[test]
+    fn hashes_that_are_made_to_be_slow_or_weak_are_refused() {
+        let with =
+            |head: &str| format!("{head}$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc");
+        for head in [
+            "$argon2id$v=19$m=65537,t=1,p=1",
+            "$argon2id$v=19$m=4294967295,t=1,p=1",
+            "$argon2id$v=19$m=65536,t=5,p=1",
+            "$argon2id$v=19$m=8,t=4294967295,p=1",
+            "$argon2i$v=19$m=65536,t=2,p=1",
+            "$argon2d$v=19$m=65536,t=2,p=1",
+            "$argon2id$v=16$m=65536,t=2,p=1",
+            "$argon2id$m=65536,t=2,p=1",
+            "$scrypt$ln=16,r=8,p=1",
+        ] {
+            assert!(Cost::of(&with(head)).is_err(), "{head}");
+            assert!(verify_password("password", &with(head)).is_err(), "{head}");
+        }
+        for text in ["", "$", "$argon2id$", "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ"] {
+            assert!(verify_password("password", text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The armour in which keys and certificates are handed around: base64 between two lines that say
+//! what it is.
+//!
+//! Text before, between and behind the sections is a comment, as tools write it. What is read may
+//! be a private key, so no copy of it is left in memory.
+
+use crate::limits::{self, check_length};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bulkhead_wire::failure::Failure;
+use zeroize::Zeroizing;
+
+const BEGIN: &str = "-----BEGIN ";
+const END: &str = "-----END ";
+const DASHES: &str = "-----";
+/// Characters of a line of base64.
+const LINE: usize = 64;
+
+/// One section: what it says that it is, and its bytes.
+pub(crate) struct Section {
+    pub(crate) label: String,
+    pub(crate) bytes: Zeroizing<Vec<u8>>,
+}
+
+/// The sections of a text, at least one. `what` names the text in refusals.
+pub(crate) fn read(what: &str, text: &str) -> Result<Vec<Section>, Failure> {
+    check_length(what, text.len(), limits::PEM_BYTES)?;
+    let mut sections = Vec::new();
+    let mut rest = text;
+    while let Some((_, behind)) = rest.split_once(BEGIN) {
+        let (section, left) = read_section(behind).ok_or_else(|| {
+            Failure::invalid(format!(
+                "{what} is not PEM: a section that begins does not end, or holds something that is \
+                 not base64"
+            ))
+        })?;
+        sections.push(section);
+        rest = left;
+    }
+    if sections.is_empty() {
+        return Err(Failure::invalid(format!(
+            "{what} is not PEM: it has no line such as -----BEGIN PUBLIC KEY-----"
+        )));
+    }
+    Ok(sections)
+}
+
+/// What stands behind `-----BEGIN `, up to the end of its section.
+fn read_section(text: &str) -> Option<(Section, &str)> {
+    let (label, text) = text.split_once(DASHES)?;
+    let (body, text) = text.split_once(END)?;
+    let rest = text.strip_prefix(label)?.strip_prefix(DASHES)?;
+    let mut packed = Zeroizing::new(String::with_capacity(body.len()));
+    packed.extend(body.chars().filter(|c| !c.is_ascii_whitespace()));
+    let bytes = Zeroizing::new(STANDARD.decode(packed.as_bytes()).ok()?);
+    Some((Section { label: label.to_owned(), bytes }, rest))
+}
+
+/// Bytes in their armour, such as `PUBLIC KEY`: lines of 64 characters, each with its end.
+#[must_use]
+pub fn armour(label: &str, bytes: &[u8]) -> String {
+    let packed = Zeroizing::new(STANDARD.encode(bytes));
+    let room = packed.len() + packed.len() / LINE + 2 * (BEGIN.len() + label.len() + DASHES.len());
+    let mut text = String::with_capacity(room + 4);
+    text.extend([BEGIN, label, DASHES, "\n"]);
+    let mut rest = packed.as_str();
+    while !rest.is_empty() {
+        let (line, left) = rest.split_at(rest.len().min(LINE));
+        text.extend([line, "\n"]);
+        rest = left;
+    }
+    text.extend([END, label, DASHES, "\n"]);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_armoured_is_read_again() {
+        for length in [0, 1, 47, 48, 49, 96, 200] {
+            let bytes: Vec<u8> = (0..length).collect();
+            let text = armour("PUBLIC KEY", &bytes);
+            assert!(text.lines().all(|line| line.len() <= 64), "{text}");
+            let sections = read("it", &format!("a comment\n{text}another\n{text}")).unwrap();
+            assert_eq!(sections.len(), 2);
+            assert!(sections.iter().all(|s| s.label == "PUBLIC KEY" && *s.bytes == bytes));
+        }
+    }
+
+    #[test]
+    fn sections_that_do_not_end_as_they_begin_are_refused() {
+        for text in [
+            "",
+            "MIIB",
+            "-----BEGIN A-----",
+            "-----BEGIN A-----\nAAAA\n",
+            "-----BEGIN A-----\nAAAA\n-----END B-----",
+            "-----BEGIN A-----\nAAA\n-----END A-----",
+            "-----BEGIN A-----\nProc-Type: 4,ENCRYPTED\nAAAA\n-----END A-----",
+            "-----BEGIN A-----\nAAAA\n-----BEGIN A-----\nAAAA\n-----END A-----",
+        ] {
+            let refused = read("it", text).err().map(|failure| failure.message);
+            assert!(refused.is_some_and(|why| why.starts_with("it is not PEM: ")), "{text}");
+        }
+        assert!(read("it", &" ".repeat(70_000)).is_err_and(|why| why.message.contains("65536")));
+    }
+}

@@ -1,0 +1,228 @@
+//! Private keys: read for one use, and wiped after it.
+
+use crate::asn1::{EcPrivateKey, PrivateKeyInfo, RsaPrivateKey};
+use crate::jwk::{self, Jwk, member};
+use crate::kind::{self, Kind};
+use crate::limits;
+use crate::pem::{self, Section};
+use crate::public_key::{PublicKey, uint};
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING,
+    EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair, RsaKeyPair,
+};
+use bulkhead_wire::failure::Failure;
+use der::asn1::{BitStringRef, OctetStringRef};
+use der::{Decode, Encode};
+use std::fmt;
+use x509_cert::spki::AlgorithmIdentifierRef;
+use zeroize::Zeroizing;
+
+/// A private key. It shows nothing of itself.
+pub struct PrivateKey {
+    kind: Kind,
+    form: Form,
+    der: Zeroizing<Vec<u8>>,
+    alg: Option<String>,
+}
+
+/// How it is written in DER.
+#[derive(Clone, Copy)]
+enum Form {
+    Pkcs8,
+    Pkcs1,
+    Sec1,
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PrivateKey({})", self.kind.name())
+    }
+}
+
+impl PrivateKey {
+    /// Reads a JWK, or PEM (`PRIVATE KEY`, `RSA PRIVATE KEY`, `EC PRIVATE KEY`).
+    ///
+    /// # Errors
+    /// Invalid request for what is no private key of a kind that is served, and for an encrypted
+    /// one. The parts of the key are checked when it is first used.
+    pub fn read(text: &str) -> Result<Self, Failure> {
+        if jwk::is_json(text) {
+            return Self::from_jwk(&Jwk::read(text)?);
+        }
+        let sections = pem::read("the key", text)?;
+        let mut keys = sections.iter().filter(|section| section.label.ends_with("PRIVATE KEY"));
+        match (keys.next(), keys.next()) {
+            (Some(section), None) => Self::from_section(section),
+            _ => Err(Failure::invalid("the PEM text must hold one private key")),
+        }
+    }
+
+    fn from_section(section: &Section) -> Result<Self, Failure> {
+        let der = section.bytes.clone();
+        let (kind, form) = match section.label.as_str() {
+            "PRIVATE KEY" => {
+                let info = PrivateKeyInfo::from_der(&der).map_err(|_| damaged())?;
+                (Kind::of_algorithm(&info.algorithm).ok_or_else(unserved)?, Form::Pkcs8)
+            }
+            "RSA PRIVATE KEY" => (Kind::Rsa, Form::Pkcs1),
+            "EC PRIVATE KEY" => {
+                let key = EcPrivateKey::from_der(&der).map_err(|_| damaged())?;
+                let curve = key.curve.and_then(Kind::of_curve);
+                (curve.ok_or_else(unserved)?, Form::Sec1)
+            }
+            "ENCRYPTED PRIVATE KEY" => {
+                return Err(Failure::invalid("the private key is encrypted; decrypt it first"));
+            }
+            _ => return Err(unserved()),
+        };
+        Ok(Self { kind, form, der, alg: None })
+    }
+
+    fn from_jwk(jwk: &Jwk) -> Result<Self, Failure> {
+        let public = PublicKey::half_of_jwk(jwk)?;
+        let secret = member("d", jwk.d.as_ref())?;
+        let (form, der) = match public.kind() {
+            Kind::Rsa => (Form::Pkcs1, rsa_of_jwk(jwk)?),
+            Kind::Ed25519 => (Form::Pkcs8, pkcs8_of_seed(&secret)?),
+            curve => (Form::Sec1, sec1(curve, &secret, public.as_bytes())?),
+        };
+        let key = Self { kind: public.kind(), form, der, alg: jwk.alg.clone() };
+        if key.public()?.as_bytes() != public.as_bytes() {
+            return Err(unmatched());
+        }
+        Ok(key)
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn alg(&self) -> Option<&str> {
+        self.alg.as_deref()
+    }
+
+    /// Its public half.
+    ///
+    /// # Errors
+    /// Invalid request for a key whose parts do not belong together.
+    pub fn public(&self) -> Result<PublicKey, Failure> {
+        let bytes = match self.kind {
+            Kind::Rsa => self.rsa()?.public_key().as_ref().to_vec(),
+            Kind::Ed25519 => self.ed25519()?.public_key().as_ref().to_vec(),
+            Kind::P256 => self.point(&ECDSA_P256_SHA256_ASN1_SIGNING)?,
+            Kind::P384 => self.point(&ECDSA_P384_SHA384_ASN1_SIGNING)?,
+            Kind::P521 => self.point(&ECDSA_P521_SHA512_ASN1_SIGNING)?,
+        };
+        PublicKey::checked(self.kind, bytes)
+    }
+
+    fn point(&self, algorithm: &'static EcdsaSigningAlgorithm) -> Result<Vec<u8>, Failure> {
+        Ok(self.ecdsa(algorithm)?.public_key().as_ref().to_vec())
+    }
+
+    /// The pair of an RSA key that signs in bounded time.
+    pub(crate) fn rsa(&self) -> Result<RsaKeyPair, Failure> {
+        let pair = match self.form {
+            Form::Pkcs8 => RsaKeyPair::from_pkcs8(&self.der),
+            Form::Pkcs1 | Form::Sec1 => RsaKeyPair::from_der(&self.der),
+        };
+        let pair = pair.map_err(|_| {
+            let least = limits::RSA_BITS.start();
+            Failure::invalid(format!(
+                "the private key is no RSA key of {least} bits or more whose parts belong together"
+            ))
+        })?;
+        let bits = pair.public_modulus_len().saturating_mul(8);
+        let most = limits::PRIVATE_RSA_BITS;
+        if bits > most as usize {
+            return Err(Failure::invalid(format!(
+                "the RSA key has {bits} bits; to sign, give one of at most {most}"
+            )));
+        }
+        Ok(pair)
+    }
+
+    /// The pair of an elliptic key. Its curve must be the algorithm's.
+    pub(crate) fn ecdsa(
+        &self,
+        algorithm: &'static EcdsaSigningAlgorithm,
+    ) -> Result<EcdsaKeyPair, Failure> {
+        let pair = EcdsaKeyPair::from_private_key_der(algorithm, &self.der);
+        pair.map_err(|_| unmatched())
+    }
+
+    pub(crate) fn ed25519(&self) -> Result<Ed25519KeyPair, Failure> {
+        Ed25519KeyPair::from_pkcs8(&self.der).map_err(|_| unmatched())
+    }
+}
+
+/// `RSAPrivateKey` of a JWK, all of whose parts must be there.
+fn rsa_of_jwk(jwk: &Jwk) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let (n, e) = (member("n", jwk.n.as_ref())?, member("e", jwk.e.as_ref())?);
+    let (d, p) = (member("d", jwk.d.as_ref())?, member("p", jwk.p.as_ref())?);
+    let (q, dp) = (member("q", jwk.q.as_ref())?, member("dp", jwk.dp.as_ref())?);
+    let (dq, qi) = (member("dq", jwk.dq.as_ref())?, member("qi", jwk.qi.as_ref())?);
+    let key = RsaPrivateKey {
+        version: 0,
+        modulus: uint(&n)?,
+        public_exponent: uint(&e)?,
+        private_exponent: uint(&d)?,
+        prime1: uint(&p)?,
+        prime2: uint(&q)?,
+        exponent1: uint(&dp)?,
+        exponent2: uint(&dq)?,
+        coefficient: uint(&qi)?,
+    };
+    key.to_der().map(Zeroizing::new).map_err(|_| damaged())
+}
+
+/// `ECPrivateKey` with its curve and its public half.
+fn sec1(kind: Kind, secret: &[u8], point: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    if secret.len() != kind.coordinate_bytes() {
+        return Err(unmatched());
+    }
+    let key = EcPrivateKey {
+        version: 1,
+        private_key: OctetStringRef::new(secret).map_err(|_| damaged())?,
+        curve: kind.curve(),
+        public_key: Some(BitStringRef::from_bytes(point).map_err(|_| damaged())?),
+    };
+    key.to_der().map(Zeroizing::new).map_err(|_| damaged())
+}
+
+/// `ECPrivateKey` as it stands alone: within PKCS#8 it leaves its curve to what is around it.
+pub(crate) fn with_curve(kind: Kind, der: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let key = EcPrivateKey::from_der(der).map_err(|_| damaged())?;
+    let named = EcPrivateKey { curve: kind.curve(), ..key };
+    named.to_der().map(Zeroizing::new).map_err(|_| damaged())
+}
+
+/// PKCS#8 of the seed of an Ed25519 key (RFC 8410).
+fn pkcs8_of_seed(seed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let inner = OctetStringRef::new(seed).and_then(|seed| seed.to_der());
+    let inner = Zeroizing::new(inner.map_err(|_| damaged())?);
+    let info = PrivateKeyInfo {
+        version: 0,
+        algorithm: AlgorithmIdentifierRef { oid: kind::ED25519, parameters: None },
+        private_key: OctetStringRef::new(&inner).map_err(|_| damaged())?,
+        attributes: None,
+        public_key: None,
+    };
+    info.to_der().map(Zeroizing::new).map_err(|_| damaged())
+}
+
+fn damaged() -> Failure {
+    Failure::invalid("the private key is damaged: it is not what its label says")
+}
+
+fn unserved() -> Failure {
+    Failure::invalid(
+        "the private key is of no kind that is served: RSA, P-256, P-384, P-521, Ed25519",
+    )
+}
+
+fn unmatched() -> Failure {
+    Failure::invalid("the parts of the private key do not belong together")
+}

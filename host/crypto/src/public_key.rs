@@ -1,0 +1,250 @@
+//! Public keys: read from JWKs, PEM and certificates, checked, and written again.
+//!
+//! The attacks this file stops: keys so short that their private half can be computed, keys so long
+//! that each verification takes a while, points that are not on their curve, and a private key that
+//! is handed around where its public half would do.
+
+use crate::asn1::RsaPublicKey;
+use crate::jwk::{self, Jwk, member};
+use crate::kind::{self, Kind};
+use crate::limits;
+use crate::pem;
+use crate::x509;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED, ED25519,
+    ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, VerificationAlgorithm,
+};
+use bulkhead_wire::failure::Failure;
+use der::asn1::{Any, BitString, Null, UintRef};
+use der::{Decode, Encode};
+use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
+
+/// A public key that holds together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey {
+    kind: Kind,
+    /// As a `SubjectPublicKeyInfo` holds it: an `RSAPublicKey`, a point, or 32 bytes.
+    bytes: Vec<u8>,
+    /// The one algorithm that it is for, where it says so.
+    alg: Option<String>,
+}
+
+impl PublicKey {
+    /// Reads a JWK, or PEM of a public key (`PUBLIC KEY`, `RSA PUBLIC KEY`) or certificate.
+    ///
+    /// # Errors
+    /// Invalid request for what is no public key of a kind that is served: RSA of 2048 to 8192
+    /// bits, P-256, P-384, P-521, Ed25519. A private key is refused, too.
+    pub fn read(text: &str) -> Result<Self, Failure> {
+        match jwk::is_json(text) {
+            true => Self::from_jwk(&Jwk::read(text)?),
+            false => Self::from_pem(text),
+        }
+    }
+
+    fn from_jwk(jwk: &Jwk) -> Result<Self, Failure> {
+        if jwk.d.is_some() {
+            return Err(private_instead());
+        }
+        Self::half_of_jwk(jwk)
+    }
+
+    /// The public half of any JWK.
+    pub(crate) fn half_of_jwk(jwk: &Jwk) -> Result<Self, Failure> {
+        let key = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
+            ("RSA", _) => {
+                let (n, e) = (member("n", jwk.n.as_ref())?, member("e", jwk.e.as_ref())?);
+                let key = RsaPublicKey { modulus: uint(&n)?, exponent: uint(&e)? };
+                Self::checked(Kind::Rsa, key.to_der().map_err(|_| damaged())?)?
+            }
+            ("EC", Some(curve)) => {
+                let kind = Kind::CURVES.into_iter().find(|kind| kind.name() == curve);
+                let kind = kind.ok_or_else(unserved)?;
+                let (x, y) = (member("x", jwk.x.as_ref())?, member("y", jwk.y.as_ref())?);
+                let size = kind.coordinate_bytes();
+                if x.len() != size || y.len() != size {
+                    return Err(Failure::invalid(format!(
+                        "the JWK's members x and y must have {size} bytes each on {curve}"
+                    )));
+                }
+                Self::checked(kind, [&[4], x.as_slice(), y.as_slice()].concat())?
+            }
+            ("OKP", Some("Ed25519")) => {
+                Self::checked(Kind::Ed25519, member("x", jwk.x.as_ref())?.to_vec())?
+            }
+            ("oct", _) => {
+                return Err(Failure::invalid(
+                    "the key is a secret that both sides know (kty oct); give a public key",
+                ));
+            }
+            _ => return Err(unserved()),
+        };
+        Ok(Self { alg: jwk.alg.clone(), ..key })
+    }
+
+    fn from_pem(text: &str) -> Result<Self, Failure> {
+        let sections = pem::read("the key", text)?;
+        let mut sections = sections.iter().filter(|section| section.label != "EC PARAMETERS");
+        let (Some(section), None) = (sections.next(), sections.next()) else {
+            return Err(Failure::invalid("the PEM text must hold one public key or certificate"));
+        };
+        match section.label.as_str() {
+            "PUBLIC KEY" => {
+                let spki = SubjectPublicKeyInfoOwned::from_der(&section.bytes);
+                Self::from_spki(&spki.map_err(|_| damaged())?)
+            }
+            "RSA PUBLIC KEY" => Self::checked(Kind::Rsa, section.bytes.to_vec()),
+            "CERTIFICATE" => Self::from_spki(&x509::public_key_of(&section.bytes)?),
+            label if label.ends_with("PRIVATE KEY") => Err(private_instead()),
+            _ => Err(Failure::invalid(
+                "the PEM text holds neither PUBLIC KEY, RSA PUBLIC KEY nor CERTIFICATE",
+            )),
+        }
+    }
+
+    /// The key of a certificate or of `PUBLIC KEY`.
+    pub(crate) fn from_spki(spki: &SubjectPublicKeyInfoOwned) -> Result<Self, Failure> {
+        let algorithm = x509_cert::spki::AlgorithmIdentifierRef {
+            oid: spki.algorithm.oid,
+            parameters: spki.algorithm.parameters.as_ref().map(Into::into),
+        };
+        let kind = Kind::of_algorithm(&algorithm).ok_or_else(unserved)?;
+        let bytes = spki.subject_public_key.as_bytes().ok_or_else(damaged)?;
+        Self::checked(kind, bytes.to_vec())
+    }
+
+    /// A key of which every part was looked at.
+    pub(crate) fn checked(kind: Kind, bytes: Vec<u8>) -> Result<Self, Failure> {
+        if kind == Kind::Rsa {
+            check_rsa(&bytes)?;
+        }
+        let key = Self { kind, bytes, alg: None };
+        // The library's own look: the point is on its curve, the exponent is odd, and so on.
+        let any: &'static dyn VerificationAlgorithm = match kind {
+            Kind::Rsa => &RSA_PKCS1_2048_8192_SHA256,
+            Kind::P256 => &ECDSA_P256_SHA256_FIXED,
+            Kind::P384 => &ECDSA_P384_SHA384_FIXED,
+            Kind::P521 => &ECDSA_P521_SHA512_FIXED,
+            Kind::Ed25519 => &ED25519,
+        };
+        key.parse(any).map(|_| key)
+    }
+
+    /// The key as the library keeps it, for one algorithm.
+    pub(crate) fn parse(
+        &self,
+        algorithm: &'static dyn VerificationAlgorithm,
+    ) -> Result<ParsedPublicKey, Failure> {
+        ParsedPublicKey::new(algorithm, &self.bytes).map_err(|_| {
+            let name = self.kind.name();
+            Failure::invalid(format!("the key is no {name} key that a signature could be of"))
+        })
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Bits of the modulus, or of the curve.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        self.kind.curve_bits().unwrap_or_else(|| {
+            RsaPublicKey::from_der(&self.bytes).map_or(0, |key| bit_length(key.modulus))
+        })
+    }
+
+    pub(crate) fn alg(&self) -> Option<&str> {
+        self.alg.as_deref()
+    }
+
+    /// What the bit string of a `SubjectPublicKeyInfo` holds.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn spki(&self) -> Result<SubjectPublicKeyInfoOwned, Failure> {
+        let (oid, parameters) = match self.kind {
+            Kind::Rsa => (kind::RSA, Some(Any::from(Null))),
+            Kind::Ed25519 => (kind::ED25519, None),
+            curve => (kind::ELLIPTIC, curve.curve().as_ref().map(Any::from)),
+        };
+        let key = BitString::from_bytes(&self.bytes).map_err(|_| damaged())?;
+        let algorithm = AlgorithmIdentifierOwned { oid, parameters };
+        Ok(SubjectPublicKeyInfoOwned { algorithm, subject_public_key: key })
+    }
+
+    /// PEM, `PUBLIC KEY`.
+    ///
+    /// # Errors
+    /// None that a key which was read can meet.
+    pub fn pem(&self) -> Result<String, Failure> {
+        let der = self.spki()?.to_der().map_err(|_| damaged())?;
+        Ok(pem::armour("PUBLIC KEY", &der))
+    }
+
+    /// One JSON object with the members that make the key, in the order of their names, so that its
+    /// digest is the key's thumbprint (RFC 7638).
+    ///
+    /// # Errors
+    /// None that a key which was read can meet.
+    pub fn jwk(&self) -> Result<String, Failure> {
+        if self.kind == Kind::Rsa {
+            let key = RsaPublicKey::from_der(&self.bytes).map_err(|_| damaged())?;
+            let (n, e) = (key.modulus.as_bytes(), key.exponent.as_bytes());
+            let (n, e) = (jwk::encode(n), jwk::encode(e));
+            return Ok(format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#));
+        }
+        if self.kind == Kind::Ed25519 {
+            let x = jwk::encode(&self.bytes);
+            return Ok(format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#));
+        }
+        let point = self.bytes.get(1..).unwrap_or_default();
+        let (x, y) = point.split_at_checked(self.kind.coordinate_bytes()).ok_or_else(damaged)?;
+        let (curve, x, y) = (self.kind.name(), jwk::encode(x), jwk::encode(y));
+        Ok(format!(r#"{{"crv":"{curve}","kty":"EC","x":"{x}","y":"{y}"}}"#))
+    }
+}
+
+fn check_rsa(bytes: &[u8]) -> Result<(), Failure> {
+    let key = RsaPublicKey::from_der(bytes).map_err(|_| damaged())?;
+    let bits = bit_length(key.modulus);
+    if !limits::RSA_BITS.contains(&bits) {
+        let (least, most) = limits::RSA_BITS.into_inner();
+        return Err(Failure::invalid(format!(
+            "the RSA key has {bits} bits; give one of {least} to {most}"
+        )));
+    }
+    let exponent = key.exponent.as_bytes();
+    let is_odd = exponent.last().is_some_and(|last| last & 1 == 1);
+    let is_one = exponent == [1];
+    if is_odd && !is_one && bit_length(key.exponent) <= limits::RSA_EXPONENT_BITS {
+        return Ok(());
+    }
+    Err(Failure::invalid("the RSA key's exponent is not an odd number from 3 to 4294967295"))
+}
+
+pub(crate) fn uint(bytes: &[u8]) -> Result<UintRef<'_>, Failure> {
+    UintRef::new(bytes).map_err(|_| damaged())
+}
+
+/// The bits of a number without its leading zeros.
+fn bit_length(number: UintRef<'_>) -> u32 {
+    let bytes = number.as_bytes();
+    let Some(first) = bytes.first() else { return 0 };
+    let whole = u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_mul(8);
+    whole.saturating_sub(first.leading_zeros())
+}
+
+fn damaged() -> Failure {
+    Failure::invalid("the key is damaged: it is not what its label says, or has bytes behind it")
+}
+
+fn unserved() -> Failure {
+    Failure::invalid("the key is of no kind that is served: RSA, P-256, P-384, P-521, Ed25519")
+}
+
+fn private_instead() -> Failure {
+    Failure::invalid("the key is a private one; give its public half")
+}

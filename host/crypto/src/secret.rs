@@ -1,0 +1,34 @@
+//! What of a key no text may show.
+
+use crate::jwk::{self, Jwk};
+use zeroize::Zeroizing;
+
+/// The parts of a private key's text that are secret: lines between its armour, or members of its
+/// JWK. Of a text that is neither, all of it.
+#[must_use]
+pub fn secrets_of(text: &str) -> Vec<Zeroizing<String>> {
+    if jwk::is_json(text) {
+        return match Jwk::read(text) {
+            Ok(jwk) => jwk.secrets().map(|part| Zeroizing::new(part.to_owned())).collect(),
+            Err(_) => vec![Zeroizing::new(text.to_owned())],
+        };
+    }
+    let is_body = |line: &&str| !line.is_empty() && !line.starts_with("-----");
+    let lines = text.lines().map(str::trim).filter(is_body);
+    lines.map(|line| Zeroizing::new(line.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_armour_of_a_key_is_no_secret_and_its_body_is() {
+        let parts = secrets_of("-----BEGIN PRIVATE KEY-----\nAAAABBBB\nCC==\n-----END PRIVATE KEY");
+        let parts: Vec<&str> = parts.iter().map(|part| part.as_str()).collect();
+        assert_eq!(parts, ["AAAABBBB", "CC=="]);
+        let parts = secrets_of(r#"{"kty":"OKP","crv":"Ed25519","x":"public","d":"private"}"#);
+        assert_eq!(parts.iter().map(|part| part.as_str()).collect::<Vec<_>>(), ["private"]);
+        assert_eq!(secrets_of("{broken").len(), 1);
+    }
+}

@@ -1,0 +1,50 @@
+//! Certificates as bytes: taken out of PEM and parsed, of bounded size.
+
+use crate::limits;
+use crate::pem;
+use bulkhead_wire::failure::Failure;
+use der::Decode;
+use der::asn1::ObjectIdentifier;
+use x509_cert::spki::SubjectPublicKeyInfoOwned;
+
+/// Extended usages by their words.
+pub(crate) const USAGES: [(&str, ObjectIdentifier); 2] = [
+    ("client-auth", ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2")),
+    ("server-auth", ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1")),
+];
+
+/// The bytes of the certificates of a text in PEM: at least one, at most so many. Sections of
+/// another label are refused.
+pub(crate) fn ders(what: &str, text: &str, most: usize) -> Result<Vec<Vec<u8>>, Failure> {
+    let sections = pem::read(what, text)?;
+    if sections.len() > most {
+        let count = sections.len();
+        return Err(Failure::invalid(format!("{what} holds {count} sections; the most is {most}")));
+    }
+    if sections.iter().any(|section| section.label != "CERTIFICATE") {
+        return Err(Failure::invalid(format!("{what} holds something else than certificates")));
+    }
+    Ok(sections.iter().map(|section| section.bytes.to_vec()).collect())
+}
+
+/// A certificate of which names and extensions were counted.
+pub(crate) fn parse(bytes: &[u8]) -> Result<x509_cert::Certificate, Failure> {
+    let parsed = x509_cert::Certificate::from_der(bytes).map_err(|_| damaged())?;
+    let extensions = parsed.tbs_certificate().extensions().map_or(0, Vec::len);
+    if extensions > limits::EXTENSIONS {
+        return Err(Failure::invalid(format!(
+            "the certificate has {extensions} extensions; the most is {}",
+            limits::EXTENSIONS
+        )));
+    }
+    Ok(parsed)
+}
+
+/// The key of a certificate, of which nothing else is believed.
+pub(crate) fn public_key_of(bytes: &[u8]) -> Result<SubjectPublicKeyInfoOwned, Failure> {
+    Ok(parse(bytes)?.tbs_certificate().subject_public_key_info().clone())
+}
+
+pub(crate) fn damaged() -> Failure {
+    Failure::invalid("the certificate is damaged: it is no X.509 certificate in DER")
+}

@@ -1,0 +1,146 @@
+//! The body of an answer on its way out.
+//!
+//! The attack this file stops: a client of HTTP/2 that asks for much and takes nothing of it. A
+//! connection of HTTP/1.1 has one answer at a time, and one that is not read holds up the socket
+//! (see [`crate::write_timeout`]); a stream of HTTP/2 holds up itself alone. Here an answer counts
+//! as a request that is being served until it is taken, is handed out in pieces, and a connection
+//! learns that one of its answers lies about.
+
+use crate::client_concurrency::CountedRequest;
+use crate::connection_slots::Busy;
+use bulkhead_wire::sync;
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+/// Bytes that a stream of HTTP/2 is given at a time.
+const PIECE: usize = 16 << 10;
+
+/// Bytes of an answer, and what is held for as long as they are not taken.
+pub(crate) struct AnswerBody {
+    left: Bytes,
+    counted: Option<Arc<CountedRequest>>,
+    waiting: Option<Waiting>,
+}
+
+impl AnswerBody {
+    pub(crate) fn new(bytes: Bytes) -> Self {
+        Self { left: bytes, counted: None, waiting: None }
+    }
+
+    /// The same, counted for its client.
+    pub(crate) fn counted_by(self, counted: Option<Arc<CountedRequest>>) -> Self {
+        Self { counted, ..self }
+    }
+
+    /// The same, as one of several answers of its connection.
+    pub(crate) fn among(self, untaken: &Arc<UntakenAnswers>, busy: Busy) -> Self {
+        Self { waiting: Some(untaken.begin(busy)), ..self }
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.left.is_empty() {
+            return Poll::Ready(None);
+        }
+        let size = match &self.waiting {
+            Some(waiting) => {
+                waiting.renew();
+                self.left.len().min(PIECE)
+            }
+            None => self.left.len(),
+        };
+        let piece = self.left.split_to(size);
+        if self.left.is_empty() {
+            (self.counted, self.waiting) = (None, None);
+        }
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(u64::try_from(self.left.len()).unwrap_or(u64::MAX))
+    }
+}
+
+/// The answers of one connection that are not taken yet, each with when it last got anywhere.
+#[derive(Default)]
+pub(crate) struct UntakenAnswers(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    next: u64,
+    since: BTreeMap<u64, Instant>,
+}
+
+impl UntakenAnswers {
+    /// Whether one of them got nowhere for so long.
+    pub(crate) fn is_any_older_than(&self, time: Duration) -> bool {
+        sync::lock(&self.0).since.values().any(|since| since.elapsed() >= time)
+    }
+
+    fn begin(self: &Arc<Self>, busy: Busy) -> Waiting {
+        let mut table = sync::lock(&self.0);
+        table.next += 1;
+        let number = table.next;
+        table.since.insert(number, Instant::now());
+        drop(table);
+        Waiting { untaken: Arc::clone(self), number, _busy: busy }
+    }
+}
+
+/// One answer that is not taken yet.
+struct Waiting {
+    untaken: Arc<UntakenAnswers>,
+    number: u64,
+    _busy: Busy,
+}
+
+impl Waiting {
+    fn renew(&self) {
+        sync::lock(&self.untaken.0).since.insert(self.number, Instant::now());
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        sync::lock(&self.untaken.0).since.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection_slots::ConnectionSlots;
+    use http_body_util::BodyExt;
+    use std::net::Ipv4Addr;
+
+    #[tokio::test]
+    async fn an_answer_holds_its_connection_until_all_of_it_is_taken() {
+        let slots = ConnectionSlots::new(1, 1);
+        let slot = Arc::new(slots.take(Ipv4Addr::LOCALHOST.into(), false).await.unwrap());
+        let untaken = Arc::new(UntakenAnswers::default());
+        let body = AnswerBody::new(Bytes::from(vec![b'a'; PIECE + 1]));
+        let mut body = body.among(&untaken, slot.begin_request().unwrap());
+        assert_eq!(body.size_hint().exact(), Some(16_385));
+        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap().len(), PIECE);
+        assert!(slot.idle_since().is_none() && untaken.is_any_older_than(Duration::ZERO));
+        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap().len(), 1);
+        assert!(body.is_end_stream() && slot.idle_since().is_some());
+        assert!(!untaken.is_any_older_than(Duration::ZERO));
+    }
+}

@@ -1,0 +1,141 @@
+//! The authority and the certificate of `bulkhead server --dev --dev-tls`, made anew at each start.
+//!
+//! The authority's key is forgotten as soon as it has signed: nothing else can ever be made with
+//! it, so that trusting the authority is trusting this one server.
+
+use crate::tls::TlsSettings;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
+};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use time::{Duration, OffsetDateTime};
+
+/// How long the certificates hold: longer than anything is tried out.
+const DAYS: i64 = 30;
+
+/// Clocks of other machines may be behind this one.
+const BEFORE: Duration = Duration::hours(1);
+
+/// The names that every such server has.
+const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// What was made.
+pub(crate) struct DevTls {
+    /// The authority's certificate, for clients.
+    pub(crate) ca_file: PathBuf,
+    /// What the server serves.
+    pub(crate) settings: TlsSettings,
+}
+
+/// Makes both in the folder `tls` of `data`, for a server that listens on `listen` and goes by
+/// `names`, too.
+///
+/// # Errors
+/// A name that can be none, and a folder that cannot be written.
+pub(crate) fn make(data: &Path, listen: &str, names: &[String]) -> Result<DevTls, String> {
+    let folder = data.join("tls");
+    let file = |name: &str| folder.join(name);
+    let made = DevTls {
+        ca_file: file("ca.pem"),
+        settings: TlsSettings::of(file("cert.pem"), file("key.pem")),
+    };
+    let authority = CertifiedIssuer::self_signed(authority()?, key()?).map_err(unmade)?;
+    let server_key = key()?;
+    let server = server(listen, names)?.signed_by(&server_key, &authority).map_err(unmade)?;
+    let cannot = |error| format!("{} cannot be written: {error}", folder.display());
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(cannot)?;
+    for (file, text) in [
+        (&made.ca_file, authority.pem()),
+        (&made.settings.cert_file, server.pem()),
+        (&made.settings.key_file, server_key.serialize_pem()),
+    ] {
+        write_anew(file, &text).map_err(cannot)?;
+    }
+    Ok(made)
+}
+
+/// The file is a new one, for its owner alone, whatever was there.
+fn write_anew(file: &Path, text: &str) -> std::io::Result<()> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut made: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+    made.write_all(text.as_bytes())
+}
+
+fn key() -> Result<KeyPair, String> {
+    KeyPair::generate().map_err(unmade)
+}
+
+fn unmade(error: rcgen::Error) -> String {
+    format!("the certificate of dev mode cannot be made: {error}")
+}
+
+fn params(names: Vec<String>, common_name: &str) -> Result<CertificateParams, String> {
+    let mut params = CertificateParams::new(names).map_err(|error| {
+        format!("{error}; give --dev-tls-san a host name or an address, one each time")
+    })?;
+    let now = OffsetDateTime::now_utc();
+    (params.not_before, params.not_after) = (now - BEFORE, now + Duration::days(DAYS));
+    let mut name = DistinguishedName::new();
+    name.push(DnType::CommonName, common_name);
+    params.distinguished_name = name;
+    Ok(params)
+}
+
+fn authority() -> Result<CertificateParams, String> {
+    let mut params = params(Vec::new(), "Bulkhead dev mode authority")?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    Ok(params)
+}
+
+fn server(listen: &str, names: &[String]) -> Result<CertificateParams, String> {
+    let mut all: Vec<String> = NAMES.map(str::to_owned).into();
+    let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host);
+    all.push(host.trim_matches(['[', ']']).to_owned());
+    // What this machine calls itself, where it says so.
+    all.extend(std::fs::read_to_string("/proc/sys/kernel/hostname").map(|it| it.trim().to_owned()));
+    all.extend(names.iter().cloned());
+    all.retain(|name| !name.is_empty());
+    all.sort();
+    all.dedup();
+    let mut params = params(all, "Bulkhead dev mode server")?;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    Ok(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_core::random;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn an_authority_and_a_certificate_are_made_that_only_the_owner_may_read_and_replace_the_old() {
+        let data = std::env::temp_dir().join(format!("bh-{}", random::base62(8).unwrap()));
+        let names = ["vault.example".to_owned()];
+        let read = |file: &Path| std::fs::read_to_string(file).unwrap();
+        let first = make(&data, "192.0.2.7:8200", &names).unwrap();
+        let before = read(&first.ca_file);
+        let again = make(&data, "0.0.0.0:8200", &[]).unwrap();
+        assert_ne!(read(&again.ca_file), before);
+        for file in [&again.ca_file, &again.settings.cert_file, &again.settings.key_file] {
+            let mode = std::fs::metadata(file).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+        }
+        assert_eq!(
+            std::fs::read_dir(data.join("tls")).unwrap().count(),
+            3,
+            "no key of an authority"
+        );
+        std::fs::remove_dir_all(&data).unwrap();
+    }
+}

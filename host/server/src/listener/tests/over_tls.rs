@@ -1,0 +1,319 @@
+//! The same over TLS, in both versions of HTTP, and what strangers may make of a handshake.
+
+use super::*;
+use crate::tls::testing::Authority;
+use crate::tls::{ClientCertificates, TlsSettings, TlsVersion};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Bytes;
+use hyper::client::conn::http2::SendRequest;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ProtocolVersion, RootCertStore};
+use std::net::Shutdown;
+use std::time::Instant;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Longer than any of the limits that a test waits for, on a busy machine.
+const SOON: Duration = Duration::from_secs(20);
+
+async fn start_tls(authority: &Authority) -> Running {
+    start_settings(authority.serve(&authority.sign(7))).await
+}
+
+async fn start_settings(settings: TlsSettings) -> Running {
+    let tls = Tls::load(settings, &(Arc::new(Quiet) as Arc<dyn Log>)).unwrap();
+    start_with(ListenerConfig::at("127.0.0.1:0"), Some(tls)).await
+}
+
+fn client(authority: &Authority, protocol: &str) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.der()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let mut config = builder.with_no_client_auth();
+    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    config
+}
+
+async fn connect(address: SocketAddr, config: ClientConfig) -> io::Result<TlsStream<TcpStream>> {
+    let stream = TcpStream::connect(address).await?;
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await
+}
+
+async fn exchange_over(stream: &mut TlsStream<TcpStream>, text: &str) -> io::Result<String> {
+    stream.write_all(text.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    Ok(String::from_utf8(answer).unwrap())
+}
+
+type Http2 = SendRequest<Empty<Bytes>>;
+
+async fn http2(address: SocketAddr, authority: &Authority) -> (Http2, JoinHandle<()>) {
+    let stream = connect(address, client(authority, "h2")).await.unwrap();
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let (sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
+    (sender, tokio::spawn(async move { connection.await.unwrap_or_default() }))
+}
+
+fn request2(path: &str) -> hyper::Request<Empty<Bytes>> {
+    hyper::Request::builder().uri(format!("https://localhost{path}")).body(Empty::new()).unwrap()
+}
+
+#[tokio::test]
+async fn a_request_is_answered_over_tls_in_both_versions_of_http() {
+    let authority = Authority::new();
+    let running = start_tls(&authority).await;
+    let mut stream = connect(running.address, client(&authority, "http/1.1")).await.unwrap();
+    assert_eq!(stream.get_ref().1.protocol_version(), Some(ProtocolVersion::TLSv1_3));
+    let answer = exchange_over(&mut stream, &get("/v1/a")).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    let (mut sender, connection) = http2(running.address, &authority).await;
+    for path in ["/v1/a", "/v1/b"] {
+        let answer = sender.send_request(request2(path)).await.unwrap();
+        assert_eq!((answer.status().as_u16(), answer.version()), (200, hyper::Version::HTTP_2));
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        assert!(String::from_utf8_lossy(&body).contains(&format!("\"path\":\"{}\"", &path[4..])));
+    }
+    assert_eq!(sender.send_request(request2("/ui")).await.unwrap().status(), 404);
+    assert_eq!(
+        sender.send_request(request2("/v1/a")).await.unwrap().status(),
+        200,
+        "it stays open"
+    );
+    running.stop.send(()).unwrap();
+    assert!(running.ended.await.unwrap());
+    connection.await.unwrap();
+}
+
+#[tokio::test]
+async fn stopping_answers_what_is_in_flight_over_http_2() {
+    let authority = Authority::new();
+    let Running { address, gate, stop, mut ended } = start_tls(&authority).await;
+    let (mut sender, _connection) = http2(address, &authority).await;
+    let waiting = tokio::spawn(sender.send_request(request2("/v1/wait")));
+    gate.entered.notified().await;
+    stop.send(()).unwrap();
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut ended).await;
+    assert!(early.is_err(), "a request is in flight");
+    gate.leave.notify_one();
+    assert_eq!(waiting.await.unwrap().unwrap().status(), 200);
+    assert!(ended.await.unwrap());
+}
+
+#[tokio::test]
+async fn who_speaks_http_to_a_port_of_tls_is_told_so() {
+    let authority = Authority::new();
+    let running = start_tls(&authority).await;
+    let answer = exchange(running.address, &get("/v1/a")).await;
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("write https://"), "{answer}");
+}
+
+#[tokio::test]
+async fn versions_are_those_that_are_served() {
+    let authority = Authority::new();
+    let settings = authority.serve(&authority.sign(7));
+    let only =
+        |min_version, max_version| TlsSettings { min_version, max_version, ..settings.clone() };
+    for (version, spoken) in [
+        (TlsVersion::Tls12, ProtocolVersion::TLSv1_2),
+        (TlsVersion::Tls13, ProtocolVersion::TLSv1_3),
+    ] {
+        let running = start_settings(only(version, version)).await;
+        let stream = connect(running.address, client(&authority, "h2")).await.unwrap();
+        assert_eq!(stream.get_ref().1.protocol_version(), Some(spoken));
+    }
+}
+
+#[tokio::test]
+async fn a_client_without_the_certificate_that_is_required_is_served_nothing() {
+    let (authority, of_clients) = (Authority::new(), Authority::new());
+    let settings = TlsSettings {
+        clients: ClientCertificates::Required(of_clients.ca_file()),
+        ..authority.serve(&authority.sign(7))
+    };
+    let running = start_settings(settings).await;
+    // In TLS 1.3 a client learns of the refusal with the first answer.
+    let asks = async |config| {
+        let mut stream = connect(running.address, config).await?;
+        exchange_over(&mut stream, &get("/v1/a")).await
+    };
+    let plain = client(&authority, "http/1.1");
+    assert!(asks(plain.clone()).await.is_err());
+    for (signer, is_served) in [(&of_clients, true), (&authority, false)] {
+        let signed = signer.sign(7);
+        let certificate = CertificateDer::from_pem_slice(signed.certificate.as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(signed.key.as_bytes()).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.der()).unwrap();
+        let provider = Arc::clone(plain.crypto_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_client_auth_cert(vec![certificate], key)
+            .unwrap();
+        assert_eq!(asks(config).await.is_ok(), is_served);
+    }
+}
+
+/// Waits until the server closes, and whether it did so in time.
+async fn closes(stream: &mut (impl AsyncReadExt + Unpin), within: Duration) -> bool {
+    let mut rest = Vec::new();
+    tokio::time::timeout(within, stream.read_to_end(&mut rest)).await.is_ok()
+}
+
+#[tokio::test]
+async fn a_handshake_that_is_not_done_in_time_is_given_up() {
+    let authority = Authority::new();
+    let running = start_tls(&authority).await;
+    let begun = Instant::now();
+    let (mut silent, mut halfway) = (
+        TcpStream::connect(running.address).await.unwrap(),
+        TcpStream::connect(running.address).await.unwrap(),
+    );
+    // the head of a record that says that a hello of 512 bytes follows
+    halfway.write_all(&[22, 3, 1, 2, 0, 1, 0]).await.unwrap();
+    let (silent, halfway) = tokio::join!(closes(&mut silent, SOON), closes(&mut halfway, SOON));
+    assert!(silent && halfway && begun.elapsed() > Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn half_open_handshakes_take_the_slots_of_their_own_household_alone_and_go_first() {
+    let authority = Authority::new();
+    let tls = Tls::load(authority.serve(&authority.sign(7)), &(Arc::new(Quiet) as Arc<dyn Log>));
+    let config = ListenerConfig { connections_per_address: 2, ..ListenerConfig::at("127.0.0.1:0") };
+    let running = start_with(config, Some(tls.unwrap())).await;
+    let mut first = TcpStream::connect(running.address).await.unwrap();
+    let _second = TcpStream::connect(running.address).await.unwrap();
+    let mut stream = connect(running.address, client(&authority, "http/1.1")).await.unwrap();
+    assert!(exchange_over(&mut stream, &get("/v1/a")).await.unwrap().contains(" 200 "));
+    assert!(closes(&mut first, Duration::from_secs(5)).await, "before its time was over");
+}
+
+#[tokio::test]
+async fn stopping_waits_for_no_handshake() {
+    let authority = Authority::new();
+    let running = start_tls(&authority).await;
+    let halfway = TcpStream::connect(running.address).await.unwrap();
+    halfway.into_std().unwrap().shutdown(Shutdown::Read).unwrap();
+    let begun = Instant::now();
+    running.stop.send(()).unwrap();
+    assert!(running.ended.await.unwrap() && begun.elapsed() < Duration::from_secs(5));
+}
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, content: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(content.len()).unwrap().to_be_bytes();
+    let mut all = length[1..].to_vec();
+    all.extend([kind, flags]);
+    all.extend(stream.to_be_bytes());
+    all.extend(content);
+    all
+}
+
+const HEADERS: u8 = 1;
+const RESET: u8 = 3;
+const SETTINGS: u8 = 4;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+/// A connection that speaks HTTP/2 by hand, with these settings of its own.
+async fn by_hand(
+    address: SocketAddr,
+    authority: &Authority,
+    settings: &[u8],
+) -> TlsStream<TcpStream> {
+    let mut stream = connect(address, client(authority, "h2")).await.unwrap();
+    let mut begin = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    begin.extend(frame(SETTINGS, 0, 0, settings));
+    stream.write_all(&begin).await.unwrap();
+    stream
+}
+
+/// `GET https://x/v1/<path>` in the numbers of HPACK's static table.
+fn get2(path: &str) -> Vec<u8> {
+    let path = format!("/v1/{path}");
+    let mut head = vec![0x82, 0x87, 0x41, 1, b'x', 0x44, u8::try_from(path.len()).unwrap()];
+    head.extend(path.as_bytes());
+    head
+}
+
+#[tokio::test]
+async fn streams_that_are_opened_and_taken_back_at_once_end_the_connection() {
+    let authority = Authority::new();
+    let running = start_tls(&authority).await;
+    let stream = by_hand(running.address, &authority, &[]).await;
+    let (mut reads, mut writes) = tokio::io::split(stream);
+    let ended = tokio::spawn(async move { closes(&mut reads, SOON).await });
+    let mut flood = Vec::new();
+    for stream in (1..20_001).step_by(2) {
+        flood.extend(frame(HEADERS, END_STREAM | END_HEADERS, stream, &get2("wait")));
+        flood.extend(frame(RESET, 0, stream, &[0, 0, 0, 8]));
+    }
+    // It may be cut before the end.
+    writes.write_all(&flood).await.unwrap_or_default();
+    assert!(ended.await.unwrap(), "ten thousand resets are served");
+    assert!(exchange_tls(&running, &authority).await.contains(" 200 "));
+}
+
+async fn exchange_tls(running: &Running, authority: &Authority) -> String {
+    let mut stream = connect(running.address, client(authority, "http/1.1")).await.unwrap();
+    exchange_over(&mut stream, &get("/v1/a")).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_head_without_end_ends_the_connection() {
+    let authority = Authority::new();
+    let running = start_tls(&authority).await;
+    let stream = by_hand(running.address, &authority, &[]).await;
+    let (mut reads, mut writes) = tokio::io::split(stream);
+    let ended = tokio::spawn(async move { closes(&mut reads, SOON).await });
+    let mut flood = frame(HEADERS, END_STREAM, 1, &get2("a"));
+    // a header of one byte with a value of one byte, again and again
+    let more = frame(CONTINUATION, 0, 1, &[0, 1, b'a', 1, b'b'].repeat(3_000));
+    (0..200).for_each(|_| flood.extend(&more));
+    writes.write_all(&flood).await.unwrap_or_default();
+    assert!(ended.await.unwrap(), "three megabytes of headers are taken");
+    assert!(exchange_tls(&running, &authority).await.contains(" 200 "));
+}
+
+#[tokio::test]
+async fn more_headers_than_any_client_sends_are_431_over_http_2() {
+    let authority = Authority::new();
+    let running = start_tls(&authority).await;
+    let (mut sender, _connection) = http2(running.address, &authority).await;
+    for (count, length) in [(101, 1), (10, 4_000)] {
+        let mut request = request2("/v1/a");
+        for number in 0..count {
+            let name: hyper::header::HeaderName = format!("x-{number}").parse().unwrap();
+            request.headers_mut().insert(name, "a".repeat(length).parse().unwrap());
+        }
+        let answer = sender.send_request(request).await.unwrap();
+        assert_eq!(answer.status(), 431, "{count} of {length} bytes");
+    }
+    assert_eq!(sender.send_request(request2("/v1/a")).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn an_answer_over_http_2_that_is_not_taken_ends_its_connection() {
+    let authority = Authority::new();
+    let running = start_tls(&authority).await;
+    // SETTINGS_INITIAL_WINDOW_SIZE is 0: the server may send no byte of a body.
+    let mut stream = by_hand(running.address, &authority, &[0, 4, 0, 0, 0, 0]).await;
+    stream.write_all(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &get2("a"))).await.unwrap();
+    let begun = Instant::now();
+    assert!(closes(&mut stream, Duration::from_secs(60)).await);
+    assert!(begun.elapsed() > Duration::from_secs(15), "a slow client has its time");
+}

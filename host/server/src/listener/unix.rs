@@ -1,0 +1,177 @@
+//! A socket in the file system.
+//!
+//! The mistakes this file stops: a socket that others may open before its mode is set, a file of
+//! the operator's that is taken for an old socket and removed, and two servers on one path.
+
+use crate::config::UnixSettings;
+use rustix::fs::{AtFlags, CWD, Gid, Mode, Uid};
+use std::fs::{Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use tokio::net::UnixListener;
+
+/// A socket that is listened on, removed at the end.
+pub(crate) struct UnixSocket {
+    pub(super) listener: UnixListener,
+    path: PathBuf,
+    /// Device and number of the file that was made.
+    made: (u64, u64),
+}
+
+impl UnixSocket {
+    /// Listens at the path of `settings`.
+    ///
+    /// # Errors
+    /// What is in the way, and what to do.
+    pub(crate) fn bind(settings: &UnixSettings) -> Result<Self, String> {
+        let path = &settings.path;
+        let shown = path.display();
+        let user = settings.user.as_deref().map(|name| number(name, "/etc/passwd", "socket_user"));
+        let group =
+            settings.group.as_deref().map(|name| number(name, "/etc/group", "socket_group"));
+        let (user, group) = (user.transpose()?, group.transpose()?);
+        make_room(path)?;
+        let cannot = |error: io::Error| {
+            format!("cannot listen on {shown}: {error}; choose another path, or make its folder")
+        };
+        // Nobody but this process's user may open it before its mode is set: see `umask` in
+        // hardening.rs.
+        let listener = UnixListener::bind(path).map_err(cannot)?;
+        let made = identity(&std::fs::symlink_metadata(path).map_err(cannot)?);
+        let socket = Self { listener, path: path.clone(), made };
+        let owned = rustix::fs::chownat(
+            CWD,
+            path,
+            user.map(Uid::from_raw),
+            group.map(Gid::from_raw),
+            AtFlags::SYMLINK_NOFOLLOW,
+        );
+        owned.map_err(|error| {
+            format!(
+                "{shown} cannot be given to socket_user and socket_group: {error}; \
+                 name a group that this process's user is in, or start it as root"
+            )
+        })?;
+        let mode = Mode::from_raw_mode(settings.mode);
+        std::fs::set_permissions(path, Permissions::from_mode(mode.as_raw_mode()))
+            .map_err(|error| format!("the mode of {shown} cannot be set: {error}"))?;
+        Ok(socket)
+    }
+}
+
+impl Drop for UnixSocket {
+    fn drop(&mut self) {
+        let is_ours =
+            std::fs::symlink_metadata(&self.path).is_ok_and(|it| identity(&it) == self.made);
+        if is_ours {
+            // What cannot be removed is found, and told, at the next start.
+            std::fs::remove_file(&self.path).unwrap_or_default();
+        }
+    }
+}
+
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+/// Removes the socket of a server that died.
+fn make_room(path: &Path) -> Result<(), String> {
+    let shown = path.display();
+    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !found.file_type().is_socket() {
+        return Err(format!(
+            "{shown} is there and no socket; choose another path, or move it away"
+        ));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(|error| {
+                format!("the old socket {shown} cannot be removed: {error}; remove it")
+            })
+        }
+        _ => Err(format!("a server listens on {shown} already; stop it, or choose another path")),
+    }
+}
+
+/// The number of a user or group: as it is, or by its name in a file of the system.
+fn number(name: &str, file: &str, key: &str) -> Result<u32, String> {
+    if let Ok(number) = name.parse() {
+        return Ok(number);
+    }
+    let text =
+        std::fs::read_to_string(file).map_err(|error| format!("{file} cannot be read: {error}"))?;
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(known, _)| *known == name)
+        .and_then(|(_, rest)| rest.split(':').nth(1)?.parse().ok())
+        .ok_or_else(|| {
+            format!("{key} {name:?} is not in {file}; give a name that is, or its number")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_core::random;
+
+    /// A folder of this test's own, removed with it.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new() -> Self {
+            let path = std::env::temp_dir().join(format!("bh-{}", random::base62(8).unwrap()));
+            std::fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+
+        fn socket(&self, mode: u32) -> UnixSettings {
+            UnixSettings { path: self.0.join("s"), mode, user: None, group: None }
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            std::fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_socket_has_the_mode_that_was_asked_for_and_goes_with_its_server() {
+        let folder = Folder::new();
+        let settings = folder.socket(0o660);
+        let socket = UnixSocket::bind(&settings).unwrap();
+        let mode = std::fs::metadata(&settings.path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o660);
+        let error = UnixSocket::bind(&settings).err().unwrap();
+        assert!(error.contains("a server listens on") && error.contains("stop it"), "{error}");
+        assert!(UnixStream::connect(&settings.path).is_ok(), "the first one still listens");
+        drop(socket);
+        assert!(!settings.path.exists());
+    }
+
+    #[tokio::test]
+    async fn the_socket_of_a_dead_server_is_replaced_and_a_file_of_the_operators_is_not() {
+        let folder = Folder::new();
+        let settings = folder.socket(0o600);
+        drop(std::os::unix::net::UnixListener::bind(&settings.path).unwrap());
+        drop(UnixSocket::bind(&settings).unwrap());
+        std::fs::write(&settings.path, "precious").unwrap();
+        let error = UnixSocket::bind(&settings).err().unwrap();
+        assert!(error.contains("no socket"), "{error}");
+        assert_eq!(std::fs::read_to_string(&settings.path).unwrap(), "precious");
+    }
+
+    #[tokio::test]
+    async fn owners_are_names_or_numbers_and_one_that_is_not_there_is_named() {
+        assert_eq!(number("root", "/etc/passwd", "socket_user"), Ok(0));
+        assert_eq!(number("17", "/etc/group", "socket_group"), Ok(17));
+        let folder = Folder::new();
+        let user = Some("no-such-user".to_owned());
+        let settings = UnixSettings { user, ..folder.socket(0o600) };
+        let error = UnixSocket::bind(&settings).err().unwrap();
+        assert!(error.contains("socket_user \"no-such-user\""), "{error}");
+        assert!(!settings.path.exists());
+    }
+}

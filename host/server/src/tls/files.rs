@@ -1,0 +1,121 @@
+//! The files of TLS: whether they may be read, by this process and by no other user, and the PEM
+//! blocks in them.
+
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+/// Largest file, in bytes: the authorities of a whole country fit.
+const FILE_MAX: u64 = 1 << 20;
+
+/// Who is not the file's owner may not write it, and who is not of its group may not read it.
+const OTHERS: u32 = 0o027;
+
+/// The certificates of a file, in its order. `key` is the word of the configuration that named it.
+///
+/// # Errors
+/// A file that cannot be read, and one without certificates.
+pub(super) fn certificates(file: &Path, key: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let (text, _) = read(file, key)?;
+    let found: Result<Vec<_>, pem::Error> = CertificateDer::pem_slice_iter(&text).collect();
+    let found = found.map_err(|error| torn(file, key, &error))?;
+    if found.is_empty() {
+        return Err(format!(
+            "{key} {} holds no certificate; give a PEM file with BEGIN CERTIFICATE in it",
+            file.display()
+        ));
+    }
+    Ok(found)
+}
+
+/// The private key of a file.
+///
+/// # Errors
+/// A file that cannot be read, that others may read, or that holds no key in the clear.
+pub(super) fn private_key(file: &Path, key: &str) -> Result<PrivateKeyDer<'static>, String> {
+    let (text, metadata) = read(file, key)?;
+    let shown = file.display();
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & OTHERS != 0 {
+        return Err(format!(
+            "{key} {shown} is open to others (mode {mode:04o}), who may know the key by now; \
+             run chmod 600 {shown}, and replace the key if it is in use"
+        ));
+    }
+    if has(&text, b"ENCRYPTED") {
+        return Err(format!(
+            "{key} {shown} is encrypted, and a start has no one to ask for its passphrase; \
+             write the key in the clear, with mode 0600, by: openssl pkey -in {shown}"
+        ));
+    }
+    match PrivateKeyDer::from_pem_slice(&text) {
+        Ok(found) => Ok(found),
+        Err(pem::Error::NoItemsFound) => Err(format!(
+            "{key} {shown} holds no private key; give a PEM file with BEGIN PRIVATE KEY in it"
+        )),
+        Err(error) => Err(torn(file, key, &error)),
+    }
+}
+
+fn has(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|part| part == word)
+}
+
+fn torn(file: &Path, key: &str, error: &pem::Error) -> String {
+    // Its own words may repeat a line of the file.
+    let why = match error {
+        pem::Error::MissingSectionEnd { .. } => "a block in it has no END line",
+        pem::Error::IllegalSectionStart { .. } => "a BEGIN line in it is not whole",
+        pem::Error::Base64Decode(_) => "a block in it is not base64",
+        _ => "it does not read",
+    };
+    format!("{key} {} is no PEM file: {why}; write it anew", file.display())
+}
+
+/// What is checked is what was read: both are asked of the open file.
+fn read(file: &Path, key: &str) -> Result<(Vec<u8>, Metadata), String> {
+    let unreadable = |error: io::Error| {
+        format!(
+            "{key} {} cannot be read: {error}; \
+             give a PEM file that the user of this process may read",
+            file.display()
+        )
+    };
+    // A pipe would hold up who opens it.
+    if !std::fs::metadata(file).map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::other("it is no ordinary file")));
+    }
+    let opened = File::open(file).map_err(unreadable)?;
+    let metadata = opened.metadata().map_err(unreadable)?;
+    let mut text = Vec::new();
+    opened.take(FILE_MAX + 1).read_to_end(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > FILE_MAX {
+        return Err(unreadable(io::Error::other("it has more than 1 MiB")));
+    }
+    Ok((text, metadata))
+}
+
+/// What tells that a file is another one than before, without reading it; of the file behind a
+/// link, whose target may have been exchanged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stamp(Option<[i64; 6]>);
+
+impl Stamp {
+    pub(super) fn of(file: &Path) -> Self {
+        let metadata = std::fs::metadata(file).ok();
+        Self(metadata.map(|it| {
+            let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+            [
+                whole(it.ino()),
+                whole(it.size()),
+                it.mtime(),
+                it.mtime_nsec(),
+                it.ctime(),
+                it.ctime_nsec(),
+            ]
+        }))
+    }
+}

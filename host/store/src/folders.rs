@@ -1,0 +1,222 @@
+//! The revisions of folders: a number for all records of which the keys begin alike, another one
+//! after each commit that put or deleted one of them. What was made from a folder is as good as new
+//! while its number is the same.
+//!
+//! The fault this file stops: something made from an old folder, or from one between two states,
+//! that is taken for one made from the folder as it is. A number changes after the commit can be
+//! read and before it is acknowledged, and until then it holds for no reader.
+//!
+//! Numbers are kept in memory, because all writes pass this process, and only for folders that were
+//! asked for: a commit pays nothing for others. Forgotten ones get a new number, and no number is
+//! given twice, also not by the process that comes after.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard};
+
+use bulkhead_wire::sync;
+
+use crate::cipher;
+use crate::fault::StoreFault;
+use crate::record::{Address, Space};
+
+/// Folders of one mount of which the number is kept; the one that was not asked for the longest
+/// time is forgotten.
+const MOST_FOLDERS: usize = 1_024;
+/// Mounts with such folders; beyond it all of them are forgotten.
+const MOST_MOUNTS: usize = 4_096;
+
+/// The numbers of the folders that were asked for, by mount: the first segment of their keys.
+pub(crate) struct Folders {
+    known: Mutex<Known>,
+}
+
+struct Known {
+    mounts: HashMap<String, HashMap<String, Folder>>,
+    /// The last number that was given.
+    last: u64,
+}
+
+struct Folder {
+    number: u64,
+    /// The last number that was given when it was last asked for.
+    asked: u64,
+    /// The commit under way writes in it.
+    is_being_written: bool,
+}
+
+impl Folders {
+    /// No folders.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] when there is no randomness.
+    pub(crate) fn new() -> Result<Self, StoreFault> {
+        let last = u64::from_be_bytes(cipher::random()?);
+        Ok(Self { known: Mutex::new(Known { mounts: HashMap::new(), last }) })
+    }
+
+    /// The number of `folder`, of which the name ends in a slash. `is_being_written` is asked of
+    /// one that was not known: whether the commit under way writes in it.
+    pub(crate) fn number(&self, folder: &str, is_being_written: impl FnOnce() -> bool) -> u64 {
+        let mut known = self.lock();
+        let fresh = known.next();
+        if known.mounts.len() >= MOST_MOUNTS && !known.mounts.contains_key(mount_of(folder)) {
+            known.mounts.clear();
+        }
+        let folders = known.mounts.entry(mount_of(folder).to_owned()).or_default();
+        if folders.len() >= MOST_FOLDERS && !folders.contains_key(folder) {
+            let oldest = folders.iter().min_by_key(|(_, known)| known.asked);
+            let oldest = oldest.map(|(name, _)| name.clone());
+            oldest.and_then(|name| folders.remove(&name));
+        }
+        let found = folders.entry(folder.to_owned()).or_insert_with(|| Folder {
+            number: fresh,
+            asked: fresh,
+            is_being_written: is_being_written(),
+        });
+        found.asked = fresh;
+        found.number
+    }
+
+    /// A number that is no folder's and never will be.
+    pub(crate) fn unlike_any(&self) -> u64 {
+        self.lock().next()
+    }
+
+    /// Whether the folder has this number: for the committer, which knows what it writes itself.
+    pub(crate) fn has(&self, folder: &str, number: u64) -> bool {
+        self.lock().find(folder).is_some_and(|known| known.number == number)
+    }
+
+    /// Whether the folder has this number, and no commit is about to change it.
+    pub(crate) fn holds(&self, folder: &str, number: u64) -> bool {
+        let known = self.lock();
+        known.find(folder).is_some_and(|known| known.number == number && !known.is_being_written)
+    }
+
+    /// To be called before a commit writes.
+    pub(crate) fn begin_writing<'a>(&self, written: impl Iterator<Item = &'a Address>) {
+        self.lock().visit(written, |folder, _| folder.is_being_written = true);
+    }
+
+    /// To be called after the commit, also when it failed or its outcome is unknown, and before it
+    /// is acknowledged.
+    pub(crate) fn end_writing<'a>(&self, written: impl Iterator<Item = &'a Address>) {
+        self.lock().visit(written, |folder, fresh| {
+            folder.number = fresh;
+            folder.is_being_written = false;
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        sync::lock(&self.known)
+    }
+}
+
+impl Known {
+    fn next(&mut self) -> u64 {
+        self.last = self.last.wrapping_add(1);
+        self.last
+    }
+
+    fn find(&self, folder: &str) -> Option<&Folder> {
+        self.mounts.get(mount_of(folder))?.get(folder)
+    }
+
+    /// Visits each known folder in which one of the addresses lies, once, with a number that was
+    /// not given yet.
+    fn visit<'a>(
+        &mut self,
+        addresses: impl Iterator<Item = &'a Address>,
+        change: impl Fn(&mut Folder, u64),
+    ) {
+        if self.mounts.is_empty() {
+            return;
+        }
+        let fresh = self.next();
+        let keys = addresses.filter(|address| address.space == Space::Data);
+        let folders: BTreeSet<&str> = keys.flat_map(|address| folders_of(&address.key)).collect();
+        for name in folders {
+            let folders = self.mounts.get_mut(mount_of(name));
+            if let Some(folder) = folders.and_then(|folders| folders.get_mut(name)) {
+                change(folder, fresh);
+            }
+        }
+    }
+}
+
+fn mount_of(key: &str) -> &str {
+    key.split('/').next().unwrap_or_default()
+}
+
+/// The folders in which `key` lies.
+fn folders_of(key: &str) -> impl Iterator<Item = &str> {
+    key.match_indices('/').filter_map(|(slash, _)| key.get(..=slash))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::data;
+
+    fn number(folders: &Folders, folder: &str) -> u64 {
+        folders.number(folder, || false)
+    }
+
+    fn write(folders: &Folders, key: &str) {
+        folders.begin_writing([data(key)].iter());
+        folders.end_writing([data(key)].iter());
+    }
+
+    #[test]
+    fn a_folder_has_another_number_after_each_write_in_it_and_only_then() {
+        let folders = Folders::new().unwrap();
+        let (roles, all) = (number(&folders, "m/roles/"), number(&folders, "m/"));
+        for elsewhere in ["m/rolesy", "m/roles", "n/roles/a", "config"] {
+            write(&folders, elsewhere);
+            assert_eq!(number(&folders, "m/roles/"), roles, "{elsewhere}");
+        }
+        let after = number(&folders, "m/");
+        assert_ne!(after, all, "m/rolesy lies in m/");
+        write(&folders, "m/roles/a/b");
+        assert!(number(&folders, "m/roles/") != roles && number(&folders, "m/") != after);
+        let mine = folders.unlike_any();
+        assert!(!folders.has("m/", mine));
+    }
+
+    #[test]
+    fn a_number_holds_for_no_reader_while_its_folder_is_being_written() {
+        let folders = Folders::new().unwrap();
+        let before = number(&folders, "m/");
+        folders.begin_writing([data("m/new/a")].iter());
+        let meanwhile = number(&folders, "m/");
+        let new = folders.number("m/new/", || true);
+        assert!(!folders.holds("m/", before) && !folders.holds("m/", meanwhile));
+        assert!(!folders.holds("m/new/", new));
+        assert!(folders.has("m/", before), "the committer itself is not about to change it again");
+        folders.end_writing([data("m/new/a")].iter());
+        assert!(!folders.has("m/", before) && !folders.has("m/", meanwhile));
+        assert!(!folders.has("m/new/", new));
+        assert!(folders.holds("m/", number(&folders, "m/")));
+    }
+
+    #[test]
+    fn a_mount_that_asks_for_folder_after_folder_makes_none_forget_but_its_own() {
+        let folders = Folders::new().unwrap();
+        let (other, own) = (number(&folders, "n/"), number(&folders, "m/first/"));
+        for count in 0..2 * MOST_FOLDERS {
+            number(&folders, &format!("m/{count}/"));
+        }
+        assert!(folders.has("n/", other) && !folders.has("m/first/", own));
+        assert_eq!(folders.lock().mounts["m"].len(), MOST_FOLDERS);
+        assert_ne!(number(&folders, "m/first/"), own, "no number is given twice");
+    }
+
+    #[test]
+    fn the_mounts_are_bounded() {
+        let folders = Folders::new().unwrap();
+        for count in 0..=MOST_MOUNTS {
+            number(&folders, &format!("{count}/"));
+        }
+        assert_eq!(folders.lock().mounts.len(), 1);
+    }
+}

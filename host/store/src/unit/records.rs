@@ -1,0 +1,127 @@
+//! A page of records with what is in them, read at once and remembered as one range and its keys.
+
+use super::Unit;
+use crate::fault::StoreFault;
+use crate::range::KeyRange;
+use crate::record::{Address, Record, Space, Stamp};
+use crate::rows::{self, SealedRow, Unread};
+use crate::sqlite;
+use std::collections::BTreeMap;
+
+/// Committed rows at the beginning of a range.
+struct Page {
+    /// What the unit has not overwritten has its row.
+    rows: Vec<(String, Stamp, Option<SealedRow>)>,
+    /// There may be more behind the last one.
+    is_cut: bool,
+}
+
+impl Unit {
+    /// The records of `space` of which the keys begin with `prefix` and are greater than `after` (a
+    /// full key; empty: from the first), in the order of their keys: at most `limit`, and behind
+    /// the first one only as many as have `most_bytes` together. So only an empty page is the last.
+    /// This unit's own writes are taken into account; what the committed state held is remembered,
+    /// as a range and record by record.
+    ///
+    /// # Errors
+    /// As [`Unit::keys`], and [`StoreFault::Damaged`] for a record that does not open.
+    pub async fn records(
+        &mut self,
+        space: Space,
+        (prefix, after): (&str, &str),
+        limit: u32,
+        most_bytes: usize,
+    ) -> Result<Vec<(String, Record)>, StoreFault> {
+        self.check_usable()?;
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let range = KeyRange::new(space, prefix, after);
+        let deleted = self.own_writes_in(&range).filter(|(_, record)| record.is_none()).count();
+        let fetch = limit.saturating_add(u32::try_from(deleted).unwrap_or(u32::MAX));
+        let page = self.read_page(&range, fetch, most_bytes).await?;
+        self.remember_page(range.clone(), fetch, &page)?;
+        let merged = self.merge_page(&range, page)?;
+        let mut bytes = 0;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let fits = |(_, record): &(String, Record)| {
+            let is_first = bytes == 0;
+            bytes += record.body.len().max(1);
+            is_first || bytes <= most_bytes
+        };
+        Ok(merged.into_iter().take(limit).take_while(fits).collect())
+    }
+
+    /// The committed rows at the beginning of the range. What this unit overwrote costs no bytes,
+    /// so that a page holds a record of the committed state unless there is none.
+    async fn read_page(
+        &self,
+        range: &KeyRange,
+        limit: u32,
+        most_bytes: usize,
+    ) -> Result<Page, StoreFault> {
+        let (mut page, mut bytes) = (Page { rows: Vec::new(), is_cut: false }, 0);
+        let take = |row: SealedRow| {
+            let is_own = self.own_write(&row.address).is_some();
+            let more = if is_own { 0 } else { row.sealed.len() };
+            if bytes > 0 && bytes + more > most_bytes {
+                page.is_cut = true;
+                return false;
+            }
+            bytes += more;
+            page.rows.push((row.address.key.clone(), row.stamp, (!is_own).then_some(row)));
+            true
+        };
+        let read = rows::visit(self.store.database().readers(), range, limit, take);
+        Box::pin(read).await.map_err(|unread| match unread {
+            Unread::Sql(error) => sqlite::fault(error),
+            Unread::Damaged(address) => StoreFault::Damaged(address),
+        })?;
+        Ok(page)
+    }
+
+    fn remember_page(
+        &mut self,
+        range: KeyRange,
+        fetched: u32,
+        page: &Page,
+    ) -> Result<(), StoreFault> {
+        let keys: Vec<String> = page.rows.iter().map(|(key, ..)| key.clone()).collect();
+        let found = u32::try_from(keys.len()).unwrap_or(u32::MAX);
+        let (limit, space) = (if page.is_cut { found } else { fetched }, range.space);
+        let reads = &mut self.current_part().reads;
+        let mut remembered = reads.remember_range(range, limit, keys);
+        for (key, stamp, _) in &page.rows {
+            let record = reads.remember(&Address::new(space, key.as_str()), Some(*stamp));
+            remembered = remembered.and(record);
+        }
+        self.spoil_on_change(remembered)
+    }
+
+    /// The page as this unit sees it: with what it put, as far as the page reaches.
+    fn merge_page(
+        &self,
+        range: &KeyRange,
+        page: Page,
+    ) -> Result<BTreeMap<String, Record>, StoreFault> {
+        let last = page.rows.last().filter(|_| page.is_cut).map(|(key, ..)| key.clone());
+        let mut merged = BTreeMap::new();
+        for (key, _, row) in page.rows {
+            if let Some(row) = row {
+                merged.insert(key, row.open(self.store.seal())?);
+            }
+        }
+        for (address, record) in self.own_writes_in(range) {
+            let is_beyond = last.as_ref().is_some_and(|last| address.key > *last);
+            match record {
+                Some(record) if !is_beyond => {
+                    merged.insert(address.key.clone(), record.clone());
+                }
+                _ => {
+                    merged.remove(&address.key);
+                }
+            }
+        }
+        Ok(merged)
+    }
+}

@@ -1,0 +1,172 @@
+//! The characters that a password is drawn from.
+//!
+//! The attack this file stops: a generator that prefers some characters, so that guessing begins
+//! with those. A random byte that would favour the first characters is thrown away, and a character
+//! that is written twice counts once. Never knows where random bytes come from.
+
+use crate::failure::Failure;
+use std::collections::BTreeSet;
+
+/// Where random bytes come from, one at a time.
+pub type Bytes<'a> = &'a mut dyn FnMut() -> Result<u8, Failure>;
+
+/// Most characters: each is chosen by one byte.
+pub const MOST_CHARACTERS: usize = 256;
+
+/// Bytes that are thrown away in a row at most. Fewer than half of them are, so that this many mean
+/// a broken generator.
+const THROWN_AWAY: u32 = 128;
+
+/// 1 to [`MOST_CHARACTERS`] printable characters, each once, in the order of their code points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alphabet(Vec<char>);
+
+impl Alphabet {
+    /// The characters of `text`.
+    ///
+    /// # Errors
+    /// A message where there are none, too many, or one that is not printable: a control character,
+    /// a space other than the ordinary one, or a mark that would join the character before it.
+    pub fn of(text: &str) -> Result<Self, String> {
+        let mut characters = BTreeSet::new();
+        for character in text.chars() {
+            if !is_printable(character) {
+                return Err(format!(
+                    "U+{:04X} is not printable; leave it out",
+                    u32::from(character)
+                ));
+            }
+            characters.insert(character);
+            if characters.len() > MOST_CHARACTERS {
+                return Err(format!("there are more than {MOST_CHARACTERS} characters"));
+            }
+        }
+        if characters.is_empty() {
+            return Err("there are no characters; give at least one".to_owned());
+        }
+        Ok(Self(characters.into_iter().collect()))
+    }
+
+    /// The characters of a text of ours, which has some.
+    pub(crate) fn known(text: &str) -> Self {
+        let characters: BTreeSet<char> = text.chars().collect();
+        Self(characters.into_iter().collect())
+    }
+
+    /// The characters of all of these together.
+    ///
+    /// # Errors
+    /// A message where there are too many, or none.
+    pub fn union<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Result<Self, String> {
+        let text: String = parts.into_iter().flat_map(Self::characters).collect();
+        Self::of(&text)
+    }
+
+    /// Each character once.
+    pub fn characters(&self) -> impl Iterator<Item = char> {
+        self.0.iter().copied()
+    }
+
+    /// Is it one of them?
+    #[must_use]
+    pub fn has(&self, character: char) -> bool {
+        self.0.binary_search(&character).is_ok()
+    }
+
+    /// One of them, each as likely as the others.
+    ///
+    /// # Errors
+    /// Internal where the bytes fail.
+    pub fn draw(&self, bytes: Bytes<'_>) -> Result<char, Failure> {
+        let most = self.0.len();
+        // Bytes at or above it would favour the first characters.
+        let unbiased = 256 - 256 % most;
+        for _ in 0..THROWN_AWAY {
+            let byte = usize::from(bytes()?);
+            if let Some(character) = (byte < unbiased).then(|| self.0.get(byte % most)).flatten() {
+                return Ok(*character);
+            }
+        }
+        Err(Failure::internal("the random generator gives the same few bytes again and again"))
+    }
+
+    /// A text of `length` of them.
+    ///
+    /// # Errors
+    /// As [`draw`](Self::draw).
+    pub fn password(&self, length: usize, bytes: Bytes<'_>) -> Result<String, Failure> {
+        // No character takes more, so that no copy stays behind where the text grew.
+        let mut text = String::with_capacity(length.saturating_mul(4));
+        for _ in 0..length {
+            text.push(self.draw(bytes)?);
+        }
+        Ok(text)
+    }
+}
+
+/// What stands on paper by itself, and the ordinary space.
+fn is_printable(character: char) -> bool {
+    matches!(character, '\'' | '"' | '\\') || character.escape_debug().len() == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alphabet(count: usize) -> Alphabet {
+        let text: String = ('\u{4e00}'..).take(count).collect();
+        Alphabet::of(&text).unwrap()
+    }
+
+    #[test]
+    fn each_character_has_as_many_bytes_as_the_others_whatever_their_number() {
+        for count in 1..=MOST_CHARACTERS {
+            let (alphabet, mut drawn) = (alphabet(count), Vec::new());
+            let mut next = 0_u16;
+            let mut every_byte_once = || {
+                next += 1;
+                u8::try_from(next - 1).map_err(|_| Failure::internal("no more"))
+            };
+            while let Ok(character) = alphabet.draw(&mut every_byte_once) {
+                drawn.push(character);
+            }
+            assert_eq!(drawn.len(), 256 / count * count, "{count}");
+            for character in alphabet.characters() {
+                let times = drawn.iter().filter(|other| **other == character).count();
+                assert_eq!(times, 256 / count, "{character} of {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_generator_that_gives_one_byte_only_is_noticed() {
+        let stuck = alphabet(200).draw(&mut || Ok(255));
+        assert!(stuck.unwrap_err().message.contains("random generator"));
+    }
+
+    #[test]
+    fn a_character_that_is_written_twice_counts_once() {
+        assert_eq!(Alphabet::of("abcabca"), Alphabet::of("cba"));
+        assert_eq!(Alphabet::of("a b").unwrap().characters().collect::<String>(), " ab");
+        let both = Alphabet::union([&Alphabet::of("ab").unwrap(), &Alphabet::of("bc").unwrap()]);
+        assert_eq!(both, Alphabet::of("abc"));
+    }
+
+    #[test]
+    fn what_cannot_be_typed_from_paper_is_refused() {
+        for text in ["a\n", "\0", "a\u{a0}b", "e\u{301}", "\u{200b}", "\u{7f}", "\u{e000}"] {
+            assert!(Alphabet::of(text).unwrap_err().contains("not printable"), "{text:?}");
+        }
+        assert!(Alphabet::of("").unwrap_err().contains("no characters"));
+        assert!(Alphabet::of(r#"'"\ äß漢"#).is_ok());
+    }
+
+    #[test]
+    fn an_alphabet_has_as_many_characters_as_a_byte_has_values() {
+        let text: String = ('\u{4e00}'..).take(MOST_CHARACTERS + 1).collect();
+        assert!(Alphabet::of(&text).unwrap_err().contains("more than 256"));
+        let halves = text.split_at(text.len() / 2 / 3 * 3);
+        let halves = [halves.0, halves.1].map(|half| Alphabet::of(half).unwrap());
+        assert!(Alphabet::union(&halves).is_err());
+    }
+}

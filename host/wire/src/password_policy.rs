@@ -1,0 +1,174 @@
+//! Password policies: how long a password is and which characters it must hold, in HCL1 or JSON.
+//!
+//! ```text
+//! length = 20
+//! rule "charset" {
+//!   charset   = "abcdefghijklmnopqrstuvwxyz"
+//!   min-chars = 1
+//! }
+//! ```
+//!
+//! The attacks this file stops: passwords that are easier to guess than they look, and a policy
+//! that keeps the process busy for ever. Whole candidates are drawn from the characters of all
+//! rules and those that break one are thrown away, so that every password that satisfies the policy
+//! is as likely as the others; how many characters are drawn is bounded, and a policy that would
+//! come near to that bound is refused before it is used.
+
+mod grammar;
+
+use crate::alphabet::{Alphabet, Bytes};
+use crate::failure::Failure;
+
+/// Shortest password, in characters.
+pub const MIN_LENGTH: usize = 4;
+/// Longest password, in characters.
+pub const MAX_LENGTH: usize = 100;
+/// Largest text of a policy, in bytes.
+pub const MAX_TEXT: usize = 64 << 10;
+/// Most rules of one policy.
+pub const MAX_RULES: usize = 32;
+
+/// Passwords that are drawn when a policy is tried.
+const TRIALS: u32 = 8;
+/// Characters that are drawn for all of them at most: some milliseconds of work.
+const DRAWN_IN_TRIAL: u32 = 256 << 10;
+/// Characters that are drawn for one password at most: 128 times what one took on average of a
+/// policy that was just accepted, so that it fails once in e^128 times.
+const DRAWN: u32 = 4 << 20;
+
+/// What every password of it is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PasswordPolicy {
+    /// In characters.
+    length: usize,
+    /// Those of all rules.
+    alphabet: Alphabet,
+    rules: Vec<Rule>,
+}
+
+/// A password holds at least so many of these characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    alphabet: Alphabet,
+    at_least: usize,
+}
+
+impl PasswordPolicy {
+    /// Reads a policy, and tries it with random `bytes`.
+    ///
+    /// # Errors
+    /// Invalid request with the line and what to do: for a text that does not read or says what is
+    /// not known here, a length outside of [`MIN_LENGTH`] to [`MAX_LENGTH`], no rule, more
+    /// characters asked for than there are, and rules that so few texts satisfy that finding one
+    /// takes too long.
+    pub fn accept(text: &str, bytes: Bytes<'_>) -> Result<Self, Failure> {
+        let policy = Self::parse(text)?;
+        policy.prove(bytes)?;
+        Ok(policy)
+    }
+
+    /// Reads a policy that was accepted before.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept), but for rules that take too long.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        grammar::parse(text)
+    }
+
+    fn of(length: usize, rules: Vec<Rule>) -> Result<Self, String> {
+        if !(MIN_LENGTH..=MAX_LENGTH).contains(&length) {
+            return Err(format!(
+                "length is {length}; passwords have {MIN_LENGTH} to {MAX_LENGTH} characters"
+            ));
+        }
+        let least = rules.iter().map(|rule| rule.at_least).fold(0, usize::saturating_add);
+        if least > length {
+            return Err(format!(
+                "the rules ask for at least {least} characters, but length is {length}; lower \
+                 min-chars or raise length"
+            ));
+        }
+        let alphabet = Alphabet::union(rules.iter().map(|rule| &rule.alphabet))
+            .map_err(|why| format!("of all rules together {why}"))?;
+        Ok(Self { length, alphabet, rules })
+    }
+
+    fn prove(&self, bytes: Bytes<'_>) -> Result<(), Failure> {
+        let mut left = DRAWN_IN_TRIAL;
+        for _ in 0..TRIALS {
+            if self.draw(&mut left, bytes)?.is_none() {
+                return Err(Failure::invalid(format!(
+                    "this password policy is satisfied by so few of the texts of {} characters \
+                     that drawing a password takes too long; lower min-chars, raise length, or \
+                     give the rules more characters",
+                    self.length
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// A password, each that satisfies the policy as likely as the others.
+    ///
+    /// # Errors
+    /// Internal where the bytes fail, or are so far from random that none satisfies the policy.
+    pub fn generate(&self, bytes: Bytes<'_>) -> Result<String, Failure> {
+        let mut left = DRAWN;
+        let password = self.draw(&mut left, bytes)?;
+        password.ok_or_else(|| Failure::internal("no password that satisfies the policy was drawn"))
+    }
+
+    /// A password, or none where that takes more than `left` characters.
+    fn draw(&self, left: &mut u32, bytes: Bytes<'_>) -> Result<Option<String>, Failure> {
+        while *left > 0 {
+            let candidate = self.candidate(left, bytes)?;
+            if candidate.is_some() {
+                return Ok(candidate);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Characters until they are a password, or can no longer become one.
+    fn candidate(&self, left: &mut u32, bytes: Bytes<'_>) -> Result<Option<String>, Failure> {
+        let mut text = String::with_capacity(self.length.saturating_mul(4));
+        let mut missing: Vec<usize> = self.rules.iter().map(|rule| rule.at_least).collect();
+        for places in (0..self.length).rev() {
+            let character = self.alphabet.draw(bytes)?;
+            *left = left.saturating_sub(1);
+            text.push(character);
+            for (missing, rule) in missing.iter_mut().zip(&self.rules) {
+                if *missing > 0 && rule.alphabet.has(character) {
+                    *missing -= 1;
+                }
+                if *missing > places {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(text))
+    }
+
+    /// Is `password` one that the policy could have made?
+    #[must_use]
+    pub fn is_satisfied_by(&self, password: &str) -> bool {
+        let of = |alphabet: &Alphabet| password.chars().filter(|one| alphabet.has(*one)).count();
+        password.chars().count() == self.length
+            && of(&self.alphabet) == self.length
+            && self.rules.iter().all(|rule| of(&rule.alphabet) >= rule.at_least)
+    }
+}
+
+/// 20 letters, digits and dashes, with at least one lower-case letter, one upper-case letter, one
+/// digit and one dash.
+impl Default for PasswordPolicy {
+    fn default() -> Self {
+        let kinds = ["abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789", "-"];
+        let rule = |kind| Rule { alphabet: Alphabet::known(kind), at_least: 1 };
+        let rules = kinds.into_iter().map(rule).collect();
+        Self { length: 20, alphabet: Alphabet::known(&kinds.concat()), rules }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! From a password policy's text to its rules.
+//!
+//! The fault this file stops: a rule that is written, accepted and not followed. A word that is not
+//! known here refuses the whole policy.
+
+use super::{MAX_RULES, MAX_TEXT, PasswordPolicy, Rule};
+use crate::alphabet::Alphabet;
+use crate::failure::{Failure, quoted};
+use crate::hcl::{self, Body, Item, Node};
+use crate::spelling::hint;
+
+/// The only kind of rule.
+const CHARSET: &str = "charset";
+
+pub(super) fn parse(text: &str) -> Result<PasswordPolicy, Failure> {
+    if text.len() > MAX_TEXT {
+        let bytes = text.len();
+        return Err(refused(format!("it has {bytes} bytes; at most {MAX_TEXT} are read")));
+    }
+    let body = hcl::parse(text).map_err(|error| refused(error.to_string()))?;
+    read(&body).map_err(refused)
+}
+
+/// 400, with what was wrong of the policy.
+fn refused(why: String) -> Failure {
+    Failure::invalid(format!("failed to parse password policy: {why}"))
+}
+
+fn read(body: &Body) -> Result<PasswordPolicy, String> {
+    let (mut length, mut rules) = (None, Vec::new());
+    for item in &body.items {
+        match item.key.as_str() {
+            "length" if length.is_some() => return Err(at(item, "length is given twice")),
+            "length" => length = Some(number(item)?),
+            "rule" => rules.extend(rules_of(item)?),
+            other => {
+                let hint = hint(other, &["length", "rule"]);
+                return Err(at(item, &format!("unknown key {}{hint}", quoted(other))));
+            }
+        }
+        if rules.len() > MAX_RULES {
+            return Err(at(item, &format!("there are more than {MAX_RULES} rules; join some")));
+        }
+    }
+    let length = length.ok_or("length is missing; write length = 20")?;
+    if rules.is_empty() {
+        return Err("there is no rule; write rule \"charset\" { charset = \"…\" }".to_owned());
+    }
+    PasswordPolicy::of(length, rules)
+}
+
+/// The rules of one item: `rule "charset" { … }`, or in JSON an object of them by kind, each kind
+/// one rule or a list.
+fn rules_of(item: &Item) -> Result<Vec<Rule>, String> {
+    match (item.labels.as_slice(), &item.value) {
+        ([kind], Node::Block(body)) => Ok(vec![rule(item, kind, body)?]),
+        ([], Node::Block(kinds)) => {
+            let mut rules = Vec::new();
+            for kind in &kinds.items {
+                for body in blocks(kind)? {
+                    rules.push(rule(kind, &kind.key, body)?);
+                }
+            }
+            Ok(rules)
+        }
+        _ => Err(at(item, "a rule is written as rule \"charset\" { charset = \"…\" }")),
+    }
+}
+
+fn blocks(kind: &Item) -> Result<Vec<&Body>, String> {
+    let nodes = match &kind.value {
+        Node::List(nodes) => nodes.as_slice(),
+        node => std::slice::from_ref(node),
+    };
+    let block = |node| match node {
+        &Node::Block(ref body) => Ok(body),
+        other => Err(at(kind, &format!("a rule is a block, not {}", Node::kind(other)))),
+    };
+    nodes.iter().map(block).collect()
+}
+
+fn rule(item: &Item, kind: &str, body: &Body) -> Result<Rule, String> {
+    if kind != CHARSET {
+        let hint = hint(kind, &[CHARSET]);
+        return Err(at(item, &format!("unknown kind of rule {}{hint}", quoted(kind))));
+    }
+    let (mut alphabet, mut at_least) = (None, None);
+    for part in &body.items {
+        let is_new = match part.key.as_str() {
+            "charset" => alphabet.replace(charset(part)?).is_none(),
+            "min-chars" => at_least.replace(number(part)?).is_none(),
+            other => {
+                let hint = hint(other, &["charset", "min-chars"]);
+                return Err(at(part, &format!("unknown key {}{hint}", quoted(other))));
+            }
+        };
+        if !is_new {
+            return Err(at(part, &format!("{} is given twice for one rule", part.key)));
+        }
+    }
+    let alphabet = alphabet.ok_or_else(|| at(item, "charset is missing; write charset = \"…\""))?;
+    Ok(Rule { alphabet, at_least: at_least.unwrap_or_default() })
+}
+
+fn charset(item: &Item) -> Result<Alphabet, String> {
+    let Node::Text(text) = &item.value else {
+        return Err(at(item, &format!("charset is a text, not {}", item.value.kind())));
+    };
+    Alphabet::of(text).map_err(|why| at(item, &format!("charset: {why}")))
+}
+
+/// A whole number that is not negative.
+fn number(item: &Item) -> Result<usize, String> {
+    let number = match &item.value {
+        Node::Number(number) => number.as_u64().and_then(|number| usize::try_from(number).ok()),
+        other => {
+            return Err(at(item, &format!("{} is a number, not {}", item.key, other.kind())));
+        }
+    };
+    let why = || at(item, &format!("{} is a whole number that is not negative", item.key));
+    number.filter(|_| item.labels.is_empty()).ok_or_else(why)
+}
+
+fn at(item: &Item, message: &str) -> String {
+    format!("line {}: {message}", item.line)
+}

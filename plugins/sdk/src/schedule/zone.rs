@@ -1,0 +1,103 @@
+//! Time zones: how far a clock on the wall is from UTC, and until when.
+//!
+//! Their rules come with the build; the environment's clock and zone are never asked.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// What the build knows of a zone.
+enum Rules {
+    /// The same each year, as POSIX writes it.
+    Regular(&'static str),
+    /// Each change by itself, as a file of the zone database.
+    Listed(&'static [u8]),
+}
+
+/// By names in lower case, in their order.
+const ZONES: &[(&str, Rules)] = &include!(concat!(env!("OUT_DIR"), "/zones.rs"));
+
+/// A zone.
+#[derive(Clone, Debug)]
+pub(super) struct Zone(TimeZone);
+
+/// A time between two changes of the clocks, in seconds.
+pub(super) struct Span {
+    /// What a clock on the wall is ahead of UTC.
+    pub(super) offset: i64,
+    /// When the clocks are set next.
+    pub(super) end: Option<i64>,
+}
+
+/// The zone in front of an expression, and the fields behind it.
+pub(super) fn split(text: &str) -> Result<(Zone, &str), String> {
+    let text = text.trim();
+    let named = text.strip_prefix("CRON_TZ=").or_else(|| text.strip_prefix("TZ="));
+    let Some(named) = named else { return Ok((Zone(TimeZone::UTC), text)) };
+    let (name, fields) = named.split_once(char::is_whitespace).unwrap_or((named, ""));
+    Ok((Zone::named(name)?, fields))
+}
+
+impl Zone {
+    fn named(name: &str) -> Result<Self, String> {
+        let unknown = || {
+            format!(
+                "there is no time zone {name:?}; give one such as CRON_TZ=Europe/Paris, or none"
+            )
+        };
+        let lower = name.to_ascii_lowercase();
+        let place = ZONES.binary_search_by(|(known, _)| known.cmp(&lower.as_str()));
+        let (_, rules) = place.ok().and_then(|place| ZONES.get(place)).ok_or_else(unknown)?;
+        let zone = match rules {
+            Rules::Regular(rule) => TimeZone::posix(rule),
+            Rules::Listed(file) => TimeZone::tzif(name, file),
+        };
+        zone.map(Self).map_err(|error| format!("the rules of time zone {name:?}: {error}"))
+    }
+
+    /// The span that `seconds` since 1970 lie in; none where no calendar reaches.
+    pub(super) fn span(&self, seconds: i64) -> Option<Span> {
+        let time = Timestamp::from_second(seconds).ok()?;
+        let end = self.0.following(time).next().map(|change| change.timestamp().as_second());
+        Some(Span { offset: self.0.to_offset(time).seconds().into(), end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_zone_reads_and_stands_in_order() {
+        assert!(ZONES.len() > 500, "{}", ZONES.len());
+        assert!(ZONES.is_sorted_by_key(|(name, _)| *name));
+        for (name, _) in ZONES {
+            let zone = Zone::named(name).unwrap();
+            assert!(zone.span(1_767_225_600).is_some(), "{name}");
+        }
+    }
+
+    /// Offsets of 2026-01-01 and 2026-07-01, in minutes, as the zone database has them.
+    #[test]
+    fn offsets_are_those_of_the_zone_database() {
+        for (name, winter, summer) in [
+            ("UTC", 0, 0),
+            ("Europe/Paris", 60, 120),
+            ("America/New_York", -300, -240),
+            ("Australia/Lord_Howe", 660, 630),
+            ("Asia/Kathmandu", 345, 345),
+            ("Africa/Casablanca", 60, 60),
+        ] {
+            let zone = Zone::named(name).unwrap();
+            let minutes = |seconds| zone.span(seconds).unwrap().offset / 60;
+            let offsets = (minutes(1_767_225_600), minutes(1_782_864_000));
+            assert_eq!(offsets, (winter, summer), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_zone_whose_changes_are_listed_has_them() {
+        // Ramadan of 2026: clocks go back on 15 February and forward on 22 March.
+        let span = Zone::named("Africa/Casablanca").unwrap().span(1_771_804_800).unwrap();
+        assert_eq!((span.offset, span.end), (0, Some(1_774_144_800)));
+    }
+}

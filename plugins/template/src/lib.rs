@@ -1,0 +1,77 @@
+//! A shelf: keeps texts by name. The start of a secrets engine of your own.
+//!
+//! A table says which paths there are and what they take; the host checks it before a handler runs,
+//! serves LIST, help and OpenAPI from it, and keeps what is marked secret out of the audit log.
+
+use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
+use bulkhead_sdk::{Answer, Call, Failure, Host, SecretsEngine};
+use serde::{Deserialize, Serialize};
+
+struct Shelf;
+
+impl SecretsEngine for Shelf {
+    const NAME: &'static str = "shelf";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const SCHEMA: u32 = 1;
+    const ABOUT: &'static str = "Keeps texts by name.";
+    const TABLE: &'static [Row] = &[
+        read("items/{name}", show).about("Reads an item.").fields(&[NAME]),
+        write("items/{name}", keep)
+            .about("Writes an item.")
+            .fields(&[NAME, ITEM])
+            .existence("item/{name}"),
+        delete("items/{name}", remove).about("Removes an item.").fields(&[NAME]),
+        list("items", "item/").about("Lists the names of items."),
+    ];
+}
+
+const NAME: &[Field] = &[Field::name_of("name", "the item's name")];
+const ITEM: &[Field] = &[Field::text("text", "what to keep").required().secret()];
+
+#[derive(Default, Serialize, Deserialize)]
+struct Item {
+    text: String,
+}
+
+// Records of earlier versions stand in `fixtures/records/item.jsonl`, and this test reads them.
+bulkhead_sdk::stored!(Item, "item", reads_stored_items);
+
+fn show(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let item: Item = host.storage().get(&key(call))?.ok_or_else(Failure::absent)?;
+    Answer::data(&item)
+}
+
+fn keep(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let mut item: Item = host.storage().get(&key(call))?.unwrap_or_default();
+    call.merge("text", &mut item.text)?;
+    host.storage().put(&key(call), &item)?;
+    Ok(Answer::nothing())
+}
+
+fn remove(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    host.storage().delete(&key(call))?;
+    Ok(Answer::nothing())
+}
+
+fn key(call: &Call) -> String {
+    format!("item/{}", call.text("name"))
+}
+
+bulkhead_sdk::export_secrets_engine!(Shelf);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_sdk::testbed::TestBed;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_kept_is_shown_listed_and_removed() {
+        let bed = TestBed::<Shelf>::new().unwrap();
+        bed.write("items/milk", &json!({ "text": "two bottles" })).unwrap();
+        assert_eq!(bed.read("items/milk").unwrap().data["text"], "two bottles");
+        assert_eq!(bed.list("items").unwrap().data["keys"], json!(["milk"]));
+        bed.delete("items/milk").unwrap();
+        assert!(bed.read("items/milk").is_err());
+    }
+}

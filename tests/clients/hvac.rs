@@ -1,0 +1,69 @@
+//! hvac, the client that Python programs use, by the calls of `hvac_calls.py`.
+
+use bulkhead_tests::Bulkhead;
+use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::paths::{repository, target};
+use std::process::Command;
+
+/// Calls one part of the program against a server of its own.
+#[track_caller]
+fn call(part: &str) {
+    let client = target().join("clients/hvac");
+    assert!(client.is_dir(), "hvac is missing: run tests/clients/install.sh");
+    let server = Bulkhead::start();
+    let output = Command::new("python3")
+        .arg(repository().join("tests/clients/hvac_calls.py"))
+        .arg(part)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("PYTHONPATH", client)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("VAULT_ADDR", server.url())
+        .env("VAULT_TOKEN", ROOT)
+        .output()
+        .expect("python3 can be started");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{part}: {printed}{error}\n{}", server.printed());
+    assert_eq!(printed.trim(), format!("{part}: done"), "the part ran to its end");
+}
+
+#[test]
+fn its_calls_about_tokens_are_answered_as_it_expects() {
+    call("tokens");
+}
+
+#[test]
+fn its_calls_about_token_roles_are_answered_as_it_expects() {
+    call("token_roles");
+}
+
+#[test]
+fn its_calls_about_policies_are_answered_as_it_expects() {
+    call("policies");
+}
+
+#[test]
+fn its_calls_about_mounts_are_answered_as_it_expects() {
+    call("mounts");
+}
+
+#[test]
+fn its_calls_about_auth_methods_are_answered_as_it_expects() {
+    call("auth_methods");
+}
+
+#[test]
+fn its_calls_about_password_policies_are_answered_as_it_expects() {
+    call("password_policies");
+}
+
+#[test]
+fn its_questions_about_the_server_are_answered_as_it_expects() {
+    call("server");
+}
+
+#[test]
+fn what_it_may_not_do_or_cannot_find_reaches_it_as_the_exception_it_has_for_that() {
+    call("refusals");
+}

@@ -1,0 +1,194 @@
+"""What programs do with hvac, part by part: `python3 hvac_calls.py PART`.
+
+Each part talks to the server of VAULT_ADDR with the token of VAULT_TOKEN through hvac's own calls,
+asserts what comes back, and ends the program by an exception where that is something else.
+"""
+
+import sys
+import time
+
+import hvac
+from hvac import exceptions
+
+READ_NOTES = 'path "notes/*" { capabilities = ["read", "list"] }'
+
+
+def refused(kind, call, *arguments, **options):
+    """The call raises this very kind of exception; its words."""
+    try:
+        call(*arguments, **options)
+    except exceptions.VaultError as error:
+        assert type(error) is kind, repr(error)
+        return str(error)
+    raise AssertionError(f"{call} was not refused")
+
+
+def until(holds):
+    """Waits for what goes on in the background."""
+    limit = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < limit, "it did not end within 30 seconds"
+        time.sleep(0.02)
+
+
+def tokens(client):
+    assert client.is_authenticated()
+    made = client.auth.token.create(
+        policies=["default"], ttl="1h", explicit_max_ttl="2h", meta={"team": "a"}, num_uses=0
+    )["auth"]
+    token, accessor = made["client_token"], made["accessor"]
+    assert made["lease_duration"] == 3600 and made["renewable"] is True, made
+    found = client.auth.token.lookup(token)["data"]
+    assert found["policies"] == ["default"] and found["meta"] == {"team": "a"}, found
+    assert client.auth.token.lookup_accessor(accessor)["data"]["accessor"] == accessor
+    assert accessor in client.auth.token.list_accessors()["data"]["keys"]
+    renewed = client.auth.token.renew(token, increment="30m")["auth"]
+    assert renewed["client_token"] == token and renewed["lease_duration"] == 1800, renewed
+    assert client.auth.token.renew_accessor(accessor)["auth"]["accessor"] == accessor
+
+    other = hvac.Client(url=client.url, token=token)
+    assert other.is_authenticated()
+    assert other.auth.token.lookup_self()["data"]["id"] == token
+    assert other.auth.token.renew_self()["auth"]["client_token"] == token
+    other.auth.token.revoke_self()
+    assert not other.is_authenticated()
+    refused(exceptions.Forbidden, client.auth.token.lookup, token)
+
+    parent = client.auth.token.create(policies=["root"])["auth"]["client_token"]
+    child = hvac.Client(url=client.url, token=parent).auth.token.create()["auth"]["client_token"]
+    client.auth.token.revoke_and_orphan_children(parent)
+    assert client.auth.token.lookup(child)["data"]["orphan"] is True
+    client.auth.token.revoke(child)
+    orphan = client.auth.token.create_orphan(policies=["default"])["auth"]
+    assert orphan["orphan"] is True, orphan
+    client.auth.token.revoke_accessor(orphan["accessor"])
+    batch = client.auth.token.create(policies=["default"], type="batch")["auth"]
+    assert batch["token_type"] == "batch" and batch["accessor"] == "", batch
+    assert client.auth.token.tidy().status_code == 202
+
+
+def token_roles(client):
+    client.auth.token.create_or_update_role(
+        "ci", allowed_policies=["default"], orphan=True, renewable=False, token_period="1h"
+    )
+    role = client.auth.token.read_role("ci")["data"]
+    assert role["allowed_policies"] == ["default"] and role["orphan"] is True, role
+    assert role["token_period"] == 3600, role
+    assert client.auth.token.list_roles()["data"]["keys"] == ["ci"]
+    made = client.auth.token.create(role_name="ci")["auth"]
+    assert made["orphan"] is True and made["token_policies"] == ["default"], made
+    client.auth.token.delete_role("ci")
+    refused(exceptions.InvalidPath, client.auth.token.read_role, "ci")
+
+
+def policies(client):
+    client.sys.create_or_update_policy(name="notes", policy=READ_NOTES)
+    assert client.sys.read_policy(name="notes")["data"]["rules"] == READ_NOTES
+    assert client.get_policy("notes") == READ_NOTES
+    listed = client.sys.list_policies()["data"]
+    assert listed["keys"] == listed["policies"] == ["default", "notes", "root"], listed
+    as_object = {"path": {"notes/a": {"capabilities": ["update"]}}}
+    client.sys.create_or_update_acl_policy(name="writers", policy=as_object)
+    assert "notes/a" in client.sys.read_acl_policy(name="writers")["data"]["policy"]
+    assert client.sys.list_acl_policies()["data"]["keys"] == ["default", "notes", "root", "writers"]
+    token = client.auth.token.create(policies=["notes", "writers"])["auth"]["client_token"]
+    asked = client.sys.get_capabilities(paths=["notes/a", "notes/b", "other"], token=token)
+    assert asked["data"]["notes/a"] == ["update"], asked
+    assert asked["data"]["notes/b"] == ["list", "read"], asked
+    assert asked["data"]["other"] == ["deny"], asked
+    client.sys.delete_policy(name="notes")
+    client.sys.delete_acl_policy(name="writers")
+    refused(exceptions.InvalidPath, client.sys.read_policy, name="notes")
+
+
+def mounts(client):
+    client.sys.enable_secrets_engine(
+        backend_type="database", path="orders", description="orders", config={"max_lease_ttl": "4h"}
+    )
+    listed = client.sys.list_mounted_secrets_engines()["data"]
+    assert listed["orders/"]["type"] == "database", listed
+    assert listed["orders/"]["description"] == "orders", listed
+    assert client.sys.retrieve_mount_option("orders", "version", "none") == "none"
+    client.sys.tune_mount_configuration(path="orders", default_lease_ttl="30m")
+    tuned = client.sys.read_mount_configuration(path="orders")["data"]
+    assert (tuned["default_lease_ttl"], tuned["max_lease_ttl"]) == (1800, 14400), tuned
+    assert client.list("orders/roles") is None
+    assert client.read("orders/roles/none") is None
+    refused(exceptions.InvalidPath, client.secrets.database.list_roles, mount_point="orders")
+    move = client.sys.move_backend(from_path="orders", to_path="sales")["data"]["migration_id"]
+    status = f"sys/remount/status/{move}"
+    until(lambda: client.read(status)["data"]["migration_info"]["status"] == "success")
+    assert "sales/" in client.sys.list_mounted_secrets_engines()["data"]
+    client.sys.revoke_prefix("sales/")
+    client.sys.disable_secrets_engine(path="sales")
+    assert "sales/" not in client.sys.list_mounted_secrets_engines()["data"]
+
+
+def auth_methods(client):
+    listed = client.sys.list_auth_methods()["data"]
+    assert listed["token/"]["type"] == "token", listed
+    tuned = client.sys.read_auth_method_tuning(path="token")["data"]
+    assert tuned["max_lease_ttl"] > 0, tuned
+    client.sys.tune_auth_method(path="token", description="tokens")
+    assert client.sys.list_auth_methods()["data"]["token/"]["description"] == "tokens"
+
+
+def password_policies(client):
+    path = "sys/policies/password/letters"
+    text = 'length = 12\nrule "charset" {\n  charset = "abcdef"\n  min-chars = 3\n}\n'
+    assert client.list("sys/policies/password") is None
+    assert client.read(path) is None
+    client.write_data(path, data={"policy": text})
+    assert client.read(path)["data"] == {"policy": text}
+    assert client.list("sys/policies/password")["data"]["keys"] == ["letters"]
+    password = client.read(f"{path}/generate")["data"]["password"]
+    assert len(password) == 12 and set(password) <= set("abcdef"), password
+    words = refused(exceptions.InvalidRequest, client.write_data, path, data={"policy": "length"})
+    assert "password policy" in words, words
+    client.delete(path)
+    assert client.read(path) is None
+
+
+def server(client):
+    assert client.sys.is_initialized() is True and client.sys.is_sealed() is False
+    assert client.sys.read_seal_status()["sealed"] is False
+    health = client.sys.read_health_status(method="GET")
+    assert health["initialized"] is True and health["sealed"] is False, health
+    assert client.sys.read_health_status().status_code == 200
+    assert client.sys.read_leader_status()["is_self"] is True
+    assert client.key_status["term"] >= 1
+    client.sys.rotate_encryption_key()
+    assert "file" not in client.sys.list_enabled_audit_devices()["data"]
+
+
+def refusals(client):
+    client.sys.create_or_update_policy(name="notes", policy=READ_NOTES)
+    token = client.auth.token.create(policies=["notes"], no_default_policy=True)["auth"]
+    weak = hvac.Client(url=client.url, token=token["client_token"])
+    words = refused(exceptions.Forbidden, weak.sys.list_policies)
+    assert "permission denied" in words, words
+    refused(exceptions.Forbidden, hvac.Client(url=client.url, token="none").sys.list_policies)
+    refused(exceptions.InvalidPath, client.sys.read_acl_policy, name="nowhere")
+    refused(exceptions.InvalidRequest, client.sys.create_or_update_policy, "bad", "no policy")
+    refused(exceptions.InvalidRequest, client.sys.enable_secrets_engine, backend_type="nothing")
+    refused(exceptions.UnexpectedError, client.adapter.request, "PATCH", "/v1/sys/mounts")
+
+
+PARTS = {
+    part.__name__: part
+    for part in [
+        tokens,
+        token_roles,
+        policies,
+        mounts,
+        auth_methods,
+        password_policies,
+        server,
+        refusals,
+    ]
+}
+
+if __name__ == "__main__":
+    [name] = sys.argv[1:]
+    PARTS[name](hvac.Client())
+    print(f"{name}: done")

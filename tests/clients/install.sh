@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Makes sure that the clients which the tests drive are there: hvac, from its registry, by hash.
+#
+#   tests/clients/install.sh [FOLDER]    FOLDER is the build's, `target` unless told
+#
+# Exit 0: everything is here. Exit 3: something is missing and cannot be had; one line says what.
+# What is fetched stays in the folder, under the hash of the list: nothing of the machine's own
+# Python is changed.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+target=${1:-${CARGO_TARGET_DIR:-$here/../../target}}
+list=$here/requirements.txt
+clients=$target/clients
+folder=$clients/$(sha256sum "$list" | cut -c1-16)
+
+# Runs a command as root, or says that it cannot.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+        sudo -n "$@"
+    else
+        return 1
+    fi
+}
+
+have_python() { python3 -m pip --version >/dev/null 2>&1; }
+
+install_python() {
+    command -v apt-get >/dev/null || return 1
+    as_root apt-get update -q >&2
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+        python3 python3-pip >&2
+}
+
+# Into a folder of its own that is renamed when it is whole, so that an attempt that was cut leaves
+# nothing that looks complete.
+install_hvac() {
+    local unfinished=$folder.$$
+    python3 -m pip install --quiet --no-input --disable-pip-version-check --no-compile \
+        --root-user-action ignore --require-hashes --only-binary :all: \
+        --platform any --implementation py --abi none --python-version 3.11 \
+        --target "$unfinished" --requirement "$list" >&2 || return 1
+    mv "$unfinished" "$folder"
+}
+
+if [ ! -d "$folder" ]; then
+    mkdir -p "$clients"
+    if ! have_python && ! { install_python && have_python; }; then
+        echo "python3 with pip is missing and could not be installed here; install the packages" \
+            "python3 and python3-pip" >&2
+        exit 3
+    fi
+    if ! install_hvac; then
+        rm -rf "$folder.$$"
+        echo "hvac could not be fetched from its registry; without a network its tests are left" \
+            "out" >&2
+        exit 3
+    fi
+fi
+ln -sfn "$(basename "$folder")" "$clients/hvac"

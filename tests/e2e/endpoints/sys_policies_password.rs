@@ -1,0 +1,25 @@
+//! `sys/policies/password`.
+
+use super::{Row, row};
+use serde_json::{Value, json};
+
+/// What passwords are like where there is no policy, said in one.
+const LIKE_THE_DEFAULT: &str = r#"length = 20
+rule "charset" { charset = "abcdefghijklmnopqrstuvwxyz" min-chars = 1 }
+rule "charset" { charset = "ABCDEFGHIJKLMNOPQRSTUVWXYZ" min-chars = 1 }
+rule "charset" { charset = "0123456789" min-chars = 1 }
+rule "charset" { charset = "-" min-chars = 1 }
+"#;
+
+pub(super) fn rows() -> Vec<Row> {
+    let policy = json!({ "policy": LIKE_THE_DEFAULT });
+    let one = "sys/policies/password/letters";
+    let generate = "sys/policies/password/letters/generate";
+    vec![
+        row("sys-policies-password-name.write", one, policy, 204),
+        row("sys-policies-password-name.read", one, Value::Null, 200),
+        row("sys-policies-password-name-generate.read", generate, Value::Null, 200),
+        row("sys-policies-password.list", "sys/policies/password", Value::Null, 200),
+        row("sys-policies-password-name.delete", one, Value::Null, 204),
+    ]
+}

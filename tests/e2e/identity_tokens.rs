@@ -1,0 +1,108 @@
+//! A component shows who its mount is, and a reader who knows nothing but the issuer's documents
+//! believes it: before and after a rotation, and after the server's restart.
+
+use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bulkhead_tests::leaks::assert_sealed;
+use bulkhead_tests::operators::open;
+use bulkhead_tests::paths::guest;
+use bulkhead_tests::{Bulkhead, Client};
+use serde_json::{Value, json};
+
+const DISCOVERY: &str = "identity/oidc/plugins/.well-known/openid-configuration";
+const ROTATE: &str = "identity/oidc/key/default/rotate";
+
+/// Lets the probe be mounted at `cloud/`, and sign for the mount.
+#[track_caller]
+fn mounted(root: &Client) {
+    root.upload("sys/plugins/catalog/secret/probe", &guest("probe")).expect(204);
+    let mount = json!({ "type": "probe", "config": { "grants": ["identity:token"] } });
+    root.write("sys/mounts/cloud", &mount).expect(204);
+}
+
+/// A token of the mount for the audience of a cloud.
+#[track_caller]
+fn signed(root: &Client) -> String {
+    let asked = json!({ "audience": "sts.example.com", "ttl": "10m" });
+    root.write("cloud/identity-token/any", &asked).expect(200).text("signed").to_owned()
+}
+
+fn decoded(part: &str) -> Vec<u8> {
+    URL_SAFE_NO_PAD.decode(part).expect("base64 for URLs, without padding")
+}
+
+fn json_of(part: &str) -> Value {
+    serde_json::from_slice(&decoded(part)).expect("JSON")
+}
+
+/// The claims of a token, as a cloud reads them that was told the issuer and nothing else.
+#[track_caller]
+fn believed(server: &Bulkhead, token: &str) -> Value {
+    let stranger = server.client(None);
+    let discovered = stranger.read(DISCOVERY).expect(200).body;
+    let (issuer, keys) = (&discovered["issuer"], discovered["jwks_uri"].as_str().expect("a URL"));
+    assert_eq!(*issuer, format!("{}/v1/identity/oidc/plugins", server.url()));
+    let keys = keys.strip_prefix(&format!("{}/v1/", server.url())).expect("of this server");
+    let published = stranger.read(keys).expect(200).body;
+    let parts: Vec<&str> = token.split('.').collect();
+    let [header, claims, signature] = parts.as_slice() else { panic!("three parts") };
+    let (signed_by, claimed) = (json_of(header), json_of(claims));
+    let keys = published["keys"].as_array().expect("a list");
+    let key = keys.iter().find(|key| key["kid"] == signed_by["kid"]).expect("its key is published");
+    assert_eq!((&key["kty"], &key["alg"]), (&json!("RSA"), &json!("RS256")));
+    let number = |name: &str| decoded(key[name].as_str().expect("a number"));
+    RsaPublicKeyComponents { n: number("n"), e: number("e") }
+        .verify(
+            &RSA_PKCS1_2048_8192_SHA256,
+            format!("{header}.{claims}").as_bytes(),
+            &decoded(signature),
+        )
+        .expect("the published key verifies it");
+    assert_eq!((&claimed["iss"], &claimed["aud"]), (issuer, &json!(["sts.example.com"])));
+    claimed
+}
+
+#[test]
+fn a_stranger_believes_a_mounts_token_by_the_published_keys_alone() {
+    let (mut server, operators) = open();
+    let root = operators.root(&server);
+    mounted(&root);
+    let token = signed(&root);
+    let accessor = root.read("sys/mounts/cloud").expect(200).text("accessor").to_owned();
+    let subject = format!("plugin-identity:root:secret:{accessor}");
+    assert_eq!(believed(&server, &token)["sub"], subject);
+    root.write(ROTATE, &json!({})).expect(204);
+    assert_eq!(believed(&server, &token)["sub"], subject, "after a rotation");
+    assert_eq!(believed(&server, &signed(&root))["sub"], subject, "of the next key");
+    let issuer = json!({ "issuer": server.url() });
+    server.kill();
+    server.start_again();
+    operators.unseal(&server);
+    let root = operators.root(&server);
+    // Another port is another issuer, unless the operator says otherwise.
+    root.write("identity/oidc/config", &json!({ "issuer": server.url() })).expect(200);
+    believed(&server, &signed(&root));
+    root.write("identity/oidc/config", &issuer).expect(200);
+    let stranger = server.client(None);
+    let discovered = stranger.read(DISCOVERY).expect(200).body;
+    assert_eq!(
+        discovered["issuer"],
+        format!("{}/v1/identity/oidc/plugins", issuer["issuer"].as_str().expect("a text"))
+    );
+    assert_sealed(server.data(), "\"private\"");
+    assert!(!server.printed().contains(&token), "a token in the log");
+}
+
+#[test]
+fn a_mount_without_the_grant_signs_nothing_and_is_told_which_it_lacks() {
+    let (server, operators) = open();
+    let root = operators.root(&server);
+    root.upload("sys/plugins/catalog/secret/probe", &guest("probe")).expect(204);
+    root.write("sys/mounts/cloud", &json!({ "type": "probe" })).expect(204);
+    let asked = json!({ "audience": "sts.example.com" });
+    let refused = root.write("cloud/identity-token/any", &asked).expect(403);
+    assert!(refused.errors().contains("'identity:token' cloud/"), "{}", refused.errors());
+    let keys = server.client(None).read("identity/oidc/plugins/.well-known/keys").expect(200);
+    assert_eq!(keys.body, json!({ "keys": [] }), "no key was made for it");
+}
