@@ -20,6 +20,7 @@ mod hostile_names;
 mod identity_tokens;
 mod initialise;
 mod leases;
+mod logins;
 mod mounts;
 mod processes;
 mod readme;

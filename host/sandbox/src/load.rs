@@ -1,4 +1,5 @@
-//! Loading: from a component's code to an engine, auth method or database plugin that can be called.
+//! Loading: from a component's code to an engine, auth method or database plugin that can be
+//! called.
 
 use crate::bindings::{auth_method, database_plugin, secrets_engine};
 use crate::component::{self, Artefact};

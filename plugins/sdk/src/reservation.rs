@@ -6,9 +6,10 @@
 //! checkpoint, effect, answer with the same tag. If anything goes wrong after the checkpoint, the
 //! host calls the engine's own `revoke` with reason `undo`.
 
-use crate::answer::{Answer, Secret, internal_text};
+use crate::answer::{Answer, Secret};
 use crate::host::Host;
 pub use crate::host::Unmade;
+use crate::internal::internal_text;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored::Stored;
 use serde::Serialize;
