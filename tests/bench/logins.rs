@@ -1,5 +1,5 @@
-//! Logins through the auth method of `plugins/examples/passphrase`, for service and for batch tokens,
-//! against bare hyper.
+//! Logins through the auth method of `plugins/examples/passphrase`, for service and for batch
+//! tokens, against bare hyper.
 //!
 //! Asked in turns by the same load on the same cores: bare hyper with an answer of the same size,
 //! logins that are given service tokens (a commit each), and logins that are given batch tokens

@@ -2,7 +2,7 @@
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
-use bulkhead_tests::paths::{Folder, binary, repository, target};
+use bulkhead_tests::paths::{Folder, binary, guest, repository, target};
 use std::process::Command;
 
 /// Calls one part of the program against a server of its own.
@@ -69,6 +69,24 @@ fn its_calls_about_auth_methods_are_answered_as_it_expects() {
 #[test]
 fn its_calls_about_password_policies_are_answered_as_it_expects() {
     call("password_policies");
+}
+
+#[test]
+fn its_calls_about_entities_are_answered_as_it_expects() {
+    call("entities");
+}
+
+#[test]
+fn its_calls_about_groups_are_answered_as_it_expects() {
+    call("groups");
+}
+
+#[test]
+fn its_logins_by_a_component_of_others_are_answered_as_it_expects() {
+    let server = Bulkhead::start();
+    let component = guest("passphrase");
+    server.root().upload("sys/plugins/catalog/auth/passphrase", &component).expect(204);
+    call_at(&server, "logins");
 }
 
 #[test]

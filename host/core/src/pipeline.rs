@@ -61,10 +61,7 @@ pub(crate) async fn handle(
     //    writes asks once more, in its commit.
     let caller = core.tokens.authenticate(request.token.as_ref(), request.remote).await;
 
-    // Who has no token that holds is answered so often, and leaves no line when it is too often.
-    if caller.as_ref().is_err_and(|refused| refused.kind == Kind::PermissionDenied)
-        && let Err(refused) = core.process.strangers.admit(request.remote, &*core.log)
-    {
+    if let Err(refused) = admit_stranger(core, request, &caller) {
         return Response::failed(&refused);
     }
 
@@ -105,6 +102,20 @@ pub(crate) async fn handle(
         core.tokens.finish_request(caller).await;
     }
     response
+}
+
+/// Who has no token that holds is answered so often, and leaves no line when it is too often.
+fn admit_stranger(
+    core: &Core,
+    request: &Request,
+    caller: &Result<Caller, Failure>,
+) -> Result<(), Failure> {
+    match caller {
+        Err(refused) if refused.kind == Kind::PermissionDenied => {
+            core.process.strangers.admit(request.remote, &*core.log)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The token, or the service, began to hold between the head of a request and its body.
