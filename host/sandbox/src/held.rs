@@ -40,8 +40,8 @@ impl Drop for Lent {
     }
 }
 
-/// So many bytes of the mount's share and of the process's, until they are dropped. `None` where one
-/// of them has no room.
+/// So many bytes of the mount's share and of the process's, until they are dropped. `None` where
+/// one of them has no room.
 pub(crate) fn lend(bytes: usize, mount: &Arc<HeldBytes>, process: &Arc<HeldBytes>) -> Option<Lent> {
     if !mount.take(bytes, limits::HELD_BYTES_OF_MOUNT) {
         return None;

@@ -76,6 +76,7 @@ mod resources;
 mod state;
 
 // Imports.
+mod crypto_words;
 mod imports;
 mod linkers;
 mod wasi;

@@ -1,7 +1,7 @@
 //! Keys and certificates as the host reads and makes them, and two small things that need no host.
 //!
-//! What is done with them is asked of the host, by [`Crypto`](crate::host::Crypto). A key is a text:
-//! a JWK, or PEM.
+//! What is done with them is asked of the host, by [`Crypto`](crate::host::Crypto). A key is a
+//! text: a JWK, or PEM.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

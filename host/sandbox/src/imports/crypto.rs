@@ -4,12 +4,11 @@
 //! itself for so long. What takes more than a millisecond is done beside the runtime's workers and
 //! needs a permit, as a guest that computes does, or a turn; all of it is counted.
 
-mod words;
-
 use crate::bindings::secrets_engine::bulkhead::plugin::crypto::{
     Certificate, CertificateRequest, Chain, GeneratedKey, Host, PublicKey,
 };
 use crate::contract::Failure;
+use crate::crypto_words;
 use crate::grants::{Act, CryptoVerb};
 use crate::held::{self, Lent};
 use crate::limits;
@@ -115,7 +114,7 @@ impl Host for CallState {
             true => PrivateKey::read(&key).and_then(|key| key.public()),
             false => bulkhead_crypto::PublicKey::read(&key),
         };
-        Ok(told(read.and_then(|key| words::public_key(&key))))
+        Ok(told(read.and_then(|key| crypto_words::public_key(&key))))
     }
 
     async fn generate_key(
@@ -134,21 +133,21 @@ impl Host for CallState {
             Err(refused) => return Ok(Err(refusal(&refused))),
         };
         keep_secret(self, &made.private_key);
-        Ok(told(words::generated(&made)))
+        Ok(told(crypto_words::generated(&made)))
     }
 
     fn read_certificate(&mut self, pem: String) -> Answer<Certificate> {
         granted!(self, Act::Verify);
         self.charge_work(pem.len())?;
         let read = bulkhead_crypto::Certificate::read(&pem);
-        Ok(told(read.and_then(words::certificate)))
+        Ok(told(read.and_then(crypto_words::certificate)))
     }
 
     async fn verify_chain(&mut self, chain: Chain) -> Answer<()> {
         granted!(self, Act::Verify);
         self.charge_work(limits::SIGNATURE_WORK_BYTES.saturating_add(chain.roots.len()))?;
         let now = self.resources.store.now();
-        Ok(told(compute(self, move || words::chain(&chain, now)?.verify()).await?))
+        Ok(told(compute(self, move || crypto_words::chain(&chain, now)?.verify()).await?))
     }
 
     async fn issue_certificate(&mut self, request: CertificateRequest) -> Answer<String> {
@@ -158,7 +157,7 @@ impl Host for CallState {
         self.charge_work(limits::SIGNATURE_WORK_BYTES.saturating_add(request.authority.len()))?;
         let issue = move || {
             let key = PrivateKey::read(&key)?;
-            bulkhead_crypto::issue(&words::issuance(&request), &key)
+            bulkhead_crypto::issue(&crypto_words::issuance(&request), &key)
         };
         Ok(told(compute(self, issue).await?))
     }

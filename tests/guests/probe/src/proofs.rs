@@ -20,7 +20,7 @@ pub(crate) const TOKEN: &[Field] = &[
 pub(crate) const SIGNING: &[Field] = &[
     Field::text("key", "the private key"),
     Field::text("algorithm", "how to sign").or_text("RS256"),
-    Field::map("claims", "what to sign"),
+    Field::any("claims", "what to sign"),
     Field::text("how", "ok or told").or_text("ok"),
 ];
 
@@ -71,7 +71,8 @@ pub(crate) fn prove(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
 /// `told` repeats the key in an error.
 pub(crate) fn sign(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let claims = call.map("claims").cloned().unwrap_or_default();
+    let claims = call.fields.get("claims").and_then(Value::as_object);
+    let claims = claims.cloned().unwrap_or_default();
     let key = call.text("key");
     let token = jwt::sign(host, call.text("algorithm"), Some("k1"), &claims, key)?;
     match call.text("how") {

@@ -4,7 +4,7 @@ use crate::bindings::secrets_engine::bulkhead::plugin::crypto as words;
 use bulkhead_crypto::{Certificate, Chain, Generated, Issuance, PublicKey};
 use bulkhead_wire::failure::Failure;
 
-pub(super) fn public_key(key: &PublicKey) -> Result<words::PublicKey, Failure> {
+pub(crate) fn public_key(key: &PublicKey) -> Result<words::PublicKey, Failure> {
     Ok(words::PublicKey {
         kind: key.kind().word().to_owned(),
         bits: key.bits(),
@@ -14,7 +14,7 @@ pub(super) fn public_key(key: &PublicKey) -> Result<words::PublicKey, Failure> {
     })
 }
 
-pub(super) fn generated(made: &Generated) -> Result<words::GeneratedKey, Failure> {
+pub(crate) fn generated(made: &Generated) -> Result<words::GeneratedKey, Failure> {
     Ok(words::GeneratedKey {
         private_key: made.private_key.to_string(),
         public_key: public_key(&made.public_key)?,
@@ -22,7 +22,7 @@ pub(super) fn generated(made: &Generated) -> Result<words::GeneratedKey, Failure
     })
 }
 
-pub(super) fn certificate(read: Certificate) -> Result<words::Certificate, Failure> {
+pub(crate) fn certificate(read: Certificate) -> Result<words::Certificate, Failure> {
     Ok(words::Certificate {
         public_key: read.public_key.as_ref().map(public_key).transpose()?,
         subject: read.subject,
@@ -42,7 +42,7 @@ pub(super) fn certificate(read: Certificate) -> Result<words::Certificate, Failu
     })
 }
 
-pub(super) fn chain(asked: &words::Chain, now: u64) -> Result<Chain<'_>, Failure> {
+pub(crate) fn chain(asked: &words::Chain, now: u64) -> Result<Chain<'_>, Failure> {
     Ok(Chain {
         certificates: &asked.certificates,
         roots: &asked.roots,
@@ -52,7 +52,7 @@ pub(super) fn chain(asked: &words::Chain, now: u64) -> Result<Chain<'_>, Failure
     })
 }
 
-pub(super) fn issuance(asked: &words::CertificateRequest) -> Issuance<'_> {
+pub(crate) fn issuance(asked: &words::CertificateRequest) -> Issuance<'_> {
     Issuance {
         authority: &asked.authority,
         public_key: &asked.public_key,
