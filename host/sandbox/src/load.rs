@@ -179,7 +179,7 @@ fn link_mountable(
     component: &Component,
 ) -> Result<(World, InstancePre<CallState>), String> {
     let linkers = &sandbox.runtime.linkers;
-    let is_auth = component.get_export_index(None, &World::AuthMethod.exported()).is_some();
+    let is_auth = component.get_export_index(None, World::AuthMethod.exported()).is_some();
     if is_auth {
         let pre = link(component, &linkers.auth_methods)?;
         auth_method::AuthMethodPre::new(pre.clone())

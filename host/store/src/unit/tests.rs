@@ -1,7 +1,5 @@
 //! Tests of units of work: what they see, and what refuses their commit.
 
-use std::time::{Duration, Instant};
-
 use super::finish::MOST_ATTEMPTS;
 use super::*;
 use crate::testing::{Scratch, body, data, edit, put};
@@ -469,45 +467,6 @@ async fn a_commit_of_ninety_thousand_rows_is_refused_and_stops_no_other() {
     many(&store, 2_048).commit().await.unwrap();
     assert_eq!(store.count(Space::Data, "many/", None, 9_999).await, Ok(2_048));
     assert!(matches!(many(&store, 2_049).commit().await, Err(StoreFault::TooLarge(_))));
-}
-
-/// How long a commit that checks and writes all that it may keeps the next one waiting, at most:
-/// ten times what it takes on an idle machine, because other tests run beside it, and not every
-/// build of them is optimised.
-const KEPT_WAITING: Duration = Duration::from_millis(500);
-/// Bytes of each of the records of such a commit: 3 MiB together.
-const BODY_BYTES: usize = 1_536;
-
-/// How long one takes that checks and writes as much as one may.
-async fn time_of_a_commit_at_its_bounds(store: &Arc<Store>) -> Duration {
-    let mut unit = store.begin();
-    assert_eq!(listed(&mut unit, "listed/", "", 24_000).await.len(), 24_000);
-    for row in 0..500 {
-        unit.get(&data(&format!("read/{row:05}"))).await.unwrap();
-    }
-    let body = "x".repeat(BODY_BYTES);
-    (0..2_048).for_each(|row| write(&mut unit, &format!("many/{row:05}"), &body));
-    let began = Instant::now();
-    unit.commit().await.unwrap();
-    began.elapsed()
-}
-
-/// The best of some, because the machine has other tests to run at the same time.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_commit_at_its_bounds_does_not_keep_the_next_one_waiting_long() {
-    let scratch = Scratch::new();
-    let store = scratch.open().await;
-    for first in (0..24_000).step_by(2_000) {
-        let mut unit = store.begin();
-        (first..first + 2_000).for_each(|row| write(&mut unit, &format!("listed/{row:05}"), ""));
-        unit.commit().await.unwrap();
-    }
-    let mut times = Vec::new();
-    while times.len() < 30 && times.iter().all(|time| *time > KEPT_WAITING) {
-        times.push(time_of_a_commit_at_its_bounds(&store).await);
-    }
-    println!("commits at their bounds took {times:?}");
-    assert!(times.iter().any(|time| *time <= KEPT_WAITING), "{times:?}");
 }
 
 #[tokio::test]
