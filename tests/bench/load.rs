@@ -163,7 +163,10 @@ pub struct Load {
 }
 
 /// Processor time that a process has used so far, in seconds, as Linux counts it in hundredths.
-fn cpu(pid: u32) -> f64 {
+///
+/// # Panics
+/// When there is no such process.
+pub fn cpu(pid: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .expect("Linux tells what a process has used");
     let (_, after_name) = status.rsplit_once(')').expect("the name is in brackets");

@@ -2,15 +2,20 @@
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
-use bulkhead_tests::paths::{repository, target};
+use bulkhead_tests::paths::{Folder, binary, guest, repository, target};
 use std::process::Command;
 
 /// Calls one part of the program against a server of its own.
 #[track_caller]
 fn call(part: &str) {
+    call_at(&Bulkhead::start(), part);
+}
+
+/// Calls one part of the program against that server, over TLS if the server speaks it.
+#[track_caller]
+fn call_at(server: &Bulkhead, part: &str) {
     let client = target().join("clients/hvac");
     assert!(client.is_dir(), "hvac is missing: run tests/clients/install.sh");
-    let server = Bulkhead::start();
     let output = Command::new("python3")
         .arg(repository().join("tests/clients/hvac_calls.py"))
         .arg(part)
@@ -19,6 +24,7 @@ fn call(part: &str) {
         .env("PYTHONPATH", client)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("VAULT_ADDR", server.url())
+        .envs(server.url().starts_with("https").then(|| ("VAULT_CACERT", server.authority())))
         .env("VAULT_TOKEN", ROOT)
         .output()
         .expect("python3 can be started");
@@ -31,6 +37,13 @@ fn call(part: &str) {
 #[test]
 fn its_calls_about_tokens_are_answered_as_it_expects() {
     call("tokens");
+}
+
+#[test]
+fn its_calls_about_tokens_are_answered_over_tls_too() {
+    let mut server = Bulkhead::prepared(binary(), Folder::new("hvac-tls")).over_tls();
+    server.start_again();
+    call_at(&server, "tokens");
 }
 
 #[test]
@@ -56,6 +69,24 @@ fn its_calls_about_auth_methods_are_answered_as_it_expects() {
 #[test]
 fn its_calls_about_password_policies_are_answered_as_it_expects() {
     call("password_policies");
+}
+
+#[test]
+fn its_calls_about_entities_are_answered_as_it_expects() {
+    call("entities");
+}
+
+#[test]
+fn its_calls_about_groups_are_answered_as_it_expects() {
+    call("groups");
+}
+
+#[test]
+fn its_logins_by_a_component_of_others_are_answered_as_it_expects() {
+    let server = Bulkhead::start();
+    let component = guest("passphrase");
+    server.root().upload("sys/plugins/catalog/auth/passphrase", &component).expect(204);
+    call_at(&server, "logins");
 }
 
 #[test]

@@ -149,6 +149,94 @@ def password_policies(client):
     assert client.read(path) is None
 
 
+def entities(client):
+    identity = client.secrets.identity
+    made = identity.create_or_update_entity(
+        name="amy", metadata={"team": "a"}, policies=["default"]
+    )["data"]
+    found = identity.read_entity(entity_id=made["id"])["data"]
+    assert found["name"] == "amy" and found["metadata"] == {"team": "a"}, found
+    assert identity.read_entity_by_name("amy")["data"]["id"] == made["id"]
+    assert identity.update_entity(entity_id=made["id"], disabled=True).status_code == 204
+    assert identity.read_entity_by_name("amy")["data"]["disabled"] is True
+    assert identity.list_entities()["data"]["keys"] == [made["id"]]
+    assert identity.list_entities(method="GET")["data"]["keys"] == [made["id"]]
+    assert identity.list_entities_by_name()["data"]["keys"] == ["amy"]
+    assert identity.lookup_entity(name="amy")["data"]["id"] == made["id"]
+    assert identity.lookup_entity(name="none").status_code == 204
+
+    accessor = client.sys.list_auth_methods()["data"]["token/"]["accessor"]
+    alias = identity.create_or_update_entity_alias(
+        name="amy@example.com", canonical_id=made["id"], mount_accessor=accessor
+    )["data"]
+    shown = identity.read_entity_alias(alias["id"])["data"]
+    assert shown["name"] == "amy@example.com" and shown["canonical_id"] == made["id"], shown
+    assert identity.list_entity_aliases()["data"]["keys"] == [alias["id"]]
+    found = identity.lookup_entity(
+        alias_name="amy@example.com", alias_mount_accessor=accessor
+    )["data"]
+    assert found["id"] == made["id"], found
+    identity.delete_entity_alias(alias["id"])
+
+    other = identity.create_or_update_entity(name="amy-too")["data"]["id"]
+    identity.merge_entities(from_entity_ids=[other], to_entity_id=made["id"])
+    assert identity.read_entity(made["id"])["data"]["merged_entity_ids"] == [other]
+    identity.delete_entity_by_name("amy")
+    refused(exceptions.InvalidPath, identity.read_entity, made["id"])
+
+
+def groups(client):
+    identity = client.secrets.identity
+    amy = identity.create_or_update_entity(name="amy")["data"]["id"]
+    team = identity.create_or_update_group(
+        name="team", policies=["default"], member_entity_ids=[amy], metadata={"floor": "2"}
+    )["data"]["id"]
+    found = identity.read_group(team)["data"]
+    assert found["member_entity_ids"] == [amy] and found["type"] == "internal", found
+    assert identity.read_group_by_name("team")["data"]["id"] == team
+    assert identity.read_entity(amy)["data"]["direct_group_ids"] == [team]
+    assert identity.lookup_group(name="team")["data"]["id"] == team
+    assert identity.list_groups()["data"]["keys"] == [team]
+    assert identity.list_groups_by_name()["data"]["keys"] == ["team"]
+
+    accessor = client.sys.list_auth_methods()["data"]["token/"]["accessor"]
+    outside = identity.create_or_update_group(name="outside", group_type="external")["data"]["id"]
+    alias = identity.create_or_update_group_alias(
+        name="project-1", mount_accessor=accessor, canonical_id=outside
+    )["data"]["id"]
+    assert identity.read_group_alias(alias)["data"]["canonical_id"] == outside
+    assert identity.list_group_aliases()["data"]["keys"] == [alias]
+    identity.delete_group_alias(alias)
+    identity.delete_group(outside)
+    identity.delete_group_by_name("team")
+    refused(exceptions.InvalidPath, identity.read_group, team)
+
+
+def logins(client):
+    client.sys.enable_auth_method(method_type="passphrase", path="door", description="a door")
+    client.sys.create_or_update_policy(name="notes", policy=READ_NOTES)
+    user = {"passphrase": "open sesame", "token_policies": ["notes"], "token_ttl": "1h"}
+    client.write_data("auth/door/users/amy", data=user)
+    amy = hvac.Client(url=client.url, token="")
+    refused(
+        exceptions.InvalidRequest,
+        amy.adapter.login,
+        "/v1/auth/door/login/amy",
+        json={"passphrase": "open barley"},
+    )
+    assert not amy.is_authenticated()
+    login = amy.adapter.login("/v1/auth/door/login/amy", json={"passphrase": "open sesame"})["auth"]
+    assert amy.token == login["client_token"] and amy.is_authenticated()
+    assert "notes" in login["token_policies"] and login["lease_duration"] == 3600, login
+    entity = client.secrets.identity.read_entity(login["entity_id"])["data"]
+    assert [alias["name"] for alias in entity["aliases"]] == ["amy"], entity
+    refused(exceptions.Forbidden, amy.sys.list_policies)
+    client.secrets.identity.update_entity(entity_id=entity["id"], disabled=True)
+    assert not amy.is_authenticated()
+    client.sys.disable_auth_method(path="door")
+    assert "door/" not in client.sys.list_auth_methods()["data"]
+
+
 def server(client):
     assert client.sys.is_initialized() is True and client.sys.is_sealed() is False
     assert client.sys.read_seal_status()["sealed"] is False
@@ -183,6 +271,9 @@ PARTS = {
         mounts,
         auth_methods,
         password_policies,
+        entities,
+        groups,
+        logins,
         server,
         refusals,
     ]

@@ -80,7 +80,11 @@ pub(super) fn what_is_no_component_is_told_what_it_is() {
 pub(super) fn components_of_another_world_are_refused_with_the_type_to_register() {
     let world = World::empty();
     refused(&world, "database/probe", &guest("probe"), "register it as type secret");
-    refused(&world, "auth/probe", &guest("probe"), "no world for auth methods");
+    refused(&world, "auth/probe", &guest("probe"), "register it as type secret");
+    refused(&world, "secret/doorman", &guest("doorman"), "register it as type auth");
+    let leases =
+        with_text(guest("doorman"), "bulkhead:plugin/log@0.1.0", "bulkhead:plugin/low@0.1.0");
+    refused(&world, "auth/doorman", &leases, "bulkhead:plugin/low@0.1.0");
     refused(&world, "wrong/probe", &guest("probe"), "no type of plugin");
     refused(&world, "secret/x", &plugin("database-postgresql"), "register it as type database");
 }

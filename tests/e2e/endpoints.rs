@@ -35,8 +35,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// One endpoint. A body that is a text names a component of the tests, whose bytes are sent.
-/// `{lease}`, `{token}`, `{accessor}`, `{migration}`, `{mount}` (accessor of `auth/token`), `{id}` and
-/// `{canonical_id}` in path and body stand for the latest ones that were given.
+/// `{lease}`, `{token}`, `{accessor}`, `{migration}`, `{mount}` (accessor of `auth/token`), `{id}`
+/// and `{canonical_id}` in path and body stand for the latest ones that were given.
 struct Row {
     golden: &'static str,
     path: &'static str,

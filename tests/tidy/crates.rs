@@ -19,8 +19,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("plugins/sdk", &["crypto", "wire", "fuzz"]),
     ("plugins/database", &["sdk"]),
     ("plugins/database-postgresql", &["sdk"]),
+    ("plugins/examples/notes", &["sdk"]),
+    ("plugins/examples/passphrase", &["sdk"]),
     ("plugins/template", &["sdk"]),
     ("tests", &[]),
+    ("tests/guests/doorman", &[]),
     ("tests/guests/hostile", &[]),
     ("tests/guests/probe", &["sdk"]),
 ];
@@ -30,8 +33,8 @@ const BELONGS_TO: [(&str, &[&str]); 12] = [
     ("wasmtime", &["host/sandbox"]),
     ("wasmtime-wasi", &["host/sandbox"]),
     ("wasmparser", &["host/sandbox"]),
-    // The hostile guest says what the SDK has no words for.
-    ("wit-bindgen", &["plugins/sdk", "tests/guests/hostile"]),
+    // These guests say what the SDK has no words for.
+    ("wit-bindgen", &["plugins/sdk", "tests/guests/doorman", "tests/guests/hostile"]),
     ("sqlx", &["host/store", "host/sandbox", "tests"]),
     ("hyper", &["host/server", "host/cli", "host/sandbox", "tests"]),
     ("rustls", &["host/sandbox", "host/server", "host/cli", "tests"]),

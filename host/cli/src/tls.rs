@@ -105,7 +105,6 @@ impl Trust {
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "the two halves of what rustls takes")]
     fn client_identity(
         &self,
     ) -> Result<Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>, String> {

@@ -25,6 +25,8 @@ use tokio::time::Instant;
 const LONGEST_TAG: usize = 256;
 /// Longest JSON that a lease carries for its plugin, in bytes.
 const LONGEST_INTERNAL: usize = 64 << 10;
+/// Longest handle of a lease, in bytes: a request's path, and a hash.
+const LONGEST_HANDLE: usize = 64 << 10;
 /// Most reservations of one call.
 const MOST_RESERVATIONS: usize = 64;
 /// Where counting leases stops.
@@ -123,7 +125,7 @@ impl HostServices for CallServices {
         Ok(plugin)
     }
 
-    fn reserve(&self, unit: &mut Unit, asked: Reservation) -> Result<(), Failure> {
+    fn reserve(&self, unit: &mut Unit, asked: Reservation) -> Result<String, Failure> {
         let mut reserved = sync::lock(&self.reserved);
         let Some(path) = &self.lease_path else {
             return Err(Failure::denied(
@@ -153,7 +155,34 @@ impl HostServices for CallServices {
             deadline: path.deadline,
         };
         let plugins = sync::lock(&self.plugins).clone();
-        reserved.push(leases::reserve(&context, &self.core.claims, unit, asked, plugins)?);
+        let one = leases::reserve(&context, &self.core.claims, unit, asked, plugins)?;
+        let handle = one.handle().to_owned();
+        reserved.push(one);
+        Ok(handle)
+    }
+
+    async fn amend(&self, unit: &mut Unit, tag: &str, internal: String) -> Result<(), Failure> {
+        if internal.len() > LONGEST_INTERNAL {
+            return Err(Failure::invalid("a reservation has at most 64 KiB of data"));
+        }
+        let is_ours = |one: &&mut Reserved| one.tag == tag && !one.withdrawn;
+        let found =
+            sync::lock(&self.reserved).iter_mut().find(is_ours).map(|one| one.address.clone());
+        if !leases::is_reserved(unit, &found.ok_or_else(no_reservation)?).await? {
+            return Err(leases::ended_meanwhile());
+        }
+        let plugins = sync::lock(&self.plugins).clone();
+        let mut reserved = sync::lock(&self.reserved);
+        let one = reserved.iter_mut().find(is_ours).ok_or_else(no_reservation)?;
+        one.note_plugins(&plugins);
+        one.amend(unit, internal)
+    }
+
+    fn end_issued(&self, unit: &mut Unit, handle: &str) -> Result<(), Failure> {
+        if handle.is_empty() || handle.len() > LONGEST_HANDLE {
+            return Err(Failure::invalid("this is no handle of a lease: reserve gives one"));
+        }
+        leases::end_issued(unit, &self.mount.record.uuid, handle);
         Ok(())
     }
 
@@ -164,9 +193,7 @@ impl HostServices for CallServices {
                 reserved.withdrawn = true;
                 Ok(())
             }
-            None => {
-                Err(Failure::new(Kind::NotFound, "this call made no reservation with that tag"))
-            }
+            None => Err(no_reservation()),
         }
     }
 
@@ -199,6 +226,10 @@ fn holder(mount: &Mount) -> Holder<'_> {
         plugin: (&record.kind, &mount.plugin.engine.identity().version),
         key: &record.settings.identity_token_key,
     }
+}
+
+fn no_reservation() -> Failure {
+    Failure::new(Kind::NotFound, "this call made no reservation with that tag")
 }
 
 /// A call that no request makes: the end or renewal of a lease, a timer, a migration.

@@ -19,6 +19,7 @@ use crate::api::{self, Found, HostTable, PublicEndpoint, PublicRequest};
 use crate::core::{Core, Rights};
 use crate::identity::Standing;
 use crate::permit::Permit;
+use crate::policies::acl::Acl;
 use crate::tokens::Caller;
 use audit_trail::{AuditTrail, Subject};
 use bulkhead_sandbox::Effect;
@@ -60,10 +61,7 @@ pub(crate) async fn handle(
     //    writes asks once more, in its commit.
     let caller = core.tokens.authenticate(request.token.as_ref(), request.remote).await;
 
-    // Who has no token that holds is answered so often, and leaves no line when it is too often.
-    if caller.as_ref().is_err_and(|refused| refused.kind == Kind::PermissionDenied)
-        && let Err(refused) = core.process.strangers.admit(request.remote, &*core.log)
-    {
+    if let Err(refused) = admit_stranger(core, request, &caller) {
         return Response::failed(&refused);
     }
 
@@ -81,7 +79,6 @@ pub(crate) async fn handle(
     let served = match (public, authenticated) {
         // Its body is gone: what would be served is not what was asked for.
         (Some(_), _) | (_, Ok(_)) if request.is_unread => Err(came_too_early()),
-        _ if request.is_unread && is_login => Err(came_too_early()),
         (Some(endpoint), Ok(caller)) => {
             Box::pin(serve_public(core, table, request, endpoint, Some(caller), &mut trail)).await
         }
@@ -89,16 +86,8 @@ pub(crate) async fn handle(
         (Some(endpoint), Err(refused)) if refused.kind == Kind::PermissionDenied => {
             Box::pin(serve_public(core, table, request, endpoint, None, &mut trail)).await
         }
-        (None, Ok(_)) if is_login => {
-            attempt_with_retries(core, request, destination, None, &mut trail).await
-        }
-        (None, Err(refused)) if is_login && refused.kind == Kind::PermissionDenied => {
-            let served =
-                Box::pin(attempt_with_retries(core, request, destination, None, &mut trail)).await;
-            if served.is_ok() {
-                core.process.strangers.give_back(request.remote);
-            }
-            served
+        (None, known) if is_login => {
+            Box::pin(serve_login(core, request, destination, known, &mut trail)).await
         }
         (None, Ok(caller)) => {
             attempt_with_retries(core, request, destination, Some(caller), &mut trail).await
@@ -113,6 +102,20 @@ pub(crate) async fn handle(
         core.tokens.finish_request(caller).await;
     }
     response
+}
+
+/// Who has no token that holds is answered so often, and leaves no line when it is too often.
+fn admit_stranger(
+    core: &Core,
+    request: &Request,
+    caller: &Result<Caller, Failure>,
+) -> Result<(), Failure> {
+    match caller {
+        Err(refused) if refused.kind == Kind::PermissionDenied => {
+            core.process.strangers.admit(request.remote, &*core.log)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The token, or the service, began to hold between the head of a request and its body.
@@ -133,6 +136,36 @@ async fn serve_public(
     trail.enter(operation(request.verb, false)).await?;
     let asked = PublicRequest { endpoint, request, fields: &fields };
     api::serve_without_a_token(core, table, asked, caller).await
+}
+
+/// Serves a login, which asks for no token and takes no notice of one. A stranger who is let in is
+/// none.
+async fn serve_login(
+    core: &Arc<Core>,
+    request: &Request,
+    destination: Result<&Destination<'_>, &Failure>,
+    known: Result<&Caller, &Failure>,
+    trail: &mut AuditTrail<'_>,
+) -> Result<Response, Failure> {
+    if request.is_unread {
+        return Err(came_too_early());
+    }
+    let served = attempt_with_retries(core, request, destination, None, trail).await;
+    if served.is_ok() && known.is_err_and(|refused| refused.kind == Kind::PermissionDenied) {
+        core.process.strangers.give_back(request.remote);
+    }
+    served
+}
+
+/// What the caller may do, and for whom its token stands. A login asks for no token, and so for no
+/// policy.
+async fn rights_of(
+    core: &Core,
+    caller: Option<&Caller>,
+) -> Result<(Option<Arc<Acl>>, Standing), Failure> {
+    let Some(caller) = caller else { return Ok((None, Standing::default())) };
+    let Rights { acl, standing } = core.rights_of(&caller.record).await?;
+    Ok((Some(acl), standing))
 }
 
 /// Attempts a request, and attempts it again on a conflict while nothing outside was changed.
@@ -187,14 +220,7 @@ async fn attempt(
     caller: Option<&Caller>,
     progress: &mut Progress<'_, '_>,
 ) -> Result<Response, Failure> {
-    // A login asks for no token, and so for no policy.
-    let (acl, standing) = match caller {
-        Some(caller) => {
-            let Rights { acl, standing } = core.rights_of(&caller.record).await?;
-            (Some(acl), standing)
-        }
-        None => (None, Standing::default()),
-    };
+    let (acl, standing) = rights_of(core, caller).await?;
 
     // 3. Fields in canonical names, and create told from update by what exists.
     let destination = destination.map_err(|unknown| match &acl {

@@ -112,8 +112,8 @@ impl Seal {
     /// Takes one share from `remote`. With enough of them the service is open when this returns.
     ///
     /// # Errors
-    /// 400 for what is no share of this seal, and when shares do not open the data: all of them are
-    /// then forgotten.
+    /// 400 for what is no share of this seal, and when as many as are needed do not open the data:
+    /// the attempt is then over, and its shares are tried with those that are given next.
     pub(crate) async fn unseal(&self, share: &str, remote: IpAddr) -> Result<(), Failure> {
         let taken = self.take_share(share).await;
         if let Err(failure) = &taken {
@@ -137,30 +137,39 @@ impl Seal {
         if self.core().is_some() {
             return Ok(());
         }
-        let mut wrong = None;
-        for key in self.add_share(config, &share)? {
-            match self.directory.open(key).await {
-                Ok(store) => return self.unlock(store).await.map(drop),
-                Err(StoreFault::WrongKey) => wrong = Some(StoreFault::WrongKey),
-                Err(other) => return Err(other.into()),
+        let keys = self.add_share(config, &share)?;
+        match self.directory.find_key(keys).await? {
+            Some(key) => {
+                let store = self.directory.open(key).await?;
+                self.unlock(store).await?;
+                sync::lock(&self.unsealing).take();
+                Ok(())
             }
+            None => self.end_complete_attempt(),
         }
-        wrong.map_or(Ok(()), |fault| Err(wrong_shares(fault)))
     }
 
-    /// Adds a share to those that came in, or begins an attempt with it. The attempt ends with the
-    /// last share that it needs, whether they open the store or not.
+    /// Adds a share to those that came in, or begins an attempt with it. Returns the keys of the
+    /// sets that it completes.
     fn add_share(&self, config: SealConfig, share: &Share) -> Result<Vec<SealKey>, Failure> {
         let mut unsealing = sync::lock(&self.unsealing);
-        let mut attempt = match unsealing.take() {
+        let attempt = match unsealing.take() {
             Some(attempt) => attempt,
             None => Unsealing::new(config)?,
         };
-        let keys = attempt.add(share);
-        if !keys.as_ref().is_ok_and(|keys| !keys.is_empty()) && attempt.count() > 0 {
-            *unsealing = Some(attempt);
+        unsealing.insert(attempt).add(share)
+    }
+
+    /// The attempt ends with the last share that it needs, also where they do not open the store.
+    fn end_complete_attempt(&self) -> Result<(), Failure> {
+        let mut unsealing = sync::lock(&self.unsealing);
+        match unsealing.as_mut().filter(|attempt| attempt.is_complete()) {
+            Some(attempt) => {
+                attempt.end_attempt()?;
+                Err(wrong_shares())
+            }
+            None => Ok(()),
         }
-        keys
     }
 
     /// Forgets the shares that came in, because `remote` asks for it.
@@ -189,6 +198,7 @@ impl Seal {
         let unsealing = sync::lock(&self.unsealing);
         unsealing
             .as_ref()
+            .filter(|attempt| attempt.count() > 0)
             .map(|attempt| (attempt.count(), attempt.nonce.clone()))
             .unwrap_or_default()
     }
@@ -277,12 +287,9 @@ impl Seal {
     }
 }
 
-fn wrong_shares(fault: StoreFault) -> Failure {
-    match fault {
-        StoreFault::WrongKey => Failure::invalid(
-            "the shares do not open this data: at least one is wrong or of another cluster; \
-             all were forgotten, begin again with the first",
-        ),
-        other => other.into(),
-    }
+fn wrong_shares() -> Failure {
+    Failure::invalid(
+        "the shares do not open this data: at least one is wrong or of another cluster; the \
+         attempt is over, give shares that were not given yet, or begin again with the first",
+    )
 }

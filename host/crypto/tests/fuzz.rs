@@ -1,5 +1,5 @@
 //! Keys, certificates, chains and password hashes, given nearly good ones at random.
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+#![allow(clippy::unwrap_used, reason = "a test of its own crate, of which clippy does not know it")]
 
 use bulkhead_crypto::{
     Certificate, Chain, Cost, Generation, PrivateKey, PublicKey, Usage, VerifyingKey, armour,

@@ -14,6 +14,7 @@ pub(crate) mod secrets_engine {
             "bulkhead:plugin/storage.keys": async | trappable,
             "bulkhead:plugin/storage.scan": async | trappable,
             "bulkhead:plugin/storage.checkpoint": async | trappable,
+            "bulkhead:plugin/leases.amend": async | trappable,
             "bulkhead:plugin/leases.count": async | trappable,
             "bulkhead:plugin/passwords.generate": async | trappable,
             "bulkhead:plugin/crypto.pbkdf2-sha256": async | trappable,

@@ -58,7 +58,15 @@ impl HostServices for Detached {
         Err(must_be_pure())
     }
 
-    fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<(), Failure> {
+    fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<String, Failure> {
+        Err(must_be_pure())
+    }
+
+    async fn amend(&self, _unit: &mut Unit, _tag: &str, _internal: String) -> Result<(), Failure> {
+        Err(must_be_pure())
+    }
+
+    fn end_issued(&self, _unit: &mut Unit, _handle: &str) -> Result<(), Failure> {
         Err(must_be_pure())
     }
 

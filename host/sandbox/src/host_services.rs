@@ -107,12 +107,26 @@ pub trait HostServices: Send + Sync {
     /// `not-found`, with the plugins there are.
     fn database_plugin(&self, name: &str, version: &str) -> Result<Arc<DatabasePlugin>, Failure>;
 
-    /// Writes a reservation into the call's unit of work.
+    /// Writes a reservation into the call's unit of work. Gives the handle by which later calls of
+    /// the mount end its lease.
     ///
     /// # Errors
     /// `invalid-request` for a tag that is empty, too long or taken; `unsupported-operation` where
     /// the call cannot hand out a lease.
-    fn reserve(&self, unit: &mut Unit, reservation: Reservation) -> Result<(), Failure>;
+    fn reserve(&self, unit: &mut Unit, reservation: Reservation) -> Result<String, Failure>;
+
+    /// Writes other data into a reservation of this call, in its unit of work.
+    ///
+    /// # Errors
+    /// `not-found` when this call made no such reservation, or withdrew it; `unavailable` when it
+    /// was ended meanwhile; `invalid-request` for too much data.
+    async fn amend(&self, unit: &mut Unit, tag: &str, internal: String) -> Result<(), Failure>;
+
+    /// Removes the lease with this handle in the call's unit of work, if there is one.
+    ///
+    /// # Errors
+    /// `invalid-request` for what is no handle.
+    fn end_issued(&self, unit: &mut Unit, handle: &str) -> Result<(), Failure>;
 
     /// Withdraws a reservation of this call: the thing was certainly not made.
     ///

@@ -1,4 +1,5 @@
-//! Loading: from a component's code to an engine, auth method or database plugin that can be called.
+//! Loading: from a component's code to an engine, auth method or database plugin that can be
+//! called.
 
 use crate::bindings::{auth_method, database_plugin, secrets_engine};
 use crate::component::{self, Artefact};
@@ -178,7 +179,7 @@ fn link_mountable(
     component: &Component,
 ) -> Result<(World, InstancePre<CallState>), String> {
     let linkers = &sandbox.runtime.linkers;
-    let is_auth = component.get_export_index(None, &World::AuthMethod.exported()).is_some();
+    let is_auth = component.get_export_index(None, World::AuthMethod.exported()).is_some();
     if is_auth {
         let pre = link(component, &linkers.auth_methods)?;
         auth_method::AuthMethodPre::new(pre.clone())

@@ -3,8 +3,8 @@
 //!
 //! The attacks this file stops: handshakes that are begun and left, heads that come a byte at a
 //! time, streams of HTTP/2 that are opened and taken back as fast as a client can write, and
-//! answers that are asked for and not taken. A connection whose handshake is not done is idle: where
-//! slots are scarce it goes first (see [`crate::connection_slots`]).
+//! answers that are asked for and not taken. A connection whose handshake is not done is idle:
+//! where slots are scarce it goes first (see [`crate::connection_slots`]).
 
 use crate::answer_body::UntakenAnswers;
 use crate::connection_slots::{Close, ConnectionSlot};
@@ -57,7 +57,7 @@ const SEND_BUFFER: usize = 32 << 10;
 const PING_AFTER: Duration = Duration::from_secs(20);
 const PING_TIME: Duration = Duration::from_secs(10);
 
-/// How long a connection of HTTP/2 may stay idle, whatever it says.
+/// How long a connection of HTTP/2 may stay idle, also when it answers.
 const IDLE_TIME: Duration = Duration::from_secs(60);
 
 /// How often a connection of HTTP/2 is looked at.

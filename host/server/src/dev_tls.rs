@@ -3,7 +3,7 @@
 //! The authority's key is forgotten as soon as it has signed: nothing else can ever be made with
 //! it, so that trusting the authority is trusting this one server.
 
-use crate::tls::TlsSettings;
+use crate::tls::{TlsSettings, machine_time};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
     ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
@@ -12,7 +12,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use time::{Duration, OffsetDateTime};
+use time::Duration;
 
 /// How long the certificates hold: longer than anything is tried out.
 const DAYS: i64 = 30;
@@ -58,7 +58,7 @@ pub(crate) fn make(data: &Path, listen: &str, names: &[String]) -> Result<DevTls
     Ok(made)
 }
 
-/// The file is a new one, for its owner alone, whatever was there.
+/// The file is a new one, for its owner alone, also where there was another.
 fn write_anew(file: &Path, text: &str) -> std::io::Result<()> {
     match std::fs::remove_file(file) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -80,7 +80,7 @@ fn params(names: Vec<String>, common_name: &str) -> Result<CertificateParams, St
     let mut params = CertificateParams::new(names).map_err(|error| {
         format!("{error}; give --dev-tls-san a host name or an address, one each time")
     })?;
-    let now = OffsetDateTime::now_utc();
+    let now = machine_time();
     (params.not_before, params.not_after) = (now - BEFORE, now + Duration::days(DAYS));
     let mut name = DistinguishedName::new();
     name.push(DnType::CommonName, common_name);

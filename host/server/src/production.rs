@@ -135,7 +135,8 @@ mod tests {
         let text = announcement(false);
         assert!(
             text.contains(
-                "\nlistening on http://127.0.0.1:4321\ndata: ./d (not initialised)\naudit log: none. "
+                "\nlistening on http://127.0.0.1:4321\ndata: ./d (not initialised)\n\
+                 audit log: none. "
             ),
             "{text}"
         );

@@ -13,6 +13,7 @@ mod files;
 mod renewal;
 mod settings;
 
+pub(crate) use chain::machine_time;
 pub(crate) use renewal::Tls;
 pub(crate) use settings::{ClientCertificates, TlsSettings, TlsVersion, known_suites, suite};
 

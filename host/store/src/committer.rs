@@ -195,13 +195,15 @@ impl Group {
 
     async fn commit_one_by_one(&self) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(self.works.len());
+        let folders = &self.data.folders;
         for work in self.works.chunks(1) {
+            folders.begin_writing(work.iter().flat_map(Work::addresses));
             match attempt(&self.data, work).await {
                 Ok(outcome) => outcomes.extend(outcome),
                 Err(broken) => outcomes.push(Err(broken.into())),
             }
             // The next one may have relied on a folder in which this one wrote.
-            self.data.folders.end_writing(work.iter().flat_map(Work::addresses));
+            folders.end_writing(work.iter().flat_map(Work::addresses));
         }
         outcomes
     }

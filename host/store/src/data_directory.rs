@@ -164,6 +164,25 @@ impl DataDirectory {
         Ok(Store::new(data, Arc::clone(&self.clock)))
     }
 
+    /// The first of these keys that opens the data; `None` where none does.
+    ///
+    /// # Errors
+    /// As [`DataDirectory::open`], but for a wrong key.
+    pub async fn find_key(&self, keys: Vec<SealKey>) -> Result<Option<SealKey>, StoreFault> {
+        if keys.is_empty() {
+            return Ok(None);
+        }
+        let Some(identity) = identity::read(self.path()).await? else { return Ok(None) };
+        for key in keys {
+            match identity.open(&key, self.path()) {
+                Ok(_) => return Ok(Some(key)),
+                Err(StoreFault::WrongKey) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(None)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.options.directory
     }

@@ -119,6 +119,16 @@ impl Share {
         Zeroizing::new(STANDARD.encode(&*self.0))
     }
 
+    /// Its number; `None` where it is the key itself.
+    pub fn number(&self) -> Option<u8> {
+        self.values_and_number().map(|(_, number)| number)
+    }
+
+    /// Whether it is exactly this share, found out in a time that tells nothing of it.
+    pub fn is_same(&self, other: &Share) -> bool {
+        constant_time::verify_slices_are_equal(&self.0, &other.0).is_ok()
+    }
+
     /// The values and the number of a numbered share.
     fn values_and_number(&self) -> Option<(&[u8; KEY_BYTES], u8)> {
         let (values, rest) = self.0.split_first_chunk()?;
@@ -204,6 +214,16 @@ pub enum Progress {
     Enough(SealKey),
 }
 
+impl Progress {
+    /// The key, where there were enough.
+    pub fn into_key(self) -> Option<SealKey> {
+        match self {
+            Progress::More(_) => None,
+            Progress::Enough(key) => Some(key),
+        }
+    }
+}
+
 /// Shares as they come in, until there are enough; never more than the threshold. Dropped, it
 /// forgets them.
 pub struct ShareCollector {
@@ -240,30 +260,10 @@ impl ShareCollector {
         combine(&mem::take(&mut self.shares)).map(Progress::Enough)
     }
 
-    /// Whether exactly this share is there.
-    pub fn has(&self, share: &Share) -> bool {
-        self.rival(share).is_some_and(|(_, is_same)| is_same)
-    }
-
-    /// The same shares with this one in the place of the one that it contradicts; `None` where it
-    /// contradicts none.
-    pub fn beside(&self, share: &Share) -> Option<ShareCollector> {
-        let (rival, _) = self.rival(share).filter(|(_, is_same)| !is_same)?;
-        let others = self.shares.iter().enumerate().filter(|(index, _)| *index != rival);
-        let shares = others.map(|(_, share)| share.clone()).collect();
-        Some(ShareCollector { config: self.config, shares })
-    }
-
-    /// The place of the share of the same number, and whether it is the same.
-    fn rival(&self, share: &Share) -> Option<(usize, bool)> {
-        let (values, number) = share.values_and_number()?;
-        let known = self.shares.iter().map(Share::values_and_number).enumerate();
-        known.flat_map(|(index, known)| known.map(|known| (index, known))).find_map(
-            |(index, (known, theirs))| {
-                let is_same = || constant_time::verify_slices_are_equal(known, values).is_ok();
-                (theirs == number).then(|| (index, is_same()))
-            },
-        )
+    /// Whether the share of the same number is the same; `None` where there is none.
+    fn rival(&self, share: &Share) -> Option<bool> {
+        let same_number = |known: &&Share| known.number() == share.number();
+        self.shares.iter().find(same_number).map(|known| known.is_same(share))
     }
 
     fn whole_key(&self, share: &Share) -> Result<SealKey, String> {
@@ -282,8 +282,8 @@ impl ShareCollector {
         }
         match self.rival(share) {
             None => Ok(true),
-            Some((_, true)) => Ok(false),
-            Some((_, false)) => Err(format!(
+            Some(true) => Ok(false),
+            Some(false) => Err(format!(
                 "share number {number} was given before with other content; \
                  start again with the right shares"
             )),

@@ -294,7 +294,9 @@ impl Unit {
     /// Before anything is sealed: that takes its time, too.
     fn check_size(&self) -> Result<(), StoreFault> {
         let written = self.parts().map(|part| part.buffer.len()).sum();
-        work::check_size(self.parts().map(|part| part.reads.checked()).sum(), written)
+        let bodies = self.parts().flat_map(|part| part.buffer.values().flatten());
+        let bytes = bodies.map(|record| record.body.len()).sum();
+        work::check_size(self.parts().map(|part| part.reads.checked()).sum(), written, bytes)
     }
 
     /// The part that reads and writes now.

@@ -19,13 +19,21 @@ use crate::turns::{Contended, TurnState};
 const MOST_CHECKED: usize = 24_576;
 /// Most records that a unit puts and deletes in one commit, some ten microseconds each.
 const MOST_WRITTEN: usize = 2_048;
+/// Most bytes of bodies in one commit, some five milliseconds a MiB.
+const MOST_WRITTEN_BYTES: usize = 3 << 20;
 
 /// Refuses what all other commits would have to wait for: a unit that relies on so many records and
-/// listed keys, and writes so many records.
+/// listed keys, and writes so many records and bytes.
 ///
 /// # Errors
 /// [`StoreFault::TooLarge`].
-pub(crate) fn check_size(checked: usize, written: usize) -> Result<(), StoreFault> {
+pub(crate) fn check_size(checked: usize, written: usize, bytes: usize) -> Result<(), StoreFault> {
+    if bytes > MOST_WRITTEN_BYTES {
+        return Err(StoreFault::TooLarge(format!(
+            "the request wrote {bytes} bytes at once; a commit has at most {MOST_WRITTEN_BYTES}: \
+             split the request, or checkpoint in between"
+        )));
+    }
     if written > MOST_WRITTEN {
         return Err(StoreFault::TooLarge(format!(
             "the request wrote {written} records at once; a commit has at most {MOST_WRITTEN}: \

@@ -1,5 +1,6 @@
 //! What a handler answers.
 
+use crate::internal::internal_text;
 use crate::login::Login;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored::Stored;
@@ -138,12 +139,6 @@ pub(crate) fn object(value: &impl Serialize) -> Result<Map<String, Value>, Failu
         Ok(Value::Object(object)) => Ok(object),
         _ => Err(no_object()),
     }
-}
-
-/// What a lease keeps, as it is written down.
-pub(crate) fn internal_text(internal: &impl Stored) -> Result<String, Failure> {
-    let text = internal.to_bytes().ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    text.ok_or_else(|| Failure::internal("what the lease would keep cannot be written as JSON"))
 }
 
 fn no_object() -> Failure {

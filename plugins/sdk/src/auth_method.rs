@@ -50,8 +50,8 @@ pub trait AuthMethod {
     /// Serves one request of the table.
     ///
     /// # Errors
-    /// What the row's handler refused. Whoever cannot be proven is refused with permission denied
-    /// or invalid request, never with internal.
+    /// What the row's handler refused. A caller who cannot be proven is refused with permission
+    /// denied or invalid request, never with internal.
     fn handle(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         table::dispatch(Self::TABLE, host, call)
     }

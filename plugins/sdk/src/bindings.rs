@@ -31,7 +31,7 @@ pub mod secrets_engine {
 #[cfg(feature = "auth-method")]
 pub mod auth_method {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "auth-method",
         pub_export_macro: true,
         default_bindings_module: "bulkhead_sdk::bindings::auth_method",

@@ -17,7 +17,7 @@ pub use crypto::Crypto;
 pub(crate) use databases::database_kind;
 pub use databases::{Connection, Databases, Resolved, Unmade};
 pub use identity::{Entity, Identity, IdentityToken};
-pub use storage::{Entry, Plain, Storage};
+pub use storage::{Entry, Page, Plain, Storage};
 
 /// Everything that an engine may ask for.
 pub trait Host {
@@ -56,11 +56,27 @@ pub trait Derivation {
 /// The lease book, as far as an engine may write in it.
 pub trait Leases {
     /// Writes a lease down before the thing it will end exists. Use
-    /// [`Reservation`](crate::reservation::Reservation), which keeps the order right.
+    /// [`Reservation`](crate::reservation::Reservation), which keeps the order right. Gives the
+    /// handle by which a later call can end the lease.
     ///
     /// # Errors
     /// Invalid request for a `tag` outside 1 to 256 bytes or used before in the call.
-    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<(), Failure>;
+    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<String, Failure>;
+
+    /// Replaces what a reservation of this call keeps. Buffered like a write. Use
+    /// [`Made::go_on`](crate::reservation::Made::go_on), which keeps the order right.
+    ///
+    /// # Errors
+    /// Not found when this call made no such reservation; unavailable when it was ended meanwhile.
+    fn amend(&self, tag: &str, internal: &str) -> Result<(), Failure>;
+
+    /// Ends the lease of another call of this mount, because the thing behind it is over: it is not
+    /// revoked any more. `handle` is [`Reserved::handle`](crate::reservation::Reserved::handle).
+    /// Buffered like a write; one that has ended is success.
+    ///
+    /// # Errors
+    /// Invalid request for what is no handle.
+    fn end_issued(&self, handle: &str) -> Result<(), Failure>;
 
     /// Withdraws a reservation of this call, because the thing was certainly not made. Counts also
     /// when the call fails.

@@ -14,7 +14,7 @@ use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::database_plugin::StoreTime;
 use crate::host::{
     Cache, Clock, Crypto, Databases, Derivation, Entity, Entry, Host, Http, Identity,
-    IdentityToken, Leases, Level, Log, Passwords, Random, Storage,
+    IdentityToken, Leases, Level, Log, Page, Passwords, Random, Storage,
 };
 use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -89,12 +89,7 @@ impl Storage for Imports {
         import::storage::keys(prefix, after, limit).map_err(failure)
     }
 
-    fn scan_bytes(
-        &self,
-        prefix: &str,
-        after: &str,
-        limit: u32,
-    ) -> Result<Vec<(String, Entry<Vec<u8>>)>, Failure> {
+    fn scan_bytes(&self, prefix: &str, after: &str, limit: u32) -> Result<Page, Failure> {
         let found = import::storage::scan(prefix, after, limit).map_err(failure)?;
         Ok(found.into_iter().map(|(key, found)| (key, entry(found))).collect())
     }
@@ -110,8 +105,16 @@ impl Storage for Imports {
 
 #[cfg(feature = "secrets-engine")]
 impl Leases for Imports {
-    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<(), Failure> {
+    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<String, Failure> {
         import::leases::reserve(tag, lane, internal).map_err(failure)
+    }
+
+    fn amend(&self, tag: &str, internal: &str) -> Result<(), Failure> {
+        import::leases::amend(tag, internal).map_err(failure)
+    }
+
+    fn end_issued(&self, handle: &str) -> Result<(), Failure> {
+        import::leases::end_issued(handle).map_err(failure)
     }
 
     fn end(&self, tag: &str) -> Result<(), Failure> {

@@ -101,7 +101,8 @@
 //! They implement [`AuthMethod`]: a table again, of which some rows are marked
 //! [`login`](table::Row::login), ask for no token and answer a [`Login`]. The host makes the token,
 //! finds the entity behind the alias, and asks [`AuthMethod::renew_login`] before the token lives
-//! longer. What roles say of tokens lives in [`token_params`]. `plugins/examples/passphrase` is one.
+//! longer. What roles say of tokens lives in [`token_params`]. One such method is
+//! `plugins/examples/passphrase`.
 //!
 //! # Database plugins
 //!
@@ -133,6 +134,7 @@ mod field;
 pub mod host;
 pub mod http;
 pub mod intent;
+mod internal;
 pub mod jwt;
 pub mod login;
 pub mod reservation;

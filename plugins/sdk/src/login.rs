@@ -1,6 +1,6 @@
 //! A login: who was proven, and what the token is to be.
 
-use crate::answer::internal_text;
+use crate::internal::internal_text;
 use crate::token_params::TokenParams;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored::Stored;

@@ -6,9 +6,10 @@
 //! checkpoint, effect, answer with the same tag. If anything goes wrong after the checkpoint, the
 //! host calls the engine's own `revoke` with reason `undo`.
 
-use crate::answer::{Answer, Secret, internal_text};
+use crate::answer::{Answer, Secret};
 use crate::host::Host;
 pub use crate::host::Unmade;
+use crate::internal::internal_text;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored::Stored;
 use serde::Serialize;
@@ -41,7 +42,44 @@ impl Reservation {
         host: &dyn Host,
         effect: impl FnOnce() -> Result<(), Unmade>,
     ) -> Result<Made, Failure> {
-        host.leases().reserve(&self.tag, &self.lane, &self.internal)?;
+        self.reserve(host)?.make(host, effect)
+    }
+
+    /// Writes the lease down, to be committed by [`Reserved::make`]: for an engine that stores the
+    /// handle of the lease beside what it lends.
+    ///
+    /// # Errors
+    /// What the lease book refused.
+    pub fn reserve(self, host: &dyn Host) -> Result<Reserved, Failure> {
+        let handle = host.leases().reserve(&self.tag, &self.lane, &self.internal)?;
+        Ok(Reserved { tag: self.tag, handle })
+    }
+}
+
+/// A lease that is written down and not committed yet.
+#[must_use = "what is reserved and not made is undone"]
+pub struct Reserved {
+    tag: String,
+    handle: String,
+}
+
+impl Reserved {
+    /// What a later call of this mount ends the lease by
+    /// ([`Leases::end_issued`](crate::host::Leases::end_issued)). It is no lease id.
+    #[must_use]
+    pub fn handle(&self) -> &str {
+        &self.handle
+    }
+
+    /// Commits the lease, and only then lets `effect` make the thing.
+    ///
+    /// # Errors
+    /// As [`Reservation::make`].
+    pub fn make(
+        self,
+        host: &dyn Host,
+        effect: impl FnOnce() -> Result<(), Unmade>,
+    ) -> Result<Made, Failure> {
         host.storage().checkpoint()?;
         match effect() {
             Ok(()) => Ok(Made { tag: self.tag }),
@@ -61,6 +99,24 @@ pub struct Made {
 }
 
 impl Made {
+    /// The next step of a thing that is made in several: what revocation must know from now on is
+    /// committed, and only then `effect` runs.
+    ///
+    /// # Errors
+    /// What the lease book, the checkpoint or `effect` refused. The handler passes it on; the host
+    /// undoes all steps, with this `internal`.
+    pub fn go_on(
+        self,
+        host: &dyn Host,
+        internal: &impl Stored,
+        effect: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<Self, Failure> {
+        host.leases().amend(&self.tag, &internal_text(internal)?)?;
+        host.storage().checkpoint()?;
+        effect()?;
+        Ok(self)
+    }
+
     /// The answer that confirms the lease: renewable, for `ttl` seconds, and at most `max_ttl` over
     /// all renewals (0 means the mount's maximum).
     ///
@@ -100,6 +156,9 @@ mod tests {
         const ABOUT: &'static str = "Opens doors for a while.";
         const TABLE: &'static [Row] = &[
             read("open", open).about("Opens the door.").leases(),
+            read("widen", widen).about("Opens two doors, of which the second one jams.").leases(),
+            read("lend", lend).about("Opens the door, and remembers its lease.").leases(),
+            read("close", close).about("Closes the door before its time."),
             read("forget", forget).about("Opens the door and answers something else."),
             read("jam", jam).about("Does not open the door.").leases(),
         ];
@@ -110,6 +169,7 @@ mod tests {
             lease: &Lease,
             _reason: Reason,
         ) -> Result<(), Failure> {
+            host.storage().put_plain("kept", &lease.internal)?;
             host.storage().put_plain("closed", &lease.tag)
         }
     }
@@ -128,6 +188,25 @@ mod tests {
             60,
             120,
         )
+    }
+
+    fn widen(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+        Reservation::new("door-1", "house", &Door { number: 1 })?
+            .make(host, || Ok(()))?
+            .go_on(host, &Door { number: 2 }, || Err(Failure::invalid("the door jams")))?
+            .secret(&json!({}), 60, 120)
+    }
+
+    fn lend(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+        let reserved = Reservation::new("door-1", "house", &Door { number: 1 })?.reserve(host)?;
+        host.storage().put_plain("handle", reserved.handle())?;
+        reserved.make(host, || Ok(()))?.secret(&json!({}), 60, 120)
+    }
+
+    fn close(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+        let handle: String = host.storage().get_plain("handle")?.ok_or_else(Failure::absent)?;
+        host.leases().end_issued(&handle)?;
+        Ok(Answer::nothing())
     }
 
     fn forget(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
@@ -172,6 +251,34 @@ mod tests {
         assert_eq!(bed.host.steps(), ["reserve door-1 in house", "checkpoint", "end door-1"]);
         assert_eq!(bed.host.stored("closed"), None);
         assert!(bed.host.lease_tags().is_empty());
+    }
+
+    #[test]
+    fn what_the_next_step_makes_is_known_to_the_undo_before_it_is_made() {
+        let bed = TestBed::<Doors>::new().unwrap();
+        assert_eq!(bed.read("widen").err().unwrap().message, "the door jams");
+        let steps = ["reserve door-1 in house", "checkpoint", "amend door-1", "checkpoint"];
+        assert_eq!(bed.host.steps(), [&steps[..], &["undo door-1"]].concat());
+        assert_eq!(bed.host.stored("kept"), Some(json!(r#"{"number":2}"#)));
+        for step in ["amend", "checkpoint"] {
+            let bed = TestBed::<Doors>::new().unwrap();
+            bed.host.refuse(step, Failure::new(Kind::Conflict, "another call was faster"));
+            assert_eq!(bed.read("widen").err().unwrap().kind, Kind::Conflict);
+        }
+    }
+
+    #[test]
+    fn a_lease_is_ended_by_another_call_without_its_revocation() {
+        let bed = TestBed::<Doors>::new().unwrap();
+        bed.read("lend").unwrap();
+        bed.host.refuse("end-issued", Failure::new(Kind::Unavailable, "the store went away"));
+        assert!(bed.read("close").is_err());
+        assert_eq!(bed.host.lease_tags(), ["door-1"]);
+        for _ in 0..2 {
+            assert!(bed.read("close").is_ok());
+            assert!(bed.host.lease_tags().is_empty());
+        }
+        assert_eq!(bed.host.stored("closed"), None);
     }
 
     #[test]

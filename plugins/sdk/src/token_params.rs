@@ -2,8 +2,8 @@
 //! their like, with the older names that published clients send.
 //!
 //! [`FIELDS`] and [`OLD_FIELDS`] go into a table, [`TokenParams`] into the stored role (by
-//! `#[serde(flatten)]`), and a [`Login`](crate::login::Login) is made with it. Where a request sends
-//! a parameter by both names the new one wins; a read shows an old name if it was used last.
+//! `#[serde(flatten)]`), and a [`Login`](crate::login::Login) is made with it. Where a request
+//! sends a parameter by both names the new one wins; a read shows an old name if it was used last.
 
 use crate::call::{Call, Mount};
 use crate::field::Field;

@@ -1,4 +1,5 @@
-//! `sys/auth`. The catalog has no auth method yet, so that none can be enabled.
+//! `sys/auth`. No auth method is part of the binary, so that none can be enabled without an upload
+//! (`tests/e2e/logins.rs`).
 
 use super::{Row, row};
 use serde_json::{Value, json};

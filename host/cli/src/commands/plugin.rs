@@ -52,13 +52,15 @@ pub(crate) const DEREGISTER: Command = Command {
     words: "plugin deregister",
     takes: "NAME",
     about: "remove a plugin that was registered and that no mount uses",
-    options: &[&[TYPE, VERSION]],
+    options: &[&[TYPE, VERSION, FORCE]],
     run: deregister,
 };
 
 const TYPE: Opt = Opt::text("type", "secret|database", "what the plugin is; secret unless told");
 const NAME: Opt = Opt::text("name", "NAME", "the plugin's name");
 const VERSION: Opt = Opt::text("version", "V", "the version that it must have");
+const FORCE: Opt =
+    Opt::switch("force", "remove it although live leases need it for their end: they wait for it");
 const GRANT: Opt = Opt::list(
     "grant",
     "LINE",
@@ -117,8 +119,9 @@ fn deregister(session: &mut Session<'_, '_>) -> Result<u8, Problem> {
     let [name] = session.words()?;
     let version =
         session.options.value("version").map(|version| ("version".to_owned(), version.to_owned()));
+    let force = session.options.switch("force").then(|| ("force".to_owned(), "true".to_owned()));
     let call = Call {
-        query: version.into_iter().collect(),
+        query: version.into_iter().chain(force).collect(),
         ..Call::new(Method::DELETE, path(session, &name)?)
     };
     let answer = session.ask(&format!("deregistering plugin {name}"), &call)?;

@@ -48,3 +48,10 @@ fn info_and_deregister_name_the_type() {
     );
     assert_wrong(&["plugin", "info"], "type it like this");
 }
+
+#[test]
+fn a_plugin_that_live_leases_need_is_deregistered_by_force() {
+    let gone = "DELETE /v1/sys/plugins/catalog/database/x?force=true".to_owned();
+    let forced = sent(&["plugin", "deregister", "-type=database", "-force", "x"]);
+    assert_eq!(forced, (gone, Value::Null));
+}

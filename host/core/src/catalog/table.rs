@@ -207,8 +207,8 @@ impl Plugins {
                 _ => (other.title(), "sys/mounts"),
             };
             return Failure::invalid(format!(
-                "plugin not found in the catalog: {quoted} is a kind of {other} and not of {title}; \
-                 mount it with {home}"
+                "plugin not found in the catalog: {quoted} is a kind of {other} and not of \
+                 {title}; mount it with {home}"
             ));
         }
         let names = self.mountable.keys().filter(|(known, _)| *known == kind);

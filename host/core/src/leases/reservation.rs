@@ -1,6 +1,6 @@
 //! Leases that a call writes down: reserved before the thing exists, confirmed with the answer.
 
-use super::record::{End, LeaseRecord, put, read};
+use super::record::{End, LEASE_SPACES, LeaseRecord, put, read};
 use super::table::address;
 use crate::background::{Claim, Claims, GRACE};
 use crate::mounts::Mount;
@@ -8,7 +8,7 @@ use crate::random;
 use crate::tokens::Caller;
 use bulkhead_sandbox::contract;
 use bulkhead_store::{Address, Space, Store, Unit};
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, Kind};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -43,6 +43,8 @@ pub(crate) struct Reserved {
     /// Its thing was certainly not made, so there is nothing to undo.
     pub(crate) withdrawn: bool,
     record: LeaseRecord,
+    /// Store time, in milliseconds, at which it is undone at the latest.
+    due: u64,
     /// So that due work leaves it alone while the call runs, also when clocks jump.
     _claim: Option<Claim>,
 }
@@ -51,6 +53,18 @@ impl Reserved {
     /// Adds the database plugins that the call reached after it had made the reservation.
     pub(crate) fn note_plugins(&mut self, plugins: &BTreeSet<String>) {
         self.record.plugins.extend(plugins.iter().cloned());
+    }
+
+    /// What a later call of the mount ends the lease by: where its row is, below the mount. The id
+    /// cannot be made from it.
+    pub(crate) fn handle(&self) -> &str {
+        self.address.key.split_once('/').map_or("", |(_mount, handle)| handle)
+    }
+
+    /// Writes it once more, with what its end needs to know from now on.
+    pub(crate) fn amend(&mut self, unit: &mut Unit, internal: String) -> Result<(), Failure> {
+        self.record.internal = internal;
+        put(unit, &self.address, &self.record, Some(self.due))
     }
 }
 
@@ -66,9 +80,11 @@ pub(crate) fn reserve(
     let blank = blank(page, asked.tag, asked.lane, asked.internal)?;
     let record = LeaseRecord { plugins, ..blank };
     let address = page.address(Space::Reservation, &record.id);
-    put(unit, &address, &record, Some(page.deadline.saturating_add(GRACE)))?;
+    let due = page.deadline.saturating_add(GRACE);
+    put(unit, &address, &record, Some(due))?;
     let claim = claims.claim(&address);
-    Ok(Reserved { tag: record.tag.clone(), address, withdrawn: false, record, _claim: claim })
+    let tag = record.tag.clone();
+    Ok(Reserved { tag, address, withdrawn: false, record, due, _claim: claim })
 }
 
 fn blank(
@@ -99,10 +115,24 @@ fn blank(
     })
 }
 
-/// May the call still hand out what it reserved? Not when due work was quicker, because clocks
-/// jumped, and not when everything below its path was revoked meanwhile.
-pub(crate) async fn is_reserved(unit: &mut Unit, reserved: &Reserved) -> Result<bool, Failure> {
-    Ok(read(unit, &reserved.address).await?.is_some_and(|record| record.reason.is_none()))
+/// What a call is told of a reservation that is gone, or whose end was asked for.
+pub(crate) fn ended_meanwhile() -> Failure {
+    // What was made is being ended, or was.
+    Failure::new(Kind::Unavailable, "the reservation ended while the request ran; try again")
+}
+
+/// May the call still hand out what it reserved at `address`? Not when due work was quicker,
+/// because clocks jumped, and not when everything below its path was revoked meanwhile.
+pub(crate) async fn is_reserved(unit: &mut Unit, address: &Address) -> Result<bool, Failure> {
+    Ok(read(unit, address).await?.is_some_and(|record| record.reason.is_none()))
+}
+
+/// Removes the lease of another call of `mount`, which has the handle, or its reservation. Nothing
+/// is read: a renewal or revocation that is under way finds at its commit that the lease is gone.
+pub(crate) fn end_issued(unit: &mut Unit, mount: &str, handle: &str) {
+    for space in LEASE_SPACES {
+        unit.delete(Address::new(space, format!("{mount}/{handle}")));
+    }
 }
 
 /// Ends reservations whose call did not confirm them: due now, or gone where there is nothing to

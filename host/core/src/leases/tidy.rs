@@ -13,6 +13,7 @@ use crate::mounts;
 use crate::tokens;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::failure::Failure;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Leases {
@@ -46,23 +47,36 @@ impl Leases {
     }
 
     async fn tidy_all(&self, done: &mut Done) -> Result<(), Failure> {
+        let stored = self.stored_mounts().await?;
         for space in LEASE_SPACES {
             let mut scan = self.store.scan(space, "");
             while let Some(page) = scan.page().await? {
                 // Page by page, so that a seal waits for one and no more.
                 let _in_flight = self.sealing.enter()?;
-                *done = self.tidy_page(&page, *done).await?;
+                *done = self.tidy_page(&page, stored.as_ref(), *done).await?;
             }
         }
         Ok(())
     }
 
-    async fn tidy_page(&self, page: &[Address], before: Done) -> Result<Done, Failure> {
+    /// The mounts that are stored, whether they serve or not; `None` where one of them cannot be
+    /// known. Read by itself: a commit that writes could not rely on so many records. One that is
+    /// enabled since is served, and so is one that moves.
+    async fn stored_mounts(&self) -> Result<Option<BTreeSet<String>>, Failure> {
+        mounts::stored_uuids(&mut self.store.begin()).await
+    }
+
+    async fn tidy_page(
+        &self,
+        page: &[Address],
+        stored: Option<&BTreeSet<String>>,
+        before: Done,
+    ) -> Result<Done, Failure> {
         let mut finish = self.store.begin().finish();
         loop {
             let (unit, mut done) = (finish.restart_host_part(), before);
             for address in page {
-                self.tidy_one(unit, address, &mut done).await?;
+                self.tidy_one(unit, address, stored, &mut done).await?;
             }
             if finish.try_commit().await? {
                 return Ok(done);
@@ -74,6 +88,7 @@ impl Leases {
         &self,
         unit: &mut Unit,
         address: &Address,
+        stored: Option<&BTreeSet<String>>,
         done: &mut Done,
     ) -> Result<(), Failure> {
         done.looked_at += 1;
@@ -86,7 +101,7 @@ impl Leases {
                 return Ok(());
             }
         };
-        if self.mount_is_gone(unit, &lease).await? {
+        if self.mount_is_gone(stored, &lease) {
             done.mount_gone += 1;
             self.tell("warn", "lease-forgotten", &lease, &"its mount is gone");
             unit.delete(address.clone());
@@ -102,14 +117,10 @@ impl Leases {
         Ok(())
     }
 
-    /// Asked of what is stored, and in the commit that forgets the lease: a mount that does not
-    /// serve at present is there.
-    async fn mount_is_gone(&self, unit: &mut Unit, lease: &LeaseRecord) -> Result<bool, Failure> {
-        if self.mounts.by_uuid(&lease.mount).is_some() {
-            return Ok(false);
-        }
-        let stored = mounts::stored_uuids(unit).await?;
-        Ok(stored.is_some_and(|uuids| !uuids.contains(&lease.mount)))
+    /// Asked of what is stored, too: a mount that does not serve at present is there.
+    fn mount_is_gone(&self, stored: Option<&BTreeSet<String>>, lease: &LeaseRecord) -> bool {
+        let is_served = self.mounts.by_uuid(&lease.mount).is_some();
+        !is_served && stored.is_some_and(|uuids| !uuids.contains(&lease.mount))
     }
 
     async fn token_is_gone(&self, unit: &mut Unit, lease: &LeaseRecord) -> Result<bool, Failure> {

@@ -25,7 +25,8 @@ pub(crate) async fn provision_dev(core: &Core, root_token: &Secret) -> Result<()
     Ok(())
 }
 
-/// Mounts a plugin at the contract's default path, which is its name, an auth method's below `auth/`.
+/// Mounts a plugin at the contract's default path, which is its name; an auth method's is below
+/// `auth/`.
 async fn mount_default(core: &Core, kind: &str, path: MountPath) -> Result<(), Failure> {
     if core.mounts.route(path.as_str().trim_end_matches('/')).is_some() {
         return Ok(());

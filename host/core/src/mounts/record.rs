@@ -145,8 +145,8 @@ pub(crate) async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<Stri
     Ok(Some(uuids))
 }
 
-/// The path of some stored mount of this plugin, whether it serves or not. A mount whose row does not
-/// open has a type that cannot be known, and hinders nothing.
+/// The path of some stored mount of this plugin, whether it serves or not. A mount whose row does
+/// not open has a type that cannot be known, and hinders nothing.
 pub(crate) async fn stored_of(
     unit: &mut Unit,
     kind: PluginType,

@@ -146,7 +146,9 @@ impl Provider {
             for one in key.published(now) {
                 let mut member = serde_json::to_value(one)
                     .map_err(|error| Failure::internal(error.to_string()))?;
-                member["use"] = json!("sig");
+                if let Value::Object(members) = &mut member {
+                    members.insert("use".to_owned(), json!("sig"));
+                }
                 keys.push(member);
             }
         }

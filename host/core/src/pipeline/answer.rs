@@ -10,7 +10,7 @@ use bulkhead_sandbox::contract::{Answer, Login, Outcome, RawAnswer, Secret};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::envelope::Envelope;
-use bulkhead_wire::failure::{Failure, Kind};
+use bulkhead_wire::failure::Failure;
 use bulkhead_wire::json;
 use bulkhead_wire::response::{Body, Response};
 use bulkhead_wire::ttl::{self, Bounds};
@@ -178,13 +178,9 @@ async fn write_lease(
         None => None,
     };
     if let Some(named) = named
-        && !leases::is_reserved(unit, named).await?
+        && !leases::is_reserved(unit, &named.address).await?
     {
-        // What was made is being ended, or was.
-        return Err(Failure::new(
-            Kind::Unavailable,
-            "the reservation ended while the request ran; try again",
-        ));
+        return Err(leases::ended_meanwhile());
     }
     let now = core.store.now();
     let lifetimes = context.mount.lifetimes(core.lifetimes);

@@ -6,7 +6,7 @@
 //! and asserted by each commit.
 
 use super::keys::{BATCH, LONGEST};
-use super::login::serves;
+use super::login_mount::serves;
 use super::record::{TokenRecord, read};
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::cidr::Cidr;

@@ -3,7 +3,7 @@
 //! Knows what an auth method proved only as words that were checked before ([`NewLogin`]); never
 //! the method itself. Such a token is an orphan. Its row names the mount as its owner, so that the
 //! mount finds all of them when it goes. Of a batch token there is no row: it holds as long as the
-//! mount has the row that says so ([`serves`]).
+//! mount has the row that says so (`login_mount.rs`).
 
 use super::caller::Caller;
 use super::create::{Made, with_accessor};
@@ -13,7 +13,7 @@ use super::record::{Ending, KeptLogin, TokenRecord, TokenType, owner, put, read,
 use super::table::Tokens;
 use super::{batch, keys};
 use crate::lifetimes::Lifetimes;
-use bulkhead_store::{Address, Index, Space, Unit};
+use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::cidr::Cidr;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::ttl::{self, Bounds};
@@ -202,24 +202,4 @@ fn refuse_for_batch(new: &NewLogin) -> Result<(), Failure> {
         ))),
         None => Ok(()),
     }
-}
-
-/// The row that says that tokens of logins at the mount with that uuid hold.
-fn serving(mount: &str) -> Address {
-    Address::new(Space::Core, format!("login-mount/{mount}"))
-}
-
-/// Lets the tokens of logins at the mount hold.
-pub(crate) fn begin_serving(unit: &mut Unit, mount: &str) {
-    unit.put(serving(mount), Vec::new(), Index::default());
-}
-
-/// Ends, at once, every batch token of a login at the mount.
-pub(crate) fn end_serving(unit: &mut Unit, mount: &str) {
-    unit.delete(serving(mount));
-}
-
-/// Whether the mount is there, as far as tokens of its logins hold by that.
-pub(super) async fn serves(unit: &mut Unit, mount: &str) -> Result<bool, Failure> {
-    Ok(unit.get(&serving(mount)).await?.is_some())
 }

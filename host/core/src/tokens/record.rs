@@ -138,7 +138,8 @@ impl TokenRecord {
     }
 }
 
-/// By what the tokens of logins at the auth mount with that uuid are found. No token has such a key.
+/// By what the tokens of logins at the auth mount with that uuid are found. No token has such a
+/// key.
 pub(super) fn owner(mount: &str) -> String {
     format!("mount/{mount}")
 }

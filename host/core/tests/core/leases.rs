@@ -478,6 +478,40 @@ async fn tokens_end_by_the_path_that_made_them_and_their_leases_with_them() {
     bed.end().await;
 }
 
+/// More mounts than one commit that writes may rely on: two reads each.
+const MANY_MOUNTS: usize = 12_500;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tidying_works_with_more_mounts_than_a_commit_relies_on() {
+    let bed = Bed::new("tidy-many").await;
+    assert_eq!(bed.write("sys/mounts/lost", json!({"type": "probe"})).await.0, 204);
+    leased(&bed, "lost", "x").await;
+    let directory = bed.stop().await;
+    let store = opened(&directory).await;
+    let probe = Address::new(Space::Core, "mount/probe/");
+    let record = store.begin().get(&probe).await.unwrap().unwrap();
+    let mut body: Value = serde_json::from_slice(&record.body).unwrap();
+    for first in (0..MANY_MOUNTS).step_by(1_000) {
+        let mut unit = store.begin();
+        for number in first..MANY_MOUNTS.min(first + 1_000) {
+            body["uuid"] = json!(format!("uuid-{number}"));
+            let address = Address::new(Space::Core, format!("mount/many/{number}/"));
+            unit.put(address, serde_json::to_vec(&body).unwrap(), Index::default());
+        }
+        unit.commit().await.unwrap();
+    }
+    let mut unit = store.begin();
+    unit.delete(Address::new(Space::Core, "mount/lost/"));
+    unit.commit().await.unwrap();
+    store.close().await;
+    drop(store);
+    let bed = Bed::open(directory).await;
+    assert_eq!(bed.write("sys/leases/tidy", json!({})).await.0, 202);
+    let line = bed.line("tidied").await;
+    assert!(line.contains("leases-tidied") && line.contains(r#"("mount-gone", "1")"#), "{line}");
+    bed.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tidying_ends_what_has_no_token_and_forgets_what_has_no_mount() {
     let bed = Bed::new("tidy").await;

@@ -23,6 +23,7 @@ mod identity;
 mod identity_groups;
 mod instance_reuse;
 mod leases;
+mod lending;
 mod logins;
 mod mounts;
 mod oidc;

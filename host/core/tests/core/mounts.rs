@@ -569,11 +569,15 @@ async fn preflights_are_refused_alike(bed: &Bed, token: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn auth_methods_are_named_by_what_the_catalog_has() {
     let bed = Bed::new("auth-methods").await;
-    for kind in ["userpass", "probe", "token"] {
+    for (kind, part) in [
+        ("userpass", "there is no auth method \"userpass\"; there are: none"),
+        ("probe", "is a kind of secrets engine"),
+        ("token", "there is no auth method"),
+    ] {
         let (status, refused) = bed.write("sys/auth/mine", json!({"type": kind})).await;
         assert_eq!(status, 400, "{refused}");
         assert!(error(&refused).starts_with("plugin not found in the catalog: "), "{refused}");
-        assert!(error(&refused).ends_with("these secrets engines: probe"), "{refused}");
+        assert!(error(&refused).contains(part), "{refused}");
     }
     for path in ["sys/auth/mine", "sys/auth/mine/tune", "sys/mounts/auth/mine/tune"] {
         let (status, refused) = bed.read(path).await;

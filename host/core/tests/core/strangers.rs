@@ -177,3 +177,28 @@ async fn a_bogus_share_does_not_keep_the_right_one_of_its_number_out() {
     assert_eq!(give(&share(3)).await, (Some(0), Some(false)));
     bed.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bogus_share_of_an_unused_number_does_not_let_the_right_ones_be_forgotten() {
+    let directory =
+        std::env::temp_dir().join(format!("bulkhead-core-unused-{}", std::process::id()));
+    let bed = Bed::sealed(directory).await;
+    let asked = json!({ "secret_shares": 5, "secret_threshold": 3 });
+    let (status, made) = bed.call_as("", Verb::Write, "sys/init", asked).await;
+    assert_eq!(status, 200, "{made}");
+    let give = async |key: &str| {
+        let (status, answer) =
+            bed.call_as("", Verb::Write, "sys/unseal", json!({ "key": key })).await;
+        (status, answer["progress"].as_u64(), answer["sealed"].as_bool())
+    };
+    let share = |number: usize| made["keys"][number].as_str().unwrap().to_owned();
+    let bogus = |filler: &str| format!("{}05", filler.repeat(32));
+    assert_eq!(give(&share(0)).await, (200, Some(1), Some(true)));
+    assert_eq!(give(&bogus("ab")).await, (200, Some(2), Some(true)));
+    assert_eq!(give(&share(1)).await.0, 400, "the attempt is over");
+    let (_, status) = bed.call_as("", Verb::Read, "sys/seal-status", json!({})).await;
+    assert_eq!((&status["progress"], &status["sealed"]), (&json!(0), &json!(true)), "{status}");
+    assert_eq!(give(&bogus("cd")).await, (200, Some(1), Some(true)));
+    assert_eq!(give(&share(2)).await, (200, Some(0), Some(false)));
+    bed.end().await;
+}

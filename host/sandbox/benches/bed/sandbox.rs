@@ -108,7 +108,15 @@ impl HostServices for NoServices {
         Err(Failure::internal("not measured"))
     }
 
-    fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<(), Failure> {
+    fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<String, Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    async fn amend(&self, _unit: &mut Unit, _tag: &str, _internal: String) -> Result<(), Failure> {
+        Err(Failure::internal("not measured"))
+    }
+
+    fn end_issued(&self, _unit: &mut Unit, _handle: &str) -> Result<(), Failure> {
         Err(Failure::internal("not measured"))
     }
 

@@ -13,7 +13,7 @@ impl Host for CallState {
         tag: String,
         lane: String,
         internal: String,
-    ) -> wasmtime::Result<Result<(), Failure>> {
+    ) -> wasmtime::Result<Result<String, Failure>> {
         granted!(self, Act::Leases);
         let texts = [&tag, &lane, &internal].map(String::len).into_iter().sum();
         self.charge_row(texts)?;
@@ -24,6 +24,35 @@ impl Host for CallState {
         let reservation = Reservation { tag, lane, internal };
         Ok(match self.unit() {
             Ok(unit) => services.reserve(unit, reservation).map_err(|failure| refusal(&failure)),
+            Err(refused) => Err(refused),
+        })
+    }
+
+    async fn amend(
+        &mut self,
+        tag: String,
+        internal: String,
+    ) -> wasmtime::Result<Result<(), Failure>> {
+        granted!(self, Act::Leases);
+        self.charge_row(tag.len().saturating_add(internal.len()))?;
+        let services = Arc::clone(&self.context.services);
+        Ok(match self.unit() {
+            Ok(unit) => {
+                let amended = services.amend(unit, &tag, internal).await;
+                amended.map_err(|failure| refusal(&failure))
+            }
+            Err(refused) => Err(refused),
+        })
+    }
+
+    fn end_issued(&mut self, handle: String) -> wasmtime::Result<Result<(), Failure>> {
+        granted!(self, Act::Leases);
+        // A row of the reservation, and one of the lease.
+        self.charge_row(handle.len())?;
+        self.charge_row(handle.len())?;
+        let services = Arc::clone(&self.context.services);
+        Ok(match self.unit() {
+            Ok(unit) => services.end_issued(unit, &handle).map_err(|failure| refusal(&failure)),
             Err(refused) => Err(refused),
         })
     }

@@ -157,7 +157,15 @@ impl HostServices for Passwords {
         Err(Failure::absent())
     }
 
-    fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<(), Failure> {
+    fn reserve(&self, _unit: &mut Unit, _reservation: Reservation) -> Result<String, Failure> {
+        Err(Failure::absent())
+    }
+
+    async fn amend(&self, _unit: &mut Unit, _tag: &str, _internal: String) -> Result<(), Failure> {
+        Err(Failure::absent())
+    }
+
+    fn end_issued(&self, _unit: &mut Unit, _handle: &str) -> Result<(), Failure> {
         Err(Failure::absent())
     }
 

@@ -36,7 +36,7 @@ impl UnixSocket {
         let cannot = |error: io::Error| {
             format!("cannot listen on {shown}: {error}; choose another path, or make its folder")
         };
-        // Nobody but this process's user may open it before its mode is set: see `umask` in
+        // Only this process's user may open it before its mode is set: see `umask` in
         // hardening.rs.
         let listener = UnixListener::bind(path).map_err(cannot)?;
         let made = identity(&std::fs::symlink_metadata(path).map_err(cannot)?);

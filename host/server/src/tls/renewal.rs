@@ -6,7 +6,7 @@
 
 use super::files::Stamp;
 use super::settings::TlsSettings;
-use bulkhead_core::log::Log;
+use bulkhead_core::log::{Cause, Log, cause};
 use bulkhead_wire::sync;
 use rustls::ServerConfig;
 use std::convert::Infallible;
@@ -77,8 +77,8 @@ impl Tls {
                 *sync::lock(&self.served) = Arc::new(config);
                 log_served(log, &self.settings, ends);
             }
-            Ok(Err(cause)) => log_refused(log, cause),
-            Err(error) => log_refused(log, error.to_string()),
+            Ok(Err(why)) => log_refused(log, &why),
+            Err(error) => log_refused(log, &error.to_string()),
         }
     }
 
@@ -114,7 +114,16 @@ fn log_served(log: &Arc<dyn Log>, settings: &TlsSettings, ends: String) {
     log.line("info", "certificate-served", &pairs);
 }
 
-fn log_refused(log: &Arc<dyn Log>, cause: String) {
-    let pairs = [("cause", cause), ("served", "the certificate from before".to_owned())];
+/// Why files are not served: names, paths and numbers, and nothing of what is in a file of a key.
+struct Refusal<'a>(&'a str);
+
+impl Cause for Refusal<'_> {
+    fn words(&self) -> String {
+        self.0.to_owned()
+    }
+}
+
+fn log_refused(log: &Arc<dyn Log>, why: &str) {
+    let pairs = [cause(&Refusal(why)), ("served", "the certificate from before".to_owned())];
     log.line("error", "certificate-refused", &pairs);
 }

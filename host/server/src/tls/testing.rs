@@ -5,7 +5,7 @@ use bulkhead_core::random;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::CertificateDer;
 use std::path::{Path, PathBuf};
-use time::{Duration, OffsetDateTime};
+use time::Duration;
 
 /// An authority, and the folder of what it signed.
 pub(crate) struct Authority {
@@ -44,7 +44,7 @@ impl Authority {
     /// A certificate of localhost that ends in so many days.
     pub(crate) fn sign(&self, days: i64) -> Signed {
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        let now = OffsetDateTime::now_utc();
+        let now = super::machine_time();
         (params.not_before, params.not_after) =
             (now - Duration::days(30), now + Duration::days(days));
         let key = key();

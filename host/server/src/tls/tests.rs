@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 #[track_caller]
 fn refused(settings: &TlsSettings) -> String {
-    let why = server_config(settings).err().expect("these files cannot be served");
+    let why = server_config(settings).expect_err("these files cannot be served");
     assert!(!why.contains('\n') && why.len() < 400, "one sentence: {why}");
     why
 }

@@ -470,6 +470,22 @@ async fn a_commit_of_ninety_thousand_rows_is_refused_and_stops_no_other() {
 }
 
 #[tokio::test]
+async fn the_bytes_of_one_commit_are_bounded() {
+    let scratch = Scratch::new();
+    let store = scratch.open().await;
+    let of = |bytes: usize| {
+        let mut unit = store.begin();
+        write(&mut unit, "a", &"x".repeat(1 << 20));
+        write(&mut unit, "b", &"x".repeat((2 << 20) + bytes));
+        unit
+    };
+    let Err(StoreFault::TooLarge(text)) = of(1).commit().await else { panic!("not refused") };
+    assert!(text.contains("3145729 bytes") && text.contains("checkpoint"), "{text}");
+    assert_eq!(body(&store, &data("a")).await, None);
+    of(0).commit().await.unwrap();
+}
+
+#[tokio::test]
 async fn what_a_commit_checks_again_is_bounded_and_what_only_reads_is_not() {
     let scratch = Scratch::new();
     let store = scratch.open().await;
@@ -550,7 +566,7 @@ async fn only_an_empty_page_of_records_is_the_last_however_few_bytes_are_asked_f
         names.extend(found.into_iter().map(|(name, _)| name));
     }
     assert_eq!(names, ["a", "bb", "c", "d"]);
-    let page = page(&mut store.begin(), "", 9, 200).await;
+    let page = page(&mut store.begin(), "", 9, 100).await;
     assert!((1..4).contains(&page.len()), "sealed records of some fifty bytes: {page:?}");
 }
 

@@ -72,11 +72,14 @@ fn blocks(kind: &Item) -> Result<Vec<&Body>, String> {
         Node::List(nodes) => nodes.as_slice(),
         node => std::slice::from_ref(node),
     };
-    let block = |node| match node {
-        &Node::Block(ref body) => Ok(body),
-        other => Err(at(kind, &format!("a rule is a block, not {}", Node::kind(other)))),
-    };
-    nodes.iter().map(block).collect()
+    let mut blocks = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        match node {
+            Node::Block(body) => blocks.push(body),
+            other => return Err(at(kind, &format!("a rule is a block, not {}", other.kind()))),
+        }
+    }
+    Ok(blocks)
 }
 
 fn rule(item: &Item, kind: &str, body: &Body) -> Result<Rule, String> {

@@ -1,15 +1,15 @@
 //! Lets in who knows a passphrase.
 
+use bulkhead_sdk::call::Context;
 use bulkhead_sdk::table::{Field, Row, write};
 use bulkhead_sdk::token_params::{FIELDS, OLD_FIELDS, TokenParams};
-use bulkhead_sdk::{
-    Answer, AuthMethod, Call, Failure, HeldLogin, Host, Login, call::Context, stored,
-};
+use bulkhead_sdk::{Answer, AuthMethod, Call, Failure, HeldLogin, Host, Login, stored};
 use serde::{Deserialize, Serialize};
 
 /// The auth method.
 pub struct Passphrase;
 
+const REFUSED: &str = "invalid name or passphrase";
 const USER: &[Field] = &[
     Field::name_of("name", "who"),
     Field::text("passphrase", "what they know").required().secret(),
@@ -31,7 +31,8 @@ impl AuthMethod for Passphrase {
         held: &HeldLogin,
         _: u64,
     ) -> Result<Login, Failure> {
-        let user: User = host.storage().get(&held.alias)?.ok_or_else(refused)?;
+        let user: User =
+            host.storage().get(&held.alias)?.ok_or_else(|| Failure::invalid(REFUSED))?;
         Ok(Login::of(&held.alias, &user.token).with("username", &held.alias))
     }
 }
@@ -52,7 +53,7 @@ fn login(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let differing = hash.iter().zip(&user.hash).fold(0, |bits, (one, other)| bits | (one ^ other));
     match hash.len() == user.hash.len() && differing == 0 {
         true => Ok(Answer::login(Login::of(name, &user.token).with("username", name))),
-        false => Err(refused()),
+        false => Err(Failure::invalid(REFUSED)),
     }
 }
 
@@ -68,10 +69,6 @@ fn keep(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 fn hash(host: &dyn Host, call: &Call) -> Vec<u8> {
     let salt = format!("{}{}", call.mount.accessor, call.text("name"));
     host.derivation().pbkdf2_sha256(call.text("passphrase"), salt.as_bytes(), 100_000)
-}
-
-fn refused() -> Failure {
-    Failure::invalid("invalid name or passphrase")
 }
 
 bulkhead_sdk::export_auth_method!(Passphrase);

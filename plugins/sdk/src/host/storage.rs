@@ -56,12 +56,7 @@ pub trait Storage {
     ///
     /// # Errors
     /// As [`get_bytes`](Self::get_bytes).
-    fn scan_bytes(
-        &self,
-        prefix: &str,
-        after: &str,
-        limit: u32,
-    ) -> Result<Vec<(String, Entry<Vec<u8>>)>, Failure>;
+    fn scan_bytes(&self, prefix: &str, after: &str, limit: u32) -> Result<Page, Failure>;
 
     /// A number of all that is below `prefix`, which is empty or ends in a slash: another one after
     /// each commit that put or deleted anything there, and at each start of the server. What was
@@ -83,6 +78,9 @@ pub trait Storage {
     /// if it may.
     fn checkpoint(&self) -> Result<u64, Failure>;
 }
+
+/// Some records as they are stored, with their names.
+pub type Page = Vec<(String, Entry<Vec<u8>>)>;
 
 /// A record with its place in the mount's history. Both indexes are 0 for what the call wrote
 /// itself and has not committed, and for every record of an engine that is not

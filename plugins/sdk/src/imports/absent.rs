@@ -10,7 +10,15 @@ fn absent<T>(what: &str) -> Result<T, Failure> {
 }
 
 impl Leases for Imports {
-    fn reserve(&self, _tag: &str, _lane: &str, _internal: &str) -> Result<(), Failure> {
+    fn reserve(&self, _tag: &str, _lane: &str, _internal: &str) -> Result<String, Failure> {
+        absent("leases")
+    }
+
+    fn amend(&self, _tag: &str, _internal: &str) -> Result<(), Failure> {
+        absent("leases")
+    }
+
+    fn end_issued(&self, _handle: &str) -> Result<(), Failure> {
         absent("leases")
     }
 

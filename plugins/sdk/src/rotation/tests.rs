@@ -74,10 +74,10 @@ fn settings_that_contradict_each_other_are_refused() {
     let daily = || json!({"rotation_period": "24h"});
     let both = json!({"rotation_period": 60, "rotation_schedule": "0 3 * * *"});
     let window = |seconds: u64| json!({"rotation_window": seconds});
-    refused_with("config/it", &[both.clone()], "mutually exclusive");
+    refused_with("config/it", std::slice::from_ref(&both), "mutually exclusive");
     refused_with("role/it", &[both], "mutually exclusive");
     let windowed = json!({"rotation_period": 60, "rotation_window": "2h"});
-    refused_with("config/it", &[windowed.clone()], "rotation_window does not apply");
+    refused_with("config/it", std::slice::from_ref(&windowed), "rotation_window does not apply");
     refused_with("config/it", &[nightly(), windowed], "rotation_window does not apply");
     refused_with("config/it", &[window(7_200)], "without rotation_schedule");
     refused_with("config/it", &[daily(), window(7_200)], "without rotation_schedule");

@@ -3,19 +3,38 @@
 
 use super::script::Script;
 use crate::crypto::{Certificate, CertificateRequest, Chain, GeneratedKey, PublicKey};
-use crate::host::Crypto;
+use crate::host::{Crypto, Derivation, Random};
 use bulkhead_crypto as native;
 use bulkhead_wire::failure::Failure;
+use sha2::Sha256;
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// The host's cryptography, at the script's time.
 pub(super) struct TestCrypto {
     script: Rc<Script>,
+    drawn: Cell<u32>,
 }
 
 impl TestCrypto {
     pub(super) fn new(script: &Rc<Script>) -> Self {
-        Self { script: Rc::clone(script) }
+        Self { script: Rc::clone(script), drawn: Cell::new(0) }
+    }
+}
+
+impl Random for TestCrypto {
+    /// Counts instead of being random, so that tests repeat.
+    fn bytes(&self, length: u32) -> Vec<u8> {
+        let start = self.drawn.get() + 1;
+        self.drawn.set(start);
+        let counted = (0..length).map(|offset| start.wrapping_add(offset).to_le_bytes());
+        counted.map(|[lowest, ..]| lowest).collect()
+    }
+}
+
+impl Derivation for TestCrypto {
+    fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8> {
+        pbkdf2::pbkdf2_hmac_array::<Sha256, 32>(password.as_bytes(), salt, iterations).to_vec()
     }
 }
 

@@ -17,14 +17,13 @@ use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
     Cache, Clock, Crypto, Databases, Derivation, Entity, Entry, Host, Http, Identity, Leases,
-    Level, Log, Passwords, Random, Storage,
+    Level, Log, Page, Passwords, Random, Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
 use bulkhead_wire::failure::Failure;
 use serde_json::Value;
-use sha2::Sha256;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// A host in memory. Its methods are what a test may arrange and look at.
@@ -33,7 +32,6 @@ pub struct TestHost {
     records: RefCell<Records>,
     leases: RefCell<LeaseBook>,
     timers: RefCell<Timers>,
-    generated: Cell<u32>,
     databases: TestDatabases,
     servers: TestServers,
     identity: TestIdentity,
@@ -56,7 +54,6 @@ impl Default for TestHost {
             records: RefCell::default(),
             leases: RefCell::default(),
             timers: RefCell::default(),
-            generated: Cell::default(),
         }
     }
 }
@@ -282,7 +279,7 @@ impl Host for TestHost {
     }
 
     fn random(&self) -> &dyn Random {
-        self
+        &self.crypto
     }
 
     fn crypto(&self) -> &dyn Crypto {
@@ -290,7 +287,7 @@ impl Host for TestHost {
     }
 
     fn derivation(&self) -> &dyn Derivation {
-        self
+        &self.crypto
     }
 
     fn log(&self) -> &dyn Log {
@@ -321,12 +318,7 @@ impl Storage for TestHost {
         self.script.step("keys", None, || Ok(self.records.borrow().keys(prefix, after, limit)))
     }
 
-    fn scan_bytes(
-        &self,
-        prefix: &str,
-        after: &str,
-        limit: u32,
-    ) -> Result<Vec<(String, Entry<Vec<u8>>)>, Failure> {
+    fn scan_bytes(&self, prefix: &str, after: &str, limit: u32) -> Result<Page, Failure> {
         self.script.step("scan", None, || Ok(self.records.borrow().scan(prefix, after, limit)))
     }
 
@@ -340,10 +332,18 @@ impl Storage for TestHost {
 }
 
 impl Leases for TestHost {
-    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<(), Failure> {
+    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<String, Failure> {
         self.script.step("reserve", Some(&format!("{tag} in {lane}")), || {
             self.leases.borrow_mut().reserve(tag, lane, internal, self.now())
         })
+    }
+
+    fn amend(&self, tag: &str, internal: &str) -> Result<(), Failure> {
+        self.script.step("amend", Some(tag), || self.leases.borrow_mut().amend(tag, internal))
+    }
+
+    fn end_issued(&self, handle: &str) -> Result<(), Failure> {
+        self.script.step("end-issued", Some(handle), || self.leases.borrow_mut().end_issued(handle))
     }
 
     fn end(&self, tag: &str) -> Result<(), Failure> {
@@ -379,28 +379,6 @@ impl Clock for TestHost {
             self.timers.borrow_mut().cancel(key);
             Ok(())
         })
-    }
-}
-
-impl Random for TestHost {
-    /// Counts instead of being random, so that tests repeat.
-    fn bytes(&self, length: u32) -> Vec<u8> {
-        let start = self.next_number();
-        let counted = (0..length).map(|offset| start.wrapping_add(offset).to_le_bytes());
-        counted.map(|[lowest, ..]| lowest).collect()
-    }
-}
-
-impl TestHost {
-    fn next_number(&self) -> u32 {
-        self.generated.set(self.generated.get() + 1);
-        self.generated.get()
-    }
-}
-
-impl Derivation for TestHost {
-    fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8> {
-        pbkdf2::pbkdf2_hmac_array::<Sha256, 32>(password.as_bytes(), salt, iterations).to_vec()
     }
 }
 

@@ -3,15 +3,21 @@
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use bulkhead_wire::failure::{Failure, Kind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What stands before the tag in the handle of a lease.
+const HANDLE: &str = "handle of ";
 
 /// Leases by tag: those that are committed, and those that the call reserved since.
 #[derive(Default)]
 pub(super) struct LeaseBook {
     committed: BTreeMap<String, Booked>,
     buffered: BTreeMap<String, Booked>,
+    /// Tags of leases that the call ends when it commits.
+    ended: BTreeSet<String>,
 }
 
+#[derive(Clone)]
 struct Booked {
     lease: Lease,
     lane: String,
@@ -25,21 +31,38 @@ impl LeaseBook {
         lane: &str,
         internal: &str,
         now: StoreTime,
-    ) -> Result<(), Failure> {
+    ) -> Result<String, Failure> {
         let is_taken = self.buffered.contains_key(tag) || self.committed.contains_key(tag);
         if tag.is_empty() || is_taken {
             return Err(Failure::invalid(format!("the tag {tag:?} is empty or taken")));
         }
+        let handle = format!("{HANDLE}{tag}");
         let (tag, internal) = (tag.to_owned(), internal.to_owned());
         let lease = Lease { tag: tag.clone(), internal, issued: now, expires: now };
         self.buffered.insert(tag, Booked { lease, lane: lane.to_owned(), is_confirmed: false });
+        Ok(handle)
+    }
+
+    pub(super) fn amend(&mut self, tag: &str, internal: &str) -> Result<(), Failure> {
+        let known = self.buffered.get(tag).or_else(|| self.committed.get(tag));
+        let ours = known.filter(|booked| !booked.is_confirmed).cloned();
+        let mut booked = ours.ok_or_else(|| not_reserved(tag))?;
+        internal.clone_into(&mut booked.lease.internal);
+        self.buffered.insert(tag.to_owned(), booked);
+        Ok(())
+    }
+
+    pub(super) fn end_issued(&mut self, handle: &str) -> Result<(), Failure> {
+        let tag = handle.strip_prefix(HANDLE);
+        let tag = tag.ok_or_else(|| Failure::invalid(format!("{handle:?} is no handle")))?;
+        self.ended.insert(tag.to_owned());
         Ok(())
     }
 
     pub(super) fn end(&mut self, tag: &str) -> Result<(), Failure> {
         match self.committed.remove(tag).or(self.buffered.remove(tag)) {
             Some(_) => Ok(()),
-            None => Err(Failure::new(Kind::NotFound, format!("this call did not reserve {tag:?}"))),
+            None => Err(not_reserved(tag)),
         }
     }
 
@@ -50,10 +73,14 @@ impl LeaseBook {
 
     pub(super) fn commit(&mut self) {
         self.committed.append(&mut self.buffered);
+        for tag in std::mem::take(&mut self.ended) {
+            self.committed.remove(&tag);
+        }
     }
 
     pub(super) fn roll_back(&mut self) {
         self.buffered.clear();
+        self.ended.clear();
     }
 
     /// Leases that were committed by a checkpoint and that no answer has confirmed.
@@ -90,4 +117,8 @@ impl LeaseBook {
     pub(super) fn tags(&self) -> Vec<String> {
         self.committed.keys().cloned().collect()
     }
+}
+
+fn not_reserved(tag: &str) -> Failure {
+    Failure::new(Kind::NotFound, format!("this call did not reserve {tag:?}"))
 }

@@ -1,6 +1,6 @@
 //! The mount's records in memory, with what the call wrote and has not committed.
 
-use crate::host::Entry;
+use crate::host::{Entry, Page};
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
 
@@ -47,12 +47,7 @@ impl Records {
     }
 
     /// Records below `prefix` and after `after` as the call sees them, with their keys.
-    pub(super) fn scan(
-        &self,
-        prefix: &str,
-        after: &str,
-        limit: u32,
-    ) -> Vec<(String, Entry<Vec<u8>>)> {
+    pub(super) fn scan(&self, prefix: &str, after: &str, limit: u32) -> Page {
         let names = self.keys(prefix, after, limit).into_iter();
         names
             .filter_map(|name| Some((name.clone(), self.get(&format!("{prefix}{name}"))?)))

@@ -1,5 +1,5 @@
-//! The doorman: an auth method that proves nothing and answers whatever login it is told to, so that
-//! tests can watch what the host makes of it.
+//! The doorman: an auth method that proves nothing and answers the login that it is told to, sound
+//! or not, so that tests can watch what the host makes of it.
 //!
 //! It is not made with our SDK, which has no words for a login without an alias.
 

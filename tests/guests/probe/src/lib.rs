@@ -2,6 +2,7 @@
 //! and what they must not (loop, exhaust memory and stack, panic, tell secrets), so that tests can
 //! watch the host.
 
+mod lending;
 mod memory;
 mod outside;
 mod passwords;
@@ -77,6 +78,17 @@ impl SecretsEngine for Probe {
         write("lease/{name}", lease)
             .about("A lease, made in one way or another.")
             .fields(&[NAME, HOW])
+            .leases(),
+        write("lend/{name}", lending::lend)
+            .about("A lease, of which the handle is kept.")
+            .fields(&[NAME])
+            .leases(),
+        write("return/{name}", lending::give_back)
+            .about("Ends a lease of another call.")
+            .fields(&[NAME, lending::HOW]),
+        write("steps/{name}", lending::in_steps)
+            .about("Makes a thing in two steps, of which the second one fails.")
+            .fields(&[NAME])
             .leases(),
         write("place/{name}", place)
             .about("Keeps a record, and tells its place in history.")
@@ -183,6 +195,10 @@ impl SecretsEngine for Probe {
             && host.storage().get_plain::<u64>(&format!("note/go-{}", lease.tag))?.is_none()
         {
             return Err(Failure::invalid("ü".repeat(300)));
+        }
+        if lease.tag.starts_with("grown") {
+            let held = lease.internal::<Made>()?.name;
+            host.storage().put_plain(&format!("note/held-{}", lease.tag), &held)?;
         }
         for (beginning, time) in
             [("tarry", Duration::from_millis(100)), ("hang", Duration::from_secs(600))]

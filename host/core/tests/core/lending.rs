@@ -1,0 +1,34 @@
+//! Leases that another call ends, and the undo of what was made in several steps.
+
+use crate::bed::Bed;
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_another_call_ends_is_gone_with_its_commit_and_never_revoked() {
+    let bed = Bed::new("end-issued").await;
+    let (status, lent) = bed.write("probe/lend/book", json!({})).await;
+    assert_eq!(status, 200, "{lent}");
+    let id = json!({"lease_id": lent["lease_id"]});
+    assert_eq!(bed.write("probe/return/book", json!({"how": "fails"})).await.0, 400);
+    assert_eq!(bed.write("sys/leases/lookup", id.clone()).await.0, 200, "nothing was stored");
+    for _ in 0..2 {
+        let (status, returned) = bed.write("probe/return/book", json!({})).await;
+        assert_eq!(status, 204, "{returned}");
+        assert_eq!(bed.write("sys/leases/lookup", id.clone()).await.0, 400);
+        assert_eq!(bed.write("sys/leases/renew", id.clone()).await.0, 400);
+    }
+    assert_eq!(bed.write("sys/leases/revoke", id).await.0, 204, "gone is revoked");
+    assert_eq!(bed.read("probe/note/book").await.0, 404, "its engine was not asked to end it");
+    assert_eq!(bed.write("probe/return/another", json!({})).await.0, 404);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_undo_of_a_thing_in_steps_knows_of_the_step_that_may_have_happened() {
+    let bed = Bed::new("steps").await;
+    let (status, refused) = bed.write("probe/steps/grown", json!({})).await;
+    assert_eq!(status, 502, "{refused}");
+    assert_eq!(bed.noted("grown").await, "Undo");
+    assert_eq!(bed.noted("held-grown").await, "one and two");
+    bed.end().await;
+}

@@ -1,0 +1,145 @@
+//! A value as what it is to be, or refused by its line.
+
+use super::{ConfigError, Lines};
+use bulkhead_wire::failure::quoted;
+use bulkhead_wire::{duration, size};
+use hcl::edit::Span;
+use hcl::edit::expr::Expression;
+use hcl::edit::structure::Attribute;
+use serde_json::Value as Json;
+use std::fmt;
+use std::path::PathBuf;
+
+/// What stands behind one key, or one element of its list.
+pub(crate) struct Value<'a> {
+    lines: Lines<'a>,
+    key: &'static str,
+    line: usize,
+    expression: &'a Expression,
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn of(lines: Lines<'a>, key: &'static str, attribute: &'a Attribute) -> Self {
+        Self { lines, key, line: lines.of(attribute.key.span()), expression: &attribute.value }
+    }
+
+    /// Text in quotes.
+    pub(crate) fn text(&self) -> Result<&'a str, ConfigError> {
+        match self.expression {
+            Expression::String(text) => Ok(text.as_str()),
+            other => Err(self.wrong_type("text in quotes", other)),
+        }
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn flag(&self) -> Result<bool, ConfigError> {
+        match self.expression {
+            Expression::Bool(flag) => Ok(*flag.value()),
+            other => Err(self.wrong_type("true or false", other)),
+        }
+    }
+
+    /// Seconds, of a duration from `least` to `most` of them.
+    pub(crate) fn seconds(&self, least: u64, most: u64) -> Result<u64, ConfigError> {
+        let seconds = match self.expression {
+            Expression::String(text) => duration::parse(text),
+            Expression::Number(number) => duration::seconds(&json(number.value())),
+            other => return Err(self.wrong_type("a duration such as \"90s\"", other)),
+        };
+        self.within(seconds, (least, most), duration::show)
+    }
+
+    /// Bytes, of a size from `least` to `most` of them.
+    pub(crate) fn bytes(&self, least: u64, most: u64) -> Result<u64, ConfigError> {
+        let bytes = match self.expression {
+            Expression::String(text) => size::parse(text),
+            Expression::Number(number) => size::parse(&number.to_string()),
+            other => return Err(self.wrong_type("a size such as \"32MiB\"", other)),
+        };
+        self.within(bytes, (least, most), size::show)
+    }
+
+    /// A whole number from `least` to `most`.
+    pub(crate) fn count(&self, least: u64, most: u64) -> Result<u64, ConfigError> {
+        let Expression::Number(number) = self.expression else {
+            return Err(self.wrong_type("a whole number such as 1024", self.expression));
+        };
+        let whole =
+            number.value().as_u64().ok_or_else(|| format!("{} is no whole number", number.value()));
+        self.within(whole, (least, most), |count| count.to_string())
+    }
+
+    fn within(
+        &self,
+        read: Result<u64, String>,
+        (least, most): (u64, u64),
+        show: fn(u64) -> String,
+    ) -> Result<u64, ConfigError> {
+        let value = read.map_err(|why| self.error(why))?;
+        if (least..=most).contains(&value) {
+            return Ok(value);
+        }
+        Err(self.error(format!(
+            "{} is not between {} and {}",
+            show(value),
+            show(least),
+            show(most)
+        )))
+    }
+
+    /// The elements of a list, each with its own line.
+    pub(crate) fn elements(&self) -> Result<Vec<Value<'a>>, ConfigError> {
+        let Expression::Array(list) = self.expression else {
+            return Err(self.wrong_type("a list such as [\"a\", \"b\"]", self.expression));
+        };
+        let element = |expression: &'a Expression| {
+            let line = expression.span().map_or(self.line, |place| self.lines.of(Some(place)));
+            Value { lines: self.lines, key: self.key, line, expression }
+        };
+        Ok(list.iter().map(element).collect())
+    }
+
+    /// A whole path. The folder that a relative one would begin in is not said in the file.
+    pub(crate) fn path(&self) -> Result<PathBuf, ConfigError> {
+        let text = self.text()?;
+        let path = PathBuf::from(text);
+        if path.is_absolute() && !text.contains('\0') {
+            return Ok(path);
+        }
+        Err(self.error(format!("{} is no whole path; begin it with /", quoted(text))))
+    }
+
+    /// A refusal of this value.
+    pub(crate) fn error(&self, message: impl fmt::Display) -> ConfigError {
+        ConfigError::at(self.line, format!("{}: {message}", self.key))
+    }
+
+    fn wrong_type(&self, wanted: &str, got: &Expression) -> ConfigError {
+        self.error(format!("{}; write {wanted}", describe(got)))
+    }
+}
+
+fn json(number: &hcl::Number) -> Json {
+    let whole = number.as_u64().map(Json::from).or_else(|| number.as_i64().map(Json::from));
+    whole.or_else(|| number.as_f64().map(Json::from)).unwrap_or_default()
+}
+
+/// What a value is, in the words of a refusal.
+fn describe(expression: &Expression) -> String {
+    match expression {
+        Expression::Null(_) => "null is no value".to_owned(),
+        Expression::Bool(_) => "true and false have no meaning here".to_owned(),
+        Expression::Number(_) => "a number has no meaning here".to_owned(),
+        Expression::String(_) => "text in quotes has no meaning here".to_owned(),
+        Expression::Array(_) => "a list has no meaning here".to_owned(),
+        Expression::Object(_) => "{ … } has no meaning here".to_owned(),
+        Expression::StringTemplate(_) => {
+            "${…} and %{…} are not computed here (as text they are $${ and %%{)".to_owned()
+        }
+        Expression::HeredocTemplate(_) => "a heredoc has no meaning here".to_owned(),
+        Expression::Variable(word) => {
+            format!("the bare word {} is not known", quoted(word.as_str()))
+        }
+        _ => "nothing is computed in this file".to_owned(),
+    }
+}

@@ -1,0 +1,121 @@
+//! Logins through the auth method of `plugins/examples/passphrase`, for service and for batch
+//! tokens, against bare hyper.
+//!
+//! Asked in turns by the same load on the same cores: bare hyper with an answer of the same size,
+//! logins that are given service tokens (a commit each), and logins that are given batch tokens
+//! (nothing is stored). Most of a login's processor time is the passphrase's derivation, by intent;
+//! a third mount, of the guest that proves nothing (`tests/guests/doorman`), shows what is left.
+
+mod bare;
+mod figures;
+mod load;
+
+use bare::Bare;
+use bulkhead_tests::paths::{guest, target};
+use bulkhead_tests::{Bulkhead, Client};
+use figures::quantile;
+use load::{Load, Target};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const CONNECTIONS: [usize; 2] = [1, 16];
+const ROUNDS: usize = 5;
+const TIME: Duration = Duration::from_millis(1_500);
+const WARM_UP: Duration = Duration::from_secs(2);
+
+/// What is asked, in the order of the report.
+const NAMES: [&str; 5] = [
+    "bare hyper",
+    "proving nothing, service token",
+    "proving nothing, batch token",
+    "passphrase, service token",
+    "passphrase, batch token",
+];
+
+fn main() {
+    bare::serve_if_asked();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be built");
+    let bulkhead = Bulkhead::start_in(target().join("bench-logins"));
+    configure(&bulkhead.root());
+    let ask = |path: &str, body: &Value| Target {
+        pid: bulkhead.pid(),
+        address: bulkhead.url().trim_start_matches("http://").parse().expect("an address"),
+        request: load::post(path, "", &body.to_string()),
+    };
+    let (say, known) = (json!({ "say": {} }), json!({ "passphrase": "open sesame" }));
+    let logins = [
+        ask("auth/service-door/login", &say),
+        ask("auth/batch-door/login", &say),
+        ask("auth/service/login/amy", &known),
+        ask("auth/batch/login/amy", &known),
+    ];
+    let body =
+        runtime.block_on(logins[0].look()).split_once("\r\n\r\n").map_or(0, |(_, body)| body.len());
+    let bare = Bare::start(body);
+    let ceiling =
+        Target { address: bare.address, pid: bare.pid, request: logins[0].request.clone() };
+    let [one, two, three, four] = &logins;
+    let servers = [&ceiling, one, two, three, four];
+    for server in servers {
+        runtime.block_on(server.load(4, WARM_UP));
+    }
+    let results: Vec<Value> =
+        CONNECTIONS.map(|count| report(count, &runtime.block_on(rounds(servers, count)))).into();
+    figures::save("logins", json!({ "answer_bytes": body, "runs": results }));
+}
+
+/// Two mounts of each auth method, which give service and batch tokens.
+fn configure(root: &Client) {
+    for name in ["passphrase", "doorman"] {
+        root.upload(&format!("sys/plugins/catalog/auth/{name}"), &guest(name)).expect(204);
+    }
+    for (path, kind) in [("", "passphrase"), ("-door", "doorman")] {
+        for made in ["service", "batch"] {
+            let mount = json!({ "type": kind, "config": { "token_type": made } });
+            root.write(&format!("sys/auth/{made}{path}"), &mount).expect(204);
+        }
+    }
+    let amy = json!({ "passphrase": "open sesame", "token_ttl": "1h" });
+    for made in ["service", "batch"] {
+        root.write(&format!("auth/{made}/users/amy"), &amy).expect(204);
+    }
+}
+
+/// Each round: one load a server, in the order of [`NAMES`].
+type Round = [Load; 5];
+
+async fn rounds(servers: [&Target; 5], connections: usize) -> Vec<Round> {
+    let mut found = Vec::new();
+    for _ in 0..ROUNDS {
+        let [bare, service, batch, known, sealed] = servers;
+        found.push([
+            bare.load(connections, TIME).await,
+            service.load(connections, TIME).await,
+            batch.load(connections, TIME).await,
+            known.load(connections, TIME).await,
+            sealed.load(connections, TIME).await,
+        ]);
+    }
+    found
+}
+
+/// The median of what each round says.
+fn median(rounds: &[Round], says: impl Fn(&Round) -> f64) -> f64 {
+    quantile(&mut rounds.iter().map(says).collect::<Vec<_>>(), 0.5)
+}
+
+fn report(connections: usize, rounds: &[Round]) -> Value {
+    let title = format!("logins, {connections} connections, {} rounds", rounds.len());
+    println!("{title:56} requests/s   of bare   server's us");
+    let rows = NAMES.iter().enumerate().map(|(server, name)| {
+        let rate = median(rounds, |round| round[server].per_second);
+        let share = median(rounds, |round| round[server].per_second / round[0].per_second);
+        let micros = median(rounds, |round| round[server].server * 1e6);
+        println!("  {name:54} {rate:>10.0} {:>7.2} % {micros:>13.1}", share * 100.0);
+        json!({ "what": name, "per_s": rate.round(), "share": share, "server_us": micros })
+    });
+    json!({ "connections": connections, "rows": rows.collect::<Vec<_>>() })
+}

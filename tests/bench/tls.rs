@@ -1,0 +1,217 @@
+//! What TLS costs a request on a kept connection: `GET auth/token/lookup-self` over TLS, in
+//! HTTP/1.1 and in HTTP/2, against the same over plain HTTP/1.1.
+//!
+//! Two servers, asked in turns by the same client library on the same cores, so that a busy
+//! neighbour slows all alike. The load itself encrypts and decrypts as much as the server does,
+//! beside it: the share by the server's processor time is what a server on cores of its own sees.
+
+mod figures;
+mod load;
+
+use bulkhead_tests::Bulkhead;
+use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::paths::{Folder, binary};
+use figures::quantile;
+use http_body_util::{BodyExt, Empty};
+use hyper::Request;
+use hyper::body::Bytes;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use load::cpu;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+const CONNECTIONS: usize = 64;
+/// Requests at a time on a connection of HTTP/2 that is shared.
+const SHARED: usize = 8;
+const ROUNDS: usize = 7;
+const TIME: Duration = Duration::from_millis(1_500);
+
+/// The ways to ask that are compared.
+const WAYS: usize = 4;
+
+/// Of the plain rate.
+const GOAL: f64 = 0.85;
+
+const NAMES: [&str; WAYS] =
+    ["plain HTTP/1.1", "TLS, HTTP/1.1", "TLS, HTTP/2", "TLS, HTTP/2, 8 at a time"];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Plain,
+    Tls,
+    Tls2,
+    /// Eight requests at a time on each of an eighth of the connections.
+    Tls2Shared,
+}
+
+/// A kept connection.
+enum Sender {
+    Http1(http1::SendRequest<Empty<Bytes>>),
+    Http2(http2::SendRequest<Empty<Bytes>>),
+}
+
+impl Sender {
+    async fn open(server: &Bulkhead, way: Way, connector: &TlsConnector) -> Self {
+        let stream = TcpStream::connect(server.address()).await.expect("the server listens");
+        stream.set_nodelay(true).expect("a socket takes the option");
+        if way == Way::Plain {
+            let (sender, connection) =
+                http1::handshake(TokioIo::new(stream)).await.expect("a connection");
+            tokio::spawn(connection);
+            return Self::Http1(sender);
+        }
+        let name = ServerName::try_from("localhost").expect("a name");
+        let stream = TokioIo::new(connector.connect(name, stream).await.expect("a handshake"));
+        if way == Way::Tls {
+            let (sender, connection) = http1::handshake(stream).await.expect("a connection");
+            tokio::spawn(connection);
+            return Self::Http1(sender);
+        }
+        let handshake = http2::handshake(TokioExecutor::new(), stream);
+        let (sender, connection) = handshake.await.expect("a connection");
+        tokio::spawn(connection);
+        Self::Http2(sender)
+    }
+
+    /// The same connection once more, where it takes several requests at a time.
+    fn again(&self) -> Option<Self> {
+        match self {
+            Self::Http1(_) => None,
+            Self::Http2(sender) => Some(Self::Http2(sender.clone())),
+        }
+    }
+
+    async fn ask(&mut self) {
+        let request = Request::builder().header("x-vault-token", ROOT);
+        let path = "/v1/auth/token/lookup-self";
+        let answer = match self {
+            Self::Http1(sender) => {
+                let request = request.uri(path).header("host", "localhost").body(Empty::new());
+                sender.ready().await.expect("a kept connection");
+                sender.send_request(request.expect("a request")).await
+            }
+            Self::Http2(sender) => {
+                let request = request.uri(format!("https://localhost{path}")).body(Empty::new());
+                sender.ready().await.expect("a kept connection");
+                sender.send_request(request.expect("a request")).await
+            }
+        };
+        let answer = answer.expect("an answer");
+        assert_eq!(answer.status(), 200);
+        answer.into_body().collect().await.expect("a whole answer");
+    }
+}
+
+/// Answers a second, and the server's processor time for each, in seconds.
+#[derive(Clone, Copy)]
+struct Measured {
+    rate: f64,
+    cost: f64,
+}
+
+async fn measure(server: &Bulkhead, way: Way, connector: &TlsConnector) -> Measured {
+    let mut senders = Vec::new();
+    let shared = if way == Way::Tls2Shared { SHARED } else { 1 };
+    for _ in 0..CONNECTIONS / shared {
+        let mut sender = Sender::open(server, way, connector).await;
+        sender.ask().await;
+        senders.extend((1..shared).filter_map(|_| sender.again()));
+        senders.push(sender);
+    }
+    let (used, begun) = (cpu(server.pid()), Instant::now());
+    let asking: Vec<_> = senders
+        .into_iter()
+        .map(|mut sender| {
+            tokio::spawn(async move {
+                let mut answered = 0_u32;
+                while begun.elapsed() < TIME {
+                    sender.ask().await;
+                    answered += 1;
+                }
+                answered
+            })
+        })
+        .collect();
+    let mut answered = 0;
+    for one in asking {
+        answered += one.await.expect("no connection failed");
+    }
+    let answered = f64::from(answered);
+    Measured {
+        rate: answered / begun.elapsed().as_secs_f64(),
+        cost: (cpu(server.pid()) - used) / answered,
+    }
+}
+
+fn connector(server: &Bulkhead, protocol: &str) -> TlsConnector {
+    let mut roots = RootCertStore::empty();
+    let authority = CertificateDer::from_pem_file(server.authority()).expect("its authority");
+    roots.add(authority).expect("an authority");
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("TLS has versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    TlsConnector::from(Arc::new(config))
+}
+
+fn main() {
+    let plain = Bulkhead::start();
+    let mut tls = Bulkhead::prepared(binary(), Folder::new("bench-tls")).over_tls();
+    tls.start_again();
+    let (one, two) = (connector(&tls, "http/1.1"), connector(&tls, "h2"));
+    let ways = [
+        (&plain, Way::Plain, &one),
+        (&tls, Way::Tls, &one),
+        (&tls, Way::Tls2, &two),
+        (&tls, Way::Tls2Shared, &two),
+    ];
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be built");
+    let mut rounds: Vec<[Measured; WAYS]> = Vec::new();
+    // The first one warms up.
+    for round in 0..=ROUNDS {
+        let found =
+            ways.map(|(server, way, connector)| runtime.block_on(measure(server, way, connector)));
+        if round > 0 {
+            rounds.push(found);
+        }
+    }
+    figures::save("tls", report(&rounds));
+}
+
+fn report(rounds: &[[Measured; WAYS]]) -> Value {
+    let median = |says: &dyn Fn(&[Measured; WAYS]) -> f64| {
+        quantile(&mut rounds.iter().map(says).collect::<Vec<_>>(), 0.5)
+    };
+    println!("GET auth/token/lookup-self, {CONNECTIONS} kept connections, {ROUNDS} rounds");
+    println!("{:26} requests/s   of plain   of plain's cpu   server's us", "");
+    let mut found = serde_json::Map::new();
+    for (index, name) in NAMES.iter().enumerate() {
+        let rate = median(&|round| round[index].rate);
+        let share = median(&|round| round[index].rate / round[0].rate);
+        let cpu_share = median(&|round| round[0].cost / round[index].cost);
+        let micros = median(&|round| round[index].cost * 1e6);
+        println!(
+            "  {name:24} {rate:>10.0} {:>8.1} % {:>14.1} % {micros:>13.1}",
+            share * 100.0,
+            cpu_share * 100.0
+        );
+        let is_held = share >= GOAL;
+        println!("  {}", if is_held { "held" } else { "MISSED (at least 85 % of plain)" });
+        found.insert(
+            (*name).to_owned(),
+            json!({ "per_s": rate.round(), "share": share, "cpu_share": cpu_share,
+                    "server_us": micros, "goal": GOAL, "held": is_held }),
+        );
+    }
+    Value::Object(found)
+}
