@@ -82,9 +82,9 @@ pub(super) fn components_of_another_world_are_refused_with_the_type_to_register(
     refused(&world, "database/probe", &guest("probe"), "register it as type secret");
     refused(&world, "auth/probe", &guest("probe"), "register it as type secret");
     refused(&world, "secret/doorman", &guest("doorman"), "register it as type auth");
-    let leases =
-        with_text(guest("doorman"), "bulkhead:plugin/log@0.1.0", "bulkhead:plugin/low@0.1.0");
-    refused(&world, "auth/doorman", &leases, "bulkhead:plugin/low@0.1.0");
+    let other = "bulkhead:plugin/staring@0.1.0";
+    let imports = with_text(guest("doorman"), "bulkhead:plugin/storage@0.1.0", other);
+    refused(&world, "auth/doorman", &imports, other);
     refused(&world, "wrong/probe", &guest("probe"), "no type of plugin");
     refused(&world, "secret/x", &plugin("database-postgresql"), "register it as type database");
 }

@@ -161,11 +161,11 @@ fn a_wrong_file_is_refused_by_line_whether_it_is_checked_or_served() {
 }
 
 #[test]
-fn tls_is_refused_and_never_silently_left_out() {
+fn a_certificate_without_its_key_is_refused_and_never_silently_left_out() {
     let folder = Folder::new("tls");
     let text = "listener \"tcp\" {\n  address = \"127.0.0.1:0\"\n  tls_cert_file = \"/c.pem\"\n}\n";
     let (code, _, error) = run(&[], &written(&folder, text));
-    assert!(code == 1 && error.contains("line 3") && error.contains("plain HTTP"), "{error}");
+    assert!(code == 1 && error.contains("line 3") && error.contains("tls_key_file"), "{error}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Crates that an author's plugin is built with, each after those that it needs.
-const PUBLISHED: [&str; 2] = ["bulkhead-wire", "bulkhead-sdk"];
+const PUBLISHED: [&str; 3] = ["bulkhead-wire", "bulkhead-crypto", "bulkhead-sdk"];
 
 /// Runs a command to its end, and gives what it printed.
 #[track_caller]

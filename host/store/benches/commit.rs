@@ -3,9 +3,9 @@
 //! Four figures, the first three measured in turns because the machine is shared: 64 clients that
 //! write 600-byte records, flushed and not flushed; how many of their commits share a flush; one
 //! client alone against a bare `fdatasync`; and how long a commit that checks and writes all that
-//! one may keeps the next one waiting. Each client looks whether the record exists before it writes it, as
-//! every request does, and keys are as scattered as those of leases and tokens. Results go to the
-//! terminal and, as JSON, to `target/bench.json`.
+//! one may keeps the next one waiting. Each client looks whether the record exists before it writes
+//! it, as every request does, and keys are as scattered as those of leases and tokens. Results go
+//! to the terminal and, as JSON, to `target/bench.json`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

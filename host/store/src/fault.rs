@@ -88,7 +88,7 @@ mod tests {
             (StoreFault::WrongKey, Kind::Internal),
         ] {
             let text = fault.to_string();
-            assert_eq!(Failure::from(fault), Failure::new(kind, text));
+            assert_eq!(Failure::from(fault), Failure::new(kind, text).recordable());
         }
     }
 }

@@ -216,8 +216,8 @@ fn check(route: &Route) -> Result<(), String> {
     check_login(route)
 }
 
-/// A login comes from a caller of whom nothing is known: what is checked, read or paged for callers
-/// whom policy allows cannot be asked for with it.
+/// A login comes from a caller of whom nothing is known: what is checked or read for callers whom
+/// policy allows cannot be asked for with it.
 fn check_login(route: &Route) -> Result<(), String> {
     let cannot = [
         ("answer anything but writes", route.verb != Verb::Write),
@@ -227,7 +227,6 @@ fn check_login(route: &Route) -> Result<(), String> {
         ("answer leases", route.leases),
         ("reach a database plugin", route.nested),
         ("tell create from update", route.existence.is_some()),
-        ("be a listing", route.list.is_some()),
     ];
     match cannot.into_iter().find(|(_, is)| route.login && *is) {
         Some((what, _)) => Err(format!("login: a login cannot {what}")),

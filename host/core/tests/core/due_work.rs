@@ -57,7 +57,7 @@ async fn lanes_take_turns_and_none_waits_until_the_others_are_done() {
 }
 
 /// Lanes of each of two mounts, more than there are places, and timers in each of them.
-const CROWDED: (u64, u64) = (64, 10);
+const CROWDED: (u64, u64) = (64, 30);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_mount_that_is_held_to_its_share_all_lanes_are_served() {

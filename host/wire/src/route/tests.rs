@@ -291,7 +291,6 @@ fn a_login_is_a_write_of_a_caller_of_whom_nothing_is_known() {
         &|route| route.leases = true,
         &|route| route.nested = true,
         &|route| route.existence = Some("login".to_owned()),
-        &|route| route.list = Some("login/".to_owned()),
     ] {
         let why = login(change).unwrap_err();
         assert!(why.contains("a login cannot"), "{why}");
