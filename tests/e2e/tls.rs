@@ -61,6 +61,17 @@ fn curl_is_served_in_both_versions_of_http_once_it_knows_the_authority() {
     assert_eq!(code, 60, "an authority that curl does not know: {text}");
 }
 
+#[test]
+fn what_is_published_of_a_server_that_speaks_tls_leads_to_it() {
+    let server = over_tls();
+    let url = format!("{}/v1/identity/oidc/plugins/.well-known", server.url());
+    let mut command = Command::new("curl");
+    command.args(["-sS", "-q", "--noproxy", "*", "--cacert"]).arg(server.authority());
+    let (code, text) = run(command.arg(format!("{url}/openid-configuration")));
+    let document: serde_json::Value = serde_json::from_str(&text).expect("a document");
+    assert_eq!((code, document["jwks_uri"].as_str()), (0, Some(format!("{url}/keys").as_str())));
+}
+
 /// What openssl's client says of a connection over which it is typed `input`.
 fn s_client(server: &Bulkhead, arguments: &[&str], input: &str) -> (bool, String) {
     let (address, authority) = (server.address().to_string(), server.authority());

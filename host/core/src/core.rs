@@ -89,7 +89,7 @@ impl Core {
             leases: Leases::new(&background, &mounts),
             mounts,
             policies: Policies::default(),
-            oidc: Provider::new(&background, &settings.api_address, &settings.own_addresses),
+            oidc: Provider::new(&background, [&settings.api_address, &settings.own_url]),
             audit,
             tokens: Tokens::new(&background),
             claims: Arc::clone(&background.claims),

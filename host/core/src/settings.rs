@@ -27,6 +27,9 @@ pub struct Settings {
     /// The URL by which clients reach this node, as `sys/leader` tells it; empty when the
     /// configuration does not say.
     pub api_address: String,
+    /// The URL of a listener that can be dialled; empty where none can. It stands in for
+    /// `api_address` where others must be told how this server is reached.
+    pub own_url: String,
     /// Where the server listens: no component ever dials it.
     pub own_addresses: Vec<SocketAddr>,
     /// Where requests and answers are recorded.

@@ -94,6 +94,12 @@ impl Door {
         }
     }
 
+    /// Its URL where that leads here: one that listens on all addresses has no address of its own.
+    pub(crate) fn dialled_url(&self) -> Option<String> {
+        let address = self.address().filter(|address| !address.ip().is_unspecified());
+        address.map(|_| self.url())
+    }
+
     /// Its TLS.
     pub(crate) fn tls(&self) -> Option<&Arc<Tls>> {
         match self {

@@ -48,8 +48,11 @@ impl Server {
         let signals =
             Signals::catch().map_err(|error| format!("signals cannot be received: {error}"))?;
         let doors = Door::open_all(&config.listener, elsewhere, &log).await?;
-        let own_addresses = doors.iter().filter_map(Door::address).collect();
-        let settings = Settings { own_addresses, ..service_settings(&config, officials, &log) };
+        let settings = Settings {
+            own_addresses: doors.iter().filter_map(Door::address).collect(),
+            own_url: doors.iter().find_map(Door::dialled_url).unwrap_or_default(),
+            ..service_settings(&config, officials, &log)
+        };
         let service = Service::start(settings).await.map_err(|failure| failure.message)?;
         Ok(Self { service, config, doors, signals, log })
     }
@@ -117,6 +120,7 @@ pub(crate) fn service_settings(
         request_timeout: config.listener.request_time,
         reported_version: config.reported_version.clone(),
         api_address: config.api_address.clone(),
+        own_url: String::new(),
         own_addresses: Vec::new(),
         audit: config.audit.clone(),
         log: Arc::clone(log),

@@ -56,7 +56,8 @@ pub(crate) const DEREGISTER: Command = Command {
     run: deregister,
 };
 
-const TYPE: Opt = Opt::text("type", "secret|database", "what the plugin is; secret unless told");
+const TYPE: Opt =
+    Opt::text("type", "secret|auth|database", "what the plugin is; secret unless told");
 const NAME: Opt = Opt::text("name", "NAME", "the plugin's name");
 const VERSION: Opt = Opt::text("version", "V", "the version that it must have");
 const FORCE: Opt =

@@ -174,7 +174,7 @@ fn check_world(kind: PluginType, world: World) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::invalid(format!(
-        "the component is a {}, by what it exports, and not a {}; register it as type {}",
+        "by what it exports the component is of the kind {}, and not {}; register it as type {}",
         built_for.title(),
         kind.title(),
         built_for.word()

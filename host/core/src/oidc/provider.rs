@@ -10,7 +10,6 @@ use crate::background::{Background, Claims};
 use crate::log::Log;
 use bulkhead_store::{Store, StoreFault};
 use bulkhead_wire::failure::{Failure, Kind, quoted};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -26,14 +25,14 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    /// `api_address` is what the configuration says; empty, the first address of `listens` counts.
-    pub(crate) fn new(work: &Background, api_address: &str, listens: &[SocketAddr]) -> Self {
-        let said = Some(api_address.to_owned()).filter(|address| !address.is_empty());
+    /// The first of `addresses` that says anything is how others reach this server.
+    pub(crate) fn new(work: &Background, addresses: [&str; 2]) -> Self {
+        let said = addresses.into_iter().find(|address| !address.is_empty());
         Self {
             store: Arc::clone(&work.store),
             claims: Arc::clone(&work.claims),
             log: Arc::clone(&work.log),
-            address: said.or_else(|| address_of_listener(listens)),
+            address: said.map(str::to_owned),
             turns: Arc::new(Semaphore::new(1)),
         }
     }
@@ -105,24 +104,5 @@ impl Provider {
 
     pub(super) fn tell_of_rotation(&self, name: &str) {
         self.log.line("info", "oidc-key-rotated", &[("key", name.to_owned())]);
-    }
-}
-
-/// How readers reach a server that listens there, where that is an address that can be dialled.
-fn address_of_listener(listens: &[SocketAddr]) -> Option<String> {
-    let dialled = listens.iter().find(|address| !address.ip().is_unspecified());
-    dialled.map(|address| format!("http://{address}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_that_listens_everywhere_has_no_address_of_its_own() {
-        let listens = |text: &str| address_of_listener(&[text.parse().unwrap()]);
-        assert_eq!(listens("127.0.0.1:8200").as_deref(), Some("http://127.0.0.1:8200"));
-        assert_eq!(listens("[::1]:8200").as_deref(), Some("http://[::1]:8200"));
-        assert_eq!((listens("0.0.0.0:8200"), listens("[::]:8200")), (None, None));
     }
 }

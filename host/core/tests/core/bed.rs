@@ -82,6 +82,7 @@ impl Bed {
             request_timeout: Duration::from_secs(90),
             reported_version: "1.21.0+ent".to_owned(),
             api_address: String::new(),
+            own_url: String::new(),
             own_addresses: Vec::new(),
             audit,
             log: Arc::clone(&log) as Arc<dyn Log>,

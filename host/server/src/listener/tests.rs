@@ -94,6 +94,15 @@ async fn a_request_is_answered_over_a_socket() {
 }
 
 #[tokio::test]
+async fn one_that_listens_on_all_addresses_has_no_url_that_leads_here() {
+    for (asked, is_dialled) in [("127.0.0.1:0", true), ("0.0.0.0:0", false)] {
+        let (socket, address) = bind(asked, "with -x").await.unwrap();
+        let url = Door::Tcp { socket, address, tls: None }.dialled_url();
+        assert_eq!(url, is_dialled.then(|| format!("http://{address}")));
+    }
+}
+
+#[tokio::test]
 async fn who_asks_is_the_peer_unless_a_trusted_proxy_says_who() {
     let forwarded = |hops: &str| {
         get("/v1/a").replace("\r\n\r\n", &format!("\r\nX-Forwarded-For: {hops}\r\n\r\n"))
