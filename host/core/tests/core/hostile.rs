@@ -207,12 +207,9 @@ async fn no_run_of_a_secret_is_logged_by_any_name_and_in_any_case() {
         let secret = answer["data"]["secret"].as_str().unwrap().to_lowercase();
         let lines = bed.log.0.lock().unwrap().join("\n").to_lowercase();
         let said = lines.lines().rfind(|line| line.starts_with("warn unnamed")).unwrap();
-        assert!(
-            said.ends_with(
-                r#"("whole", "[secret]"), ("loud", "[secret]"), ("piece", "it has [secret] in it")]"#
-            ),
-            "{said}"
-        );
+        let whole = r#"("whole", "[secret]"), ("loud", "[secret]"), "#;
+        let piece = r#"("piece", "it has [secret] in it")]"#;
+        assert!(said.ends_with(&format!("{whole}{piece}")), "{said}");
         // In the other lines: short runs are in words by chance.
         let runs = secret.as_bytes().windows(8).map(|run| std::str::from_utf8(run).unwrap());
         let shown: Vec<&str> = runs.filter(|run| lines.contains(run)).collect();
