@@ -3,6 +3,7 @@
 //! One binary, one module an area. Every test has servers of its own, so that "no user is left" can
 //! be asked of the whole database.
 
+mod ambient;
 mod audit;
 mod bad_components;
 mod bad_input;

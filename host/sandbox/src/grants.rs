@@ -16,7 +16,7 @@ mod reach;
 mod refusal;
 mod rights;
 
-pub(crate) use act::{Act, SqlTarget};
+pub(crate) use act::{Act, AmbientAct, SqlTarget};
 pub use ask::{AnyTarget, Ask};
 pub use host::HostPattern;
 pub(crate) use host::{Host, Origin};
@@ -109,6 +109,7 @@ impl Grants {
             | Act::Close
             | Act::Database(_)
             | Act::Http(_)
+            | Act::Ambient(_)
             | Act::IdentityToken
             | Act::Entities => self.part == Part::Engine,
         };
@@ -122,6 +123,7 @@ impl Grants {
             Act::Sql(target) => self.allow(&target.grant()?),
             Act::Http(origin) => self.allow(&origin.grant()),
             Act::Crypto(verb) => self.allow(&Grant::Crypto(*verb)),
+            Act::Ambient(wanted) => self.allow(&wanted.grant()?),
             Act::IdentityToken => self.allow(&Grant::IdentityToken),
             _ => Ok(()),
         }
@@ -152,6 +154,23 @@ impl Grants {
     ) -> Result<Reach, Failure> {
         self.ask(&Act::Http(origin))?;
         Ok(self.addresses_of(&origin.grant(), own))
+    }
+
+    /// The same for a request in the pod's name, whose grant is that of its cluster, too: of each
+    /// address that this has, but those that are never dialled.
+    ///
+    /// # Errors
+    /// As [`Grants::ask`].
+    pub(crate) fn reach_of_pod(&self, own: &Arc<[SocketAddr]>) -> Result<Reach, Failure> {
+        self.ask(&Act::Ambient(AmbientAct::PodIdentity))?;
+        Ok(Reach {
+            mount: Arc::clone(&self.mount),
+            part: self.part,
+            networks: Vec::new(),
+            ceiling: None,
+            everything: true,
+            own: Arc::clone(own),
+        })
     }
 
     fn addresses_of(&self, wanted: &Grant, own: &Arc<[SocketAddr]>) -> Reach {
@@ -209,7 +228,11 @@ impl Grants {
             // What an engine of ours asks for; what its connections dial, they must name.
             (
                 None,
-                Grant::Database(_) | Grant::Http { .. } | Grant::Crypto(_) | Grant::IdentityToken,
+                Grant::Database(_)
+                | Grant::Http { .. }
+                | Grant::Ambient(_)
+                | Grant::Crypto(_)
+                | Grant::IdentityToken,
             ) => {
                 let usual = self.asked.iter().filter_map(Ask::as_grant);
                 self.maker == Maker::Official && usual.into_iter().any(|grant| grant.covers(wanted))

@@ -101,6 +101,7 @@ impl World {
                 "http",
                 "cache",
                 "identity",
+                "ambient",
                 "log",
             ],
             Self::AuthMethod => &[
@@ -112,6 +113,7 @@ impl World {
                 "http",
                 "cache",
                 "identity",
+                "ambient",
                 "log",
             ],
             Self::DatabasePlugin => &["types", "database-types", "sql", "crypto", "clock", "log"],
