@@ -16,7 +16,7 @@ mod reach;
 mod refusal;
 mod rights;
 
-pub(crate) use act::{Act, AmbientAct, SqlTarget};
+pub(crate) use act::{Act, AmbientAct, LdapServer, SqlTarget};
 pub use ask::{AnyTarget, Ask};
 pub use host::HostPattern;
 pub(crate) use host::{Host, Origin};
@@ -110,6 +110,7 @@ impl Grants {
             | Act::Database(_)
             | Act::Http(_)
             | Act::Ambient(_)
+            | Act::Ldap(_)
             | Act::IdentityToken
             | Act::Entities => self.part == Part::Engine,
         };
@@ -122,6 +123,7 @@ impl Grants {
             }
             Act::Sql(target) => self.allow(&target.grant()?),
             Act::Http(origin) => self.allow(&origin.grant()),
+            Act::Ldap(server) => self.allow(&server.grant()),
             Act::Crypto(verb) => self.allow(&Grant::Crypto(*verb)),
             Act::Ambient(wanted) => self.allow(&wanted.grant()?),
             Act::IdentityToken => self.allow(&Grant::IdentityToken),
@@ -173,6 +175,19 @@ impl Grants {
         })
     }
 
+    /// The same for a session with a directory.
+    ///
+    /// # Errors
+    /// As [`Grants::ask`].
+    pub(crate) fn reach_of_directory(
+        &self,
+        server: &LdapServer,
+        own: &Arc<[SocketAddr]>,
+    ) -> Result<Reach, Failure> {
+        self.ask(&Act::Ldap(server))?;
+        Ok(self.addresses_of(&server.grant(), own))
+    }
+
     fn addresses_of(&self, wanted: &Grant, own: &Arc<[SocketAddr]>) -> Reach {
         let granted = self.granted.as_deref().unwrap_or_default();
         let ceiling = self.ceiling.as_deref().map(ceiling::ranges);
@@ -180,6 +195,7 @@ impl Grants {
             Grant::Address(range) => ceiling::narrow(*range, ceiling.as_deref()),
             Grant::Sql { host: HostPattern::Network(range), .. }
             | Grant::Http { host: HostPattern::Network(range), .. }
+            | Grant::Ldap { host: HostPattern::Network(range), .. }
                 if grant.covers(wanted) =>
             {
                 vec![*range]
@@ -231,6 +247,7 @@ impl Grants {
                 Grant::Database(_)
                 | Grant::Http { .. }
                 | Grant::Ambient(_)
+                | Grant::Ldap { .. }
                 | Grant::Crypto(_)
                 | Grant::IdentityToken,
             ) => {

@@ -111,8 +111,6 @@ const TOKEN: &str = "token";
 /// How names of the environment begin whose values are the server's own, and its secrets.
 const OWN_NAMES: [&str; 3] = ["BULKHEAD_", "VAULT_", "BAO_"];
 
-pub(super) const NO_LDAP: &str = "this version has no import for ldap";
-
 const VERBS: [(CryptoVerb, &str); 3] = [
     (CryptoVerb::Sign, "sign"),
     (CryptoVerb::IssueCertificate, "issue-certificate"),
@@ -124,9 +122,9 @@ impl Grant {
     #[must_use]
     pub fn without_effect(&self) -> Option<&'static str> {
         match self {
-            Self::Ldap { .. } => Some(NO_LDAP),
             Self::Http { .. }
             | Self::Sql { .. }
+            | Self::Ldap { .. }
             | Self::Address(_)
             | Self::Ambient(_)
             | Self::Crypto(_)
@@ -159,6 +157,10 @@ impl Grant {
             (
                 Self::Http { tls, host, port },
                 Self::Http { tls: wanted, host: target, port: at },
+            )
+            | (
+                Self::Ldap { tls, host, port },
+                Self::Ldap { tls: wanted, host: target, port: at },
             ) => {
                 tls == wanted
                     && port == at

@@ -9,6 +9,7 @@ use super::ambient::{SharedPod, TestAmbient};
 use super::cache::TestCache;
 use super::crypto::TestCrypto;
 use super::databases::{TestDatabases, User};
+use super::directory::TestDirectory;
 use super::http::TestServers;
 use super::identity::TestIdentity;
 use super::lease_book::LeaseBook;
@@ -19,8 +20,8 @@ use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
-    Ambient, Cache, Clock, Crypto, Databases, Derivation, Entity, Host, Http, Identity, Leases,
-    Log, MachineToken, Passwords, Pod, Random, Storage,
+    Ambient, Cache, Clock, Crypto, Databases, Derivation, Entity, Host, Http, Identity, Ldap,
+    Leases, Log, MachineToken, Passwords, Pod, Random, Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
@@ -38,6 +39,7 @@ pub struct TestHost {
     databases: TestDatabases,
     servers: TestServers,
     ambient: TestAmbient,
+    directory: TestDirectory,
     identity: TestIdentity,
     cache: TestCache,
     crypto: TestCrypto,
@@ -51,6 +53,7 @@ impl Default for TestHost {
             databases: TestDatabases::new(&script),
             servers: TestServers::new(&script, &pod),
             ambient: TestAmbient::new(&script, &pod),
+            directory: TestDirectory::new(&script),
             identity: TestIdentity::new(&script),
             cache: TestCache::new(&script),
             crypto: TestCrypto::new(&script),
@@ -132,6 +135,11 @@ impl TestHost {
     /// where they go to [`Pod::url`], and refused elsewhere.
     pub fn set_pod(&self, pod: Option<Pod>) {
         self.ambient.set_pod(pod);
+    }
+
+    /// The directory that answers at every URL: what a test arranges there and looks at.
+    pub fn directory(&self) -> &TestDirectory {
+        &self.directory
     }
 
     /// Lets the engine see an entity: the caller's own, or one with an alias at the mount.
@@ -289,6 +297,10 @@ impl Host for TestHost {
 
     fn http(&self) -> &dyn Http {
         &self.servers
+    }
+
+    fn ldap(&self) -> &dyn Ldap {
+        &self.directory
     }
 
     fn identity(&self) -> &dyn Identity {
