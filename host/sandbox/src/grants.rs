@@ -16,7 +16,7 @@ mod reach;
 mod refusal;
 mod rights;
 
-pub(crate) use act::{Act, SqlTarget};
+pub(crate) use act::{Act, LdapServer, SqlTarget};
 pub use ask::{AnyTarget, Ask};
 pub use host::HostPattern;
 pub(crate) use host::{Host, Origin};
@@ -109,6 +109,7 @@ impl Grants {
             | Act::Close
             | Act::Database(_)
             | Act::Http(_)
+            | Act::Ldap(_)
             | Act::IdentityToken
             | Act::Entities => self.part == Part::Engine,
         };
@@ -121,6 +122,7 @@ impl Grants {
             }
             Act::Sql(target) => self.allow(&target.grant()?),
             Act::Http(origin) => self.allow(&origin.grant()),
+            Act::Ldap(server) => self.allow(&server.grant()),
             Act::Crypto(verb) => self.allow(&Grant::Crypto(*verb)),
             Act::IdentityToken => self.allow(&Grant::IdentityToken),
             _ => Ok(()),
@@ -154,6 +156,19 @@ impl Grants {
         Ok(self.addresses_of(&origin.grant(), own))
     }
 
+    /// The same for a session with a directory.
+    ///
+    /// # Errors
+    /// As [`Grants::ask`].
+    pub(crate) fn reach_of_directory(
+        &self,
+        server: &LdapServer,
+        own: &Arc<[SocketAddr]>,
+    ) -> Result<Reach, Failure> {
+        self.ask(&Act::Ldap(server))?;
+        Ok(self.addresses_of(&server.grant(), own))
+    }
+
     fn addresses_of(&self, wanted: &Grant, own: &Arc<[SocketAddr]>) -> Reach {
         let granted = self.granted.as_deref().unwrap_or_default();
         let ceiling = self.ceiling.as_deref().map(ceiling::ranges);
@@ -161,6 +176,7 @@ impl Grants {
             Grant::Address(range) => ceiling::narrow(*range, ceiling.as_deref()),
             Grant::Sql { host: HostPattern::Network(range), .. }
             | Grant::Http { host: HostPattern::Network(range), .. }
+            | Grant::Ldap { host: HostPattern::Network(range), .. }
                 if grant.covers(wanted) =>
             {
                 vec![*range]
@@ -209,7 +225,11 @@ impl Grants {
             // What an engine of ours asks for; what its connections dial, they must name.
             (
                 None,
-                Grant::Database(_) | Grant::Http { .. } | Grant::Crypto(_) | Grant::IdentityToken,
+                Grant::Database(_)
+                | Grant::Http { .. }
+                | Grant::Ldap { .. }
+                | Grant::Crypto(_)
+                | Grant::IdentityToken,
             ) => {
                 let usual = self.asked.iter().filter_map(Ask::as_grant);
                 self.maker == Maker::Official && usual.into_iter().any(|grant| grant.covers(wanted))

@@ -17,6 +17,7 @@ mod crypto;
 mod database;
 mod http;
 mod identity;
+mod ldap;
 mod leases;
 mod log;
 mod passwords;

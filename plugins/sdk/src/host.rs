@@ -6,6 +6,7 @@
 mod crypto;
 mod databases;
 mod identity;
+mod ldap;
 mod storage;
 
 use crate::database_plugin::StoreTime;
@@ -17,6 +18,7 @@ pub use crypto::Crypto;
 pub(crate) use databases::database_kind;
 pub use databases::{Connection, Databases, Resolved, Unmade};
 pub use identity::{Entity, Identity, IdentityToken};
+pub use ldap::Ldap;
 pub use storage::{Entry, Page, Plain, Storage};
 
 /// Everything that an engine may ask for.
@@ -33,6 +35,8 @@ pub trait Host {
     fn passwords(&self) -> &dyn Passwords;
     /// Other servers.
     fn http(&self) -> &dyn Http;
+    /// Directories.
+    fn ldap(&self) -> &dyn Ldap;
     /// Who the mount is, towards others, and whom it knows.
     fn identity(&self) -> &dyn Identity;
     /// What the mount's calls keep for each other in memory.

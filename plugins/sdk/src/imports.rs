@@ -6,6 +6,7 @@ mod absent;
 mod crypto;
 #[cfg(feature = "secrets-engine")]
 mod databases;
+mod directories;
 
 #[cfg(all(feature = "auth-method", not(feature = "secrets-engine")))]
 use crate::bindings::auth_method::bulkhead::plugin as import;
@@ -14,7 +15,7 @@ use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::database_plugin::StoreTime;
 use crate::host::{
     Cache, Clock, Crypto, Databases, Derivation, Entity, Entry, Host, Http, Identity,
-    IdentityToken, Leases, Level, Log, Page, Passwords, Random, Storage,
+    IdentityToken, Ldap, Leases, Level, Log, Page, Passwords, Random, Storage,
 };
 use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -44,6 +45,10 @@ impl Host for Imports {
     }
 
     fn http(&self) -> &dyn Http {
+        self
+    }
+
+    fn ldap(&self) -> &dyn Ldap {
         self
     }
 

@@ -115,6 +115,11 @@
 //! it names in [`SecretsEngine::ASKS`] and that its mount was granted. What it wants again, such as
 //! a token of theirs, it keeps by [`Host::cache`], where one call makes it and others wait.
 //!
+//! # Directories
+//!
+//! They are searched and changed by [`Host::ldap`], with an [`ldap::Target`] that says where and as
+//! whom; a filter is put together of its parts and never written.
+//!
 //! # Tokens of others
 //!
 //! A [`jwt`] is read, proven by a key of its issuer, and held against what is expected of it, in
@@ -136,6 +141,7 @@ pub mod http;
 pub mod intent;
 mod internal;
 pub mod jwt;
+pub mod ldap;
 pub mod login;
 pub mod reservation;
 pub mod rotation;

@@ -12,6 +12,7 @@ mod auth;
 mod cache;
 mod crypto;
 mod databases;
+mod directory;
 mod host;
 mod http;
 mod identity;
@@ -23,6 +24,7 @@ mod timers;
 
 pub use auth::AuthBed;
 pub use databases::{User, plugin};
+pub use directory::{Flavour, TestDirectory};
 pub use host::TestHost;
 
 use crate::answer::{Answer, Outcome, Secret};

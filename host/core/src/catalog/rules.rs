@@ -272,9 +272,9 @@ mod tests {
                 && less[1].contains("memory=128MiB"),
             "{less:?}"
         );
-        let nothing = told("ldap:ldaps://dc1:636", Some("ldap:ldaps://dc1:636"));
+        let nothing = told("ambient:cloud-token", Some("ambient:cloud-token"));
         assert!(
-            nothing.len() == 1 && nothing[0].contains("ldap:ldaps://dc1:636 gives nothing"),
+            nothing.len() == 1 && nothing[0].contains("ambient:cloud-token gives nothing"),
             "{nothing:?}"
         );
     }

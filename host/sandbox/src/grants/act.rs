@@ -3,6 +3,7 @@
 use super::host::{Host, HostPattern, Origin};
 use super::line::{CryptoVerb, Grant};
 use bulkhead_wire::failure::{Failure, quoted};
+use std::fmt;
 
 /// One act of a component, as the first line of an import asks for it.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +38,8 @@ pub(crate) enum Act<'a> {
     Sql(SqlTarget<'a>),
     /// A request to a web server.
     Http(&'a Origin),
+    /// A session with a directory.
+    Ldap(&'a LdapServer),
     /// A token by which the mount shows others who it is.
     IdentityToken,
     /// Entities that its mount may see.
@@ -52,6 +55,30 @@ pub(crate) struct SqlTarget<'a> {
     pub(crate) host: &'a str,
     /// Its port.
     pub(crate) port: u16,
+}
+
+/// A directory's server. Shown as `ldaps://dc1.example.com:636`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LdapServer {
+    /// With TLS from the start.
+    pub(crate) tls: bool,
+    /// Where.
+    pub(crate) host: Host,
+    /// Its port.
+    pub(crate) port: u16,
+}
+
+impl fmt::Display for LdapServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ldap{}://{}:{}", if self.tls { "s" } else { "" }, self.host, self.port)
+    }
+}
+
+impl LdapServer {
+    /// The grant for this server alone.
+    pub(super) fn grant(&self) -> Grant {
+        Grant::Ldap { tls: self.tls, host: HostPattern::from(self.host.clone()), port: self.port }
+    }
 }
 
 impl Origin {

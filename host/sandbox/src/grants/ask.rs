@@ -1,7 +1,7 @@
 //! What a component asks for, and what its entry in the catalog allows: a grant, or an act with its
 //! target left open.
 
-use super::line::{DatabasePlugins, Grant, NO_LDAP};
+use super::line::{DatabasePlugins, Grant};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -77,8 +77,7 @@ impl Ask {
     #[must_use]
     pub fn without_effect(&self) -> Option<&'static str> {
         match self {
-            Self::Any(AnyTarget::Ldap) => Some(NO_LDAP),
-            Self::Any(AnyTarget::Http | AnyTarget::Sql | AnyTarget::Database) => None,
+            Self::Any(_) => None,
             Self::Of(grant) => grant.without_effect(),
         }
     }

@@ -108,8 +108,6 @@ const ACTS: [&str; 9] =
 /// What an `identity` line is for.
 const TOKEN: &str = "token";
 
-pub(super) const NO_LDAP: &str = "this version has no import for ldap";
-
 const VERBS: [(CryptoVerb, &str); 3] = [
     (CryptoVerb::Sign, "sign"),
     (CryptoVerb::IssueCertificate, "issue-certificate"),
@@ -121,10 +119,10 @@ impl Grant {
     #[must_use]
     pub fn without_effect(&self) -> Option<&'static str> {
         match self {
-            Self::Ldap { .. } => Some(NO_LDAP),
             Self::Ambient(_) => Some("this version has no import for ambient values"),
             Self::Http { .. }
             | Self::Sql { .. }
+            | Self::Ldap { .. }
             | Self::Address(_)
             | Self::Crypto(_)
             | Self::Database(_)
@@ -156,6 +154,10 @@ impl Grant {
             (
                 Self::Http { tls, host, port },
                 Self::Http { tls: wanted, host: target, port: at },
+            )
+            | (
+                Self::Ldap { tls, host, port },
+                Self::Ldap { tls: wanted, host: target, port: at },
             ) => {
                 tls == wanted
                     && port == at

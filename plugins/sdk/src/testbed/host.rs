@@ -3,9 +3,12 @@
 //! Records, leases and timers commit together, as in the real host; databases, other servers and
 //! the cache stand beside them and keep what they did.
 
+mod faces;
+
 use super::cache::TestCache;
 use super::crypto::TestCrypto;
 use super::databases::{TestDatabases, User};
+use super::directory::TestDirectory;
 use super::http::TestServers;
 use super::identity::TestIdentity;
 use super::lease_book::LeaseBook;
@@ -16,8 +19,8 @@ use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
-    Cache, Clock, Crypto, Databases, Derivation, Entity, Entry, Host, Http, Identity, Leases,
-    Level, Log, Page, Passwords, Random, Storage,
+    Cache, Clock, Crypto, Databases, Derivation, Entity, Host, Http, Identity, Ldap, Leases, Log,
+    Passwords, Random, Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
@@ -34,6 +37,7 @@ pub struct TestHost {
     timers: RefCell<Timers>,
     databases: TestDatabases,
     servers: TestServers,
+    directory: TestDirectory,
     identity: TestIdentity,
     cache: TestCache,
     crypto: TestCrypto,
@@ -46,6 +50,7 @@ impl Default for TestHost {
         Self {
             databases: TestDatabases::new(&script),
             servers: TestServers::new(&script),
+            directory: TestDirectory::new(&script),
             identity: TestIdentity::new(&script),
             cache: TestCache::new(&script),
             crypto: TestCrypto::new(&script),
@@ -111,6 +116,11 @@ impl TestHost {
     /// their order, and the last one again and again.
     pub fn answer(&self, asked: &str, answer: Response) {
         self.servers.answer(asked, answer);
+    }
+
+    /// The directory that answers at every URL: what a test arranges there and looks at.
+    pub fn directory(&self) -> &TestDirectory {
+        &self.directory
     }
 
     /// Lets the engine see an entity: the caller's own, or one with an alias at the mount.
@@ -270,6 +280,10 @@ impl Host for TestHost {
         &self.servers
     }
 
+    fn ldap(&self) -> &dyn Ldap {
+        &self.directory
+    }
+
     fn identity(&self) -> &dyn Identity {
         &self.identity
     }
@@ -292,100 +306,5 @@ impl Host for TestHost {
 
     fn log(&self) -> &dyn Log {
         self
-    }
-}
-
-impl Storage for TestHost {
-    fn entry_bytes(&self, key: &str) -> Result<Option<Entry<Vec<u8>>>, Failure> {
-        self.script.step("get", None, || Ok(self.records.borrow().get(key)))
-    }
-
-    fn put_bytes(&self, key: &str, value: Vec<u8>) -> Result<(), Failure> {
-        self.script.step("put", None, || {
-            self.records.borrow_mut().put(key, Some(value));
-            Ok(())
-        })
-    }
-
-    fn delete(&self, key: &str) -> Result<(), Failure> {
-        self.script.step("delete", None, || {
-            self.records.borrow_mut().put(key, None);
-            Ok(())
-        })
-    }
-
-    fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>, Failure> {
-        self.script.step("keys", None, || Ok(self.records.borrow().keys(prefix, after, limit)))
-    }
-
-    fn scan_bytes(&self, prefix: &str, after: &str, limit: u32) -> Result<Page, Failure> {
-        self.script.step("scan", None, || Ok(self.records.borrow().scan(prefix, after, limit)))
-    }
-
-    fn revision(&self, prefix: &str) -> Result<u64, Failure> {
-        self.script.step("revision", None, || self.records.borrow_mut().revision(prefix))
-    }
-
-    fn checkpoint(&self) -> Result<u64, Failure> {
-        self.script.step("checkpoint", Some(""), || Ok(self.commit()))
-    }
-}
-
-impl Leases for TestHost {
-    fn reserve(&self, tag: &str, lane: &str, internal: &str) -> Result<String, Failure> {
-        self.script.step("reserve", Some(&format!("{tag} in {lane}")), || {
-            self.leases.borrow_mut().reserve(tag, lane, internal, self.now())
-        })
-    }
-
-    fn amend(&self, tag: &str, internal: &str) -> Result<(), Failure> {
-        self.script.step("amend", Some(tag), || self.leases.borrow_mut().amend(tag, internal))
-    }
-
-    fn end_issued(&self, handle: &str) -> Result<(), Failure> {
-        self.script.step("end-issued", Some(handle), || self.leases.borrow_mut().end_issued(handle))
-    }
-
-    fn end(&self, tag: &str) -> Result<(), Failure> {
-        self.script.step("end", Some(tag), || self.leases.borrow_mut().end(tag))
-    }
-
-    fn count(&self, lane: &str) -> Result<u32, Failure> {
-        self.script.step("count", None, || Ok(self.leases.borrow().count(lane)))
-    }
-}
-
-impl Clock for TestHost {
-    fn now(&self) -> StoreTime {
-        self.script.now()
-    }
-
-    fn schedule(&self, key: &str, at: StoreTime, lane: &str) -> Result<(), Failure> {
-        self.script.step("schedule", Some(&format!("{key} in {lane}")), || {
-            self.timers.borrow_mut().set(key, Timer::scheduled(at));
-            Ok(())
-        })
-    }
-
-    fn guard(&self, key: &str, lane: &str) -> Result<(), Failure> {
-        self.script.step("guard", Some(&format!("{key} in {lane}")), || {
-            self.timers.borrow_mut().set(key, Timer::guard(self.now()));
-            Ok(())
-        })
-    }
-
-    fn cancel(&self, key: &str) -> Result<(), Failure> {
-        self.script.step("cancel", Some(key), || {
-            self.timers.borrow_mut().cancel(key);
-            Ok(())
-        })
-    }
-}
-
-impl Log for TestHost {
-    fn write(&self, _level: Level, event: &str, pairs: &[(&str, &str)]) {
-        let pairs: Vec<String> =
-            pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        self.record(format!("log {event} {}", pairs.join(" ")).trim_end().to_owned());
     }
 }

@@ -109,8 +109,8 @@ fn a_grant_above_the_catalogs_ceiling_is_refused_with_both_and_one_that_was_ther
 #[test]
 fn a_grant_that_no_import_of_this_version_asks_for_is_stored_with_a_warning() {
     let (list, warnings) =
-        changed(None, json!({"grants": ["ldap:ldaps://dc1:636", "database:x"]})).unwrap();
-    assert_eq!(list.unwrap(), ["ldap:ldaps://dc1:636", "database:x"]);
+        changed(None, json!({"grants": ["ambient:cloud-token", "database:x"]})).unwrap();
+    assert_eq!(list.unwrap(), ["ambient:cloud-token", "database:x"]);
     let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
-    assert!(warning.contains("ldap:ldaps://dc1:636") && warning.contains("no effect"), "{warning}");
+    assert!(warning.contains("ambient:cloud-token") && warning.contains("no effect"), "{warning}");
 }

@@ -1,0 +1,106 @@
+//! Directories: the face over the import `ldap`, word by word.
+
+use super::{Imports, import};
+use crate::host::Ldap;
+use crate::ldap::{Change, Code, Condition, Entry, Fault, Scope, Search, Target};
+
+impl Ldap for Imports {
+    fn bind(&self, target: &Target) -> Result<(), Fault> {
+        import::ldap::bind(&target_words(target)).map_err(fault)
+    }
+
+    fn search(&self, target: &Target, search: &Search) -> Result<Vec<Entry>, Fault> {
+        let found = import::ldap::search(&target_words(target), &query_words(search));
+        Ok(found.map_err(fault)?.into_iter().map(entry).collect())
+    }
+
+    fn modify(&self, target: &Target, dn: &str, changes: &[Change]) -> Result<(), Fault> {
+        let changes: Vec<_> = changes.iter().map(change_words).collect();
+        import::ldap::modify(&target_words(target), dn, &changes).map_err(fault)
+    }
+
+    fn change_password(
+        &self,
+        target: &Target,
+        dn: &str,
+        current: Option<&str>,
+        new: &str,
+    ) -> Result<(), Fault> {
+        import::ldap::change_password(&target_words(target), dn, current, new).map_err(fault)
+    }
+
+    fn close(&self, target: &Target) {
+        import::ldap::close(&target_words(target));
+    }
+}
+
+fn target_words(target: &Target) -> import::ldap::Target {
+    let tls = &target.tls;
+    import::ldap::Target {
+        urls: target.urls.clone(),
+        tls: import::ldap::Tls {
+            starttls: tls.starttls,
+            insecure: tls.insecure,
+            root_certificates: tls.root_certificates.clone(),
+            client_certificate: tls.client_certificate.clone(),
+            client_key: tls.client_key.clone(),
+            server_name: tls.server_name.clone(),
+            min_version: tls.min_version.clone(),
+            max_version: tls.max_version.clone(),
+            ext: Vec::new(),
+        },
+        bind_dn: target.bind_dn.clone(),
+        password: target.password.clone(),
+        connect_timeout: target.connect_timeout,
+        request_timeout: target.request_timeout,
+        ext: Vec::new(),
+    }
+}
+
+fn query_words(search: &Search) -> import::ldap::Query {
+    let condition = |one: &Condition| import::ldap::Condition {
+        attribute: one.attribute.clone(),
+        value: one.value.clone(),
+        ext: Vec::new(),
+    };
+    let all_of = search.filter.all_of.iter();
+    import::ldap::Query {
+        base: search.base.clone(),
+        scope: match search.scope {
+            Scope::Base => import::ldap::Scope::Base,
+            Scope::OneLevel => import::ldap::Scope::OneLevel,
+            Scope::Subtree => import::ldap::Scope::Subtree,
+        },
+        filter: all_of.map(|any_of| any_of.iter().map(condition).collect()).collect(),
+        attributes: search.attributes.clone(),
+        limit: search.limit,
+        ext: Vec::new(),
+    }
+}
+
+fn change_words(change: &Change) -> import::ldap::Change {
+    let (name, values) = change.attribute();
+    let attribute = import::ldap::Attribute { name: name.to_owned(), values: values.to_vec() };
+    match change {
+        Change::Add(..) => import::ldap::Change::Add(attribute),
+        Change::Delete(..) => import::ldap::Change::Delete(attribute),
+        Change::Replace(..) => import::ldap::Change::Replace(attribute),
+    }
+}
+
+fn entry(found: import::ldap::Entry) -> Entry {
+    let attributes = found.attributes.into_iter();
+    Entry {
+        dn: found.dn,
+        attributes: attributes.map(|attribute| (attribute.name, attribute.values)).collect(),
+    }
+}
+
+fn fault(why: import::ldap::Failure) -> Fault {
+    Fault {
+        code: Code::of_word(&why.code),
+        message: why.message,
+        result_code: why.result_code,
+        may_have_happened: why.may_have_happened,
+    }
+}

@@ -1,0 +1,58 @@
+//! What stands in filters and entries, and what refusals become.
+
+use super::*;
+use bulkhead_wire::failure::{Failure, Kind};
+
+#[test]
+fn a_filter_is_what_its_parts_say() {
+    let filter = Filter::equal("objectClass", "user").and_any(&[("cn", "*"), ("uid", "a)(b=*")]);
+    let texts: Vec<Vec<(String, Vec<u8>)>> = filter
+        .all_of
+        .into_iter()
+        .map(|any_of| {
+            any_of.into_iter().map(|one| (one.attribute, one.value.unwrap_or_default())).collect()
+        })
+        .collect();
+    let condition = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
+    assert_eq!(
+        texts,
+        [
+            vec![condition("objectClass", "user")],
+            vec![condition("cn", "*"), condition("uid", "a)(b=*")],
+        ]
+    );
+    assert_eq!(Filter::present("cn").all_of[0][0].value, None);
+}
+
+#[test]
+fn an_entry_is_asked_for_attributes_without_case_and_for_one_text_at_a_time() {
+    let entry = Entry {
+        dn: "cn=a".to_owned(),
+        attributes: vec![
+            ("pwdLastSet".to_owned(), vec![b"1".to_vec()]),
+            ("mail".to_owned(), vec![b"a@b".to_vec(), b"c@d".to_vec()]),
+            ("objectGUID".to_owned(), vec![vec![0xff]]),
+        ],
+    };
+    assert_eq!(entry.text("PWDLASTSET"), Some("1"));
+    assert_eq!(entry.text("mail"), None, "which one?");
+    assert_eq!(entry.texts("mail").collect::<Vec<_>>(), ["a@b", "c@d"]);
+    assert_eq!((entry.text("objectGUID"), entry.values("objectGUID").len()), (None, 1));
+    assert!(entry.values("cn").is_empty());
+}
+
+#[test]
+fn what_a_directory_refuses_is_the_callers_to_solve() {
+    for (code, kind) in [
+        ("unreachable", Kind::Unreachable),
+        ("timed-out", Kind::TimedOut),
+        ("permission-denied", Kind::PermissionDenied),
+        ("refused", Kind::InvalidRequest),
+        ("refused-change", Kind::InvalidRequest),
+        ("not-found", Kind::InvalidRequest),
+        ("a word of a later host", Kind::Unreachable),
+    ] {
+        let failure = Failure::from(Fault::new(Code::of_word(code), "why"));
+        assert_eq!((failure.kind, failure.message.as_str()), (kind, "why"), "{code}");
+    }
+}

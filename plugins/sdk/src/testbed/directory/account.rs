@@ -1,0 +1,173 @@
+//! One entry of a directory in memory, and how its password is changed.
+
+use super::matching::{dn_key, is_same};
+use super::{Flavour, refused, rejected, ticks};
+use crate::database_plugin::StoreTime;
+use crate::ldap::{Change, Entry, Fault};
+use time::OffsetDateTime;
+
+/// An entry with a password that no search shows.
+#[derive(Clone)]
+pub(super) struct Account {
+    pub(super) entry: Entry,
+    pub(super) password: String,
+    previous_password: String,
+    pub(super) failed_logins: u32,
+    pub(super) is_locked: bool,
+}
+
+impl Account {
+    pub(super) fn new(dn: &str, attributes: &[(&str, &str)]) -> Self {
+        let mut account = Self {
+            entry: Entry { dn: dn.to_owned(), attributes: Vec::new() },
+            password: String::new(),
+            previous_password: String::new(),
+            failed_logins: 0,
+            is_locked: false,
+        };
+        for (name, value) in attributes {
+            account.add(name, vec![value.as_bytes().to_vec()]);
+        }
+        account
+    }
+
+    pub(super) fn renamed(mut self, dn: &str) -> Self {
+        dn.clone_into(&mut self.entry.dn);
+        self
+    }
+
+    /// Whether the name of a login means it; in Active Directory that may be no DN.
+    pub(super) fn is_called(&self, name: &str, has_other_names: bool) -> bool {
+        let account_name = name.split_once('\\').map(|(_, name)| name);
+        let is_value = |attribute: &str, wanted: &str| {
+            self.entry.values(attribute).iter().any(|value| is_same(value, wanted.as_bytes()))
+        };
+        dn_key(name) == dn_key(&self.entry.dn)
+            || has_other_names
+                && (is_value("userPrincipalName", name)
+                    || account_name.is_some_and(|name| is_value("sAMAccountName", name)))
+    }
+
+    pub(super) fn log_in(&mut self, password: &str, takes_old: bool) -> Result<(), Fault> {
+        if self.is_locked {
+            return Err(refused(49, "invalid credentials: data 775, the account is locked"));
+        }
+        let is_old = takes_old && !self.previous_password.is_empty();
+        if password == self.password || is_old && password == self.previous_password {
+            return Ok(());
+        }
+        self.failed_logins += 1;
+        Err(refused(49, "invalid credentials: data 52e"))
+    }
+
+    /// Sets the password and the time of it, as the server keeps that.
+    pub(super) fn set_password(&mut self, password: &str, now: StoreTime, flavour: Flavour) {
+        self.previous_password = std::mem::replace(&mut self.password, password.to_owned());
+        match flavour {
+            Flavour::ActiveDirectory => {
+                self.replace("pwdLastSet", vec![ticks(now).to_string().into_bytes()]);
+            }
+            Flavour::OpenLdap => {
+                self.replace("pwdChangedTime", vec![generalized(now).into_bytes()]);
+            }
+        }
+    }
+
+    /// Whether the changes hold what the password was, which is how an entry without further rights
+    /// changes its own.
+    pub(super) fn names_old_password(&self, changes: &[Change]) -> bool {
+        changes.iter().any(|change| match change {
+            Change::Delete(name, values) if name.eq_ignore_ascii_case("unicodePwd") => {
+                values.iter().any(|value| quoted(value).as_deref() == Some(&self.password))
+            }
+            Change::Replace(name, _) => name.eq_ignore_ascii_case("userPassword"),
+            _ => false,
+        })
+    }
+
+    /// Makes the changes, of which a failing one leaves something half done.
+    pub(super) fn apply(
+        &mut self,
+        changes: &[Change],
+        now: StoreTime,
+        flavour: Flavour,
+        shortest: usize,
+    ) -> Result<(), Fault> {
+        for change in changes {
+            let (name, values) = change.attribute();
+            let is = |known: &str| name.eq_ignore_ascii_case(known);
+            match (flavour, change, values) {
+                (Flavour::ActiveDirectory, Change::Delete(..), [old]) if is("unicodePwd") => {
+                    if quoted(old).as_deref() != Some(&self.password) {
+                        return Err(rejected(19, "the old password is another one"));
+                    }
+                }
+                (Flavour::ActiveDirectory, _, [new]) if is("unicodePwd") => {
+                    let new = quoted(new).ok_or_else(|| {
+                        rejected(53, "unicodePwd takes a quoted text in UTF-16, little end first")
+                    })?;
+                    check_length(&new, shortest)?;
+                    self.set_password(&new, now, flavour);
+                }
+                (Flavour::OpenLdap, Change::Replace(..), [new]) if is("userPassword") => {
+                    let new = String::from_utf8_lossy(new).into_owned();
+                    check_length(&new, shortest)?;
+                    self.set_password(&new, now, flavour);
+                }
+                (Flavour::OpenLdap, ..) if is("unicodePwd") => {
+                    return Err(rejected(17, "unicodePwd: attribute type undefined"));
+                }
+                (_, Change::Add(..), _) => self.add(name, values.to_vec()),
+                (_, Change::Replace(..), _) => self.replace(name, values.to_vec()),
+                (_, Change::Delete(..), []) => self.replace(name, Vec::new()),
+                (_, Change::Delete(..), _) => self.delete(name, values),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets an attribute; without values it is not there any more.
+    pub(super) fn replace(&mut self, name: &str, values: Vec<Vec<u8>>) {
+        self.entry.attributes.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        if !values.is_empty() {
+            self.entry.attributes.push((name.to_owned(), values));
+        }
+    }
+
+    fn add(&mut self, name: &str, more: Vec<Vec<u8>>) {
+        let mut values = self.entry.values(name).to_vec();
+        values.extend(more);
+        self.replace(name, values);
+    }
+
+    fn delete(&mut self, name: &str, unwanted: &[Vec<u8>]) {
+        let mut values = self.entry.values(name).to_vec();
+        values.retain(|value| !unwanted.contains(value));
+        self.replace(name, values);
+    }
+}
+
+pub(super) fn check_length(password: &str, shortest: usize) -> Result<(), Fault> {
+    if password.chars().count() < shortest {
+        return Err(rejected(19, "the password fails the quality rules"));
+    }
+    Ok(())
+}
+
+/// The text of a value of `unicodePwd`: in quotes, UTF-16, little end first.
+fn quoted(value: &[u8]) -> Option<String> {
+    let (pairs, []) = value.as_chunks::<2>() else { return None };
+    let units: Vec<u16> = pairs.iter().map(|pair| u16::from_le_bytes(*pair)).collect();
+    let text = String::from_utf16(&units).ok()?;
+    text.strip_prefix('"')?.strip_suffix('"').map(str::to_owned)
+}
+
+/// A time as `pwdChangedTime` has it: `20300101000000Z`.
+fn generalized(now: StoreTime) -> String {
+    let seconds = i64::try_from(now / 1_000).unwrap_or(i64::MAX);
+    let at = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let (date, clock) = (at.date(), at.time());
+    let (year, month, day) = (date.year(), u8::from(date.month()), date.day());
+    let (hour, minute, second) = (clock.hour(), clock.minute(), clock.second());
+    format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}Z")
+}
