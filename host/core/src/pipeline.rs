@@ -237,6 +237,7 @@ async fn attempt(
 
     // 4. Policy, which yields the permit. What is wrong with the request is told after it.
     let asked = operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates));
+    let asked = route.asked_as.unwrap_or(asked);
     let known = folded.as_ref().ok();
     let permit = match &acl {
         Some(acl) => policy_check::permit(acl, request, destination, known, asked).await?,

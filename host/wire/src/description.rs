@@ -17,6 +17,9 @@ pub struct Description {
     pub kind: String,
     /// Canonical name, also the type under which it is mounted: `database`.
     pub name: String,
+    /// Other types under which it may be mounted, as published clients name them (decision P2).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
     /// Semantic version.
     pub version: String,
     /// Version of the stored data's shape; a mount with older data is migrated first.
@@ -124,6 +127,9 @@ pub struct Route {
     /// Needs `sudo` besides the ordinary capability.
     #[serde(default, skip_serializing_if = "is_false")]
     pub sudo: bool,
+    /// A GET for which policy is asked as for this instead: one that changes something, or lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_as: Option<Operation>,
     /// Body fields that no row names are passed on instead of ignored with a warning.
     #[serde(default, skip_serializing_if = "is_false")]
     pub open_fields: bool,
@@ -196,6 +202,7 @@ impl Route {
             unauthenticated: false,
             login: false,
             sudo: false,
+            asked_as: None,
             open_fields: false,
             raw: false,
             leases: false,

@@ -213,6 +213,9 @@ fn check(route: &Route) -> Result<(), String> {
     check_captures(route, &captures)?;
     check_keys(route, &captures)?;
     check_exclusive(route)?;
+    if route.asked_as.is_some() && route.verb != Verb::Read {
+        return Err("asked_as: only a read is asked for as something else".to_owned());
+    }
     check_login(route)
 }
 

@@ -16,6 +16,9 @@ use bulkhead_wire::stored::Stored;
 pub trait SecretsEngine {
     /// Canonical name, also the type under which it is mounted.
     const NAME: &'static str;
+    /// Other types under which it may be mounted, as clients of the field name them. For components
+    /// of the server only.
+    const ALIASES: &'static [&'static str] = &[];
     /// Semantic version; most engines say `env!("CARGO_PKG_VERSION")`.
     const VERSION: &'static str;
     /// Version of the stored data's shape. A change needs [`migrate`](Self::migrate).
@@ -39,6 +42,7 @@ pub trait SecretsEngine {
         Description {
             kind: "secrets-engine".to_owned(),
             name: Self::NAME.to_owned(),
+            aliases: Self::ALIASES.iter().map(|name| (*name).to_owned()).collect(),
             version: Self::VERSION.to_owned(),
             schema: Self::SCHEMA,
             indexed: Self::INDEXED,

@@ -138,6 +138,14 @@ pub fn key_of(timer: &str) -> Option<&str> {
     timer.strip_prefix(PREFIX)
 }
 
+/// Whether a change of `key` is under way, or was left and goes on by itself.
+///
+/// # Errors
+/// What storage refused.
+pub fn is_open(host: &dyn Host, key: &str) -> Result<bool, Failure> {
+    Ok(host.storage().get_bytes(&name(key))?.is_some())
+}
+
 /// As it is stored, under the key of its timer. A candidate that is a struct follows the rule of
 /// [`bulkhead_wire::stored`], too: it is part of this record.
 #[derive(Serialize, Deserialize)]
@@ -211,7 +219,7 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
     /// Unavailable while an earlier intent with that key is not finished. What storage, clock or
     /// checkpoint refused.
     pub fn begin(host: &dyn Host, key: &str, lane: &str, candidate: C) -> Result<Self, Failure> {
-        if host.storage().get_bytes(&name(key))?.is_some() {
+        if is_open(host, key)? {
             let message = format!(
                 "an earlier change of {key:?} is not finished yet; it goes on by itself, try later"
             );

@@ -6,7 +6,8 @@
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::host::Host;
-use bulkhead_wire::description::{Operation, Route, Verb};
+pub use bulkhead_wire::description::Operation;
+use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::{Failure, Kind};
 
 pub use crate::field::Field;
@@ -27,6 +28,7 @@ pub struct Row {
     list: Option<&'static str>,
     open_fields: bool,
     login: bool,
+    asked_as: Option<Operation>,
     leases: bool,
     nested: bool,
     deadline: u64,
@@ -72,6 +74,7 @@ impl Row {
             list: None,
             open_fields: false,
             login: false,
+            asked_as: None,
             leases: false,
             nested: false,
             deadline: 0,
@@ -120,6 +123,13 @@ impl Row {
         self
     }
 
+    /// A GET for which policy is asked as for `operation`: one that changes something, or lists.
+    #[must_use]
+    pub const fn asked_as(mut self, operation: Operation) -> Self {
+        self.asked_as = Some(operation);
+        self
+    }
+
     /// Answers a secret with a lease.
     #[must_use]
     pub const fn leases(mut self) -> Self {
@@ -157,6 +167,7 @@ impl Row {
             list: self.list.map(str::to_owned),
             open_fields: self.open_fields,
             login: self.login,
+            asked_as: self.asked_as,
             leases: self.leases,
             nested: self.nested,
             deadline: self.deadline,

@@ -73,6 +73,10 @@ pub(super) fn engine(description: &Description) -> Result<(), String> {
             description.routes.len()
         ));
     }
+    if !description.aliases.is_empty() {
+        return Err("it has aliases: only components of the server are mounted under other names"
+            .to_owned());
+    }
     asks(&description.asks)?;
     for route in &description.routes {
         row(route)
@@ -220,6 +224,23 @@ mod tests {
         ] {
             assert!(with(change).unwrap_err().contains(why), "{why}");
         }
+    }
+
+    #[test]
+    fn other_names_are_for_components_of_the_server() {
+        let described = |aliases: &[&str]| Description {
+            kind: "secrets-engine".to_owned(),
+            name: "shelf".to_owned(),
+            aliases: aliases.iter().map(|name| (*name).to_owned()).collect(),
+            version: "1.0.0".to_owned(),
+            schema: 1,
+            indexed: false,
+            asks: Vec::new(),
+            about: String::new(),
+            routes: Vec::new(),
+        };
+        assert_eq!(engine(&described(&[])), Ok(()));
+        assert!(engine(&described(&["database"])).unwrap_err().contains("aliases"));
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl Catalog {
         name: &str,
     ) -> Result<Arc<EnginePlugin>, Failure> {
         let (plugins, named) = (self.read(), (kind, name.to_owned()));
-        if let Some(plugin) = plugins.mountable.get(&named) {
+        if let Some(plugin) = plugins.mountable.get(&named).or_else(|| plugins.called(kind, name)) {
             return Ok(Arc::clone(plugin));
         }
         if let Some((_, why)) = plugins.left_out.get(&named) {
@@ -197,6 +197,15 @@ impl Catalog {
 }
 
 impl Plugins {
+    /// The plugin that is not named so, and can be mounted under the name all the same.
+    fn called(&self, kind: PluginType, alias: &str) -> Option<&Arc<EnginePlugin>> {
+        let mut of_kind = self.mountable.iter().filter(|((known, _), _)| *known == kind);
+        let is_called = |plugin: &EnginePlugin| {
+            plugin.engine.description().aliases.iter().any(|name| name == alias)
+        };
+        of_kind.find(|(_, plugin)| is_called(plugin)).map(|(_, plugin)| plugin)
+    }
+
     /// 400: nothing of that type is mounted under the name, with what there is.
     fn not_found(&self, kind: PluginType, name: &str) -> Failure {
         let (title, quoted) = (kind.title(), quoted(name));

@@ -8,7 +8,7 @@ use crate::mounts::Mount;
 use crate::tokens;
 use bulkhead_sandbox::contract::{Answer, Login, Outcome, RawAnswer, Secret};
 use bulkhead_store::Unit;
-use bulkhead_wire::description::Verb;
+use bulkhead_wire::description::{Operation, Verb};
 use bulkhead_wire::envelope::Envelope;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::json;
@@ -214,8 +214,9 @@ fn respond_without_data(
     mount: &Mount,
     warnings: Vec<String>,
 ) -> Result<Response, Failure> {
+    let changes = permitted.route.asked_as == Some(Operation::Update);
     match permitted.request.verb {
-        Verb::Read | Verb::List => Err(Failure::absent()),
+        Verb::Read | Verb::List if !changes => Err(Failure::absent()),
         _ if warnings.is_empty() => Ok(Response::no_content()),
         _ => Ok(respond_enveloped(envelope(&permitted.request.id, mount, warnings))),
     }

@@ -1,6 +1,7 @@
 //! Tests of matching a path, and of tables that could not be matched.
 
 use super::*;
+use crate::description::Operation;
 use serde_json::json;
 
 fn field(name: &str, kind: FieldKind) -> Field {
@@ -265,6 +266,14 @@ fn a_default_must_fit_its_kind() {
     for default in [json!("soon"), json!(null), json!([])] {
         assert!(why(with(default)).contains("default of field \"ttl\""));
     }
+}
+
+#[test]
+fn only_a_read_is_asked_for_as_something_else() {
+    let row =
+        |verb| Route { asked_as: Some(Operation::Update), ..Route::new(verb, "turn", "turns") };
+    assert!(Table::new(vec![row(Verb::Read)]).is_ok());
+    assert!(why(row(Verb::Delete)).contains("asked_as"));
 }
 
 #[test]

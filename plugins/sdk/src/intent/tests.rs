@@ -140,6 +140,7 @@ fn stored(bed: &TestBed<Rotation>) -> (String, bool) {
 
 fn is_open(bed: &TestBed<Rotation>) -> bool {
     let record = bed.host.stored("intent/app").is_some();
+    assert_eq!(super::is_open(&bed.host, "app").ok(), Some(record));
     assert_eq!(
         record,
         bed.host.timer("intent/app").is_some(),
