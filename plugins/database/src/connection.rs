@@ -83,6 +83,78 @@ impl Connection {
         }
     }
 
+    /// The connection `name`, for the role `role` of the mount `mount`.
+    ///
+    /// # Errors
+    /// Invalid request where there is none: the role names it. Permission denied where it does not
+    /// admit the role.
+    pub(crate) fn admitting(
+        host: &dyn Host,
+        name: &str,
+        role: &str,
+        mount: &str,
+    ) -> Result<Self, Failure> {
+        let (role_name, shown) = (quoted(role), quoted(name));
+        let missing = || {
+            Failure::invalid(format!(
+                "role {role_name} needs connection {shown}, which does not exist; write \
+                 {mount}config/{name} first"
+            ))
+        };
+        let connection = Self::find(host, name)?.ok_or_else(missing)?;
+        if connection.admits(role) {
+            return Ok(connection);
+        }
+        Err(Failure::denied(format!(
+            "role {role_name} may not use connection {shown}; add it to the connection's \
+             allowed_roles"
+        )))
+    }
+
+    /// Whether each account of it changes its own credential, and there is no user that changes
+    /// those of others.
+    pub(crate) fn is_self_managed(&self) -> bool {
+        match self.settings.get("self_managed") {
+            Some(Value::Bool(flag)) => *flag,
+            Some(Value::String(text)) => matches!(text.as_str(), "true" | "t" | "1" | "True"),
+            _ => false,
+        }
+    }
+
+    /// A setting that is a text; empty where it is absent.
+    pub(crate) fn setting(&self, name: &str) -> &str {
+        self.settings.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Refuses a credential type that the connection's plugin does not know, and statements that it
+    /// cannot read; each list of them comes with the name of its field.
+    ///
+    /// # Errors
+    /// Invalid request that names the field.
+    pub(crate) fn check_role(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        (credential_type, statements): (&str, &[(&'static str, &[String])]),
+    ) -> Result<DatabaseDescription, Failure> {
+        let plugin = self.plugin(host, name)?;
+        if !plugin.credential_types.iter().any(|known| known == credential_type) {
+            let (plugin, known) = (quoted(&plugin.name), plugin.credential_types.join(", "));
+            return Err(Failure::invalid(format!(
+                "unsupported credential_type: {credential_type} is not one of plugin {plugin}; \
+                 use {known}"
+            )));
+        }
+        let called = self.for_host(name);
+        for (field, statements) in statements.iter().filter(|(_, list)| !list.is_empty()) {
+            host.databases().check_statements(&called, statements).map_err(|why| {
+                let why = about(name, why);
+                Failure { message: format!("{field}: {}", why.message), ..why }
+            })?;
+        }
+        Ok(plugin)
+    }
+
     /// Whether `role` may use the connection. Asked at each use, never when a role is written
     /// (decision C7).
     pub(crate) fn admits(&self, role: &str) -> bool {

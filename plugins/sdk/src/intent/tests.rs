@@ -279,6 +279,22 @@ fn a_confirm_after_another_call_only_took_the_change_up_is_refused_too() {
 }
 
 #[test]
+fn a_change_that_is_not_finished_is_taken_up_again_when_it_is_hastened() {
+    let bed = bed();
+    let host: &dyn Host = &bed.host;
+    assert!(!super::is_open(host, "app").unwrap() && !super::hasten(host, "app").unwrap());
+    bed.host.refuse("change-credential", Failure::new(Kind::Unreachable, "away"));
+    rotated(&bed).unwrap_err();
+    bed.host.refuse("check-credential", Failure::new(Kind::Unreachable, "still away"));
+    bed.run_guards().unwrap_err();
+    bed.host.steps();
+    assert!(super::is_open(host, "app").unwrap() && super::hasten(host, "app").unwrap());
+    assert_eq!(bed.host.steps(), ["guard intent/app in orders", "checkpoint"]);
+    bed.run_guards().unwrap();
+    assert!(stored(&bed).1 && !is_open(&bed));
+}
+
+#[test]
 fn an_intent_that_is_not_wanted_any_more_is_given_up_and_said_so() {
     let bed = bed();
     bed.host.die_after("checkpoint");
