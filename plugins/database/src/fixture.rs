@@ -61,6 +61,15 @@ pub(crate) fn with(mut value: Value, changes: Value) -> Value {
 
 /// An account that is there before the engine knows of it, with the password `first`.
 pub(crate) fn account(bed: &TestBed<Database>, connection: &str, username: &str) {
+    account_with(bed, connection, (username, "first"));
+}
+
+/// An account that logs in with that password.
+pub(crate) fn account_with(
+    bed: &TestBed<Database>,
+    connection: &str,
+    (username, password): (&str, &str),
+) {
     let host: &dyn Host = &bed.host;
     let known = Connection {
         plugin: "test".to_owned(),
@@ -71,7 +80,7 @@ pub(crate) fn account(bed: &TestBed<Database>, connection: &str, username: &str)
     };
     let user = NewUser {
         username: username.to_owned(),
-        credential: Credential::Password("first".to_owned()),
+        credential: Credential::Password(password.to_owned()),
         expires: 0,
     };
     host.databases().create_user(&known, &user, &[], &[]).unwrap();

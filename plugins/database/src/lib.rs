@@ -14,9 +14,12 @@ mod fixture;
 mod lease;
 mod lifetime;
 mod redaction;
+mod reload;
 mod reset;
 mod roles;
+mod root_rotation;
 mod rotate_role;
+mod rotate_root;
 mod static_creds;
 mod static_role;
 mod static_roles;
@@ -50,11 +53,7 @@ impl SecretsEngine for Database {
             .about(
                 "Creates or changes a connection; what no field names goes to its database plugin.",
             )
-            .fields(&[CONNECTION, config::FIELDS, config::SECRET_SETTINGS])
-            .exclusive(&[
-                &["rotation_period", "rotation_schedule"],
-                &["rotation_period", "rotation_window"],
-            ])
+            .fields(&[CONNECTION, config::FIELDS, config::ROTATION_FIELDS, config::SECRET_SETTINGS])
             .existence("config/{name}")
             .open_fields()
             .nested(),
@@ -62,6 +61,14 @@ impl SecretsEngine for Database {
             .about("Removes a connection.")
             .fields(&[CONNECTION]),
         list("config", "config/").about("Lists the names of connections."),
+        write("rotate-root/{name}", rotate_root::write)
+            .about("Changes the password of a connection's own user; no read ever shows it.")
+            .fields(&[CONNECTION])
+            .nested(),
+        write("reload/{plugin_name}", reload::write)
+            .about("Resets every connection of a database plugin.")
+            .fields(&[reload::FIELDS])
+            .nested(),
         write("reset/{name}", reset::write)
             .about("Closes a connection's sessions and starts again with what is stored.")
             .fields(&[CONNECTION])
@@ -130,6 +137,12 @@ impl SecretsEngine for Database {
         let unfinished = intent::key_of(key);
         if let Some(role) = unfinished.and_then(static_rotation::role_of) {
             return static_rotation::recover(host, context, role, attempt);
+        }
+        if let Some(connection) = unfinished.and_then(root_rotation::connection_of) {
+            return root_rotation::recover(host, connection);
+        }
+        if let Some(connection) = connection::name_of(key) {
+            return root_rotation::wake(host, connection);
         }
         if let Some(role) = static_role::role_of(key) {
             return static_rotation::wake(host, context, role);

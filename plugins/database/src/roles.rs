@@ -247,7 +247,7 @@ mod tests {
                 "unsupported credential_type: rsa_private_key",
             ),
             (json!({"credential_type": "client_certificate"}), "invalid key_type \"\""),
-            (json!({"credential_type": "smoke"}), "\"smoke\" is unknown"),
+            (json!({"credential_type": "smoke"}), "invalid credential_type \"smoke\""),
             (json!({"credential_config": {"key_bits": "2048"}}), "\"key_bits\""),
             (json!({"default_ttl": "soon"}), "default_ttl"),
             (json!({"max_ttl": -1}), "max_ttl"),
