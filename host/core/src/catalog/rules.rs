@@ -133,26 +133,18 @@ fn asks(lines: &[String]) -> Result<(), String> {
     lines.iter().try_for_each(read)
 }
 
-/// What the operator who registers a component should know of the lines that it asks for and that
-/// its entry allows.
+/// What the operator who registers a component should know of the lines that it asks for.
 pub(super) fn warnings(asks: &[String], most: Option<&[Ask]>) -> Vec<String> {
     // Those that do not parse were refused.
     let asked: Vec<Ask> = asks.iter().filter_map(|line| line.parse().ok()).collect();
     let is_above = |ask: &&Ask| most.is_some_and(|most| !ceiling::allows(most, ask));
-    let above = asked.iter().filter(is_above).map(|ask| {
+    let told = |ask: &Ask| {
         format!(
-            "the component asks for {ask}, which its ceiling does not allow in full: what is \
-                 above it is refused"
+            "the component asks for {ask}, which its ceiling does not allow in full: what is above \
+             it is refused"
         )
-    });
-    let without = asked
-        .iter()
-        .chain(most.unwrap_or_default())
-        .filter_map(|ask| Some((ask, ask.without_effect()?)));
-    let mut without: Vec<String> =
-        without.map(|(ask, why)| format!("{ask} gives nothing: {why}")).collect();
-    without.dedup();
-    above.chain(without).collect()
+    };
+    asked.iter().filter(is_above).map(told).collect()
 }
 
 /// Checks a database plugin's description.
@@ -271,11 +263,6 @@ mod tests {
                 && less[0].contains("asks for database,")
                 && less[1].contains("memory=128MiB"),
             "{less:?}"
-        );
-        let nothing = told("ambient:cloud-token", Some("ambient:cloud-token"));
-        assert!(
-            nothing.len() == 1 && nothing[0].contains("ambient:cloud-token gives nothing"),
-            "{nothing:?}"
         );
     }
 

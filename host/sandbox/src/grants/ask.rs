@@ -71,16 +71,6 @@ impl Ask {
             Self::Any(_) => None,
         }
     }
-
-    /// Why it gives nothing in this version, for the operator who registers a component that asks
-    /// for it.
-    #[must_use]
-    pub fn without_effect(&self) -> Option<&'static str> {
-        match self {
-            Self::Any(_) => None,
-            Self::Of(grant) => grant.without_effect(),
-        }
-    }
 }
 
 impl TryFrom<String> for Ask {

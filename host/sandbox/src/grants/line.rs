@@ -120,22 +120,6 @@ const VERBS: [(CryptoVerb, &str); 3] = [
 ];
 
 impl Grant {
-    /// Why it does nothing in this version, for the operator who stores it.
-    #[must_use]
-    pub fn without_effect(&self) -> Option<&'static str> {
-        match self {
-            Self::Http { .. }
-            | Self::Sql { .. }
-            | Self::Ldap { .. }
-            | Self::Address(_)
-            | Self::Ambient(_)
-            | Self::Crypto(_)
-            | Self::Database(_)
-            | Self::IdentityToken
-            | Self::Limit(_) => None,
-        }
-    }
-
     /// Whether both set the same limit, so that the later takes the place of the earlier.
     #[must_use]
     pub fn is_of_same_limit(&self, other: &Self) -> bool {

@@ -40,7 +40,7 @@ pub(super) fn changes() -> [Field; 2] {
     ]
 }
 
-/// Changes the list of a mount of `kind` as `values` say. Returns warnings.
+/// Changes the list of a mount of `kind` as `values` say.
 ///
 /// # Errors
 /// 400 that names the field and the line, also where the plugin's entry in the catalog rules it
@@ -50,7 +50,7 @@ pub(super) fn change(
     values: &Map<String, Value>,
     kind: &str,
     running: Running<'_>,
-) -> Result<Vec<String>, Failure> {
+) -> Result<(), Failure> {
     let (whole, added, removed) =
         (lines(values, "grants")?, lines(values, "add_grants")?, lines(values, "remove_grants")?);
     if whole.is_some() && (added.is_some() || removed.is_some()) {
@@ -61,7 +61,7 @@ pub(super) fn change(
     let new: Vec<Grant> = [&whole, &added].into_iter().flatten().flatten().cloned().collect();
     let is_change = !new.is_empty() || removed.as_ref().is_some_and(|removed| !removed.is_empty());
     if whole.is_none() && !is_change {
-        return Ok(Vec::new());
+        return Ok(());
     }
     let before = grants.take().unwrap_or_else(|| running.usual.to_vec());
     // A ceiling may have been lowered since: what is there already gives no more than the ceiling
@@ -87,10 +87,7 @@ pub(super) fn change(
     }
     check_deadline(list.iter(), list.iter().any(Grant::reaches_outside))?;
     *grants = Some(list);
-    let idle = |line: &Grant| {
-        line.without_effect().map(|why| format!("grant {line} is stored and has no effect: {why}"))
-    };
-    Ok(new.iter().filter_map(idle).collect())
+    Ok(())
 }
 
 /// Refuses a deadline under which nothing outside could be made or revoked, beside what reaches

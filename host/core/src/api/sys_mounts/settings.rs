@@ -190,12 +190,10 @@ pub(super) fn change(
     replace(&mut settings.delegated_auth_accessors, list("delegated_auth_accessors"));
     add_options(settings, values);
     instance_reuse::check(&settings.options)?;
-    let mut warnings = warnings(values);
     if subject.builtin.is_none() {
-        let (kind, running) = (subject.kind, subject.running);
-        warnings.extend(grants::change(&mut settings.grants, values, kind, running)?);
+        grants::change(&mut settings.grants, values, subject.kind, subject.running)?;
     }
-    Ok(warnings)
+    Ok(warnings(values))
 }
 
 fn replace<T>(slot: &mut T, value: Option<T>) {

@@ -4,11 +4,8 @@ use super::*;
 use bulkhead_sandbox::Ask;
 use serde_json::json;
 
-/// The list after a change of `before`, and the warnings.
-fn changed(
-    before: Option<&[&str]>,
-    values: Value,
-) -> Result<(Option<Vec<String>>, Vec<String>), String> {
+/// The list after a change of `before`.
+fn changed(before: Option<&[&str]>, values: Value) -> Result<Option<Vec<String>>, String> {
     below(None, before, values)
 }
 
@@ -17,18 +14,18 @@ fn below(
     ceiling: Option<&[Ask]>,
     before: Option<&[&str]>,
     values: Value,
-) -> Result<(Option<Vec<String>>, Vec<String>), String> {
+) -> Result<Option<Vec<String>>, String> {
     let parse =
         |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Grant>>();
     let (mut grants, usual) = (before.map(parse), parse(&["database:*"]));
     let running = Running { version: "1.0.0", digest: "", usual: &usual, ceiling };
-    let warnings = change(&mut grants, values.as_object().unwrap(), "third", running);
-    let warnings = warnings.map_err(|failure| failure.message)?;
-    Ok((grants.map(|grants| grants.iter().map(Grant::to_string).collect()), warnings))
+    let changed = change(&mut grants, values.as_object().unwrap(), "third", running);
+    changed.map_err(|failure| failure.message)?;
+    Ok(grants.map(|grants| grants.iter().map(Grant::to_string).collect()))
 }
 
 fn list(before: Option<&[&str]>, values: Value) -> Option<Vec<String>> {
-    changed(before, values).unwrap().0
+    changed(before, values).unwrap()
 }
 
 #[test]
@@ -100,17 +97,8 @@ fn a_grant_above_the_catalogs_ceiling_is_refused_with_both_and_one_that_was_ther
             );
         }
         let kept = below(Some(&ceiling), Some(&[line]), json!({ "add_grants": ["database:x"] }));
-        assert_eq!(kept.unwrap().0.unwrap(), [line, "database:x"]);
+        assert_eq!(kept.unwrap().unwrap(), [line, "database:x"]);
     }
     let fits = json!({ "grants": ["database:x", "limit:memory=96MiB", "sql:postgres://db:5432"] });
-    assert_eq!(below(Some(&ceiling), None, fits).unwrap().0.unwrap().len(), 3);
-}
-
-#[test]
-fn a_grant_that_no_import_of_this_version_asks_for_is_stored_with_a_warning() {
-    let (list, warnings) =
-        changed(None, json!({"grants": ["ambient:cloud-token", "database:x"]})).unwrap();
-    assert_eq!(list.unwrap(), ["ambient:cloud-token", "database:x"]);
-    let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
-    assert!(warning.contains("ambient:cloud-token") && warning.contains("no effect"), "{warning}");
+    assert_eq!(below(Some(&ceiling), None, fits).unwrap().unwrap().len(), 3);
 }
