@@ -115,6 +115,8 @@
 //! secret that was shown once: it lists what exists, deletes what is new and ours, and then makes
 //! again ([`Intent::make`] on the recovered intent).
 
+mod open;
+
 use crate::host::{Host, Level};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::hexadecimal;
@@ -122,6 +124,8 @@ use bulkhead_wire::stored::Stored;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use open::{hasten, is_open};
 
 /// What the keys of the records and timers of intents begin with.
 const PREFIX: &str = "intent/";
@@ -217,12 +221,8 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
             );
             return Err(Failure::new(Kind::Unavailable, message));
         }
-        let record = Record {
-            hold: new_hold(host),
-            lane: lane.to_owned(),
-            newest: candidate,
-            older: Vec::new(),
-        };
+        let (hold, lane) = (new_hold(host), lane.to_owned());
+        let record = Record { hold, lane, newest: candidate, older: Vec::new() };
         Self { key: key.to_owned(), record }.write_down(host)
     }
 
@@ -363,28 +363,6 @@ impl<C, T> Proven<C, T> {
         forget(host, &self.key)?;
         store(&self.candidate, self.made)
     }
-}
-
-/// Whether a change of `key` is not finished.
-///
-/// # Errors
-/// Unavailable when the store cannot be read.
-pub fn is_open(host: &dyn Host, key: &str) -> Result<bool, Failure> {
-    Ok(host.storage().get_bytes(&name(key))?.is_some())
-}
-
-/// Lets the engine be woken for a change that is not finished as soon as this call ends, instead of
-/// at the end of its pause, and commits that with what the call buffered. For handlers: to take the
-/// intent up is for the wake alone, of which there is one at a time. Tells whether there was any.
-///
-/// # Errors
-/// What storage, clock or checkpoint refused.
-pub fn hasten(host: &dyn Host, key: &str) -> Result<bool, Failure> {
-    let name = name(key);
-    let Some(record) = host.storage().get::<Record<Value>>(&name)? else { return Ok(false) };
-    host.clock().guard(&name, &record.lane)?;
-    host.storage().checkpoint()?;
-    Ok(true)
 }
 
 fn name(key: &str) -> String {

@@ -9,10 +9,7 @@ pub(super) fn rows(connection: &Value) -> Vec<Row> {
         "db_name": "orders", "creation_statements": CREATION, "default_ttl": "1h",
         "max_ttl": "24h",
     });
-    let account = json!({
-        "db_name": "orders", "username": "app", "rotation_schedule": "0 3 * * sat",
-        "rotation_window": "2h",
-    });
+    let account = json!({ "db_name": "orders", "username": "app", "rotation_period": "24h" });
     vec![
         row("database-config-name.write", "database/config/orders", connection.clone(), 200),
         row("database-config-name.read", "database/config/orders", Value::Null, 200),
