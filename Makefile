@@ -11,7 +11,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 WASM := $(TARGET)/wasm32-wasip2/plugin
 PLUGINS := $(TARGET)/plugins
 COMPONENTS := database database-postgresql
-GUESTS := doorman hostile probe
+GUESTS := doorman hostile keyring probe
 EXAMPLES := notes passphrase
 # The whole workspace is named at each build, so that cargo chooses the same features every time and
 # compiles wasmtime once.

@@ -25,7 +25,7 @@ mod sys_policies;
 mod sys_policies_password;
 mod sys_remount;
 
-use crate::world::{CREATION, World};
+use crate::world::{CREATION, World, with};
 use bulkhead_tests::Client;
 use bulkhead_tests::golden::assert_golden;
 use bulkhead_tests::operators::{Operators, seal_status, uninitialised};
@@ -187,7 +187,10 @@ fn walk(world: &World, rows: &[Row]) {
 #[test]
 fn the_database_engine_answers_as_agreed() {
     let world = World::empty();
-    walk(&world, &database::rows(&world.connection()));
+    world.postgres.query("CREATE ROLE app LOGIN PASSWORD 'of-before'");
+    world.postgres.query("CREATE ROLE keeper SUPERUSER LOGIN PASSWORD 'of-the-keeper'");
+    let keeper = json!({ "username": "keeper", "password": "of-the-keeper" });
+    walk(&world, &database::rows(&with(world.connection(), keeper)));
     assert_eq!(world.postgres.users(), Vec::<String>::new());
 }
 

@@ -11,6 +11,7 @@ mod command_line;
 mod configuration;
 mod containment;
 mod credential_life;
+mod credential_types;
 mod due_work;
 mod endpoints;
 mod foreign_files;

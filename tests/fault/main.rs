@@ -19,4 +19,5 @@ mod model;
 mod points;
 mod power_loss;
 mod recovery;
+mod rotations;
 mod stage;

@@ -66,8 +66,15 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         "accessor" if is_word(text, 24) => "<accessor>",
         "password" if is_generated_password(text) => "<password>",
         "username" if is_generated_username(text) => "<username>",
-        "issue_time" | "expire_time" | "last_renewal" | "last_renewal_time" | "install_time"
-        | "creation_time" | "last_update_time"
+        "issue_time"
+        | "expire_time"
+        | "last_renewal"
+        | "last_renewal_time"
+        | "install_time"
+        | "creation_time"
+        | "last_update_time"
+        | "last_vault_rotation"
+        | "last_service_rotation"
             if is_time(text) =>
         {
             "<time>"

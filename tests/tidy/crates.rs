@@ -25,6 +25,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tests", &[]),
     ("tests/guests/doorman", &[]),
     ("tests/guests/hostile", &[]),
+    ("tests/guests/keyring", &["sdk"]),
     ("tests/guests/probe", &["sdk"]),
 ];
 

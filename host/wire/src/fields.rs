@@ -134,14 +134,19 @@ pub fn value_of(field: &Field, value: &Value) -> Option<Value> {
     coerce(field.kind, value).ok()
 }
 
-/// Every text inside the values of fields marked secret, whichever of their names they stand under.
-/// Empty ones are left out.
+/// Every text inside the values of fields marked secret, whichever of their names they stand under,
+/// and of the secret settings inside of others. Empty ones are left out.
 #[must_use]
 pub fn secrets<'a>(fields: &'a [Field], values: &'a Map<String, Value>) -> Vec<&'a str> {
     let mut found = Vec::new();
-    for field in fields.iter().filter(|field| field.secret) {
-        for name in std::iter::once(&field.name).chain(&field.aliases) {
-            values.get(name).into_iter().for_each(|value| collect_texts(value, &mut found));
+    for field in fields {
+        let names = std::iter::once(&field.name).chain(&field.aliases);
+        for value in names.filter_map(|name| values.get(name)) {
+            match value {
+                value if field.secret => collect_texts(value, &mut found),
+                Value::Object(inside) => found.extend(secrets(&field.members, inside)),
+                _ => {}
+            }
         }
     }
     found

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Table {
     routes: Vec<Route>,
     root: Node,
-    /// Every name of every field that some row marks secret.
+    /// Every name of every field, and of every setting inside of one, that some row marks secret.
     secrets: BTreeSet<String>,
 }
 
@@ -67,8 +67,10 @@ impl Table {
                 .and_then(|()| root.add(route, index))
                 .map_err(|why| format!("{}: {why}", title(route)))?;
         }
-        let secret = routes.iter().flat_map(|route| &route.fields).filter(|field| field.secret);
-        let secrets = secret
+        let fields = routes.iter().flat_map(|route| &route.fields);
+        let secrets = fields
+            .flat_map(|field| std::iter::once(field).chain(&field.members))
+            .filter(|field| field.secret)
             .flat_map(|field| std::iter::once(&field.name).chain(&field.aliases))
             .cloned()
             .collect();

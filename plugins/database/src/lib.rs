@@ -1,9 +1,9 @@
-//! The database secrets engine: connections to databases, roles on them, and users that live as
-//! long as their lease.
+//! The database secrets engine: connections to databases, roles on them, users that live as long as
+//! their lease, and accounts that are there already, whose credentials it changes.
 //!
-//! One file for each noun of the URL; `connection`, `lifetime`, `redaction` and `version` are the
-//! rules they share. It speaks no SQL and knows no database: what differs between databases is
-//! asked of the connection's plugin, reached through the host.
+//! One file for each noun of the URL; the other files are the rules that they share. It speaks no
+//! SQL and knows no database: what differs between databases is asked of the connection's plugin,
+//! reached through the host.
 
 mod config;
 mod connection;

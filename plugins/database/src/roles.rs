@@ -88,8 +88,8 @@ impl Role {
     fn check_with(&self, host: &dyn Host, connection: &Connection) -> Result<(), Failure> {
         if connection.is_self_managed() {
             return Err(Failure::invalid(format!(
-                "connection {} is self_managed: it has no user that could make others; use a \
-                 static role",
+                "connection {} is self_managed: it has no user that could make others; write \
+                 static-roles instead",
                 quoted(&self.db_name)
             )));
         }

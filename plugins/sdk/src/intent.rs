@@ -115,9 +115,7 @@
 //! secret that was shown once: it lists what exists, deletes what is new and ours, and then makes
 //! again ([`Intent::make`] on the recovered intent).
 
-mod under_way;
-
-pub use under_way::{hasten, is_open, key_of};
+mod open;
 
 use crate::host::{Host, Level};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -127,6 +125,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use open::{hasten, is_open};
+
 /// What the keys of the records and timers of intents begin with.
 const PREFIX: &str = "intent/";
 /// Most candidates of one intent. Each look may be a login, and a target that counts failed logins
@@ -134,6 +134,13 @@ const PREFIX: &str = "intent/";
 const MOST_CANDIDATES: usize = 32;
 /// Random bytes of the name that tells one hold of an intent from every other.
 const HOLD: u32 = 16;
+
+/// The key of the intent that the timer `timer` is about; `None` for an engine's own timers, whose
+/// keys must not begin with `intent/`.
+#[must_use]
+pub fn key_of(timer: &str) -> Option<&str> {
+    timer.strip_prefix(PREFIX)
+}
 
 /// As it is stored, under the key of its timer. A candidate that is a struct follows the rule of
 /// [`bulkhead_wire::stored`], too: it is part of this record.
@@ -214,12 +221,8 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
             );
             return Err(Failure::new(Kind::Unavailable, message));
         }
-        let record = Record {
-            hold: new_hold(host),
-            lane: lane.to_owned(),
-            newest: candidate,
-            older: Vec::new(),
-        };
+        let (hold, lane) = (new_hold(host), lane.to_owned());
+        let record = Record { hold, lane, newest: candidate, older: Vec::new() };
         Self { key: key.to_owned(), record }.write_down(host)
     }
 

@@ -7,9 +7,9 @@
 //! taken.
 //!
 //! Understood: text, `{{…}}` with trim markers and comments, `.DisplayName`, `.RoleName` (and
-//! `.Username` in what is named after a user), literals, pipelines, parentheses,
-//! `if`/`else if`/`else`/`end`, and the functions of `functions.rs`.
-//! Variables, `range` and `with` are refused by name.
+//! `.Username` in what is named after a user), literals, pipelines, parentheses, `if`/`else
+//! if`/`else`/`end`, and the functions of `functions.rs`. Variables, `range` and `with` are refused
+//! by name.
 
 mod evaluate;
 mod functions;

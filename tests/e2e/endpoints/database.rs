@@ -9,10 +9,18 @@ pub(super) fn rows(connection: &Value) -> Vec<Row> {
         "db_name": "orders", "creation_statements": CREATION, "default_ttl": "1h",
         "max_ttl": "24h",
     });
+    let account = json!({ "db_name": "orders", "username": "app", "rotation_period": "24h" });
     vec![
         row("database-config-name.write", "database/config/orders", connection.clone(), 200),
         row("database-config-name.read", "database/config/orders", Value::Null, 200),
         row("database-config.list", "database/config", Value::Null, 200),
+        row("database-rotate-root-name.write", "database/rotate-root/orders", json!({}), 204),
+        row(
+            "database-reload-plugin_name.write",
+            "database/reload/postgresql-database-plugin",
+            json!({}),
+            200,
+        ),
         row("database-reset-name.write", "database/reset/orders", json!({}), 204),
         row("database-roles-name.write", "database/roles/reader", role, 204),
         row("database-roles-name.read", "database/roles/reader", Value::Null, 200),
@@ -37,6 +45,12 @@ pub(super) fn rows(connection: &Value) -> Vec<Row> {
             204,
         ),
         row("sys-revoke-id.write", "sys/revoke/{lease}", json!({}), 204),
+        row("database-static-roles-name.write", "database/static-roles/app", account, 204),
+        row("database-static-roles-name.read", "database/static-roles/app", Value::Null, 200),
+        row("database-static-roles.list", "database/static-roles", Value::Null, 200),
+        row("database-static-creds-name.read", "database/static-creds/app", Value::Null, 200),
+        row("database-rotate-role-name.write", "database/rotate-role/app", json!({}), 204),
+        row("database-static-roles-name.delete", "database/static-roles/app", Value::Null, 204),
         row("database-roles-name.delete", "database/roles/reader", Value::Null, 204),
         row("database-config-name.delete", "database/config/orders", Value::Null, 204),
     ]

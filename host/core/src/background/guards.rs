@@ -55,7 +55,12 @@ impl Guards {
                  calls"
             )));
         }
-        let mark = random::hex::<16>()?;
+        // One mark a key and call: where the commit of this write fails, what an earlier one of the
+        // call left standing is still the call's.
+        let mark = match set.get(&asked.timer) {
+            Some(before) => before.mark.clone(),
+            None => random::hex::<16>()?,
+        };
         // No attempt has failed yet; behind the count stands the mark.
         let body = format!("0 {mark}").into_bytes();
         let due = Some(asked.deadline.saturating_add(GRACE));
@@ -225,6 +230,22 @@ mod tests {
         drop(dropped);
         let_go(&store, &guards).await;
         assert_eq!(store.count(Space::Timer, "", None, 9).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_guard_that_stands_is_its_calls_also_where_a_later_write_of_it_was_not_committed() {
+        let (_scratch, store) = Scratch::open("again").await;
+        let guards = Guards::default();
+        let deadline = store.now() + 90_000;
+        let mut unit = store.begin();
+        guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
+        unit.checkpoint().await.unwrap();
+        guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
+        drop(unit);
+        let standing = store.begin().get(&timer("m/a")).await.unwrap().unwrap();
+        assert!(guards.stand(&timer("m/a"), &standing));
+        let_go(&store, &guards).await;
+        assert!(index(&store, "m/a").await.unwrap().due.unwrap() < deadline);
     }
 
     #[tokio::test]

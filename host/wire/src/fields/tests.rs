@@ -261,3 +261,15 @@ fn secrets_are_all_texts_inside_marked_fields_under_any_name() {
     let route = route();
     assert_eq!(secrets(&route.fields, &values), ["p1", "p2", "k1", "k2"]);
 }
+
+#[test]
+fn secret_settings_inside_of_others_are_secrets_too() {
+    let setting = |name: &str| Field::new(name, FieldKind::String, "a setting");
+    let inside = vec![setting("key_type"), setting("ca_private_key").secret()];
+    let config = Field::new("config", FieldKind::Map, "settings").with_members(inside);
+    let values = map(json!({ "config": { "key_type": "ec", "ca_private_key": "k1" } }));
+    assert_eq!(secrets(std::slice::from_ref(&config), &values), ["k1"]);
+    let row = Route { fields: vec![config], ..Route::new(Verb::Write, "x", "Writes.") };
+    let table = crate::route::Table::new(vec![row]).unwrap();
+    assert!(table.is_secret("ca_private_key") && !table.is_secret("key_type"));
+}

@@ -1,21 +1,18 @@
-//! What handlers ask of a change that another call began: is there one, and does it go on now.
+//! Intents that are not finished, as handlers see them: they may ask and hasten, and never take one
+//! up.
+//!
+//! The fault this file stops: two calls at work on one change, of which the later one forgets the
+//! candidate that the earlier one is about to put in force.
 
-use super::{PREFIX, Record, name};
+use super::{Record, name};
 use crate::host::Host;
 use bulkhead_wire::failure::Failure;
 use serde_json::Value;
 
-/// The key of the intent that the timer `timer` is about; `None` for an engine's own timers, whose
-/// keys must not begin with `intent/`.
-#[must_use]
-pub fn key_of(timer: &str) -> Option<&str> {
-    timer.strip_prefix(PREFIX)
-}
-
-/// Whether a change of `key` is under way, or was left and goes on by itself.
+/// Whether a change of `key` is not finished.
 ///
 /// # Errors
-/// What storage refused.
+/// Unavailable when the store cannot be read.
 pub fn is_open(host: &dyn Host, key: &str) -> Result<bool, Failure> {
     Ok(host.storage().get_bytes(&name(key))?.is_some())
 }

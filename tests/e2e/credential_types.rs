@@ -1,0 +1,86 @@
+//! Credentials that are no passwords, against a database plugin whose users have public keys: the
+//! key that the database holds is that of the key that the caller was given.
+
+use crate::world::{World, with};
+use bulkhead_tests::paths::guest;
+use rcgen::KeyPair;
+use serde_json::{Value, json};
+
+/// A world whose connection `keys` is one of the keyring, which any role may use.
+fn world() -> World {
+    let world = World::empty();
+    let line = format!("sql:postgres://127.0.0.1:{}", world.postgres.port);
+    let place = "sys/plugins/catalog/database/keyring-database-plugin";
+    let told = world.root.upload(&format!("{place}?grants={line}"), &guest("keyring"));
+    assert!(told.status < 300, "{told:?}");
+    let grants = json!({
+        "add_grants": [line, "address:127.0.0.0/8", "database:keyring-database-plugin"],
+    });
+    world.root.write("sys/mounts/database/tune", &grants).expect(204);
+    let config = json!({
+        "plugin_name": "keyring-database-plugin", "allowed_roles": "*", "username": "bulkhead",
+        "password": world.postgres.password, "port": world.postgres.port,
+    });
+    let written = world.root.write("database/config/keys", &config);
+    assert!(written.status < 300, "{written:?}");
+    world
+}
+
+fn role(more: Value) -> Value {
+    let keys = json!({ "db_name": "keys", "credential_type": "rsa_private_key" });
+    with(keys, more)
+}
+
+/// The public key that the database holds for the user.
+fn held(world: &World, username: &str) -> String {
+    let comment = "SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname";
+    world.postgres.query(&format!("{comment} = '{username}'"))
+}
+
+/// The public half of a key, as another program reads it, in the lines of PostgreSQL.
+fn public_half(private_key: &str) -> String {
+    let key = KeyPair::from_pem(private_key).expect("a private key in PEM");
+    key.public_key_pem().replace('\r', "").trim_end().to_owned()
+}
+
+#[test]
+fn an_rsa_key_is_given_to_the_caller_and_its_public_half_to_the_database() {
+    let world = world();
+    let bits = json!({ "credential_config": { "key_bits": 3072 } });
+    world.root.write("database/roles/signer", &role(bits)).expect(204);
+    let answer = world.root.read("database/creds/signer").expect(200);
+    let username = answer.text("username").to_owned();
+    assert_eq!(held(&world, &username), public_half(answer.text("rsa_private_key")));
+    assert!(answer.body["data"].get("password").is_none());
+    let role = world.root.read("database/roles/signer").expect(200);
+    let config = json!({ "format": "pkcs8", "key_bits": 3072 });
+    assert_eq!(role.body["data"]["credential_config"], config);
+    world.revoke(answer.lease());
+    assert!(!world.postgres.has_user(&username));
+}
+
+#[test]
+fn a_static_role_rotates_keys() {
+    let world = world();
+    world.postgres.query("CREATE ROLE app");
+    let static_role = role(json!({ "username": "app", "rotation_period": "1h" }));
+    world.root.write("database/static-roles/app", &static_role).expect(204);
+    let shown = || {
+        let answer = world.root.read("database/static-creds/app").expect(200);
+        answer.text("rsa_private_key").to_owned()
+    };
+    let first = shown();
+    assert_eq!(held(&world, "app"), public_half(&first));
+    world.root.write("database/rotate-role/app", &json!({})).expect(204);
+    assert_ne!(shown(), first);
+    assert_eq!(held(&world, "app"), public_half(&shown()));
+}
+
+#[test]
+fn a_type_that_the_plugin_does_not_know_is_refused() {
+    let world = world();
+    let password = role(json!({ "credential_type": "password" }));
+    let refused = world.root.write("database/roles/signer", &password).expect(400);
+    assert!(refused.errors().contains("unsupported credential_type"), "{refused:?}");
+    world.root.read("database/roles/signer").expect(404);
+}

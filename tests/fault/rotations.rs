@@ -1,0 +1,179 @@
+//! The server dies at each failpoint that rotations pass, or meets an error there: afterwards the
+//! password that is shown logs in, the connection works, and nothing is left unfinished.
+//!
+//! What a server passes before the first rotation is the matter of `kill_loop.rs`: lives begin with
+//! the point behind it.
+
+use crate::points;
+use crate::stage::{SOON, postgres, report, thorough, until_nothing_fires};
+use bulkhead_tests::paths::{Folder, fault_binary};
+use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Answer, Bulkhead, Client};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What accounts log in with before a life knows them.
+const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
+/// One in so many points is tried, unless `make fault` asked: each life waits for what is due.
+const STRIDE: u32 = 4;
+/// How long a rotation that is due by itself is waited for before the server is asked how it is.
+const A_WHILE: Duration = Duration::from_secs(15);
+
+/// The accounts and objects of one life.
+struct Life {
+    name: String,
+    server: Bulkhead,
+    root: Client,
+}
+
+/// The server ended, or answered that something failed.
+struct Troubled;
+
+impl Life {
+    /// A life whose server has the environment; `None` where it died while it started.
+    fn begin(name: &str, environment: &[(&str, String)]) -> Option<Self> {
+        for user in [format!("{name}-app"), format!("{name}-keeper")] {
+            let rights = if user.ends_with("keeper") { "SUPERUSER" } else { "" };
+            postgres().query(&format!("CREATE ROLE \"{user}\" {rights} LOGIN PASSWORD '{FIRST}'"));
+        }
+        let mut server = Bulkhead::prepared(fault_binary(), Folder::new("rotations"));
+        let started = server.start_with(environment);
+        started.ok().map(|()| Self { name: name.to_owned(), root: server.root(), server })
+    }
+
+    fn connection(&self) -> Value {
+        json!({
+            "plugin_name": "postgresql-database-plugin", "connection_url": postgres().url(),
+            "username": format!("{}-keeper", self.name), "password": FIRST, "allowed_roles": "*",
+        })
+    }
+
+    fn write(&self, path: &str, body: &Value) -> Result<Answer, Troubled> {
+        let answer = self.root.attempt("POST", path, body.to_string().as_bytes());
+        answer.ok().filter(|answer| answer.status < 500).ok_or(Troubled)
+    }
+
+    fn configure(&self) -> Result<(), Troubled> {
+        self.write("database/config/c", &self.connection()).map(drop)
+    }
+
+    /// Every kind of rotation: at the creation, by hand, of the connection's own user, by itself.
+    fn rotate(&mut self) -> Result<(), Troubled> {
+        let role = json!({
+            "db_name": "c", "username": format!("{}-app", self.name), "rotation_period": 5,
+        });
+        self.write("database/static-roles/app", &role)?;
+        self.write("database/rotate-role/app", &json!({}))?;
+        self.write("database/rotate-root/c", &json!({}))?;
+        let (before, began) = (self.shown(), Instant::now());
+        while self.shown() == before && began.elapsed() < A_WHILE {
+            if self.server.ended(Duration::from_millis(50)).is_some() {
+                return Err(Troubled);
+            }
+        }
+        let longer = json!({ "rotation_period": "1h" });
+        self.write("database/static-roles/app", &longer).map(drop)
+    }
+
+    /// The password that is shown; empty where there is no role, or no answer.
+    fn shown(&self) -> String {
+        let answer = self.root.attempt("GET", "database/static-creds/app", b"");
+        let given = answer.ok().filter(|answer| answer.status == 200);
+        given.map(|answer| answer.text("password").to_owned()).unwrap_or_default()
+    }
+
+    fn has_role(&self) -> bool {
+        self.root.read("database/static-roles/app").status == 200
+    }
+
+    /// What must hold of a server that is back.
+    fn check(&mut self) {
+        self.server.start_again();
+        self.root = self.server.root();
+        let app = format!("{}-app", self.name);
+        until_true("what is shown logs in", SOON, || {
+            !self.has_role() || postgres().login(&app, &self.shown(), "SELECT 1").is_ok()
+        });
+        if self.root.read("database/config/c").status == 200 {
+            until_true("the connection's own user logs in", SOON, || {
+                self.root.write("database/reset/c", &json!({})).status == 204
+            });
+            // An unfinished one would refuse another.
+            until_true("no rotation of the connection is unfinished", SOON, || {
+                self.root.write("database/rotate-root/c", &json!({})).status == 204
+            });
+            let role = json!({ "db_name": "c", "username": app, "rotation_period": "1h" });
+            until_true("no rotation of the role is unfinished", SOON, || {
+                self.root.write("database/static-roles/app", &role).status == 204
+                    && self.root.write("database/rotate-role/app", &json!({})).status == 204
+            });
+            assert!(postgres().login(&app, &self.shown(), "SELECT 1").is_ok());
+        }
+    }
+}
+
+#[test]
+fn a_server_that_dies_at_any_point_of_a_rotation_knows_every_password() {
+    every_point("abort");
+}
+
+#[test]
+fn a_server_in_which_any_point_of_a_rotation_fails_knows_every_password() {
+    every_point("fail");
+}
+
+fn every_point(fault: &str) {
+    let first = before_rotations(fault);
+    let stride = if thorough() { 1 } else { STRIDE };
+    let count = until_nothing_fires(|number| live(fault, first + number * stride));
+    report(&format!(
+        "rotations, {fault}: visited {count} points behind the first {first}, one in {stride}"
+    ));
+    assert!(count * stride > 20, "a life passes few points: is every rotation in it?");
+}
+
+/// How many points are passed until the connection is configured.
+fn before_rotations(fault: &str) -> u32 {
+    let notes = Folder::new("trace");
+    let trace = notes.path().join("trace");
+    let environment = [("BULKHEAD_FAULT_TRACE", trace.display().to_string())];
+    let life = Life::begin(&format!("{fault}0"), &environment).expect("without a fault it starts");
+    assert!(life.configure().is_ok(), "{}", life.server.printed());
+    passed(fault, &trace)
+}
+
+/// How many of the points that were passed can have the fault.
+fn passed(fault: &str, trace: &Path) -> u32 {
+    let all = points::all().into_iter().filter(|point| point.fallible || fault == "abort");
+    let names: BTreeSet<String> = all.map(|point| point.name).collect();
+    let text = fs::read_to_string(trace).unwrap_or_default();
+    let count = text.lines().filter(|name| names.contains(*name)).count();
+    u32::try_from(count).expect("a life is short")
+}
+
+/// One life with its fault. `false` where it was over before the fault came.
+fn live(fault: &str, number: u32) -> bool {
+    let notes = Folder::new("trace");
+    let trace = notes.path().join("trace");
+    let environment = [
+        ("BULKHEAD_FAULT", format!("{fault}@{number}")),
+        ("BULKHEAD_FAULT_TRACE", trace.display().to_string()),
+    ];
+    let Some(mut life) = Life::begin(&format!("{fault}{number}"), &environment) else {
+        return true;
+    };
+    let lived = life.configure().and_then(|()| life.rotate());
+    let ended = life.server.ended(Duration::from_secs(if lived.is_err() { 3 } else { 0 }));
+    let fired = match fault {
+        "abort" => ended.is_some(),
+        _ => passed(fault, &trace) >= number,
+    };
+    if ended.is_none() {
+        life.server.kill();
+    }
+    life.check();
+    fired
+}

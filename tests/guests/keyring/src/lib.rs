@@ -1,0 +1,178 @@
+//! The keyring: a database plugin whose users have public keys, so that tests see that keys reach a
+//! database and fit to what callers were given. The key of a user stands in the comment of its role
+//! in a PostgreSQL, where a test reads it.
+
+#![allow(missing_docs, unreachable_pub, reason = "a component of the tests")]
+
+use bulkhead_sdk::database_plugin::{
+    Configured, Credential, DatabasePlugin, Endpoint, NewUser, Pool, Refusal, Settings, SqlFailure,
+    SqlHost, Statement, StoreTime, Target, Tls,
+};
+use bulkhead_sdk::wire::description::{DatabaseDescription, Field, FieldKind};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+pub struct Keyring;
+
+const COMMENT: &str = "SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname = $1";
+
+fn refusal(code: &str) -> Refusal {
+    Refusal { code: code.to_owned(), ..Refusal::default() }
+}
+
+fn failed(failure: SqlFailure) -> Refusal {
+    Refusal { vendor_code: failure.sqlstate, ..refusal(&failure.code) }
+}
+
+fn text(settings: &Settings, name: &str) -> String {
+    settings.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn target(settings: &Settings) -> Target {
+    let port = settings.get("port").and_then(Value::as_u64).unwrap_or_default();
+    let port = u16::try_from(port).unwrap_or_default();
+    Target {
+        driver: "postgres".to_owned(),
+        endpoints: vec![Endpoint { host: "127.0.0.1".to_owned(), port }],
+        writable: false,
+        database: "demo".to_owned(),
+        username: text(settings, "username"),
+        password: text(settings, "password"),
+        tls: Tls { mode: "disable".to_owned(), ..Tls::default() },
+        pool: Pool { max_connections: 2, connect_timeout: 10_000, max_lifetime: 0 },
+        ext: Vec::new(),
+    }
+}
+
+/// The public key, and nothing else that a user may have.
+fn key(credential: &Credential) -> Result<&str, Refusal> {
+    match credential {
+        Credential::PublicKeyPem(pem) => Ok(pem),
+        _ => Err(refusal("unsupported")),
+    }
+}
+
+fn run(host: &dyn SqlHost, settings: &Settings, texts: &[String]) -> Result<(), Refusal> {
+    let statements: Vec<Statement> =
+        texts.iter().map(|text| Statement { text: text.clone(), secret: false }).collect();
+    host.transact(&target(settings), &statements).map_err(failed)
+}
+
+impl DatabasePlugin for Keyring {
+    fn description() -> DatabaseDescription {
+        let setting = |name: &str, kind| Field::new(name, kind, "Of the test.");
+        let sentence = |code: &str| (code.to_owned(), format!("the keyring says {code}"));
+        let codes = [
+            "unsupported",
+            "unreachable",
+            "refused",
+            "timed-out",
+            "conflict",
+            "statement-failed",
+            "permission-denied",
+            "forbidden-address",
+            "invalid-request",
+        ];
+        DatabaseDescription {
+            kind: "database-plugin".to_owned(),
+            name: "keyring-database-plugin".to_owned(),
+            aliases: Vec::new(),
+            version: "1.0.0".to_owned(),
+            asks: vec!["sql".to_owned()],
+            about: "Keeps the public keys of users.".to_owned(),
+            credential_types: vec!["rsa_private_key".to_owned()],
+            creation_statements_required: false,
+            settings: vec![
+                setting("port", FieldKind::Int),
+                setting("username", FieldKind::String),
+                setting("password", FieldKind::String).secret(),
+            ],
+            codes: codes.into_iter().map(sentence).collect(),
+            warnings: BTreeMap::new(),
+        }
+    }
+
+    fn configure(settings: &Settings) -> Result<Configured, Refusal> {
+        let port = target(settings).endpoints.first().map_or(0, |endpoint| endpoint.port);
+        Ok(Configured {
+            settings: settings.clone(),
+            targets: vec![format!("postgres://127.0.0.1:{port}")],
+            warnings: Vec::new(),
+        })
+    }
+
+    fn check_statements(_: &Settings, _: &[String]) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<(), Refusal> {
+        host.ping(&target(settings)).map_err(failed)
+    }
+
+    fn plan_username(
+        host: &dyn SqlHost,
+        _: &Settings,
+        _: &str,
+        role_name: &str,
+    ) -> Result<String, Refusal> {
+        let random: String = host.random(8).iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(format!("v-{role_name}-{random}"))
+    }
+
+    fn create_user(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        user: &NewUser,
+        _: &[String],
+        _: &[String],
+    ) -> Result<(), Refusal> {
+        let (name, key) = (&user.username, key(&user.credential)?);
+        let create = format!("CREATE ROLE \"{name}\"");
+        run(host, settings, &[create, format!("COMMENT ON ROLE \"{name}\" IS '{key}'")])
+    }
+
+    fn change_credential(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        username: &str,
+        credential: &Credential,
+        _: Option<&Credential>,
+        _: &[String],
+    ) -> Result<(), Refusal> {
+        let key = key(credential)?;
+        run(host, settings, &[format!("COMMENT ON ROLE \"{username}\" IS '{key}'")])
+    }
+
+    fn set_expiration(
+        _: &dyn SqlHost,
+        _: &Settings,
+        _: &str,
+        _: StoreTime,
+        _: &[String],
+    ) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn delete_user(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        username: &str,
+        _: &[String],
+    ) -> Result<(), Refusal> {
+        run(host, settings, &[format!("DROP ROLE IF EXISTS \"{username}\"")])
+    }
+
+    fn check_credential(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        username: &str,
+        credential: &Credential,
+    ) -> Result<Option<bool>, Refusal> {
+        let rows = host.query(&target(settings), COMMENT, &[username]).map_err(failed)?;
+        let key = key(credential)?;
+        let shown = rows.first().and_then(|row| row.first()).cloned().flatten();
+        Ok(Some(shown.as_deref() == Some(key)))
+    }
+}
+
+bulkhead_sdk::export_database_plugin!(Keyring);
