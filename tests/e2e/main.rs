@@ -3,6 +3,7 @@
 //! One binary, one module an area. Every test has servers of its own, so that "no user is left" can
 //! be asked of the whole database.
 
+mod ambient;
 mod audit;
 mod bad_components;
 mod bad_input;
@@ -25,9 +26,11 @@ mod mounts;
 mod processes;
 mod readme;
 mod refusals;
+mod root_rotation;
 mod sealed;
 mod sealed_process;
 mod secrecy;
+mod static_roles;
 mod targets;
 mod template;
 mod tls;

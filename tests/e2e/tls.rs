@@ -393,20 +393,21 @@ fn a_server_whose_certificate_cannot_be_served_does_not_start_and_says_why_in_on
         file("data").display()
     );
     fs::write(file("bulkhead.hcl"), text).expect("a file can be written");
-    let start = || {
-        let mut command = Command::new(binary());
-        run(command.args(["server", "--config"]).arg(file("bulkhead.hcl")).env_clear())
+    let refuses = |why: &str| {
+        for options in [&["server"][..], &["server", "--check"]] {
+            let mut command = Command::new(binary());
+            command.args(options).arg("--config").arg(file("bulkhead.hcl")).env_clear();
+            let (code, said) = run(&mut command);
+            assert!(code == 1 && said.contains(why) && said.lines().count() == 1, "{said}");
+        }
     };
-    let (code, said) = start();
-    assert!(code == 1 && said.contains("cannot be read") && said.lines().count() == 1, "{said}");
+    refuses("cannot be read");
     replace(&file("key.pem"), &another);
-    let (code, said) = start();
-    assert!(code == 1 && said.contains("made together") && said.lines().count() == 1, "{said}");
+    refuses("made together");
     replace(&file("key.pem"), &key);
     fs::set_permissions(file("key.pem"), std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .expect("it is ours");
-    let (code, said) = start();
-    assert!(code == 1 && said.contains("chmod 600") && said.lines().count() == 1, "{said}");
+    refuses("chmod 600");
     assert!(!file("data").exists(), "nothing was made");
     for options in [&["--dev", "--dev-listen-address"][..], &["--listen-address"]] {
         let mut command = Command::new(binary());

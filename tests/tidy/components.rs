@@ -8,7 +8,7 @@ use bulkhead_tests::paths::target;
 use std::fs;
 
 /// Bytes of linear memory that an official component may begin with.
-const INITIAL_MEMORY: u64 = 256 * 1024;
+const INITIAL_MEMORY: u64 = 384 * 1024;
 
 /// Bytes of a page of linear memory.
 const PAGE: u64 = 64 * 1024;

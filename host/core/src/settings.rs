@@ -3,6 +3,7 @@
 use crate::audit::AuditSettings;
 use crate::catalog::Official;
 use crate::log::Log;
+use bulkhead_sandbox::Surroundings;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub struct Settings {
     pub own_url: String,
     /// Where the server listens: no component ever dials it.
     pub own_addresses: Vec<SocketAddr>,
+    /// What the machine has, for components that are granted it.
+    pub surroundings: Surroundings,
     /// Where requests and answers are recorded.
     pub audit: AuditSettings,
     /// Where lines for the operator go.

@@ -31,6 +31,8 @@ pub(crate) mod secrets_engine {
             "bulkhead:plugin/ldap.change-password": async | trappable,
             "bulkhead:plugin/identity.token": async | trappable,
             "bulkhead:plugin/identity.find-entity": async | trappable,
+            "bulkhead:plugin/ambient.cloud-token": async | trappable,
+            "bulkhead:plugin/ambient.find-pod": async | trappable,
             "bulkhead:plugin/cache.get-or-lead": async | trappable,
             "bulkhead:plugin/database.resolve": trappable,
             "bulkhead:plugin/database.close": trappable,
@@ -67,6 +69,7 @@ pub(crate) mod auth_method {
             "bulkhead:plugin/ldap": engine_world::ldap,
             "bulkhead:plugin/cache": engine_world::cache,
             "bulkhead:plugin/identity": engine_world::identity,
+            "bulkhead:plugin/ambient": engine_world::ambient,
             "bulkhead:plugin/log": engine_world::log,
         },
     });

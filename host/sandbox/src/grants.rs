@@ -16,7 +16,7 @@ mod reach;
 mod refusal;
 mod rights;
 
-pub(crate) use act::{Act, LdapServer, SqlTarget};
+pub(crate) use act::{Act, AmbientAct, LdapServer, SqlTarget};
 pub use ask::{AnyTarget, Ask};
 pub use host::HostPattern;
 pub(crate) use host::{Host, Origin};
@@ -109,6 +109,7 @@ impl Grants {
             | Act::Close
             | Act::Database(_)
             | Act::Http(_)
+            | Act::Ambient(_)
             | Act::Ldap(_)
             | Act::IdentityToken
             | Act::Entities => self.part == Part::Engine,
@@ -124,6 +125,7 @@ impl Grants {
             Act::Http(origin) => self.allow(&origin.grant()),
             Act::Ldap(server) => self.allow(&server.grant()),
             Act::Crypto(verb) => self.allow(&Grant::Crypto(*verb)),
+            Act::Ambient(wanted) => self.allow(&wanted.grant()?),
             Act::IdentityToken => self.allow(&Grant::IdentityToken),
             _ => Ok(()),
         }
@@ -154,6 +156,23 @@ impl Grants {
     ) -> Result<Reach, Failure> {
         self.ask(&Act::Http(origin))?;
         Ok(self.addresses_of(&origin.grant(), own))
+    }
+
+    /// The same for a request in the pod's name, whose grant is that of its cluster, too: of each
+    /// address that this has, but those that are never dialled.
+    ///
+    /// # Errors
+    /// As [`Grants::ask`].
+    pub(crate) fn reach_of_pod(&self, own: &Arc<[SocketAddr]>) -> Result<Reach, Failure> {
+        self.ask(&Act::Ambient(AmbientAct::PodIdentity))?;
+        Ok(Reach {
+            mount: Arc::clone(&self.mount),
+            part: self.part,
+            networks: Vec::new(),
+            ceiling: None,
+            everything: true,
+            own: Arc::clone(own),
+        })
     }
 
     /// The same for a session with a directory.
@@ -227,6 +246,7 @@ impl Grants {
                 None,
                 Grant::Database(_)
                 | Grant::Http { .. }
+                | Grant::Ambient(_)
                 | Grant::Ldap { .. }
                 | Grant::Crypto(_)
                 | Grant::IdentityToken,

@@ -12,7 +12,7 @@ mod request;
 mod tls;
 mod url;
 
-pub(crate) use exchange::{Answered, Exchange, exchange};
+pub(crate) use exchange::{Answered, Exchange, ask_metadata, exchange};
 pub(crate) use fault::HttpFault;
 pub(crate) use meter::Meter;
 pub(crate) use request::{is_safe, prepare, secrets};

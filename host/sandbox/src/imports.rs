@@ -11,6 +11,7 @@ macro_rules! granted {
     };
 }
 
+mod ambient;
 mod cache;
 mod clock;
 mod crypto;

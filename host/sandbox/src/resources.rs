@@ -9,6 +9,7 @@ use crate::limits;
 use crate::memory::GuestMemory;
 use crate::slow_work::SlowWork;
 use crate::sql::Pools;
+use crate::surroundings::{CloudTokens, Surroundings};
 use bulkhead_store::Store;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub(crate) struct Resources {
     pub(crate) closing: Closing,
     /// Where the server listens: nothing of it is ever dialled by a component.
     pub(crate) own_addresses: Arc<[SocketAddr]>,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) cloud_tokens: CloudTokens,
 }
 
 impl Resources {
@@ -59,6 +62,7 @@ impl Resources {
         process: &Arc<ProcessResources>,
         store: Arc<Store>,
         own_addresses: &[SocketAddr],
+        surroundings: &Surroundings,
     ) -> Arc<Self> {
         Arc::new(Self {
             process: Arc::clone(process),
@@ -67,6 +71,8 @@ impl Resources {
             caches: Caches::default(),
             closing: Closing::default(),
             own_addresses: own_addresses.into(),
+            surroundings: surroundings.clone(),
+            cloud_tokens: CloudTokens::default(),
         })
     }
 
@@ -80,6 +86,7 @@ impl Resources {
     pub(crate) async fn close(&self) {
         self.closing.begin();
         self.caches.clear();
+        self.cloud_tokens.clear();
         self.pools.close_all().await;
     }
 }

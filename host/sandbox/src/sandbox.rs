@@ -5,6 +5,7 @@ use crate::admission::{self, Admission, Entered, SlotRequest};
 use crate::instance_cache::InstanceCaches;
 use crate::linkers::Linkers;
 use crate::resources::{ProcessResources, Resources};
+use crate::surroundings::Surroundings;
 use crate::wasmtime_engine;
 use bulkhead_store::Store;
 use bulkhead_wire::failure::{Failure, Kind};
@@ -44,14 +45,15 @@ pub struct Sandbox {
 
 impl Sandbox {
     /// A sandbox whose calls get store time and units of work from `store`, and never dial
-    /// `own_addresses`, on which the server listens.
+    /// `own_addresses`, on which the server listens. `surroundings` are the machine's.
     #[must_use]
     pub fn new(
         runtime: Arc<Runtime>,
         store: Arc<Store>,
         own_addresses: &[SocketAddr],
+        surroundings: &Surroundings,
     ) -> Arc<Self> {
-        let resources = Resources::new(&runtime.resources, store, own_addresses);
+        let resources = Resources::new(&runtime.resources, store, own_addresses, surroundings);
         Arc::new(Self { runtime, resources, instance_caches: InstanceCaches::default() })
     }
 

@@ -102,6 +102,7 @@ impl World {
                 "ldap",
                 "cache",
                 "identity",
+                "ambient",
                 "log",
             ],
             Self::AuthMethod => &[
@@ -114,6 +115,7 @@ impl World {
                 "ldap",
                 "cache",
                 "identity",
+                "ambient",
                 "log",
             ],
             Self::DatabasePlugin => &["types", "database-types", "sql", "crypto", "clock", "log"],

@@ -5,6 +5,7 @@
 //! unknown word, a value of another type, a setting that this version cannot honour refuses the
 //! file, by line. No setting is a secret, so that a refusal may repeat what is written.
 
+mod ambient;
 mod audit;
 mod listener;
 mod report;
@@ -18,6 +19,7 @@ pub(crate) use tls::{Transport, plain_beyond_loopback};
 pub(crate) use unix::UnixSettings;
 
 use bulkhead_core::audit::AuditSettings;
+use bulkhead_sandbox::Surroundings;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::quoted;
 use hyper::Uri;
@@ -49,7 +51,7 @@ const WORDS: Words = Words {
         "log_format",
         "api_addr",
     ],
-    blocks: &["listener", "storage", "seal", "audit"],
+    blocks: &["listener", "storage", "seal", "audit", "ambient"],
     unserved: &[
         ("plugin_directory", OWN_COMPONENTS),
         ("plugin_signatures", OWN_COMPONENTS),
@@ -84,6 +86,8 @@ pub(crate) struct Config {
     pub(crate) data: PathBuf,
     /// What records its requests.
     pub(crate) audit: AuditSettings,
+    /// What the machine has, and where.
+    pub(crate) surroundings: Surroundings,
     /// Life of a lease or token that says nothing else, in seconds.
     pub(crate) default_lease_ttl: u64,
     /// Longest life of a lease or token, in seconds.
@@ -102,6 +106,7 @@ impl Config {
             listener: ListenerConfig::at(address),
             data: data.to_path_buf(),
             audit: AuditSettings::default(),
+            surroundings: Surroundings::default(),
             default_lease_ttl: LEASE_TTL,
             max_lease_ttl: LEASE_TTL,
             reported_version: REPORTED_VERSION.to_owned(),
@@ -137,6 +142,7 @@ impl Config {
             listener: ListenerConfig::of(file)?,
             data: data_directory(file)?,
             audit: audit::settings(file)?,
+            surroundings: ambient::settings(file)?,
             default_lease_ttl,
             max_lease_ttl,
             reported_version: file

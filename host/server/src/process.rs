@@ -122,6 +122,7 @@ pub(crate) fn service_settings(
         api_address: config.api_address.clone(),
         own_url: String::new(),
         own_addresses: Vec::new(),
+        surroundings: config.surroundings.clone(),
         audit: config.audit.clone(),
         log: Arc::clone(log),
     }

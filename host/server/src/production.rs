@@ -6,6 +6,7 @@
 use crate::config::{Config, Transport};
 use crate::options::{ConfigSource, ProductionOptions};
 use crate::process::{self, Process, Server};
+use crate::tls;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -40,13 +41,16 @@ pub async fn run(
     server.serve(prepared).await
 }
 
-/// Reads `file` and writes to `out` what a server started with it would do. Nothing is opened, made
-/// or listened on.
+/// Reads `file`, and the certificates and keys that it names, and writes to `out` what a server
+/// started with it would do. Nothing is made, changed or listened on.
 ///
 /// # Errors
-/// What is wrong with the file, or that `out` cannot be written.
+/// What is wrong with a file, or that `out` cannot be written.
 pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
     let config = Config::read(file)?;
+    if let Transport::Tls(settings) = &config.listener.transport {
+        tls::check(settings)?;
+    }
     let written =
         write!(out, "{} is valid. A server that is started with it:\n\n{config}", file.display());
     written

@@ -30,6 +30,17 @@ use std::sync::Arc;
 pub(crate) const HTTP_2: &[u8] = b"h2";
 const HTTP_1: &[u8] = b"http/1.1";
 
+/// The setting that names the authorities of clients.
+const CLIENT_CA: &str = "tls_client_ca_file";
+
+/// Reads the files, and serves nothing.
+///
+/// # Errors
+/// The first file that cannot be served, why, and what to do.
+pub(crate) fn check(settings: &TlsSettings) -> Result<(), String> {
+    server_config(settings).map(|_| ())
+}
+
 /// What the files say at this moment, as rustls serves it, and until when the certificate holds.
 ///
 /// # Errors
@@ -75,12 +86,13 @@ fn verifier(
     is_required: bool,
 ) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let mut roots = RootCertStore::empty();
-    for (index, certificate) in
-        files::certificates(file, "tls_client_ca_file")?.into_iter().enumerate()
-    {
+    let certificates = files::certificates(file, CLIENT_CA)?;
+    // webpki trusts an authority for as long as it stands here.
+    chain::check_time(file, CLIENT_CA, &certificates)?;
+    for (index, certificate) in certificates.into_iter().enumerate() {
         roots.add(certificate).map_err(|error| {
             format!(
-                "certificate {} of tls_client_ca_file {} is no authority's: {error}; \
+                "certificate {} of {CLIENT_CA} {} is no authority's: {error}; \
                  give the certificates of those who sign your clients'",
                 index + 1,
                 file.display()
@@ -92,7 +104,7 @@ fn verifier(
     let builder = if is_required { builder } else { builder.allow_unauthenticated() };
     builder
         .build()
-        .map_err(|error| format!("tls_client_ca_file {} is not usable: {error}", file.display()))
+        .map_err(|error| format!("{CLIENT_CA} {} is not usable: {error}", file.display()))
 }
 
 #[cfg(test)]

@@ -16,6 +16,12 @@ const SET_EXPIRATION: &str = "ALTER ROLE \"{{name}}\" VALID UNTIL '{{expiration}
 /// SQLSTATE of a role that does not exist.
 pub(crate) const UNDEFINED_OBJECT: &str = "42704";
 
+/// SQLSTATE of a user that may not log in, or not from here.
+const INVALID_AUTHORIZATION: &str = "28000";
+
+/// SQLSTATE of a user that may not use the database.
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
+
 /// Milliseconds for which a session that tried a credential may be kept.
 const TRIAL_LIFETIME: u64 = 1000;
 
@@ -97,10 +103,14 @@ pub(crate) fn check_credential(
         },
         ..connection.target.clone()
     };
-    match host.ping(&target) {
-        Ok(()) => Ok(Some(true)),
-        Err(failure) if failure.code == "refused" => Ok(Some(false)),
-        Err(failure) => Err(sql_failure::refusal(failure, &target)),
+    let Err(failure) = host.ping(&target) else { return Ok(Some(true)) };
+    match (failure.code.as_str(), failure.sqlstate.as_deref()) {
+        // Asked for behind the password: the user is who it says, and may not use this database.
+        (_, Some(INSUFFICIENT_PRIVILEGE)) => Ok(Some(true)),
+        // The user may not log in at all, or not from here, with whichever password.
+        ("refused", Some(INVALID_AUTHORIZATION)) => Ok(None),
+        ("refused", _) => Ok(Some(false)),
+        _ => Err(sql_failure::refusal(failure, &target)),
     }
 }
 

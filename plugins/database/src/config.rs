@@ -3,13 +3,18 @@
 
 use crate::connection::{Connection, about};
 use crate::redaction::without_secrets;
+use crate::static_role;
 use crate::target;
 use crate::version::is_version;
+use bulkhead_sdk::rotation::{self, Bounds};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
 use serde_json::{Map, Value, json};
+
+/// Static roles are counted so far, where a connection goes that they need.
+const MOST_COUNTED: u32 = 1_000;
 
 /// What belongs to the engine. Everything else that a write gives is a setting of the database
 /// plugin.
@@ -34,17 +39,10 @@ pub(crate) const FIELDS: &[Field] = &[
         "skip_static_role_import_rotation",
         "leave passwords of imported accounts as they are",
     ),
-    Field::seconds("rotation_period", "seconds between rotations of the connection's own password"),
-    Field::text(
-        "rotation_schedule",
-        "when to rotate the connection's own password, as a cron expression",
-    ),
-    Field::seconds("rotation_window", "seconds within which a scheduled rotation must end"),
-    Field::flag(
-        "disable_automated_rotation",
-        "hold back rotations of the connection's own password",
-    ),
 ];
+
+/// When the password of the connection's own user is changed.
+pub(crate) const ROTATION_FIELDS: &[Field] = rotation::CONFIG_FIELDS;
 
 /// Settings of plugins that are secret even if the plugin does not say so. They stand in the table
 /// so that the host keeps them out of logs and audit from the first byte, before any plugin has
@@ -62,10 +60,12 @@ pub(crate) const SECRET_SETTINGS: &[Field] = &[
 
 /// Creates or changes a connection.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    refuse_automated_rotation(call)?;
     let name = call.text("name");
     let settings = settings_given(call);
     let mut connection = apply_changes(host, call, &settings)?;
+    if connection.times.due.is_some() {
+        connection.check_rotatable(name)?;
+    }
     let plugin = connection.plugin(host, name)?;
     let configured =
         host.databases().configure(&connection.for_host(name)).map_err(|why| about(name, why))?;
@@ -74,7 +74,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     if connection.verify_connection {
         host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?;
     }
-    host.storage().put(&Connection::key(name), &connection)?;
+    connection.store(host, name)?;
 
     let stranded = target::warning(host, name, &before, &configured.targets)?;
     let told = configured.warnings.iter().map(|code| sentence(&plugin, code, name));
@@ -105,7 +105,8 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
             ),
             Err(why) => return Err(why),
         };
-    let answer = Answer::data(&json!({
+    let mut shown = connection.rotation.show();
+    let more = json!({
         "plugin_name": connection.plugin_name,
         "plugin_version": connection.plugin_version,
         "running_plugin_version": running,
@@ -115,12 +116,9 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         "password_policy": connection.password_policy,
         "verify_connection": connection.verify_connection,
         "skip_static_role_import_rotation": connection.skip_static_role_import_rotation,
-        "rotation_schedule": "",
-        "rotation_period": 0,
-        "rotation_window": 0,
-        "disable_automated_rotation": connection.disable_automated_rotation,
-    }))?;
-    Ok(answer.warn(warning))
+    });
+    shown.extend(more.as_object().cloned().unwrap_or_default());
+    Ok(Answer::data(&shown)?.warn(warning))
 }
 
 /// Removes a connection. Its roles and leases stay, because the operator may be about to write it
@@ -128,7 +126,8 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let live = host.leases().count(name)?;
-    host.storage().delete(&Connection::key(name))?;
+    let accounts = host.storage().keys(&static_role::accounts(name), "", MOST_COUNTED)?.len();
+    Connection::remove(host, name)?;
     host.databases().close(name);
     let stranded = (live > 0).then(|| {
         format!(
@@ -137,24 +136,11 @@ pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
             call.mount.path
         )
     });
-    Ok(Answer::nothing().warn(stranded))
-}
-
-/// Stored is never silently ignored: a period that nothing acts on would look like protection.
-fn refuse_automated_rotation(call: &Call) -> Result<(), Failure> {
-    let asked = if call.seconds("rotation_period") > 0 {
-        "rotation_period"
-    } else if call.seconds("rotation_window") > 0 {
-        "rotation_window"
-    } else if !call.text("rotation_schedule").is_empty() {
-        "rotation_schedule"
-    } else {
-        return Ok(());
-    };
-    Err(Failure::invalid(format!(
-        "{asked} asks for automated rotation of the connection's own password, which this version \
-         cannot do; omit it"
-    )))
+    let unrotated = (accounts > 0).then(|| {
+        let name = quoted(name);
+        format!("static roles that still need connection {name}, and wait for it: {accounts}")
+    });
+    Ok(Answer::nothing().warn(stranded).warn(unrotated))
 }
 
 /// The stored connection, or a new one, with what the call gives over it.
@@ -174,11 +160,11 @@ fn apply_changes(
         "skip_static_role_import_rotation",
         &mut connection.skip_static_role_import_rotation,
     )?;
-    call.merge("disable_automated_rotation", &mut connection.disable_automated_rotation)?;
+    if connection.rotation.merge(call, Bounds::CONFIG)? {
+        connection.times = connection.rotation.changed_at(&connection.times, host.clock().now())?;
+    }
     connection.settings.extend(settings.clone());
-    // Store time, so that a connection that is removed and written again never meets the sessions
-    // of its forerunner.
-    connection.generation = connection.generation.saturating_add(1).max(host.clock().now());
+    connection.begin_generation(host);
     if connection.plugin_name.is_empty() {
         return Err(Failure::invalid(
             "plugin_name is required: name the database plugin of the connection",
@@ -196,6 +182,7 @@ fn apply_changes(
 fn settings_given(call: &Call) -> Map<String, Value> {
     let mut settings = call.beyond(FIELDS);
     settings.remove("name");
+    settings.retain(|name, _| ROTATION_FIELDS.iter().all(|field| field.name() != name));
     settings
 }
 

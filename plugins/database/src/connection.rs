@@ -1,6 +1,7 @@
 //! A connection as it is stored: which database plugin, with which settings, for which roles.
 
 use bulkhead_sdk::host::Connection as HostConnection;
+use bulkhead_sdk::rotation::{Settings, Times};
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::wire::glob;
@@ -8,8 +9,11 @@ use bulkhead_sdk::{Failure, Host, Kind, stored};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// What the keys of the timers of rotations begin with.
+const TIMER: &str = "rotate-root/";
+
 /// A connection. No `Debug`: its settings hold the password.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Connection {
     pub(crate) plugin_name: String,
     /// As it was written; empty for the version that the catalog chooses.
@@ -21,7 +25,11 @@ pub(crate) struct Connection {
     pub(crate) root_rotation_statements: Vec<String>,
     pub(crate) password_policy: String,
     pub(crate) skip_static_role_import_rotation: bool,
-    pub(crate) disable_automated_rotation: bool,
+    /// When the password of its own user is changed, and when that was done.
+    #[serde(flatten)]
+    pub(crate) rotation: Settings,
+    #[serde(flatten)]
+    pub(crate) times: Times,
     /// The servers that the plugin dials for it. `None`: an earlier release stored it, which did
     /// not ask.
     #[serde(default)]
@@ -41,6 +49,58 @@ impl Connection {
     /// The connection `name`, if there is one.
     pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
         host.storage().get(&Self::key(name))
+    }
+
+    /// Stores the connection, and has its own user rotated when that is due.
+    pub(crate) fn store(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
+        host.storage().put(&Self::key(name), self)?;
+        match self.times.due {
+            Some(due) => host.clock().schedule(&timer(name), due, name),
+            None => host.clock().cancel(&timer(name)),
+        }
+    }
+
+    /// Removes the connection.
+    pub(crate) fn remove(host: &dyn Host, name: &str) -> Result<(), Failure> {
+        host.storage().delete(&Self::key(name))?;
+        host.clock().cancel(&timer(name))
+    }
+
+    /// Makes the next generation of the connection, whose sessions are others. Store time, so that
+    /// a connection that is removed and written again never meets the sessions of its forerunner.
+    pub(crate) fn begin_generation(&mut self, host: &dyn Host) {
+        self.generation = self.generation.saturating_add(1).max(host.clock().now());
+    }
+
+    /// Refuses what would change the password of the connection's own user, where it has none of
+    /// which the engine knows how it reaches the database.
+    ///
+    /// # Errors
+    /// Invalid request that names the setting.
+    pub(crate) fn check_rotatable(&self, name: &str) -> Result<(), Failure> {
+        let refused = |why: &str| {
+            let name = quoted(name);
+            Err(Failure::invalid(format!(
+                "unable to rotate root credentials of connection {name}: {why}"
+            )))
+        };
+        if self.is_self_managed() {
+            return refused("it is self_managed and has no user of its own");
+        }
+        if self.setting("username").is_empty() {
+            return refused("no username in configuration; give it beside connection_url");
+        }
+        if self.setting("password").is_empty() {
+            return refused("no password in configuration; give it beside connection_url");
+        }
+        let url = self.setting("connection_url");
+        if !url.is_empty() && !url.contains("{{password}}") {
+            return refused(
+                "its connection_url must template {{password}}, or the new password would not \
+                 reach it",
+            );
+        }
+        Ok(())
     }
 
     /// The connection as the host wants it named in each call.
@@ -83,11 +143,105 @@ impl Connection {
         }
     }
 
+    /// The connection `name`, which the caller of the mount `mount` names.
+    ///
+    /// # Errors
+    /// Invalid request where there is none.
+    pub(crate) fn named(host: &dyn Host, name: &str, mount: &str) -> Result<Self, Failure> {
+        let shown = quoted(name);
+        Self::find(host, name)?.ok_or_else(|| {
+            Failure::invalid(format!(
+                "there is no connection {shown}; write {mount}config/{name} first"
+            ))
+        })
+    }
+
+    /// The connection `name`, for the role `role` of the mount `mount`.
+    ///
+    /// # Errors
+    /// Invalid request where there is none: the role names it. Permission denied where it does not
+    /// admit the role.
+    pub(crate) fn admitting(
+        host: &dyn Host,
+        name: &str,
+        role: &str,
+        mount: &str,
+    ) -> Result<Self, Failure> {
+        let (role_name, shown) = (quoted(role), quoted(name));
+        let missing = || {
+            Failure::invalid(format!(
+                "role {role_name} needs connection {shown}, which does not exist; write \
+                 {mount}config/{name} first"
+            ))
+        };
+        let connection = Self::find(host, name)?.ok_or_else(missing)?;
+        if connection.admits(role) {
+            return Ok(connection);
+        }
+        Err(Failure::denied(format!(
+            "role {role_name} may not use connection {shown}; add it to the connection's \
+             allowed_roles"
+        )))
+    }
+
+    /// Whether each account of it changes its own credential, and there is no user that changes
+    /// those of others.
+    pub(crate) fn is_self_managed(&self) -> bool {
+        match self.settings.get("self_managed") {
+            Some(Value::Bool(flag)) => *flag,
+            Some(Value::String(text)) => matches!(text.as_str(), "true" | "t" | "1" | "True"),
+            _ => false,
+        }
+    }
+
+    /// A setting that is a text; empty where it is absent.
+    pub(crate) fn setting(&self, name: &str) -> &str {
+        self.settings.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Refuses a credential type that the connection's plugin does not know, and statements that it
+    /// cannot read; each list of them comes with the name of its field.
+    ///
+    /// # Errors
+    /// Invalid request that names the field.
+    pub(crate) fn check_role(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        (credential_type, statements): (&str, &[(&'static str, &[String])]),
+    ) -> Result<DatabaseDescription, Failure> {
+        let plugin = self.plugin(host, name)?;
+        if !plugin.credential_types.iter().any(|known| known == credential_type) {
+            let (plugin, known) = (quoted(&plugin.name), plugin.credential_types.join(", "));
+            return Err(Failure::invalid(format!(
+                "unsupported credential_type: {credential_type} is not one of plugin {plugin}; \
+                 use {known}"
+            )));
+        }
+        let called = self.for_host(name);
+        for (field, statements) in statements.iter().filter(|(_, list)| !list.is_empty()) {
+            host.databases().check_statements(&called, statements).map_err(|why| {
+                let why = about(name, why);
+                Failure { message: format!("{field}: {}", why.message), ..why }
+            })?;
+        }
+        Ok(plugin)
+    }
+
     /// Whether `role` may use the connection. Asked at each use, never when a role is written
     /// (decision C7).
     pub(crate) fn admits(&self, role: &str) -> bool {
         self.allowed_roles.iter().any(|pattern| glob::matches(pattern, role))
     }
+}
+
+/// The connection that the timer `timer` is about.
+pub(crate) fn name_of(timer: &str) -> Option<&str> {
+    timer.strip_prefix(TIMER)
+}
+
+fn timer(name: &str) -> String {
+    format!("{TIMER}{name}")
 }
 
 /// Names the connection in a failure of its plugin or database that does not name it itself. What

@@ -4,77 +4,58 @@
 //! step fails, the lease removes it again (see [`Reservation`]).
 
 use crate::connection::{Connection, about};
+use crate::credential::New;
 use crate::lease::LeaseData;
 use crate::lifetime::Lifetime;
 use crate::roles::Role;
-use bulkhead_sdk::database_plugin::{Credential, NewUser};
+use bulkhead_sdk::database_plugin::NewUser;
 use bulkhead_sdk::reservation::Reservation;
+use bulkhead_sdk::template::Names;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::json;
 
-/// Answers the name and password of a new user.
+/// Answers the name of a new user, and what it logs in with.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let (role, connection) = role_and_connection(host, call)?;
     let lifetime = Lifetime::of_new(&role, &call.mount, host.clock().now())?;
-    let password = generate_password(host, name, role.password_policy(&connection))?;
     let called = connection.for_host(&role.db_name);
     let targets = connection.targets(host, &role.db_name);
     let targets = targets.map_err(|why| about(&role.db_name, why))?;
-    let planned = host.databases().plan_username(&called, &call.caller.display_name, name);
+    let display_name = &call.caller.display_name;
+    let planned = host.databases().plan_username(&called, display_name, name);
     let username = planned.map_err(|why| about(&role.db_name, why))?;
+    let new = New {
+        names: Names { display_name, role_name: name },
+        username: &username,
+        expires: lifetime.expires,
+    };
+    let issued = role.recipe()?.issue(host, &new, &connection)?;
 
-    let credential = Credential::Password(password.clone());
-    let user = NewUser { username: username.clone(), credential, expires: lifetime.expires };
+    let (credential, expires) = (issued.credential, lifetime.expires);
+    let user = NewUser { username: username.clone(), credential, expires };
     let held = LeaseData::new(&role, name, &username, targets);
     let made = Reservation::new(&username, &role.db_name, &held)?.make(host, || {
         let (creation, rollback) = (&role.creation_statements, &role.rollback_statements);
         let created = host.databases().create_user(&called, &user, creation, rollback);
         created.map_err(|why| why.map(|why| about(&role.db_name, why)))
     })?;
-    let answer = made.secret(
-        &json!({"username": username, "password": password}),
-        lifetime.ttl,
-        role.max_ttl,
-    )?;
-    Ok(answer.warn(lifetime.warnings))
+    let mut shown = issued.shown;
+    shown.insert("username".to_owned(), json!(username));
+    Ok(made.secret(&shown, lifetime.ttl, role.max_ttl)?.warn(lifetime.warnings))
 }
 
 /// The role and its connection, if the one may use the other.
 fn role_and_connection(host: &dyn Host, call: &Call) -> Result<(Role, Connection), Failure> {
     let (name, mount) = (call.text("name"), &call.mount.path);
-    let shown = quoted(name);
-    let unknown =
-        || Failure::invalid(format!("there is no role {shown}; write {mount}roles/{name} first"));
-    let role = Role::find(host, name)?.ok_or_else(unknown)?;
-    let db_name = quoted(&role.db_name);
-    let missing = || {
-        let path = format!("{mount}config/{}", role.db_name);
-        Failure::invalid(format!(
-            "role {shown} needs connection {db_name}, which does not exist; write {path} first"
-        ))
+    let unknown = || {
+        let shown = quoted(name);
+        Failure::invalid(format!("there is no role {shown}; write {mount}roles/{name} first"))
     };
-    let connection = Connection::find(host, &role.db_name)?.ok_or_else(missing)?;
-    if !connection.admits(name) {
-        return Err(Failure::denied(format!(
-            "role {shown} may not use connection {db_name}; add it to the connection's \
-             allowed_roles"
-        )));
-    }
+    let role = Role::find(host, name)?.ok_or_else(unknown)?;
+    let connection = Connection::admitting(host, &role.db_name, name, mount)?;
     Ok((role, connection))
-}
-
-/// A policy that is missing is a mistake in the role or connection, not a missing URL.
-fn generate_password(host: &dyn Host, role: &str, policy: &str) -> Result<String, Failure> {
-    host.passwords().generate(policy).map_err(|why| {
-        let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };
-        Failure {
-            kind,
-            message: format!("no password for role {}: {}", quoted(role), why.message),
-            ..why
-        }
-    })
 }
 
 #[cfg(test)]
@@ -252,7 +233,7 @@ mod tests {
             "{}",
             refused.message
         );
-        assert!(bed.host.steps().is_empty());
+        assert_eq!(bed.host.steps(), ["plan-username orders"]);
     }
 
     #[test]

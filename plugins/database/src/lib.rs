@@ -7,17 +7,27 @@
 
 mod config;
 mod connection;
+mod credential;
 mod creds;
 #[cfg(test)]
 mod fixture;
 mod lease;
 mod lifetime;
 mod redaction;
+mod reload;
 mod reset;
 mod roles;
+mod root_rotation;
+mod rotate_role;
+mod rotate_root;
+mod static_creds;
+mod static_role;
+mod static_roles;
+mod static_rotation;
 mod target;
 mod version;
 
+use bulkhead_sdk::intent;
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
 use bulkhead_sdk::{Context, Failure, Host, Lease, Reason, Renewal, SecretsEngine};
 
@@ -25,6 +35,7 @@ use bulkhead_sdk::{Context, Failure, Host, Lease, Reason, Renewal, SecretsEngine
 pub struct Database;
 
 const CONNECTION: &[Field] = &[Field::name_of("name", "the connection's name")];
+const STATIC_ROLE: &[Field] = &[Field::name_of("name", "the static role's name")];
 const ROLE: &[Field] = &[Field::name_of("name", "the role's name")];
 
 impl SecretsEngine for Database {
@@ -32,7 +43,8 @@ impl SecretsEngine for Database {
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
     const ABOUT: &'static str = "Makes users of databases that end with their lease.";
-    const ASKS: &'static [&'static str] = &["database"];
+    const ASKS: &'static [&'static str] =
+        &["database", "crypto:generate-key", "crypto:issue-certificate"];
     const TABLE: &'static [Row] = &[
         read("config/{name}", config::read)
             .about("Shows a connection without its secrets.")
@@ -41,11 +53,7 @@ impl SecretsEngine for Database {
             .about(
                 "Creates or changes a connection; what no field names goes to its database plugin.",
             )
-            .fields(&[CONNECTION, config::FIELDS, config::SECRET_SETTINGS])
-            .exclusive(&[
-                &["rotation_period", "rotation_schedule"],
-                &["rotation_period", "rotation_window"],
-            ])
+            .fields(&[CONNECTION, config::FIELDS, config::ROTATION_FIELDS, config::SECRET_SETTINGS])
             .existence("config/{name}")
             .open_fields()
             .nested(),
@@ -53,6 +61,14 @@ impl SecretsEngine for Database {
             .about("Removes a connection.")
             .fields(&[CONNECTION]),
         list("config", "config/").about("Lists the names of connections."),
+        write("rotate-root/{name}", rotate_root::write)
+            .about("Changes the password of a connection's own user; no read ever shows it.")
+            .fields(&[CONNECTION])
+            .nested(),
+        write("reload/{plugin_name}", reload::write)
+            .about("Resets every connection of a database plugin.")
+            .fields(&[reload::FIELDS])
+            .nested(),
         write("reset/{name}", reset::write)
             .about("Closes a connection's sessions and starts again with what is stored.")
             .fields(&[CONNECTION])
@@ -60,7 +76,7 @@ impl SecretsEngine for Database {
         read("roles/{name}", roles::read).about("Shows a role.").fields(&[ROLE]),
         write("roles/{name}", roles::write)
             .about("Creates or changes a role.")
-            .fields(&[ROLE, roles::FIELDS])
+            .fields(&[ROLE, roles::FIELDS, credential::FIELDS])
             .existence("role/{name}")
             .nested(),
         delete("roles/{name}", roles::delete)
@@ -71,6 +87,30 @@ impl SecretsEngine for Database {
             .about("Makes a user by a role, and answers its name and password.")
             .fields(&[ROLE])
             .leases()
+            .nested(),
+        read("static-roles/{name}", static_roles::read)
+            .about("Shows a static role.")
+            .fields(&[STATIC_ROLE]),
+        write("static-roles/{name}", static_roles::write)
+            .about("Creates or changes a static role; creating one changes the account's password.")
+            .fields(&[
+                STATIC_ROLE,
+                static_roles::FIELDS,
+                static_roles::ROTATION_FIELDS,
+                credential::FIELDS,
+            ])
+            .existence("static-role/{name}")
+            .nested(),
+        delete("static-roles/{name}", static_roles::delete)
+            .about("Removes a static role; its account stays as it is.")
+            .fields(&[STATIC_ROLE]),
+        list("static-roles", "static-role/").about("Lists the names of static roles."),
+        read("static-creds/{name}", static_creds::read)
+            .about("Shows what the account of a static role logs in with now.")
+            .fields(&[STATIC_ROLE]),
+        write("rotate-role/{name}", rotate_role::write)
+            .about("Changes the credential of a static role now.")
+            .fields(&[STATIC_ROLE])
             .nested(),
     ];
 
@@ -90,6 +130,24 @@ impl SecretsEngine for Database {
         _reason: Reason,
     ) -> Result<(), Failure> {
         lease::revoke(host, lease)
+    }
+
+    /// What is due rings by itself, and what a call left unfinished by its guard.
+    fn wake(host: &dyn Host, context: &Context, key: &str, attempt: u32) -> Result<(), Failure> {
+        let unfinished = intent::key_of(key);
+        if let Some(role) = unfinished.and_then(static_rotation::role_of) {
+            return static_rotation::recover(host, context, role, attempt);
+        }
+        if let Some(connection) = unfinished.and_then(root_rotation::connection_of) {
+            return root_rotation::recover(host, connection);
+        }
+        if let Some(connection) = connection::name_of(key) {
+            return root_rotation::wake(host, connection);
+        }
+        if let Some(role) = static_role::role_of(key) {
+            return static_rotation::wake(host, context, role);
+        }
+        Err(Failure::internal(format!("the engine database knows no timer {key:?}")))
     }
 }
 

@@ -1,20 +1,12 @@
 //! `reset/{name}`: closes a connection's sessions and starts again with what is stored.
 
 use crate::connection::{Connection, about};
-use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 
 /// Closes the sessions, and logs in anew where the connection is one that is verified.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
-    let missing = || {
-        let shown = quoted(name);
-        Failure::invalid(format!(
-            "there is no connection {shown}; write {}config/{name} first",
-            call.mount.path
-        ))
-    };
-    let connection = Connection::find(host, name)?.ok_or_else(missing)?;
+    let connection = Connection::named(host, name, &call.mount.path)?;
     host.databases().close(name);
     if connection.verify_connection {
         host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?;

@@ -1,16 +1,16 @@
 //! `roles/{name}`: what users a caller may ask for, by name.
 
-use crate::connection::{Connection, about};
+use crate::connection::Connection;
+use crate::credential::{self, Options, Recipe};
+use crate::static_role::StaticRole;
+use crate::static_rotation;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::description::DatabaseDescription;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host, Mount, stored};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-
-/// The only credential type of this version.
-const PASSWORD: &str = "password";
+use serde_json::{Map, Value};
 
 /// What a role is made of.
 pub(crate) const FIELDS: &[Field] = &[
@@ -27,9 +27,6 @@ pub(crate) const FIELDS: &[Field] = &[
     ),
     Field::seconds("default_ttl", "seconds that a lease lives; 0 leaves it to the mount"),
     Field::seconds("max_ttl", "seconds that a lease lives at most; 0 leaves it to the mount"),
-    Field::text("credential_type", "what users log in with").or_text(PASSWORD),
-    Field::map("credential_config", "options of the credential type: password_policy")
-        .members(&[Field::text("password_policy", "the policy for the users' passwords")]),
 ];
 
 /// A role.
@@ -45,8 +42,7 @@ pub(crate) struct Role {
     /// Seconds; 0 leaves it to the mount.
     pub(crate) max_ttl: u64,
     pub(crate) credential_type: String,
-    /// Only `password_policy` so far.
-    pub(crate) credential_config: BTreeMap<String, String>,
+    pub(crate) credential_config: Options,
 }
 
 stored!(Role, "role", reads_stored_roles);
@@ -61,10 +57,9 @@ impl Role {
         host.storage().get(&Self::key(name))
     }
 
-    /// The policy for its passwords: its own, else the connection's, else (empty) the default one.
-    pub(crate) fn password_policy<'a>(&'a self, connection: &'a Connection) -> &'a str {
-        let own = self.credential_config.get("password_policy").filter(|policy| !policy.is_empty());
-        own.map_or(&connection.password_policy, |policy| policy)
+    /// Its credential type, read.
+    pub(crate) fn recipe(&self) -> Result<Recipe<'_>, Failure> {
+        Recipe::read(&self.credential_type, &self.credential_config)
     }
 
     fn merge(&mut self, call: &Call) -> Result<(), Failure> {
@@ -75,62 +70,32 @@ impl Role {
         call.merge("renew_statements", &mut self.renew_statements)?;
         call.merge("default_ttl", &mut self.default_ttl)?;
         call.merge("max_ttl", &mut self.max_ttl)?;
-        call.merge("credential_type", &mut self.credential_type)?;
-        call.merge("credential_config", &mut self.credential_config)
+        credential::merge(call, &mut self.credential_type, &mut self.credential_config)
     }
 
     /// What can be told without the connection.
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&mut self, host: &dyn Host) -> Result<(), Failure> {
         if self.db_name.is_empty() {
             return Err(Failure::invalid("db_name is required: name the connection of the role"));
         }
-        match self.credential_type.as_str() {
-            PASSWORD => {}
-            "rsa_private_key" | "client_certificate" => {
-                let asked = &self.credential_type;
-                return Err(Failure::invalid(format!(
-                    "credential_type {asked} is not available in this version; use {PASSWORD}"
-                )));
-            }
-            other => {
-                return Err(Failure::invalid(format!(
-                    "credential_type {} is unknown; use {PASSWORD}",
-                    quoted(other)
-                )));
-            }
-        }
-        match self.credential_config.keys().find(|option| *option != "password_policy") {
-            Some(option) => {
-                let option = quoted(option);
-                Err(Failure::invalid(format!(
-                    "credential_config {option} is no option of {PASSWORD}; use password_policy"
-                )))
-            }
-            None => Ok(()),
-        }
+        let recipe = self.recipe()?;
+        recipe.check(host)?;
+        self.credential_config = recipe.options();
+        Ok(())
     }
 
     /// What only the connection's plugin can tell.
     fn check_with(&self, host: &dyn Host, connection: &Connection) -> Result<(), Failure> {
-        let plugin = connection.plugin(host, &self.db_name)?;
-        if !plugin.credential_types.contains(&self.credential_type) {
-            let (asked, plugin, known) =
-                (&self.credential_type, quoted(&plugin.name), plugin.credential_types.join(", "));
+        if connection.is_self_managed() {
             return Err(Failure::invalid(format!(
-                "credential_type {asked} is not one of plugin {plugin}; use {known}"
+                "connection {} is self_managed: it has no user that could make others; use a \
+                 static role",
+                quoted(&self.db_name)
             )));
         }
-        self.check_creation(Some(&plugin))?;
-        let called = connection.for_host(&self.db_name);
-        for (field, statements) in
-            self.statements().into_iter().filter(|(_, statements)| !statements.is_empty())
-        {
-            host.databases().check_statements(&called, statements).map_err(|why| {
-                let why = about(&self.db_name, why);
-                Failure { message: format!("{field}: {}", why.message), ..why }
-            })?;
-        }
-        Ok(())
+        let asked = (self.credential_type.as_str(), &self.statements()[..]);
+        let plugin = connection.check_role(host, &self.db_name, asked)?;
+        self.check_creation(Some(&plugin))
     }
 
     /// Decision C1: required, unless the connection exists and its plugin has statements of its
@@ -158,9 +123,15 @@ impl Role {
 /// Creates or changes a role.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
+    if StaticRole::find(host, name)?.is_some() || static_rotation::is_open(host, name)? {
+        return Err(Failure::invalid(format!(
+            "Role and Static Role names must be unique: {} is a static role",
+            quoted(name)
+        )));
+    }
     let mut role = Role::find(host, name)?.unwrap_or_default();
     role.merge(call)?;
-    role.check()?;
+    role.check(host)?;
     let connection = Connection::find(host, &role.db_name)?;
     match &connection {
         Some(connection) => role.check_with(host, connection)?,
@@ -189,7 +160,7 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         default_ttl: role.default_ttl,
         max_ttl: role.max_ttl,
         credential_type: &role.credential_type,
-        credential_config: &role.credential_config,
+        credential_config: credential::shown(&role.credential_config),
     })
 }
 
@@ -204,8 +175,8 @@ struct Shown<'a> {
     default_ttl: u64,
     max_ttl: u64,
     credential_type: &'a str,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    credential_config: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    credential_config: Map<String, Value>,
 }
 
 /// Removes a role. Its leases carry what their end needs.
@@ -271,12 +242,12 @@ mod tests {
             (json!({"creation_statements": []}), "creation_statements is required"),
             (json!({"creation_statements": ["unreadable"]}), "creation_statements: "),
             (json!({"renew_statements": ["fine", "unreadable"]}), "renew_statements: "),
-            (json!({"credential_type": "rsa_private_key"}), "rsa_private_key is not available"),
             (
-                json!({"credential_type": "client_certificate"}),
-                "client_certificate is not available",
+                json!({"credential_type": "rsa_private_key"}),
+                "unsupported credential_type: rsa_private_key",
             ),
-            (json!({"credential_type": "smoke"}), "\"smoke\" is unknown"),
+            (json!({"credential_type": "client_certificate"}), "invalid key_type \"\""),
+            (json!({"credential_type": "smoke"}), "invalid credential_type \"smoke\""),
             (json!({"credential_config": {"key_bits": "2048"}}), "\"key_bits\""),
             (json!({"default_ttl": "soon"}), "default_ttl"),
             (json!({"max_ttl": -1}), "max_ttl"),

@@ -3,6 +3,7 @@
 //! An engine receives `&dyn Host` and reaches nothing else. In a component the faces are the real
 //! imports, in unit tests they are the [test bed](crate::testbed). Neither shows a token of ours.
 
+mod ambient;
 mod crypto;
 mod databases;
 mod identity;
@@ -13,6 +14,7 @@ use crate::database_plugin::StoreTime;
 use crate::http::{Request, Response};
 use bulkhead_wire::failure::Failure;
 
+pub use ambient::{Ambient, MachineToken, Pod};
 pub use crypto::Crypto;
 #[cfg(all(target_family = "wasm", feature = "secrets-engine"))]
 pub(crate) use databases::database_kind;
@@ -39,6 +41,8 @@ pub trait Host {
     fn ldap(&self) -> &dyn Ldap;
     /// Who the mount is, towards others, and whom it knows.
     fn identity(&self) -> &dyn Identity;
+    /// What the server has from its surroundings.
+    fn ambient(&self) -> &dyn Ambient;
     /// What the mount's calls keep for each other in memory.
     fn cache(&self) -> &dyn Cache;
     /// Randomness.

@@ -21,6 +21,9 @@ use bulkhead_wire::failure::{Failure, Kind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+/// The word for [`Request::as_pod`].
+pub(crate) const POD: &str = "pod";
+
 /// One request. No `Debug`: it holds credentials.
 #[derive(Clone, Default, PartialEq)]
 pub struct Request {
@@ -41,6 +44,8 @@ pub struct Request {
     pub secrets: Vec<String>,
     /// A POST that changes nothing.
     pub safe: bool,
+    /// In whose name the host sends it; see [`Request::as_pod`].
+    pub identity: Option<String>,
 }
 
 /// How a server is trusted, and who we are. No `Debug`: it holds a key.
@@ -110,6 +115,16 @@ impl Request {
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
+        self
+    }
+
+    /// Sent in the name of the pod that the server is: with its token, which no plugin sees, to its
+    /// cluster, whose URL begins with [`Pod::url`](crate::host::Pod::url), and nowhere else. The
+    /// pod's authority is trusted unless [`Tls::root_certificates`] are given, and a request with
+    /// an `authorization` header of its own keeps that. Needs the grant `ambient:pod-identity`.
+    #[must_use]
+    pub fn as_pod(mut self) -> Self {
+        self.identity = Some(POD.to_owned());
         self
     }
 

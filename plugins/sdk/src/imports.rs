@@ -14,8 +14,8 @@ use crate::bindings::auth_method::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::database_plugin::StoreTime;
 use crate::host::{
-    Cache, Clock, Crypto, Databases, Derivation, Entity, Entry, Host, Http, Identity,
-    IdentityToken, Ldap, Leases, Level, Log, Page, Passwords, Random, Storage,
+    Ambient, Cache, Clock, Crypto, Databases, Derivation, Entity, Entry, Host, Http, Identity,
+    IdentityToken, Ldap, Leases, Level, Log, MachineToken, Page, Passwords, Pod, Random, Storage,
 };
 use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -53,6 +53,10 @@ impl Host for Imports {
     }
 
     fn identity(&self) -> &dyn Identity {
+        self
+    }
+
+    fn ambient(&self) -> &dyn Ambient {
         self
     }
 
@@ -189,12 +193,33 @@ impl Http for Imports {
             tls: request.tls.as_ref().map(tls_words),
             secrets: request.secrets.clone(),
             safe: request.safe,
+            identity: request.identity.clone(),
             ext: Vec::new(),
         };
         let answer = import::http::send(&asked).map_err(failure)?;
         let headers =
             answer.headers.into_iter().map(|header| (header.name, header.value)).collect();
         Ok(Response { status: answer.status, headers, body: answer.body })
+    }
+}
+
+impl Ambient for Imports {
+    fn environment(&self, name: &str) -> Result<Option<String>, Failure> {
+        import::ambient::environment(name).map_err(failure)
+    }
+
+    fn cloud_token(&self, cloud: &str, audience: &str) -> Result<MachineToken, Failure> {
+        let given = import::ambient::cloud_token(cloud, audience).map_err(failure)?;
+        Ok(MachineToken { token: given.token, expires: given.expires })
+    }
+
+    fn pod(&self) -> Result<Option<Pod>, Failure> {
+        let found = import::ambient::find_pod().map_err(failure)?;
+        Ok(found.map(|found| Pod {
+            host: found.host,
+            port: found.port,
+            namespace: found.namespace,
+        }))
     }
 }
 

@@ -115,6 +115,10 @@
 //! secret that was shown once: it lists what exists, deletes what is new and ours, and then makes
 //! again ([`Intent::make`] on the recovered intent).
 
+mod under_way;
+
+pub use under_way::{hasten, is_open, key_of};
+
 use crate::host::{Host, Level};
 use bulkhead_wire::failure::{Failure, Kind};
 use bulkhead_wire::hexadecimal;
@@ -130,21 +134,6 @@ const PREFIX: &str = "intent/";
 const MOST_CANDIDATES: usize = 32;
 /// Random bytes of the name that tells one hold of an intent from every other.
 const HOLD: u32 = 16;
-
-/// The key of the intent that the timer `timer` is about; `None` for an engine's own timers, whose
-/// keys must not begin with `intent/`.
-#[must_use]
-pub fn key_of(timer: &str) -> Option<&str> {
-    timer.strip_prefix(PREFIX)
-}
-
-/// Whether a change of `key` is under way, or was left and goes on by itself.
-///
-/// # Errors
-/// What storage refused.
-pub fn is_open(host: &dyn Host, key: &str) -> Result<bool, Failure> {
-    Ok(host.storage().get_bytes(&name(key))?.is_some())
-}
 
 /// As it is stored, under the key of its timer. A candidate that is a struct follows the rule of
 /// [`bulkhead_wire::stored`], too: it is part of this record.

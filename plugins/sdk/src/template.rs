@@ -6,8 +6,8 @@
 //! leaves only characters that no database reads as syntax. Randomness and time are given, never
 //! taken.
 //!
-//! Understood: text, `{{…}}` with trim markers and comments, `.DisplayName`, `.RoleName`, literals,
-//! pipelines, parentheses, `if`/`else if`/`else`/`end`, and the functions of `functions.rs`.
+//! Understood: text, `{{…}}` with trim markers and comments, `.DisplayName`, `.RoleName` (and
+//! `.Username` in what is named after a user), literals, pipelines, parentheses, `if`/`else if`/`else`/`end`, and the functions of `functions.rs`.
 //! Variables, `range` and `with` are refused by name.
 
 mod evaluate;
@@ -141,7 +141,30 @@ impl Template {
         names: &Names<'_>,
         surroundings: &Surroundings<'_>,
     ) -> Result<Vec<u8>, TemplateFault> {
-        let rendered = evaluate::render(&self.nodes, names, surroundings)?;
+        self.rendered(names, None, surroundings)
+    }
+
+    /// As [`render`](Self::render), for what is named after a user that has its name already:
+    /// `.Username`.
+    ///
+    /// # Errors
+    /// As [`render`](Self::render).
+    pub fn render_for_user(
+        &self,
+        names: &Names<'_>,
+        username: &str,
+        surroundings: &Surroundings<'_>,
+    ) -> Result<Vec<u8>, TemplateFault> {
+        self.rendered(names, Some(username), surroundings)
+    }
+
+    fn rendered(
+        &self,
+        names: &Names<'_>,
+        username: Option<&str>,
+        surroundings: &Surroundings<'_>,
+    ) -> Result<Vec<u8>, TemplateFault> {
+        let rendered = evaluate::render(&self.nodes, names, username, surroundings)?;
         if rendered.len() > LONGEST_RESULT { Err(TemplateFault::TooLong) } else { Ok(rendered) }
     }
 }
@@ -186,6 +209,7 @@ struct Pipeline {
 enum Operand {
     DisplayName,
     RoleName,
+    Username,
     Literal(Value),
     Function(functions::Function),
     Group(Pipeline),

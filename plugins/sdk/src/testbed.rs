@@ -8,6 +8,7 @@
 //!
 //! It never checks policies, tokens or limits: those are the host's, and no engine sees them.
 
+mod ambient;
 mod auth;
 mod cache;
 mod crypto;

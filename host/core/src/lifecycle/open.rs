@@ -25,8 +25,12 @@ const SEAL_PATIENCE: Duration = Duration::from_secs(5);
 /// What keeps the service from starting, in words for the operator.
 pub(crate) async fn open(store: Arc<Store>, process: Arc<Process>) -> Result<Arc<Core>, Failure> {
     let (settings, log) = (&process.settings, &process.settings.log);
-    let sandbox =
-        Sandbox::new(Arc::clone(&process.runtime), Arc::clone(&store), &settings.own_addresses);
+    let sandbox = Sandbox::new(
+        Arc::clone(&process.runtime),
+        Arc::clone(&store),
+        &settings.own_addresses,
+        &settings.surroundings,
+    );
     let loader =
         PluginLoader { store: &store, sandbox: &sandbox, compiler: &process.compiler, log };
     let catalog = Catalog::load(loader, &settings.officials).await?;

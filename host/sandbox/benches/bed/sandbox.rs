@@ -24,7 +24,12 @@ impl Bed {
     pub(crate) async fn prepare(component: &Path, directory: &Path, limits: Limits) -> Self {
         let store =
             Store::open(Options::at(directory), SealKey::generate().unwrap()).await.unwrap();
-        let sandbox = Sandbox::new(Runtime::new().unwrap(), Arc::clone(&store), &[]);
+        let sandbox = Sandbox::new(
+            Runtime::new().unwrap(),
+            Arc::clone(&store),
+            &[],
+            &bulkhead_sandbox::Surroundings::default(),
+        );
         let wasm = std::fs::read(component).expect("run `make build guests` first");
         let artefact = Artefact::Official { wasm: wasm.leak(), compiled: None };
         let engine = Engine::load(&sandbox, artefact, None).await.unwrap();

@@ -1,7 +1,7 @@
 //! One act of a component: what the first line of an import asks, and the grant that it needs.
 
 use super::host::{Host, HostPattern, Origin};
-use super::line::{CryptoVerb, Grant};
+use super::line::{Ambient, CryptoVerb, Grant};
 use bulkhead_wire::failure::{Failure, quoted};
 use std::fmt;
 
@@ -38,12 +38,36 @@ pub(crate) enum Act<'a> {
     Sql(SqlTarget<'a>),
     /// A request to a web server.
     Http(&'a Origin),
+    /// What this machine has from its surroundings.
+    Ambient(AmbientAct<'a>),
     /// A session with a directory.
     Ldap(&'a LdapServer),
     /// A token by which the mount shows others who it is.
     IdentityToken,
     /// Entities that its mount may see.
     Entities,
+}
+
+/// What a component wants of this machine's surroundings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AmbientAct<'a> {
+    /// A value of the environment.
+    Environment(&'a str),
+    /// A token of the machine in its cloud.
+    CloudToken,
+    /// Where the cluster is whose pod the machine is, and requests there in the pod's name.
+    PodIdentity,
+}
+
+impl AmbientAct<'_> {
+    /// The grant for this alone.
+    pub(super) fn grant(self) -> Result<Grant, Failure> {
+        Ok(Grant::Ambient(match self {
+            Self::CloudToken => Ambient::CloudToken,
+            Self::PodIdentity => Ambient::PodIdentity,
+            Self::Environment(name) => Ambient::environment(name).map_err(Failure::denied)?,
+        }))
+    }
 }
 
 /// What a component wants to dial, as it spells it.

@@ -108,6 +108,9 @@ const ACTS: [&str; 9] =
 /// What an `identity` line is for.
 const TOKEN: &str = "token";
 
+/// How names of the environment begin whose values are the server's own, and its secrets.
+const OWN_NAMES: [&str; 3] = ["BULKHEAD_", "VAULT_", "BAO_"];
+
 const VERBS: [(CryptoVerb, &str); 3] = [
     (CryptoVerb::Sign, "sign"),
     (CryptoVerb::IssueCertificate, "issue-certificate"),
@@ -119,11 +122,11 @@ impl Grant {
     #[must_use]
     pub fn without_effect(&self) -> Option<&'static str> {
         match self {
-            Self::Ambient(_) => Some("this version has no import for ambient values"),
             Self::Http { .. }
             | Self::Sql { .. }
             | Self::Ldap { .. }
             | Self::Address(_)
+            | Self::Ambient(_)
             | Self::Crypto(_)
             | Self::Database(_)
             | Self::IdentityToken
@@ -315,8 +318,25 @@ impl Ambient {
         match (text, text.strip_prefix("env/")) {
             ("cloud-token", _) => Ok(Self::CloudToken),
             ("pod-identity", _) => Ok(Self::PodIdentity),
-            (_, Some(name)) if is_name(name) => Ok(Self::Environment(name.to_owned())),
+            (_, Some(name)) => Self::environment(name),
             _ => Err(format!("{} is none of env/NAME, cloud-token and pod-identity", quoted(text))),
+        }
+    }
+}
+
+impl Ambient {
+    /// A value of the environment by its name.
+    ///
+    /// # Errors
+    /// Why no grant is for it: it is no name, or one of the server's own secrets.
+    pub(super) fn environment(name: &str) -> Result<Self, String> {
+        let upper = name.to_ascii_uppercase();
+        if OWN_NAMES.iter().any(|prefix| upper.starts_with(prefix)) {
+            return Err(format!("{} is the server's own, which no grant opens", quoted(name)));
+        }
+        match is_name(name) {
+            true => Ok(Self::Environment(name.to_owned())),
+            false => Err(format!("{} is no name of a value: write env/NAME", quoted(name))),
         }
     }
 }

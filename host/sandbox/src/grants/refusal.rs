@@ -14,8 +14,8 @@ pub(super) fn outside_of_its_part(part: Part) -> Failure {
             "describe must be pure: a component that is being described may call no import"
         }
         Part::DatabasePlugin => {
-            "a database plugin has no storage, leases, timers, passwords, cache or http, and \
-             reaches no other"
+            "a database plugin has no storage, leases, timers, passwords, cache, http or ambient \
+             values, and reaches no other"
         }
         Part::Engine => {
             "an engine speaks to no database itself: it reaches them through a database plugin"

@@ -60,14 +60,30 @@ async fn carry_out(
     )?;
     let stream = dial(&addresses).await?;
     let answered = match secured {
-        None => speak(stream, meter, request).await,
+        None => speak(stream, meter, request, limits::HTTP_ANSWER_BYTES).await,
         Some(Secured { config, name }) => {
             let stream = TlsConnector::from(config).connect(name, stream).await;
-            speak(stream.map_err(|error| HttpFault::of(&error))?, meter, request).await
+            let stream = stream.map_err(|error| HttpFault::of(&error))?;
+            speak(stream, meter, request, limits::HTTP_ANSWER_BYTES).await
         }
     };
     drop(connection);
     answered
+}
+
+/// Asks the metadata service at `address`, which no component named, in the clear: it is of the
+/// machine's own link.
+pub(crate) async fn ask_metadata(
+    address: SocketAddr,
+    until: Instant,
+    meter: Meter,
+    request: hyper::Request<Full<Bytes>>,
+) -> Result<Answered, HttpFault> {
+    let asked = async {
+        let stream = dial(&[address]).await?;
+        speak(stream, meter, request, limits::METADATA_ANSWER_BYTES).await
+    };
+    timeout_at(until, asked).await.unwrap_or(Err(HttpFault::TimedOut))
 }
 
 /// A connection to the first address that answers. All of them together have the time of one.
@@ -92,6 +108,7 @@ async fn speak(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     meter: Meter,
     request: hyper::Request<Full<Bytes>>,
+    most: usize,
 ) -> Result<Answered, HttpFault> {
     let io = TokioIo::new(Metered::new(stream, meter));
     let mut http = http1::Builder::new();
@@ -102,7 +119,7 @@ async fn speak(
         http.handshake(io).await.map_err(|error| HttpFault::of(&error))?;
     let answer = async move {
         let response = sender.send_request(request).await.map_err(|error| HttpFault::of(&error))?;
-        read_whole(response).await
+        read_whole(response, most).await
     };
     let (mut connection, mut answer) = (pin!(connection), pin!(answer));
     tokio::select! {
@@ -113,13 +130,13 @@ async fn speak(
     answer.await
 }
 
-async fn read_whole(response: Response<Incoming>) -> Result<Answered, HttpFault> {
+async fn read_whole(response: Response<Incoming>, most: usize) -> Result<Answered, HttpFault> {
     let (head, body) = response.into_parts();
     if head.status.is_informational() {
         // Another protocol was not asked for.
         return Err(HttpFault::NotHttp);
     }
-    let body = Limited::new(body, limits::HTTP_ANSWER_BYTES).collect().await;
+    let body = Limited::new(body, most).collect().await;
     let body = body.map_err(|error| HttpFault::of(error.as_ref()))?;
     Ok(Answered {
         status: head.status.as_u16(),

@@ -140,7 +140,7 @@ impl fmt::Display for HttpFault {
                 "the answer is no HTTP/1.1, or has more than 100 headers or 64 KiB of them",
             ),
             Self::CutShort => f.write_str("the connection ended before the answer did"),
-            Self::TooLarge => f.write_str("the answer has more than 4 MiB"),
+            Self::TooLarge => f.write_str("the answer has more bytes than it may have"),
             Self::TimedOut => f.write_str("it took too long"),
             Self::Busy => f.write_str("all connections that the mount may have are in use"),
         }

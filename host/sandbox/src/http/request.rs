@@ -143,6 +143,7 @@ mod tests {
             tls: None,
             secrets: Vec::new(),
             safe: false,
+            identity: None,
             ext: Vec::new(),
         }
     }

@@ -73,6 +73,7 @@ impl Trial {
             tls: self.tls,
             secrets: Vec::new(),
             safe: false,
+            identity: None,
             ext: Vec::new(),
         };
         let secured = secure(&origin, request.tls.as_ref()).unwrap();

@@ -4,9 +4,12 @@
 //!
 //! The attack this file stops: a plugin that reaches a server which its mount was not granted, or
 //! reaches for more than its share. The name is asked before it is resolved, and each address
-//! after.
+//! after. And the pod's token at another server than its cluster: it is added here, once the URL
+//! was held against the environment, and no component sees it.
 
-use crate::bindings::secrets_engine::bulkhead::plugin::http::{Header, Host, Request, Response};
+use crate::bindings::secrets_engine::bulkhead::plugin::http::{
+    Header, Host, Request, Response, Tls,
+};
 use crate::call_tree::Effect;
 use crate::compartment::Connection;
 use crate::contract::Failure;
@@ -15,13 +18,18 @@ use crate::grants::{self, Origin, Reach};
 use crate::host_services::Level;
 use crate::http::{self, Answered, Exchange, HttpFault, Meter};
 use crate::limits::{self, Exceeded};
+use crate::secrets::SecretSet;
 use crate::state::{CallState, refusal};
-use bulkhead_wire::failure::{Failure as Refused, Kind};
+use crate::surroundings::Surroundings;
+use bulkhead_wire::failure::{Failure as Refused, Kind, quoted};
 use hyper::Uri;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
+
+/// The one identity in whose name a request may be sent.
+const POD: &str = "pod";
 
 /// Where a request goes, and to which addresses that may lead.
 struct Target {
@@ -58,11 +66,30 @@ fn ask(state: &mut CallState, request: &Request) -> wasmtime::Result<Result<Targ
         Ok(parsed) => parsed,
         Err(why) => return Ok(Err(report(state, "unknown", &Refused::invalid(why)))),
     };
-    let reach = state.context.grants.reach_of_origin(&origin, &state.resources.own_addresses);
-    Ok(match reach {
+    Ok(match vet(state, request, &origin) {
         Ok(reach) => Ok(Target { origin, asked, reach }),
         Err(refused) => Err(report(state, &origin.to_string(), &refused)),
     })
+}
+
+/// To which addresses the origin may lead: by its own grant, or by that of the pod's cluster.
+fn vet(state: &CallState, request: &Request, origin: &Origin) -> Result<Reach, Refused> {
+    let (grants, own) = (&state.context.grants, &state.resources.own_addresses);
+    match request.identity.as_deref() {
+        None => grants.reach_of_origin(origin, own),
+        Some(POD) => {
+            let reach = grants.reach_of_pod(own)?;
+            let pod = state.resources.surroundings.pod()?.ok_or_else(|| {
+                let message = "this server is no pod: its environment names no cluster";
+                Refused::new(Kind::PreconditionFailed, message)
+            })?;
+            pod.check(origin).map(|()| reach)
+        }
+        Some(other) => Err(Refused::invalid(format!(
+            "there is no identity {} to send a request in the name of; give pod, or none",
+            quoted(other)
+        ))),
+    }
 }
 
 async fn send(
@@ -98,6 +125,12 @@ impl From<HttpFault> for Unsent {
     }
 }
 
+impl From<Refused> for Unsent {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
 impl From<String> for Unsent {
     fn from(why: String) -> Self {
         Self::Refused(Refused::invalid(why))
@@ -107,12 +140,16 @@ impl From<String> for Unsent {
 async fn exchange(
     state: &mut CallState,
     target: Target,
-    request: Request,
+    mut request: Request,
     meter: &Meter,
 ) -> Result<Answered, Unsent> {
     let Target { origin, asked, reach } = target;
     let is_safe = http::is_safe(&request)?;
     let until = until(state, request.timeout);
+    if request.identity.is_some() {
+        let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
+        add_pod_identity(&resources.surroundings, &tree.secrets, &mut request).await?;
+    }
     let secured = http::secure(&origin, request.tls.as_ref())?;
     let request = http::prepare(&origin, asked, request)?;
     let connection = acquire_connection(state, until).await?;
@@ -130,6 +167,32 @@ async fn exchange(
         };
     }
     Ok(effect::run(&state.context, work).await.map_err(of_unheard)??)
+}
+
+/// Adds the pod's token and its cluster's authority, as their files are now, unless the component
+/// brought its own. Where it goes was checked before.
+async fn add_pod_identity(
+    surroundings: &Surroundings,
+    secrets: &SecretSet,
+    request: &mut Request,
+) -> Result<(), Refused> {
+    if !request.headers.iter().any(|header| header.name.eq_ignore_ascii_case("authorization")) {
+        let token = surroundings.pod_token().await?;
+        secrets.add(&token);
+        let (name, value) = ("authorization".to_owned(), format!("Bearer {token}"));
+        request.headers.push(Header { name, value });
+    }
+    let tls = request.tls.get_or_insert_with(|| Tls {
+        root_certificates: None,
+        client_certificate: None,
+        client_key: None,
+        server_name: None,
+        ext: Vec::new(),
+    });
+    if tls.root_certificates.is_none() {
+        tls.root_certificates = Some(surroundings.pod_authority().await?);
+    }
+    Ok(())
 }
 
 fn of_unheard(unheard: Unheard) -> Unsent {

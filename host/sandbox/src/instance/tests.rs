@@ -42,7 +42,15 @@ impl Stage {
             std::env::temp_dir().join(format!("bulkhead-instance-{name}-{}", std::process::id()));
         let store =
             Rows::open(Options::at(&directory), SealKey::generate().unwrap()).await.unwrap();
-        Self { sandbox: Sandbox::new(Runtime::new().unwrap(), store, &[]), directory }
+        Self {
+            sandbox: Sandbox::new(
+                Runtime::new().unwrap(),
+                store,
+                &[],
+                &crate::Surroundings::default(),
+            ),
+            directory,
+        }
     }
 
     /// Instantiates it for no mount, in an instance that is stopped after `time`.

@@ -158,7 +158,13 @@ pub(crate) const CACHE_ENTRY_BYTES: usize = 128;
 pub(crate) const CACHE_SECONDS: u32 = 86_400;
 /// How long a call waits for a value that another one makes.
 pub(crate) const CACHE_LEAD_TIME: Duration = Duration::from_secs(10);
-/// Bytes of certificates, or of a key, in PEM.
+/// Bytes of one value of the environment.
+pub(crate) const ENVIRONMENT_BYTES: usize = 32 << 10;
+/// How long a call waits for a cloud's metadata service, which is of the machine's own link.
+pub(crate) const METADATA_PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of the body of its answer.
+pub(crate) const METADATA_ANSWER_BYTES: usize = 64 << 10;
+/// Bytes of certificates, or of a key, in PEM; also of a file of the pod.
 pub(crate) const PEM_BYTES: usize = 64 << 10;
 
 const _: () = assert!(GUEST_STACK_BYTES < HOST_STACK_BYTES);

@@ -4,6 +4,7 @@
 use super::Config;
 use super::tls::Transport;
 use crate::tls::ClientCertificates;
+use bulkhead_sandbox::Surroundings;
 use bulkhead_wire::{duration, size};
 use std::fmt;
 
@@ -12,6 +13,7 @@ impl fmt::Display for Config {
         self.report_listener(f)?;
         writeln!(f, "keeps its data in {}, opened by Shamir's shares", self.data.display())?;
         self.report_audit(f)?;
+        self.report_surroundings(f)?;
         let (default, max) =
             (duration::show(self.default_lease_ttl), duration::show(self.max_lease_ttl));
         writeln!(f, "lets leases and tokens live {default}, and never over {max}")?;
@@ -75,6 +77,27 @@ impl Config {
                 named("user", &unix.user),
                 named("group", &unix.group)
             )?;
+        }
+        Ok(())
+    }
+
+    /// Only what is not where it always is.
+    fn report_surroundings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (usual, here) = (Surroundings::default(), &self.surroundings);
+        if here.pod_folder != usual.pod_folder {
+            writeln!(f, "reads the files of its pod in {}", here.pod_folder.display())?;
+        }
+        if !here.azure_client_id.is_empty() {
+            writeln!(f, "is the managed identity {} in Azure", here.azure_client_id)?;
+        }
+        let services = [
+            ("Azure", here.azure_metadata, usual.azure_metadata),
+            ("Google", here.google_metadata, usual.google_metadata),
+        ];
+        for (cloud, address, usual) in services {
+            if address != usual {
+                writeln!(f, "asks {cloud}'s metadata service at {address}")?;
+            }
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use super::files;
 use super::settings::TlsSettings;
 use rustls::Error;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::path::Path;
 use time::OffsetDateTime;
 
 /// What a server shows, and what it proves itself with.
@@ -24,7 +25,7 @@ impl Chain {
         let certificates = files::certificates(&settings.cert_file, "tls_cert_file")?;
         let key = files::private_key(&settings.key_file, "tls_key_file")?;
         check_order(settings, &certificates)?;
-        check_time(settings, &certificates, &now())?;
+        check_time(&settings.cert_file, "tls_cert_file", &certificates)?;
         Ok(Self { certificates, key })
     }
 
@@ -82,20 +83,23 @@ fn check_order(
     Ok(())
 }
 
-/// That none has ended, at a time like `20261122180000Z`. One that begins later is served: the
-/// clock that is wrong may be this machine's.
-fn check_time(
-    settings: &TlsSettings,
+/// That none of the certificates in `file`, which the setting `name` names, has ended. One that
+/// begins later is served: the clock that is wrong may be this machine's.
+///
+/// # Errors
+/// The first that has, and when.
+pub(super) fn check_time(
+    file: &Path,
+    name: &str,
     certificates: &[CertificateDer<'static>],
-    now: &str,
 ) -> Result<(), String> {
+    let now = now();
     for (index, one) in certificates.iter().enumerate() {
-        if let Some(members) = der::members(one).filter(|members| members.ends.as_str() < now) {
+        if let Some(members) = der::members(one).filter(|members| members.ends < now) {
             return Err(format!(
-                "certificate {} of tls_cert_file {} ended at {}; renew it, \
-                 or set this machine's clock",
+                "certificate {} of {name} {} ended at {}; renew it, or set this machine's clock",
                 index + 1,
-                settings.cert_file.display(),
+                file.display(),
                 shown(&members.ends)
             ));
         }
@@ -109,6 +113,7 @@ pub(crate) fn machine_time() -> OffsetDateTime {
     OffsetDateTime::now_utc()
 }
 
+/// Now, as `20261122180000Z`.
 fn now() -> String {
     let now = machine_time();
     format!(

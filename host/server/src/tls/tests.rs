@@ -86,6 +86,8 @@ fn authorities_of_clients_are_certificates() {
     assert!(server_config(&asking(authority.ca_file())).is_ok());
     let empty = authority.write("empty.pem", "");
     says(&refused(&asking(empty)), &["tls_client_ca_file", "holds no certificate"]);
+    let ended = authority.write("ended.pem", &authority.sign(-1).certificate);
+    says(&refused(&asking(ended)), &["certificate 1 of tls_client_ca_file", "ended at", "renew"]);
 }
 
 #[test]

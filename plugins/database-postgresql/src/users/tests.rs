@@ -161,6 +161,10 @@ fn a_credential_is_tried_by_logging_in_with_it() {
     assert_eq!(script.asked(), ["ping u:n'w"]);
     let script = Script::default().fails("ping", failure("refused", Some("28P01")));
     assert_eq!(check_credential(&script, &connection, "u", &credential), Ok(Some(false)));
+    let script = Script::default().fails("ping", failure("refused", Some("28000")));
+    assert_eq!(check_credential(&script, &connection, "u", &credential), Ok(None), "NOLOGIN");
+    let script = Script::default().fails("ping", failure("statement-failed", Some("42501")));
+    assert_eq!(check_credential(&script, &connection, "u", &credential), Ok(Some(true)));
     let script = Script::default().fails("ping", failure("unreachable", None));
     assert_eq!(
         check_credential(&script, &connection, "u", &credential).unwrap_err().code,

@@ -1,6 +1,7 @@
 //! Connections are written, shown and removed on the test bed.
 
 use crate::fixture::{empty, issued, orders, ready, with};
+use bulkhead_sdk::host::Clock;
 use bulkhead_sdk::{Failure, Kind};
 use serde_json::{Value, json};
 
@@ -8,7 +9,8 @@ use serde_json::{Value, json};
 fn a_connection_is_configured_and_verified_before_it_is_stored() {
     let bed = empty();
     let reply = bed.write("config/orders", &orders()).unwrap();
-    assert_eq!(bed.host.steps(), ["configure orders", "verify orders"]);
+    let steps = ["configure orders", "verify orders", "cancel rotate-root/orders"];
+    assert_eq!(bed.host.steps(), steps);
     assert!(reply.warnings.is_empty(), "{:?}", reply.warnings);
     assert!(bed.host.stored("config/orders").is_some());
 }
@@ -52,7 +54,8 @@ fn a_connection_that_is_not_verified_stays_so_on_updates() {
     let bed = empty();
     bed.write("config/orders", &with(orders(), json!({"verify_connection": false}))).unwrap();
     bed.write("config/orders", &json!({"username": "admin"})).unwrap();
-    assert_eq!(bed.host.steps(), ["configure orders", "configure orders"]);
+    let steps = bed.host.steps();
+    assert!(!steps.iter().any(|step| step.starts_with("verify")), "{steps:?}");
 }
 
 #[test]
@@ -187,21 +190,61 @@ fn a_plugin_cannot_be_taken_away_from_a_connection() {
 }
 
 #[test]
-fn automated_rotation_is_refused_and_not_dropped() {
-    let asks = [
-        json!({"rotation_period": "24h"}),
-        json!({"rotation_schedule": "0 0 * * *"}),
-        json!({"rotation_schedule": "0 0 * * *", "rotation_window": "1h"}),
+fn rotations_of_the_connections_own_password_are_set_shown_and_ended() {
+    let bed = ready();
+    bed.write("config/orders", &json!({"rotation_period": "24h"})).unwrap();
+    assert_eq!(bed.read("config/orders").unwrap().data["rotation_period"], 86_400);
+    assert_eq!(bed.host.timer("rotate-root/orders"), Some(bed.host.now() + 86_400_000));
+    let nightly = json!({"rotation_schedule": "0 3 * * *", "rotation_window": "1h"});
+    bed.write("config/orders", &nightly).unwrap();
+    let data = bed.read("config/orders").unwrap().data;
+    assert_eq!(data["rotation_schedule"], "0 3 * * *");
+    assert_eq!((&data["rotation_period"], &data["rotation_window"]), (&json!(0), &json!(3_600)));
+    assert!(bed.host.timer("rotate-root/orders").is_some());
+    bed.write("config/orders", &json!({"disable_automated_rotation": true})).unwrap();
+    assert_eq!(bed.host.timer("rotate-root/orders"), None);
+    bed.write("config/orders", &json!({"disable_automated_rotation": false})).unwrap();
+    assert!(bed.host.timer("rotate-root/orders").is_some());
+    bed.write("config/orders", &json!({"rotation_schedule": ""})).unwrap();
+    assert_eq!(bed.host.timer("rotate-root/orders"), None);
+    let settings = bed.host.stored("config/orders").unwrap()["settings"].clone();
+    let names: Vec<&String> = settings.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["connection_url", "password", "username"]);
+}
+
+#[test]
+fn rotations_that_contradict_each_other_or_cannot_work_are_refused() {
+    let schedule = "0 3 * * *";
+    let inline = "postgres://{{username}}:hunter2@db:5432/orders";
+    let bad = [
+        (json!({"rotation_period": 60, "rotation_schedule": schedule}), "mutually exclusive"),
+        (json!({"rotation_period": 9}), "rotation_period must be 10 seconds or more"),
+        (
+            json!({"rotation_period": 60, "rotation_window": 3_600}),
+            "rotation_window does not apply",
+        ),
+        (json!({"rotation_window": 3_600}), "rotation_window without rotation_schedule"),
+        (json!({"rotation_schedule": schedule, "rotation_window": 60}), "3600 seconds or more"),
+        (json!({"rotation_schedule": "0 0 30 2 *"}), "could not parse rotation_schedule"),
+        (json!({"rotation_period": 60, "username": ""}), "no username in configuration"),
+        (json!({"rotation_period": 60, "password": ""}), "no password in configuration"),
+        (json!({"rotation_period": 60, "connection_url": inline}), "must template {{password}}"),
+        (json!({"rotation_period": 60, "self_managed": true}), "self_managed"),
     ];
-    for ask in asks {
+    for (change, expected) in bad {
         let bed = empty();
-        let refused = bed.write("config/orders", &with(orders(), ask)).err().unwrap();
+        let refused = bed.write("config/orders", &with(orders(), change)).err().unwrap();
         assert_eq!(refused.kind, Kind::InvalidRequest);
-        assert!(refused.message.contains("rotation_"), "{}", refused.message);
+        assert!(refused.message.contains(expected), "{}", refused.message);
         assert_eq!(bed.host.stored("config/orders"), None);
     }
-    let none = json!({"rotation_period": 0, "rotation_schedule": "", "rotation_window": "0"});
-    empty().write("config/orders", &with(orders(), none)).unwrap();
+}
+
+#[test]
+fn removal_tells_which_static_roles_wait_for_the_connection() {
+    let bed = crate::fixture::with_static_role();
+    let reply = bed.delete("config/orders").unwrap();
+    assert!(reply.warnings[0].contains("static roles that still need"), "{:?}", reply.warnings);
 }
 
 #[test]
@@ -211,7 +254,7 @@ fn removal_closes_the_sessions_and_counts_the_leases_that_lose_their_connection(
     issued(&bed);
     let reply = bed.delete("config/orders").unwrap();
     assert!(reply.warnings[0].contains("\"orders\": 2;"), "{:?}", reply.warnings);
-    assert_eq!(bed.host.steps(), ["close orders"]);
+    assert_eq!(bed.host.steps(), ["cancel rotate-root/orders", "close orders"]);
     assert_eq!(bed.read("config/orders").err().unwrap(), Failure::absent());
     assert!(
         bed.delete("config/orders").unwrap().lease.is_none(),

@@ -23,6 +23,7 @@ impl SecretsEngine for Rotation {
         write("rotate", rotate).about("Changes it."),
         write("overtaken", overtaken)
             .about("Changes it while another call finishes the same change."),
+        write("hastened", hastened).about("Asks for another change beside one that is open."),
         write("removed", removed).about("Deletes the role while its change is not finished."),
     ];
 
@@ -46,6 +47,14 @@ fn overtaken(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     host.storage().checkpoint()?;
     store(host, proven)?;
     Ok(Answer::nothing())
+}
+
+fn hastened(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    assert_eq!(super::is_open(host, "app")?, super::hasten(host, "app")?);
+    match super::is_open(host, "app")? {
+        true => Err(Failure::new(Kind::Unavailable, "it goes on now")),
+        false => Err(Failure::absent()),
+    }
 }
 
 fn removed(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
@@ -277,6 +286,21 @@ fn a_confirm_after_another_call_only_took_the_change_up_is_refused_too() {
     let other = Intent::<String>::recover(host, "app").unwrap().unwrap();
     assert_eq!(store(host, proven).unwrap_err().kind, Kind::Unavailable);
     assert!(matches!(other.look(|_| Ok(true)), Ok(Found::InForce(_))));
+}
+
+#[test]
+fn a_change_that_is_not_finished_is_taken_up_again_when_it_is_hastened() {
+    let bed = bed();
+    assert_eq!(bed.write("hastened", &json!({})).err().unwrap().kind, Kind::NotFound);
+    bed.host.refuse("change-credential", Failure::new(Kind::Unreachable, "away"));
+    rotated(&bed).unwrap_err();
+    bed.host.refuse("check-credential", Failure::new(Kind::Unreachable, "still away"));
+    bed.run_guards().unwrap_err();
+    bed.host.steps();
+    assert_eq!(bed.write("hastened", &json!({})).err().unwrap().kind, Kind::Unavailable);
+    assert_eq!(bed.host.steps(), ["guard intent/app in orders", "checkpoint"]);
+    bed.run_guards().unwrap();
+    assert!(stored(&bed).1 && !is_open(&bed));
 }
 
 #[test]

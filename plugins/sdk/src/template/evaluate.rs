@@ -6,19 +6,21 @@ use super::{
     Surroundings, TemplateFault, Value,
 };
 
-/// What the nodes make of `names`.
+/// What the nodes make of `names`, and of the user's name where it has one.
 pub(super) fn render(
     nodes: &[Node],
     names: &Names<'_>,
+    username: Option<&str>,
     surroundings: &Surroundings<'_>,
 ) -> Result<Vec<u8>, TemplateFault> {
-    let mut evaluation = Evaluation { names, surroundings, steps: 0, output: Vec::new() };
+    let mut evaluation = Evaluation { names, username, surroundings, steps: 0, output: Vec::new() };
     evaluation.nodes(nodes)?;
     Ok(evaluation.output)
 }
 
 struct Evaluation<'a> {
     names: &'a Names<'a>,
+    username: Option<&'a str>,
     surroundings: &'a Surroundings<'a>,
     steps: u32,
     output: Vec<u8>,
@@ -95,6 +97,10 @@ impl Evaluation<'_> {
             }
             Operand::RoleName => {
                 check_length(Value::Text(self.names.role_name.as_bytes().to_vec()))
+            }
+            Operand::Username => {
+                let unknown = || TemplateFault::UnknownField(".Username".to_owned());
+                check_length(Value::Text(self.username.ok_or_else(unknown)?.as_bytes().to_vec()))
             }
             Operand::Literal(value) => Ok(value.clone()),
             Operand::Group(pipeline) => self.pipeline(pipeline),

@@ -284,6 +284,7 @@ fn field(written: &str) -> Result<Operand, TemplateFault> {
     match written {
         ".DisplayName" => Ok(Operand::DisplayName),
         ".RoleName" => Ok(Operand::RoleName),
+        ".Username" => Ok(Operand::Username),
         other => Err(TemplateFault::UnknownField(shorten(other))),
     }
 }

@@ -215,3 +215,14 @@ fn no_template_panics() {
     }
     assert!(understood > 1000, "the loop must reach the evaluator: {understood}");
 }
+
+#[test]
+fn a_users_name_is_known_to_what_is_named_after_it_and_to_nothing_else() {
+    let template = Template::parse("{{ .Username | uppercase }}").unwrap();
+    let random = |length: u32| vec![0; length as usize];
+    let surroundings = Surroundings { random: &random, now: 0 };
+    let names = Names::default();
+    assert_eq!(template.render_for_user(&names, "app", &surroundings).unwrap(), b"APP");
+    let fault = template.render(&names, &surroundings).unwrap_err();
+    assert_eq!(fault, TemplateFault::UnknownField(".Username".to_owned()));
+}

@@ -199,11 +199,18 @@ impl Databases for TestDatabases {
         connection: &Connection,
         username: &str,
         credential: &Credential,
-        _current: Option<&Credential>,
+        current: Option<&Credential>,
         statements: &[String],
     ) -> Result<(), Failure> {
-        self.step("change-credential", connection, username, |server| {
+        let whom = match current {
+            Some(_) => format!("{username} as itself"),
+            None => username.to_owned(),
+        };
+        self.step("change-credential", connection, &whom, |server| {
             let user = server.user_mut(connection, username)?;
+            if current.is_some_and(|current| *current != user.credential) {
+                return Err(Failure::invalid("the database refused the user's present credential"));
+            }
             user.credential = credential.clone();
             user.statements = statements.to_vec();
             Ok(())

@@ -5,6 +5,7 @@
 
 mod faces;
 
+use super::ambient::{SharedPod, TestAmbient};
 use super::cache::TestCache;
 use super::crypto::TestCrypto;
 use super::databases::{TestDatabases, User};
@@ -19,8 +20,8 @@ use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
-    Cache, Clock, Crypto, Databases, Derivation, Entity, Host, Http, Identity, Ldap, Leases, Log,
-    Passwords, Random, Storage,
+    Ambient, Cache, Clock, Crypto, Databases, Derivation, Entity, Host, Http, Identity, Ldap,
+    Leases, Log, MachineToken, Passwords, Pod, Random, Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
@@ -37,6 +38,7 @@ pub struct TestHost {
     timers: RefCell<Timers>,
     databases: TestDatabases,
     servers: TestServers,
+    ambient: TestAmbient,
     directory: TestDirectory,
     identity: TestIdentity,
     cache: TestCache,
@@ -46,10 +48,11 @@ pub struct TestHost {
 
 impl Default for TestHost {
     fn default() -> Self {
-        let script = Rc::new(Script::default());
+        let (script, pod) = (Rc::new(Script::default()), SharedPod::default());
         Self {
             databases: TestDatabases::new(&script),
-            servers: TestServers::new(&script),
+            servers: TestServers::new(&script, &pod),
+            ambient: TestAmbient::new(&script, &pod),
             directory: TestDirectory::new(&script),
             identity: TestIdentity::new(&script),
             cache: TestCache::new(&script),
@@ -116,6 +119,22 @@ impl TestHost {
     /// their order, and the last one again and again.
     pub fn answer(&self, asked: &str, answer: Response) {
         self.servers.answer(asked, answer);
+    }
+
+    /// Sets a value of the server's environment.
+    pub fn set_environment(&self, name: &str, value: &str) {
+        self.ambient.set_environment(name, value);
+    }
+
+    /// Sets the machine's token of a cloud for an audience.
+    pub fn set_cloud_token(&self, cloud: &str, audience: &str, token: MachineToken) {
+        self.ambient.set_cloud_token(cloud, audience, token);
+    }
+
+    /// Makes the server a pod, or one no more. Requests [`as_pod`](Request::as_pod) are answered
+    /// where they go to [`Pod::url`], and refused elsewhere.
+    pub fn set_pod(&self, pod: Option<Pod>) {
+        self.ambient.set_pod(pod);
     }
 
     /// The directory that answers at every URL: what a test arranges there and looks at.
@@ -286,6 +305,10 @@ impl Host for TestHost {
 
     fn identity(&self) -> &dyn Identity {
         &self.identity
+    }
+
+    fn ambient(&self) -> &dyn Ambient {
+        &self.ambient
     }
 
     fn cache(&self) -> &dyn Cache {

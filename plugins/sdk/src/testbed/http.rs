@@ -1,8 +1,9 @@
 //! Other servers in memory: answers that a test arranges, and requests that it may look at.
 
+use super::ambient::SharedPod;
 use super::script::Script;
 use crate::host::Http;
-use crate::http::{Request, Response};
+use crate::http::{POD, Request, Response};
 use bulkhead_wire::failure::{Failure, Kind};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -11,13 +12,19 @@ use std::rc::Rc;
 /// Answers by `METHOD url`, and what was asked.
 pub(super) struct TestServers {
     script: Rc<Script>,
+    pod: SharedPod,
     answers: RefCell<BTreeMap<String, VecDeque<Response>>>,
     asked: RefCell<Vec<Request>>,
 }
 
 impl TestServers {
-    pub(super) fn new(script: &Rc<Script>) -> Self {
-        Self { script: Rc::clone(script), answers: RefCell::default(), asked: RefCell::default() }
+    pub(super) fn new(script: &Rc<Script>, pod: &SharedPod) -> Self {
+        Self {
+            script: Rc::clone(script),
+            pod: Rc::clone(pod),
+            answers: RefCell::default(),
+            asked: RefCell::default(),
+        }
     }
 
     /// Arranges one more answer to `METHOD url`.
@@ -31,11 +38,35 @@ impl TestServers {
     }
 }
 
+impl TestServers {
+    /// Refuses what the host would not send in the pod's name.
+    fn check_identity(&self, request: &Request) -> Result<(), Failure> {
+        match request.identity.as_deref() {
+            None => return Ok(()),
+            Some(POD) => {}
+            Some(_) => return Err(Failure::invalid("the only identity of a request is pod")),
+        }
+        let pod = self.pod.borrow();
+        let Some(pod) = &*pod else {
+            return Err(Failure::new(Kind::PreconditionFailed, "this server is no pod"));
+        };
+        let cluster = pod.url();
+        let rest = request.url.strip_prefix(&cluster).or_else(|| {
+            cluster.strip_suffix(":443").and_then(|usual| request.url.strip_prefix(usual))
+        });
+        match rest {
+            Some(rest) if rest.is_empty() || rest.starts_with(['/', '?']) => Ok(()),
+            _ => Err(Failure::invalid(format!("in the pod's name only {cluster} is asked"))),
+        }
+    }
+}
+
 impl Http for TestServers {
     /// Unreachable where no answer is arranged.
     fn send(&self, request: &Request) -> Result<Response, Failure> {
         let asked = format!("{} {}", request.method, request.url);
         self.script.step("send", Some(&asked), || {
+            self.check_identity(request)?;
             self.asked.borrow_mut().push(request.clone());
             let mut arranged = self.answers.borrow_mut();
             let answers = arranged.get_mut(&asked);
@@ -53,12 +84,13 @@ impl Http for TestServers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::Pod;
     use crate::testbed::script::Fate;
 
     #[test]
     fn answers_come_in_their_order_and_the_last_one_stays() {
         let script = Rc::new(Script::default());
-        let servers = TestServers::new(&script);
+        let servers = TestServers::new(&script, &SharedPod::default());
         for status in [503, 200] {
             servers.answer("GET https://a/x", Response { status, ..Response::default() });
         }
@@ -70,5 +102,31 @@ mod tests {
         assert_eq!(script.take_steps()[3], "send POST https://a/x");
         script.arrange("send", Fate::Refuse(Failure::new(Kind::TimedOut, "slow")));
         assert_eq!(status(&asked).unwrap_err().kind, Kind::TimedOut);
+    }
+
+    #[test]
+    fn in_the_pods_name_its_cluster_alone_is_asked() {
+        let pod = SharedPod::default();
+        let servers = TestServers::new(&Rc::default(), &pod);
+        for url in ["https://10.96.0.1:443/api", "https://10.96.0.1/api", "https://other/api"] {
+            servers.answer(&format!("GET {url}"), Response { status: 200, ..Response::default() });
+        }
+        let asked = |url: &str| {
+            let answer = servers.send(&Request::get(url).as_pod());
+            answer.map(|answer| answer.status).map_err(|why| why.kind)
+        };
+        assert_eq!(asked("https://10.96.0.1/api"), Err(Kind::PreconditionFailed));
+        let cluster = Pod { host: "10.96.0.1".to_owned(), port: 443, namespace: None };
+        *pod.borrow_mut() = Some(cluster);
+        assert_eq!(asked("https://10.96.0.1:443/api"), Ok(200));
+        assert_eq!(asked("https://10.96.0.1/api"), Ok(200));
+        for elsewhere in
+            ["https://other/api", "http://10.96.0.1:443/api", "https://10.96.0.1:4433/"]
+        {
+            assert_eq!(asked(elsewhere), Err(Kind::InvalidRequest), "{elsewhere}");
+        }
+        let other =
+            Request { identity: Some("root".to_owned()), ..Request::get("https://other/api") };
+        assert_eq!(servers.send(&other).err().map(|why| why.kind), Some(Kind::InvalidRequest));
     }
 }

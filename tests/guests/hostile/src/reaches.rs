@@ -4,7 +4,7 @@ use crate::bulkhead::plugin::crypto::{self, CertificateRequest, Chain};
 use crate::bulkhead::plugin::database::{self, Connection};
 use crate::bulkhead::plugin::database_types::{Credential, NewUser};
 use crate::bulkhead::plugin::types::{Call, Failure};
-use crate::bulkhead::plugin::{clock, identity, leases, passwords, storage};
+use crate::bulkhead::plugin::{ambient, clock, identity, leases, passwords, storage};
 use crate::{Ending, answers};
 
 /// An import by its name, and what it answered without a grant for it.
@@ -157,6 +157,9 @@ pub(crate) fn answered_without_grants() -> Option<&'static str> {
         tried("generate-from", passwords::generate_from(20, "ab")),
         tried("token", identity::token("anyone", 0)),
         tried("find-entity", identity::find_entity("anyone")),
+        tried("environment", ambient::environment("PATH")),
+        tried("cloud-token", ambient::cloud_token("azure", "https://vault.example")),
+        tried("find-pod", ambient::find_pod()),
     ];
     of_databases()
         .into_iter()

@@ -58,6 +58,10 @@ impl SecretsEngine for Probe {
     const ASKS: &'static [&'static str] = &[
         "http",
         "identity:token",
+        "ambient:env/PROBE_NAME",
+        "ambient:env/PROBE_SECRET",
+        "ambient:cloud-token",
+        "ambient:pod-identity",
         "crypto:sign",
         "crypto:generate-key",
         "crypto:issue-certificate",
@@ -128,6 +132,13 @@ impl SecretsEngine for Probe {
         write("identity-token/{name}", outside::identity_token)
             .about("Shows others who the mount is.")
             .fields(&[NAME, outside::TOKEN]),
+        read("environment/{name}", outside::environment)
+            .about("A value of the server's environment.")
+            .fields(&[NAME]),
+        write("cloud-token/{name}", outside::cloud_token)
+            .about("A token of the machine, of the cloud of that name.")
+            .fields(&[NAME, outside::TOKEN]),
+        read("pod", outside::pod).about("The cluster in which the server is a pod."),
         read("entity/{name}", outside::entity).about("Whom the mount knows.").fields(&[NAME]),
         read("folder", folder).about("What is noted, and the revision of that."),
         read("loop", endless).about("Never ends.").deadline(1),

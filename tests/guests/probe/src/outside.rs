@@ -14,6 +14,7 @@ pub(crate) const REQUEST: &[Field] = &[
     Field::text("secret", "what no text may show"),
     Field::text("roots", "PEM"),
     Field::flag("safe", "whether it changes nothing"),
+    Field::text("identity", "in whose name"),
     Field::whole("times", "how often").or_whole(1),
     Field::text("how", "ok, told, logged or panics").or_text("ok"),
 ];
@@ -35,6 +36,30 @@ pub(crate) fn identity_token(host: &dyn Host, call: &Call) -> Result<Answer, Fai
         return Err(Failure::invalid(signed.token));
     }
     Answer::data(&json!({"signed": signed.token, "expires": signed.expires}))
+}
+
+/// A value of the server's environment. `PROBE_SECRET` is told in an error.
+pub(crate) fn environment(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = call.text("name");
+    match host.ambient().environment(name)? {
+        Some(secret) if name == "PROBE_SECRET" => Err(Failure::invalid(secret)),
+        value => Answer::data(&json!({"value": value})),
+    }
+}
+
+/// A token of the machine; with a `ttl` it is told in an error.
+pub(crate) fn cloud_token(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let given = host.ambient().cloud_token(call.text("name"), call.text("audience"))?;
+    if call.is_given("ttl") {
+        return Err(Failure::invalid(given.token));
+    }
+    Answer::data(&json!({"given": given.token, "expires": given.expires}))
+}
+
+/// The cluster in which the server is a pod.
+pub(crate) fn pod(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let pod = host.ambient().pod()?.ok_or_else(Failure::absent)?;
+    Answer::data(&json!({"url": pod.url(), "host": pod.host, "namespace": pod.namespace}))
 }
 
 /// Whom the mount knows by that id.
@@ -105,6 +130,7 @@ fn request(call: &Call) -> Request {
     }
     request.body = call.text("body").as_bytes().to_vec();
     request.safe = call.flag("safe");
+    request.identity = call.is_given("identity").then(|| call.text("identity").to_owned());
     if call.is_given("secret") {
         request = request.secret(call.text("secret"));
     }

@@ -1,0 +1,119 @@
+//! The `ambient` import: what this machine has from its surroundings, each by its own grant.
+//!
+//! Nothing of it changes anything. A token, and a value whose name tells that it is a secret, joins
+//! the call's secrets before the component has it.
+
+use crate::bindings::secrets_engine::bulkhead::plugin::ambient::{Host, MachineToken, Pod};
+use crate::call_tree::Effect;
+use crate::contract::Failure;
+use crate::grants::{Act, AmbientAct};
+use crate::http::{self, Answered, HttpFault, Meter};
+use crate::limits::{self, Exceeded};
+use crate::state::{CallState, refusal};
+use crate::surroundings::{Cloud, Given, Question, address_of};
+use bulkhead_wire::failure::{Failure as Refused, Kind};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+/// What the names of values hold that are secrets.
+const SECRET_WORDS: [&str; 7] =
+    ["SECRET", "TOKEN", "PASSWORD", "PASSWD", "KEY", "CREDENTIAL", "ASSERTION"];
+
+impl Host for CallState {
+    fn environment(&mut self, name: String) -> wasmtime::Result<Result<Option<String>, Failure>> {
+        granted!(self, Act::Ambient(AmbientAct::Environment(&name)));
+        let value = match self.resources.surroundings.value(&name) {
+            Ok(Some(value)) => value,
+            Ok(None) => return Ok(Ok(None)),
+            Err(refused) => return Ok(Err(refusal(&refused))),
+        };
+        self.charge(value.len())?;
+        let name = name.to_ascii_uppercase();
+        if SECRET_WORDS.iter().any(|word| name.contains(word)) {
+            self.context.tree.secrets.add(&value);
+        }
+        Ok(Ok(Some(value)))
+    }
+
+    async fn cloud_token(
+        &mut self,
+        cloud: String,
+        audience: String,
+    ) -> wasmtime::Result<Result<MachineToken, Failure>> {
+        granted!(self, Act::Ambient(AmbientAct::CloudToken));
+        let most = self.limits().http_calls;
+        if self.context.tree.count_http_call() > most {
+            return Err(Exceeded::count("http-calls", most).into());
+        }
+        let meter = Meter::new(&self.context.tree, self.limits().http_bytes);
+        let given = token(self, &cloud, &audience, &meter).await;
+        if meter.is_over() {
+            return Err(Exceeded::size("http-bytes", self.limits().http_bytes).into());
+        }
+        let given = match given {
+            Ok(given) => given,
+            Err(refused) => return Ok(Err(refusal(&refused))),
+        };
+        self.context.tree.secrets.add(&given.token);
+        self.charge(given.token.len())?;
+        let Given { token, expires } = given;
+        Ok(Ok(MachineToken { token, expires, ext: Vec::new() }))
+    }
+
+    async fn find_pod(&mut self) -> wasmtime::Result<Result<Option<Pod>, Failure>> {
+        granted!(self, Act::Ambient(AmbientAct::PodIdentity));
+        self.charge_work(limits::PEM_BYTES)?;
+        let pod = match self.resources.surroundings.pod() {
+            Ok(Some(pod)) => pod,
+            Ok(None) => return Ok(Ok(None)),
+            Err(refused) => return Ok(Err(refusal(&refused))),
+        };
+        let namespace = self.resources.surroundings.pod_namespace().await;
+        self.charge(namespace.as_ref().map_or(0, String::len))?;
+        let (host, port) = (address_of(&pod.cluster.host), pod.cluster.port);
+        Ok(Ok(Some(Pod { host, port, namespace, ext: Vec::new() })))
+    }
+}
+
+/// The token that is kept, or the one that the cloud gives now.
+async fn token(
+    state: &mut CallState,
+    cloud: &str,
+    audience: &str,
+    meter: &Meter,
+) -> Result<Given, Refused> {
+    let cloud = Cloud::of(cloud)?;
+    let question = state.resources.surroundings.question(cloud, audience)?;
+    state.context.tree.mark(Effect::Safe);
+    let at = Instant::now();
+    let until = state.context.deadline.min(at + limits::METADATA_PATIENCE);
+    let kept = state.resources.cloud_tokens.of(cloud, audience, at);
+    let Ok(mut kept) = timeout_at(until, kept.lock()).await else {
+        let message = "the cloud's metadata service is slow; try again later";
+        return Err(Refused::new(Kind::TimedOut, message));
+    };
+    let now = state.resources.store.now();
+    if let Some(answer) = kept.answer(now, Instant::now()) {
+        return answer;
+    }
+    let answered = ask(question, until, meter).await;
+    let given = answered.and_then(|answered| cloud.token_of(&answered, now));
+    kept.keep(given, now, Instant::now())
+}
+
+/// Asks in a task of its own, because HTTP goes deeper than the stack of a call; it ends with the
+/// call. No proxy is asked, and no redirect followed.
+async fn ask(question: Question, until: Instant, meter: &Meter) -> Result<Answered, Refused> {
+    let Question { address, request } = question;
+    let mut tasks = JoinSet::new();
+    tasks.spawn(http::ask_metadata(address, until, meter.clone(), request));
+    let done = match tasks.join_next().await {
+        Some(Ok(done)) => done,
+        _ => Err(HttpFault::CutShort),
+    };
+    done.map_err(|fault| {
+        let failure = fault.failure();
+        let message = format!("the cloud's metadata service: {}", failure.message);
+        Refused { message, ..failure }
+    })
+}

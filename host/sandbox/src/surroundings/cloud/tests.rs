@@ -1,0 +1,176 @@
+//! What clouds are asked, and what of their answers is believed.
+
+use super::*;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+
+const NOW: u64 = 1_700_000_000_000;
+
+fn within(environment: &[(&str, &str)]) -> Surroundings {
+    let values: BTreeMap<String, OsString> =
+        environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+    Surroundings {
+        environment: Arc::new(move |name| values.get(name).cloned()),
+        ..Surroundings::default()
+    }
+}
+
+fn asked(here: &Surroundings, cloud: Cloud, audience: &str) -> (String, String) {
+    let question = here.question(cloud, audience).unwrap();
+    let headers = question.request.headers().iter();
+    let headers: Vec<String> =
+        headers.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+    (format!("{}{}", question.address, question.request.uri()), headers.join(", "))
+}
+
+fn answered(status: u16, body: &str, headers: &[(&str, &str)]) -> Answered {
+    let text = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    Answered {
+        status,
+        headers: headers.iter().map(text).collect(),
+        body: Bytes::copy_from_slice(body.as_bytes()),
+    }
+}
+
+const FLAVOR: &[(&str, &str)] = &[("metadata-flavor", "Google")];
+
+#[test]
+fn each_cloud_is_asked_as_its_documents_say() {
+    let here = within(&[]);
+    assert_eq!(
+        asked(&here, Cloud::Azure, "https://vault.azure.net"),
+        (
+            "169.254.169.254:80/metadata/identity/oauth2/token?api-version=2018-02-01&\
+             resource=https%3A%2F%2Fvault.azure.net"
+                .to_owned(),
+            "host: 169.254.169.254:80, metadata: true".to_owned()
+        )
+    );
+    let path = "169.254.169.254:80/computeMetadata/v1/instance/service-accounts/default/";
+    let headers = "host: metadata.google.internal, metadata-flavor: Google".to_owned();
+    assert_eq!(
+        asked(&here, Cloud::Google, "vault/dev"),
+        (format!("{path}identity?audience=vault%2Fdev&format=full"), headers.clone())
+    );
+    let scope = "https://www.googleapis.com/auth/cloud-platform";
+    let escaped = "https%3A%2F%2Fwww.googleapis.com%2Fauth%2Fcloud-platform";
+    assert_eq!(
+        asked(&here, Cloud::Google, scope),
+        (format!("{path}token?scopes={escaped}"), headers)
+    );
+    let one_of_many = Surroundings { azure_client_id: "11-22".to_owned(), ..within(&[]) };
+    assert!(asked(&one_of_many, Cloud::Azure, "r").0.ends_with("&resource=r&client_id=11-22"));
+}
+
+#[test]
+fn app_service_is_asked_where_the_environment_names_it_and_nothing_beyond_the_machine() {
+    let of = |endpoint: &str| {
+        within(&[("IDENTITY_ENDPOINT", endpoint), ("IDENTITY_HEADER", "853b9a84")])
+    };
+    for (endpoint, path) in [
+        ("http://localhost:41741/MSI/token/", "127.0.0.1:41741/MSI/token/"),
+        ("http://169.254.129.2:8081/msi/token", "169.254.129.2:8081/msi/token"),
+    ] {
+        let (asked, headers) = asked(&of(endpoint), Cloud::Azure, "r");
+        assert_eq!(asked, format!("{path}?api-version=2019-08-01&resource=r"));
+        assert!(headers.ends_with("x-identity-header: 853b9a84"), "{headers}");
+    }
+    for elsewhere in [
+        "https://localhost/msi/token",
+        "http://identity.example/msi/token",
+        "http://10.0.0.1/msi/token",
+        "http://203.0.113.7/msi/token",
+        "no url",
+    ] {
+        let refused = of(elsewhere).question(Cloud::Azure, "r").err().unwrap();
+        assert_eq!(refused.kind, Kind::PreconditionFailed, "{elsewhere}");
+        assert!(!refused.message.contains("853b"), "{}", refused.message);
+    }
+    for (environment, says) in [
+        (&[("IDENTITY_ENDPOINT", "http://localhost:40342/x")][..], "Azure Arc"),
+        (
+            &[
+                ("IDENTITY_ENDPOINT", "https://localhost/x"),
+                ("IDENTITY_HEADER", "x"),
+                ("IDENTITY_SERVER_THUMBPRINT", "x"),
+            ],
+            "Service Fabric",
+        ),
+    ] {
+        let refused = within(environment).question(Cloud::Azure, "r").err().unwrap();
+        assert!(refused.message.contains(says), "{}", refused.message);
+    }
+}
+
+#[test]
+fn what_is_no_audience_or_no_cloud_is_refused_before_anything_is_asked() {
+    for audience in ["", "a b", "a\r\nx: y", "ü", &"a".repeat(1_025)] {
+        let refused = within(&[]).question(Cloud::Google, audience).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest, "{audience:?}");
+    }
+    assert!(Cloud::of("amazon").unwrap_err().message.contains("azure or google"));
+}
+
+#[test]
+fn a_token_ends_when_its_cloud_says_and_within_a_day() {
+    let end = |body: &str| Cloud::Azure.token_of(&answered(200, body, &[]), NOW).unwrap().expires;
+    let token = r#""access_token":"eyJ0.e30.c2ln""#;
+    assert_eq!(end(&format!(r#"{{{token},"expires_in":"3599"}}"#)), NOW + 3_599_000);
+    assert_eq!(end(&format!(r#"{{{token},"expires_in":60}}"#)), NOW + 60_000);
+    assert_eq!(end(&format!(r#"{{{token},"expires_on":"1700000500"}}"#)), NOW + 500_000);
+    let always = format!(r#"{{{token},"expires_in":18446744073709551615}}"#);
+    assert_eq!(end(&always), NOW + 24 * 3_600_000);
+    let claims = BASE64_URL_SAFE_NO_PAD.encode(r#"{"exp":1700000060}"#);
+    let signed = Cloud::Google.token_of(&answered(200, &format!("eyJ.{claims}.s\n"), FLAVOR), NOW);
+    let signed = signed.unwrap_or_else(|refused| panic!("{refused:?}"));
+    assert_eq!((signed.token, signed.expires), (format!("eyJ.{claims}.s"), NOW + 60_000));
+}
+
+#[test]
+fn what_is_no_token_is_not_taken_for_one_and_not_quoted() {
+    let token = r#""access_token":"hunter2hunter2""#;
+    let long = format!(r#"{{"access_token":"{}","expires_in":60}}"#, "x".repeat(40_000));
+    for (cloud, body, headers) in [
+        (Cloud::Azure, "hunter2hunter2".to_owned(), &[][..]),
+        (Cloud::Azure, format!("{{{token}}}"), &[]),
+        (Cloud::Azure, format!(r#"{{{token},"expires_in":0}}"#), &[]),
+        (Cloud::Azure, format!(r#"{{{token},"expires_in":-5}}"#), &[]),
+        (Cloud::Azure, format!(r#"{{{token},"expires_on":"1600000000"}}"#), &[]),
+        (Cloud::Azure, r#"{"access_token":"","expires_in":60}"#.to_owned(), &[]),
+        (Cloud::Azure, r#"{"access_token":"a\nb","expires_in":60}"#.to_owned(), &[]),
+        (Cloud::Azure, r#"{"access_token":7,"expires_in":60}"#.to_owned(), &[]),
+        (Cloud::Azure, "[".repeat(1_000), &[]),
+        (Cloud::Azure, long, &[]),
+        (Cloud::Google, format!(r#"{{{token},"expires_in":60}}"#), &[]),
+        (Cloud::Google, "hunter2hunter2".to_owned(), FLAVOR),
+        (Cloud::Google, "hunter2.hunter2.x".to_owned(), FLAVOR),
+    ] {
+        let refused = cloud.token_of(&answered(200, &body, headers), NOW).err().unwrap();
+        assert_eq!(refused.kind, Kind::Unreachable, "{body}");
+        assert!(!refused.message.contains("hunter2"), "{}", refused.message);
+    }
+}
+
+#[test]
+fn a_refusal_says_what_to_do_and_of_the_clouds_words_one() {
+    for (cloud, status, kind) in [
+        (Cloud::Azure, 400, Kind::InvalidRequest),
+        (Cloud::Azure, 404, Kind::Unavailable),
+        (Cloud::Azure, 410, Kind::Unavailable),
+        (Cloud::Azure, 429, Kind::Unavailable),
+        (Cloud::Azure, 500, Kind::Unavailable),
+        (Cloud::Azure, 302, Kind::InvalidRequest),
+        (Cloud::Google, 403, Kind::InvalidRequest),
+        (Cloud::Google, 404, Kind::InvalidRequest),
+        (Cloud::Google, 503, Kind::Unavailable),
+    ] {
+        let body = r#"{"error":"invalid_resource","error_description":"AADSTS500011: hunter2"}"#;
+        let refused = cloud.token_of(&answered(status, body, FLAVOR), NOW).err().unwrap();
+        assert_eq!(refused.kind, kind, "{cloud:?} {status}");
+        assert!(!refused.message.contains("hunter2"), "{}", refused.message);
+        assert_eq!(refused.message.contains("invalid_resource"), kind == Kind::InvalidRequest);
+    }
+    let told = answered(400, r#"{"error":"<script>"}"#, &[]);
+    assert!(!Cloud::Azure.token_of(&told, NOW).err().unwrap().message.contains("script"));
+}

@@ -1,0 +1,130 @@
+//! The pod that this server is: where its cluster is, and what its files hold.
+//!
+//! The attack this file stops: the pod's token at any server but the cluster that the environment
+//! names (decision E1). What is sent in the pod's name is held against that, and neither token nor
+//! file reaches a component.
+
+use super::Surroundings;
+use crate::grants::{Host, Origin};
+use crate::limits;
+use bulkhead_wire::failure::{Failure, Kind, quoted};
+use tokio::fs::File;
+use tokio::io::AsyncReadExt as _;
+
+/// What stands before `_SERVICE_HOST` in a pod's environment.
+const PREFIXES: [&str; 2] = ["KUBERNETES", "CLUSTER"];
+
+/// Where the cluster is in which this server is a pod.
+#[derive(Debug)]
+pub(crate) struct Pod {
+    pub(crate) cluster: Origin,
+}
+
+impl Pod {
+    /// Refuses an origin that is not exactly the cluster's.
+    ///
+    /// # Errors
+    /// `invalid-request`, with the cluster's.
+    pub(crate) fn check(&self, origin: &Origin) -> Result<(), Failure> {
+        if *origin == self.cluster {
+            return Ok(());
+        }
+        Err(Failure::invalid(format!(
+            "in the pod's name only {} is asked, the cluster that the server's environment names",
+            self.cluster
+        )))
+    }
+}
+
+impl Surroundings {
+    /// The pod that this server is; none outside of a cluster.
+    ///
+    /// # Errors
+    /// `precondition-failed` where the environment names a cluster that cannot be dialled.
+    pub(crate) fn pod(&self) -> Result<Option<Pod>, Failure> {
+        for prefix in PREFIXES {
+            if let Some(host) = self.value(&format!("{prefix}_SERVICE_HOST"))? {
+                return self.pod_of(prefix, &host).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn pod_of(&self, prefix: &str, host: &str) -> Result<Pod, Failure> {
+        let wrong = |what: String| Failure::new(Kind::PreconditionFailed, what);
+        let host = Host::parse(host).ok_or_else(|| {
+            wrong(format!("{prefix}_SERVICE_HOST of the server's environment is no host"))
+        })?;
+        let names = [format!("{prefix}_SERVICE_PORT_HTTPS"), format!("{prefix}_SERVICE_PORT")];
+        for name in &names {
+            if let Some(port) = self.value(name)? {
+                let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
+                    wrong(format!("{} ({name} of the environment) is no port", quoted(&port)))
+                })?;
+                return Ok(Pod { cluster: Origin { tls: true, host, port } });
+            }
+        }
+        Err(wrong(format!(
+            "the server's environment has no {}, and so no port",
+            names.join(" or ")
+        )))
+    }
+
+    /// The token of the pod's service account, as its file is now: it is written anew every hour.
+    ///
+    /// # Errors
+    /// `precondition-failed` where there is none.
+    pub(crate) async fn pod_token(&self) -> Result<String, Failure> {
+        let token = self.pod_file("token").await?.trim().to_owned();
+        let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+        is_token.then_some(token).ok_or_else(|| lacking("token", "it holds no token"))
+    }
+
+    /// The authority of the pod's cluster in PEM, as its file is now.
+    ///
+    /// # Errors
+    /// As [`pod_token`](Self::pod_token).
+    pub(crate) async fn pod_authority(&self) -> Result<String, Failure> {
+        self.pod_file("ca.crt").await
+    }
+
+    /// The pod's own namespace, where its file says it.
+    pub(crate) async fn pod_namespace(&self) -> Option<String> {
+        let namespace = self.pod_file("namespace").await.ok()?.trim().to_owned();
+        Some(namespace).filter(|namespace| !namespace.is_empty())
+    }
+
+    /// A file of the pod, whole. Read at each use: the cluster changes all of them at once by
+    /// pointing their folder elsewhere.
+    async fn pod_file(&self, name: &str) -> Result<String, Failure> {
+        let path = self.pod_folder.join(name);
+        let io = |error: std::io::Error| lacking(name, &error.kind().to_string());
+        let is_file = tokio::fs::metadata(&path).await.map_err(io)?.is_file();
+        if !is_file {
+            return Err(lacking(name, "it is no file"));
+        }
+        let (mut text, most) = (Vec::new(), limits::PEM_BYTES);
+        let file = File::open(&path).await.map_err(io)?;
+        let read = file.take(most as u64 + 1).read_to_end(&mut text).await.map_err(io)?;
+        if read > most {
+            return Err(lacking(name, "it has more than 64 KiB"));
+        }
+        String::from_utf8(text).map_err(|_| lacking(name, "it is no text"))
+    }
+}
+
+/// A host as the contract writes it: an IPv6 address without brackets.
+pub(crate) fn address_of(host: &Host) -> String {
+    match host {
+        Host::Name(name) => name.clone(),
+        Host::Address(address) => address.to_string(),
+    }
+}
+
+fn lacking(name: &str, why: &str) -> Failure {
+    let message = format!("the pod's file {name} cannot be used: {why}");
+    Failure::new(Kind::PreconditionFailed, message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,312 @@
+//! What users log in with: the credential types of roles, their options, and how one is made.
+//!
+//! The leak this file stops: the key of a certificate authority that stands in a role's options and
+//! comes back with a read of the role.
+
+use crate::connection::Connection;
+use bulkhead_sdk::database_plugin::{Credential, StoreTime};
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::template::Names;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Call, Failure, Host, Kind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+mod client_certificate;
+
+use client_certificate::ClientCertificate;
+
+const PASSWORD: &str = "password";
+const RSA_PRIVATE_KEY: &str = "rsa_private_key";
+const CLIENT_CERTIFICATE: &str = "client_certificate";
+
+/// Bits of an RSA key unless the role says otherwise.
+const RSA_BITS: u32 = 2_048;
+/// The only form of an RSA key.
+const PKCS8: &str = "pkcs8";
+
+/// Options that a read shows as numbers.
+const NUMBERS: [&str; 2] = ["key_bits", "signature_bits"];
+/// The option that no read shows.
+const CA_PRIVATE_KEY: &str = "ca_private_key";
+
+/// What a role says of its credentials.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::text("credential_type", "password, rsa_private_key or client_certificate")
+        .or_text(PASSWORD),
+    Field::map("credential_config", "options of the credential type").members(&[
+        Field::text("password_policy", "of password: the policy for passwords"),
+        Field::text("format", "of rsa_private_key: pkcs8"),
+        Field::text("key_type", "of client_certificate: rsa, ec or ed25519"),
+        Field::text("key_bits", "of both kinds of key: how long it is"),
+        Field::text("signature_bits", "of client_certificate: 256, 384 or 512"),
+        Field::text(
+            "common_name_template",
+            "of client_certificate: a template over .DisplayName, .RoleName and .Username",
+        ),
+        Field::text("ca_cert", "of client_certificate: the authority, in PEM"),
+        Field::text(CA_PRIVATE_KEY, "of client_certificate: the authority's key, in PEM").secret(),
+    ]),
+];
+
+/// Options of a credential type, as they are stored.
+pub(crate) type Options = BTreeMap<String, String>;
+
+/// Puts type and options of the call over what is stored. Options are replaced as a whole, because
+/// those of one type mean nothing to another.
+pub(crate) fn merge(
+    call: &Call,
+    credential_type: &mut String,
+    options: &mut Options,
+) -> Result<(), Failure> {
+    let before = credential_type.clone();
+    call.merge("credential_type", credential_type)?;
+    if *credential_type != before {
+        options.clear();
+    }
+    call.merge("credential_config", options)
+}
+
+/// A credential type with its options, read.
+pub(crate) enum Recipe<'a> {
+    /// By a policy; empty is the connection's, or the default one.
+    Password {
+        /// Its name.
+        policy: &'a str,
+    },
+    /// An RSA key of so many bits.
+    RsaPrivateKey {
+        /// 2048, 3072 or 4096.
+        bits: u32,
+    },
+    /// A certificate that the role's authority issues.
+    ClientCertificate(ClientCertificate<'a>),
+}
+
+impl<'a> Recipe<'a> {
+    /// # Errors
+    /// Invalid request that names type or option.
+    pub(crate) fn read(credential_type: &str, options: &'a Options) -> Result<Self, Failure> {
+        let given = |name: &str| options.get(name).map_or("", String::as_str);
+        match credential_type {
+            PASSWORD => {
+                refuse_others(credential_type, options, &["password_policy"])?;
+                Ok(Self::Password { policy: given("password_policy") })
+            }
+            RSA_PRIVATE_KEY => {
+                refuse_others(credential_type, options, &["format", "key_bits"])?;
+                let format = given("format");
+                if !format.is_empty() && !format.eq_ignore_ascii_case(PKCS8) {
+                    return Err(invalid_option("format", format, PKCS8));
+                }
+                Ok(Self::RsaPrivateKey { bits: rsa_bits(given("key_bits"))? })
+            }
+            CLIENT_CERTIFICATE => {
+                refuse_others(credential_type, options, client_certificate::OPTIONS)?;
+                Ok(Self::ClientCertificate(ClientCertificate::read(options)?))
+            }
+            other => Err(Failure::invalid(format!(
+                "invalid credential_type {}; use {PASSWORD}, {RSA_PRIVATE_KEY} or \
+                 {CLIENT_CERTIFICATE}",
+                quoted(other)
+            ))),
+        }
+    }
+
+    /// What only the host can tell: whether the authority is one, and its key its own.
+    ///
+    /// # Errors
+    /// Invalid request that names the option.
+    pub(crate) fn check(&self, host: &dyn Host) -> Result<(), Failure> {
+        match self {
+            Self::ClientCertificate(recipe) => recipe.check(host),
+            Self::Password { .. } | Self::RsaPrivateKey { .. } => Ok(()),
+        }
+    }
+
+    /// The options with what was left out filled in, to be stored.
+    pub(crate) fn options(&self) -> Options {
+        let owned = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        match self {
+            Self::Password { policy: "" } => Options::new(),
+            Self::Password { policy } => Options::from([owned("password_policy", policy)]),
+            Self::RsaPrivateKey { bits } => {
+                Options::from([owned("format", PKCS8), owned("key_bits", &bits.to_string())])
+            }
+            Self::ClientCertificate(recipe) => recipe.options(),
+        }
+    }
+
+    /// A credential for a user that is about to be made.
+    ///
+    /// # Errors
+    /// As [`make`](Self::make).
+    pub(crate) fn issue(
+        &self,
+        host: &dyn Host,
+        new: &New<'_>,
+        connection: &Connection,
+    ) -> Result<Issued, Failure> {
+        if let Self::ClientCertificate(recipe) = self {
+            return recipe.issue(host, new);
+        }
+        let held = self.make(host, new.names.role_name, connection)?;
+        Ok(Issued { credential: held.credential(), shown: held.show() })
+    }
+
+    /// A credential that the store may keep, for the account of the role `role`.
+    ///
+    /// # Errors
+    /// Invalid request for a policy that does not exist, and for certificates, which end by
+    /// themselves; what the host refused.
+    pub(crate) fn make(
+        &self,
+        host: &dyn Host,
+        role: &str,
+        connection: &Connection,
+    ) -> Result<Held, Failure> {
+        match self {
+            Self::Password { policy } => {
+                let policy = if policy.is_empty() { &connection.password_policy } else { *policy };
+                Ok(Held::Password(generate_password(host, role, policy)?))
+            }
+            Self::RsaPrivateKey { bits } => {
+                let made = host.crypto().generate_key("rsa", *bits, PKCS8)?;
+                let (private_key, public_key) = (made.private_key, made.public_key.pem);
+                Ok(Held::RsaPrivateKey { private_key, public_key })
+            }
+            Self::ClientCertificate(_) => Err(not_kept()),
+        }
+    }
+
+    /// Whether a static role can have such credentials.
+    ///
+    /// # Errors
+    /// Invalid request for certificates, which end by themselves.
+    pub(crate) fn check_kept(&self) -> Result<(), Failure> {
+        match self {
+            Self::ClientCertificate(_) => Err(not_kept()),
+            Self::Password { .. } | Self::RsaPrivateKey { .. } => Ok(()),
+        }
+    }
+}
+
+/// A user that is about to be made.
+pub(crate) struct New<'a> {
+    /// Who asked, and by which role.
+    pub(crate) names: Names<'a>,
+    /// As it was planned.
+    pub(crate) username: &'a str,
+    /// When the database itself stops accepting the credential.
+    pub(crate) expires: StoreTime,
+}
+
+/// A credential for a user that is about to be made. No `Debug`: it is a secret.
+pub(crate) struct Issued {
+    /// What the database is given.
+    pub(crate) credential: Credential,
+    /// What the caller is given.
+    pub(crate) shown: Map<String, Value>,
+}
+
+/// A credential that is kept between requests. No `Debug`: it is a secret.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Held {
+    /// A password.
+    Password(String),
+    /// An RSA key and its public half, in PEM.
+    RsaPrivateKey {
+        /// `PRIVATE KEY`.
+        private_key: String,
+        /// `PUBLIC KEY`.
+        public_key: String,
+    },
+}
+
+/// Of a role that is not stored yet.
+impl Default for Held {
+    fn default() -> Self {
+        Self::Password(String::new())
+    }
+}
+
+impl Held {
+    /// What the database is given.
+    pub(crate) fn credential(&self) -> Credential {
+        match self {
+            Self::Password(password) => Credential::Password(password.clone()),
+            Self::RsaPrivateKey { public_key, .. } => Credential::PublicKeyPem(public_key.clone()),
+        }
+    }
+
+    /// What the caller is given.
+    pub(crate) fn show(&self) -> Map<String, Value> {
+        let (name, secret) = match self {
+            Self::Password(password) => (PASSWORD, password),
+            Self::RsaPrivateKey { private_key, .. } => (RSA_PRIVATE_KEY, private_key),
+        };
+        Map::from_iter([(name.to_owned(), json!(secret))])
+    }
+}
+
+/// The options as a read shows them: without the authority's key, and numbers as numbers.
+pub(crate) fn shown(options: &Options) -> Map<String, Value> {
+    let open = options.iter().filter(|(name, _)| name.as_str() != CA_PRIVATE_KEY);
+    let as_shown = |(name, text): (&String, &String)| {
+        let number = NUMBERS.contains(&name.as_str()).then(|| text.parse::<u32>().ok()).flatten();
+        (name.clone(), number.map_or_else(|| json!(text), |number| json!(number)))
+    };
+    open.map(as_shown).collect()
+}
+
+fn not_kept() -> Failure {
+    Failure::invalid(format!(
+        "unsupported credential_type: \"{CLIENT_CERTIFICATE}\" is for roles whose users are made \
+         anew; a static role takes {PASSWORD} or {RSA_PRIVATE_KEY}"
+    ))
+}
+
+fn refuse_others(kind: &str, options: &Options, known: &[&str]) -> Result<(), Failure> {
+    match options.keys().find(|option| !known.contains(&option.as_str())) {
+        Some(option) => Err(Failure::invalid(format!(
+            "credential_config validation failed: {} is no option of {kind}; use {}",
+            quoted(option),
+            known.join(", ")
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn invalid_option(name: &str, value: &str, accepted: &str) -> Failure {
+    let value = quoted(value);
+    Failure::invalid(format!(
+        "credential_config validation failed: invalid {name} {value}; use {accepted}"
+    ))
+}
+
+fn rsa_bits(text: &str) -> Result<u32, Failure> {
+    match text {
+        "" => Ok(RSA_BITS),
+        "2048" => Ok(2_048),
+        "3072" => Ok(3_072),
+        "4096" => Ok(4_096),
+        other => Err(invalid_option("key_bits", other, "2048, 3072 or 4096")),
+    }
+}
+
+/// A policy that is missing is a mistake in the role or connection, not a missing URL.
+fn generate_password(host: &dyn Host, role: &str, policy: &str) -> Result<String, Failure> {
+    host.passwords().generate(policy).map_err(|why| {
+        let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };
+        Failure {
+            kind,
+            message: format!("no password for role {}: {}", quoted(role), why.message),
+            ..why
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! Credential types and their options.

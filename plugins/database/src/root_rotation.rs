@@ -1,0 +1,227 @@
+//! The rotation of a connection's own password: written down, put in force, proven by logging in
+//! with it, and only then stored, as a new generation whose sessions log in with it.
+//!
+//! The fault this file stops: a connection that no longer knows its own password, however the
+//! process or the database failed. Where neither the stored password nor a candidate logs in, all
+//! of them are kept, and it is said at each attempt.
+
+use crate::connection::{Connection, about};
+use bulkhead_sdk::database_plugin::Credential;
+use bulkhead_sdk::host::Level;
+use bulkhead_sdk::intent::{self, Candidates, Ended, Found, Intent, Proven};
+use bulkhead_sdk::rotation::Decision;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Failure, Host, Kind, stored};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What the keys of these intents begin with.
+const INTENT: &str = "root/";
+
+/// What may be in force. No `Debug`: it is a secret.
+#[derive(Clone, Serialize, Deserialize)]
+struct Candidate {
+    /// Whose password it is: the connection may be written for another user meanwhile.
+    username: String,
+    password: String,
+}
+
+stored!(Candidate, "root-candidate", reads_stored_root_candidates);
+
+/// A connection whose own user is changed.
+struct Root<'a> {
+    host: &'a dyn Host,
+    name: &'a str,
+    connection: &'a Connection,
+}
+
+/// The key of the intent of the connection `name`.
+fn key(name: &str) -> String {
+    format!("{INTENT}{name}")
+}
+
+/// The connection that an intent is about.
+pub(crate) fn connection_of(intent: &str) -> Option<&str> {
+    intent.strip_prefix(INTENT)
+}
+
+/// Refuses to begin a second change beside one that is not finished, which goes on as soon as this
+/// call ends.
+pub(crate) fn refuse_open(host: &dyn Host, name: &str) -> Result<(), Failure> {
+    if !intent::hasten(host, &key(name))? {
+        return Ok(());
+    }
+    let name = quoted(name);
+    Err(Failure::new(
+        Kind::Unavailable,
+        format!("a rotation of connection {name} is not finished; it goes on now, try again"),
+    ))
+}
+
+/// Changes the password of the connection's own user.
+///
+/// # Errors
+/// Invalid request where the connection has none that can be changed; what host or database
+/// refused. What was begun is then finished by the guard.
+pub(crate) fn rotate(host: &dyn Host, name: &str, connection: &Connection) -> Result<(), Failure> {
+    connection.check_rotatable(name)?;
+    let root = Root { host, name, connection };
+    let intent = Intent::begin(host, &key(name), name, root.new_candidate()?)?;
+    root.store(root.change(intent)?)
+}
+
+/// The timer of the connection `name` rang: its rotation is due.
+///
+/// # Errors
+/// What keeps it from being rotated; the timer rings again.
+pub(crate) fn wake(host: &dyn Host, name: &str) -> Result<(), Failure> {
+    let Some(mut connection) = Connection::find(host, name)? else { return Ok(()) };
+    // What is unfinished sets the timer anew when it ends.
+    if intent::is_open(host, &key(name))? {
+        return Ok(());
+    }
+    match connection.rotation.decide(&connection.times, host.clock().now())? {
+        Decision::Off => Ok(()),
+        Decision::Wait(_) => connection.store(host, name),
+        Decision::Missed(next) => {
+            log(host, Level::Warn, "root-rotation-missed", name);
+            connection.times.due = next;
+            connection.store(host, name)
+        }
+        Decision::Rotate => rotate(host, name, &connection)
+            .inspect_err(|_| log(host, Level::Warn, "root-rotation-failed", name)),
+    }
+}
+
+/// The guard of the connection `name` rang: a change was begun and not finished.
+///
+/// # Errors
+/// What keeps it from being finished; the guard rings again.
+pub(crate) fn recover(host: &dyn Host, name: &str) -> Result<(), Failure> {
+    let Some(intent) = Intent::<Candidate>::recover(host, &key(name))? else { return Ok(()) };
+    let Some(connection) = Connection::find(host, name)? else {
+        return intent.give_up(host, Ended::Unwanted);
+    };
+    let root = Root { host, name, connection: &connection };
+    if intent.candidates().all(|candidate| candidate.username != root.username()) {
+        connection.store(host, name)?;
+        return intent.give_up(host, Ended::Unwanted);
+    }
+    root.finish(intent).inspect_err(|_| log(host, Level::Warn, "root-rotation-failed", name))
+}
+
+impl Root<'_> {
+    fn finish(&self, intent: Intent<Candidate>) -> Result<(), Failure> {
+        let look = |candidate: &Candidate| Ok(self.works(&candidate.password)? == Some(true));
+        let intent = match intent.look(look)? {
+            Found::InForce(proven) => return self.store(proven),
+            Found::Nowhere(intent) => intent,
+        };
+        let intent = match self.works(self.connection.setting("password"))? {
+            Some(true) if self.is_missed()? => return self.give_up(intent),
+            Some(true) => {
+                intent.restart(self.host, self.new_candidate()?, Candidates::Disproven)?
+            }
+            Some(false) => {
+                log(self.host, Level::Error, "root-credential-unknown", self.name);
+                return Err(self.unknown());
+            }
+            None => intent,
+        };
+        self.store(self.change(intent)?)
+    }
+
+    /// Whether the window of what was begun is over.
+    fn is_missed(&self) -> Result<bool, Failure> {
+        let Connection { rotation, times, .. } = self.connection;
+        Ok(matches!(rotation.decide(times, self.host.clock().now())?, Decision::Missed(_)))
+    }
+
+    /// Leaves the password as it is until the next scheduled time.
+    fn give_up(&self, intent: Intent<Candidate>) -> Result<(), Failure> {
+        log(self.host, Level::Warn, "root-rotation-missed", self.name);
+        let mut connection = self.connection.clone();
+        connection.times.due = connection.rotation.due_after(self.host.clock().now())?;
+        connection.store(self.host, self.name)?;
+        intent.give_up(self.host, Ended::Unchanged)
+    }
+
+    fn new_candidate(&self) -> Result<Candidate, Failure> {
+        let generated = self.host.passwords().generate(&self.connection.password_policy);
+        let password = generated.map_err(|why| about(self.name, why))?;
+        Ok(Candidate { username: self.username().to_owned(), password })
+    }
+
+    fn username(&self) -> &str {
+        self.connection.setting("username")
+    }
+
+    /// Puts the newest candidate in force, and proves it by logging in.
+    fn change(&self, intent: Intent<Candidate>) -> Result<Proven<Candidate>, Failure> {
+        let called = self.connection.for_host(self.name);
+        let change = |candidate: &Candidate| {
+            let changed = self.host.databases().change_credential(
+                &called,
+                &candidate.username,
+                &Credential::Password(candidate.password.clone()),
+                None,
+                &self.connection.root_rotation_statements,
+            );
+            changed.map_err(|why| about(self.name, why))
+        };
+        let prove = |candidate: &Candidate, (): &()| match self.works(&candidate.password)? {
+            Some(false) => Err(Failure::invalid(format!(
+                "the user of connection {} cannot log in with its new password; check \
+                 root_rotation_statements",
+                quoted(self.name)
+            ))),
+            Some(true) | None => Ok(()),
+        };
+        intent.make(change, prove)
+    }
+
+    /// Whether the user logs in with the password; `None` where the database cannot tell.
+    fn works(&self, password: &str) -> Result<Option<bool>, Failure> {
+        let called = self.connection.for_host(self.name);
+        let credential = Credential::Password(password.to_owned());
+        let works = self.host.databases().check_credential(&called, self.username(), &credential);
+        works.map_err(|why| about(self.name, why))
+    }
+
+    /// Stores what is in force, as a new generation. A connection that was removed meanwhile, or is
+    /// another user's now, stays as it is.
+    fn store(&self, proven: Proven<Candidate>) -> Result<(), Failure> {
+        let Self { host, name, .. } = *self;
+        proven.confirm(host, |candidate, ()| {
+            let Some(mut connection) = Connection::find(host, name)? else { return Ok(()) };
+            if connection.setting("username") != candidate.username {
+                return Ok(());
+            }
+            let password = Value::String(candidate.password.clone());
+            connection.settings.insert("password".to_owned(), password);
+            connection.begin_generation(host);
+            connection.times = connection.rotation.rotated_at(host.clock().now())?;
+            log(host, Level::Info, "root-rotated", name);
+            connection.store(host, name)
+        })
+    }
+
+    fn unknown(&self) -> Failure {
+        let (name, user) = (quoted(self.name), quoted(self.username()));
+        Failure::new(
+            Kind::Unreachable,
+            format!(
+                "user {user} of connection {name} logs in neither with the stored password nor \
+                 with one that a rotation began with; write config/{} with its password",
+                self.name
+            ),
+        )
+    }
+}
+
+fn log(host: &dyn Host, level: Level, event: &str, name: &str) {
+    host.log().write(level, event, &[("connection", name)]);
+}
+
+#[cfg(test)]
+mod tests;

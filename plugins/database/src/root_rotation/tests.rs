@@ -1,0 +1,202 @@
+//! Rotations of a connection's own password on the test bed, killed and refused everywhere.
+
+use crate::Database;
+use crate::fixture::{account_with, ready};
+use bulkhead_sdk::database_plugin::Credential;
+use bulkhead_sdk::host::Clock;
+use bulkhead_sdk::testbed::TestBed;
+use bulkhead_sdk::{Failure, Kind};
+use serde_json::json;
+
+const STEPS: [&str; 7] =
+    ["put", "guard", "checkpoint", "change-credential", "check-credential", "cancel", "schedule"];
+const GUARD: &str = "intent/root/orders";
+
+/// A connection whose own user is there, rotated each day.
+fn rooted() -> TestBed<Database> {
+    let bed = ready();
+    account_with(&bed, "orders", ("root", "hunter2-of-root"));
+    bed.write("config/orders", &json!({"rotation_period": "24h"})).unwrap();
+    bed.host.steps();
+    bed
+}
+
+/// The password that the connection has, and whether its user logs in with it.
+fn stored(bed: &TestBed<Database>) -> (String, bool) {
+    let settings = bed.host.stored("config/orders").unwrap()["settings"].clone();
+    let password = settings["password"].as_str().unwrap().to_owned();
+    let in_force = bed.host.user("orders", "root").unwrap().credential;
+    let works = in_force == Credential::Password(password.clone());
+    (password, works)
+}
+
+fn is_settled(bed: &TestBed<Database>) -> bool {
+    bed.host.stored(GUARD).is_none() && bed.host.timer(GUARD).is_none()
+}
+
+fn generation(bed: &TestBed<Database>) -> u64 {
+    bed.host.stored("config/orders").unwrap()["generation"].as_u64().unwrap()
+}
+
+#[test]
+fn a_rotation_is_written_down_proven_and_stored_as_a_new_generation() {
+    let bed = rooted();
+    let before = generation(&bed);
+    bed.host.advance(60);
+    assert!(bed.write("rotate-root/orders", &json!({})).unwrap().warnings.is_empty());
+    assert_eq!(
+        bed.host.steps(),
+        [
+            "guard intent/root/orders in orders",
+            "checkpoint",
+            "change-credential orders root",
+            "check-credential orders root",
+            "cancel intent/root/orders",
+            "log root-rotated connection=orders",
+            "schedule rotate-root/orders in orders",
+        ]
+    );
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+    assert!(generation(&bed) > before);
+    assert_eq!(bed.host.timer("rotate-root/orders"), Some(bed.host.now() + 86_400_000));
+    let shown = serde_json::Value::Object(bed.read("config/orders").unwrap().data).to_string();
+    assert!(!shown.contains("Generated"), "{shown}");
+}
+
+#[test]
+fn the_operators_statements_change_it_where_there_are_some() {
+    let bed = rooted();
+    bed.write("config/orders", &json!({"root_rotation_statements": "ALTER {{name}}"})).unwrap();
+    bed.write("rotate-root/orders", &json!({})).unwrap();
+    assert_eq!(bed.host.user("orders", "root").unwrap().statements, ["ALTER {{name}}"]);
+}
+
+#[test]
+fn it_is_rotated_when_it_is_due_and_not_while_that_is_disabled() {
+    let bed = rooted();
+    bed.host.advance(86_400);
+    bed.wake("rotate-root/orders", 1).unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+    bed.write("config/orders", &json!({"disable_automated_rotation": true})).unwrap();
+    bed.host.advance(10 * 86_400);
+    assert_eq!(bed.host.timer("rotate-root/orders"), None);
+    bed.write("rotate-root/orders", &json!({})).unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-2".to_owned(), true), "by hand it still is");
+    assert_eq!(bed.host.timer("rotate-root/orders"), None);
+}
+
+#[test]
+fn wherever_a_rotation_dies_the_stored_password_logs_in_afterwards() {
+    for step in STEPS {
+        let bed = rooted();
+        bed.host.advance(86_400);
+        bed.host.die_after(step);
+        bed.wake("rotate-root/orders", 1).unwrap_err();
+        bed.run_guards().unwrap();
+        assert!(stored(&bed).1 && is_settled(&bed), "{step}");
+        bed.wake("rotate-root/orders", 2).unwrap();
+        assert!(stored(&bed).1 && is_settled(&bed), "{step}");
+        assert_eq!(bed.host.timer("rotate-root/orders"), Some(bed.host.now() + 86_400_000));
+    }
+}
+
+#[test]
+fn a_rotation_whose_reply_was_lost_rolls_forward() {
+    let bed = rooted();
+    bed.host.lose_reply("change-credential", Failure::new(Kind::TimedOut, "no reply"));
+    assert_eq!(bed.write("rotate-root/orders", &json!({})).err().unwrap().kind, Kind::TimedOut);
+    assert_eq!(stored(&bed), ("hunter2-of-root".to_owned(), false));
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-1".to_owned(), true));
+    assert!(is_settled(&bed));
+}
+
+#[test]
+fn a_password_that_the_database_refuses_gives_way_to_a_fresh_one() {
+    let bed = rooted();
+    bed.host.refuse("change-credential", Failure::invalid("too short"));
+    assert_eq!(
+        bed.write("rotate-root/orders", &json!({})).err().unwrap().message,
+        "connection \"orders\": too short"
+    );
+    let open = bed.write("rotate-root/orders", &json!({})).err().unwrap();
+    assert_eq!(open.kind, Kind::Unavailable);
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("Generated-Password-2".to_owned(), true));
+}
+
+#[test]
+fn where_nothing_is_known_to_work_everything_is_kept_and_said() {
+    let bed = rooted();
+    bed.host.refuse("change-credential", Failure::new(Kind::Unreachable, "away"));
+    bed.write("rotate-root/orders", &json!({})).err().unwrap();
+    account_with(&bed, "orders", ("root", "of-another-hand"));
+    bed.host.steps();
+    let unknown = bed.run_guards().unwrap_err();
+    assert_eq!(unknown.kind, Kind::Unreachable, "so that it is tried for ever");
+    assert!(unknown.message.contains("write config/orders with its password"), "{unknown}");
+    let steps = bed.host.steps();
+    assert!(!steps.iter().any(|step| step.starts_with("change-credential")), "{steps:?}");
+    assert!(steps.contains(&"log root-credential-unknown connection=orders".to_owned()));
+    assert!(bed.host.stored(GUARD).is_some());
+    bed.write("config/orders", &json!({"password": "of-another-hand"})).unwrap();
+    bed.run_guards().unwrap();
+    assert!(stored(&bed).1 && is_settled(&bed));
+}
+
+#[test]
+fn what_was_begun_for_a_connection_that_is_gone_or_anothers_is_forgotten() {
+    for is_gone in [true, false] {
+        let bed = rooted();
+        bed.host.refuse("change-credential", Failure::new(Kind::Unreachable, "away"));
+        bed.write("rotate-root/orders", &json!({})).err().unwrap();
+        match is_gone {
+            true => bed.delete("config/orders").unwrap(),
+            false => bed.write("config/orders", &json!({"username": "other"})).unwrap(),
+        };
+        bed.run_guards().unwrap();
+        assert!(is_settled(&bed));
+        assert_eq!(bed.host.timer("rotate-root/orders").is_some(), !is_gone);
+    }
+}
+
+#[test]
+fn a_window_that_is_over_ends_the_attempts() {
+    let bed = rooted();
+    let nightly = json!({"rotation_schedule": "0 3 * * *", "rotation_window": "1h"});
+    bed.write("config/orders", &nightly).unwrap();
+    let due = bed.host.timer("rotate-root/orders").unwrap();
+    bed.host.advance((due - bed.host.now()) / 1_000 + 60);
+    bed.host.refuse("change-credential", Failure::new(Kind::Unreachable, "away"));
+    bed.wake("rotate-root/orders", 1).unwrap_err();
+    bed.host.advance(3_600);
+    bed.run_guards().unwrap();
+    assert_eq!(stored(&bed), ("hunter2-of-root".to_owned(), true));
+    assert!(is_settled(&bed));
+    assert_eq!(bed.host.timer("rotate-root/orders"), Some(due + 86_400_000));
+    bed.host.advance(86_400 + 3_600);
+    bed.wake("rotate-root/orders", 1).unwrap();
+    assert_eq!(bed.host.timer("rotate-root/orders"), Some(due + 2 * 86_400_000), "missed whole");
+}
+
+#[test]
+fn what_cannot_be_rotated_is_refused_before_the_database_is_asked() {
+    let bed = ready();
+    let unknown = bed.write("rotate-root/billing", &json!({})).err().unwrap();
+    assert!(unknown.message.contains("there is no connection \"billing\""), "{unknown}");
+    for (change, expected) in [
+        (json!({"username": ""}), "no username in configuration"),
+        (json!({"username": "root", "password": ""}), "no password in configuration"),
+        (
+            json!({"password": "x", "connection_url": "postgres://root@db/orders"}),
+            "must template {{password}}",
+        ),
+    ] {
+        bed.write("config/orders", &change).unwrap();
+        bed.host.steps();
+        let refused = bed.write("rotate-root/orders", &json!({})).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert!(refused.message.contains(expected), "{}", refused.message);
+        assert!(bed.host.steps().is_empty());
+    }
+}

@@ -1,0 +1,15 @@
+//! `rotate-root/{name}`: changes the password of a connection's own user now. No read ever shows
+//! it.
+
+use crate::connection::Connection;
+use crate::root_rotation;
+use bulkhead_sdk::{Answer, Call, Failure, Host};
+
+/// Rotates, and counts the connection's period from now.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = call.text("name");
+    let connection = Connection::named(host, name, &call.mount.path)?;
+    root_rotation::refuse_open(host, name)?;
+    root_rotation::rotate(host, name, &connection)?;
+    Ok(Answer::nothing())
+}

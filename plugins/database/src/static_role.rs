@@ -1,0 +1,129 @@
+//! A static role as it is stored: one account of a database, what it logs in with, and when that is
+//! changed.
+//!
+//! The fault this file stops: two roles that own the same account, each of which would change the
+//! password under the other. Who owns an account is a record of its own, written in the commit that
+//! begins a role.
+
+use crate::connection::Connection;
+use crate::credential::{Held, Options, Recipe};
+use bulkhead_sdk::rotation::{Settings, Times};
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::wire::hexadecimal;
+use bulkhead_sdk::{Failure, Host, stored};
+use serde::{Deserialize, Serialize};
+
+/// What the keys of rotation timers begin with.
+const TIMER: &str = "rotate/";
+
+/// A static role. No `Debug`: it holds the credential.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(crate) struct StaticRole {
+    pub(crate) db_name: String,
+    pub(crate) username: String,
+    pub(crate) rotation_statements: Vec<String>,
+    pub(crate) credential_type: String,
+    pub(crate) credential_config: Options,
+    /// Whether the account's password was left as it was when the role was created.
+    pub(crate) skip_import_rotation: bool,
+    pub(crate) rotation: Settings,
+    pub(crate) times: Times,
+    /// What is in force, as far as is known.
+    pub(crate) held: Held,
+}
+
+stored!(StaticRole, "static-role", reads_stored_static_roles);
+
+impl StaticRole {
+    /// Where the role `name` is stored.
+    pub(crate) fn key(name: &str) -> String {
+        format!("static-role/{name}")
+    }
+
+    /// The role `name`, if there is one.
+    pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
+        host.storage().get(&Self::key(name))
+    }
+
+    /// Stores the role, and has it rotated when that is due.
+    pub(crate) fn store(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
+        host.storage().put(&Self::key(name), self)?;
+        match self.times.due {
+            Some(due) => host.clock().schedule(&timer(name), due, &self.db_name),
+            None => host.clock().cancel(&timer(name)),
+        }
+    }
+
+    /// Removes the role and all that is kept beside it.
+    pub(crate) fn remove(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
+        host.storage().delete(&Self::key(name))?;
+        host.clock().cancel(&timer(name))?;
+        self.give_up_account(host)
+    }
+
+    /// Makes `name` the owner of its account.
+    ///
+    /// # Errors
+    /// Invalid request where another role owns it.
+    pub(crate) fn claim_account(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
+        let key = self.account(host)?;
+        let owner = host.storage().get_plain::<String>(&key)?;
+        match owner.filter(|owner| owner != name) {
+            Some(owner) => Err(Failure::invalid(format!(
+                "static role {} rotates user {} of connection {} already; an account has one owner",
+                quoted(&owner),
+                quoted(&self.username),
+                quoted(&self.db_name)
+            ))),
+            None => host.storage().put_plain(&key, name),
+        }
+    }
+
+    /// Lets another role own the account.
+    pub(crate) fn give_up_account(&self, host: &dyn Host) -> Result<(), Failure> {
+        host.storage().delete(&self.account(host)?)
+    }
+
+    /// A name may have any characters and any length, a key may not.
+    fn account(&self, host: &dyn Host) -> Result<String, Failure> {
+        let digest = host.crypto().digest("sha256", self.username.as_bytes())?;
+        Ok(format!("{}{}", accounts(&self.db_name), hexadecimal::text(&digest)))
+    }
+
+    /// Whether it is a password that is changed.
+    pub(crate) fn has_password(&self) -> bool {
+        matches!(self.recipe(), Ok(Recipe::Password { .. }))
+    }
+
+    /// Its credential type, read.
+    pub(crate) fn recipe(&self) -> Result<Recipe<'_>, Failure> {
+        Recipe::read(&self.credential_type, &self.credential_config)
+    }
+
+    /// The connection, if the role may use it.
+    ///
+    /// # Errors
+    /// Invalid request where there is none, permission denied where it does not admit the role.
+    pub(crate) fn connection(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        mount: &str,
+    ) -> Result<Connection, Failure> {
+        Connection::admitting(host, &self.db_name, name, mount)
+    }
+}
+
+/// Below which the owners of a connection's accounts are kept.
+pub(crate) fn accounts(db_name: &str) -> String {
+    format!("account/{db_name}/")
+}
+
+/// The role that the timer `timer` is about.
+pub(crate) fn role_of(timer: &str) -> Option<&str> {
+    timer.strip_prefix(TIMER)
+}
+
+fn timer(name: &str) -> String {
+    format!("{TIMER}{name}")
+}

@@ -1,0 +1,222 @@
+//! `static-roles/{name}`: accounts that are there already, whose credential the engine changes.
+//!
+//! Creating a role changes the password, because the engine does not know the old one, unless the
+//! caller hands it over; an update changes nothing but the role.
+
+use crate::connection::Connection;
+use crate::credential::{self, Held};
+use crate::roles::Role;
+use crate::static_role::StaticRole;
+use crate::static_rotation;
+use bulkhead_sdk::rotation::{self, Bounds};
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Answer, Call, Failure, Host};
+use serde_json::{Map, Value, json};
+
+/// What a static role is made of.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::text("username", "name the account whose credential is changed").required(),
+    Field::name_of("db_name", "name the connection whose database the account belongs to")
+        .required(),
+    Field::text(
+        "password",
+        "what the account logs in with now: where that is kept, or where it changes it itself",
+    )
+    .secret()
+    .aliases(&["self_managed_password"]),
+    Field::texts(
+        "rotation_statements",
+        "statements that change the credential; none leaves it to the plugin",
+    ),
+    Field::flag(
+        "skip_import_rotation",
+        "leave the password as it is when the role is created; wins over the connection's setting",
+    ),
+];
+
+/// When it is changed.
+pub(crate) const ROTATION_FIELDS: &[Field] = rotation::ROLE_FIELDS;
+
+/// Creates or changes a static role.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = call.text("name");
+    match StaticRole::find(host, name)? {
+        Some(role) => update(host, call, name, role)?,
+        None => create(host, call, name)?,
+    }
+    Ok(Answer::nothing())
+}
+
+/// Shows a static role, and never its credential.
+pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let role = StaticRole::find(host, call.text("name"))?.ok_or_else(Failure::absent)?;
+    let mut shown = Map::from_iter([
+        ("db_name".to_owned(), json!(role.db_name)),
+        ("username".to_owned(), json!(role.username)),
+        ("rotation_statements".to_owned(), json!(role.rotation_statements)),
+        ("credential_type".to_owned(), json!(role.credential_type)),
+        ("skip_import_rotation".to_owned(), json!(role.skip_import_rotation)),
+    ]);
+    let options = credential::shown(&role.credential_config);
+    if !options.is_empty() {
+        shown.insert("credential_config".to_owned(), Value::Object(options));
+    }
+    shown.extend(role.rotation.show_chosen());
+    shown.extend(role.times.show_last());
+    Answer::data(&shown)
+}
+
+/// Removes a static role. The account stays, with the credential that it has.
+pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = call.text("name");
+    if let Some(role) = StaticRole::find(host, name)? {
+        role.remove(host, name)?;
+    }
+    static_rotation::forget_open(host, name)?;
+    Ok(Answer::nothing())
+}
+
+fn create(host: &dyn Host, call: &Call, name: &str) -> Result<(), Failure> {
+    static_rotation::refuse_open(host, name)?;
+    if Role::find(host, name)?.is_some() {
+        return Err(Failure::invalid(format!(
+            "Role and Static Role names must be unique: {} is a role",
+            quoted(name)
+        )));
+    }
+    let mut role = StaticRole::default();
+    call.merge("db_name", &mut role.db_name)?;
+    call.merge("username", &mut role.username)?;
+    merge(host, call, &mut role)?;
+    let connection = role.connection(host, name, &call.mount.path)?;
+    check_with(host, &role, &connection)?;
+    refuse_root(&role, &connection)?;
+    role.skip_import_rotation = match call.is_given("skip_import_rotation") {
+        true => call.flag("skip_import_rotation"),
+        false => connection.skip_static_role_import_rotation,
+    };
+    import(call, &mut role, &connection)?;
+    if !role.skip_import_rotation {
+        return static_rotation::create(host, name, &role, &connection);
+    }
+    role.times = role.rotation.changed_at(&role.times, host.clock().now())?;
+    role.claim_account(host, name)?;
+    role.store(host, name)
+}
+
+/// Takes the password that the account has now, where the role begins with it.
+fn import(call: &Call, role: &mut StaticRole, connection: &Connection) -> Result<(), Failure> {
+    let password = call.text("password");
+    let needs_it = role.skip_import_rotation || connection.is_self_managed();
+    match (needs_it, password.is_empty()) {
+        (true, true) => Err(Failure::invalid(
+            "password is required: without a rotation at the creation, or at a self_managed \
+             connection, the account's present password must be given",
+        )),
+        (false, false) => Err(Failure::invalid(
+            "password is only for skip_import_rotation and for self_managed connections; omit it, \
+             the account gets a new one",
+        )),
+        (true, false) if !role.has_password() => Err(Failure::invalid(format!(
+            "credential_type {} begins with a rotation; a password cannot be imported into it",
+            role.credential_type
+        ))),
+        (true, false) => {
+            role.held = Held::Password(password.to_owned());
+            Ok(())
+        }
+        (false, true) => Ok(()),
+    }
+}
+
+fn update(host: &dyn Host, call: &Call, name: &str, role: StaticRole) -> Result<(), Failure> {
+    refuse_other(call, "username", &role.username)?;
+    refuse_other(call, "db_name", &role.db_name)?;
+    let mut changed = role;
+    if call.is_given("skip_import_rotation")
+        && call.flag("skip_import_rotation") != changed.skip_import_rotation
+    {
+        return Err(Failure::invalid(
+            "skip_import_rotation counts when a role is created; delete the role to create it anew",
+        ));
+    }
+    change_password(call, &mut changed)?;
+    let moves_due = merge(host, call, &mut changed)?;
+    if let Some(connection) = Connection::find(host, &changed.db_name)? {
+        check_with(host, &changed, &connection)?;
+    }
+    if moves_due {
+        changed.times = changed.rotation.changed_at(&changed.times, host.clock().now())?;
+    }
+    changed.store(host, name)
+}
+
+/// Another imported password: as long as no rotation has made one that is known to be in force.
+fn change_password(call: &Call, role: &mut StaticRole) -> Result<(), Failure> {
+    let password = call.text("password");
+    if password.is_empty() {
+        return Ok(());
+    }
+    if role.times.last.is_some() {
+        return Err(Failure::invalid(
+            "updating password not allowed after rotation: the engine knows what is in force",
+        ));
+    }
+    role.held = Held::Password(password.to_owned());
+    Ok(())
+}
+
+/// Puts what may change at any time over what is stored. Tells whether that may move what is due.
+fn merge(host: &dyn Host, call: &Call, role: &mut StaticRole) -> Result<bool, Failure> {
+    if role.db_name.is_empty() {
+        return Err(Failure::invalid("db_name is a required field: name the role's connection"));
+    }
+    if role.username.is_empty() {
+        return Err(Failure::invalid(
+            "username is a required field to create a static account: name the account",
+        ));
+    }
+    call.merge("rotation_statements", &mut role.rotation_statements)?;
+    let moves_due = role.rotation.merge(call, Bounds::STATIC_ROLE)?;
+    credential::merge(call, &mut role.credential_type, &mut role.credential_config)?;
+    let recipe = role.recipe()?;
+    recipe.check_kept()?;
+    recipe.check(host)?;
+    role.credential_config = recipe.options();
+    Ok(moves_due)
+}
+
+fn check_with(host: &dyn Host, role: &StaticRole, connection: &Connection) -> Result<(), Failure> {
+    let statements = [("rotation_statements", &role.rotation_statements[..])];
+    connection.check_role(host, &role.db_name, (&role.credential_type, &statements)).map(drop)
+}
+
+/// The connection's own user is rotated by rotate-root; by a role it would lock the engine out.
+fn refuse_root(role: &StaticRole, connection: &Connection) -> Result<(), Failure> {
+    if connection.is_self_managed() || connection.setting("username") != role.username {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!(
+        "user {} is the one by which connection {} logs in; rotate it with rotate-root/{}",
+        quoted(&role.username),
+        quoted(&role.db_name),
+        role.db_name
+    )))
+}
+
+/// What names the account stays as long as the role: its credential belongs to it.
+fn refuse_other(call: &Call, field: &str, stored: &str) -> Result<(), Failure> {
+    let given = call.text(field);
+    if given.is_empty() || given == stored {
+        return Ok(());
+    }
+    let (given, stored) = (quoted(given), quoted(stored));
+    Err(Failure::invalid(format!(
+        "cannot update static account {field} from {stored} to {given}; delete the role and create \
+         it anew"
+    )))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,259 @@
+//! Rotations of static roles on the test bed, killed and refused everywhere.
+
+use crate::Database;
+use crate::fixture::{app, shown, with, with_account, with_static_role};
+use bulkhead_sdk::host::Clock;
+use bulkhead_sdk::testbed::TestBed;
+use bulkhead_sdk::{Failure, Kind};
+use serde_json::json;
+
+const STEPS: [&str; 7] =
+    ["put", "guard", "checkpoint", "change-credential", "check-credential", "cancel", "schedule"];
+const GUARD: &str = "intent/static/app";
+
+/// Nothing is left over: no intent, no guard, and a timer where there is a role.
+fn is_settled(bed: &TestBed<Database>) -> bool {
+    let has_role = bed.host.stored("static-role/app").is_some();
+    bed.host.stored(GUARD).is_none()
+        && bed.host.timer(GUARD).is_none()
+        && bed.host.timer("rotate/app").is_some() == has_role
+}
+
+fn unreachable() -> Failure {
+    Failure::new(Kind::Unreachable, "no answer from db:5432")
+}
+
+#[test]
+fn a_role_is_rotated_when_it_is_due_and_not_before() {
+    let bed = with_static_role();
+    bed.wake("rotate/app", 1).unwrap();
+    assert_eq!(shown(&bed, "app").0, "Generated-Password-1", "it was not due");
+    bed.host.advance(3_600);
+    bed.wake("rotate/app", 1).unwrap();
+    assert_eq!(shown(&bed, "app"), ("Generated-Password-2".to_owned(), true));
+    assert_eq!(bed.host.timer("rotate/app"), Some(bed.host.now() + 3_600_000));
+    assert!(is_settled(&bed));
+}
+
+#[test]
+fn wherever_a_rotation_dies_the_stored_password_logs_in_and_one_rotation_was_completed() {
+    for step in STEPS {
+        let bed = with_static_role();
+        bed.host.advance(3_600);
+        bed.host.die_after(step);
+        bed.wake("rotate/app", 1).unwrap_err();
+        bed.run_guards().unwrap();
+        assert!(shown(&bed, "app").1, "{step}");
+        // What rings again finds nothing to do.
+        bed.wake("rotate/app", 2).unwrap();
+        assert!(shown(&bed, "app").1 && is_settled(&bed), "{step}");
+        let rotated = bed.host.steps();
+        let rotated = rotated.iter().filter(|step| step.starts_with("log static-role-rotated"));
+        // A commit that died with its process was no rotation, and its line is in the log.
+        assert!((1..=2).contains(&rotated.count()), "{step}");
+        assert_eq!(bed.host.timer("rotate/app"), Some(bed.host.now() + 3_600_000), "{step}");
+    }
+}
+
+#[test]
+fn wherever_a_creation_dies_there_is_a_role_whose_password_logs_in_or_none() {
+    for step in STEPS {
+        let bed = with_account();
+        bed.host.die_after(step);
+        bed.write("static-roles/app", &app()).err().unwrap();
+        bed.run_guards().unwrap();
+        assert!(is_settled(&bed), "{step}");
+        let first = bed.host.user("orders", "app").unwrap().statements.is_empty();
+        if bed.host.stored("static-role/app").is_some() {
+            assert!(shown(&bed, "app").1, "{step}");
+        }
+        assert!(first, "no statements of the operator were given");
+        bed.write("static-roles/app", &app()).unwrap();
+        assert!(shown(&bed, "app").1, "{step}");
+    }
+}
+
+#[test]
+fn a_rotation_whose_reply_was_lost_is_not_made_again() {
+    let bed = with_static_role();
+    bed.host.lose_reply("change-credential", Failure::new(Kind::TimedOut, "no reply"));
+    let refused = bed.write("rotate-role/app", &json!({})).err().unwrap();
+    assert_eq!(refused.kind, Kind::TimedOut);
+    assert!(refused.message.contains("retries will continue in the background"), "{refused}");
+    bed.host.steps();
+    bed.run_guards().unwrap();
+    assert!(!bed.host.steps().iter().any(|step| step.starts_with("change-credential")));
+    assert_eq!(shown(&bed, "app"), ("Generated-Password-2".to_owned(), true));
+    assert!(is_settled(&bed));
+}
+
+#[test]
+fn a_password_that_the_database_refuses_gives_way_to_a_fresh_one() {
+    let bed = with_static_role();
+    bed.host.advance(3_600);
+    for _ in 0..2 {
+        bed.host.refuse("change-credential", Failure::invalid("the password has no digit"));
+    }
+    bed.wake("rotate/app", 1).unwrap_err();
+    bed.run_guards().unwrap_err();
+    assert_eq!(shown(&bed, "app"), ("Generated-Password-1".to_owned(), true), "the old one holds");
+    bed.run_guards().unwrap();
+    let (password, works) = shown(&bed, "app");
+    assert!(works && password == "Generated-Password-4", "{password}");
+    assert!(is_settled(&bed));
+}
+
+#[test]
+fn while_the_database_is_away_everything_else_answers_and_the_ttl_is_0() {
+    let bed = with_static_role();
+    bed.host.advance(3_600);
+    bed.host.refuse("change-credential", unreachable());
+    bed.wake("rotate/app", 1).unwrap_err();
+    assert_eq!(bed.read("static-creds/app").unwrap().data["ttl"], 0);
+    bed.write("static-roles/app", &json!({"rotation_period": "2h"})).unwrap();
+    let refused = bed.write("rotate-role/app", &json!({})).err().unwrap();
+    assert_eq!(refused.kind, Kind::Unavailable);
+    assert!(refused.message.contains("it goes on now"), "{}", refused.message);
+    bed.run_guards().unwrap();
+    assert_eq!(shown(&bed, "app"), ("Generated-Password-3".to_owned(), true));
+    assert_eq!(bed.read("static-creds/app").unwrap().data["ttl"], 7_200);
+}
+
+#[test]
+fn a_role_that_is_removed_while_its_rotation_is_unfinished_leaves_nothing() {
+    let bed = with_static_role();
+    bed.host.refuse("change-credential", unreachable());
+    bed.write("rotate-role/app", &json!({})).err().unwrap();
+    bed.delete("static-roles/app").unwrap();
+    bed.run_guards().unwrap();
+    assert!(is_settled(&bed));
+    bed.write("static-roles/app", &app()).unwrap();
+    assert!(shown(&bed, "app").1);
+}
+
+#[test]
+fn a_creation_of_which_nothing_is_known_is_finished_or_forgotten_once_the_database_tells() {
+    for (is_made, refuse) in [(true, "check-credential"), (false, "change-credential")] {
+        let bed = with_account();
+        bed.host.refuse(refuse, unreachable());
+        bed.write("static-roles/app", &app()).err().unwrap();
+        let again = bed.write("static-roles/app", &app()).err().unwrap();
+        assert_eq!(again.kind, Kind::Unavailable, "{}", again.message);
+        let role = json!({"db_name": "orders", "creation_statements": "CREATE {{name}}"});
+        assert!(bed.write("roles/app", &role).is_err(), "its name is taken meanwhile");
+        bed.run_guards().unwrap();
+        assert_eq!(bed.host.stored("static-role/app").is_some(), is_made);
+        assert!(is_settled(&bed));
+        bed.write("static-roles/other", &app()).err().map_or_else(
+            || assert!(!is_made, "the account was free"),
+            |why| assert!(is_made && why.message.contains("\"app\" rotates"), "{why}"),
+        );
+    }
+}
+
+#[test]
+fn where_neither_old_nor_new_logs_in_the_same_candidate_is_put_in_force_again() {
+    let bed = with_static_role();
+    bed.host.advance(3_600);
+    // Another hand changes the password, and the rotation after it is not finished.
+    bed.host.lose_reply("change-credential", unreachable());
+    bed.wake("rotate/app", 1).unwrap_err();
+    crate::fixture::account(&bed, "orders", "app");
+    bed.run_guards().unwrap();
+    assert_eq!(shown(&bed, "app"), ("Generated-Password-2".to_owned(), true));
+}
+
+#[test]
+fn candidates_are_kept_while_nothing_is_known_to_work_and_are_few() {
+    let bed = with_static_role();
+    bed.host.refuse("change-credential", unreachable());
+    bed.write("rotate-role/app", &json!({})).err().unwrap();
+    crate::fixture::account(&bed, "orders", "app");
+    for _ in 0..20 {
+        bed.host.refuse("change-credential", Failure::invalid("the policy refuses it"));
+        bed.run_guards().unwrap_err();
+    }
+    let kept = bed.host.stored(GUARD).unwrap()["older"].as_array().unwrap().len();
+    assert_eq!(kept, 4, "and the newest");
+    bed.run_guards().unwrap();
+    assert!(shown(&bed, "app").1 && is_settled(&bed));
+}
+
+#[test]
+fn a_scheduled_rotation_that_missed_its_window_waits_for_the_next_time() {
+    let bed = with_account();
+    let hourly = json!({
+        "rotation_period": 0, "rotation_schedule": "0 * * * *", "rotation_window": 3_600,
+    });
+    let mut nightly = with(app(), hourly);
+    nightly["rotation_schedule"] = json!("0 3 * * *");
+    bed.write("static-roles/app", &nightly).unwrap();
+    let due = bed.host.timer("rotate/app").unwrap();
+    bed.host.advance((due - bed.host.now()) / 1_000 + 3_600);
+    bed.host.steps();
+    bed.wake("rotate/app", 1).unwrap();
+    let steps = bed.host.steps();
+    assert!(steps[0].starts_with("log rotation-missed role=app connection=orders"), "{steps:?}");
+    assert_eq!(bed.host.timer("rotate/app"), Some(due + 86_400_000));
+    assert_eq!(shown(&bed, "app").0, "Generated-Password-1");
+    // Within the window it is made, also when the first attempts fail, and not behind it.
+    bed.host.advance(82_800 + 60);
+    bed.host.refuse("change-credential", unreachable());
+    bed.wake("rotate/app", 1).unwrap_err();
+    bed.host.advance(3_600);
+    bed.run_guards().unwrap();
+    assert!(is_settled(&bed));
+    assert_eq!(shown(&bed, "app"), ("Generated-Password-1".to_owned(), true));
+    assert_eq!(bed.host.timer("rotate/app"), Some(due + 2 * 86_400_000));
+}
+
+#[test]
+fn a_missed_schedule_without_a_window_is_caught_up_once() {
+    let bed = with_account();
+    let nightly = json!({"rotation_period": 0, "rotation_schedule": "0 3 * * *"});
+    bed.write("static-roles/app", &with(app(), nightly)).unwrap();
+    bed.host.advance(10 * 86_400);
+    bed.wake("rotate/app", 1).unwrap();
+    assert_eq!(shown(&bed, "app"), ("Generated-Password-2".to_owned(), true));
+    assert!(bed.host.timer("rotate/app").unwrap() > bed.host.now());
+}
+
+#[test]
+fn a_rotation_by_hand_counts_a_period_from_now_and_leaves_a_schedule_as_it_was() {
+    let bed = with_static_role();
+    bed.host.advance(600);
+    bed.write("rotate-role/app", &json!({})).unwrap();
+    assert_eq!(bed.read("static-creds/app").unwrap().data["ttl"], 3_600);
+    bed.write("static-roles/app", &json!({"rotation_schedule": "0 3 * * *"})).unwrap();
+    let due = bed.host.timer("rotate/app");
+    bed.host.advance(60);
+    bed.write("rotate-role/app", &json!({})).unwrap();
+    assert_eq!(bed.host.timer("rotate/app"), due);
+    let unknown = bed.write("rotate-role/reader", &json!({})).err().unwrap();
+    assert!(unknown.message.contains("no static role found"), "{}", unknown.message);
+    assert_eq!(unknown.kind, Kind::InvalidRequest);
+}
+
+#[test]
+fn a_role_that_is_not_admitted_any_more_is_not_rotated() {
+    let bed = with_static_role();
+    bed.host.advance(3_600);
+    bed.write("config/orders", &json!({"allowed_roles": "other"})).unwrap();
+    assert_eq!(bed.wake("rotate/app", 1).unwrap_err().kind, Kind::PermissionDenied);
+    let denied = bed.write("rotate-role/app", &json!({})).err().unwrap();
+    assert_eq!(denied.kind, Kind::PermissionDenied);
+    bed.write("config/orders", &json!({"allowed_roles": "app"})).unwrap();
+    bed.wake("rotate/app", 2).unwrap();
+    assert!(shown(&bed, "app").1);
+}
+
+#[test]
+fn no_password_is_in_a_failure_or_in_the_log() {
+    let bed = with_static_role();
+    bed.host.refuse("change-credential", Failure::invalid("statement 1 failed (SQLSTATE 42601)"));
+    let refused = bed.write("rotate-role/app", &json!({})).err().unwrap();
+    assert!(refused.message.contains("connection \"orders\""), "{}", refused.message);
+    bed.run_guards().unwrap();
+    let told = bed.host.steps().join("\n") + &refused.message;
+    assert!(!told.contains("Generated"), "{told}");
+}

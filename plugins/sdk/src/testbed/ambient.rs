@@ -1,0 +1,119 @@
+//! Surroundings in memory: what a test sets, and nothing of the machine that runs it.
+
+use super::script::Script;
+use crate::host::{Ambient, MachineToken, Pod};
+use bulkhead_wire::failure::{Failure, Kind};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// The pod that a test set; shared with the web servers, which are asked in its name.
+pub(super) type SharedPod = Rc<RefCell<Option<Pod>>>;
+
+/// What a test set.
+pub(super) struct TestAmbient {
+    script: Rc<Script>,
+    environment: RefCell<BTreeMap<String, String>>,
+    /// By cloud and audience.
+    tokens: RefCell<BTreeMap<(String, String), MachineToken>>,
+    pod: SharedPod,
+}
+
+impl TestAmbient {
+    pub(super) fn new(script: &Rc<Script>, pod: &SharedPod) -> Self {
+        Self {
+            script: Rc::clone(script),
+            environment: RefCell::default(),
+            tokens: RefCell::default(),
+            pod: Rc::clone(pod),
+        }
+    }
+
+    pub(super) fn set_environment(&self, name: &str, value: &str) {
+        self.environment.borrow_mut().insert(name.to_owned(), value.to_owned());
+    }
+
+    pub(super) fn set_cloud_token(&self, cloud: &str, audience: &str, token: MachineToken) {
+        self.tokens.borrow_mut().insert((cloud.to_owned(), audience.to_owned()), token);
+    }
+
+    pub(super) fn set_pod(&self, pod: Option<Pod>) {
+        *self.pod.borrow_mut() = pod;
+    }
+}
+
+impl Ambient for TestAmbient {
+    fn environment(&self, name: &str) -> Result<Option<String>, Failure> {
+        self.script.step("environment", None, || {
+            let set = self.environment.borrow().get(name).cloned();
+            Ok(set.filter(|value| !value.is_empty()))
+        })
+    }
+
+    /// Unreachable where none is set.
+    fn cloud_token(&self, cloud: &str, audience: &str) -> Result<MachineToken, Failure> {
+        self.script.step("cloud-token", Some(&format!("of {cloud} for {audience}")), || {
+            if !["azure", "google"].contains(&cloud) || audience.is_empty() {
+                return Err(Failure::invalid("a cloud token is of azure or google, and for one"));
+            }
+            let set = self.tokens.borrow().get(&(cloud.to_owned(), audience.to_owned())).cloned();
+            set.ok_or_else(|| {
+                let message = format!("no token of {cloud} is set for {audience}");
+                Failure::new(Kind::Unreachable, message)
+            })
+        })
+    }
+
+    fn pod(&self) -> Result<Option<Pod>, Failure> {
+        self.script.step("find-pod", None, || Ok(self.pod.borrow().clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testbed::script::Fate;
+
+    #[test]
+    fn what_is_set_is_there_and_nothing_else() {
+        let script = Rc::new(Script::default());
+        let ambient = TestAmbient::new(&script, &SharedPod::default());
+        assert_eq!(ambient.environment("PATH"), Ok(None));
+        ambient.set_environment("CLOUDA_TENANT_ID", "contoso");
+        ambient.set_environment("CLOUDA_AD_RESOURCE", "");
+        assert_eq!(ambient.environment("CLOUDA_TENANT_ID"), Ok(Some("contoso".to_owned())));
+        assert_eq!(ambient.environment("CLOUDA_AD_RESOURCE"), Ok(None));
+        assert_eq!(ambient.pod(), Ok(None));
+        let pod = Pod { host: "10.96.0.1".to_owned(), port: 443, namespace: None };
+        ambient.set_pod(Some(pod.clone()));
+        assert_eq!(ambient.pod(), Ok(Some(pod)));
+    }
+
+    #[test]
+    fn a_token_is_of_one_cloud_for_one_audience_and_can_be_refused() {
+        let script = Rc::new(Script::default());
+        let ambient = TestAmbient::new(&script, &SharedPod::default());
+        let token = MachineToken { token: "azure-token".to_owned(), expires: 7 };
+        ambient.set_cloud_token("azure", "https://vault.example", token.clone());
+        assert_eq!(ambient.cloud_token("azure", "https://vault.example"), Ok(token.clone()));
+        assert!(!format!("{token:?}").contains("azure"));
+        for (cloud, audience, kind) in [
+            ("google", "https://vault.example", Kind::Unreachable),
+            ("azure", "https://other.example", Kind::Unreachable),
+            ("amazon", "https://vault.example", Kind::InvalidRequest),
+            ("azure", "", Kind::InvalidRequest),
+        ] {
+            assert_eq!(ambient.cloud_token(cloud, audience).unwrap_err().kind, kind, "{cloud}");
+        }
+        script.arrange("cloud-token", Fate::Refuse(Failure::denied("without a grant")));
+        assert!(ambient.cloud_token("azure", "https://vault.example").is_err());
+        assert_eq!(script.take_steps()[0], "cloud-token of azure for https://vault.example");
+    }
+
+    #[test]
+    fn an_address_of_six_has_brackets_in_a_url() {
+        let pod = |host: &str| Pod { host: host.to_owned(), port: 6443, namespace: None }.url();
+        assert_eq!(pod("fd00::1"), "https://[fd00::1]:6443");
+        assert_eq!(pod("10.96.0.1"), "https://10.96.0.1:6443");
+    }
+}

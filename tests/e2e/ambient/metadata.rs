@@ -1,0 +1,162 @@
+//! The metadata services of two clouds, and the identity endpoint of App Service, as far as a
+//! machine asks them for tokens: on one port, and as strict as they are.
+
+use serde_json::json;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// What App Service wants to be told.
+pub const HEADER: &str = "!7Qz^9Wx~4Kv#2Bn";
+/// What each token begins with: hard to quote and easy to find.
+pub const TOKEN: &str = "~Zq9^xW7!kJ4$vB2%nR";
+/// `{"exp":4102444800}`.
+const CLAIMS: &str = "eyJleHAiOjQxMDI0NDQ4MDB9";
+
+/// How the services answer.
+#[derive(Clone, Debug)]
+pub enum Manner {
+    /// As they should, with tokens of so many seconds.
+    Well { seconds: u64 },
+    /// After the sentence was read, with these very bytes, and no more.
+    Bytes(Vec<u8>),
+    /// Bytes without end.
+    Endless,
+    /// Never.
+    Silent,
+}
+
+/// The services, and what they were asked.
+pub struct Metadata {
+    pub address: SocketAddr,
+    manner: Arc<Mutex<Manner>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Metadata {
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("a port of ours");
+        let manner = Arc::new(Mutex::new(Manner::Well { seconds: 3_600 }));
+        let asked = Arc::default();
+        let served = (Arc::clone(&manner), Arc::clone(&asked));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (manner, asked) = (Arc::clone(&served.0), Arc::clone(&served.1));
+                // A client that goes away is no fault of the service.
+                thread::spawn(move || serve(stream, &manner, &asked).ok());
+            }
+        });
+        Self { address, manner, asked }
+    }
+
+    pub fn answers(&self, manner: Manner) {
+        *self.manner.lock().expect("no thread panicked") = manner;
+    }
+
+    /// What was asked since the last look.
+    pub fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock().expect("no thread panicked"))
+    }
+}
+
+fn serve(
+    mut stream: TcpStream,
+    manner: &Mutex<Manner>,
+    asked: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
+    let mut lines = BufReader::new(stream.try_clone()?).lines();
+    let target = lines.next().transpose()?.unwrap_or_default();
+    let mut headers = Vec::new();
+    for line in lines {
+        match line?.split_once(": ") {
+            Some((name, value)) => headers.push((name.to_ascii_lowercase(), value.to_owned())),
+            None => break,
+        }
+    }
+    let number = {
+        let mut asked = asked.lock().expect("no thread panicked");
+        asked.push(target.clone());
+        asked.len()
+    };
+    let manner = manner.lock().expect("no thread panicked").clone();
+    match manner {
+        Manner::Well { seconds } => stream.write_all(&answer(&target, &headers, seconds, number)),
+        Manner::Bytes(bytes) => stream.write_all(&bytes),
+        Manner::Endless => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nmetadata-flavor: Google\r\n\r\n")?;
+            loop {
+                stream.write_all(&[b'x'; 4_096])?;
+            }
+        }
+        Manner::Silent => {
+            stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+            stream.read(&mut [0]).map(drop)
+        }
+    }
+}
+
+/// An answer of such a status, with that body.
+pub fn response(status: u16, headers: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 {status} Told\r\n{headers}content-length: {length}\r\n\r\n{body}")
+        .into_bytes()
+}
+
+/// As the service does that was asked.
+fn answer(target: &str, headers: &[(String, String)], seconds: u64, number: usize) -> Vec<u8> {
+    let header = |name: &str| {
+        let found = headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    };
+    let Some(target) = target.strip_prefix("GET ").and_then(|rest| rest.strip_suffix(" HTTP/1.1"))
+    else {
+        return response(405, "", "");
+    };
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let given = |name: &str| {
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find_map(|(known, value)| (known == name && !value.is_empty()).then_some(value))
+    };
+    if header("x-forwarded-for").is_some() {
+        return response(403, "", "forwarded");
+    }
+    let token = format!("{TOKEN}-{number}");
+    let until = json!({"access_token": token, "expires_in": seconds.to_string(),
+        "token_type": "Bearer"});
+    let refused = |error: &str| response(400, "", &json!({"error": error}).to_string());
+    let flavor = "Metadata-Flavor: Google\r\n";
+    const ACCOUNT: &str = "/computeMetadata/v1/instance/service-accounts/default/";
+    match path {
+        "/metadata/identity/oauth2/token" => match (header("metadata"), given("resource")) {
+            (Some("true"), Some(_)) if given("api-version") == Some("2018-02-01") => {
+                response(200, "", &until.to_string())
+            }
+            (Some("true"), _) => refused("invalid_request"),
+            _ => refused("bad_request"),
+        },
+        "/msi/token" => match (header("x-identity-header"), given("resource")) {
+            (Some(HEADER), Some(_)) if given("api-version") == Some("2019-08-01") => {
+                response(200, "", &until.to_string())
+            }
+            _ => response(401, "", ""),
+        },
+        _ if header("metadata-flavor") != Some("Google")
+            || header("host") != Some("metadata.google.internal") =>
+        {
+            response(403, flavor, "Missing Metadata-Flavor:Google header.")
+        }
+        _ => match (path.strip_prefix(ACCOUNT), given("audience"), given("scopes")) {
+            (Some("identity"), Some(_), _) => {
+                response(200, flavor, &format!("{TOKEN}-{number}.{CLAIMS}.c2ln"))
+            }
+            (Some("identity"), None, _) => {
+                response(400, flavor, "non-empty audience parameter required")
+            }
+            (Some("token"), _, Some(_)) => response(200, flavor, &until.to_string()),
+            _ => response(404, flavor, "not found"),
+        },
+    }
+}

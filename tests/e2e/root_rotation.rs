@@ -1,0 +1,109 @@
+//! Rotation of a connection's own password against a real database: afterwards the connection works
+//! and the old password does not.
+
+use crate::world::{World, with};
+use bulkhead_tests::Postgres;
+use bulkhead_tests::wait::until_true;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(40);
+/// What the connection's own user logs in with before its first rotation.
+const FIRST: &str = "Rb6-Tn2-Gy9-Kc4";
+
+/// A world whose connection `demo` logs in as `keeper`, which may make users and change itself.
+fn world() -> World {
+    let world = World::new();
+    world.postgres.query(&format!("CREATE ROLE keeper SUPERUSER LOGIN PASSWORD '{FIRST}'"));
+    assert!(world.root.write("database/config/demo", &keeper(&world, json!({}))).status < 300);
+    world
+}
+
+fn keeper(world: &World, more: Value) -> Value {
+    with(with(world.connection(), json!({ "username": "keeper", "password": FIRST })), more)
+}
+
+fn logs_in(postgres: &Postgres, password: &str) -> bool {
+    postgres.login("keeper", password, "SELECT 1").is_ok()
+}
+
+#[test]
+fn after_a_rotation_the_old_password_is_over_and_the_connection_works() {
+    let world = world();
+    let before = world.credential("reader");
+    world.root.write("database/rotate-root/demo", &json!({})).expect(204);
+    assert!(!logs_in(&world.postgres, FIRST));
+    let after = world.credential("reader");
+    world.revoke(&before.lease);
+    world.revoke(&after.lease);
+    world.root.write("database/reset/demo", &json!({})).expect(204);
+    world.root.write("database/rotate-root/demo", &json!({})).expect(204);
+    world.credential("reader");
+    let shown = world.root.read("database/config/demo").expect(200);
+    assert!(shown.body["data"]["connection_details"].get("password").is_none(), "{shown:?}");
+}
+
+#[test]
+fn a_period_rotates_it_by_itself_and_disabling_ends_that() {
+    let world = world();
+    let config = keeper(&world, json!({ "rotation_period": 10 }));
+    assert!(world.root.write("database/config/demo", &config).status < 300);
+    until_true("the password is changed by itself", PATIENCE, || !logs_in(&world.postgres, FIRST));
+    world.credential("reader");
+    let disabled = json!({ "disable_automated_rotation": true });
+    assert!(world.root.write("database/config/demo", &disabled).status < 300);
+    world.credential("reader");
+}
+
+#[test]
+fn what_cannot_be_rotated_is_refused_and_nothing_is_changed() {
+    let world = world();
+    let inline = world.postgres.url().replace("{{password}}", FIRST);
+    let config = keeper(&world, json!({ "connection_url": inline }));
+    assert!(world.root.write("database/config/demo", &config).status < 300);
+    let refused = world.root.write("database/rotate-root/demo", &json!({})).expect(400);
+    assert!(refused.errors().contains("must template {{password}}"), "{refused:?}");
+    assert!(logs_in(&world.postgres, FIRST));
+    world.root.write("database/rotate-root/other", &json!({})).expect(400);
+}
+
+#[test]
+fn a_statement_that_fails_leaves_the_connection_as_it_was_and_goes_on_once_it_is_mended() {
+    let world = world();
+    let broken = json!({ "root_rotation_statements": "ALTER ROLE nobody PASSWORD '{{password}}'" });
+    assert!(world.root.write("database/config/demo", &broken).status < 300);
+    world.root.write("database/rotate-root/demo", &json!({})).expect(400);
+    assert!(logs_in(&world.postgres, FIRST));
+    world.credential("reader");
+    let mended = json!({ "root_rotation_statements": [] });
+    assert!(world.root.write("database/config/demo", &mended).status < 300);
+    until_true("the unfinished rotation goes on", PATIENCE, || {
+        world.root.write("database/rotate-root/demo", &json!({}));
+        !logs_in(&world.postgres, FIRST)
+    });
+    until_true("the connection works", PATIENCE, || {
+        world.root.read("database/creds/reader").status == 200
+    });
+}
+
+/// P10: sessions of earlier generations are closed.
+#[test]
+fn many_rotations_resets_and_reloads_leave_few_sessions() {
+    let world = world();
+    for round in 0..10 {
+        world.root.write("database/rotate-root/demo", &json!({})).expect(204);
+        world.root.write("database/reset/demo", &json!({})).expect(204);
+        let path = "database/reload/postgresql-database-plugin";
+        let reloaded = world.root.write(path, &json!({})).expect(200);
+        assert_eq!(
+            reloaded.body["data"],
+            json!({ "connections": ["demo"], "count": 1 }),
+            "{round}"
+        );
+        world.credential("reader");
+    }
+    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'keeper'";
+    until_true("sessions of earlier generations are closed", PATIENCE, || {
+        world.postgres.query(sessions).parse::<u32>().expect("a number") <= 5
+    });
+}

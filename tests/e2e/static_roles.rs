@@ -1,0 +1,255 @@
+//! Static roles against a real database: the password that is shown is always the one that logs in,
+//! whatever happens to the database, the process or the account.
+
+use crate::world::{World, with};
+use bulkhead_tests::Postgres;
+use bulkhead_tests::wait::until_true;
+use serde_json::{Value, json};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// For what happens by itself, with the pauses between attempts.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// How soon what has nothing to do with a database answers.
+const AT_ONCE: Duration = Duration::from_secs(1);
+/// What the account logs in with before Bulkhead knows it.
+const FIRST: &str = "Hv3-Pq8-Lm5-Zd1";
+
+/// A world with the connection `demo` and the account `app`.
+fn world() -> World {
+    let world = World::new();
+    account(&world.postgres, "app");
+    world
+}
+
+fn account(postgres: &Postgres, name: &str) {
+    postgres.query(&format!("CREATE ROLE \"{name}\" LOGIN PASSWORD '{FIRST}' IN ROLE readers"));
+}
+
+/// What a test writes to a static role of `username` unless it is about something else.
+fn role(username: &str) -> Value {
+    json!({ "db_name": "demo", "username": username, "rotation_period": "1h" })
+}
+
+/// The password that is shown.
+fn shown(world: &World, role: &str) -> String {
+    let answer = world.root.read(&format!("database/static-creds/{role}")).expect(200);
+    answer.text("password").to_owned()
+}
+
+fn logs_in(postgres: &Postgres, username: &str, password: &str) -> bool {
+    postgres.login(username, password, "SELECT 1").is_ok()
+}
+
+/// Whether what is shown of `app` logs in.
+fn is_in_force(world: &World) -> bool {
+    logs_in(&world.postgres, "app", &shown(world, "app"))
+}
+
+#[test]
+fn a_new_role_takes_the_account_over_and_shows_what_logs_in() {
+    let world = world();
+    world.root.write("database/static-roles/app", &role("app")).expect(204);
+    assert!(is_in_force(&world));
+    assert!(!logs_in(&world.postgres, "app", FIRST), "the first password is over");
+    let answer = world.root.read("database/static-creds/app").expect(200);
+    assert_eq!(answer.text("username"), "app");
+    assert_eq!(answer.body["lease_id"], "", "nothing is leased");
+    assert!(answer.body["data"]["ttl"].as_u64().is_some_and(|ttl| (3_590..=3_600).contains(&ttl)));
+    assert_eq!(answer.text("last_vault_rotation"), answer.text("last_service_rotation"));
+    assert_eq!(shown(&world, "app"), shown(&world, "app"), "to ask changes nothing");
+}
+
+#[test]
+fn a_password_is_changed_when_its_period_is_over_and_again() {
+    let world = world();
+    let often = with(role("app"), json!({ "rotation_period": 5 }));
+    world.root.write("database/static-roles/app", &often).expect(204);
+    for _ in 0..2 {
+        let before = shown(&world, "app");
+        until_true("the next rotation", PATIENCE, || shown(&world, "app") != before);
+        assert!(is_in_force(&world));
+    }
+}
+
+#[test]
+fn a_rotation_by_hand_gives_another_password_at_once() {
+    let world = world();
+    world.root.write("database/static-roles/app", &role("app")).expect(204);
+    let before = shown(&world, "app");
+    world.root.write("database/rotate-role/app", &json!({})).expect(204);
+    assert_ne!(shown(&world, "app"), before);
+    assert!(is_in_force(&world));
+    let unknown = world.root.write("database/rotate-role/other", &json!({})).expect(400);
+    assert!(unknown.errors().contains("no static role found"), "{unknown:?}");
+}
+
+#[test]
+fn statements_of_the_operator_change_the_password_and_their_failure_shows_none() {
+    let world = world();
+    let given = json!({ "rotation_statements": "ALTER ROLE \"{{name}}\" PASSWORD '{{password}}'" });
+    world.root.write("database/static-roles/app", &with(role("app"), given)).expect(204);
+    assert!(is_in_force(&world));
+    let broken =
+        json!({ "rotation_statements": "ALTER ROLE \"{{name}}\" PASSWORT '{{password}}'" });
+    world.root.write("database/static-roles/app", &broken).expect(204);
+    let refused = world.root.write("database/rotate-role/app", &json!({})).expect(400);
+    assert!(refused.errors().contains("42601"), "{refused:?}");
+    assert!(is_in_force(&world), "the old password is still the one");
+    world.bulkhead.assert_silent(&shown(&world, "app"));
+    let given = json!({ "rotation_statements": [] });
+    world.root.write("database/static-roles/app", &given).expect(204);
+    let before = shown(&world, "app");
+    until_true("the unfinished rotation goes on with a fresh password", PATIENCE, || {
+        world.root.write("database/rotate-role/app", &json!({}));
+        shown(&world, "app") != before && is_in_force(&world)
+    });
+}
+
+#[test]
+fn an_account_that_is_not_there_or_is_the_connections_own_gets_no_role() {
+    let world = world();
+    for (username, told) in [("nobody", "nobody"), ("bulkhead", "rotate-root/demo")] {
+        let refused = world.root.write("database/static-roles/app", &role(username)).expect(400);
+        assert!(refused.errors().contains(told), "{refused:?}");
+        world.root.read("database/static-roles/app").expect(404);
+    }
+    world.root.write("database/static-roles/app", &role("app")).expect(204);
+    let second = world.root.write("database/static-roles/second", &role("app")).expect(400);
+    assert!(second.errors().contains("an account has one owner"), "{second:?}");
+    assert!(is_in_force(&world));
+}
+
+#[test]
+fn an_imported_password_stays_until_the_first_rotation() {
+    let world = world();
+    let imported = json!({ "skip_import_rotation": true, "password": FIRST });
+    world.root.write("database/static-roles/app", &with(role("app"), imported)).expect(204);
+    assert_eq!(shown(&world, "app"), FIRST);
+    assert!(is_in_force(&world));
+    world.root.write("database/rotate-role/app", &json!({})).expect(204);
+    assert_ne!(shown(&world, "app"), FIRST);
+    assert!(is_in_force(&world));
+}
+
+/// P1: a database that does not answer keeps nothing waiting but what needs it, and what is due is
+/// made when it is back.
+#[test]
+fn a_database_that_hangs_stalls_no_other_and_its_role_recovers() {
+    let world = world();
+    let away = Postgres::start_with(&world.postgres.password, &[]);
+    account(&away, "far");
+    let config = with(
+        world.connection(),
+        json!({ "connection_url": format!("{}&connect_timeout=2", away.url()) }),
+    );
+    assert!(world.root.write("database/config/away", &config).status < 300);
+    let often = json!({ "rotation_period": 5 });
+    let far = with(with(role("far"), json!({ "db_name": "away" })), often.clone());
+    world.root.write("database/static-roles/far", &far).expect(204);
+    world.root.write("database/static-roles/app", &with(role("app"), often)).expect(204);
+    let paused = away.pause();
+    let ttl =
+        || world.root.read("database/static-creds/far").expect(200).body["data"]["ttl"].clone();
+    until_true("the rotation of the database that hangs is due", PATIENCE, || ttl() == 0);
+    for _ in 0..2 {
+        let before = shown(&world, "app");
+        until_true("the other database's role is rotated", PATIENCE, || {
+            shown(&world, "app") != before
+        });
+    }
+    assert!(is_in_force(&world));
+    let asked = Instant::now();
+    world.root.read("database/static-roles/far").expect(200);
+    world.root.write("database/static-roles/far", &json!({ "rotation_period": 6 })).expect(204);
+    assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
+    drop(paused);
+    let before = shown(&world, "far");
+    until_true("the role recovers", 2 * PATIENCE, || {
+        let now = shown(&world, "far");
+        now != before && logs_in(&away, "far", &now)
+    });
+}
+
+/// P3: a restart rotates nothing that is not due, and forgets nothing that is.
+#[test]
+fn a_restart_rotates_nothing_early_and_what_was_due_meanwhile() {
+    let mut world = world();
+    account(&world.postgres, "soon");
+    world.root.write("database/static-roles/app", &role("app")).expect(204);
+    let soon = with(role("soon"), json!({ "rotation_period": 6 }));
+    world.root.write("database/static-roles/soon", &soon).expect(204);
+    let (kept, due) = (shown(&world, "app"), shown(&world, "soon"));
+    world.bulkhead.kill();
+    world.bulkhead.start_again();
+    world.root = world.bulkhead.root();
+    until_true("what was due is rotated", PATIENCE, || shown(&world, "soon") != due);
+    assert!(logs_in(&world.postgres, "soon", &shown(&world, "soon")));
+    assert_eq!(shown(&world, "app"), kept);
+    assert!(is_in_force(&world));
+}
+
+/// Two at once is the database's own error (`tuple concurrently updated`), and here is none.
+#[test]
+fn rotations_of_one_role_at_once_end_with_one_password_that_logs_in() {
+    let world = world();
+    world.root.write("database/static-roles/app", &role("app")).expect(204);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let answer = world.root.write("database/rotate-role/app", &json!({}));
+                assert!([204, 503].contains(&answer.status), "{answer:?}");
+            });
+        }
+    });
+    until_true("what is shown logs in", PATIENCE, || is_in_force(&world));
+    world.root.write("database/rotate-role/app", &json!({}));
+    until_true("what is shown logs in", PATIENCE, || is_in_force(&world));
+}
+
+/// S11: each read of static credentials asks the connection.
+#[test]
+fn a_role_that_the_connection_does_not_admit_any_more_shows_nothing() {
+    let world = world();
+    world.root.write("database/static-roles/app", &role("app")).expect(204);
+    let closed = with(world.connection(), json!({ "allowed_roles": "other" }));
+    assert!(world.root.write("database/config/demo", &closed).status < 300);
+    let denied = world.root.read("database/static-creds/app").expect(403);
+    assert!(denied.errors().contains("allowed_roles"), "{denied:?}");
+    world.root.write("database/rotate-role/app", &json!({})).expect(403);
+}
+
+/// P10: the two capabilities are told apart.
+#[test]
+fn to_create_and_to_update_a_static_role_are_two_capabilities() {
+    let world = world();
+    let rules =
+        |may: &str| format!("path \"database/static-roles/*\" {{ capabilities = [\"{may}\"] }}");
+    let creator = world.client_with("creator", &rules("create"));
+    let updater = world.client_with("updater", &rules("update"));
+    updater.write("database/static-roles/app", &role("app")).expect(403);
+    creator.write("database/static-roles/app", &role("app")).expect(204);
+    creator.write("database/static-roles/app", &role("app")).expect(403);
+    updater.write("database/static-roles/app", &json!({ "rotation_period": "2h" })).expect(204);
+}
+
+#[test]
+fn a_user_that_may_not_log_in_gets_the_password_all_the_same() {
+    let world = world();
+    world.postgres.query("ALTER ROLE app NOLOGIN");
+    world.root.write("database/static-roles/app", &role("app")).expect(204);
+    world.postgres.query("ALTER ROLE app LOGIN");
+    assert!(is_in_force(&world));
+}
+
+#[test]
+fn account_names_are_what_the_operator_wrote_and_no_syntax() {
+    let world = World::new();
+    for name in ["Mixed Case", "quote\"d", "it's", "semi;colon", "{{password}}"] {
+        let doubled = name.replace('"', "\"\"");
+        account(&world.postgres, &doubled);
+        world.root.write("database/static-roles/app", &role(name)).expect(204);
+        assert!(logs_in(&world.postgres, name, &shown(&world, "app")), "{name}");
+        world.root.delete("database/static-roles/app").expect(204);
+    }
+}
