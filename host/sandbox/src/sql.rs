@@ -7,7 +7,11 @@
 //! or the host's certificates.
 
 mod failure;
+mod lender;
+mod mysql;
+mod postgres;
 mod relay;
+mod rows;
 mod session;
 mod way;
 
@@ -262,6 +266,7 @@ fn fingerprint(target: &Target) -> String {
         tls.root_certificates.as_ref(),
         tls.client_certificate.as_ref(),
         tls.client_key.as_ref(),
+        tls.server_name.as_ref(),
         Some(&sizes),
     ];
     for part in parts.into_iter().chain(endpoints.iter().map(Some)) {

@@ -24,34 +24,12 @@ pub(crate) enum Code {
     StillHolds,
     CreationStatementsRequired,
     PasswordNotAscii,
-    UsernameTemplate,
-    UsernameTemplateRepeats,
-    UsernameEmpty,
-    UsernameTooLong,
-    TextExpected,
-    FlagExpected,
-    NumberExpected,
-    DurationExpected,
-    PemExpected,
     ConnectionUrlMissing,
     UrlScheme,
-    UrlEscaping,
-    UrlHost,
-    UrlPort,
     KeywordSyntax,
-    UnixSocket,
-    TooManyHosts,
-    ParameterUnknown,
-    ParameterUnsupported,
-    ParameterValue,
     FilePath,
-    PlaceholderUnknown,
-    PlaceholderMisplaced,
-    CredentialMissing,
-    CredentialTemplate,
     SslMode,
     TlsContradiction,
-    CertificateWithoutKey,
     PasswordAuthentication,
     SelfManaged,
     AuthType,
@@ -59,7 +37,7 @@ pub(crate) enum Code {
 
 /// Each code with its word and its sentence, in the order of [`Code`]. Braces are the host's to
 /// fill, so a placeholder of statements cannot be written in a sentence; it travels as a pair.
-pub(crate) const CODES: [(Code, &str, &str); 49] = [
+pub(crate) const CODES: [(Code, &str, &str); 27] = [
     (
         Code::Unreachable,
         "unreachable",
@@ -166,33 +144,6 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
         "password_authentication is scram-sha-256, which needs passwords of printable ASCII; \
          change the password policy",
     ),
-    (Code::UsernameTemplate, "invalid-username-template", "{setting} cannot be used: {fault}"),
-    (
-        Code::UsernameTemplateRepeats,
-        "username-template-repeats",
-        "{setting} leaves fewer than eight random characters in the name, so that two users could \
-         share one; put (random 20) before anything that truncate may cut",
-    ),
-    (
-        Code::UsernameEmpty,
-        "username-empty",
-        "{setting} makes an empty name; let it make 1 to 63 characters",
-    ),
-    (
-        Code::UsernameTooLong,
-        "username-too-long",
-        "{setting} makes a name of {bytes} bytes, and PostgreSQL cuts names after 63; end it with \
-         | truncate 63",
-    ),
-    (Code::TextExpected, "text-expected", "{setting} must be a text"),
-    (Code::FlagExpected, "flag-expected", "{setting} must be true or false"),
-    (Code::NumberExpected, "number-expected", "{setting} must be a whole number, 0 or more"),
-    (
-        Code::DurationExpected,
-        "duration-expected",
-        "{setting} must be a duration such as 30s or 1h, or a number of seconds",
-    ),
-    (Code::PemExpected, "pem-expected", "{setting} must hold PEM text that begins with -----BEGIN"),
     (
         Code::ConnectionUrlMissing,
         "connection-url-missing",
@@ -206,79 +157,16 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
          port=… dbname=…",
     ),
     (
-        Code::UrlEscaping,
-        "url-escaping",
-        "{setting} has a character that must be percent-encoded, such as # / ? @ or % in a user \
-         name or password; better, leave both out and give them as the settings username and \
-         password",
-    ),
-    (
-        Code::UrlHost,
-        "url-host",
-        "{setting} has no usable host name; write postgresql://host:5432/database",
-    ),
-    (
-        Code::UrlPort,
-        "url-port",
-        "{setting} has a port that is not a number from 1 to 65535, or not one port a host; write \
-         postgresql://host:5432/database",
-    ),
-    (
         Code::KeywordSyntax,
         "keyword-syntax",
         "{setting} is not a list of keyword=value pairs from pair {position} on; put values with \
          spaces in '…'",
     ),
     (
-        Code::UnixSocket,
-        "unix-socket",
-        "{setting} names a Unix socket; a plugin reaches databases over the network only, so name \
-         a host",
-    ),
-    (Code::TooManyHosts, "too-many-hosts", "{setting} names more than sixteen hosts; name fewer"),
-    (
-        Code::ParameterUnknown,
-        "parameter-unknown",
-        "{setting} has an unknown parameter in place {position}; check its spelling or leave it \
-         out",
-    ),
-    (
-        Code::ParameterUnsupported,
-        "parameter-unsupported",
-        "{setting} has the parameter {parameter}, which this plugin cannot honour; leave it out",
-    ),
-    (
-        Code::ParameterValue,
-        "parameter-value",
-        "{setting} gives the parameter {parameter} a value that it cannot have; it may be \
-         {accepted}",
-    ),
-    (
         Code::FilePath,
         "file-path",
         "{setting} names a file in {parameter}, and a plugin reads no files; put the PEM text into \
          tls_ca, tls_certificate or private_key",
-    ),
-    (
-        Code::PlaceholderUnknown,
-        "placeholder-unknown",
-        "{setting} has an unknown placeholder; there are username, name and password, each in two \
-         pairs of braces, without spaces",
-    ),
-    (
-        Code::PlaceholderMisplaced,
-        "placeholder-misplaced",
-        "{setting} has a placeholder outside user name, password and database name; move it there",
-    ),
-    (
-        Code::CredentialMissing,
-        "credential-missing",
-        "{setting} is required, because connection_url does not hold it",
-    ),
-    (
-        Code::CredentialTemplate,
-        "credential-template",
-        "{setting} must be the value itself and cannot contain a placeholder",
     ),
     (
         Code::SslMode,
@@ -291,11 +179,6 @@ pub(crate) const CODES: [(Code, &str, &str); 49] = [
         "tls-contradiction",
         "{setting} names certificates to trust, but sslmode does not check any; use \
          sslmode=verify-full",
-    ),
-    (
-        Code::CertificateWithoutKey,
-        "certificate-without-key",
-        "{setting} needs its partner: give tls_certificate and private_key together",
     ),
     (
         Code::PasswordAuthentication,

@@ -1,8 +1,8 @@
 //! Reads `connection_url`, in whichever of its two forms the operator wrote it.
 
-use crate::parameters::{CONNECTION_URL, Parameters};
+use crate::dsn;
 use crate::refusal::Code;
-use crate::{dsn, url};
+use bulkhead_sdk::connection::{CONNECTION_URL, Parameters, read_url};
 use bulkhead_sdk::database_plugin::Refusal;
 
 /// What `connection_url` says, before anything is made of it.
@@ -13,7 +13,7 @@ pub(crate) fn read(connection_url: &str) -> Result<Parameters, Refusal> {
     }
     let schemes = ["postgresql://", "postgres://"];
     if let Some(after_scheme) = schemes.iter().find_map(|scheme| text.strip_prefix(scheme)) {
-        return url::read(after_scheme);
+        return read_url(after_scheme);
     }
     match text.split_once('=') {
         Some((keyword, _)) if !keyword.contains("://") => dsn::read(text),

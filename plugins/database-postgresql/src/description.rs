@@ -1,6 +1,7 @@
 //! What the plugin says of itself, once, at registration.
 
 use crate::codes::CODES;
+use bulkhead_sdk::connection::FAULTS;
 use bulkhead_sdk::wire::description::{DatabaseDescription, Field, FieldKind};
 
 /// The sentence for every warning of `configure`.
@@ -40,6 +41,8 @@ const FOREIGN_SECRETS: [&str; 7] = [
 
 /// The description.
 pub(crate) fn description() -> DatabaseDescription {
+    let own = CODES.into_iter().map(|(_, code, sentence)| (code, sentence));
+    let shared = FAULTS.into_iter().map(|(_, code, sentence)| (code, sentence));
     let owned = |(code, sentence): (&str, &str)| (code.to_owned(), sentence.to_owned());
     DatabaseDescription {
         kind: "database-plugin".to_owned(),
@@ -52,7 +55,7 @@ pub(crate) fn description() -> DatabaseDescription {
         credential_types: vec!["password".to_owned()],
         creation_statements_required: true,
         settings: settings(),
-        codes: CODES.into_iter().map(|(_, code, sentence)| owned((code, sentence))).collect(),
+        codes: own.chain(shared).map(owned).collect(),
         warnings: WARNINGS.into_iter().map(owned).collect(),
     }
 }

@@ -1,7 +1,7 @@
 //! The keyword form: `host=db port=5432 user='{{username}}' password='{{password}}' dbname=orders`.
 
-use crate::parameters::{Parameters, Text, in_place};
 use crate::refusal::Code;
+use bulkhead_sdk::connection::{CONNECTION_URL, Parameters, Text};
 use bulkhead_sdk::database_plugin::Refusal;
 
 /// Reads libpq's list of `keyword = value` pairs: values bare or in `'…'`, with `\` before `'` and
@@ -10,7 +10,8 @@ pub(crate) fn read(text: &str) -> Result<Parameters, Refusal> {
     let mut parameters = Parameters::default();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
-        let refused = || in_place(Code::KeywordSyntax, parameters.named.len());
+        let place = (parameters.named.len() + 1).to_string();
+        let refused = || Code::KeywordSyntax.about(CONNECTION_URL).with("position", place.as_str());
         let (keyword, after) = rest.split_once('=').ok_or_else(refused)?;
         let keyword = keyword.trim_end();
         if keyword.is_empty() || !keyword.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {

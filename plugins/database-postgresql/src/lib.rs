@@ -9,20 +9,14 @@ mod codes;
 mod connection_url;
 mod description;
 mod dsn;
-mod parameters;
 mod refusal;
 mod revoke;
 mod scram;
-#[cfg(test)]
-mod script;
 mod settings;
 mod sql_failure;
 mod target;
 mod tls;
-mod url;
-mod username;
 mod users;
-mod values;
 
 use bulkhead_sdk::database_plugin::{
     Configured, Credential, DatabasePlugin, NewUser, Refusal, Settings, SqlHost, StoreTime,
@@ -60,7 +54,7 @@ impl DatabasePlugin for PostgreSql {
         role_name: &str,
     ) -> Result<String, Refusal> {
         let template = Connection::read(settings)?.username_template;
-        username::plan(host, &template, display_name, role_name)
+        settings::USERNAMES.plan(host, &template, display_name, role_name)
     }
 
     fn create_user(

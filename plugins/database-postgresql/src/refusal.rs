@@ -15,19 +15,13 @@ impl Code {
 
     /// A refusal with nothing but this code.
     pub(crate) fn refusal(self) -> Refusal {
-        Refusal { code: self.word().to_owned(), ..Refusal::default() }
+        Refusal::of(self.word())
     }
 
     /// A refusal of one setting.
     pub(crate) fn about(self, setting: &str) -> Refusal {
-        Refusal { setting: Some(setting.to_owned()), ..self.refusal() }
+        self.refusal().about(setting)
     }
-}
-
-/// `refusal` with one more pair for its sentence.
-pub(crate) fn with(mut refusal: Refusal, name: &str, value: impl Into<String>) -> Refusal {
-    refusal.ext.push((name.to_owned(), value.into()));
-    refusal
 }
 
 #[cfg(test)]
@@ -60,9 +54,7 @@ mod tests {
             "objects",
             "held",
             "placeholder",
-            "bytes",
             "parameter",
-            "accepted",
         ];
         for (_, word, sentence) in CODES {
             for asked in sentence.split('{').skip(1) {

@@ -4,7 +4,7 @@
 //! what a user owns is its operator's data: nothing is ever dropped with its owner. A user that is
 //! gone is success, because backups and people remove users too.
 
-use crate::refusal::{Code, with};
+use crate::refusal::Code;
 use crate::settings::Connection;
 use crate::sql_failure;
 use crate::users::{self, UNDEFINED_OBJECT};
@@ -190,7 +190,7 @@ impl Leaving<'_> {
             .dependencies(oid, "AND s.deptype = 'o'")
             .map_err(|failure| self.refusal(failure))?;
         if !owned.is_empty() {
-            return Err(with(Code::OwnsObjects.refusal(), "objects", join_names(owned)));
+            return Err(Code::OwnsObjects.refusal().with("objects", join_names(owned)));
         }
         let dropped = match self.drop_owned(false) {
             // DROP OWNED asks for membership in the role, which a user with CREATEROLE can give
@@ -225,8 +225,8 @@ impl Leaving<'_> {
         if held.is_empty() {
             return Err(self.refusal(failure));
         }
-        let refusal = with(Code::StillHolds.refusal(), "held", join_names(held));
-        Err(with(refusal, "user", &self.connection.target.username))
+        let refusal = Code::StillHolds.refusal().with("held", join_names(held));
+        Err(refusal.with("user", &self.connection.target.username))
     }
 
     /// What depends on the user in the way that `filter` says; one more than a refusal names at

@@ -34,14 +34,9 @@ fn mac(key: &[u8], message: &[u8]) -> Option<[u8; 32]> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::script::Script;
-
-    /// What the host's import answers, by another implementation.
-    pub(crate) fn derived(password: &str, salt: &[u8], iterations: u32) -> Vec<u8> {
-        pbkdf2::pbkdf2_hmac_array::<Sha256, 32>(password.as_bytes(), salt, iterations).to_vec()
-    }
+    use bulkhead_sdk::sql_script::SqlScript;
 
     /// The exchange of RFC 7677, section 3.
     const AUTH_MESSAGE: &str = "n=user,r=rOprNGfwEbeRWgbNEkqO,\
@@ -52,7 +47,7 @@ pub(crate) mod tests {
     #[test]
     fn a_verifier_answers_the_exchange_of_rfc_7677() {
         let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
-        let verifier = verifier(&Script::default(), "pencil", &salt).unwrap();
+        let verifier = verifier(&SqlScript::default(), "pencil", &salt).unwrap();
         let keys = verifier.strip_prefix("SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$").unwrap();
         let (stored, server) = keys.split_once(':').unwrap();
         let decode = |text: &str| STANDARD.decode(text).unwrap();
@@ -69,8 +64,8 @@ pub(crate) mod tests {
 
     #[test]
     fn passwords_that_clients_would_normalise_have_no_verifier() {
-        assert_eq!(verifier(&Script::default(), "pä", &[1; 16]), None);
-        assert_eq!(verifier(&Script::default(), "a\nb", &[1; 16]), None);
-        assert!(verifier(&Script::default(), "a'\"\\$% {{name}}", &[1; 16]).is_some());
+        assert_eq!(verifier(&SqlScript::default(), "pä", &[1; 16]), None);
+        assert_eq!(verifier(&SqlScript::default(), "a\nb", &[1; 16]), None);
+        assert!(verifier(&SqlScript::default(), "a'\"\\$% {{name}}", &[1; 16]).is_some());
     }
 }

@@ -3,18 +3,21 @@
 //! Settings are stored as they were written, so that a read gives back what a write gave; what they
 //! mean is decided here, on every call, from nothing but themselves.
 
-use crate::parameters::{CONNECTION_URL, Credentials, Parameters};
 use crate::refusal::Code;
-use crate::values::{flag, milliseconds, text, whole_number};
-use crate::{connection_url, target, username};
-use bulkhead_sdk::database_plugin::{Configured, Pool, Refusal, Settings, Target};
-use serde_json::Value;
+use crate::{connection_url, target};
+use bulkhead_sdk::connection::{
+    CONNECTION_URL, Parameters, UsernameRules, addresses, credentials, flag, pool, text,
+    without_nulls,
+};
+use bulkhead_sdk::database_plugin::{Configured, Refusal, Settings, Target};
 
-/// Sessions at once, unless told otherwise: what clients of this field expect.
-const DEFAULT_CONNECTIONS: u32 = 4;
-
-/// Milliseconds for dialling and logging in, unless told otherwise.
-const DEFAULT_CONNECT_TIMEOUT: u32 = 30_000;
+/// The names that users of this field know from their audit trails: `v-token-readonly-<20
+/// random>-<time>`. PostgreSQL cuts longer ones, with nothing but a notice.
+pub(crate) const USERNAMES: UsernameRules = UsernameRules {
+    default: "{{ printf \"v-%s-%s-%s-%s\" (.DisplayName | truncate 8) (.RoleName | truncate 8) \
+              (random 20) (unix_time) | truncate 63 }}",
+    longest: 63,
+};
 
 /// In which form a new password reaches the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +54,7 @@ impl Connection {
                 pool(settings)?,
             )?,
             authentication: authentication(settings)?,
-            username_template: text(settings, username::SETTING)?.unwrap_or_default().to_owned(),
+            username_template: text(settings, "username_template")?.unwrap_or_default().to_owned(),
         })
     }
 }
@@ -60,22 +63,16 @@ impl Connection {
 pub(crate) fn configure(settings: &Settings) -> Result<Configured, Refusal> {
     let parameters = parameters(settings)?;
     let connection = Connection::from_parts(settings, &parameters)?;
-    username::check(&connection.username_template)?;
+    USERNAMES.check(&connection.username_template)?;
     Ok(Configured {
         settings: without_nulls(settings),
-        targets: target::addresses(&connection.target),
+        targets: addresses(&connection.target),
         warnings: warnings(settings, &parameters, &connection),
     })
 }
 
 fn parameters(settings: &Settings) -> Result<Parameters, Refusal> {
     connection_url::read(text(settings, CONNECTION_URL)?.unwrap_or_default())
-}
-
-fn without_nulls(settings: &Settings) -> Settings {
-    let mut kept = settings.clone();
-    kept.retain(|_, value| !value.is_null());
-    kept
 }
 
 fn warnings(settings: &Settings, parameters: &Parameters, connection: &Connection) -> Vec<String> {
@@ -105,71 +102,12 @@ fn refuse_what_is_missing(settings: &Settings) -> Result<(), Refusal> {
     }
 }
 
-/// What is written as a number counts as a text, so the values are owned.
-struct Given {
-    username: Option<String>,
-    password: Option<String>,
-    disable_escaping: bool,
-}
-
-impl Given {
-    fn as_credentials(&self) -> Credentials<'_> {
-        Credentials {
-            username: self.username.as_deref(),
-            password: self.password.as_deref(),
-            disable_escaping: self.disable_escaping,
-        }
-    }
-}
-
-fn credentials(settings: &Settings) -> Result<Given, Refusal> {
-    let read = |setting: &str| -> Result<Option<String>, Refusal> {
-        let value = match settings.get(setting) {
-            Some(Value::Number(number)) => Some(number.to_string()),
-            _ => text(settings, setting)?.map(str::to_owned),
-        };
-        let template =
-            |value: &String| value.contains("{{username}}") || value.contains("{{password}}");
-        if value.as_ref().is_some_and(template)
-            || value.as_ref().is_some_and(|value| value.contains('\0'))
-        {
-            return Err(Code::CredentialTemplate.about(setting));
-        }
-        Ok(value)
-    };
-    Ok(Given {
-        username: read("username")?,
-        password: read("password")?,
-        disable_escaping: flag(settings, "disable_escaping")?,
-    })
-}
-
 fn authentication(settings: &Settings) -> Result<Authentication, Refusal> {
     match text(settings, "password_authentication")? {
         None | Some("" | "password") => Ok(Authentication::Password),
         Some("scram-sha-256") => Ok(Authentication::Scram),
         Some(_) => Err(Code::PasswordAuthentication.about("password_authentication")),
     }
-}
-
-fn pool(settings: &Settings) -> Result<Pool, Refusal> {
-    // Accepted and checked; how long idle sessions are kept is the host's own rule.
-    whole_number(settings, "max_idle_connections")?;
-    let max_connections = match whole_number(settings, "max_open_connections")? {
-        None | Some(0) => DEFAULT_CONNECTIONS,
-        Some(count) => {
-            u32::try_from(count).map_err(|_| Code::NumberExpected.about("max_open_connections"))?
-        }
-    };
-    let connect_timeout = match milliseconds(settings, "connect_timeout")? {
-        0 => DEFAULT_CONNECT_TIMEOUT,
-        given => u32::try_from(given).unwrap_or(u32::MAX),
-    };
-    Ok(Pool {
-        max_connections,
-        connect_timeout,
-        max_lifetime: milliseconds(settings, "max_connection_lifetime")?,
-    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! behind; its SQLSTATE and the names of what was asked go on.
 
 use crate::refusal::Code;
-use crate::target;
+use bulkhead_sdk::connection::addresses;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, Target};
 
 /// What a failure of the `sql` import means to the caller of the plugin. Its message stays behind.
@@ -27,7 +27,7 @@ pub(crate) fn refusal(failure: SqlFailure, at: &Target) -> Refusal {
     let mut refusal =
         Refusal { statement: failure.statement, vendor_code: failure.sqlstate, ..code.refusal() };
     refusal.ext = vec![
-        ("targets".to_owned(), target::addresses(at).join(", ")),
+        ("targets".to_owned(), addresses(at).join(", ")),
         ("user".to_owned(), at.username.clone()),
         ("what".to_owned(), what),
     ];
@@ -49,13 +49,14 @@ pub(crate) fn is_nothing_kept(failure: &SqlFailure) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::{failure, settings};
     use crate::settings::Connection;
+    use bulkhead_sdk::sql_script::SqlScript;
 
     #[test]
     fn the_words_of_the_database_stay_behind() {
-        let target =
-            Connection::read(&settings("host=db user=root password=rootpass")).unwrap().target;
+        let target = Connection::read(&SqlScript::settings("host=db user=root password=rootpass"))
+            .unwrap()
+            .target;
         for code in [
             "unreachable",
             "refused",
@@ -65,7 +66,7 @@ mod tests {
             "invalid-request",
             "new",
         ] {
-            let refusal = refusal(failure(code, Some("XX000")), &target);
+            let refusal = refusal(SqlScript::failure(code, Some("XX000")), &target);
             assert!(!format!("{refusal:?}").contains("canary"), "{code}");
             assert!(!format!("{refusal:?}").contains("rootpass"), "{code}");
         }
@@ -73,7 +74,7 @@ mod tests {
 
     #[test]
     fn codes_that_the_host_acts_on_keep_their_word() {
-        let target = Connection::read(&settings("host=db user=root")).unwrap().target;
+        let target = Connection::read(&SqlScript::settings("host=db user=root")).unwrap().target;
         for code in [
             "unreachable",
             "refused",
@@ -82,7 +83,7 @@ mod tests {
             "statement-failed",
             "permission-denied",
         ] {
-            assert_eq!(refusal(failure(code, None), &target).code, code);
+            assert_eq!(refusal(SqlScript::failure(code, None), &target).code, code);
         }
     }
 
@@ -104,15 +105,19 @@ mod tests {
             ("timed-out", Some("57014"), false),
             ("new", Some("XX000"), false),
         ] {
-            assert_eq!(is_nothing_kept(&failure(code, state)), is_sure, "{code} {state:?}");
+            assert_eq!(
+                is_nothing_kept(&SqlScript::failure(code, state)),
+                is_sure,
+                "{code} {state:?}"
+            );
         }
     }
 
     #[test]
     fn a_row_that_is_too_big_is_told_as_too_many_grants() {
-        let target = Connection::read(&settings("host=db user=root")).unwrap().target;
+        let target = Connection::read(&SqlScript::settings("host=db user=root")).unwrap().target;
         assert_eq!(
-            refusal(failure("statement-failed", Some("54000")), &target).code,
+            refusal(SqlScript::failure("statement-failed", Some("54000")), &target).code,
             "too-many-direct-grants"
         );
     }

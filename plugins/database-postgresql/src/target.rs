@@ -1,18 +1,14 @@
 //! From the words of `connection_url` to what the host dials.
 //!
-//! The attack this file stops: an address that reaches the host itself through its file system
-//! (Unix sockets), and parameters that look honoured and are not. Which networks may be reached is
-//! the host's to decide, from the grants of the mount.
+//! The attack this file stops: parameters that look honoured and are not.
 
-use crate::parameters::{CONNECTION_URL, Credentials, Parameters, Text, in_place};
-use crate::refusal::{Code, with};
 use crate::tls;
-use bulkhead_sdk::database_plugin::{Endpoint, Pool, Refusal, Settings, Target};
-use std::net::Ipv6Addr;
+use bulkhead_sdk::connection::{
+    CONNECTION_URL, Credentials, Fault, Parameters, endpoints, in_place,
+};
+use bulkhead_sdk::database_plugin::{Pool, Refusal, Settings, Target};
 
 const DEFAULT_PORT: u16 = 5432;
-
-const MOST_HOSTS: usize = 16;
 
 /// Parameters that this plugin reads.
 const HONOURED: [&str; 11] = [
@@ -86,7 +82,7 @@ pub(crate) fn read(
     pool: Pool,
 ) -> Result<Target, Refusal> {
     refuse_unknown(parameters)?;
-    let endpoints = endpoints(&parameters.hosts)?;
+    let endpoints = endpoints(&parameters.hosts, DEFAULT_PORT)?;
     let username = username(parameters, credentials)?;
     let password = match parameters.last("password") {
         Some(written) => written.fill(credentials)?,
@@ -110,30 +106,14 @@ pub(crate) fn read(
     })
 }
 
-/// The addresses of a target, as grants name them: `postgres://db.example:5432`.
-pub(crate) fn addresses(target: &Target) -> Vec<String> {
-    let mut addresses = Vec::new();
-    for Endpoint { host, port } in &target.endpoints {
-        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-        let address = format!("postgres://{host}:{port}");
-        if !addresses.contains(&address) {
-            addresses.push(address);
-        }
-    }
-    addresses
-}
-
 fn refuse_unknown(parameters: &Parameters) -> Result<(), Refusal> {
     for (place, (keyword, _)) in parameters.named.iter().enumerate() {
         if let Some(known) = UNSUPPORTED.iter().find(|known| *known == keyword) {
-            return Err(with(
-                Code::ParameterUnsupported.about(CONNECTION_URL),
-                "parameter",
-                *known,
-            ));
+            let refusal = Fault::ParameterUnsupported.about(CONNECTION_URL);
+            return Err(refusal.with("parameter", *known));
         }
         if !HONOURED.iter().chain(&INDIFFERENT).any(|known| known == keyword) {
-            return Err(in_place(Code::ParameterUnknown, place));
+            return Err(in_place(Fault::ParameterUnknown, place));
         }
     }
     Ok(())
@@ -145,45 +125,7 @@ fn username(parameters: &Parameters, credentials: &Credentials<'_>) -> Result<St
         written.filter(|name| !name.is_empty()).or_else(|| credentials.username.map(str::to_owned));
     username
         .filter(|name| !name.is_empty())
-        .ok_or_else(|| Code::CredentialMissing.about("username"))
-}
-
-fn endpoints(hosts: &[(Text, Option<Text>)]) -> Result<Vec<Endpoint>, Refusal> {
-    match hosts.len() {
-        0 => Err(Code::UrlHost.about(CONNECTION_URL)),
-        count if count > MOST_HOSTS => Err(Code::TooManyHosts.about(CONNECTION_URL)),
-        _ => hosts
-            .iter()
-            .map(|(host, port)| Ok(Endpoint { host: self::host(host)?, port: self::port(port)? }))
-            .collect(),
-    }
-}
-
-fn host(written: &Text) -> Result<String, Refusal> {
-    let host = written.plain()?;
-    if host.starts_with(['/', '@', '\\']) {
-        return Err(Code::UnixSocket.about(CONNECTION_URL));
-    }
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    let fits = host.contains(|c: char| c.is_ascii_alphanumeric())
-        && host.len() <= 253
-        && host.chars().all(is_name);
-    if fits || host.parse::<Ipv6Addr>().is_ok() {
-        Ok(host)
-    } else {
-        Err(Code::UrlHost.about(CONNECTION_URL))
-    }
-}
-
-fn port(written: &Option<Text>) -> Result<u16, Refusal> {
-    let Some(written) = written else { return Ok(DEFAULT_PORT) };
-    let port = written.plain()?;
-    if port.is_empty() {
-        return Ok(DEFAULT_PORT);
-    }
-    let number =
-        port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse().ok()).flatten();
-    number.filter(|port| *port != 0).ok_or_else(|| Code::UrlPort.about(CONNECTION_URL))
+        .ok_or_else(|| Fault::CredentialMissing.about("username"))
 }
 
 /// Users can be made only where writes are, so the attributes that ask for a standby are refused.
@@ -205,6 +147,6 @@ fn connect_timeout(parameters: &Parameters) -> Result<Option<u32>, Refusal> {
 }
 
 fn refused_value(parameter: &str, accepted: &str) -> Refusal {
-    let refusal = with(Code::ParameterValue.about(CONNECTION_URL), "parameter", parameter);
-    with(refusal, "accepted", accepted)
+    let refusal = Fault::ParameterValue.about(CONNECTION_URL);
+    refusal.with("parameter", parameter).with("accepted", accepted)
 }

@@ -3,9 +3,9 @@
 //! The attack this file stops: `sslrootcert=/etc/shadow`, which would make the host open a file of
 //! its own.
 
-use crate::parameters::{CONNECTION_URL, Parameters};
-use crate::refusal::{Code, with};
-use crate::values::text;
+use crate::refusal::Code;
+use bulkhead_sdk::connection as shared;
+use bulkhead_sdk::connection::{CONNECTION_URL, Fault, Parameters};
 use bulkhead_sdk::database_plugin::{Refusal, Settings, Tls};
 
 /// A certificate or key, and where it was given.
@@ -20,7 +20,7 @@ pub(crate) fn read(settings: &Settings, parameters: &Parameters) -> Result<Tls, 
     let certificate = pem(settings, parameters, "tls_certificate", "sslcert")?;
     let key = pem(settings, parameters, "private_key", "sslkey")?;
     if let (Some(alone), None) | (None, Some(alone)) = (&certificate, &key) {
-        return Err(Code::CertificateWithoutKey.about(alone.setting));
+        return Err(Fault::CertificateWithoutKey.about(alone.setting));
     }
     let public_roots = roots.as_ref().is_some_and(|roots| roots.text == "system");
     let mode = mode(parameters, roots.as_ref())?;
@@ -29,6 +29,7 @@ pub(crate) fn read(settings: &Settings, parameters: &Parameters) -> Result<Tls, 
         root_certificates: roots.filter(|_| !public_roots).map(|roots| roots.text),
         client_certificate: certificate.map(|certificate| certificate.text),
         client_key: key.map(|key| key.text),
+        server_name: None,
     })
 }
 
@@ -56,19 +57,14 @@ fn pem(
     setting: &'static str,
     parameter: &str,
 ) -> Result<Option<Pem>, Refusal> {
-    if let Some(text) = text(settings, setting)?.filter(|text| !text.is_empty()) {
-        let fits = is_pem(text);
-        return if fits {
-            Ok(Some(Pem { setting, text: text.to_owned() }))
-        } else {
-            Err(Code::PemExpected.about(setting))
-        };
+    if let Some(text) = shared::pem(settings, setting)? {
+        return Ok(Some(Pem { setting, text }));
     }
     let Some(text) = parameters.plain(parameter)? else { return Ok(None) };
     if is_pem(&text) || parameter == "sslrootcert" && text == "system" {
         return Ok(Some(Pem { setting: CONNECTION_URL, text }));
     }
-    Err(with(Code::FilePath.about(CONNECTION_URL), "parameter", parameter))
+    Err(Code::FilePath.about(CONNECTION_URL).with("parameter", parameter))
 }
 
 fn is_pem(text: &str) -> bool {

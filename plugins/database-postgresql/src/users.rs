@@ -1,7 +1,7 @@
 //! Users come to be, change and are tried. All of an operator's statements for one of these run in
 //! one transaction, so that a failure leaves nothing behind.
 
-use crate::refusal::{Code, with};
+use crate::refusal::Code;
 use crate::settings::{Authentication, Connection};
 use crate::{scram, sql_failure};
 use bulkhead_sdk::database_plugin::{
@@ -56,7 +56,7 @@ fn prepare_creation(
     };
     let prepared = statements::prepare(Dialect::Postgres, creation, &values)?;
     if prepared.is_empty() {
-        return Err(with(Code::CreationStatementsRequired.refusal(), "placeholder", "{{name}}"));
+        return Err(Code::CreationStatementsRequired.refusal().with("placeholder", "{{name}}"));
     }
     Ok(prepared)
 }

@@ -196,6 +196,7 @@ fn target(at: &Target) -> sql::Target {
             root_certificates: at.tls.root_certificates.clone(),
             client_certificate: at.tls.client_certificate.clone(),
             client_key: at.tls.client_key.clone(),
+            server_name: at.tls.server_name.clone(),
             ext: Vec::new(),
         },
         pool: sql::Pool {

@@ -33,6 +33,25 @@ pub struct Refusal {
 const NOTHING_MADE: (&str, &str) = ("made", "nothing");
 
 impl Refusal {
+    /// A refusal with nothing but its code.
+    #[must_use]
+    pub fn of(code: &str) -> Self {
+        Self { code: code.to_owned(), ..Self::default() }
+    }
+
+    /// The same, of one setting.
+    #[must_use]
+    pub fn about(self, setting: &str) -> Self {
+        Self { setting: Some(setting.to_owned()), ..self }
+    }
+
+    /// The same, with one more pair for its sentence.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.ext.push((name.to_owned(), value.into()));
+        self
+    }
+
     /// The refusal of a creation of which certainly nothing is left behind: the database was not
     /// asked, or answered itself that it kept nothing. Without this word the user is removed again.
     #[must_use]
@@ -105,6 +124,8 @@ pub struct Tls {
     pub client_certificate: Option<String>,
     /// PEM of its key.
     pub client_key: Option<String>,
+    /// The name that the certificate has to bear with `verify-full`; `None` means the host's.
+    pub server_name: Option<String>,
 }
 
 /// Sizes and times of a pool of sessions; durations in milliseconds.
@@ -121,7 +142,7 @@ pub struct Pool {
 /// Everything needed to log in; see `wit/sql.wit`. No `Debug`: it carries the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
-    /// `postgres`.
+    /// `postgres` or `mysql`.
     pub driver: String,
     /// Tried in this order.
     pub endpoints: Vec<Endpoint>,
@@ -168,14 +189,15 @@ pub struct SqlFailure {
 pub trait SqlHost {
     /// Logs in and asks `SELECT 1`.
     fn ping(&self, target: &Target) -> Result<(), SqlFailure>;
-    /// One read-only statement with bound text parameters (`$1`); every column as text.
+    /// One read-only statement with bound text parameters (`$1`, `?`); every column as text.
     fn query(
         &self,
         target: &Target,
         statement: &str,
         parameters: &[&str],
     ) -> Result<Vec<Vec<Option<String>>>, SqlFailure>;
-    /// All statements in one transaction, conflicts retried by the host.
+    /// All statements in one transaction, as far as the server has such; conflicts are retried by
+    /// the host.
     fn transact(&self, target: &Target, statements: &[Statement]) -> Result<(), SqlFailure>;
     /// One statement outside a transaction.
     fn execute(&self, target: &Target, statement: &Statement) -> Result<(), SqlFailure>;

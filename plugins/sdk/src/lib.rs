@@ -132,6 +132,7 @@
 pub mod answer;
 pub mod auth_method;
 pub mod call;
+pub mod connection;
 pub mod crypto;
 pub mod database_plugin;
 pub mod engine;
@@ -146,6 +147,8 @@ pub mod login;
 pub mod reservation;
 pub mod rotation;
 pub mod schedule;
+#[cfg(not(target_family = "wasm"))]
+pub mod sql_script;
 pub mod statements;
 pub mod table;
 pub mod template;

@@ -40,6 +40,12 @@ impl Host {
     }
 }
 
+impl From<IpAddr> for Host {
+    fn from(address: IpAddr) -> Self {
+        Self::Address(address.to_canonical())
+    }
+}
+
 /// Stricter than URLs are: what stands in a name also stands in commands that are printed for a
 /// shell.
 fn is_domain(name: &str) -> bool {

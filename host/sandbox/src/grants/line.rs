@@ -69,6 +69,8 @@ pub enum Grant {
 pub enum Driver {
     /// PostgreSQL.
     Postgres,
+    /// MySQL and MariaDB.
+    Mysql,
 }
 
 /// What the process has from its surroundings.
@@ -187,8 +189,7 @@ impl Grant {
                 .map(|(tls, host, port)| Self::Http { tls: tls == 1, host, port }),
             "ldap" => read_endpoint(target, ["ldap", "ldaps"], [389, 636])
                 .map(|(tls, host, port)| Self::Ldap { tls: tls == 1, host, port }),
-            "sql" => read_endpoint(target, [Driver::Postgres.word()], [Driver::Postgres.port()])
-                .map(|(_, host, port)| Self::Sql { driver: Driver::Postgres, host, port }),
+            "sql" => read_sql(target),
             "address" => read_range(target).map(Self::Address),
             "ambient" => Ambient::read(target).map(Self::Ambient),
             "crypto" => read_verb(target).map(Self::Crypto),
@@ -266,14 +267,24 @@ impl Driver {
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Postgres => "postgres",
+            Self::Mysql => "mysql",
         }
     }
 
     fn port(self) -> u16 {
         match self {
             Self::Postgres => 5432,
+            Self::Mysql => 3306,
         }
     }
+}
+
+fn read_sql(target: &str) -> Result<Grant, String> {
+    let known = [Driver::Postgres, Driver::Mysql];
+    let (place, host, port) =
+        read_endpoint(target, known.map(Driver::word), known.map(Driver::port))?;
+    let [postgres, mysql] = known;
+    Ok(Grant::Sql { driver: if place == 0 { postgres } else { mysql }, host, port })
 }
 
 /// `scheme://host:port` with one of the schemes, which is known by its place; its port where none

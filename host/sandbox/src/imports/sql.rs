@@ -13,7 +13,9 @@ use crate::host_services::Level;
 use crate::limits;
 use crate::sql::{PoolKey, Sessions, SqlFailure, failed};
 use crate::state::CallState;
+use futures_util::FutureExt as _;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 /// The code of what a grant would allow.
@@ -125,9 +127,14 @@ async fn within_time<T>(
     work: impl Future<Output = Result<T, SqlFailure>>,
 ) -> Result<T, SqlFailure> {
     let time = limits::EFFECT_TIME.min(state.context.left());
-    tokio::time::timeout(time, work)
-        .await
-        .unwrap_or_else(|_| Err(failed("timed-out", "the database took too long")))
+    // The library panics where a server's message is shorter than it should be: that is the
+    // server's fault, and ends this session alone.
+    let work = AssertUnwindSafe(work).catch_unwind();
+    match tokio::time::timeout(time, work).await {
+        Ok(Ok(done)) => done,
+        Ok(Err(_)) => Err(failed("unreachable", "the server does not keep to its protocol")),
+        Err(_) => Err(failed("timed-out", "the database took too long")),
+    }
 }
 
 /// Makes a change. Its time is looked at after dialling, which may take long.

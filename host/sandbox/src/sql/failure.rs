@@ -2,6 +2,8 @@
 //! statement.
 
 use crate::bindings::database_plugin::bulkhead::plugin::sql;
+use sqlx::error::DatabaseError;
+use sqlx::mysql::MySqlDatabaseError;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 /// A failure of the `sql` import.
@@ -18,13 +20,20 @@ pub(crate) fn failed(code: &str, message: impl Into<String>) -> SqlFailure {
     }
 }
 
+impl SqlFailure {
+    /// The same, of the statement in that place.
+    pub(super) fn at(self, place: usize) -> Self {
+        Self { statement: u32::try_from(place).ok(), ..self }
+    }
+}
+
 /// What `error` means when it came from dialling or logging in.
 pub(crate) fn of_login(error: &sqlx::Error) -> SqlFailure {
     let mut failure = of_statement(error, false);
-    let rejected = failure
-        .sqlstate
-        .as_deref()
-        .is_some_and(|state| state.starts_with("28") || state == "3D000");
+    let rejected = failure.sqlstate.as_deref().is_some_and(|state| {
+        let of_postgres = state.starts_with("28") && state.len() == 5 || state == "3D000";
+        of_postgres || MYSQL_REFUSALS.contains(&state)
+    });
     if rejected {
         "refused".clone_into(&mut failure.code);
     }
@@ -34,10 +43,7 @@ pub(crate) fn of_login(error: &sqlx::Error) -> SqlFailure {
 /// What `error` means when it came from a statement. `secret`: the server's text is left out.
 pub(crate) fn of_statement(error: &sqlx::Error, secret: bool) -> SqlFailure {
     match error {
-        sqlx::Error::Database(database) => match database.try_downcast_ref::<PgDatabaseError>() {
-            Some(postgres) => of_postgres(postgres, secret),
-            None => failed("statement-failed", ""),
-        },
+        sqlx::Error::Database(database) => of_database(database.as_ref(), secret),
         sqlx::Error::PoolTimedOut => failed("timed-out", "no session became free in time"),
         sqlx::Error::PoolClosed => {
             failed("unreachable", "the connection was changed or closed meanwhile")
@@ -45,8 +51,13 @@ pub(crate) fn of_statement(error: &sqlx::Error, secret: bool) -> SqlFailure {
         sqlx::Error::Io(io) => failed("unreachable", io.kind().to_string()),
         sqlx::Error::Tls(_) => failed("unreachable", "TLS could not be agreed with the server"),
         sqlx::Error::ColumnDecode { index, .. } => {
-            failed("invalid-request", format!("column {index} is not text: cast it with ::text"))
+            failed("invalid-request", format!("column {index} is not text: cast it"))
         }
+        // The library would send a password that it does not hash; see `mysql.rs`.
+        sqlx::Error::Configuration(_) => failed(
+            "invalid-request",
+            "TLS is needed for this server's way of asking for a password, or its PEM is no PEM",
+        ),
         _ => failed("unreachable", "the session broke"),
     }
 }
@@ -55,18 +66,34 @@ pub(crate) fn of_statement(error: &sqlx::Error, secret: bool) -> SqlFailure {
 /// was kept; what ends the session in the same breath leaves open on which side of the commit.
 pub(crate) fn of_commit(error: &sqlx::Error) -> SqlFailure {
     let mut failure = of_statement(error, true);
-    let ends_session = matches!(error, sqlx::Error::Database(database)
-    if database.try_downcast_ref::<PgDatabaseError>().is_none_or(|postgres| {
-        matches!(postgres.severity(), PgSeverity::Fatal | PgSeverity::Panic)
-    }));
+    let ends_session = match error {
+        sqlx::Error::Database(database) => match database.try_downcast_ref::<PgDatabaseError>() {
+            Some(postgres) => matches!(postgres.severity(), PgSeverity::Fatal | PgSeverity::Panic),
+            // MySQL answers to a commit with an error where it kept nothing because of others.
+            None => failure.code != "conflict",
+        },
+        _ => false,
+    };
     if ends_session {
         "unreachable".clone_into(&mut failure.code);
     }
     failure
 }
 
-fn of_postgres(error: &PgDatabaseError, secret: bool) -> SqlFailure {
-    let code = match error.code() {
+fn of_database(error: &dyn DatabaseError, secret: bool) -> SqlFailure {
+    let (code, number) = if let Some(postgres) = error.try_downcast_ref::<PgDatabaseError>() {
+        (of_postgres(postgres), postgres.code().to_owned())
+    } else if let Some(mysql) = error.try_downcast_ref::<MySqlDatabaseError>() {
+        (of_mysql(mysql.number()), mysql.number().to_string())
+    } else {
+        return failed("statement-failed", "");
+    };
+    let message = if secret { String::new() } else { error.message().to_owned() };
+    SqlFailure { sqlstate: Some(number), ..failed(code, message) }
+}
+
+fn of_postgres(error: &PgDatabaseError) -> &'static str {
+    match error.code() {
         "40001" | "40P01" => "conflict",
         "XX000" if error.routine().is_some_and(is_concurrent_update) => "conflict",
         // Cancelled by a timeout, or a lock that did not come.
@@ -79,14 +106,43 @@ fn of_postgres(error: &PgDatabaseError, secret: bool) -> SqlFailure {
             "unreachable"
         }
         _ => "statement-failed",
-    };
-    let message = if secret { String::new() } else { error.message().to_owned() };
-    SqlFailure {
-        code: code.to_owned(),
-        message,
-        statement: None,
-        sqlstate: Some(error.code().to_owned()),
-        ext: Vec::new(),
+    }
+}
+
+/// Numbers of a login that is rejected: user, password, database, host, expired and locked
+/// accounts, a way of proving oneself that is not known, and TLS where the server insists on it.
+const MYSQL_REFUSALS: [&str; 12] = [
+    "1044", "1045", "1049", "1130", "1251", "1524", "1698", "1820", "1862", "3118", "3159", "4151",
+];
+
+fn of_mysql(number: u16) -> &'static str {
+    match number {
+        // A deadlock, or a lock that did not come.
+        1205 | 1213 => "conflict",
+        // Cut by a bound on its time, or by hand.
+        1317 | 1969 | 3024 => "timed-out",
+        // Too many sessions, a host that is blocked, a shutdown, memory or disk that is full, lost
+        // sessions, and a server that became read-only: none is an answer to the statement.
+        1021
+        | 1037
+        | 1038
+        | 1040
+        | 1041
+        | 1053
+        | 1129
+        | 1152
+        | 1158..=1161
+        | 1180
+        | 1203
+        | 1226
+        | 1290
+        | 1792
+        | 1836
+        | 1927
+        | 3032
+        | 3169
+        | 4031 => "unreachable",
+        _ => "statement-failed",
     }
 }
 

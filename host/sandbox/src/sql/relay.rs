@@ -23,6 +23,7 @@ const NAME_BYTES: usize = 16;
 /// until one of its ends closes.
 pub(super) struct Relay {
     folder: String,
+    port: u16,
     way: Arc<Way>,
     accepting: JoinHandle<()>,
 }
@@ -41,16 +42,22 @@ impl Relay {
     /// The system's, where it has no such sockets or no more of them, or no randomness.
     pub(super) fn open(to: SocketAddr, connect_timeout: Duration) -> io::Result<Self> {
         let folder = folder()?;
-        let listener = UnixListener::bind(format!("{folder}/.s.PGSQL.{}", to.port()))?;
+        let port = to.port();
+        let listener = UnixListener::bind(socket_in(&folder, port))?;
         let way = Arc::new(Way { to, connect_timeout, fault: Mutex::default() });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&way)));
-        Ok(Self { folder, way, accepting })
+        Ok(Self { folder, port, way, accepting })
     }
 
-    /// What the SQL library takes for a folder with a socket in it; its own rule adds
+    /// What the SQL library takes for a folder with a socket of PostgreSQL in it; its own rule adds
     /// `/.s.PGSQL.<port>`.
     pub(super) fn folder(&self) -> &str {
         &self.folder
+    }
+
+    /// The socket itself.
+    pub(super) fn socket(&self) -> String {
+        socket_in(&self.folder, self.port)
     }
 
     /// Why the address could not be dialled last; `None` when it was.
@@ -72,6 +79,10 @@ fn folder() -> io::Result<String> {
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| io::Error::other("no randomness"))?;
     let name: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(format!("\0bulkhead-{name}"))
+}
+
+fn socket_in(folder: &str, port: u16) -> String {
+    format!("{folder}/.s.PGSQL.{port}")
 }
 
 async fn accept(listener: UnixListener, way: Arc<Way>) {

@@ -5,20 +5,27 @@ use super::failure::{SqlFailure, failed};
 use super::relay::Relay;
 use crate::bindings::database_plugin::bulkhead::plugin::sql::{Endpoint, Target};
 use crate::grants::Host;
-use sqlx::ConnectOptions as _;
-use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use std::net::SocketAddr;
-use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How much of TLS is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Disable,
+    Prefer,
+    Require,
+    VerifyCa,
+    VerifyFull,
+}
+
 /// How the library reaches one vetted address.
 pub(super) struct Way {
-    mode: PgSslMode,
+    pub(super) mode: Mode,
     /// What a certificate is held against: the address itself, unless the connection has a name
     /// and asks that the certificate bears it.
-    name: String,
-    port: u16,
+    pub(super) name: String,
+    pub(super) port: u16,
     /// Leads to the address where the name does not.
     pub(super) relay: Option<Arc<Relay>>,
 }
@@ -30,18 +37,14 @@ impl Way {
         endpoint: &Endpoint,
         connect_timeout: Duration,
     ) -> Result<Self, SqlFailure> {
-        let asked = &target.tls.mode;
-        let mode = PgSslMode::from_str(asked)
-            .map_err(|_| failed("invalid-request", format!("there is no TLS mode {asked:?}")))?;
-        let port = address.port();
-        match Host::parse(&endpoint.host) {
-            Some(Host::Name(name)) if matches!(mode, PgSslMode::VerifyFull) => {
-                let relay = Relay::open(address, connect_timeout)
-                    .map_err(|error| failed("unreachable", format!("no relay opens: {error}")))?;
-                Ok(Self { mode, name, port, relay: Some(Arc::new(relay)) })
-            }
-            _ => Ok(Self { mode, name: address.ip().to_string(), port, relay: None }),
-        }
+        let (mode, port) = (Mode::read(&target.tls.mode)?, address.port());
+        let name = proven_name(mode, target, endpoint)?.filter(|name| *name != address.ip().into());
+        let Some(name) = name else {
+            return Ok(Self { mode, name: address.ip().to_string(), port, relay: None });
+        };
+        let relay = Relay::open(address, connect_timeout)
+            .map_err(|error| failed("unreachable", format!("no relay opens: {error}")))?;
+        Ok(Self { mode, name: bare(&name), port, relay: Some(Arc::new(relay)) })
     }
 
     /// Why the address could not be dialled: the library hears of a relay that closes.
@@ -51,27 +54,43 @@ impl Way {
     }
 }
 
-/// Every field is set; what sqlx took from the environment is overwritten.
-pub(super) fn options(target: &Target, way: &Way) -> PgConnectOptions {
-    let tls = &target.tls;
-    let mut options = PgConnectOptions::new_without_pgpass()
-        .host(&way.name)
-        .port(way.port)
-        .username(&target.username)
-        .password(&target.password)
-        .database(if target.database.is_empty() { &target.username } else { &target.database })
-        .ssl_mode(way.mode)
-        .application_name("bulkhead")
-        .statement_cache_capacity(0)
-        .disable_statement_logging();
-    if let Some(pem) = &tls.root_certificates {
-        options = options.ssl_root_cert_from_pem(pem.clone().into_bytes());
+impl Mode {
+    fn read(asked: &str) -> Result<Self, SqlFailure> {
+        Ok(match asked {
+            "disable" => Self::Disable,
+            "prefer" => Self::Prefer,
+            "require" => Self::Require,
+            "verify-ca" => Self::VerifyCa,
+            "verify-full" => Self::VerifyFull,
+            other => {
+                return Err(failed("invalid-request", format!("there is no TLS mode {other:?}")));
+            }
+        })
     }
-    if let (Some(certificate), Some(key)) = (&tls.client_certificate, &tls.client_key) {
-        options = options.ssl_client_cert_from_pem(certificate).ssl_client_key_from_pem(key);
+}
+
+/// As certificates write it.
+fn bare(host: &Host) -> String {
+    match host {
+        Host::Name(name) => name.clone(),
+        Host::Address(address) => address.to_string(),
     }
-    if let Some(relay) = &way.relay {
-        options = options.socket(relay.folder());
+}
+
+/// The name that a certificate has to bear; `None` where that is the address or no matter. A host
+/// that is written as an address is that address, in whichever spelling.
+fn proven_name(
+    mode: Mode,
+    target: &Target,
+    endpoint: &Endpoint,
+) -> Result<Option<Host>, SqlFailure> {
+    match (&target.tls.server_name, Host::parse(&endpoint.host)) {
+        _ if mode != Mode::VerifyFull => Ok(None),
+        (Some(asked), _) => match Host::parse(asked) {
+            Some(host) => Ok(Some(host)),
+            None => Err(failed("invalid-request", format!("{asked:?} is no name of a server"))),
+        },
+        (None, Some(Host::Name(name))) => Ok(Some(Host::Name(name))),
+        (None, _) => Ok(None),
     }
-    options
 }

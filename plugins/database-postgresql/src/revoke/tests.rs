@@ -1,18 +1,18 @@
 //! What is asked of the database when a user leaves, and what is never asked.
 use super::*;
-use crate::script::{Script, failure, settings, state};
+use bulkhead_sdk::sql_script::SqlScript;
 
 fn connection() -> Connection {
-    Connection::read(&settings("postgresql://root:pw@db:5432/orders")).unwrap()
+    Connection::read(&SqlScript::settings("postgresql://root:pw@db:5432/orders")).unwrap()
 }
 
-fn deleted(script: &Script, username: &str, given: &[&str]) -> Result<(), Refusal> {
+fn deleted(script: &SqlScript, username: &str, given: &[&str]) -> Result<(), Refusal> {
     let given: Vec<String> = given.iter().map(|text| (*text).to_owned()).collect();
     delete(script, &connection(), username, &given)
 }
 
-fn living() -> Script {
-    Script::default().answers("FROM pg_roles", &["16400"])
+fn living() -> SqlScript {
+    SqlScript::default().answers("FROM pg_roles", &["16400"])
 }
 
 const TERMINATE: &str = "execute SELECT pg_terminate_backend(pid, 2000) FROM pg_stat_activity \
@@ -20,7 +20,7 @@ const TERMINATE: &str = "execute SELECT pg_terminate_backend(pid, 2000) FROM pg_
 
 #[test]
 fn a_user_that_is_gone_is_success() {
-    let script = Script::default();
+    let script = SqlScript::default();
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     assert_eq!(
         script.asked(),
@@ -30,9 +30,9 @@ fn a_user_that_is_gone_is_success() {
         ]
     );
 
-    let script = Script::default().fails("transact", state("42704"));
+    let script = SqlScript::default().fails("transact", SqlScript::state("42704"));
     assert_eq!(deleted(&script, "u", &["DROP ROLE \"{{name}}\""]), Ok(()));
-    let script = Script::default().fails("transact", state("42601"));
+    let script = SqlScript::default().fails("transact", SqlScript::state("42601"));
     assert_eq!(
         deleted(&script, "u", &["DROP ROLE \"{{name}}\""]).unwrap_err().code,
         "statement-failed"
@@ -42,16 +42,16 @@ fn a_user_that_is_gone_is_success() {
 #[test]
 fn a_user_that_appears_while_its_absence_is_proven_is_tried_again() {
     for came_true in ["42710", "23505"] {
-        let script = Script::default().fails("CREATE ROLE", state(came_true));
+        let script = SqlScript::default().fails("CREATE ROLE", SqlScript::state(came_true));
         assert_eq!(deleted(&script, "u", &[]).unwrap_err().code, "conflict");
     }
-    let script = Script::default().fails("CREATE ROLE", failure("timed-out", None));
+    let script = SqlScript::default().fails("CREATE ROLE", SqlScript::failure("timed-out", None));
     assert_eq!(
         deleted(&script, "u", &[]).unwrap_err().code,
         "timed-out",
         "another session may still be making it"
     );
-    let script = Script::default().fails("CREATE ROLE", state("42501"));
+    let script = SqlScript::default().fails("CREATE ROLE", SqlScript::state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()), "who may not make roles has made none");
 }
 
@@ -99,7 +99,9 @@ fn names_of_schemas_and_users_cannot_break_out_of_their_quotes() {
 
 #[test]
 fn what_cannot_be_revoked_does_not_keep_the_rest() {
-    let script = living().fails("REVOKE", state("42501")).fails("NOLOGIN", state("42501"));
+    let script = living()
+        .fails("REVOKE", SqlScript::state("42501"))
+        .fails("NOLOGIN", SqlScript::state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     assert!(script.asked().iter().any(|asked| asked.contains("DROP ROLE")));
 }
@@ -115,8 +117,8 @@ fn an_outage_at_any_step_is_an_outage() {
         "CONNECT",
         "DROP ROLE",
     ] {
-        let script = Script::default()
-            .fails(step, failure("unreachable", None))
+        let script = SqlScript::default()
+            .fails(step, SqlScript::failure("unreachable", None))
             .answers("FROM pg_roles", &["16400"]);
         assert_eq!(deleted(&script, "u", &[]).unwrap_err().code, "unreachable", "{step}");
     }
@@ -124,7 +126,7 @@ fn an_outage_at_any_step_is_an_outage() {
 
 #[test]
 fn other_privileges_go_with_drop_owned_after_everything_owned_changed_hands() {
-    let script = living().fails_once("transact DROP ROLE", state("2BP01"));
+    let script = living().fails_once("transact DROP ROLE", SqlScript::state("2BP01"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     let asked = script.asked();
     let drop = "transact REASSIGN OWNED BY \"u\" TO CURRENT_USER; DROP OWNED BY \"u\"; DROP ROLE \
@@ -136,13 +138,13 @@ fn other_privileges_go_with_drop_owned_after_everything_owned_changed_hands() {
 #[test]
 fn membership_is_taken_only_where_it_is_needed() {
     let script = living()
-        .fails_once("transact DROP ROLE", state("2BP01"))
-        .fails_once("transact REASSIGN", state("42501"));
+        .fails_once("transact DROP ROLE", SqlScript::state("2BP01"))
+        .fails_once("transact REASSIGN", SqlScript::state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     let granted = "transact GRANT \"u\" TO CURRENT_USER; REASSIGN OWNED BY";
     assert!(script.asked().iter().any(|asked| asked.starts_with(granted)));
 
-    let script = living().fails_once("pg_terminate", state("42501"));
+    let script = living().fails_once("pg_terminate", SqlScript::state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     let asked = script.asked();
     let granted =
@@ -154,8 +156,9 @@ fn membership_is_taken_only_where_it_is_needed() {
 fn what_a_user_owns_is_never_dropped() {
     let owned: Vec<String> = (0..11).map(|number| format!("table t{number}")).collect();
     let owned: Vec<&str> = owned.iter().map(String::as_str).collect();
-    let script =
-        living().fails("transact DROP ROLE", state("2BP01")).answers("deptype = 'o'", &owned);
+    let script = living()
+        .fails("transact DROP ROLE", SqlScript::state("2BP01"))
+        .answers("deptype = 'o'", &owned);
     let refusal = deleted(&script, "u", &[]).unwrap_err();
     assert_eq!(refusal.code, "owns-objects");
     let (name, objects) = refusal.ext.first().unwrap();
@@ -171,7 +174,7 @@ fn what_a_user_owns_is_never_dropped() {
 fn privileges_that_stay_are_told_by_what_they_are_on() {
     let held = ["database stock", "something in database billing"];
     let script = living()
-        .fails("DROP ROLE", state("2BP01"))
+        .fails("DROP ROLE", SqlScript::state("2BP01"))
         .answers("deptype = 'o'", &[])
         .answers("pg_shdepend", &held);
     let refusal = deleted(&script, "u", &[]).unwrap_err();
@@ -182,13 +185,13 @@ fn privileges_that_stay_are_told_by_what_they_are_on() {
         [pair("held", "database stock, something in database billing"), pair("user", "root")]
     );
 
-    let script = living().fails("DROP ROLE", state("2BP01"));
+    let script = living().fails("DROP ROLE", SqlScript::state("2BP01"));
     assert_eq!(deleted(&script, "u", &[]).unwrap_err().code, "statement-failed");
 }
 
 #[test]
 fn servers_that_cannot_wait_for_a_session_still_end_it() {
-    let script = living().fails("pid, 2000", state("42883"));
+    let script = living().fails("pid, 2000", SqlScript::state("42883"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     let plain = TERMINATE.replace("pid, 2000", "pid");
     assert_eq!(script.asked().iter().filter(|asked| **asked == plain).count(), 2);
@@ -225,7 +228,7 @@ fn the_connections_own_user_is_never_removed() {
 
 #[test]
 fn a_number_that_is_none_is_not_put_into_a_statement() {
-    let script = Script::default().answers("FROM pg_roles", &["1 OR true"]);
+    let script = SqlScript::default().answers("FROM pg_roles", &["1 OR true"]);
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     assert!(!script.asked().iter().any(|asked| asked.contains("OR true")), "{:?}", script.asked());
 }

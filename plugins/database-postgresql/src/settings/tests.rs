@@ -1,11 +1,13 @@
 //! Connection settings as a table: every shape of `connection_url`, and everything that is refused.
 use super::*;
-use crate::script::{settings, settings_with};
 use bulkhead_sdk::database_plugin::Endpoint;
+use bulkhead_sdk::database_plugin::Pool;
+use bulkhead_sdk::sql_script::SqlScript;
+use serde_json::Value;
 use serde_json::json;
 
 fn target(url: &str) -> Target {
-    Connection::read(&settings(url))
+    Connection::read(&SqlScript::settings(url))
         .map(|connection| connection.target)
         .map_err(|refusal| refusal.code)
         .expect(url)
@@ -19,9 +21,10 @@ fn code(settings: &Settings) -> String {
 
 /// Addresses, user, password, database.
 fn read(url: &str, more: &[(&str, Value)]) -> (String, String, String, String) {
-    let connection =
-        Connection::read(&settings_with(url, more)).map_err(|refusal| refusal.code).expect(url);
-    let addresses = target::addresses(&connection.target).join(" ");
+    let connection = Connection::read(&SqlScript::settings_with(url, more))
+        .map_err(|refusal| refusal.code)
+        .expect(url);
+    let addresses = addresses(&connection.target).join(" ");
     (addresses, connection.target.username, connection.target.password, connection.target.database)
 }
 
@@ -159,7 +162,7 @@ fn what_cannot_be_dialled_is_refused_and_says_why() {
     let many = format!("postgres://u@{}/o", vec!["h"; 17].join(","));
     let rows = UNDIALLED.iter().copied().chain([(many.as_str(), "too-many-hosts")]);
     for (url, expected) in rows {
-        assert_eq!(code(&settings(url)), expected, "{url}");
+        assert_eq!(code(&SqlScript::settings(url)), expected, "{url}");
     }
 }
 
@@ -187,7 +190,7 @@ fn wrong_settings_are_named() {
         ("tls_ca", json!("/etc/shadow"), "pem-expected"),
         ("private_key", json!("canary"), "pem-expected"),
     ] {
-        let settings = settings_with("postgres://u@db/o", &[(setting, value.clone())]);
+        let settings = SqlScript::settings_with("postgres://u@db/o", &[(setting, value.clone())]);
         assert_eq!(code(&settings), expected, "{setting} {value}");
         assert_eq!(configure(&settings).unwrap_err().setting.as_deref(), Some(setting));
     }
@@ -201,9 +204,11 @@ fn the_pool_and_the_server_are_chosen_by_settings() {
         ("max_connection_lifetime", json!("1m30s")),
         ("connect_timeout", json!(3)),
     ];
-    let connection =
-        Connection::read(&settings_with("host=db user=u target_session_attrs=read-write", &more))
-            .unwrap();
+    let connection = Connection::read(&SqlScript::settings_with(
+        "host=db user=u target_session_attrs=read-write",
+        &more,
+    ))
+    .unwrap();
     assert_eq!(
         connection.target.pool,
         Pool { max_connections: 5, connect_timeout: 3000, max_lifetime: 90_000 }
@@ -225,7 +230,7 @@ fn settings_are_kept_as_they_were_written() {
         ("of_another_plugin", json!({"a": [1]})),
         ("tls_ca", Value::Null),
     ];
-    let mut given = settings_with("postgres://{{username}}:{{password}}@db/o", &more);
+    let mut given = SqlScript::settings_with("postgres://{{username}}:{{password}}@db/o", &more);
     let configured = configure(&given).unwrap();
     given.remove("tls_ca");
     assert_eq!(configured.settings, given);
@@ -235,7 +240,7 @@ fn settings_are_kept_as_they_were_written() {
 #[test]
 fn what_is_risky_is_warned_of() {
     let warned = |url: &str, more: &[(&str, Value)]| {
-        configure(&settings_with(url, more)).unwrap().warnings.join(" ")
+        configure(&SqlScript::settings_with(url, more)).unwrap().warnings.join(" ")
     };
     let scram = ("password_authentication", json!("scram-sha-256"));
     let username = ("username", json!("u"));

@@ -1,6 +1,6 @@
 //! What reaches the database when users are made, changed and tried.
 use super::*;
-use crate::script::{Script, failure, settings, settings_with, state};
+use bulkhead_sdk::sql_script::SqlScript;
 use serde_json::json;
 
 const URL: &str = "postgresql://{{username}}:{{password}}@db:5432/orders";
@@ -11,7 +11,7 @@ fn connection(authentication: &str) -> Connection {
         ("password", json!("rootpass")),
         ("password_authentication", json!(authentication)),
     ];
-    Connection::read(&settings_with(URL, &more)).unwrap()
+    Connection::read(&SqlScript::settings_with(URL, &more)).unwrap()
 }
 
 fn user(password: &str) -> NewUser {
@@ -32,7 +32,7 @@ const CREATION: &str = "CREATE ROLE \"{{name}}\" WITH LOGIN PASSWORD '{{password
 
 #[test]
 fn creation_is_one_transaction_and_only_what_holds_the_password_is_secret() {
-    let script = Script::default();
+    let script = SqlScript::default();
     create(&script, &connection("password"), &user("p'w"), &list(&[CREATION])).unwrap();
     assert_eq!(
         script.asked(),
@@ -44,7 +44,7 @@ fn creation_is_one_transaction_and_only_what_holds_the_password_is_secret() {
 
 #[test]
 fn with_scram_the_password_itself_is_never_sent() {
-    let script = Script::default();
+    let script = SqlScript::default();
     create(&script, &connection("scram-sha-256"), &user("hunter22"), &list(&[CREATION])).unwrap();
     change_credential(
         &script,
@@ -69,7 +69,7 @@ fn with_scram_the_password_itself_is_never_sent() {
 
 #[test]
 fn statements_that_do_not_lex_never_reach_the_database() {
-    let script = Script::default();
+    let script = SqlScript::default();
     let refusal = create(
         &script,
         &connection("password"),
@@ -87,8 +87,8 @@ fn statements_that_do_not_lex_never_reach_the_database() {
 
 #[test]
 fn a_failed_statement_is_counted_as_the_operator_counts() {
-    let failed = SqlFailure { statement: Some(2), ..state("42601") };
-    let script = Script::default().fails("transact", failed);
+    let failed = SqlFailure { statement: Some(2), ..SqlScript::state("42601") };
+    let script = SqlScript::default().fails("transact", failed);
     let statements = list(&["SELECT 1; SELECT 2", "CREATE ROLE \"{{name}}\""]);
     let refusal = create(&script, &connection("password"), &user("pw"), &statements).unwrap_err();
     assert_eq!((refusal.code.as_str(), refusal.statement), ("statement-failed", Some(1)));
@@ -98,7 +98,7 @@ fn a_failed_statement_is_counted_as_the_operator_counts() {
 
 #[test]
 fn only_passwords_are_handled() {
-    let script = Script::default();
+    let script = SqlScript::default();
     for credential in
         [Credential::PublicKeyPem("k".to_owned()), Credential::SubjectDn("CN=x".to_owned())]
     {
@@ -122,7 +122,7 @@ fn only_passwords_are_handled() {
 
 #[test]
 fn changes_have_statements_of_their_own_unless_the_operator_gives_some() {
-    let script = Script::default();
+    let script = SqlScript::default();
     let connection = connection("password");
     change_credential(&script, &connection, "a\"b", &user("n'w").credential, &[]).unwrap();
     set_expiration(&script, &connection, "u", 0, &[]).unwrap();
@@ -143,8 +143,8 @@ fn changes_have_statements_of_their_own_unless_the_operator_gives_some() {
 
 #[test]
 fn a_user_that_is_gone_cannot_be_changed() {
-    let script =
-        Script::default().fails("transact", SqlFailure { statement: Some(0), ..state("42704") });
+    let script = SqlScript::default()
+        .fails("transact", SqlFailure { statement: Some(0), ..SqlScript::state("42704") });
     let refusal = set_expiration(&script, &connection("password"), "u", 0, &[]).unwrap_err();
     assert_eq!(refusal.code, "user-not-found");
     let given = list(&["ALTER ROLE \"{{name}}\" VALID UNTIL '{{expiration}}'"]);
@@ -156,16 +156,17 @@ fn a_user_that_is_gone_cannot_be_changed() {
 fn a_credential_is_tried_by_logging_in_with_it() {
     let connection = connection("password");
     let credential = user("n'w").credential;
-    let script = Script::default();
+    let script = SqlScript::default();
     assert_eq!(check_credential(&script, &connection, "u", &credential), Ok(Some(true)));
     assert_eq!(script.asked(), ["ping u:n'w"]);
-    let script = Script::default().fails("ping", failure("refused", Some("28P01")));
+    let script = SqlScript::default().fails("ping", SqlScript::failure("refused", Some("28P01")));
     assert_eq!(check_credential(&script, &connection, "u", &credential), Ok(Some(false)));
-    let script = Script::default().fails("ping", failure("refused", Some("28000")));
+    let script = SqlScript::default().fails("ping", SqlScript::failure("refused", Some("28000")));
     assert_eq!(check_credential(&script, &connection, "u", &credential), Ok(None), "NOLOGIN");
-    let script = Script::default().fails("ping", failure("statement-failed", Some("42501")));
+    let script =
+        SqlScript::default().fails("ping", SqlScript::failure("statement-failed", Some("42501")));
     assert_eq!(check_credential(&script, &connection, "u", &credential), Ok(Some(true)));
-    let script = Script::default().fails("ping", failure("unreachable", None));
+    let script = SqlScript::default().fails("ping", SqlScript::failure("unreachable", None));
     assert_eq!(
         check_credential(&script, &connection, "u", &credential).unwrap_err().code,
         "unreachable"
@@ -174,7 +175,8 @@ fn a_credential_is_tried_by_logging_in_with_it() {
 
 #[test]
 fn a_connection_without_credentials_in_its_url_uses_the_settings() {
-    let connection = Connection::read(&settings("host=db user=root password='ro ot'")).unwrap();
+    let connection =
+        Connection::read(&SqlScript::settings("host=db user=root password='ro ot'")).unwrap();
     assert_eq!(
         (connection.target.username.as_str(), connection.target.password.as_str()),
         ("root", "ro ot")
@@ -183,7 +185,7 @@ fn a_connection_without_credentials_in_its_url_uses_the_settings() {
 
 #[test]
 fn a_creation_says_that_nothing_was_made_only_where_the_database_said_so() {
-    let made = |script: &Script, statements: &[&str]| {
+    let made = |script: &SqlScript, statements: &[&str]| {
         let refused = create(script, &connection("password"), &user("pw"), &list(statements));
         refused.unwrap_err().ext.contains(&("made".to_owned(), "nothing".to_owned()))
     };
@@ -192,9 +194,9 @@ fn a_creation_says_that_nothing_was_made_only_where_the_database_said_so() {
         ("unreachable", None, false),
         ("timed-out", Some("57014"), false),
     ] {
-        let script = Script::default().fails("transact", failure(code, state));
+        let script = SqlScript::default().fails("transact", SqlScript::failure(code, state));
         assert_eq!(made(&script, &[CREATION]), is_sure, "{code}");
     }
-    assert!(made(&Script::default(), &["CREATE ROLE 'x"]), "the database was not asked");
-    assert!(made(&Script::default(), &[]), "the database was not asked");
+    assert!(made(&SqlScript::default(), &["CREATE ROLE 'x"]), "the database was not asked");
+    assert!(made(&SqlScript::default(), &[]), "the database was not asked");
 }

@@ -11,16 +11,12 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// Tells this test program that it is run as the stranger, and by which name.
 const STRANGER: &str = "BULKHEAD_TEST_RELAY";
 
-fn socket_name(relay: &Relay, port: u16) -> String {
-    format!("{}/.s.PGSQL.{port}", relay.folder())
-}
-
 #[tokio::test]
 async fn what_is_said_is_carried_to_the_address_and_back() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = listener.local_addr().unwrap();
     let relay = Relay::open(to, PATIENCE).unwrap();
-    let mut near = UnixStream::connect(socket_name(&relay, to.port())).await.unwrap();
+    let mut near = UnixStream::connect(relay.socket()).await.unwrap();
     let (mut far, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
     near.write_all(b"asked").await.unwrap();
     let mut heard = [0; 5];
@@ -37,7 +33,7 @@ async fn what_is_said_is_carried_to_the_address_and_back() {
 async fn an_address_that_does_not_answer_is_told_in_its_own_words() {
     let to = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let relay = Relay::open(to, PATIENCE).unwrap();
-    let mut near = UnixStream::connect(socket_name(&relay, to.port())).await.unwrap();
+    let mut near = UnixStream::connect(relay.socket()).await.unwrap();
     let mut answer = Vec::new();
     timeout(PATIENCE, near.read_to_end(&mut answer)).await.unwrap().unwrap();
     assert!(answer.is_empty());
@@ -52,7 +48,7 @@ async fn another_process_that_finds_the_socket_reaches_nothing_through_it() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = listener.local_addr().unwrap();
     let relay = Relay::open(to, PATIENCE).unwrap();
-    let name = socket_name(&relay, to.port());
+    let name = relay.socket();
     let this = std::thread::current().name().unwrap().to_owned();
     let stranger = tokio::task::spawn_blocking(move || {
         Command::new(std::env::current_exe().unwrap())

@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 const AUTHORITY: &str = include_str!("../../http/fixtures/authority.pem");
@@ -118,6 +118,7 @@ fn target(host: &str, port: u16, mode: &str) -> Target {
             root_certificates: Some(AUTHORITY.to_owned()),
             client_certificate: None,
             client_key: None,
+            server_name: None,
             ext: Vec::new(),
         },
         pool: Pool {
@@ -143,7 +144,8 @@ async fn a_resolver_that_lies_on_its_second_answer_reaches_nothing() {
     let decoy = Server::start("127.0.0.1", vetted.address.port(), SERVER).await;
     let sessions = open("localhost", vetted.address, "verify-full").await.unwrap();
     let before = vetted.accepted();
-    let (one, other) = tokio::join!(sessions.session(), sessions.session());
+    let super::Pool::Postgres(lender) = &sessions.pool else { panic!("it is PostgreSQL's") };
+    let (one, other) = tokio::join!(lender.session(), lender.session());
     assert!(one.is_ok() && other.is_ok());
     assert_eq!(decoy.accepted(), 0, "nothing dialled what the name leads to now");
     assert_eq!(vetted.accepted(), before + 2, "each session of the pool went to what was vetted");

@@ -1,19 +1,22 @@
-//! The URL form: `postgresql://user:password@host:port,host:port/database?parameter=value`.
+//! The URL form: `scheme://user:password@host:port,host:port/database?parameter=value`.
 
-use crate::parameters::{CONNECTION_URL, Parameters, Text, in_place};
-use crate::refusal::Code;
-use bulkhead_sdk::database_plugin::Refusal;
+use super::faults::Fault;
+use super::parameters::{CONNECTION_URL, Parameters, Text, in_place};
+use crate::database_plugin::Refusal;
 
 /// Reads what follows the scheme.
-pub(crate) fn read(text: &str) -> Result<Parameters, Refusal> {
+///
+/// # Errors
+/// Where a part cannot be told from its neighbours, or has characters that must be encoded.
+pub fn read(text: &str) -> Result<Parameters, Refusal> {
     if text.contains('#') || text.contains(char::is_whitespace) || text.contains('\0') {
-        return Err(Code::UrlEscaping.about(CONNECTION_URL));
+        return Err(Fault::UrlEscaping.about(CONNECTION_URL));
     }
     let (before_query, query) = text.split_once('?').unwrap_or((text, ""));
     let (authority, database) = before_query.split_once('/').unwrap_or((before_query, ""));
     // A bare / in a password would make its head a port and its tail the database: never dial that.
     if database.contains('@') {
-        return Err(Code::UrlEscaping.about(CONNECTION_URL));
+        return Err(Fault::UrlEscaping.about(CONNECTION_URL));
     }
     let mut parameters = Parameters::default();
     let hosts = match authority.rsplit_once('@') {
@@ -29,7 +32,7 @@ pub(crate) fn read(text: &str) -> Result<Parameters, Refusal> {
     }
     for (place, pair) in query.split('&').filter(|_| !query.is_empty()).enumerate() {
         let (keyword, value) =
-            pair.split_once('=').ok_or_else(|| in_place(Code::ParameterUnknown, place))?;
+            pair.split_once('=').ok_or_else(|| in_place(Fault::ParameterUnknown, place))?;
         parameters.named.push((Text::encoded(keyword).plain()?, Text::encoded(value)));
     }
     parameters.take_named_hosts()?;
@@ -51,7 +54,7 @@ fn add_part(parameters: &mut Parameters, keyword: &str, value: &str) {
 /// `host`, `host:port`, `[::1]` or `[::1]:port`.
 fn host_and_port(text: &str) -> Result<(Text, Option<Text>), Refusal> {
     if let Some(bracketed) = text.strip_prefix('[') {
-        let refused = || Code::UrlHost.about(CONNECTION_URL);
+        let refused = || Fault::UrlHost.about(CONNECTION_URL);
         let (address, after) = bracketed.split_once(']').ok_or_else(refused)?;
         let port = match after.strip_prefix(':') {
             Some(port) => port,

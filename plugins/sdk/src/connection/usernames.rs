@@ -4,56 +4,69 @@
 //! and a name that another user already has. Undoing a failed creation removes the user of that
 //! name, so a name that two users could share would let one request remove the other's user.
 
-use crate::refusal::{Code, with};
-use bulkhead_sdk::database_plugin::{Refusal, SqlHost};
-use bulkhead_sdk::template::{Names, Surroundings, Template, TemplateFault, sanitised};
+use super::faults::Fault;
+use crate::database_plugin::{Refusal, SqlHost};
+use crate::template::{Names, Surroundings, Template, TemplateFault, sanitised};
 
 /// The setting that holds a template.
-pub(crate) const SETTING: &str = "username_template";
-
-/// The names that users of this field know from their audit trails: `v-token-readonly-<20
-/// random>-<time>`.
-const DEFAULT_TEMPLATE: &str = "{{ printf \"v-%s-%s-%s-%s\" (.DisplayName | truncate 8) (.RoleName \
-                                | truncate 8) (random 20) (unix_time) | truncate 63 }}";
-
-/// PostgreSQL cuts longer names, with nothing but a notice.
-const LONGEST_NAME: usize = 63;
+const SETTING: &str = "username_template";
 
 /// Random characters that must be left in a name: 62⁸ is two hundred million million.
 const FEWEST_RANDOM: usize = 8;
 
-/// Refuses a template that could not make names.
-pub(crate) fn check(template: &str) -> Result<(), Refusal> {
-    refuse_repeats(&parse(template)?, &Names::default())
+/// What names are like in one kind of database.
+#[derive(Clone, Copy, Debug)]
+pub struct UsernameRules {
+    /// The template where the operator gives none.
+    pub default: &'static str,
+    /// Most bytes of a name.
+    pub longest: usize,
 }
 
-/// A new name by `template` (empty means the default) for the caller that `display_name` describes.
-pub(crate) fn plan(
-    host: &dyn SqlHost,
-    template: &str,
-    display_name: &str,
-    role_name: &str,
-) -> Result<String, Refusal> {
-    let template = parse(template)?;
-    let names = Names { display_name, role_name };
-    let surroundings = Surroundings { random: &|length| host.random(length), now: host.now() };
-    let name = sanitised(&template.render(&names, &surroundings).map_err(fault)?);
-    if name.is_empty() {
-        return Err(Code::UsernameEmpty.about(SETTING));
+impl UsernameRules {
+    /// Refuses a template that could not make names; empty means the default.
+    ///
+    /// # Errors
+    /// For a template that cannot be read, or repeats itself.
+    pub fn check(&self, template: &str) -> Result<(), Refusal> {
+        refuse_repeats(&self.parse(template)?, &Names::default())
     }
-    if name.len() > LONGEST_NAME {
-        return Err(with(Code::UsernameTooLong.about(SETTING), "bytes", name.len().to_string()));
-    }
-    refuse_repeats(&template, &names)?;
-    Ok(name)
-}
 
-fn parse(template: &str) -> Result<Template, Refusal> {
-    Template::parse(if template.is_empty() { DEFAULT_TEMPLATE } else { template }).map_err(fault)
+    /// A new name by `template` (empty means the default) for the caller that `display_name`
+    /// describes.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), and for a name that is empty or too long.
+    pub fn plan(
+        &self,
+        host: &dyn SqlHost,
+        template: &str,
+        display_name: &str,
+        role_name: &str,
+    ) -> Result<String, Refusal> {
+        let template = self.parse(template)?;
+        let names = Names { display_name, role_name };
+        let surroundings = Surroundings { random: &|length| host.random(length), now: host.now() };
+        let name = sanitised(&template.render(&names, &surroundings).map_err(fault)?);
+        if name.is_empty() {
+            return Err(Fault::UsernameEmpty.about(SETTING));
+        }
+        if name.len() > self.longest {
+            let refusal = Fault::UsernameTooLong.about(SETTING);
+            let refusal = refusal.with("bytes", name.len().to_string());
+            return Err(refusal.with("most", self.longest.to_string()));
+        }
+        refuse_repeats(&template, &names)?;
+        Ok(name)
+    }
+
+    fn parse(&self, template: &str) -> Result<Template, Refusal> {
+        Template::parse(if template.is_empty() { self.default } else { template }).map_err(fault)
+    }
 }
 
 fn fault(fault: TemplateFault) -> Refusal {
-    with(Code::UsernameTemplate.about(SETTING), "fault", fault.to_string())
+    Fault::UsernameTemplate.about(SETTING).with("fault", fault.to_string())
 }
 
 /// Renders twice with generators that differ in every character and counts what came through. Long
@@ -67,7 +80,7 @@ fn refuse_repeats(template: &Template, names: &Names<'_>) -> Result<(), Refusal>
     let (one, other) = (rendered(0)?, rendered(0x11)?);
     let different = one.bytes().zip(other.bytes()).filter(|(one, other)| one != other).count();
     if different < FEWEST_RANDOM {
-        Err(Code::UsernameTemplateRepeats.about(SETTING))
+        Err(Fault::UsernameTemplateRepeats.about(SETTING))
     } else {
         Ok(())
     }
@@ -76,10 +89,22 @@ fn refuse_repeats(template: &Template, names: &Names<'_>) -> Result<(), Refusal>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::Script;
+    use crate::sql_script::SqlScript;
+
+    const RULES: UsernameRules = UsernameRules {
+        default: "{{ printf \"v-%s-%s-%s-%s\" (.DisplayName | truncate 8) (.RoleName | truncate 8) \
+                  (random 20) (unix_time) | truncate 63 }}",
+        longest: 63,
+    };
+
+    fn check(template: &str) -> Result<(), Refusal> {
+        RULES.check(template)
+    }
 
     fn planned(template: &str, display_name: &str, role_name: &str) -> Result<String, String> {
-        plan(&Script::default(), template, display_name, role_name).map_err(|refusal| refusal.code)
+        RULES
+            .plan(&SqlScript::default(), template, display_name, role_name)
+            .map_err(|refusal| refusal.code)
     }
 
     #[test]
@@ -148,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn names_longer_than_postgresql_keeps_are_refused() {
+    fn names_longer_than_the_database_keeps_are_refused() {
         assert_eq!(planned("{{random 64}}", "a", "b"), Err("username-too-long".to_owned()));
         assert_eq!(planned("{{random 63}}", "a", "b").map(|name| name.len()), Ok(63));
         assert_eq!(planned("{{if false}}x{{end}}", "a", "b"), Err("username-empty".to_owned()));

@@ -1,53 +1,63 @@
 //! The parts of a `connection_url`, the same for both of its forms, before anything is made of
 //! them.
 
-use crate::refusal::{Code, with};
-use bulkhead_sdk::database_plugin::Refusal;
+use super::faults::Fault;
+use crate::database_plugin::Refusal;
 use percent_encoding::percent_decode_str;
 
 /// The setting that holds it all.
-pub(crate) const CONNECTION_URL: &str = "connection_url";
+pub const CONNECTION_URL: &str = "connection_url";
 
 /// Hosts in order, and everything else by libpq's keywords. No `Debug`: it may hold a password.
 #[derive(Default)]
-pub(crate) struct Parameters {
+pub struct Parameters {
     /// Host and port as written; an absent port is the default one.
-    pub(crate) hosts: Vec<(Text, Option<Text>)>,
+    pub hosts: Vec<(Text, Option<Text>)>,
     /// Keyword and value.
-    pub(crate) named: Vec<(String, Text)>,
+    pub named: Vec<(String, Text)>,
 }
 
 /// A value as written. No `Debug`: it may be a password.
 #[derive(Clone)]
-pub(crate) struct Text {
-    pub(crate) written: String,
+pub struct Text {
+    /// As it stands.
+    pub written: String,
     /// Percent-encoded, as in a URL.
-    pub(crate) encoded: bool,
+    pub encoded: bool,
 }
 
 /// What the placeholders of a `connection_url` stand for. No `Debug`: it holds the password.
-pub(crate) struct Credentials<'a> {
-    pub(crate) username: Option<&'a str>,
-    pub(crate) password: Option<&'a str>,
+pub struct Credentials<'a> {
+    /// The setting of that name.
+    pub username: Option<&'a str>,
+    /// The setting of that name.
+    pub password: Option<&'a str>,
     /// Values are put in before percent-decoding, because they are encoded already.
-    pub(crate) disable_escaping: bool,
+    pub disable_escaping: bool,
 }
 
 impl Parameters {
     /// The value of `keyword`; the last one counts.
-    pub(crate) fn last(&self, keyword: &str) -> Option<&Text> {
+    #[must_use]
+    pub fn last(&self, keyword: &str) -> Option<&Text> {
         self.named.iter().rev().find(|(name, _)| name == keyword).map(|(_, value)| value)
     }
 
     /// The value of `keyword` where no placeholder may stand; empty is absent.
-    pub(crate) fn plain(&self, keyword: &str) -> Result<Option<String>, Refusal> {
+    ///
+    /// # Errors
+    /// Where the value cannot be read.
+    pub fn plain(&self, keyword: &str) -> Result<Option<String>, Refusal> {
         let value = self.last(keyword).map(Text::plain).transpose()?;
         Ok(value.filter(|value| !value.is_empty()))
     }
 
     /// Takes hosts and ports that are given by keyword, each a comma list; one port may serve all
     /// hosts.
-    pub(crate) fn take_named_hosts(&mut self) -> Result<(), Refusal> {
+    ///
+    /// # Errors
+    /// Where there is not one port, and not one for each host.
+    pub fn take_named_hosts(&mut self) -> Result<(), Refusal> {
         let ports = self.plain("port")?;
         if let Some(hosts) = self.plain("host")? {
             self.hosts = hosts.split(',').map(|host| (Text::bare(host), None)).collect();
@@ -56,10 +66,10 @@ impl Parameters {
         let ports: Vec<&str> = ports.split(',').collect();
         for (place, (_, port)) in self.hosts.iter_mut().enumerate() {
             let given = if ports.len() == 1 { ports.first() } else { ports.get(place) };
-            *port = Some(Text::bare(given.ok_or_else(|| Code::UrlPort.about(CONNECTION_URL))?));
+            *port = Some(Text::bare(given.ok_or_else(|| Fault::UrlPort.about(CONNECTION_URL))?));
         }
         if ports.len() > 1 && ports.len() != self.hosts.len() {
-            return Err(Code::UrlPort.about(CONNECTION_URL));
+            return Err(Fault::UrlPort.about(CONNECTION_URL));
         }
         Ok(())
     }
@@ -67,38 +77,46 @@ impl Parameters {
 
 impl Text {
     /// A part of a URL.
-    pub(crate) fn encoded(written: &str) -> Self {
+    #[must_use]
+    pub fn encoded(written: &str) -> Self {
         Self { written: written.to_owned(), encoded: true }
     }
 
-    /// One of a comma list, in which nothing is encoded any more.
-    fn bare(written: &str) -> Self {
+    /// A value in which nothing is encoded.
+    #[must_use]
+    pub fn bare(written: &str) -> Self {
         Self { written: written.trim().to_owned(), encoded: false }
     }
 
     /// The value of a part that holds no credential.
-    pub(crate) fn plain(&self) -> Result<String, Refusal> {
+    ///
+    /// # Errors
+    /// Where it holds a placeholder, or cannot be decoded.
+    pub fn plain(&self) -> Result<String, Refusal> {
         if self.written.contains("{{") {
-            return Err(Code::PlaceholderMisplaced.about(CONNECTION_URL));
+            return Err(Fault::PlaceholderMisplaced.about(CONNECTION_URL));
         }
         self.decode(&self.written)
     }
 
     /// The value with its placeholders filled, in one pass: a password that looks like a
     /// placeholder stays.
-    pub(crate) fn fill(&self, credentials: &Credentials<'_>) -> Result<String, Refusal> {
+    ///
+    /// # Errors
+    /// Where a placeholder is unknown or has no value, or the value cannot be decoded.
+    pub fn fill(&self, credentials: &Credentials<'_>) -> Result<String, Refusal> {
         let mut filled = String::new();
         let mut rest = self.written.as_str();
         while let Some((fixed, braces)) = rest.split_once("{{") {
             let (name, after) = braces
                 .split_once("}}")
-                .ok_or_else(|| Code::PlaceholderUnknown.about(CONNECTION_URL))?;
+                .ok_or_else(|| Fault::PlaceholderUnknown.about(CONNECTION_URL))?;
             let (value, setting) = match name {
                 "username" | "name" => (credentials.username, "username"),
                 "password" => (credentials.password, "password"),
-                _ => return Err(Code::PlaceholderUnknown.about(CONNECTION_URL)),
+                _ => return Err(Fault::PlaceholderUnknown.about(CONNECTION_URL)),
             };
-            let value = value.ok_or_else(|| Code::CredentialMissing.about(setting))?;
+            let value = value.ok_or_else(|| Fault::CredentialMissing.about(setting))?;
             if credentials.disable_escaping {
                 filled.push_str(fixed);
             } else {
@@ -119,7 +137,7 @@ impl Text {
         if !self.encoded {
             return Ok(text.to_owned());
         }
-        let refused = || Code::UrlEscaping.about(CONNECTION_URL);
+        let refused = || Fault::UrlEscaping.about(CONNECTION_URL);
         let well_formed = text.split('%').skip(1).all(|escape| {
             let digits: Vec<u8> = escape.bytes().take(2).collect();
             digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit)
@@ -133,6 +151,7 @@ impl Text {
 }
 
 /// A refusal that counts pairs instead of naming one: a wrong name may be a piece of a password.
-pub(crate) fn in_place(code: Code, place: usize) -> Refusal {
-    with(code.about(CONNECTION_URL), "position", (place + 1).to_string())
+#[must_use]
+pub fn in_place(fault: Fault, place: usize) -> Refusal {
+    fault.about(CONNECTION_URL).with("position", (place + 1).to_string())
 }

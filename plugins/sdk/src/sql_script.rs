@@ -1,6 +1,7 @@
-//! A scripted host for unit tests: it records what it is asked and answers what the test says.
+//! A scripted host for a plugin's unit tests: it records what it is asked and answers what the test
+//! says.
 
-use bulkhead_sdk::database_plugin::{Settings, SqlFailure, SqlHost, Statement, StoreTime, Target};
+use crate::database_plugin::{Settings, SqlFailure, SqlHost, Statement, StoreTime, Target};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 
@@ -8,7 +9,7 @@ type Rows = Vec<Vec<Option<String>>>;
 
 /// The first rule whose text is part of what was asked answers it, once or for ever.
 #[derive(Default)]
-pub(crate) struct Script {
+pub struct SqlScript {
     asked: RefCell<Vec<String>>,
     secrets: RefCell<Vec<String>>,
     rules: RefCell<Vec<Rule>>,
@@ -21,20 +22,23 @@ struct Rule {
     once: bool,
 }
 
-impl Script {
+impl SqlScript {
     /// Queries that contain `part` answer one column.
-    pub(crate) fn answers(self, part: &str, column: &[&str]) -> Self {
+    #[must_use]
+    pub fn answers(self, part: &str, column: &[&str]) -> Self {
         let rows = column.iter().map(|text| vec![Some((*text).to_owned())]).collect();
         self.rule(part, Ok(rows), false)
     }
 
     /// A question that contains `part` fails.
-    pub(crate) fn fails(self, part: &str, failure: SqlFailure) -> Self {
+    #[must_use]
+    pub fn fails(self, part: &str, failure: SqlFailure) -> Self {
         self.rule(part, Err(failure), false)
     }
 
     /// A question that contains `part` fails the first time.
-    pub(crate) fn fails_once(self, part: &str, failure: SqlFailure) -> Self {
+    #[must_use]
+    pub fn fails_once(self, part: &str, failure: SqlFailure) -> Self {
         self.rule(part, Err(failure), true)
     }
 
@@ -44,12 +48,14 @@ impl Script {
     }
 
     /// Everything that was asked: `ping user`, `query …`, `transact a; b`, `execute …`.
-    pub(crate) fn asked(&self) -> Vec<String> {
+    #[must_use]
+    pub fn asked(&self) -> Vec<String> {
         self.asked.borrow().clone()
     }
 
     /// The statements that were marked secret.
-    pub(crate) fn secrets(&self) -> Vec<String> {
+    #[must_use]
+    pub fn secrets(&self) -> Vec<String> {
         self.secrets.borrow().clone()
     }
 
@@ -71,7 +77,7 @@ impl Script {
     }
 }
 
-impl SqlHost for Script {
+impl SqlHost for SqlScript {
     fn ping(&self, target: &Target) -> Result<(), SqlFailure> {
         self.ask(format!("ping {}:{}", target.username, target.password)).map(drop)
     }
@@ -96,7 +102,8 @@ impl SqlHost for Script {
     }
 
     fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8> {
-        crate::scram::tests::derived(password, salt, iterations)
+        pbkdf2::pbkdf2_hmac_array::<sha2::Sha256, 32>(password.as_bytes(), salt, iterations)
+            .to_vec()
     }
 
     fn random(&self, length: u32) -> Vec<u8> {
@@ -108,30 +115,36 @@ impl SqlHost for Script {
     }
 }
 
-/// A failure whose message must never be seen again.
-pub(crate) fn failure(code: &str, sqlstate: Option<&str>) -> SqlFailure {
-    SqlFailure {
-        code: code.to_owned(),
-        message: "canary".to_owned(),
-        statement: None,
-        sqlstate: sqlstate.map(str::to_owned),
+impl SqlScript {
+    /// A failure whose message must never be seen again.
+    #[must_use]
+    pub fn failure(code: &str, sqlstate: Option<&str>) -> SqlFailure {
+        SqlFailure {
+            code: code.to_owned(),
+            message: "canary".to_owned(),
+            statement: None,
+            sqlstate: sqlstate.map(str::to_owned),
+        }
     }
-}
 
-/// A failed statement.
-pub(crate) fn state(sqlstate: &str) -> SqlFailure {
-    failure("statement-failed", Some(sqlstate))
-}
+    /// A failed statement.
+    #[must_use]
+    pub fn state(sqlstate: &str) -> SqlFailure {
+        Self::failure("statement-failed", Some(sqlstate))
+    }
 
-/// Settings with only a connection URL.
-pub(crate) fn settings(connection_url: &str) -> Settings {
-    settings_with(connection_url, &[])
-}
+    /// Settings with only a connection URL.
+    #[must_use]
+    pub fn settings(connection_url: &str) -> Settings {
+        Self::settings_with(connection_url, &[])
+    }
 
-/// Settings with a connection URL and more.
-pub(crate) fn settings_with(connection_url: &str, more: &[(&str, Value)]) -> Settings {
-    let mut settings = Settings::new();
-    settings.insert("connection_url".to_owned(), json!(connection_url));
-    settings.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-    settings
+    /// Settings with a connection URL and more.
+    #[must_use]
+    pub fn settings_with(connection_url: &str, more: &[(&str, Value)]) -> Settings {
+        let mut settings = Settings::new();
+        settings.insert("connection_url".to_owned(), json!(connection_url));
+        settings.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        settings
+    }
 }

@@ -1,0 +1,126 @@
+//! One pool of sessions, of either protocol: lending them, with patience, and not the broken ones.
+
+use super::failure::{SqlFailure, failed, of_login};
+use crate::limits;
+use sqlx::pool::{PoolConnection, PoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Database, Pool, Transaction};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// A session that is not there after this time makes us look whether the server still listens, so
+/// that a database that is down is reported at once instead of after the whole connect timeout.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// So long after its last use a session is used without asking whether it lives.
+const TRUSTED: Duration = Duration::from_secs(1);
+
+/// What a pool is made of.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    /// What was vetted.
+    pub(super) address: SocketAddr,
+    pub(super) connect_timeout: Duration,
+    /// Most sessions at once.
+    pub(super) most: u32,
+    /// `None`: a session lives as long as its pool.
+    pub(super) lifetime: Option<Duration>,
+}
+
+/// A pool.
+pub(super) struct Lender<D: Database> {
+    pool: Pool<D>,
+    bounds: Bounds,
+}
+
+/// By hand, because what speaks a protocol need not be cloned itself.
+impl<D: Database> Clone for Lender<D> {
+    fn clone(&self) -> Self {
+        Self { pool: self.pool.clone(), bounds: self.bounds }
+    }
+}
+
+impl<D: Database> Lender<D> {
+    pub(super) fn new(options: <D::Connection as Connection>::Options, bounds: Bounds) -> Self
+    where
+        <D::Connection as Connection>::Options: ConnectOptions<Connection = D::Connection>,
+    {
+        let pool = PoolOptions::<D>::new()
+            .max_connections(bounds.most)
+            .acquire_timeout(bounds.connect_timeout)
+            .idle_timeout(Some(limits::POOL_IDLE))
+            .max_lifetime(bounds.lifetime)
+            .test_before_acquire(false)
+            .before_acquire(|session, used| Box::pin(is_alive(session, used.idle_for)))
+            .connect_lazy_with(options);
+        Self { pool, bounds }
+    }
+
+    /// A transaction. A session that broke since its last use fails here, before anything was done
+    /// on it, and gives way to the next.
+    pub(super) async fn begin(&self, text: &str) -> Result<Transaction<'static, D>, SqlFailure> {
+        loop {
+            let may_be_broken = self.may_be_broken();
+            let begun = self.pool.begin_with(AssertSqlSafe(text.to_owned()));
+            match self.patiently(begun).await {
+                Err(failure) if may_be_broken && failure.code == "unreachable" => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// A session that lives.
+    pub(super) async fn session(&self) -> Result<PoolConnection<D>, SqlFailure> {
+        loop {
+            let may_be_broken = self.may_be_broken();
+            let mut session = self.patiently(self.pool.acquire()).await?;
+            match session.ping().await {
+                Ok(()) => return Ok(session),
+                Err(_) if may_be_broken => {}
+                Err(error) => return Err(of_login(&error)),
+            }
+        }
+    }
+
+    pub(super) async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    /// Is there a session that was used before? Each that turns out broken leaves the pool, so this
+    /// ends; a closed pool refuses at once and for ever.
+    fn may_be_broken(&self) -> bool {
+        self.pool.num_idle() > 0 && !self.pool.is_closed()
+    }
+
+    async fn patiently<T>(
+        &self,
+        wanted: impl Future<Output = Result<T, sqlx::Error>>,
+    ) -> Result<T, SqlFailure> {
+        tokio::pin!(wanted);
+        if let Ok(had) = timeout(PATIENCE, &mut wanted).await {
+            return had.map_err(|error| of_login(&error));
+        }
+        let Bounds { address, connect_timeout, most, .. } = self.bounds;
+        if self.pool.size() >= most {
+            // All sessions are there and busy: dialling would tell nothing.
+            return wanted.await.map_err(|error| of_login(&error));
+        }
+        match timeout(connect_timeout, TcpStream::connect(address)).await {
+            Ok(Ok(_)) => wanted.await.map_err(|error| of_login(&error)),
+            Ok(Err(error)) => Err(failed("unreachable", error.kind().to_string())),
+            Err(_) => {
+                Err(failed("timed-out", "the server did not answer within the connect timeout"))
+            }
+        }
+    }
+}
+
+/// A session that was used just now is not asked whether it lives: that would be a round trip for
+/// each use. One that broke since then is found by its BEGIN, before anything was done on it.
+async fn is_alive(session: &mut impl Connection, idle: Duration) -> Result<bool, sqlx::Error> {
+    if idle > TRUSTED {
+        session.ping().await?;
+    }
+    Ok(true)
+}

@@ -1,0 +1,188 @@
+//! MySQL and MariaDB: how a server is logged in to, and what becomes of several statements where
+//! some of them commit by themselves.
+//!
+//! Two attacks end here. A session's `sql_mode` decides what quotes and backslashes mean, so it is
+//! set at each use: no statement of an earlier use decides how a later one is read. And a
+//! server that asks is sent the password in clear over TLS alone, and a file never.
+
+use super::failure::{SqlFailure, failed, of_commit, of_login, of_statement};
+use super::lender::Lender;
+use super::rows::{self, Cells};
+use super::way::{Mode, Way};
+use crate::bindings::database_plugin::bulkhead::plugin::sql::{Statement, Target};
+use crate::limits;
+use sqlx::mysql::{MySqlConnectOptions, MySqlRow, MySqlSslMode};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, MySqlConnection};
+use sqlx::{MySql, Row as _};
+
+/// Modes that change what quotes and backslashes mean, or bring in one that does. A longer name
+/// stands before one that is a part of it.
+const QUOTING_MODES: [&str; 8] = [
+    "NO_BACKSLASH_ESCAPES",
+    "ANSI_QUOTES",
+    "ANSI",
+    "ORACLE",
+    "POSTGRESQL",
+    "MSSQL",
+    "DB2",
+    "MAXDB",
+];
+
+/// First words of statements that commit what was before them, and themselves.
+const COMMITTING: [&str; 12] = [
+    "alter",
+    "analyze",
+    "create",
+    "drop",
+    "flush",
+    "grant",
+    "install",
+    "rename",
+    "revoke",
+    "set password",
+    "truncate",
+    "uninstall",
+];
+
+/// How the server is reached and logged in to.
+pub(super) fn options(target: &Target, way: &Way) -> MySqlConnectOptions {
+    let tls = &target.tls;
+    let mut options = MySqlConnectOptions::new()
+        .host(&way.name)
+        .port(way.port)
+        .username(&target.username)
+        .ssl_mode(match way.mode {
+            Mode::Disable => MySqlSslMode::Disabled,
+            Mode::Prefer => MySqlSslMode::Preferred,
+            Mode::Require => MySqlSslMode::Required,
+            Mode::VerifyCa => MySqlSslMode::VerifyCa,
+            Mode::VerifyFull => MySqlSslMode::VerifyIdentity,
+        })
+        .charset("utf8mb4")
+        .pipes_as_concat(false)
+        .no_engine_substitution(false)
+        .timezone(None)
+        .enable_cleartext_plugin(false)
+        .statement_cache_capacity(0)
+        .disable_statement_logging();
+    // An empty password has no scramble: a user without one proves itself otherwise.
+    if !target.password.is_empty() {
+        options = options.password(&target.password);
+    }
+    if !target.database.is_empty() {
+        options = options.database(&target.database);
+    }
+    if let Some(pem) = &tls.root_certificates {
+        options = options.ssl_ca_from_pem(pem.clone().into_bytes());
+    }
+    if let (Some(certificate), Some(key)) = (&tls.client_certificate, &tls.client_key) {
+        options = options.ssl_client_cert_from_pem(certificate).ssl_client_key_from_pem(key);
+    }
+    if let Some(relay) = &way.relay {
+        options = options.socket(relay.socket());
+    }
+    options
+}
+
+/// Logs in once before there is a pool.
+pub(super) async fn probe(options: &MySqlConnectOptions, writable: bool) -> Result<(), SqlFailure> {
+    let mut session =
+        MySqlConnection::connect_with(options).await.map_err(|error| of_login(&error))?;
+    let asked = "SELECT CAST(@@global.read_only AS CHAR)";
+    let read_only = match writable {
+        true => sqlx::query(asked).fetch_one(&mut session).await.map(Some),
+        false => Ok(None),
+    };
+    let read_only = read_only.map_err(|error| of_statement(&error, false))?;
+    // The answer is in; how the farewell goes changes nothing.
+    drop(session.close().await);
+    match read_only.map(|row| row.try_get::<String, _>(0)) {
+        Some(Ok(word)) if word == "1" => Err(failed("unreachable", "the server is read-only")),
+        _ => Ok(()),
+    }
+}
+
+impl Lender<MySql> {
+    pub(super) async fn ping(&self) -> Result<(), SqlFailure> {
+        let mut session = self.session().await?;
+        let asked = session.execute(sqlx::raw_sql("SELECT 1")).await;
+        asked.map(drop).map_err(|error| of_statement(&error, false))
+    }
+
+    pub(super) async fn query(
+        &self,
+        sql: &str,
+        parameters: &[String],
+    ) -> Result<Vec<Cells>, SqlFailure> {
+        let begin = format!("{}; START TRANSACTION READ ONLY", session_settings());
+        let mut transaction = self.begin(&begin).await?;
+        let mut query = sqlx::query(AssertSqlSafe(sql.to_owned())).persistent(false);
+        for parameter in parameters {
+            query = query.bind(parameter.as_str());
+        }
+        let table = rows::texts(query.fetch(&mut *transaction), cells).await?;
+        transaction.rollback().await.map_err(|error| of_statement(&error, false))?;
+        Ok(table)
+    }
+
+    /// The statements from `*lasting` on. It moves on behind each that commits by itself: what is
+    /// before it lasts, however this ends.
+    pub(super) async fn transact(
+        &self,
+        statements: &[Statement],
+        lasting: &mut usize,
+    ) -> Result<(), SqlFailure> {
+        let begin = format!("{}; START TRANSACTION", session_settings());
+        let mut transaction = self.begin(&begin).await?;
+        for (index, statement) in statements.iter().enumerate().skip(*lasting) {
+            let commits = commits_by_itself(&statement.text);
+            if commits {
+                *lasting = index;
+            }
+            let run =
+                transaction.execute(sqlx::raw_sql(AssertSqlSafe(statement.text.clone()))).await;
+            if let Err(error) = run {
+                return Err(of_statement(&error, statement.secret).at(index));
+            }
+            if commits {
+                *lasting = index + 1;
+            }
+        }
+        transaction.commit().await.map_err(|error| of_commit(&error))
+    }
+
+    pub(super) async fn execute(&self, statement: &Statement) -> Result<(), SqlFailure> {
+        let mut session = self.session().await?;
+        let settings = sqlx::raw_sql(AssertSqlSafe(session_settings()));
+        session.execute(settings).await.map_err(|error| of_statement(&error, false))?;
+        let run = session.execute(sqlx::raw_sql(AssertSqlSafe(statement.text.clone()))).await;
+        run.map(drop).map_err(|error| of_statement(&error, statement.secret).at(0))
+    }
+}
+
+/// What quotes mean, and how long the server itself lets a statement or a lock take. Each of the
+/// two kinds of server takes the other's variable for a comment.
+fn session_settings() -> String {
+    let modes = QUOTING_MODES.iter().fold("@@global.sql_mode".to_owned(), |modes, mode| {
+        format!("REPLACE({modes},'{mode}','')")
+    });
+    let statement = limits::STATEMENT_TIME_MS;
+    let (statement_seconds, lock) = (statement / 1000, limits::LOCK_TIME_MS / 1000);
+    format!(
+        "SET SESSION sql_mode={modes}, lock_wait_timeout={lock}, innodb_lock_wait_timeout={lock} \
+         /*M!100101 , max_statement_time={statement_seconds} */ \
+         /*!50708 , max_execution_time={statement} */"
+    )
+}
+
+/// Whether the server commits before that statement and, where it succeeds, after it.
+fn commits_by_itself(text: &str) -> bool {
+    let mut words = text.split_whitespace().map(str::to_ascii_lowercase);
+    let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let both = format!("{first} {second}");
+    second != "temporary" && COMMITTING.iter().any(|known| *known == first || *known == both)
+}
+
+fn cells(row: &MySqlRow) -> Result<Cells, sqlx::Error> {
+    (0..row.len()).map(|column| row.try_get(column)).collect()
+}

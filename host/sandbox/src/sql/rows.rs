@@ -1,0 +1,29 @@
+//! The rows of a query: texts, and not too many of them.
+
+use super::failure::{SqlFailure, failed, of_statement};
+use crate::limits;
+use futures_util::{Stream, StreamExt as _};
+
+/// What a row is made of.
+pub(super) type Cells = Vec<Option<String>>;
+
+/// Rows as they come, up to the limits: a table that is too large is not read to its end.
+pub(super) async fn texts<R>(
+    mut rows: impl Stream<Item = Result<R, sqlx::Error>> + Unpin,
+    cells: fn(&R) -> Result<Cells, sqlx::Error>,
+) -> Result<Vec<Cells>, SqlFailure> {
+    let mut bytes = 0_usize;
+    let mut table = Vec::new();
+    while let Some(row) = rows.next().await {
+        let row = row.and_then(|row| cells(&row)).map_err(|error| of_statement(&error, false))?;
+        bytes = row.iter().flatten().fold(bytes, |sum, cell| sum.saturating_add(cell.len()));
+        table.push(row);
+        if table.len() > limits::QUERY_ROWS || bytes > limits::QUERY_BYTES {
+            return Err(failed(
+                "invalid-request",
+                "the query answers more than 10,000 rows or 4 MiB",
+            ));
+        }
+    }
+    Ok(table)
+}

@@ -1,0 +1,21 @@
+//! The settings of a connection to an SQL server, as far as they are alike for every kind of
+//! server: `connection_url` and its parts, who logs in, how many sessions, and names for new users.
+//!
+//! It never knows an operator's values in an error: a refusal names the setting, the parameter or
+//! its place.
+
+mod faults;
+mod hosts;
+mod login;
+mod parameters;
+mod url;
+mod usernames;
+mod values;
+
+pub use faults::{FAULTS, Fault};
+pub use hosts::{addresses, endpoints};
+pub use login::{Login, credentials, pool};
+pub use parameters::{CONNECTION_URL, Credentials, Parameters, Text, in_place};
+pub use url::read as read_url;
+pub use usernames::UsernameRules;
+pub use values::{flag, milliseconds, pem, text, whole_number, without_nulls};

@@ -1,0 +1,73 @@
+//! The hosts of a connection, as the host dials them.
+//!
+//! The attack this file stops: an address that reaches the host itself through its file system
+//! (Unix sockets). Which networks may be reached is the host's to decide, from the grants of the
+//! mount.
+
+use super::faults::Fault;
+use super::parameters::{CONNECTION_URL, Text};
+use crate::database_plugin::{Endpoint, Refusal, Target};
+use std::net::Ipv6Addr;
+
+const MOST_HOSTS: usize = 16;
+
+/// Hosts and ports as written, in their order.
+///
+/// # Errors
+/// For none, more than sixteen, and what is no host or no port.
+pub fn endpoints(
+    hosts: &[(Text, Option<Text>)],
+    default_port: u16,
+) -> Result<Vec<Endpoint>, Refusal> {
+    match hosts.len() {
+        0 => Err(Fault::UrlHost.about(CONNECTION_URL)),
+        count if count > MOST_HOSTS => Err(Fault::TooManyHosts.about(CONNECTION_URL)),
+        _ => hosts
+            .iter()
+            .map(|(host, port)| {
+                Ok(Endpoint { host: self::host(host)?, port: self::port(port, default_port)? })
+            })
+            .collect(),
+    }
+}
+
+fn host(written: &Text) -> Result<String, Refusal> {
+    let host = written.plain()?;
+    if host.starts_with(['/', '@', '\\']) {
+        return Err(Fault::UnixSocket.about(CONNECTION_URL));
+    }
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let fits = host.contains(|c: char| c.is_ascii_alphanumeric())
+        && host.len() <= 253
+        && host.chars().all(is_name);
+    if fits || host.parse::<Ipv6Addr>().is_ok() {
+        Ok(host)
+    } else {
+        Err(Fault::UrlHost.about(CONNECTION_URL))
+    }
+}
+
+fn port(written: &Option<Text>, default_port: u16) -> Result<u16, Refusal> {
+    let Some(written) = written else { return Ok(default_port) };
+    let port = written.plain()?;
+    if port.is_empty() {
+        return Ok(default_port);
+    }
+    let number =
+        port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse().ok()).flatten();
+    number.filter(|port| *port != 0).ok_or_else(|| Fault::UrlPort.about(CONNECTION_URL))
+}
+
+/// The addresses of a target, as grants name them: `postgres://db.example:5432`.
+#[must_use]
+pub fn addresses(target: &Target) -> Vec<String> {
+    let mut addresses = Vec::new();
+    for Endpoint { host, port } in &target.endpoints {
+        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        let address = format!("{}://{host}:{port}", target.driver);
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    addresses
+}

@@ -1,0 +1,84 @@
+//! Who a connection logs in as, and how many sessions it may have: settings that plugins of SQL
+//! databases share.
+
+use super::faults::Fault;
+use super::parameters::Credentials;
+use super::values::{flag, milliseconds, text, whole_number};
+use crate::database_plugin::{Pool, Refusal, Settings};
+use serde_json::Value;
+
+/// Sessions at once, unless told otherwise: what clients of this field expect.
+const DEFAULT_CONNECTIONS: u32 = 4;
+
+/// Milliseconds for dialling and logging in, unless told otherwise.
+const DEFAULT_CONNECT_TIMEOUT: u32 = 30_000;
+
+/// Who logs in. What is written as a number counts as a text, so the values are owned. No `Debug`:
+/// it holds the password.
+pub struct Login {
+    username: Option<String>,
+    password: Option<String>,
+    disable_escaping: bool,
+}
+
+impl Login {
+    /// For the placeholders of `connection_url`.
+    #[must_use]
+    pub fn as_credentials(&self) -> Credentials<'_> {
+        Credentials {
+            username: self.username.as_deref(),
+            password: self.password.as_deref(),
+            disable_escaping: self.disable_escaping,
+        }
+    }
+}
+
+/// The settings `username`, `password` and `disable_escaping`.
+///
+/// # Errors
+/// For a value that holds a placeholder or a NUL, or is of no such kind.
+pub fn credentials(settings: &Settings) -> Result<Login, Refusal> {
+    let read = |setting: &str| -> Result<Option<String>, Refusal> {
+        let value = match settings.get(setting) {
+            Some(Value::Number(number)) => Some(number.to_string()),
+            _ => text(settings, setting)?.map(str::to_owned),
+        };
+        let template =
+            |value: &String| value.contains("{{username}}") || value.contains("{{password}}");
+        if value.as_ref().is_some_and(template)
+            || value.as_ref().is_some_and(|value| value.contains('\0'))
+        {
+            return Err(Fault::CredentialTemplate.about(setting));
+        }
+        Ok(value)
+    };
+    Ok(Login {
+        username: read("username")?,
+        password: read("password")?,
+        disable_escaping: flag(settings, "disable_escaping")?,
+    })
+}
+
+/// The sizes and times of a connection's pool.
+///
+/// # Errors
+/// For a setting that is no number, or no duration.
+pub fn pool(settings: &Settings) -> Result<Pool, Refusal> {
+    // Accepted and checked; how long idle sessions are kept is the host's own rule.
+    whole_number(settings, "max_idle_connections")?;
+    let max_connections = match whole_number(settings, "max_open_connections")? {
+        None | Some(0) => DEFAULT_CONNECTIONS,
+        Some(count) => {
+            u32::try_from(count).map_err(|_| Fault::NumberExpected.about("max_open_connections"))?
+        }
+    };
+    let connect_timeout = match milliseconds(settings, "connect_timeout")? {
+        0 => DEFAULT_CONNECT_TIMEOUT,
+        given => u32::try_from(given).unwrap_or(u32::MAX),
+    };
+    Ok(Pool {
+        max_connections,
+        connect_timeout,
+        max_lifetime: milliseconds(settings, "max_connection_lifetime")?,
+    })
+}
