@@ -1,0 +1,394 @@
+//! `config`: where the directory is, who the engine is there, and how passwords are made.
+//!
+//! Nothing is asked of the directory when it is written, but by `verify`, which stores nothing.
+
+mod servers;
+mod verify;
+
+use crate::{passwords, times};
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::ldap::{Target, Tls};
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::wire::duration::show;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Answer, Call, Failure, Host, Mount, stored};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+const KEY: &str = "config";
+/// Active Directory.
+pub(crate) const AD: &str = "ad";
+/// OpenLDAP, and what speaks like it.
+pub(crate) const OPENLDAP: &str = "openldap";
+const VERSIONS: [&str; 2] = ["tls12", "tls13"];
+/// Milliseconds after a rotation of `bindpass` in which the one before is tried, too: a controller
+/// that has not heard of the change refuses the new one.
+const HEARSAY: StoreTime = 600_000;
+
+/// What a configuration is made of.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::text("url", "ldap:// or ldaps:// and a host; several, with commas, are tried in order"),
+    Field::text("binddn", "the name by which the engine logs in: a DN, or a user of upndomain"),
+    Field::text("bindpass", "the password of binddn").secret(),
+    Field::text(
+        "userdn",
+        "the DN below which accounts are searched; empty leaves it to the server",
+    ),
+    Field::text("upndomain", "the domain that makes a user principal name of binddn"),
+    Field::text("schema", "ad, or openldap: how a password is changed"),
+    Field::flag("self_rotation", "accounts change their own passwords, each by its present one"),
+    Field::seconds("ttl", "seconds after which a password is rotated; 0 leaves it to the mount"),
+    Field::seconds("max_ttl", "most seconds that a role may say; 0 leaves it to the mount"),
+    Field::seconds(
+        "last_rotation_tolerance",
+        "seconds by which the directory's clock may be ahead before a change counts as another's",
+    ),
+    Field::text("password_policy", "the policy for passwords, instead of length and formatter"),
+    Field::whole("length", "deprecated: characters of a password, 14 or more"),
+    Field::text("formatter", "deprecated: a text with {{PASSWORD}} where the password stands"),
+    Field::seconds("connection_timeout", "seconds to connect in, before the next URL is tried"),
+    Field::seconds("request_timeout", "seconds for each answer"),
+    Field::flag("starttls", "TLS before anything else is said, for ldap://"),
+    Field::flag("insecure_tls", "takes any certificate"),
+    Field::text("certificate", "certificates, in PEM, that the server's has to come from"),
+    Field::text("tls_min_version", "tls12 or tls13"),
+    Field::text("tls_max_version", "tls12 or tls13"),
+    Field::flag("verify", "try these settings at the directory, and store nothing"),
+];
+
+/// A configuration. No `Debug`: it holds passwords.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Config {
+    /// As it was written, with commas.
+    pub(crate) url: String,
+    pub(crate) binddn: String,
+    pub(crate) bindpass: String,
+    /// The one before the last rotation; empty where there was none.
+    pub(crate) previous_bindpass: String,
+    pub(crate) bindpass_rotated: Option<StoreTime>,
+    pub(crate) userdn: String,
+    pub(crate) upndomain: String,
+    pub(crate) schema: String,
+    pub(crate) self_rotation: bool,
+    /// Seconds; 0 leaves it to the mount.
+    pub(crate) ttl: u64,
+    /// Seconds; 0 leaves it to the mount.
+    pub(crate) max_ttl: u64,
+    /// Seconds.
+    pub(crate) last_rotation_tolerance: u64,
+    pub(crate) password_policy: String,
+    /// 0 is what is usual.
+    pub(crate) length: u64,
+    pub(crate) formatter: String,
+    /// Seconds.
+    pub(crate) connection_timeout: u64,
+    /// Seconds.
+    pub(crate) request_timeout: u64,
+    pub(crate) starttls: bool,
+    pub(crate) insecure_tls: bool,
+    pub(crate) certificate: String,
+    pub(crate) tls_min_version: String,
+    pub(crate) tls_max_version: String,
+}
+
+stored!(Config, "config", reads_stored_configs);
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            url: "ldap://127.0.0.1".to_owned(),
+            binddn: String::new(),
+            bindpass: String::new(),
+            previous_bindpass: String::new(),
+            bindpass_rotated: None,
+            userdn: String::new(),
+            upndomain: String::new(),
+            schema: AD.to_owned(),
+            self_rotation: false,
+            ttl: 0,
+            max_ttl: 0,
+            last_rotation_tolerance: 5,
+            password_policy: String::new(),
+            length: 0,
+            formatter: String::new(),
+            connection_timeout: 30,
+            request_timeout: 90,
+            starttls: false,
+            insecure_tls: false,
+            certificate: String::new(),
+            tls_min_version: "tls12".to_owned(),
+            tls_max_version: "tls13".to_owned(),
+        }
+    }
+}
+
+impl Config {
+    /// The configuration, if there is one.
+    pub(crate) fn find(host: &dyn Host) -> Result<Option<Self>, Failure> {
+        host.storage().get(KEY)
+    }
+
+    /// The configuration, which the caller needs.
+    ///
+    /// # Errors
+    /// Invalid request where there is none.
+    pub(crate) fn require(host: &dyn Host, mount: &Mount) -> Result<Self, Failure> {
+        let unset = || {
+            let path = &mount.path;
+            Failure::invalid(format!("there is no configuration; write {path}config first"))
+        };
+        Self::find(host)?.ok_or_else(unset)
+    }
+
+    pub(crate) fn store(&self, host: &dyn Host) -> Result<(), Failure> {
+        host.storage().put(KEY, self)
+    }
+
+    /// Characters of a password that no policy makes.
+    pub(crate) fn length(&self) -> u64 {
+        if self.length == 0 { passwords::USUAL_LENGTH } else { self.length }
+    }
+
+    /// Seconds after which a password is rotated, unless a role says otherwise.
+    pub(crate) fn ttl(&self, mount: &Mount) -> u64 {
+        let usual = mount.default_ttl.min(self.max_ttl(mount));
+        if self.ttl == 0 { usual } else { self.ttl }
+    }
+
+    /// Most seconds that a role may say.
+    pub(crate) fn max_ttl(&self, mount: &Mount) -> u64 {
+        if self.max_ttl == 0 { mount.max_ttl } else { self.max_ttl }
+    }
+
+    /// The servers, and the engine's own login: empty where there is none.
+    pub(crate) fn target(&self) -> Target {
+        let millis =
+            |seconds: u64| u32::try_from(seconds.saturating_mul(1_000)).unwrap_or(u32::MAX);
+        let target = Target {
+            urls: servers::of(&self.url).map(str::to_owned).collect(),
+            tls: Tls {
+                starttls: self.starttls,
+                insecure: self.insecure_tls,
+                root_certificates: Some(self.certificate.clone()).filter(|pem| !pem.is_empty()),
+                min_version: self.tls_min_version.clone(),
+                max_version: self.tls_max_version.clone(),
+                ..Tls::default()
+            },
+            connect_timeout: millis(self.connection_timeout),
+            request_timeout: millis(self.request_timeout),
+            ..Target::default()
+        };
+        target.log_in_as(&self.login_name(), &self.bindpass)
+    }
+
+    /// The login by the password before the last rotation, while a server may not have heard of it.
+    pub(crate) fn previous_target(&self, now: StoreTime) -> Option<Target> {
+        let is_recent = self.bindpass_rotated.is_some_and(|at| now < at.saturating_add(HEARSAY));
+        (is_recent && !self.previous_bindpass.is_empty())
+            .then(|| self.target().log_in_as(&self.login_name(), &self.previous_bindpass))
+    }
+
+    /// The name that is logged in by.
+    pub(crate) fn login_name(&self) -> String {
+        if self.upndomain.is_empty() || self.binddn.is_empty() {
+            return self.binddn.clone();
+        }
+        format!("{}@{}", self.binddn, self.upndomain)
+    }
+
+    /// Whether the engine has a login of its own.
+    pub(crate) fn has_login(&self) -> bool {
+        !self.bindpass.is_empty()
+    }
+
+    fn merge(&mut self, call: &Call) -> Result<(), Failure> {
+        let bindpass = self.bindpass.clone();
+        call.merge("url", &mut self.url)?;
+        call.merge("binddn", &mut self.binddn)?;
+        call.merge("bindpass", &mut self.bindpass)?;
+        call.merge("userdn", &mut self.userdn)?;
+        call.merge("upndomain", &mut self.upndomain)?;
+        call.merge("schema", &mut self.schema)?;
+        call.merge("self_rotation", &mut self.self_rotation)?;
+        call.merge("ttl", &mut self.ttl)?;
+        call.merge("max_ttl", &mut self.max_ttl)?;
+        call.merge("last_rotation_tolerance", &mut self.last_rotation_tolerance)?;
+        call.merge("connection_timeout", &mut self.connection_timeout)?;
+        call.merge("request_timeout", &mut self.request_timeout)?;
+        call.merge("starttls", &mut self.starttls)?;
+        call.merge("insecure_tls", &mut self.insecure_tls)?;
+        call.merge("certificate", &mut self.certificate)?;
+        call.merge("tls_min_version", &mut self.tls_min_version)?;
+        call.merge("tls_max_version", &mut self.tls_max_version)?;
+        self.merge_passwords(call)?;
+        if self.bindpass != bindpass {
+            (self.previous_bindpass, self.bindpass_rotated) = (String::new(), None);
+        }
+        self.fill_in_empty();
+        Ok(())
+    }
+
+    /// A policy takes the place of length and formatter, and they take that of a policy.
+    fn merge_passwords(&mut self, call: &Call) -> Result<(), Failure> {
+        call.merge("password_policy", &mut self.password_policy)?;
+        let (mut length, mut formatter) = (self.length, self.formatter.clone());
+        call.merge("length", &mut length)?;
+        call.merge("formatter", &mut formatter)?;
+        (self.length, self.formatter) = (length, formatter);
+        if !call.text("password_policy").is_empty() {
+            (self.length, self.formatter) = (0, String::new());
+        } else if call.seconds("length") > 0 || !call.text("formatter").is_empty() {
+            self.password_policy = String::new();
+        }
+        Ok(())
+    }
+
+    /// What is said to be nothing, and is needed, is as if it were not set.
+    fn fill_in_empty(&mut self) {
+        let usual = Self::default();
+        for (text, usual) in [
+            (&mut self.url, usual.url),
+            (&mut self.schema, usual.schema),
+            (&mut self.tls_min_version, usual.tls_min_version),
+            (&mut self.tls_max_version, usual.tls_max_version),
+        ] {
+            if text.trim().is_empty() {
+                *text = usual;
+            }
+        }
+        for (seconds, usual) in [
+            (&mut self.connection_timeout, usual.connection_timeout),
+            (&mut self.request_timeout, usual.request_timeout),
+        ] {
+            if *seconds == 0 {
+                *seconds = usual;
+            }
+        }
+    }
+
+    fn check(&self, host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
+        servers::check(&self.url)?;
+        if ![AD, OPENLDAP].contains(&self.schema.as_str()) {
+            let schema = quoted(&self.schema);
+            return Err(Failure::invalid(format!("schema {schema} is none of ad and openldap")));
+        }
+        self.check_login()?;
+        self.check_tls(host)?;
+        if self.ttl(mount) > self.max_ttl(mount) {
+            let (ttl, max) = (show(self.ttl(mount)), show(self.max_ttl(mount)));
+            return Err(Failure::invalid(format!(
+                "ttl {ttl} is longer than max_ttl {max}; lower the one or raise the other"
+            )));
+        }
+        passwords::check(self)
+    }
+
+    fn check_login(&self) -> Result<(), Failure> {
+        let missing = match (self.binddn.trim().is_empty(), self.bindpass.is_empty()) {
+            (false, false) => return Ok(()),
+            (true, true) if self.self_rotation => return Ok(()),
+            (true, _) => "binddn",
+            (_, true) => "bindpass",
+        };
+        Err(Failure::invalid(format!(
+            "{missing} is required: the engine logs in by binddn and bindpass, unless self_rotation \
+             is on and neither is given"
+        )))
+    }
+
+    fn check_tls(&self, host: &dyn Host) -> Result<(), Failure> {
+        for (name, version) in
+            [("tls_min_version", &self.tls_min_version), ("tls_max_version", &self.tls_max_version)]
+        {
+            if !VERSIONS.contains(&version.as_str()) {
+                let version = quoted(version);
+                return Err(Failure::invalid(format!(
+                    "{name} {version} is none of tls12 and tls13: TLS before 1.2 is broken"
+                )));
+            }
+        }
+        if self.tls_min_version > self.tls_max_version {
+            return Err(Failure::invalid("tls_min_version is above tls_max_version"));
+        }
+        if self.certificate.is_empty() {
+            return Ok(());
+        }
+        host.crypto()
+            .read_certificate(&self.certificate)
+            .map(drop)
+            .map_err(|why| Failure { message: format!("certificate: {}", why.message), ..why })
+    }
+
+    /// What an operator should know of it.
+    fn warnings(&self) -> Vec<String> {
+        let insecure = self.insecure_tls.then(|| {
+            "insecure_tls is on: any server that answers at the address is trusted with passwords"
+                .to_owned()
+        });
+        let clear = (!self.starttls).then(|| servers::in_clear(&self.url)).flatten().map(|url| {
+            let url = quoted(url);
+            format!("passwords pass the network in clear to {url}; use ldaps:// or starttls")
+        });
+        insecure.into_iter().chain(clear).collect()
+    }
+
+    fn shown(&self, mount: &Mount) -> Map<String, Value> {
+        let has_policy = !self.password_policy.is_empty();
+        let shown = json!({
+            "url": self.url,
+            "binddn": self.binddn,
+            "userdn": self.userdn,
+            "upndomain": self.upndomain,
+            "schema": self.schema,
+            "self_rotation": self.self_rotation,
+            "ttl": self.ttl(mount),
+            "max_ttl": self.max_ttl(mount),
+            "last_rotation_tolerance": self.last_rotation_tolerance,
+            "password_policy": self.password_policy,
+            "length": if has_policy { 0 } else { self.length() },
+            "formatter": self.formatter,
+            "connection_timeout": self.connection_timeout,
+            "request_timeout": self.request_timeout,
+            "starttls": self.starttls,
+            "insecure_tls": self.insecure_tls,
+            "certificate": self.certificate,
+            "tls_min_version": self.tls_min_version,
+            "tls_max_version": self.tls_max_version,
+        });
+        let mut shown = match shown {
+            Value::Object(shown) => shown,
+            _ => Map::new(),
+        };
+        if let Some(rotated) = self.bindpass_rotated.and_then(times::show) {
+            shown.insert("last_bind_password_rotation".to_owned(), json!(rotated));
+        }
+        shown
+    }
+}
+
+/// Creates or changes the configuration.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let mut config = Config::find(host)?.unwrap_or_default();
+    config.merge(call)?;
+    config.check(host, &call.mount)?;
+    if call.flag("verify") {
+        return Ok(verify::try_out(host, &config)?.warn(config.warnings()));
+    }
+    config.store(host)?;
+    Ok(Answer::nothing().warn(config.warnings()))
+}
+
+/// Shows the configuration without `bindpass`.
+pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let config = Config::find(host)?.ok_or_else(Failure::absent)?;
+    Answer::data(&config.shown(&call.mount))
+}
+
+/// Removes the configuration. Roles, sets and what is lent stay, and go on once it is written again.
+pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    host.storage().delete(KEY)?;
+    Ok(Answer::nothing())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! The URLs of a configuration: `ldap://dc1.corp.example, ldaps://dc2.corp.example:1636`.
+
+use bulkhead_sdk::Failure;
+use bulkhead_sdk::wire::failure::quoted;
+
+/// Most URLs, which is what the host takes.
+const MOST: usize = 16;
+
+/// The URLs of a list, in their order.
+pub(super) fn of(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|url| !url.is_empty())
+}
+
+/// Refuses what is no list of directories.
+///
+/// # Errors
+/// Invalid request, which names the URL.
+pub(super) fn check(list: &str) -> Result<(), Failure> {
+    let count = of(list).count();
+    if count == 0 || count > MOST {
+        return Err(Failure::invalid(format!("url names {count} servers; name 1 to {MOST}")));
+    }
+    match of(list).find(|url| host_of(url).is_none()) {
+        Some(url) => Err(Failure::invalid(format!(
+            "url {} is no ldap://host, ldaps://host, or either with a port",
+            quoted(url)
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The first URL to whose server passwords would go in clear; a server on this machine is none.
+pub(super) fn in_clear(list: &str) -> Option<&str> {
+    let is_here = |url: &str| {
+        let host = host_of(url).unwrap_or_default();
+        ["127.0.0.1", "localhost", "[::1]"].contains(&host)
+    };
+    of(list).find(|url| scheme_of(url) == Some("ldap") && !is_here(url))
+}
+
+fn scheme_of(url: &str) -> Option<&'static str> {
+    let (scheme, _) = url.split_once("://")?;
+    ["ldap", "ldaps"].into_iter().find(|known| known.eq_ignore_ascii_case(scheme))
+}
+
+/// The host of a URL that is nothing but scheme, host and port.
+fn host_of(url: &str) -> Option<&str> {
+    scheme_of(url)?;
+    let (_, rest) = url.split_once("://")?;
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    let (host, port) = match rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        Some((address, port)) => (rest.get(..address.len() + 2)?, port.strip_prefix(':')),
+        None => rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port))),
+    };
+    let is_host = !host.is_empty()
+        && host.chars().all(|one| one.is_ascii_graphic())
+        && !host.contains(['/', '?', '#', '@', '\\']);
+    let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    (is_host && is_port).then_some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_servers_is_trimmed_and_each_is_a_directory() {
+        let list = "ldap://a, ldaps://B.example:1636/ ,LDAPS://[::1]:636";
+        assert_eq!(of(list).collect::<Vec<_>>().len(), 3);
+        assert!(check(list).is_ok());
+        for bad in [
+            "",
+            " , ",
+            "http://x",
+            "ldap://",
+            "ldap://a:0",
+            "ldap://a:b",
+            "ldap://a/dc=x",
+            "a:389",
+            "ldap://u:p@a",
+            "ldap://a b",
+            "ldaps://[::1",
+            "ldap://a?cn",
+            "ldap://a:389:390",
+        ] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+        assert!(check(&["ldap://a"; 17].join(",")).is_err());
+    }
+
+    #[test]
+    fn what_goes_in_clear_is_told_but_for_this_machine() {
+        assert_eq!(in_clear("ldaps://a,ldap://dc1.corp"), Some("ldap://dc1.corp"));
+        assert_eq!(in_clear("ldap://127.0.0.1:389, ldaps://a, ldap://[::1]:389"), None);
+    }
+}

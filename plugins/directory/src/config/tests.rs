@@ -1,0 +1,129 @@
+use crate::fixture::{ENGINE, config, configured, empty};
+use bulkhead_sdk::testbed::Flavour;
+use bulkhead_sdk::{Failure, Kind};
+use serde_json::{Value, json};
+
+const AD: Flavour = Flavour::ActiveDirectory;
+
+fn with(change: Value) -> Value {
+    let mut body = config(AD).as_object().unwrap().clone();
+    body.extend(change.as_object().unwrap().clone());
+    Value::Object(body)
+}
+
+#[test]
+fn a_configuration_is_read_with_its_defaults_and_never_with_its_password() {
+    let bed = empty(AD);
+    assert_eq!(bed.read("config").err().unwrap(), Failure::absent());
+    bed.write("config", &json!({"binddn": ENGINE, "bindpass": "secret-of-engine"})).unwrap();
+    let expected = json!({
+        "url": "ldap://127.0.0.1", "binddn": ENGINE, "userdn": "", "upndomain": "",
+        "schema": "ad", "self_rotation": false, "ttl": 3600, "max_ttl": 2764800,
+        "last_rotation_tolerance": 5, "password_policy": "", "length": 64, "formatter": "",
+        "connection_timeout": 30, "request_timeout": 90, "starttls": false,
+        "insecure_tls": false, "certificate": "", "tls_min_version": "tls12",
+        "tls_max_version": "tls13",
+    });
+    assert_eq!(Value::Object(bed.read("config").unwrap().data), expected);
+    assert!(bed.host.steps().is_empty(), "nothing is asked of the directory");
+    bed.delete("config").unwrap();
+    bed.delete("config").unwrap();
+    assert_eq!(bed.read("config").err().unwrap(), Failure::absent());
+}
+
+#[test]
+fn an_update_keeps_what_is_absent() {
+    let bed = configured(AD);
+    bed.write("config", &json!({"length": "20", "ttl": "5m"})).unwrap();
+    bed.write("config", &json!({"request_timeout": 7})).unwrap();
+    let shown = bed.read("config").unwrap().data;
+    assert_eq!((&shown["length"], &shown["ttl"]), (&json!(20), &json!(300)));
+    assert_eq!(shown["request_timeout"], 7);
+    assert_eq!(bed.host.stored("config").unwrap()["bindpass"], "secret-of-engine");
+}
+
+#[test]
+fn a_policy_takes_the_place_of_length_and_formatter_and_they_take_its() {
+    let bed = configured(AD);
+    bed.write("config", &json!({"length": 20, "formatter": "x{{PASSWORD}}"})).unwrap();
+    bed.write("config", &json!({"password_policy": "long"})).unwrap();
+    let shown = bed.read("config").unwrap().data;
+    assert_eq!((&shown["length"], &shown["formatter"]), (&json!(0), &json!("")));
+    bed.write("config", &json!({"length": 30})).unwrap();
+    assert_eq!(bed.read("config").unwrap().data["password_policy"], "");
+    for both in [
+        json!({"password_policy": "p", "length": 20}),
+        json!({"password_policy": "p", "formatter": "{{PASSWORD}}"}),
+    ] {
+        let refused = bed.write("config", &both).err().unwrap();
+        assert!(refused.message.contains("exclude each other"), "{refused}");
+    }
+}
+
+#[test]
+fn a_bad_configuration_is_refused_and_nothing_is_stored() {
+    for (change, why) in [
+        (json!({"url": "http://x"}), "url \"http://x\""),
+        (json!({"url": ","}), "names 0 servers"),
+        (json!({"binddn": ""}), "binddn is required"),
+        (json!({"bindpass": ""}), "bindpass is required"),
+        (json!({"bindpass": "", "self_rotation": true}), "bindpass is required"),
+        (json!({"schema": "novell"}), "schema \"novell\""),
+        (json!({"tls_min_version": "tls10"}), "tls_min_version \"tls10\""),
+        (json!({"tls_max_version": "tls11"}), "tls_max_version \"tls11\""),
+        (json!({"tls_min_version": "tls13", "tls_max_version": "tls12"}), "is above"),
+        (json!({"certificate": "nonsense"}), "certificate"),
+        (json!({"ttl": "2h", "max_ttl": "1h"}), "ttl 2h is longer than max_ttl 1h"),
+        (json!({"ttl": "33d"}), "longer than max_ttl"),
+        (json!({"length": 13}), "length 13"),
+        (json!({"formatter": "none"}), "formatter \"none\""),
+        (json!({"request_timeout": -1}), "request_timeout"),
+        (json!({"starttls": "perhaps"}), "starttls"),
+    ] {
+        let bed = empty(AD);
+        let refused = bed.write("config", &with(change)).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest, "{refused}");
+        assert!(refused.message.contains(why), "{refused}");
+        assert!(!refused.message.contains("secret-of-engine"), "{refused}");
+        assert_eq!(bed.host.stored("config"), None);
+    }
+}
+
+#[test]
+fn what_is_insecure_is_told() {
+    let bed = empty(AD);
+    let insecure = json!({"insecure_tls": true, "url": "ldaps://a, ldap://dc1.corp"});
+    let warnings = bed.write("config", &with(insecure)).unwrap().warnings;
+    assert!(warnings[0].contains("insecure_tls") && warnings[1].contains("ldap://dc1.corp"));
+    let secure = json!({"insecure_tls": false, "starttls": true});
+    assert!(bed.write("config", &secure).unwrap().warnings.is_empty());
+}
+
+#[test]
+fn a_dry_run_tries_the_settings_and_stores_nothing() {
+    let bed = empty(AD);
+    let tried = bed.write("config", &with(json!({"verify": true}))).unwrap();
+    assert_eq!(Value::Object(tried.data), json!({"verified": true, "stored": false}));
+    assert_eq!(bed.host.stored("config"), None);
+    for (change, why) in [
+        (json!({"bindpass": "wrong"}), "binddn and bindpass: "),
+        (json!({"schema": "openldap"}), "use schema ad"),
+        (json!({"userdn": "OU=none,DC=corp,DC=example"}), "userdn: "),
+    ] {
+        let mut body = with(change);
+        body["verify"] = json!(true);
+        let refused = bed.write("config", &body).err().unwrap();
+        assert!(refused.message.contains(why), "{refused}");
+        assert_eq!(bed.host.stored("config"), None);
+    }
+}
+
+#[test]
+fn a_new_bindpass_is_no_longer_followed_by_the_one_before() {
+    let bed = configured(AD);
+    bed.write("rotate-root", &json!({})).unwrap();
+    bed.write("config", &json!({"bindpass": "by-hand"})).unwrap();
+    let stored = bed.host.stored("config").unwrap();
+    assert_eq!(stored["previous_bindpass"], "");
+    assert_eq!(stored["bindpass_rotated"], Value::Null);
+}

@@ -1,0 +1,111 @@
+//! `creds/{name}`: the password of a role's account, which is rotated first where it is due.
+//!
+//! The fault this file rules out: a password that is handed out although another one is in force. If
+//! the directory says that it was changed by others, it is rotated before it is shown.
+
+use crate::account::Account;
+use crate::config::Config;
+use crate::roles::Role;
+use crate::rotation;
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::host::Level;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use serde_json::{Map, json};
+
+/// Milliseconds after which to ask again while a change is under way.
+const SOON: u64 = 1_000;
+
+/// Why a password is rotated before it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    /// The engine does not know it.
+    Unknown,
+    /// Others have changed it since.
+    OutOfBand,
+    /// Its time is over.
+    Expired,
+}
+
+/// Answers the password of the role's account.
+pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = call.text("name");
+    let role = Role::find(host, name)?.ok_or_else(Failure::absent)?;
+    let config = Config::require(host, &call.mount)?;
+    check_settled(host, &role)?;
+    let (account, changed) = rotation::seen(host, &config, &role.account, role.account(host)?)?;
+    let ttl = if role.ttl == 0 { config.ttl(&call.mount) } else { role.ttl };
+    let account = match why_due(&account, &config, changed, ttl, host.clock().now()) {
+        None => account,
+        Some(why) => rotate(host, &config, &role, account, why)?,
+    };
+    answer(&role, &account)
+}
+
+/// While a change is under way it is not known which password is in force.
+fn check_settled(host: &dyn Host, role: &Role) -> Result<(), Failure> {
+    if !rotation::is_open(host, &role.account)? {
+        return Ok(());
+    }
+    let message = format!(
+        "the password of {} is being rotated; ask again",
+        quoted(&role.service_account_name)
+    );
+    Err(Failure { retry_after: Some(SOON), ..Failure::new(Kind::Unavailable, message) })
+}
+
+/// The first of the reasons that holds. A change by others is one that the directory told later than
+/// what it told after the engine's own, and that its clock alone does not explain.
+fn why_due(
+    account: &Account,
+    config: &Config,
+    changed: Option<StoreTime>,
+    ttl: u64,
+    now: StoreTime,
+) -> Option<Due> {
+    let Some(rotated) = account.rotated.filter(|_| account.current.is_some()) else {
+        return Some(Due::Unknown);
+    };
+    let after = |seconds: u64| rotated.saturating_add(seconds.saturating_mul(1_000));
+    let is_others = changed != account.directory_rotated
+        && changed.is_some_and(|changed| changed > after(config.last_rotation_tolerance));
+    if is_others {
+        return Some(Due::OutOfBand);
+    }
+    (now > after(ttl)).then_some(Due::Expired)
+}
+
+fn rotate(
+    host: &dyn Host,
+    config: &Config,
+    role: &Role,
+    account: Account,
+    why: Due,
+) -> Result<Account, Failure> {
+    if why != Due::OutOfBand {
+        return rotation::rotate(host, config, &role.account, &account, "");
+    }
+    let name = &role.service_account_name;
+    host.log().write(Level::Warn, "changed-out-of-band", &[("account", name)]);
+    // What others set is not known, and what was shown before is in force no more.
+    let account = Account { current: None, ..account };
+    rotation::rotate(host, config, &role.account, &account, "")
+}
+
+fn answer(role: &Role, account: &Account) -> Result<Answer, Failure> {
+    let name = &role.service_account_name;
+    let username = name.split_once('@').map_or(name.as_str(), |(user, _)| user);
+    let lost = || Failure::internal("the password that was just stored is not there");
+    let current = account.current.as_ref().ok_or_else(lost)?;
+    let mut shown = Map::from_iter([
+        ("username".to_owned(), json!(username)),
+        ("current_password".to_owned(), json!(current)),
+    ]);
+    if let Some(last) = &account.last {
+        shown.insert("last_password".to_owned(), json!(last));
+    }
+    Answer::data(&shown)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+use crate::Directory;
+use crate::fixture::{configured, dn, with_role, works};
+use bulkhead_sdk::ldap::{Code, Fault};
+use bulkhead_sdk::testbed::{Flavour, Reply, TestBed};
+use bulkhead_sdk::{Failure, Kind};
+use serde_json::{Value, json};
+
+const BOTH: [Flavour; 2] = [Flavour::ActiveDirectory, Flavour::OpenLdap];
+
+fn creds(bed: &TestBed<Directory>) -> Reply {
+    bed.read("creds/build").unwrap()
+}
+
+fn keys(reply: &Reply) -> Vec<&str> {
+    reply.data.keys().map(String::as_str).collect()
+}
+
+/// The password that the engine keeps for the role's account.
+fn kept(bed: &TestBed<Directory>) -> Value {
+    let role = bed.host.stored("role/build").unwrap();
+    let key = format!("account/{}", role["account"].as_str().unwrap());
+    bed.host.stored(&key).unwrap()["current"].clone()
+}
+
+fn open_intents(bed: &TestBed<Directory>) -> bool {
+    let role = bed.host.stored("role/build").unwrap();
+    bed.host.stored(&format!("intent/account/{}", role["account"].as_str().unwrap())).is_some()
+}
+
+#[test]
+fn the_first_read_rotates_and_later_ones_show_the_same_until_it_is_due() {
+    for flavour in BOTH {
+        let bed = with_role(flavour);
+        let first = creds(&bed);
+        assert_eq!(keys(&first), ["current_password", "username"]);
+        assert_eq!(first.data["username"], "svc1");
+        assert!(first.lease.is_none());
+        assert!(works(&bed, "svc1", &first.data["current_password"]));
+        bed.host.advance(600);
+        assert_eq!(creds(&bed).data, first.data, "due is what is older than its ttl");
+        bed.host.advance(1);
+        let second = creds(&bed);
+        assert_eq!(keys(&second), ["current_password", "last_password", "username"]);
+        assert_eq!(second.data["last_password"], first.data["current_password"]);
+        assert!(works(&bed, "svc1", &second.data["current_password"]));
+    }
+}
+
+#[test]
+fn the_candidate_is_committed_before_the_directory_is_asked_and_proven_after_it() {
+    let bed = with_role(Flavour::ActiveDirectory);
+    creds(&bed);
+    let steps = bed.host.steps();
+    let at = |word: &str| steps.iter().position(|step| step.starts_with(word)).unwrap();
+    assert!(at("guard intent/account/guid-") < at("checkpoint"), "{steps:?}");
+    assert!(at("checkpoint") < at("ldap-modify"), "{steps:?}");
+    assert!(at("ldap-modify") < at("ldap-bind"), "{steps:?}");
+    assert!(at("ldap-bind") < at("cancel intent"), "{steps:?}");
+}
+
+#[test]
+fn what_others_changed_is_rotated_and_the_password_before_is_not_told() {
+    for flavour in BOTH {
+        let bed = with_role(flavour);
+        let first = creds(&bed);
+        bed.host.advance(6);
+        bed.host.directory().set_password(&dn("svc1"), "by-another");
+        let second = creds(&bed);
+        assert_eq!(keys(&second), ["current_password", "username"], "what others set is not known");
+        assert_ne!(second.data["current_password"], first.data["current_password"]);
+        assert!(works(&bed, "svc1", &second.data["current_password"]));
+        assert_eq!(creds(&bed).data, second.data);
+    }
+}
+
+#[test]
+fn a_clock_that_is_ahead_within_the_tolerance_rotates_nothing() {
+    let bed = with_role(Flavour::ActiveDirectory);
+    let first = creds(&bed);
+    bed.host.advance(5);
+    bed.host
+        .directory()
+        .set_password(&dn("svc1"), first.data["current_password"].as_str().unwrap());
+    assert_eq!(creds(&bed).data, first.data);
+    bed.write("config", &json!({"last_rotation_tolerance": 4})).unwrap();
+    assert_ne!(creds(&bed).data, first.data);
+}
+
+#[test]
+fn what_the_directory_told_after_our_own_change_is_no_change_by_others_however_late() {
+    let bed = with_role(Flavour::ActiveDirectory);
+    let key = "account/guid-677569642d6f662d737663312d2d2d2d";
+    let first = creds(&bed);
+    let mut account = bed.host.stored(key).unwrap();
+    let ahead = account["rotated"].as_u64().unwrap() + 3_600_000;
+    // The controller's clock is an hour ahead, and was so when the engine changed the password.
+    account["directory_rotated"] = json!(ahead);
+    let host: &dyn bulkhead_sdk::Host = &bed.host;
+    host.storage().put_bytes(key, serde_json::to_vec(&account).unwrap()).unwrap();
+    host.storage().checkpoint().unwrap();
+    let ticks = (ahead + 11_644_473_600_000) * 10_000;
+    bed.host.directory().set(&dn("svc1"), "pwdLastSet", &ticks.to_string());
+    assert_eq!(creds(&bed).data, first.data);
+}
+
+#[test]
+fn a_renamed_and_moved_account_is_still_the_same() {
+    for flavour in BOTH {
+        let bed = with_role(flavour);
+        creds(&bed);
+        let moved = "CN=svc1-new,OU=leavers,OU=people,DC=corp,DC=example";
+        bed.host.directory().rename(&dn("svc1"), moved);
+        bed.host.directory().set(moved, "userPrincipalName", "other@corp.example");
+        bed.host.advance(601);
+        let second = creds(&bed);
+        let password = second.data["current_password"].as_str().unwrap();
+        assert!(bed.host.directory().has_password(moved, password));
+    }
+}
+
+#[test]
+fn another_entry_in_the_place_of_the_account_is_not_touched() {
+    let bed = with_role(Flavour::ActiveDirectory);
+    creds(&bed);
+    bed.host.directory().remove(&dn("svc1"));
+    let other = [("cn", "svc1"), ("objectGUID", "another-of-svc1!")];
+    bed.host.directory().add(&dn("svc1"), "of-another", &other);
+    bed.host.advance(601);
+    let refused = bed.read("creds/build").err().unwrap();
+    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert!(refused.message.contains("not in the directory any more"), "{refused}");
+    assert!(bed.host.directory().has_password(&dn("svc1"), "of-another"));
+    assert!(bed.read("roles/build").is_ok(), "the role can be read");
+}
+
+#[test]
+fn a_rotation_by_hand_does_not_wait_for_the_ttl() {
+    let bed = with_role(Flavour::ActiveDirectory);
+    let first = creds(&bed);
+    assert!(bed.write("rotate-role/build", &json!({})).unwrap().data.is_empty());
+    let second = creds(&bed);
+    assert_eq!(second.data["last_password"], first.data["current_password"]);
+    let unknown = bed.write("rotate-role/none", &json!({})).err().unwrap();
+    assert!(unknown.message.contains("there is no role \"none\""), "{unknown}");
+    assert_eq!(bed.read("creds/none").err().unwrap(), Failure::absent());
+}
+
+#[test]
+fn a_password_that_the_directory_refuses_changes_nothing_and_is_not_tried_for_ever() {
+    let bed = with_role(Flavour::ActiveDirectory);
+    let first = creds(&bed);
+    bed.host.advance(601);
+    bed.host.directory().ask_for_length(100);
+    let refused = bed.read("creds/build").err().unwrap();
+    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert!(!open_intents(&bed));
+    assert_eq!(bed.run_guards().unwrap(), 0);
+    assert!(works(&bed, "svc1", &first.data["current_password"]));
+    bed.host.directory().ask_for_length(14);
+    assert!(works(&bed, "svc1", &creds(&bed).data["current_password"]));
+}
+
+#[test]
+fn wherever_the_process_dies_the_stored_password_is_in_force_after_recovery() {
+    for flavour in BOTH {
+        let change = match flavour {
+            Flavour::ActiveDirectory => "ldap-modify",
+            Flavour::OpenLdap => "ldap-change-password",
+        };
+        for is_first in [true, false] {
+            for step in ["guard", "checkpoint", change, "ldap-bind", "cancel", "delete"] {
+                let bed = with_role(flavour);
+                if !is_first {
+                    creds(&bed);
+                    bed.host.advance(601);
+                }
+                bed.host.die_after(step);
+                bed.read("creds/build").err().unwrap();
+                if open_intents(&bed) {
+                    let busy = bed.read("creds/build").err().unwrap();
+                    assert_eq!(busy.kind, Kind::Unavailable, "{step}");
+                    let warned = bed.write("rotate-role/build", &json!({})).unwrap();
+                    assert!(warned.warnings[0].contains("in progress"), "{:?}", warned.warnings);
+                }
+                bed.run_guards().unwrap();
+                assert!(!open_intents(&bed), "{flavour:?} {step}");
+                let now = creds(&bed);
+                assert!(works(&bed, "svc1", &now.data["current_password"]), "{flavour:?} {step}");
+                assert!(bed.host.directory().failed_logins(&dn("svc1")) <= 1, "{step}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_change_whose_answer_was_lost_is_found_to_be_in_force() {
+    let bed = with_role(Flavour::ActiveDirectory);
+    bed.host.lose_reply("ldap-modify", Failure::new(Kind::TimedOut, "no answer"));
+    assert_eq!(bed.read("creds/build").err().unwrap().kind, Kind::TimedOut);
+    assert!(open_intents(&bed));
+    bed.host.steps();
+    bed.run_guards().unwrap();
+    assert!(!bed.host.steps().iter().any(|step| step.starts_with("ldap-modify")));
+    assert!(works(&bed, "svc1", &kept(&bed)));
+}
+
+#[test]
+fn a_directory_that_is_away_is_waited_for_and_nothing_is_lost() {
+    let bed = with_role(Flavour::ActiveDirectory);
+    bed.host.lose_reply("ldap-modify", Failure::new(Kind::TimedOut, "no answer"));
+    bed.read("creds/build").err().unwrap();
+    bed.host.directory().take_down("ldaps://dc1.corp.example");
+    assert_eq!(bed.run_guards().unwrap_err().kind, Kind::Unreachable);
+    assert!(open_intents(&bed));
+    bed.host.directory().bring_up("ldaps://dc1.corp.example");
+    bed.run_guards().unwrap();
+    assert!(works(&bed, "svc1", &creds(&bed).data["current_password"]));
+}
+
+#[test]
+fn a_locked_account_cannot_tell_and_gets_the_same_candidate_again() {
+    let bed = with_role(Flavour::ActiveDirectory);
+    bed.host.lose_reply("ldap-modify", Failure::new(Kind::TimedOut, "no answer"));
+    bed.read("creds/build").err().unwrap();
+    bed.host.directory().lock(&dn("svc1"), true);
+    bed.run_guards().unwrap();
+    assert!(!open_intents(&bed));
+    assert!(works(&bed, "svc1", &kept(&bed)));
+}
+
+#[test]
+fn a_controller_that_still_takes_the_old_password_is_not_mistaken() {
+    let bed = with_role(Flavour::ActiveDirectory);
+    creds(&bed);
+    bed.host.directory().take_old_passwords();
+    bed.host.advance(601);
+    bed.host.die_after("ldap-modify");
+    bed.read("creds/build").err().unwrap();
+    bed.run_guards().unwrap();
+    assert!(works(&bed, "svc1", &kept(&bed)));
+}
+
+#[test]
+fn the_schema_of_another_server_writes_nothing() {
+    let bed = with_role(Flavour::ActiveDirectory);
+    bed.write("config", &json!({"schema": "openldap"})).unwrap();
+    let refused = bed.read("creds/build").err().unwrap();
+    assert!(refused.message.contains("use schema ad"), "{refused}");
+    assert!(works(&bed, "svc1", &json!("first-of-svc1")));
+    assert_eq!(bed.host.directory().text(&dn("svc1"), "userPassword"), None);
+}
+
+#[test]
+fn a_role_that_was_deleted_while_its_rotation_was_open_is_not_rotated_any_more() {
+    let bed = with_role(Flavour::ActiveDirectory);
+    bed.host.die_after("checkpoint");
+    bed.read("creds/build").err().unwrap();
+    bed.delete("roles/build").unwrap();
+    bed.host.steps();
+    bed.run_guards().unwrap();
+    assert!(!bed.host.steps().iter().any(|step| step.starts_with("ldap-modify")));
+    assert!(works(&bed, "svc1", &json!("first-of-svc1")));
+}
+
+#[test]
+fn accounts_rotate_themselves_by_their_present_password() {
+    for flavour in BOTH {
+        let bed = configured(flavour);
+        let own = json!({"self_rotation": true, "binddn": "", "bindpass": ""});
+        bed.write("config", &own).unwrap();
+        let role =
+            |password: &str| json!({"service_account_name": dn("svc1"), "password": password});
+        for wrong in ["guess", ""] {
+            bed.write("roles/build", &role(wrong)).err().unwrap();
+        }
+        bed.write("roles/build", &role("first-of-svc1")).unwrap();
+        let first = creds(&bed);
+        assert!(works(&bed, "svc1", &first.data["current_password"]), "{flavour:?}");
+        assert_eq!(first.data["last_password"], "first-of-svc1");
+        bed.host.advance(601);
+        bed.host.die_after(match flavour {
+            Flavour::ActiveDirectory => "ldap-modify",
+            Flavour::OpenLdap => "ldap-change-password",
+        });
+        bed.read("creds/build").err().unwrap();
+        bed.run_guards().unwrap();
+        assert!(works(&bed, "svc1", &creds(&bed).data["current_password"]), "{flavour:?}");
+        let set = bed.write("library/team", &json!({"service_account_names": "svc2"}));
+        assert!(set.err().unwrap().message.contains("a set needs binddn"));
+    }
+}
+
+#[test]
+fn no_failure_tells_a_password() {
+    let bed = with_role(Flavour::ActiveDirectory);
+    let first = creds(&bed);
+    let password = first.data["current_password"].as_str().unwrap().to_owned();
+    bed.host.advance(601);
+    let busy = Fault { result_code: Some(53), ..Fault::new(Code::RefusedChange, "unwilling") };
+    bed.host.directory().refuse("ldap-modify", busy);
+    let refused = bed.read("creds/build").err().unwrap();
+    assert!(refused.message.contains("unwilling") && !refused.message.contains(&password));
+    assert!(!bed.host.steps().join("\n").contains(&password));
+}

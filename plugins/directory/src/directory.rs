@@ -1,0 +1,286 @@
+//! What is asked of the directory: who an account is, whether a password is in force, and to change
+//! it.
+//!
+//! The attacks this file stops: a name that becomes a filter (names are values of a condition, and
+//! never text of a filter), one account under two names (what counts is the entry's own id), and a
+//! password that a server of the other kind keeps as an attribute in clear.
+
+mod identity;
+mod name;
+mod server;
+
+use crate::config::{AD, Config, OPENLDAP};
+use crate::times;
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::ldap::{Change, Code, Entry, Fault, Filter, Search, Target};
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Failure, Host};
+pub(crate) use identity::Identity;
+use name::{Name, name_of};
+use server::Server;
+
+/// What is asked of an entry.
+const ATTRIBUTES: &[&str] =
+    &["objectGUID", "entryUUID", "userPrincipalName", "pwdLastSet", "pwdChangedTime"];
+
+/// The directory of a configuration.
+pub(crate) struct Directory<'a> {
+    host: &'a dyn Host,
+    config: &'a Config,
+    /// Who asks; the engine's own login unless an account asks for itself.
+    target: Target,
+    is_account: bool,
+}
+
+/// An account as the directory knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) identity: Identity,
+    pub(crate) dn: String,
+    /// When its password was last changed, by the directory's clock, where it tells.
+    pub(crate) changed: Option<StoreTime>,
+}
+
+/// What a login says of a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    InForce,
+    NotInForce,
+    /// The account is locked, so that no password is taken.
+    CannotTell,
+}
+
+impl<'a> Directory<'a> {
+    /// By the engine's own login.
+    pub(crate) fn new(host: &'a dyn Host, config: &'a Config) -> Self {
+        Self { host, config, target: config.target(), is_account: false }
+    }
+
+    /// By the login of an account.
+    pub(crate) fn as_account(
+        host: &'a dyn Host,
+        config: &'a Config,
+        name: &str,
+        password: &str,
+    ) -> Self {
+        let target = config.target().log_in_as(name, password);
+        Self { host, config, target, is_account: true }
+    }
+
+    /// The one account of that name.
+    ///
+    /// # Errors
+    /// Invalid request where there is none, or more than one.
+    pub(crate) fn find(&self, name: &str) -> Result<Found, Failure> {
+        let found = match name_of(name, &self.config.schema) {
+            Name::Dn(dn) => self.search(Search::entry(dn)),
+            Name::Values(conditions) => {
+                let filter = Filter::everything().and_any(&conditions);
+                self.search(Search::below(&self.base()?, filter).limit(2))
+            }
+        };
+        let found = absent_is_empty(found)?;
+        match found.as_slice() {
+            [entry] => self.found(entry),
+            [] => Err(Failure::invalid(format!(
+                "there is no account {} below {}; check the name, and userdn",
+                quoted(name),
+                quoted(&self.base()?)
+            ))),
+            _ => Err(Failure::invalid(format!(
+                "more than one account is called {}; name it by its DN",
+                quoted(name)
+            ))),
+        }
+    }
+
+    /// The account again, wherever it was moved and however it is called now; `None` where it is
+    /// gone.
+    pub(crate) fn find_again(
+        &self,
+        identity: &Identity,
+        dn: &str,
+    ) -> Result<Option<Found>, Failure> {
+        let here = absent_is_empty(self.search(Search::entry(dn)))?;
+        let is_it = |found: &Found| found.identity == *identity;
+        let here = here.first().map(|entry| self.found(entry)).transpose()?.filter(is_it);
+        if here.is_some() {
+            return Ok(here);
+        }
+        let Some((attribute, value)) = identity.condition() else { return Ok(None) };
+        let filter = Filter::equal(attribute, value);
+        let moved = self.search(Search::below(&self.root()?, filter).limit(2));
+        let moved = absent_is_empty(moved)?;
+        Ok(moved.first().map(|entry| self.found(entry)).transpose()?.filter(is_it))
+    }
+
+    /// Gives an account another password, by the right to do so or, where the account asks itself,
+    /// by its present one.
+    ///
+    /// # Errors
+    /// What the server refused, or that its answer was lost.
+    pub(crate) fn set_password(&self, dn: &str, new: &str) -> Result<(), Fault> {
+        let current = self.is_account.then(|| self.target.password.clone());
+        if self.config.schema == AD {
+            let new = vec![quoted_utf16(new)];
+            let changes = match current {
+                Some(current) => vec![
+                    Change::Delete("unicodePwd".to_owned(), vec![quoted_utf16(&current)]),
+                    Change::Add("unicodePwd".to_owned(), new),
+                ],
+                None => vec![Change::Replace("unicodePwd".to_owned(), new)],
+            };
+            return self.asking(|target| self.host.ldap().modify(target, dn, &changes));
+        }
+        let server = self.server()?;
+        if server.is_active_directory {
+            return Err(Fault::new(Code::InvalidRequest, OTHER_SCHEMA));
+        }
+        if server.changes_passwords {
+            return self.asking(|target| {
+                self.host.ldap().change_password(target, dn, current.as_deref(), new)
+            });
+        }
+        let change = [Change::replace("userPassword", new)];
+        self.asking(|target| self.host.ldap().modify(target, dn, &change))
+    }
+
+    /// What a login by the password says.
+    ///
+    /// # Errors
+    /// Where no server answers.
+    pub(crate) fn prove(&self, name: &str, password: &str) -> Result<Proof, Failure> {
+        match self.host.ldap().bind(&self.target.log_in_as(name, password)) {
+            Ok(()) => Ok(Proof::InForce),
+            Err(fault) if fault.code == Code::Refused => Ok(told_by(&fault)),
+            Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// Whether the directory takes the engine's login, where it has one.
+    ///
+    /// # Errors
+    /// That it does not, or that none answers.
+    pub(crate) fn check_login(&self) -> Result<(), Failure> {
+        if !self.config.has_login() {
+            return Ok(());
+        }
+        self.host.ldap().bind(&self.target).map_err(|fault| {
+            let why = Failure::from(fault);
+            Failure { message: format!("binddn and bindpass: {}", why.message), ..why }
+        })
+    }
+
+    /// Whether the server is of the kind that `schema` says.
+    ///
+    /// # Errors
+    /// Invalid request where it is of the other kind.
+    pub(crate) fn check_schema(&self) -> Result<(), Failure> {
+        let is_active_directory = self.server()?.is_active_directory;
+        match (self.config.schema.as_str(), is_active_directory) {
+            (OPENLDAP, true) => Err(Failure::invalid(OTHER_SCHEMA)),
+            (AD, false) => Err(Failure::invalid(
+                "schema ad is for Active Directory, and this server is none; use openldap",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether there is an entry to search below, where the engine has a login to look by.
+    ///
+    /// # Errors
+    /// Invalid request where there is none.
+    pub(crate) fn check_base(&self) -> Result<(), Failure> {
+        if !self.config.has_login() {
+            return Ok(());
+        }
+        let base = self.base()?;
+        let found = absent_is_empty(self.search(Search::entry(&base)))?;
+        match found.is_empty() {
+            true => Err(Failure::invalid(format!(
+                "userdn: there is no entry {} that binddn may see",
+                quoted(&base)
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// Where accounts are searched.
+    fn base(&self) -> Result<String, Fault> {
+        if self.config.userdn.is_empty() { self.root() } else { Ok(self.config.userdn.clone()) }
+    }
+
+    /// Where everything is below.
+    fn root(&self) -> Result<String, Fault> {
+        let root = self.server()?.root;
+        let named = [&root, &self.config.userdn].into_iter().find(|dn| !dn.is_empty());
+        named.cloned().ok_or_else(|| Fault::new(Code::InvalidRequest, NO_BASE))
+    }
+
+    fn server(&self) -> Result<Server, Fault> {
+        Server::of(self.host, &self.config.url, || {
+            self.asking(|target| self.host.ldap().search(target, &Server::search()))
+        })
+    }
+
+    fn search(&self, search: Search) -> Result<Vec<Entry>, Fault> {
+        let search = search.attributes(ATTRIBUTES);
+        self.asking(|target| self.host.ldap().search(target, &search))
+    }
+
+    /// Asks by the login, and by the one before while a server may not have heard of the change.
+    fn asking<T>(&self, ask: impl Fn(&Target) -> Result<T, Fault>) -> Result<T, Fault> {
+        let done = ask(&self.target);
+        let is_refused = done.as_ref().is_err_and(|fault| fault.code == Code::Refused);
+        let previous = self.config.previous_target(self.host.clock().now());
+        match previous.filter(|_| is_refused && !self.is_account) {
+            Some(previous) => ask(&previous).or(done),
+            None => done,
+        }
+    }
+
+    fn found(&self, entry: &Entry) -> Result<Found, Failure> {
+        let by_ticks = entry.text("pwdLastSet").and_then(times::of_ticks);
+        let by_time = || entry.text("pwdChangedTime").and_then(times::of_generalized);
+        Ok(Found {
+            identity: Identity::of(self.host, entry)?,
+            dn: entry.dn.clone(),
+            changed: by_ticks.or_else(by_time),
+        })
+    }
+}
+
+const OTHER_SCHEMA: &str = "schema openldap is not for Active Directory, which would keep the \
+                            password as a readable attribute and change nothing; use schema ad";
+const NO_BASE: &str = "the server does not tell where its entries are; set userdn";
+
+/// The value of `unicodePwd`.
+fn quoted_utf16(password: &str) -> Vec<u8> {
+    format!("\"{password}\"").encode_utf16().flat_map(u16::to_le_bytes).collect()
+}
+
+fn absent_is_empty(found: Result<Vec<Entry>, Fault>) -> Result<Vec<Entry>, Fault> {
+    match found {
+        Err(fault) if fault.code == Code::NotFound => Ok(Vec::new()),
+        found => found,
+    }
+}
+
+/// Active Directory says why a login was refused, and says most of it only to who has the password:
+/// that the account is disabled (533), expired (701), may not log in here or now (530, 531, 534), or
+/// must change its password (532, 773). That it is locked (775) it says to anyone.
+fn told_by(refused: &Fault) -> Proof {
+    let words: Vec<&str> = refused.message.split([' ', ',']).collect();
+    let code = words.windows(2).find_map(|pair| match pair {
+        ["data", code] => Some(*code),
+        _ => None,
+    });
+    match code {
+        Some("530" | "531" | "532" | "533" | "534" | "701" | "773") => Proof::InForce,
+        Some("775") => Proof::CannotTell,
+        _ => Proof::NotInForce,
+    }
+}
+
+#[cfg(test)]
+mod tests;

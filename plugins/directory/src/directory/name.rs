@@ -1,0 +1,63 @@
+//! What an operator calls an account: a DN, a user principal name, or a short name.
+
+use crate::config::AD;
+
+/// What a name is looked for as.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Name<'a> {
+    /// The entry itself.
+    Dn(&'a str),
+    /// An entry for which one of these holds.
+    Values(Vec<(&'static str, &'a str)>),
+}
+
+/// What `name` is looked for as, in a directory of that schema. A directory without one of the
+/// attributes finds nothing by it.
+pub(super) fn name_of<'a>(name: &'a str, schema: &str) -> Name<'a> {
+    if is_dn(name) {
+        return Name::Dn(name);
+    }
+    let attributes: &[&'static str] = match (schema == AD, name.contains('@')) {
+        (true, true) => &["userPrincipalName"],
+        (true, false) => &["userPrincipalName", "sAMAccountName", "cn"],
+        (false, _) => &["cn", "uid", "userPrincipalName", "sAMAccountName"],
+    };
+    Name::Values(attributes.iter().map(|attribute| (*attribute, name)).collect())
+}
+
+/// Whether it begins with the name of an attribute and `=`. No other name of an account has one.
+pub(crate) fn is_dn(name: &str) -> bool {
+    let Some((attribute, value)) = name.split_once('=') else { return false };
+    let is_letter = |one: char| one.is_ascii_alphanumeric() || one == '-' || one == '.';
+    !value.is_empty()
+        && attribute.starts_with(|one: char| one.is_ascii_alphanumeric())
+        && attribute.trim_end().chars().all(is_letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::OPENLDAP;
+
+    fn attributes(name: &str, schema: &str) -> Vec<&'static str> {
+        match name_of(name, schema) {
+            Name::Dn(_) => Vec::new(),
+            Name::Values(values) => values.into_iter().map(|(attribute, _)| attribute).collect(),
+        }
+    }
+
+    #[test]
+    fn a_name_is_looked_for_as_what_it_can_be() {
+        let short = ["userPrincipalName", "sAMAccountName", "cn"];
+        assert_eq!(attributes("bob@corp.example", AD), ["userPrincipalName"]);
+        assert_eq!(attributes("bob", AD), short);
+        assert_eq!(attributes("*)(objectClass=*", AD), short, "a value like any other");
+        assert_eq!(attributes("bob", OPENLDAP)[..2], ["cn", "uid"]);
+        for dn in ["CN=bob,DC=corp", "uid=a\\,b,dc=x", "2.5.4.3=bob"] {
+            assert_eq!(name_of(dn, AD), Name::Dn(dn));
+        }
+        for name in ["=x", "a(b=c", "cn=", "b*=c"] {
+            assert!(!is_dn(name), "{name}");
+        }
+    }
+}

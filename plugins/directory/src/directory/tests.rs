@@ -1,0 +1,50 @@
+use super::*;
+use crate::fixture::{configured, dn};
+use bulkhead_sdk::testbed::Flavour;
+
+fn refused(message: &str) -> Fault {
+    Fault { result_code: Some(49), ..Fault::new(Code::Refused, message) }
+}
+
+#[test]
+fn what_a_refused_login_says_of_the_password() {
+    let said = "80090308: LdapErr: DSID-0C0903A9, comment: AcceptSecurityContext error, data ";
+    for (code, proof) in [
+        ("52e", Proof::NotInForce),
+        ("525", Proof::NotInForce),
+        ("533", Proof::InForce),
+        ("773", Proof::InForce),
+        ("775", Proof::CannotTell),
+    ] {
+        assert_eq!(told_by(&refused(&format!("{said}{code}, v1db1"))), proof, "{code}");
+    }
+    assert_eq!(told_by(&refused("invalid credentials")), Proof::NotInForce);
+}
+
+#[test]
+fn a_password_of_active_directory_is_quoted_and_in_utf_16() {
+    assert_eq!(quoted_utf16("pä𝄞"), [0x22, 0, b'p', 0, 0xe4, 0, 0x34, 0xd8, 0x1e, 0xdd, 0x22, 0]);
+}
+
+#[test]
+fn a_login_that_is_empty_is_never_sent() {
+    let bed = configured(Flavour::ActiveDirectory);
+    let config = Config::find(&bed.host).unwrap().unwrap();
+    assert!(Directory::new(&bed.host, &config).prove(&dn("svc1"), "").is_err());
+    assert_eq!(bed.host.directory().failed_logins(&dn("svc1")), 0);
+}
+
+#[test]
+fn an_account_is_found_by_each_of_its_names() {
+    for (flavour, names) in [
+        (Flavour::ActiveDirectory, ["svc1@corp.example", "svc1", &dn("svc1")]),
+        (Flavour::OpenLdap, ["svc1", "SVC1", &dn("svc1")]),
+    ] {
+        let bed = configured(flavour);
+        let config = Config::find(&bed.host).unwrap().unwrap();
+        for name in names {
+            let found = Directory::new(&bed.host, &config).find(name).unwrap();
+            assert_eq!(found.dn, dn("svc1"), "{name}");
+        }
+    }
+}

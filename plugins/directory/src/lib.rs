@@ -1,0 +1,119 @@
+//! The directory secrets engine: passwords of accounts that are there already, rotated for roles and
+//! lent by a library.
+//!
+//! One file for each noun of the URL; `account`, `rotation`, `directory`, `passwords` and `times` are
+//! the rules they share. It speaks no LDAP: what it asks of a directory goes through the host.
+
+mod account;
+mod config;
+mod creds;
+mod directory;
+#[cfg(test)]
+mod fixture;
+mod library;
+mod passwords;
+mod roles;
+mod rotate_root;
+mod rotation;
+mod times;
+
+use bulkhead_sdk::intent;
+use bulkhead_sdk::table::{Field, Operation, Row, delete, list, read, write};
+use bulkhead_sdk::{Context, Failure, Host, Lease, Reason, Renewal, SecretsEngine};
+
+/// The engine.
+pub struct Directory;
+
+const ROLE: &[Field] = &[Field::name_of("name", "the role's name")];
+const SET: &[Field] = &[Field::name_of("name", "the set's name")];
+/// Seconds for what changes the passwords of several accounts.
+const LONG: u64 = 300;
+
+impl SecretsEngine for Directory {
+    const NAME: &'static str = "directory";
+    const ALIASES: &'static [&'static str] = &["ad"];
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const SCHEMA: u32 = 1;
+    const ABOUT: &'static str = "Rotates and lends accounts of a directory.";
+    const ASKS: &'static [&'static str] = &["ldap"];
+    const TABLE: &'static [Row] = &[
+        read("config", config::read).about("Shows the configuration without its secrets."),
+        write("config", config::write)
+            .about("Creates or changes the configuration.")
+            .fields(&[config::FIELDS])
+            .exclusive(&[&["password_policy", "length"], &["password_policy", "formatter"]]),
+        delete("config", config::delete).about("Removes the configuration."),
+        read("roles/{name}", roles::read).about("Shows a role.").fields(&[ROLE]),
+        write("roles/{name}", roles::write)
+            .about("Creates or changes a role.")
+            .fields(&[ROLE, roles::FIELDS])
+            .existence("role/{name}"),
+        delete("roles/{name}", roles::delete).about("Removes a role.").fields(&[ROLE]),
+        list("roles", roles::PREFIX).about("Lists the names of roles."),
+        read("roles", roles::list).about("Lists the names of roles.").asked_as(Operation::List),
+        read("creds/{name}", creds::read)
+            .about("Answers the password of a role's account, rotated first where it is due.")
+            .fields(&[ROLE]),
+        write("rotate-role/{name}", roles::rotate)
+            .about("Rotates the password of a role's account.")
+            .fields(&[ROLE]),
+        write("rotate-root", rotate_root::write).about("Rotates bindpass."),
+        read("rotate-root", rotate_root::write)
+            .about("Rotates bindpass.")
+            .asked_as(Operation::Update),
+        read("library/{name}", library::read).about("Shows a set.").fields(&[SET]),
+        write("library/{name}", library::write)
+            .about("Creates or changes a set.")
+            .fields(&[SET, library::FIELDS])
+            .existence("set/{name}")
+            .deadline(LONG),
+        delete("library/{name}", library::delete)
+            .about("Removes a set of which nothing is lent.")
+            .fields(&[SET]),
+        list("library", "set/").about("Lists the names of sets."),
+        read("library/{name}/status", library::status)
+            .about("Shows which accounts of a set are lent, and to whom.")
+            .fields(&[SET]),
+        write("library/{name}/check-out", library::check_out)
+            .about("Lends an account of a set.")
+            .fields(&[SET, library::CHECK_OUT_FIELDS])
+            .leases(),
+        write("library/{name}/check-in", library::own)
+            .about("Takes accounts of a set back from their borrower.")
+            .fields(&[SET, library::CHECK_IN_FIELDS])
+            .deadline(LONG),
+        write("library/manage/{name}/check-in", library::forced)
+            .about("Takes accounts of a set back from anyone.")
+            .fields(&[SET, library::CHECK_IN_FIELDS])
+            .deadline(LONG),
+    ];
+
+    fn renew(
+        host: &dyn Host,
+        context: &Context,
+        lease: &Lease,
+        increment: u64,
+    ) -> Result<Renewal, Failure> {
+        library::renew(host, &context.mount, lease, increment)
+    }
+
+    fn revoke(
+        host: &dyn Host,
+        context: &Context,
+        lease: &Lease,
+        reason: Reason,
+    ) -> Result<(), Failure> {
+        library::revoke(host, &context.mount, lease, reason)
+    }
+
+    /// Time comes only for changes that their call did not finish.
+    fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
+        match intent::key_of(key) {
+            Some(rotate_root::KEY) => rotate_root::finish(host, &context.mount),
+            Some(account) => rotation::finish(host, &context.mount, account),
+            None => Ok(()),
+        }
+    }
+}
+
+bulkhead_sdk::export_secrets_engine!(Directory);

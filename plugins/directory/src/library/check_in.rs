@@ -1,0 +1,136 @@
+//! `library/{name}/check-in`, and the forced one of `library/manage`: an account comes home with
+//! another password.
+//!
+//! The attacks this file stops: a caller who checks in what another has, and a check-in by way of a
+//! set that the account is not in. The loan ends in the commit that stores the new password, so
+//! that no borrower keeps one that works.
+
+use super::{MOST_ROTATED, Member, Set};
+use crate::account::Account;
+use crate::config::Config;
+use crate::directory::Identity;
+use crate::rotation;
+use bulkhead_sdk::host::Level;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Answer, Call, Failure, Host};
+use serde_json::json;
+
+/// Checks in what the caller has.
+pub(crate) fn own(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let set = Set::require(host, call)?;
+    let is_enforced = !set.disable_check_in_enforcement;
+    check_in(host, call, &set, is_enforced)
+}
+
+/// Checks in what anyone has. The path is for few.
+pub(crate) fn forced(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let set = Set::require(host, call)?;
+    check_in(host, call, &set, false)
+}
+
+fn check_in(host: &dyn Host, call: &Call, set: &Set, is_enforced: bool) -> Result<Answer, Failure> {
+    let names = call.list("service_account_names");
+    let members = match names.is_empty() {
+        true => only_one_lent(host, call, set, is_enforced)?,
+        false => named(host, call, set, is_enforced, &names)?,
+    };
+    let config = match members.is_empty() {
+        true => return Answer::data(&json!({ "check_ins": [] })),
+        false => Config::require(host, &call.mount)?,
+    };
+    let mut done: Vec<&str> = Vec::new();
+    for member in members {
+        let account = Set::account(host, member)?;
+        let returned = match account.loan.is_some() {
+            true => give_back(host, &config, &member.account, account),
+            false => continue,
+        };
+        returned.map_err(|why| told_of(&done, member, why))?;
+        done.push(&member.name);
+    }
+    Answer::data(&json!({ "check_ins": done }))
+}
+
+/// What is lent and may be checked in, where that is one account at most.
+fn only_one_lent<'a>(
+    host: &dyn Host,
+    call: &Call,
+    set: &'a Set,
+    is_enforced: bool,
+) -> Result<Vec<&'a Member>, Failure> {
+    let mut lent = Vec::new();
+    for member in &set.members {
+        let loan = Set::account(host, member)?.loan;
+        if loan.is_some_and(|loan| !is_enforced || loan.is_of(&call.caller)) {
+            lent.push(member);
+        }
+    }
+    match lent.len() {
+        0 | 1 => Ok(lent),
+        _ => Err(Failure::invalid(
+            "several accounts are checked out: say in service_account_names which to check in",
+        )),
+    }
+}
+
+/// The named accounts that are lent. If the caller may not check in any one of them, nothing is.
+fn named<'a>(
+    host: &dyn Host,
+    call: &Call,
+    set: &'a Set,
+    is_enforced: bool,
+    names: &[String],
+) -> Result<Vec<&'a Member>, Failure> {
+    let mut lent: Vec<&Member> = Vec::new();
+    for name in names {
+        let shown = quoted(name);
+        let unknown = || Failure::invalid(format!("{shown} is not an account of this set"));
+        let member = set.called(name).ok_or_else(unknown)?;
+        let Some(loan) = Set::account(host, member)?.loan else { continue };
+        if is_enforced && !loan.is_of(&call.caller) {
+            return Err(Failure::invalid(format!(
+                "{shown} cannot be checked in, because this caller did not check it out"
+            )));
+        }
+        if !lent.contains(&member) {
+            lent.push(member);
+        }
+    }
+    match lent.len() > MOST_ROTATED {
+        true => Err(Failure::invalid(format!("name at most {MOST_ROTATED} accounts at a time"))),
+        false => Ok(lent),
+    }
+}
+
+/// Changes the password of a lent account, and ends its loan with that. An account that is gone
+/// from the directory comes home without one, and is lent no more.
+pub(super) fn give_back(
+    host: &dyn Host,
+    config: &Config,
+    identity: &Identity,
+    account: Account,
+) -> Result<(), Failure> {
+    let Some(loan) = account.loan.clone() else { return Ok(()) };
+    let Some(found) = rotation::find_again(host, config, identity, &account)? else {
+        return retire(host, identity, account);
+    };
+    let account = Account { dn: found.dn, ..account };
+    rotation::rotate(host, config, identity, &account, &loan.id).map(drop)
+}
+
+fn retire(host: &dyn Host, identity: &Identity, mut account: Account) -> Result<(), Failure> {
+    host.log().write(Level::Warn, "lent-account-is-gone", &[("account", &account.dn)]);
+    account.current = None;
+    account.end_loan(host)?;
+    account.store(host, identity)
+}
+
+/// The failure, with what was checked in before it.
+fn told_of(done: &[&str], failed: &Member, why: Failure) -> Failure {
+    let before = match done.is_empty() {
+        true => "nothing was checked in".to_owned(),
+        false => format!("checked in before it: {}", done.join(", ")),
+    };
+    let message = format!("{}: {} ({before})", quoted(&failed.name), why.message);
+    Failure { message, ..why }
+}

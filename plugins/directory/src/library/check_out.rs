@@ -1,0 +1,101 @@
+//! `library/{name}/check-out`: lends the first account that is at home.
+//!
+//! Nothing is asked of the directory: an account is at home only with a password that was proven
+//! since its last borrower. Lease and loan are written down in one commit, of which two for one
+//! account are a conflict.
+
+use super::loan::{LeaseData, Loan};
+use super::{Member, Set};
+use crate::account::Account;
+use crate::rotation::{self, LANE};
+use bulkhead_sdk::reservation::Reservation;
+use bulkhead_sdk::wire::duration::show;
+use bulkhead_sdk::wire::hexadecimal;
+use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
+use serde_json::json;
+
+/// Random bytes of a loan's id.
+const LOAN_ID: u32 = 16;
+
+/// Lends an account.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let set = Set::require(host, call)?;
+    let none = || Failure::invalid("no service account of the set is available for check-out");
+    let (member, mut account) = first_at_home(host, &set)?.ok_or_else(none)?;
+    let lost = || Failure::internal("an account at home has no password");
+    let password = account.current.clone().ok_or_else(lost)?;
+    let terms = Terms::of(&set, call.seconds("ttl"), &call.mount);
+
+    let id = hexadecimal::text(&host.random().bytes(LOAN_ID));
+    let held = LeaseData {
+        set: call.text("name").to_owned(),
+        name: member.name.clone(),
+        account: member.account.clone(),
+        loan: id.clone(),
+    };
+    let reserved = Reservation::new(&id, LANE, &held)?.reserve(host)?;
+    account.loan = Some(Loan {
+        id,
+        handle: reserved.handle().to_owned(),
+        entity: call.caller.entity.clone(),
+        token: call.caller.id.clone(),
+        since: host.clock().now(),
+        is_endless: terms.is_endless,
+    });
+    account.store(host, &member.account)?;
+    let lent = reserved.make(host, || Ok(()))?.secret(
+        &json!({ "service_account_name": member.name, "password": password }),
+        terms.ttl,
+        terms.max_ttl,
+    )?;
+    Ok(lent.warn(terms.warning))
+}
+
+/// The first account that is lent to nobody, has a password, and is not being changed.
+fn first_at_home<'a>(
+    host: &dyn Host,
+    set: &'a Set,
+) -> Result<Option<(&'a Member, Account)>, Failure> {
+    for member in &set.members {
+        let account = Set::account(host, member)?;
+        let is_at_home = account.loan.is_none() && account.current.is_some();
+        if is_at_home && !rotation::is_open(host, &member.account)? {
+            return Ok(Some((member, account)));
+        }
+    }
+    Ok(None)
+}
+
+/// For how long.
+struct Terms {
+    /// Seconds.
+    ttl: u64,
+    /// Seconds with all renewals; 0 is the mount's.
+    max_ttl: u64,
+    is_endless: bool,
+    warning: Option<String>,
+}
+
+impl Terms {
+    /// By the set, or by what was asked for where that is less (decision D1).
+    fn of(set: &Set, asked: u64, mount: &Mount) -> Self {
+        let most = if set.ttl == 0 { set.max_ttl } else { set.ttl };
+        let ttl = match (asked, most) {
+            (0, most) => most,
+            (asked, 0) => asked,
+            (asked, most) => asked.min(most),
+        };
+        let is_endless = ttl == 0;
+        let wanted = if is_endless { mount.max_ttl } else { ttl };
+        let longest = mount.max_ttl.min(mount.longest_lease.max(1));
+        let ttl = wanted.min(longest);
+        let (shown, asked) = (show(ttl), show(wanted));
+        let warning = (ttl < wanted).then(|| {
+            format!(
+                "the lease ends after {shown} instead of {asked}: the mount's, or its \
+                              token's, is no longer"
+            )
+        });
+        Self { ttl, max_ttl: set.max_ttl, is_endless, warning }
+    }
+}

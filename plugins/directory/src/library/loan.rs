@@ -1,0 +1,115 @@
+//! Loans, from what their lease holds: renewal, and the check-in by which a lease ends.
+//!
+//! The attack this file stops: a lease that outlives its loan touching the next borrower's account.
+//! A lease names the loan and not the account alone, and acts on no other one.
+
+use super::{Set, check_in};
+use crate::account::Account;
+use crate::config::Config;
+use crate::directory::Identity;
+use bulkhead_sdk::call::Caller;
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Failure, Host, Kind, Lease, Mount, Reason, Renewal, stored};
+use serde::{Deserialize, Serialize};
+
+/// Who has an account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Loan {
+    /// Random, and no secret.
+    pub(crate) id: String,
+    /// The lease, as the lease book knows it.
+    pub(super) handle: String,
+    /// The borrower's entity; empty where its token stands for none.
+    pub(super) entity: String,
+    /// What stands for the borrower's token at this mount.
+    pub(super) token: String,
+    pub(super) since: StoreTime,
+    /// The end of its lease does not end it (decision D1).
+    pub(super) is_endless: bool,
+}
+
+impl Loan {
+    /// Whether the caller is who borrowed it: the same entity, or the same token.
+    pub(super) fn is_of(&self, caller: &Caller) -> bool {
+        let is_same = |one: &str, other: &str| !one.is_empty() && one == other;
+        is_same(&self.entity, &caller.entity) || is_same(&self.token, &caller.id)
+    }
+}
+
+impl Account {
+    /// Ends the loan, and its lease with it.
+    ///
+    /// # Errors
+    /// What the lease book refused.
+    pub(crate) fn end_loan(&mut self, host: &dyn Host) -> Result<(), Failure> {
+        match self.loan.take() {
+            Some(loan) => host.leases().end_issued(&loan.handle),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the lease of a loan keeps.
+#[derive(Serialize, Deserialize)]
+pub(super) struct LeaseData {
+    pub(super) set: String,
+    /// As it was called when it was lent.
+    pub(super) name: String,
+    pub(super) account: Identity,
+    pub(super) loan: String,
+}
+
+stored!(LeaseData, "lease", reads_stored_leases);
+
+impl LeaseData {
+    /// The account, while it is lent by this loan.
+    fn lent(&self, host: &dyn Host) -> Result<Option<Account>, Failure> {
+        let is_this =
+            |account: &Account| account.loan.as_ref().is_some_and(|loan| loan.id == self.loan);
+        Ok(Account::find(host, &self.account)?.filter(is_this))
+    }
+}
+
+/// Prolongs a loan by what the set says now.
+pub(crate) fn renew(
+    host: &dyn Host,
+    mount: &Mount,
+    lease: &Lease,
+    increment: u64,
+) -> Result<Renewal, Failure> {
+    let held: LeaseData = lease.internal()?;
+    let home = || {
+        let name = quoted(&held.name);
+        Failure::invalid(format!("{name} is checked in already; check it out again"))
+    };
+    let gone = || {
+        let set = quoted(&held.set);
+        Failure::invalid(format!("set {set} is gone, so that its loans are not renewed"))
+    };
+    held.lent(host)?.ok_or_else(home)?;
+    let set = Set::find(host, &held.set)?.ok_or_else(gone)?;
+    let usual = [set.ttl, set.max_ttl, mount.max_ttl].into_iter().find(|ttl| *ttl > 0);
+    let ttl = if increment > 0 { increment } else { usual.unwrap_or_default() };
+    Ok(Renewal { ttl, max_ttl: set.max_ttl })
+}
+
+/// Checks in what the lease lent. What was checked in, or is another's by now, is left alone.
+pub(crate) fn revoke(
+    host: &dyn Host,
+    mount: &Mount,
+    lease: &Lease,
+    reason: Reason,
+) -> Result<(), Failure> {
+    let held: LeaseData = lease.internal()?;
+    let Some(account) = held.lent(host)? else { return Ok(()) };
+    let is_endless = account.loan.as_ref().is_some_and(|loan| loan.is_endless);
+    if is_endless && reason == Reason::Expired {
+        return Ok(());
+    }
+    let config = Config::require(host, mount).map_err(|why| {
+        // It is tried until there is a configuration again.
+        Failure { kind: Kind::Unreachable, ..why }
+    })?;
+    check_in::give_back(host, &config, &held.account, account)
+}

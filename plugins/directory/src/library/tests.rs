@@ -1,0 +1,364 @@
+use crate::Directory;
+use crate::fixture::{configured, dn, with_role, with_set, works};
+use bulkhead_sdk::testbed::{Flavour, Reply, TestBed};
+use bulkhead_sdk::{Failure, Kind, Reason};
+use serde_json::{Value, json};
+
+type Bed = TestBed<Directory>;
+
+fn check_out(bed: &Bed) -> Reply {
+    bed.write("library/team/check-out", &json!({})).unwrap()
+}
+
+fn check_in(bed: &Bed, body: Value) -> Result<Value, Failure> {
+    Ok(bed.write("library/team/check-in", &body)?.data["check_ins"].clone())
+}
+
+fn forced(bed: &Bed, body: Value) -> Result<Value, Failure> {
+    Ok(bed.write("library/manage/team/check-in", &body)?.data["check_ins"].clone())
+}
+
+fn status(bed: &Bed) -> Value {
+    Value::Object(bed.read("library/team/status").unwrap().data)
+}
+
+fn as_caller(bed: &mut Bed, entity: &str, token: &str) {
+    bed.caller.entity = entity.to_owned();
+    bed.caller.id = token.to_owned();
+}
+
+const FREE: &str = r#"{"svc1":{"available":true},"svc2":{"available":true}}"#;
+
+#[test]
+fn a_set_is_read_as_it_was_written_and_its_passwords_are_the_engines() {
+    let bed = with_set();
+    let shown = Value::Object(bed.read("library/team").unwrap().data);
+    let expected = json!({
+        "service_account_names": ["svc1", "svc2"], "ttl": 1800, "max_ttl": 3600,
+        "disable_check_in_enforcement": false,
+    });
+    assert_eq!(shown, expected);
+    assert_eq!(bed.list("library").unwrap().data["keys"], json!(["team"]));
+    assert_eq!(status(&bed).to_string(), FREE);
+    assert!(!works(&bed, "svc1", &json!("first-of-svc1")));
+    let day = json!({"service_account_names": ["svc3"]});
+    bed.write("library/other", &day).unwrap();
+    let shown = bed.read("library/other").unwrap().data;
+    assert_eq!((&shown["ttl"], &shown["max_ttl"]), (&json!(86400), &json!(86400)));
+}
+
+#[test]
+fn a_bad_set_is_refused_and_no_account_is_taken() {
+    for (body, why) in [
+        (json!({}), "service_account_names is required"),
+        (json!({"service_account_names": []}), "service_account_names is required"),
+        (json!({"service_account_names": ["svc3", "none"]}), "there is no account \"none\""),
+        (json!({"service_account_names": ["svc3", "SVC3@corp.example"]}), "are the same account"),
+        (json!({"service_account_names": ["svc3", "svc3"]}), "are the same account"),
+        (json!({"service_account_names": "svc3,svc1"}), "already managed by set \"team\""),
+        (json!({"service_account_names": "svc3", "ttl": "2h", "max_ttl": "1h"}), "max_ttl 1h"),
+        (json!({"service_account_names": "svc3", "ttl": -1}), "ttl"),
+    ] {
+        let bed = with_set();
+        let refused = bed.write("library/bad", &body).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest, "{refused}");
+        assert!(refused.message.contains(why), "{refused}");
+        assert_eq!(bed.host.stored("set/bad"), None);
+        assert!(works(&bed, "svc3", &json!("first-of-svc3")), "{body}");
+    }
+}
+
+#[test]
+fn an_account_of_a_set_that_was_never_finished_is_free() {
+    let bed = configured(Flavour::ActiveDirectory);
+    bed.host.directory().lock(&dn("svc3"), false);
+    bed.host.lose_reply("checkpoint", Failure::new(Kind::Unavailable, "the store went away"));
+    bed.write("library/one", &json!({"service_account_names": "svc3"})).err().unwrap();
+    bed.run_guards().unwrap();
+    bed.write("library/two", &json!({"service_account_names": "svc3"})).unwrap();
+    let lent = bed.write("library/two/check-out", &json!({})).unwrap();
+    assert!(works(&bed, "svc3", &lent.data["password"]));
+}
+
+#[test]
+fn a_check_out_lends_the_first_account_at_home_and_asks_nothing_of_the_directory() {
+    let bed = with_set();
+    let lent = check_out(&bed);
+    assert_eq!(lent.data["service_account_name"], "svc1");
+    assert!(works(&bed, "svc1", &lent.data["password"]));
+    assert_eq!((lent.ttl, lent.max_ttl), (1_800, 3_600));
+    assert!(!bed.host.steps().iter().any(|step| step.starts_with("ldap")));
+    assert_eq!(check_out(&bed).data["service_account_name"], "svc2");
+    let none = bed.write("library/team/check-out", &json!({})).err().unwrap();
+    assert_eq!(none.kind, Kind::InvalidRequest);
+    let unknown = bed.write("library/none/check-out", &json!({})).err().unwrap();
+    assert!(unknown.message.contains("there is no set \"none\""), "{unknown}");
+}
+
+#[test]
+fn the_term_is_the_sets_or_what_was_asked_for_where_that_is_less() {
+    for (set, asked, ttl) in [
+        (json!({"ttl": 1800, "max_ttl": 3600}), json!({"ttl": "5h"}), 1_800),
+        (json!({"ttl": 1800, "max_ttl": 3600}), json!({"ttl": 60}), 60),
+        (json!({"ttl": 1800, "max_ttl": 3600}), json!({"ttl": 0}), 1_800),
+        (json!({"ttl": 0, "max_ttl": 3600}), json!({}), 3_600),
+        (json!({"ttl": 0, "max_ttl": 0}), json!({"ttl": 60}), 60),
+        (json!({"ttl": 0, "max_ttl": 0}), json!({}), 2_764_800),
+    ] {
+        let bed = with_set();
+        bed.write("library/team", &set).unwrap();
+        let lent = bed.write("library/team/check-out", &asked).unwrap();
+        assert_eq!(lent.ttl, ttl, "{set} {asked}");
+        assert!(lent.warnings.is_empty(), "{:?}", lent.warnings);
+    }
+    let mut bed = with_set();
+    bed.mount.longest_lease = 60;
+    let lent = check_out(&bed);
+    assert_eq!((lent.ttl, lent.warnings.len()), (60, 1));
+}
+
+#[test]
+fn a_check_in_changes_the_password_frees_the_account_and_ends_the_lease() {
+    let mut bed = with_set();
+    as_caller(&mut bed, "alice", "token-1");
+    let lent = check_out(&bed);
+    let expected = json!({"svc1": {"available": false, "borrower_client_token": "token-1",
+        "borrower_entity_id": "alice"}, "svc2": {"available": true}});
+    assert_eq!(status(&bed), expected);
+    assert_eq!(check_in(&bed, json!({})).unwrap(), json!(["svc1"]));
+    assert_eq!(status(&bed).to_string(), FREE);
+    assert!(!works(&bed, "svc1", &lent.data["password"]));
+    assert!(bed.host.lease_tags().is_empty(), "the lease is over");
+    assert_eq!(check_in(&bed, json!({"service_account_names": "svc1"})).unwrap(), json!([]));
+    assert_eq!(check_in(&bed, json!({})).unwrap(), json!([]));
+    assert!(works(&bed, "svc1", &check_out(&bed).data["password"]));
+}
+
+#[test]
+fn who_borrowed_may_check_in_and_no_one_else() {
+    for (entity, token, may) in [
+        ("alice", "token-1", true),
+        ("alice", "token-2", true),
+        ("", "token-1", true),
+        ("bob", "token-2", false),
+        ("", "token-2", false),
+        ("", "", false),
+    ] {
+        let mut bed = with_set();
+        as_caller(&mut bed, "alice", "token-1");
+        let lent = check_out(&bed);
+        as_caller(&mut bed, entity, token);
+        let named = check_in(&bed, json!({"service_account_names": ["SVC1"]}));
+        match may {
+            true => assert_eq!(named.unwrap(), json!(["svc1"])),
+            false => {
+                assert!(named.unwrap_err().message.contains("did not check it out"));
+                assert_eq!(check_in(&bed, json!({})).unwrap(), json!([]));
+                assert!(works(&bed, "svc1", &lent.data["password"]), "nothing was done");
+                assert_eq!(forced(&bed, json!({})).unwrap(), json!(["svc1"]));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_loan_of_no_one_is_checked_in_by_force_alone() {
+    let mut bed = with_set();
+    as_caller(&mut bed, "", "");
+    check_out(&bed);
+    let named = json!({"service_account_names": "svc1"});
+    assert!(check_in(&bed, named.clone()).is_err());
+    bed.write("library/team", &json!({"disable_check_in_enforcement": true})).unwrap();
+    assert_eq!(check_in(&bed, named).unwrap(), json!(["svc1"]));
+}
+
+#[test]
+fn several_loans_have_to_be_named_and_one_that_may_not_be_ended_ends_none() {
+    let mut bed = with_set();
+    as_caller(&mut bed, "alice", "token-1");
+    check_out(&bed);
+    as_caller(&mut bed, "bob", "token-2");
+    check_out(&bed);
+    let both = json!({"service_account_names": "svc2,svc1"});
+    assert!(check_in(&bed, both.clone()).unwrap_err().message.contains("\"svc1\""));
+    assert!(forced(&bed, json!({})).unwrap_err().message.contains("several accounts"));
+    assert_eq!(status(&bed)["svc2"]["available"], false, "nothing was checked in");
+    assert_eq!(forced(&bed, both).unwrap(), json!(["svc2", "svc1"]));
+    let elsewhere = forced(&bed, json!({"service_account_names": "svc3"})).unwrap_err();
+    assert!(elsewhere.message.contains("not an account of this set"), "{elsewhere}");
+}
+
+#[test]
+fn a_set_cannot_end_the_loans_of_another_one() {
+    let bed = with_set();
+    let free_for_all =
+        json!({"service_account_names": "svc3", "disable_check_in_enforcement": true});
+    bed.write("library/other", &free_for_all).unwrap();
+    let lent = check_out(&bed);
+    for path in ["library/other/check-in", "library/manage/other/check-in"] {
+        let body = json!({"service_account_names": "svc1"});
+        assert!(bed.write(path, &body).is_err());
+    }
+    assert!(works(&bed, "svc1", &lent.data["password"]));
+}
+
+#[test]
+fn a_lease_that_ends_checks_in() {
+    for reason in [Reason::Expired, Reason::Requested, Reason::TokenEnded, Reason::Undo] {
+        let bed = with_set();
+        let lent = check_out(&bed);
+        let lease = lent.lease.unwrap();
+        bed.revoke(&lease, reason).unwrap();
+        assert_eq!(status(&bed).to_string(), FREE, "{reason:?}");
+        assert!(!works(&bed, "svc1", &lent.data["password"]));
+        assert!(bed.host.lease_tags().is_empty());
+    }
+}
+
+#[test]
+fn a_stale_lease_never_touches_the_next_borrower() {
+    let bed = with_set();
+    let first = check_out(&bed);
+    let stale = bed.lease(first.lease.as_deref().unwrap()).unwrap();
+    check_in(&bed, json!({"service_account_names": "svc1"})).unwrap_err();
+    forced(&bed, json!({})).unwrap();
+    let second = check_out(&bed);
+    assert_eq!(second.data["service_account_name"], "svc1");
+    let context = bulkhead_sdk::Context { mount: bed.mount.clone(), deadline: u64::MAX };
+    for reason in [Reason::Expired, Reason::Requested, Reason::TokenEnded] {
+        super::revoke(&bed.host, &context.mount, &stale, reason).unwrap();
+    }
+    let refused = super::renew(&bed.host, &context.mount, &stale, 60).unwrap_err();
+    assert!(refused.message.contains("checked in already"), "{refused}");
+    assert!(works(&bed, "svc1", &second.data["password"]));
+    assert_eq!(status(&bed)["svc1"]["available"], false);
+}
+
+#[test]
+fn a_renewal_goes_by_the_set_as_it_is_now() {
+    let bed = with_set();
+    let lease = check_out(&bed).lease.unwrap();
+    let granted = |increment| {
+        let renewal = bed.renew(&lease, increment).unwrap();
+        (renewal.ttl, renewal.max_ttl)
+    };
+    assert_eq!(granted(0), (1_800, 3_600));
+    assert_eq!(granted(60), (60, 3_600));
+    bed.write("library/team", &json!({"ttl": "10m", "max_ttl": "2h"})).unwrap();
+    assert_eq!(granted(0), (600, 7_200));
+}
+
+#[test]
+fn a_loan_without_end_outlives_its_lease_and_not_its_token() {
+    let bed = with_set();
+    bed.write("library/team", &json!({"ttl": 0, "max_ttl": 0})).unwrap();
+    let lent = check_out(&bed);
+    let lease = lent.lease.clone().unwrap();
+    assert_eq!(bed.renew(&lease, 0).unwrap().ttl, 2_764_800);
+    bed.revoke(&lease, Reason::Expired).unwrap();
+    assert!(works(&bed, "svc1", &lent.data["password"]), "the loan goes on");
+    assert_eq!(forced(&bed, json!({})).unwrap(), json!(["svc1"]));
+    let lease = check_out(&bed).lease.unwrap();
+    bed.revoke(&lease, Reason::TokenEnded).unwrap();
+    assert_eq!(status(&bed).to_string(), FREE);
+}
+
+#[test]
+fn nothing_is_taken_from_a_borrower_when_a_set_changes() {
+    let bed = with_set();
+    let lent = check_out(&bed);
+    for change in [
+        bed.write("library/team", &json!({"service_account_names": "svc2"})),
+        bed.delete("library/team"),
+    ] {
+        let refused = change.err().unwrap();
+        assert!(refused.message.contains("\"svc1\" cannot be removed"), "{refused}");
+    }
+    let more = json!({"service_account_names": ["svc3", "svc1", "svc2"]});
+    bed.write("library/team", &more).unwrap();
+    assert!(works(&bed, "svc1", &lent.data["password"]), "members keep their passwords");
+    assert_eq!(check_out(&bed).data["service_account_name"], "svc3", "in the order of names");
+    forced(&bed, json!({"service_account_names": "svc1,svc3"})).unwrap();
+    bed.write("library/team", &json!({"service_account_names": "svc2"})).unwrap();
+    bed.write("roles/build", &json!({"service_account_name": "svc1"})).unwrap();
+    bed.delete("library/team").unwrap();
+    bed.delete("library/team").unwrap();
+    assert!(bed.read("library/team").is_err());
+}
+
+#[test]
+fn wherever_a_check_in_dies_the_account_is_lent_or_at_home_and_its_password_known() {
+    for step in ["guard", "checkpoint", "ldap-modify", "ldap-bind", "end-issued", "cancel"] {
+        let bed = with_set();
+        let lent = check_out(&bed);
+        bed.host.die_after(step);
+        forced(&bed, json!({})).unwrap_err();
+        bed.run_guards().unwrap();
+        let is_home = status(&bed)["svc1"]["available"] == true;
+        assert_eq!(is_home, !works(&bed, "svc1", &lent.data["password"]), "{step}");
+        assert_eq!(bed.host.lease_tags().is_empty(), is_home, "{step}");
+        if !is_home {
+            assert_eq!(forced(&bed, json!({})).unwrap(), json!(["svc1"]), "{step}");
+        }
+        let again = check_out(&bed);
+        assert_eq!(again.data["service_account_name"], "svc1", "{step}");
+        assert!(works(&bed, "svc1", &again.data["password"]), "{step}");
+    }
+}
+
+#[test]
+fn wherever_a_check_out_dies_no_account_is_lost_or_lent_twice() {
+    for step in ["reserve", "put", "checkpoint"] {
+        let bed = with_set();
+        bed.host.die_after(step);
+        bed.write("library/team/check-out", &json!({})).err().unwrap();
+        bed.run_guards().unwrap();
+        assert_eq!(status(&bed).to_string(), FREE, "{step}");
+        assert!(bed.host.lease_tags().is_empty(), "{step}");
+        let (one, other) = (check_out(&bed), check_out(&bed));
+        assert_ne!(one.data["service_account_name"], other.data["service_account_name"]);
+        assert!(works(&bed, "svc1", &one.data["password"]), "{step}");
+    }
+}
+
+#[test]
+fn a_directory_that_is_away_keeps_the_account_lent() {
+    let bed = with_set();
+    let lent = check_out(&bed);
+    let lease = lent.lease.unwrap();
+    bed.host.directory().take_down("ldaps://dc1.corp.example");
+    assert_eq!(bed.revoke(&lease, Reason::Expired).unwrap_err().kind, Kind::Unreachable);
+    assert_eq!(status(&bed)["svc1"]["available"], false);
+    bed.host.directory().bring_up("ldaps://dc1.corp.example");
+    bed.revoke(&lease, Reason::Expired).unwrap();
+    assert_eq!(status(&bed).to_string(), FREE);
+}
+
+#[test]
+fn an_account_that_is_gone_from_the_directory_comes_home_and_is_not_lent() {
+    let bed = with_set();
+    let lease = check_out(&bed).lease.unwrap();
+    bed.host.directory().remove(&dn("svc1"));
+    bed.revoke(&lease, Reason::Expired).unwrap();
+    assert_eq!(check_out(&bed).data["service_account_name"], "svc2");
+    assert!(bed.write("library/team/check-out", &json!({})).is_err());
+    bed.write("library/team", &json!({"service_account_names": "svc2"})).unwrap();
+}
+
+#[test]
+fn without_a_configuration_a_lease_waits_and_says_what_to_write() {
+    let bed = with_set();
+    let lease = check_out(&bed).lease.unwrap();
+    bed.delete("config").unwrap();
+    let waiting = bed.revoke(&lease, Reason::Expired).unwrap_err();
+    assert_eq!(waiting.kind, Kind::Unreachable);
+    assert!(waiting.message.contains("write directory/config first"), "{waiting}");
+}
+
+#[test]
+fn an_account_of_a_role_cannot_be_lent() {
+    let bed = with_role(Flavour::ActiveDirectory);
+    let set = json!({"service_account_names": [dn("svc1")]});
+    let refused = bed.write("library/team", &set).err().unwrap();
+    assert!(refused.message.contains("already managed by role \"build\""), "{refused}");
+}

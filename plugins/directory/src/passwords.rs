@@ -1,0 +1,141 @@
+//! The passwords of accounts: by a policy of the operator, or by `length` and `formatter`, which are
+//! deprecated.
+
+use crate::config::Config;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Failure, Host, Kind};
+
+/// What stands before every password that has no formatter and no policy: Active Directory asks for
+/// more than letters and digits.
+const PREFIX: &str = "?@09AZ";
+/// Where a formatter wants the password.
+const PLACE: &str = "{{PASSWORD}}";
+const ALPHABET: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// Characters of a password unless said.
+pub(crate) const USUAL_LENGTH: u64 = 64;
+/// Fewest characters of a password.
+const SHORTEST: u64 = 14;
+/// Most characters of a password, which is what Active Directory takes.
+const LONGEST: u64 = 256;
+/// Fewest characters that no formatter says.
+const FEWEST_DRAWN: u64 = 8;
+
+/// Refuses settings by which no good password can be made.
+///
+/// # Errors
+/// Invalid request, with what to change.
+pub(crate) fn check(config: &Config) -> Result<(), Failure> {
+    if !config.password_policy.is_empty() {
+        return Ok(());
+    }
+    let length = config.length();
+    if !(SHORTEST..=LONGEST).contains(&length) {
+        return Err(Failure::invalid(format!(
+            "length {length} is none of {SHORTEST} to {LONGEST}: no secure password has fewer \
+             characters, and no directory takes more"
+        )));
+    }
+    if config.formatter.is_empty() {
+        return Ok(());
+    }
+    if config.formatter.matches(PLACE).count() != 1 {
+        return Err(Failure::invalid(format!(
+            "formatter {} must contain {PLACE} exactly once",
+            quoted(&config.formatter)
+        )));
+    }
+    if length.saturating_sub(said(&config.formatter)) < FEWEST_DRAWN {
+        return Err(Failure::invalid(format!(
+            "with length {length} the formatter leaves fewer than {FEWEST_DRAWN} characters to \
+             draw; raise length, or shorten formatter"
+        )));
+    }
+    Ok(())
+}
+
+/// Characters that a formatter says itself.
+fn said(formatter: &str) -> u64 {
+    formatter.replacen(PLACE, "", 1).chars().count() as u64
+}
+
+/// A new password.
+///
+/// # Errors
+/// Invalid request where the policy is gone; what the host refused.
+pub(crate) fn generate(host: &dyn Host, config: &Config) -> Result<String, Failure> {
+    if !config.password_policy.is_empty() {
+        return host.passwords().generate(&config.password_policy).map_err(of_missing_policy);
+    }
+    let draw = |characters: u64| {
+        let characters = u32::try_from(characters).unwrap_or(u32::MAX);
+        host.passwords().generate_from(characters, ALPHABET)
+    };
+    if config.formatter.is_empty() {
+        let drawn = draw(config.length().saturating_sub(PREFIX.len() as u64))?;
+        return Ok(format!("{PREFIX}{drawn}"));
+    }
+    let drawn = draw(config.length().saturating_sub(said(&config.formatter)))?;
+    Ok(config.formatter.replacen(PLACE, &drawn, 1))
+}
+
+/// A policy that is missing is a mistake in the configuration, not a missing URL.
+fn of_missing_policy(why: Failure) -> Failure {
+    let kind = if why.kind == Kind::NotFound { Kind::InvalidRequest } else { why.kind };
+    Failure { kind, ..why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_sdk::testbed::TestHost;
+
+    fn with(length: u64, formatter: &str) -> Config {
+        Config { length, formatter: formatter.to_owned(), ..Config::default() }
+    }
+
+    #[test]
+    fn passwords_have_their_length_and_begin_as_directories_like_it() {
+        let host = TestHost::default();
+        for (length, characters) in [(0, 64), (14, 14), (50, 50), (256, 256)] {
+            let password = generate(&host, &with(length, "")).unwrap();
+            assert_eq!(password.chars().count(), characters);
+            let drawn = password.strip_prefix("?@09AZ").unwrap();
+            assert!(drawn.chars().all(|one| one.is_ascii_alphanumeric()), "{password}");
+        }
+    }
+
+    #[test]
+    fn a_formatter_says_where_the_password_stands() {
+        let password = generate(&TestHost::default(), &with(50, "foo{{PASSWORD}}bär")).unwrap();
+        let drawn = password.strip_prefix("foo").unwrap().strip_suffix("bär").unwrap();
+        assert_eq!(drawn.len(), 44);
+        assert!(drawn.chars().all(|one| one.is_ascii_alphanumeric()), "{password}");
+    }
+
+    #[test]
+    fn what_leaves_too_little_to_draw_is_refused() {
+        for (length, formatter, why) in [
+            (13, "", "length 13 is none of 14 to 256"),
+            (257, "", "length 257"),
+            (64, "no place", "must contain {{PASSWORD}} exactly once"),
+            (64, "{{PASSWORD}}{{PASSWORD}}", "exactly once"),
+            (14, "1234567{{PASSWORD}}", "fewer than 8 characters"),
+        ] {
+            let refused = check(&with(length, formatter)).unwrap_err();
+            assert!(refused.message.contains(why), "{}", refused.message);
+        }
+        assert!(check(&with(14, "123456{{PASSWORD}}")).is_ok());
+        assert!(check(&with(0, "")).is_ok());
+    }
+
+    #[test]
+    fn a_policy_stands_for_itself_and_one_that_is_gone_is_the_configurations_mistake() {
+        let host = TestHost::default();
+        let config = Config { password_policy: "pins".to_owned(), ..with(0, "") };
+        assert!(check(&config).is_ok());
+        assert_eq!(generate(&host, &config).unwrap_err().kind, Kind::InvalidRequest);
+        host.add_policy("pins", r#"length = 8 rule "charset" { charset = "0123456789" }"#).unwrap();
+        assert_eq!(generate(&host, &config).unwrap().len(), 8);
+    }
+}

@@ -1,0 +1,232 @@
+//! `roles/{name}`: which account's password a caller may ask for, by name.
+
+use crate::account::Account;
+use crate::config::Config;
+use crate::directory::{Directory, Found, Identity, Proof};
+use crate::{rotation, times};
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::wire::duration::show;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Answer, Call, Failure, Host, stored};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// What the keys of roles begin with.
+pub(crate) const PREFIX: &str = "role/";
+/// Names that are read at a time.
+const PAGE: u32 = 1_000;
+
+/// What a role is made of.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::text("service_account_name", "the account: a user principal name, short name, or DN")
+        .required(),
+    Field::seconds("ttl", "seconds after which its password is rotated; 0 leaves it to config"),
+    Field::text("password", "the account's present password, where accounts rotate themselves")
+        .secret(),
+];
+
+/// A role.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Role {
+    /// As it was written.
+    pub(crate) service_account_name: String,
+    pub(crate) account: Identity,
+    /// Seconds; 0 leaves it to the configuration.
+    pub(crate) ttl: u64,
+}
+
+stored!(Role, "role", reads_stored_roles);
+
+impl Role {
+    fn key(name: &str) -> String {
+        format!("{PREFIX}{name}")
+    }
+
+    /// The role `name`, if there is one.
+    pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
+        host.storage().get(&Self::key(name))
+    }
+
+    /// The role's account.
+    ///
+    /// # Errors
+    /// Internal where there is none: a role and its account are stored together.
+    pub(crate) fn account(&self, host: &dyn Host) -> Result<Account, Failure> {
+        let lost = || Failure::internal("the role's account is not stored; write the role again");
+        Account::find(host, &self.account)?.ok_or_else(lost)
+    }
+}
+
+/// Creates or changes a role. The account's password stays as it is.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let config = Config::require(host, &call.mount)?;
+    let name = call.text("name");
+    let before = Role::find(host, name)?;
+    let (mut account_name, mut ttl) = match &before {
+        Some(role) => (role.service_account_name.clone(), role.ttl),
+        None => (String::new(), 0),
+    };
+    call.merge("service_account_name", &mut account_name)?;
+    call.merge("ttl", &mut ttl)?;
+    let account_name = account_name.trim().to_owned();
+    if account_name.is_empty() {
+        return Err(Failure::invalid("service_account_name is required: name the role's account"));
+    }
+    let most = config.max_ttl(&call.mount);
+    if ttl > most {
+        let (ttl, most) = (show(ttl), show(most));
+        return Err(Failure::invalid(format!(
+            "ttl {ttl} is longer than the configuration's max_ttl of {most}"
+        )));
+    }
+    let found = look_up(host, &config, &account_name, call, before.as_ref())?;
+    let mut account = Account::of(host, &found)?;
+    account.check_free_for_role(host, &found.identity, &account_name)?;
+    account.set = String::new();
+    if !account.roles.iter().any(|role| role == name) {
+        account.roles.push(name.to_owned());
+    }
+    take_password(host, &config, call, &mut account)?;
+    account.store(host, &found.identity)?;
+    if let Some(before) = before.filter(|before| before.account != found.identity) {
+        leave(host, name, &before.account)?;
+    }
+    let role = Role { service_account_name: account_name, account: found.identity, ttl };
+    host.storage().put(&Role::key(name), &role)?;
+    Ok(Answer::nothing())
+}
+
+/// The entry of an account, which has to exist. Where the engine has no login, the account looks
+/// for itself.
+fn look_up(
+    host: &dyn Host,
+    config: &Config,
+    name: &str,
+    call: &Call,
+    before: Option<&Role>,
+) -> Result<Found, Failure> {
+    if config.has_login() {
+        return Directory::new(host, config).find(name);
+    }
+    let known = before.filter(|role| role.service_account_name == name);
+    let known = known.map(|role| role.account(host)).transpose()?;
+    let password = match call.text("password") {
+        "" => known.and_then(|account| account.current).ok_or_else(no_password)?,
+        given => given.to_owned(),
+    };
+    Directory::as_account(host, config, name, &password).find(name)
+}
+
+/// An account that changes its own password needs its present one, and it is tried before it is
+/// kept.
+fn take_password(
+    host: &dyn Host,
+    config: &Config,
+    call: &Call,
+    account: &mut Account,
+) -> Result<(), Failure> {
+    let password = call.text("password");
+    if !config.self_rotation {
+        return match password.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::invalid("password is for configurations with self_rotation")),
+        };
+    }
+    if password.is_empty() {
+        return account.current.as_ref().map_or_else(|| Err(no_password()), |_| Ok(()));
+    }
+    let proof = Directory::new(host, config).prove(&account.dn, password)?;
+    if proof != Proof::InForce {
+        return Err(Failure::invalid("the directory does not take password for this account"));
+    }
+    account.current = Some(password.to_owned());
+    Ok(())
+}
+
+fn no_password() -> Failure {
+    Failure::invalid(
+        "password is required: with self_rotation an account changes its password by its present \
+         one",
+    )
+}
+
+/// Takes a role from its account, which is forgotten with its last one.
+fn leave(host: &dyn Host, name: &str, identity: &Identity) -> Result<(), Failure> {
+    let Some(mut account) = Account::find(host, identity)? else { return Ok(()) };
+    account.roles.retain(|role| role != name);
+    match account.roles.is_empty() && account.set.is_empty() {
+        true => Account::forget(host, identity),
+        false => account.store(host, identity),
+    }
+}
+
+/// Shows a role, as it is stored: the directory is not asked.
+pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let role = Role::find(host, call.text("name"))?.ok_or_else(Failure::absent)?;
+    let ttl = match (role.ttl, Config::find(host)?) {
+        (0, Some(config)) => config.ttl(&call.mount),
+        (ttl, _) => ttl,
+    };
+    let account = role.account(host)?;
+    let mut shown = Map::from_iter([
+        ("service_account_name".to_owned(), json!(role.service_account_name)),
+        ("ttl".to_owned(), json!(ttl)),
+    ]);
+    let mut show = |names: &[&str], time: Option<u64>| {
+        if let Some(time) = time.and_then(times::show) {
+            shown.extend(names.iter().map(|name| ((*name).to_owned(), Value::from(time.clone()))));
+        }
+    };
+    show(&["last_service_rotation", "last_vault_rotation"], account.rotated);
+    show(&["password_last_set"], account.directory_rotated);
+    Answer::data(&shown)
+}
+
+/// Removes a role. The account's password stays as it is in the directory.
+pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = call.text("name");
+    if let Some(role) = Role::find(host, name)? {
+        leave(host, name, &role.account)?;
+        host.storage().delete(&Role::key(name))?;
+    }
+    Ok(Answer::nothing())
+}
+
+/// GET on the collection, which is a listing (decision D3).
+pub(crate) fn list(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let (mut names, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = host.storage().keys(PREFIX, &after, PAGE)?;
+        let Some(last) = page.last() else { break };
+        after.clone_from(last);
+        names.extend(page);
+    }
+    match names.is_empty() {
+        true => Err(Failure::absent()),
+        false => Answer::data(&json!({ "keys": names })),
+    }
+}
+
+/// `rotate-role/{name}`: rotates now, whatever the role's ttl.
+pub(crate) fn rotate(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let name = call.text("name");
+    let config = Config::require(host, &call.mount)?;
+    let unknown = || {
+        let path = &call.mount.path;
+        let shown = quoted(name);
+        Failure::invalid(format!("there is no role {shown}; write {path}roles/{name} first"))
+    };
+    let role = Role::find(host, name)?.ok_or_else(unknown)?;
+    if rotation::is_open(host, &role.account)? {
+        let shown = quoted(name);
+        let warning = format!("a rotation for role {shown} is already in progress");
+        return Ok(Answer::nothing().warn([warning]));
+    }
+    let account = role.account(host)?;
+    let account = rotation::seen(host, &config, &role.account, account)?.0;
+    rotation::rotate(host, &config, &role.account, &account, "")?;
+    Ok(Answer::nothing())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! `rotate-root`: another `bindpass`, which only the engine knows.
+//!
+//! The fault this file rules out: a directory that has the new password, and a store that has the
+//! old one. As with accounts the candidate is written down first; it belongs to the login that it
+//! was made for, and never replaces the password of another.
+
+use crate::config::Config;
+use crate::directory::{Directory, Proof};
+use crate::passwords;
+use crate::rotation::LANE;
+use bulkhead_sdk::host::Level;
+use bulkhead_sdk::intent::{self, Ended, Found, Intent, Proven};
+use bulkhead_sdk::ldap::Fault;
+use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
+use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+
+/// The key of the intent.
+pub(crate) const KEY: &str = "root";
+/// LDAP's word for: insufficient rights.
+const NO_RIGHT: u32 = 50;
+const IN_PROGRESS: &str = "a rotation of bindpass is already in progress; it goes on by itself";
+
+/// A change that is under way. It is part of a stored record: fields that come later have a default.
+#[derive(Serialize, Deserialize)]
+struct Change {
+    password: String,
+    /// Whose it is.
+    url: String,
+    login: String,
+}
+
+impl Change {
+    fn is_of(&self, config: &Config) -> bool {
+        self.url == config.url && self.login == config.login_name()
+    }
+}
+
+/// Rotates `bindpass`, or says that it is being rotated.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let config = Config::require(host, &call.mount)?;
+    if !config.has_login() {
+        return Err(Failure::invalid("there is no bindpass to rotate: accounts rotate their own"));
+    }
+    if intent::is_open(host, KEY)? {
+        return Ok(Answer::nothing().warn([IN_PROGRESS.to_owned()]));
+    }
+    rotate(host, &config)?;
+    Ok(Answer::nothing())
+}
+
+fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
+    let dn = entry_of(host, config)?;
+    let change = Change {
+        password: passwords::generate(host, config)?,
+        url: config.url.clone(),
+        login: config.login_name(),
+    };
+    let intent = Intent::begin(host, KEY, LANE, change)?;
+    let is_unchanged = Cell::new(false);
+    let made = intent.make(
+        |change| {
+            set_password(host, config, &dn, &change.password).map_err(|fault| {
+                is_unchanged.set(!fault.may_have_happened);
+                Failure::from(fault)
+            })
+        },
+        |change, ()| match proof(host, config, &change.password)? {
+            Proof::NotInForce => {
+                is_unchanged.set(proof(host, config, &config.bindpass)? == Proof::InForce);
+                Err(Failure::invalid(
+                    "the directory took a new password for binddn and refuses a login by it; check \
+                     schema",
+                ))
+            }
+            _ => Ok(()),
+        },
+    );
+    let proven = made.inspect_err(|_| {
+        if is_unchanged.get() {
+            withdraw(host);
+        }
+    })?;
+    store(host, config, proven)
+}
+
+/// The DN of the entry behind `binddn`.
+fn entry_of(host: &dyn Host, config: &Config) -> Result<String, Failure> {
+    let login = config.login_name();
+    let name = login.split_once('\\').map_or(login.as_str(), |(_, name)| name);
+    let found = Directory::new(host, config).find(name).map_err(|why| Failure {
+        message: format!("binddn has to be one entry of the directory: {}", why.message),
+        ..why
+    })?;
+    Ok(found.dn)
+}
+
+/// By the right to set passwords, or, without it, as any account changes its own.
+fn set_password(host: &dyn Host, config: &Config, dn: &str, new: &str) -> Result<(), Fault> {
+    let done = Directory::new(host, config).set_password(dn, new);
+    match done {
+        Err(fault) if fault.result_code == Some(NO_RIGHT) => {
+            let login = config.login_name();
+            Directory::as_account(host, config, &login, &config.bindpass).set_password(dn, new)
+        }
+        done => done,
+    }
+}
+
+fn proof(host: &dyn Host, config: &Config, password: &str) -> Result<Proof, Failure> {
+    Directory::new(host, config).prove(&config.login_name(), password)
+}
+
+/// What a call that failed or died left behind.
+///
+/// # Errors
+/// Where it is not known yet what is in force: it is tried again.
+pub(crate) fn finish(host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
+    let Some(intent) = Intent::<Change>::recover(host, KEY)? else { return Ok(()) };
+    let config = Config::require(host, mount)?;
+    if intent.candidates().all(|change| !change.is_of(&config)) {
+        return intent.give_up(host, Ended::Unwanted);
+    }
+    let looked =
+        intent.look(|change| Ok(proof(host, &config, &change.password)? == Proof::InForce))?;
+    match looked {
+        Found::InForce(proven) => store(host, &config, proven),
+        Found::Nowhere(intent) if proof(host, &config, &config.bindpass)? == Proof::InForce => {
+            intent.give_up(host, Ended::Unchanged)
+        }
+        Found::Nowhere(_) => Err(Failure::invalid(
+            "neither bindpass nor the password that was to replace it is in force; write config \
+             with the one that is",
+        )),
+    }
+}
+
+/// Stores what is in force, unless the configuration names another login by now.
+fn store(host: &dyn Host, config: &Config, proven: Proven<Change>) -> Result<(), Failure> {
+    proven.confirm(host, |change, ()| {
+        let now = Config::find(host)?.filter(|now| change.is_of(now));
+        let Some(mut now) = now else {
+            host.log().write(Level::Warn, "bindpass-of-another-login", &[("login", &change.login)]);
+            return Ok(());
+        };
+        now.previous_bindpass = std::mem::replace(&mut now.bindpass, change.password.clone());
+        now.bindpass_rotated = Some(host.clock().now());
+        now.store(host)
+    })?;
+    host.ldap().close(&config.target());
+    Ok(())
+}
+
+/// Forgets a change that certainly did not happen. Where that fails, the guard stays, and finds out
+/// the same.
+fn withdraw(host: &dyn Host) {
+    let forgotten = Intent::<Change>::recover(host, KEY).and_then(|intent| {
+        intent.map_or(Ok(()), |intent| intent.give_up(host, Ended::Unchanged))?;
+        host.storage().checkpoint()
+    });
+    drop(forgotten);
+}
+
+#[cfg(test)]
+mod tests;

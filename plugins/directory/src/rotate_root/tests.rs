@@ -1,0 +1,109 @@
+use crate::Directory;
+use crate::fixture::{ENGINE, configured, empty};
+use bulkhead_sdk::testbed::{Flavour, TestBed};
+use bulkhead_sdk::{Failure, Kind};
+use serde_json::json;
+
+const BOTH: [Flavour; 2] = [Flavour::ActiveDirectory, Flavour::OpenLdap];
+
+/// Whether the stored password is the one in force.
+fn holds(bed: &TestBed<Directory>) -> bool {
+    let stored = bed.host.stored("config").unwrap()["bindpass"].as_str().unwrap().to_owned();
+    bed.host.directory().has_password(ENGINE, &stored)
+}
+
+#[test]
+fn the_password_becomes_one_that_only_the_engine_knows() {
+    for flavour in BOTH {
+        let bed = configured(flavour);
+        assert!(bed.write("rotate-root", &json!({})).unwrap().warnings.is_empty());
+        assert!(holds(&bed) && !bed.host.directory().has_password(ENGINE, "secret-of-engine"));
+        let shown = bed.read("config").unwrap().data;
+        assert_eq!(shown["last_bind_password_rotation"], "2030-01-01T00:00:00Z");
+        assert!(bed.read("rotate-root").unwrap().data.is_empty(), "GET rotates too");
+        assert!(holds(&bed));
+        bed.write("roles/build", &json!({"service_account_name": "svc1"})).unwrap();
+        bed.read("creds/build").unwrap();
+    }
+}
+
+#[test]
+fn wherever_the_process_dies_the_stored_password_is_in_force_after_recovery() {
+    for flavour in BOTH {
+        let change = match flavour {
+            Flavour::ActiveDirectory => "ldap-modify",
+            Flavour::OpenLdap => "ldap-change-password",
+        };
+        for step in ["guard", "checkpoint", change, "ldap-bind", "cancel", "put"] {
+            let bed = configured(flavour);
+            bed.host.die_after(step);
+            bed.write("rotate-root", &json!({})).err().unwrap();
+            if bed.host.stored("intent/root").is_some() {
+                let warned = bed.write("rotate-root", &json!({})).unwrap();
+                assert!(warned.warnings[0].contains("in progress"), "{:?}", warned.warnings);
+            }
+            bed.run_guards().unwrap();
+            assert!(holds(&bed), "{flavour:?} {step}");
+            assert_eq!(bed.host.stored("intent/root"), None, "{step}");
+            bed.write("rotate-root", &json!({})).unwrap();
+            assert!(holds(&bed), "{flavour:?} {step}");
+        }
+    }
+}
+
+#[test]
+fn a_refused_change_leaves_everything_as_it_was() {
+    let bed = configured(Flavour::ActiveDirectory);
+    bed.host.directory().ask_for_length(100);
+    assert_eq!(bed.write("rotate-root", &json!({})).err().unwrap().kind, Kind::InvalidRequest);
+    assert!(holds(&bed) && bed.host.stored("intent/root").is_none());
+}
+
+#[test]
+fn the_login_is_found_by_its_domain_and_must_be_one_entry() {
+    let bed = configured(Flavour::ActiveDirectory);
+    let directory = bed.host.directory();
+    directory.set(ENGINE, "userPrincipalName", "engine@corp.example");
+    bed.write("config", &json!({"binddn": "engine", "upndomain": "corp.example"})).unwrap();
+    bed.write("rotate-root", &json!({})).unwrap();
+    assert!(holds(&bed));
+    directory.set(ENGINE, "userPrincipalName", "other@corp.example");
+    let refused = bed.write("rotate-root", &json!({})).err().unwrap();
+    assert!(refused.kind == Kind::InvalidRequest, "{refused}");
+    assert!(holds(&bed));
+}
+
+#[test]
+fn a_candidate_never_replaces_the_password_of_another_login() {
+    let bed = configured(Flavour::ActiveDirectory);
+    bed.host.lose_reply("ldap-modify", Failure::new(Kind::TimedOut, "no answer"));
+    bed.write("rotate-root", &json!({})).err().unwrap();
+    bed.host.directory().add_administrator("CN=next,OU=people,DC=corp,DC=example", "of-next");
+    let next = json!({"binddn": "CN=next,OU=people,DC=corp,DC=example", "bindpass": "of-next"});
+    bed.write("config", &next).unwrap();
+    bed.run_guards().unwrap();
+    assert_eq!(bed.host.stored("config").unwrap()["bindpass"], "of-next");
+    assert_eq!(bed.host.stored("intent/root"), None);
+}
+
+#[test]
+fn the_password_before_is_tried_for_ten_minutes_only() {
+    let bed = configured(Flavour::ActiveDirectory);
+    bed.write("rotate-root", &json!({})).unwrap();
+    // A controller that has not heard of the change.
+    bed.host.directory().set_password(ENGINE, "secret-of-engine");
+    let role = json!({"service_account_name": "svc1"});
+    bed.write("roles/build", &role).unwrap();
+    bed.host.advance(601);
+    assert_eq!(bed.write("roles/build", &role).err().unwrap().kind, Kind::InvalidRequest);
+}
+
+#[test]
+fn without_a_configuration_or_a_login_there_is_nothing_to_rotate() {
+    let bed = empty(Flavour::ActiveDirectory);
+    let refused = bed.write("rotate-root", &json!({})).err().unwrap();
+    assert!(refused.message.contains("write directory/config first"), "{refused}");
+    bed.write("config", &json!({"self_rotation": true})).unwrap();
+    let refused = bed.write("rotate-root", &json!({})).err().unwrap();
+    assert!(refused.message.contains("no bindpass to rotate"), "{refused}");
+}

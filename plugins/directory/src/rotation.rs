@@ -1,0 +1,248 @@
+//! Another password for an account: written down before the directory is asked, proven by a login,
+//! and rolled forward by the engine's `wake` if anything comes between.
+//!
+//! The faults this file rules out: a password that the directory has and the store does not, two
+//! calls that change the same account at a time, and a change that was refused and is tried for
+//! ever.
+
+use crate::account::Account;
+use crate::config::Config;
+use crate::directory::{Directory, Found, Identity, Proof};
+use crate::passwords;
+use bulkhead_sdk::database_plugin::StoreTime;
+use bulkhead_sdk::intent::{self, Ended, Found as Looked, Intent, Proven};
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Failure, Host, Mount};
+use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+
+/// The lane of everything that is due: a mount has one directory.
+pub(crate) const LANE: &str = "directory";
+/// What the keys of intents about accounts begin with.
+const ACCOUNT: &str = "account/";
+
+/// A change that is under way. It is part of a stored record: fields that come later have a default.
+#[derive(Serialize, Deserialize)]
+struct Change {
+    password: String,
+    /// The loan that ends with it; empty where it ends none.
+    returns: String,
+}
+
+/// Whether a change of the account is under way, or was left unfinished and goes on by itself.
+pub(crate) fn is_open(host: &dyn Host, identity: &Identity) -> Result<bool, Failure> {
+    intent::is_open(host, &key(identity))
+}
+
+/// Gives the account another password, commits it, and answers the account as it is then. `account`
+/// is written down as it is before the change. The loan `returns` ends with it, if it has that one.
+///
+/// # Errors
+/// Unavailable while a change is under way. What the directory refused: nothing has changed then.
+pub(crate) fn rotate(
+    host: &dyn Host,
+    config: &Config,
+    identity: &Identity,
+    account: &Account,
+    returns: &str,
+) -> Result<Account, Failure> {
+    let change =
+        Change { password: passwords::generate(host, config)?, returns: returns.to_owned() };
+    // Calls that come for the same account wait, and then see what this one stored.
+    let turn = format!("rotation/{}", identity.as_str());
+    drop(host.cache().get_or_lead(&turn)?);
+    account.store(host, identity)?;
+    let intent = Intent::begin(host, &key(identity), LANE, change)?;
+    let attempt = Attempt { host, config, account, is_unchanged: Cell::new(false) };
+    let proven = attempt.make(intent).inspect_err(|_| {
+        if attempt.is_unchanged.get() {
+            withdraw(host, identity);
+        }
+    })?;
+    let rotated = store(host, config, identity, account, proven)?;
+    host.cache().remove(&turn)?;
+    rotated.ok_or_else(|| {
+        Failure::invalid("the account was removed from the engine while its password was changed")
+    })
+}
+
+/// What a call that failed or died left behind: what is in force is stored, and what is not is
+/// put in force.
+///
+/// # Errors
+/// Where that is not known yet: it is tried again.
+pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Failure> {
+    let identity = Identity::of_key(key.strip_prefix(ACCOUNT).unwrap_or(key));
+    let Some(intent) = Intent::<Change>::recover(host, key)? else { return Ok(()) };
+    let Some(account) = Account::find(host, &identity)? else {
+        return intent.give_up(host, Ended::Unwanted);
+    };
+    let config = Config::require(host, mount)?;
+    // An account that looks for itself could do so only by the password that is in question.
+    let dn = match config.has_login() {
+        true => find_again(host, &config, &identity, &account)?.map(|found| found.dn),
+        false => Some(account.dn.clone()),
+    };
+    let Some(dn) = dn else { return intent.give_up(host, Ended::Unwanted) };
+    let account = Account { dn, ..account };
+    let attempt = Attempt { host, config: &config, account: &account, is_unchanged: false.into() };
+    let was_refused = Cell::new(false);
+    let looked = intent.look(|change| {
+        let proof = attempt.directory().prove(&account.dn, &change.password)?;
+        was_refused.set(proof == Proof::NotInForce);
+        Ok(proof == Proof::InForce)
+    })?;
+    let intent = match looked {
+        Looked::InForce(proven) => {
+            return store(host, &config, &identity, &account, proven).map(drop);
+        }
+        Looked::Nowhere(intent) => intent,
+    };
+    match attempt.make(intent) {
+        Ok(proven) => store(host, &config, &identity, &account, proven).map(drop),
+        Err(_) if attempt.is_unchanged.get() && was_refused.get() => {
+            withdraw(host, &identity);
+            Ok(())
+        }
+        Err(why) => Err(why),
+    }
+}
+
+/// One try to change a password.
+struct Attempt<'a> {
+    host: &'a dyn Host,
+    config: &'a Config,
+    account: &'a Account,
+    /// It failed, and the password is certainly the one from before.
+    is_unchanged: Cell<bool>,
+}
+
+impl Attempt<'_> {
+    /// By the engine's login, or by the account's own where accounts change their own passwords.
+    fn directory(&self) -> Directory<'_> {
+        match &self.account.current {
+            Some(current) if self.config.self_rotation => {
+                Directory::as_account(self.host, self.config, &self.account.dn, current)
+            }
+            _ => Directory::new(self.host, self.config),
+        }
+    }
+
+    fn make(&self, intent: Intent<Change>) -> Result<Proven<Change>, Failure> {
+        intent.make(|change| self.change(&change.password), |change, ()| self.prove(change))
+    }
+
+    fn change(&self, password: &str) -> Result<(), Failure> {
+        if self.config.self_rotation && self.account.current.is_none() {
+            self.is_unchanged.set(true);
+            return Err(Failure::invalid(format!(
+                "the present password of {} is not known, by which it would change its own; write \
+                 its role with password",
+                quoted(&self.account.dn)
+            )));
+        }
+        self.directory().set_password(&self.account.dn, password).map_err(|fault| {
+            self.is_unchanged.set(!fault.may_have_happened);
+            let (why, dn) = (Failure::from(fault), quoted(&self.account.dn));
+            Failure { message: format!("account {dn}: {}", why.message), ..why }
+        })
+    }
+
+    /// A server that says that it changed a password, and did not, is not believed.
+    fn prove(&self, change: &Change) -> Result<(), Failure> {
+        let directory = self.directory();
+        if directory.prove(&self.account.dn, &change.password)? != Proof::NotInForce {
+            return Ok(());
+        }
+        if let Some(current) = &self.account.current {
+            let before = directory.prove(&self.account.dn, current)?;
+            self.is_unchanged.set(before == Proof::InForce);
+        }
+        Err(Failure::invalid(format!(
+            "the directory took a new password for {} and refuses a login by it; check schema, and \
+             whether the account may log in",
+            quoted(&self.account.dn)
+        )))
+    }
+}
+
+/// The account's entry, by whoever may look: the engine, or the account itself.
+///
+/// # Errors
+/// What the directory refused.
+pub(crate) fn find_again(
+    host: &dyn Host,
+    config: &Config,
+    identity: &Identity,
+    account: &Account,
+) -> Result<Option<Found>, Failure> {
+    looking(host, config, account).find_again(identity, &account.dn)
+}
+
+/// The account where its entry stands now, and when the directory says that its password was
+/// changed.
+///
+/// # Errors
+/// Invalid request where its entry is gone; what the directory refused.
+pub(crate) fn seen(
+    host: &dyn Host,
+    config: &Config,
+    identity: &Identity,
+    account: Account,
+) -> Result<(Account, Option<StoreTime>), Failure> {
+    let gone = || {
+        let dn = quoted(&account.dn);
+        Failure::invalid(format!("the account that was {dn} is not in the directory any more"))
+    };
+    let found = find_again(host, config, identity, &account)?.ok_or_else(gone)?;
+    Ok((Account { dn: found.dn, ..account }, found.changed))
+}
+
+fn looking<'a>(host: &'a dyn Host, config: &'a Config, account: &Account) -> Directory<'a> {
+    match &account.current {
+        Some(current) if !config.has_login() => {
+            Directory::as_account(host, config, &account.dn, current)
+        }
+        _ => Directory::new(host, config),
+    }
+}
+
+/// Stores what is in force, in a commit of its own. `None` where the account is not kept any more.
+fn store(
+    host: &dyn Host,
+    config: &Config,
+    identity: &Identity,
+    before: &Account,
+    proven: Proven<Change>,
+) -> Result<Option<Account>, Failure> {
+    proven.confirm(host, |change, ()| {
+        let now = Account { current: Some(change.password.clone()), ..before.clone() };
+        // What the directory cannot tell is not known: then its clock alone decides.
+        let seen = find_again(host, config, identity, &now).ok().flatten();
+        let Some(mut account) = Account::find(host, identity)? else { return Ok(None) };
+        account.dn.clone_from(&before.dn);
+        account.last = account.current.replace(change.password.clone());
+        account.rotated = Some(host.clock().now());
+        account.directory_rotated = seen.and_then(|seen| seen.changed);
+        if account.loan.as_ref().is_some_and(|loan| loan.id == change.returns) {
+            account.end_loan(host)?;
+        }
+        account.store(host, identity)?;
+        host.storage().checkpoint()?;
+        Ok(Some(account))
+    })
+}
+
+/// Forgets a change that certainly did not happen. Where that fails, the guard stays, and finds out
+/// the same.
+fn withdraw(host: &dyn Host, identity: &Identity) {
+    let forgotten = Intent::<Change>::recover(host, &key(identity)).and_then(|intent| {
+        intent.map_or(Ok(()), |intent| intent.give_up(host, Ended::Unchanged))?;
+        host.storage().checkpoint()
+    });
+    drop(forgotten);
+}
+
+fn key(identity: &Identity) -> String {
+    format!("{ACCOUNT}{}", identity.as_str())
+}
