@@ -221,6 +221,7 @@ async fn attempt(
     progress: &mut Progress<'_, '_>,
 ) -> Result<Response, Failure> {
     let (acl, standing) = rights_of(core, caller).await?;
+    progress.trail.stand(&standing);
 
     // 3. Fields in canonical names, and create told from update by what exists.
     let destination = destination.map_err(|unknown| match &acl {

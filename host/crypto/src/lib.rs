@@ -45,4 +45,4 @@ pub use pem::armour;
 pub use private_key::PrivateKey;
 pub use public_key::PublicKey;
 pub use secret::{is_private, secrets_of};
-pub use signature::{VerifyingKey, sign};
+pub use signature::{SigningKey, VerifyingKey, sign};

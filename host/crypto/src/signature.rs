@@ -7,9 +7,9 @@ use crate::public_key::PublicKey;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING,
-    ECDSA_P521_SHA512_FIXED_SIGNING, EcdsaSigningAlgorithm, ParsedPublicKey, RSA_PKCS1_SHA256,
-    RSA_PKCS1_SHA384, RSA_PKCS1_SHA512, RSA_PSS_SHA256, RSA_PSS_SHA384, RSA_PSS_SHA512,
-    RsaEncoding,
+    ECDSA_P521_SHA512_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair,
+    ParsedPublicKey, RSA_PKCS1_SHA256, RSA_PKCS1_SHA384, RSA_PKCS1_SHA512, RSA_PSS_SHA256,
+    RSA_PSS_SHA384, RSA_PSS_SHA512, RsaEncoding, RsaKeyPair,
 };
 use bulkhead_wire::failure::Failure;
 
@@ -40,30 +40,65 @@ impl VerifyingKey {
     }
 }
 
-/// Signs a message.
-///
-/// # Errors
-/// Invalid request for a key that is not for the algorithm or whose parts do not belong together,
-/// and for a message of more than a MiB.
-pub fn sign(algorithm: &str, key: &PrivateKey, message: &[u8]) -> Result<Vec<u8>, Failure> {
-    let algorithm: Algorithm = algorithm.parse()?;
-    algorithm.check(key.kind(), key.alg())?;
-    check_length("the message", message.len(), MESSAGE_BYTES)?;
-    match algorithm {
-        Algorithm::Rs256 => sign_rsa(key, &RSA_PKCS1_SHA256, message),
-        Algorithm::Rs384 => sign_rsa(key, &RSA_PKCS1_SHA384, message),
-        Algorithm::Rs512 => sign_rsa(key, &RSA_PKCS1_SHA512, message),
-        Algorithm::Ps256 => sign_rsa(key, &RSA_PSS_SHA256, message),
-        Algorithm::Ps384 => sign_rsa(key, &RSA_PSS_SHA384, message),
-        Algorithm::Ps512 => sign_rsa(key, &RSA_PSS_SHA512, message),
-        Algorithm::Es256 => sign_ecdsa(key, &ECDSA_P256_SHA256_FIXED_SIGNING, message),
-        Algorithm::Es384 => sign_ecdsa(key, &ECDSA_P384_SHA384_FIXED_SIGNING, message),
-        Algorithm::Es512 => sign_ecdsa(key, &ECDSA_P521_SHA512_FIXED_SIGNING, message),
-        Algorithm::EdDsa => {
-            let signed = key.ed25519()?.try_sign(message).map_err(|_| unsigned())?;
-            Ok(signed.as_ref().to_vec())
+/// A private key that was read for one algorithm, and serves no other. Its library wipes it when it
+/// is dropped.
+pub struct SigningKey(Pair);
+
+enum Pair {
+    Rsa(RsaKeyPair, &'static dyn RsaEncoding),
+    Ecdsa(EcdsaKeyPair),
+    Ed25519(Ed25519KeyPair),
+}
+
+impl SigningKey {
+    /// Makes a private key ready to sign by an algorithm.
+    ///
+    /// # Errors
+    /// Invalid request for a key that is not for the algorithm, or whose parts do not belong
+    /// together.
+    pub fn read(algorithm: &str, key: &PrivateKey) -> Result<Self, Failure> {
+        let algorithm: Algorithm = algorithm.parse()?;
+        algorithm.check(key.kind(), key.alg())?;
+        let rsa = |encoding| Ok(Pair::Rsa(key.rsa()?, encoding));
+        let ecdsa = |curve| Ok(Pair::Ecdsa(key.ecdsa(curve)?));
+        let pair: Result<Pair, Failure> = match algorithm {
+            Algorithm::Rs256 => rsa(&RSA_PKCS1_SHA256),
+            Algorithm::Rs384 => rsa(&RSA_PKCS1_SHA384),
+            Algorithm::Rs512 => rsa(&RSA_PKCS1_SHA512),
+            Algorithm::Ps256 => rsa(&RSA_PSS_SHA256),
+            Algorithm::Ps384 => rsa(&RSA_PSS_SHA384),
+            Algorithm::Ps512 => rsa(&RSA_PSS_SHA512),
+            Algorithm::Es256 => ecdsa(&ECDSA_P256_SHA256_FIXED_SIGNING),
+            Algorithm::Es384 => ecdsa(&ECDSA_P384_SHA384_FIXED_SIGNING),
+            Algorithm::Es512 => ecdsa(&ECDSA_P521_SHA512_FIXED_SIGNING),
+            Algorithm::EdDsa => Ok(Pair::Ed25519(key.ed25519()?)),
+        };
+        pair.map(Self)
+    }
+
+    /// Signs a message.
+    ///
+    /// # Errors
+    /// Invalid request for a message of more than a MiB.
+    pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Failure> {
+        check_length("the message", message.len(), MESSAGE_BYTES)?;
+        match &self.0 {
+            Pair::Rsa(pair, encoding) => sign_by_rsa(pair, *encoding, message),
+            Pair::Ecdsa(pair) => sign_by_ecdsa(pair, message),
+            Pair::Ed25519(pair) => {
+                let signed = pair.try_sign(message).map_err(|_| unsigned())?;
+                Ok(signed.as_ref().to_vec())
+            }
         }
     }
+}
+
+/// Signs one message.
+///
+/// # Errors
+/// Those of [`SigningKey::read`] and [`SigningKey::sign`].
+pub fn sign(algorithm: &str, key: &PrivateKey, message: &[u8]) -> Result<Vec<u8>, Failure> {
+    SigningKey::read(algorithm, key)?.sign(message)
 }
 
 /// RSA, by an encoding.
@@ -72,7 +107,14 @@ pub(crate) fn sign_rsa(
     encoding: &'static dyn RsaEncoding,
     message: &[u8],
 ) -> Result<Vec<u8>, Failure> {
-    let pair = key.rsa()?;
+    sign_by_rsa(&key.rsa()?, encoding, message)
+}
+
+fn sign_by_rsa(
+    pair: &RsaKeyPair,
+    encoding: &'static dyn RsaEncoding,
+    message: &[u8],
+) -> Result<Vec<u8>, Failure> {
     let mut signature = vec![0; pair.public_modulus_len()];
     pair.sign(encoding, &SystemRandom::new(), message, &mut signature).map_err(|_| unsigned())?;
     Ok(signature)
@@ -84,7 +126,10 @@ pub(crate) fn sign_ecdsa(
     algorithm: &'static EcdsaSigningAlgorithm,
     message: &[u8],
 ) -> Result<Vec<u8>, Failure> {
-    let pair = key.ecdsa(algorithm)?;
+    sign_by_ecdsa(&key.ecdsa(algorithm)?, message)
+}
+
+fn sign_by_ecdsa(pair: &EcdsaKeyPair, message: &[u8]) -> Result<Vec<u8>, Failure> {
     let signed = pair.sign(&SystemRandom::new(), message).map_err(|_| unsigned())?;
     Ok(signed.as_ref().to_vec())
 }

@@ -2,6 +2,7 @@
 
 use crate::cpu_permits::CpuMeter;
 use crate::held::Held;
+use crate::key_ring::LastSigner;
 use crate::secrets::SecretSet;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use tokio::sync::{RwLock, RwLockReadGuard};
@@ -20,6 +21,7 @@ pub struct CallTree {
     http_calls: AtomicU32,
     http_bytes: AtomicUsize,
     pub(crate) cpu_meter: CpuMeter,
+    pub(crate) last_signer: LastSigner,
     /// Held for reading by each change that is under way. `true`: no other begins.
     changes_ended: RwLock<bool>,
 }

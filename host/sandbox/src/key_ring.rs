@@ -2,12 +2,12 @@
 //! verifying with it.
 //!
 //! The attack this file stops: a component that verifies with ever other keys fills nothing but its
-//! own mount's ring, which lets go of the key that was used longest ago. Private keys are never
-//! kept.
+//! own mount's ring, which lets go of the key that was used longest ago. A private key is kept for
+//! the call that signs with it, and ends with that.
 
 use crate::limits;
 use aws_lc_rs::digest::{self, SHA256};
-use bulkhead_crypto::VerifyingKey;
+use bulkhead_crypto::{PrivateKey, SigningKey, VerifyingKey};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
@@ -65,6 +65,29 @@ impl Kept {
     }
 }
 
+/// The private key that a call signed with last: one that signs many texts mostly does so with the
+/// same.
+#[derive(Default)]
+pub(crate) struct LastSigner(Mutex<Option<([u8; 32], Arc<SigningKey>)>>);
+
+impl LastSigner {
+    /// The key of a text, for one algorithm.
+    ///
+    /// # Errors
+    /// As [`PrivateKey::read`] and [`SigningKey::read`]; the key before is kept then.
+    pub(crate) fn read(&self, algorithm: &str, text: &str) -> Result<Arc<SigningKey>, Failure> {
+        let digest = digest_of(algorithm, text);
+        if let Some((of, key)) = &*sync::lock(&self.0)
+            && *of == digest
+        {
+            return Ok(Arc::clone(key));
+        }
+        let key = Arc::new(SigningKey::read(algorithm, &PrivateKey::read(text)?)?);
+        *sync::lock(&self.0) = Some((digest, Arc::clone(&key)));
+        Ok(key)
+    }
+}
+
 /// The length keeps an algorithm from running into the key behind it.
 fn digest_of(algorithm: &str, text: &str) -> [u8; 32] {
     let mut context = digest::Context::new(&SHA256);
@@ -116,5 +139,20 @@ mod tests {
         assert_eq!(count(&ring), limits::PARSED_KEYS);
         assert!(Arc::ptr_eq(&kept, &ring.read("EdDSA", first).unwrap()));
         assert!(Arc::ptr_eq(&second, &ring.read("EdDSA", &keys[2]).unwrap()));
+    }
+
+    #[test]
+    fn the_key_that_signed_last_signs_again_for_its_algorithm_alone() {
+        let signer = LastSigner::default();
+        let made = || Generation::read("rsa", 0, "pkcs8").unwrap().run().unwrap().private_key;
+        let (one, other) = (made(), made());
+        let once = signer.read("RS256", &one).unwrap();
+        assert!(Arc::ptr_eq(&once, &signer.read("RS256", &one).unwrap()));
+        assert!(signer.read("ES256", &one).is_err());
+        assert!(Arc::ptr_eq(&once, &signer.read("RS256", &one).unwrap()), "it is still the last");
+        assert!(!Arc::ptr_eq(&once, &signer.read("PS256", &one).unwrap()));
+        let others = signer.read("RS256", &other).unwrap();
+        assert_ne!(once.sign(b"text").unwrap(), others.sign(b"text").unwrap());
+        assert!(!Arc::ptr_eq(&once, &signer.read("RS256", &one).unwrap()), "one is kept");
     }
 }

@@ -47,18 +47,10 @@ pub trait Host {
     fn cache(&self) -> &dyn Cache;
     /// Randomness.
     fn random(&self) -> &dyn Random;
-    /// Signatures, keys, certificates and password hashes.
+    /// Signatures, keys, certificates, password hashes, and keys from passwords.
     fn crypto(&self) -> &dyn Crypto;
-    /// Keys from passwords.
-    fn derivation(&self) -> &dyn Derivation;
     /// The operator's log.
     fn log(&self) -> &dyn Log;
-}
-
-/// Keys from passwords, slowly on purpose.
-pub trait Derivation {
-    /// PBKDF2 with HMAC-SHA-256, 32 bytes. `iterations` from 1 to 100,000; others end the call.
-    fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8>;
 }
 
 /// The lease book, as far as an engine may write in it.

@@ -14,8 +14,8 @@ use crate::bindings::auth_method::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::database_plugin::StoreTime;
 use crate::host::{
-    Ambient, Cache, Clock, Crypto, Databases, Derivation, Entity, Entry, Host, Http, Identity,
-    IdentityToken, Ldap, Leases, Level, Log, MachineToken, Page, Passwords, Pod, Random, Storage,
+    Ambient, Cache, Clock, Crypto, Databases, Entity, Entry, Host, Http, Identity, IdentityToken,
+    Ldap, Leases, Level, Log, MachineToken, Page, Passwords, Pod, Random, Storage,
 };
 use crate::http::{Request, Response, Tls};
 use bulkhead_wire::failure::{Failure, Kind};
@@ -69,10 +69,6 @@ impl Host for Imports {
     }
 
     fn crypto(&self) -> &dyn Crypto {
-        self
-    }
-
-    fn derivation(&self) -> &dyn Derivation {
         self
     }
 
@@ -244,12 +240,6 @@ impl Cache for Imports {
 impl Random for Imports {
     fn bytes(&self, length: u32) -> Vec<u8> {
         import::crypto::random(length)
-    }
-}
-
-impl Derivation for Imports {
-    fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8> {
-        import::crypto::pbkdf2_sha256(password, salt, iterations)
     }
 }
 

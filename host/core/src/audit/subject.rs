@@ -15,6 +15,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) operation: Operation,
     /// `None` where the token is missing or none of ours.
     pub(crate) caller: Option<&'a Caller>,
+    /// Those of the caller's entity and its groups, in order; none until they were looked up.
+    pub(crate) identity_policies: &'a [String],
     /// `None` where no row answers to it.
     pub(crate) route: Option<Described<'a>>,
     /// What policy says; `None` where policy was not asked.

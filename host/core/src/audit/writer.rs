@@ -18,6 +18,7 @@ use bulkhead_wire::description::Operation;
 use bulkhead_wire::envelope::{Auth, Envelope};
 use bulkhead_wire::response::{Body, Response};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Of a request whose sender is not trusted, more than so many bytes of body are told by their
@@ -51,7 +52,14 @@ impl Writer<'_> {
         auth.json("client_token", token);
         auth.json("accessor", accessor);
         auth.member("display_name", &record.display_name);
-        auth.member("policies", &record.policies);
+        let identity = self.subject.identity_policies;
+        if identity.is_empty() {
+            auth.member("policies", &record.policies);
+        } else {
+            let all: BTreeSet<&String> = record.policies.iter().chain(identity).collect();
+            auth.member("policies", &all);
+            auth.member("identity_policies", &identity);
+        }
         auth.member("token_policies", &record.policies);
         if let Some(verdict) = self.subject.verdict {
             results(verdict, auth.own_key("policy_results"));

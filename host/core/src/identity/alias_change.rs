@@ -35,13 +35,7 @@ pub(crate) async fn change_entity_alias(
     now: u64,
     change: AliasChange,
 ) -> Result<(Alias, String), Failure> {
-    let owner = match (&change.id, &change.name, &change.mount) {
-        (Some(id), ..) => {
-            Some(entity::by_alias_id(unit, id).await?.ok_or_else(|| unknown_alias(id))?)
-        }
-        (None, Some(name), Some(mount)) => entity::by_alias(unit, &mount.accessor, name).await?,
-        _ => None,
-    };
+    let owner = change.owner::<Entity>(unit).await?;
     let is_meant = |alias: &&Alias| change.is_of(alias);
     let known = owner.as_ref().and_then(|owner| owner.aliases.iter().find(is_meant)).cloned();
     let alias = change.apply(now, known)?;
@@ -83,13 +77,7 @@ pub(crate) async fn change_group_alias(
     now: u64,
     change: AliasChange,
 ) -> Result<(Alias, String), Failure> {
-    let owner = match (&change.id, &change.name, &change.mount) {
-        (Some(id), ..) => {
-            Some(group::by_alias_id(unit, id).await?.ok_or_else(|| unknown_alias(id))?)
-        }
-        (None, Some(name), Some(mount)) => group::by_alias(unit, &mount.accessor, name).await?,
-        _ => None,
-    };
+    let owner = change.owner::<Group>(unit).await?;
     let known = owner.as_ref().and_then(|owner| owner.alias.clone());
     let alias = change.apply(now, known.clone())?;
     let taken = group::by_alias(unit, &alias.mount.accessor, &alias.name).await?;
@@ -148,7 +136,66 @@ async fn external_group(
     Ok(group)
 }
 
+/// What has aliases, and is found by them.
+trait Owner: Sized {
+    /// The one that has the alias of that id.
+    fn by_alias_id(
+        unit: &mut Unit,
+        id: &str,
+    ) -> impl Future<Output = Result<Option<Arc<Self>>, Failure>> + Send;
+
+    /// The one that has the alias of that name at the mount of that accessor.
+    fn by_alias(
+        unit: &mut Unit,
+        accessor: &str,
+        name: &str,
+    ) -> impl Future<Output = Result<Option<Arc<Self>>, Failure>> + Send;
+}
+
+impl Owner for Entity {
+    async fn by_alias_id(unit: &mut Unit, id: &str) -> Result<Option<Arc<Self>>, Failure> {
+        entity::by_alias_id(unit, id).await
+    }
+
+    async fn by_alias(
+        unit: &mut Unit,
+        accessor: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Self>>, Failure> {
+        entity::by_alias(unit, accessor, name).await
+    }
+}
+
+impl Owner for Group {
+    async fn by_alias_id(unit: &mut Unit, id: &str) -> Result<Option<Arc<Self>>, Failure> {
+        group::by_alias_id(unit, id).await
+    }
+
+    async fn by_alias(
+        unit: &mut Unit,
+        accessor: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Self>>, Failure> {
+        group::by_alias(unit, accessor, name).await
+    }
+}
+
 impl AliasChange {
+    /// Which of them has the alias that is meant; none where it is a new one.
+    ///
+    /// # Errors
+    /// 400 for an id that no alias has.
+    async fn owner<T: Owner>(&self, unit: &mut Unit) -> Result<Option<Arc<T>>, Failure> {
+        match (&self.id, &self.name, &self.mount) {
+            (Some(id), ..) => {
+                let owner = T::by_alias_id(unit, id).await?;
+                owner.map(Some).ok_or_else(|| unknown_alias(id))
+            }
+            (None, Some(name), Some(mount)) => T::by_alias(unit, &mount.accessor, name).await,
+            _ => Ok(None),
+        }
+    }
+
     /// Is it this alias that is meant?
     fn is_of(&self, alias: &Alias) -> bool {
         match (&self.id, &self.name, &self.mount) {

@@ -12,6 +12,7 @@ use crate::audit::line::Entry;
 use crate::audit::subject::{self, Described, Verdict};
 use crate::audit::{Devices, Refusal};
 use crate::core::Core;
+use crate::identity::Standing;
 use crate::log::cause;
 use crate::mounts::{Builtin, MountRecord};
 use crate::permit::Permit;
@@ -33,6 +34,8 @@ pub(super) struct AuditTrail<'a> {
     request: &'a Request,
     destination: Option<&'a Destination<'a>>,
     caller: Option<&'a Caller>,
+    /// Of the caller's entity and its groups, once they were looked up.
+    identity_policies: Vec<String>,
     /// Those that were there when the request came, to the end. None: nothing is recorded.
     devices: Devices,
     /// One a device, once the request was to be recorded.
@@ -81,12 +84,20 @@ impl<'a> AuditTrail<'a> {
             request,
             destination,
             caller,
+            identity_policies: Vec::new(),
             devices,
             entries,
             operation,
             verdict,
             builtin,
             step,
+        }
+    }
+
+    /// The caller's token stands for that entity and its groups.
+    pub(super) fn stand(&mut self, standing: &Standing) {
+        if !self.devices.is_empty() {
+            self.identity_policies = standing.policies();
         }
     }
 
@@ -194,6 +205,7 @@ impl<'a> AuditTrail<'a> {
             request: self.request,
             operation: self.operation,
             caller: self.caller,
+            identity_policies: &self.identity_policies,
             route,
             verdict: self.verdict.as_ref(),
             is_refused,

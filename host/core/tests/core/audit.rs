@@ -109,6 +109,30 @@ async fn a_request_and_its_answer_are_one_line_each() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_line_tells_the_policies_of_the_callers_entity_beside_those_of_its_token() {
+    let bed = bed("identity").await;
+    bed.reader("mounts", &["sys/mounts"]).await;
+    let amy = bed.signed_in("amy").await;
+    let entity = format!("identity/entity/id/{}", amy["entity_id"].as_str().unwrap());
+    let token = amy["client_token"].as_str().unwrap();
+    let recorded = async |verb: Verb, path: &str| {
+        bed.call_as(token, verb, path, json!({})).await;
+        bed.lines_of(path).last().unwrap()["auth"].clone()
+    };
+    let own = recorded(Verb::Read, "auth/token/lookup-self").await;
+    assert_eq!(own["policies"], json!(["default"]));
+    assert_eq!(own.get("identity_policies"), None);
+    bed.written(&entity, json!({"policies": ["mounts", "default"]})).await;
+    for path in ["sys/mounts", "sys/auth"] {
+        let auth = recorded(Verb::Read, path).await;
+        assert_eq!(auth["policies"], json!(["default", "mounts"]), "{path}: {auth}");
+        assert_eq!(auth["identity_policies"], json!(["default", "mounts"]), "{path}: {auth}");
+        assert_eq!(auth["token_policies"], json!(["default"]), "{path}: {auth}");
+    }
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_refused_is_recorded_with_its_reason_and_never_says_more() {
     let bed = bed("refused").await;
     let policy = json!({ "policy": "path \"probe/note/mine\" { capabilities = [\"read\"] }" });

@@ -18,6 +18,7 @@ use aws_lc_rs::pbkdf2;
 use bulkhead_crypto::{Cost, Generated, Generation, PrivateKey};
 use bulkhead_wire::failure::Failure as Refused;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use wasmtime::{bail, format_err};
 use zeroize::Zeroizing;
 
@@ -100,10 +101,8 @@ impl Host for CallState {
         granted!(self, Act::Crypto(CryptoVerb::Sign));
         let key = take_key(self, private_key)?;
         self.charge_work(limits::SIGNATURE_WORK_BYTES.saturating_add(message.len()))?;
-        let sign = move || {
-            let key = PrivateKey::read(&key)?;
-            bulkhead_crypto::sign(&algorithm, &key, &message)
-        };
+        let tree = Arc::clone(&self.context.tree);
+        let sign = move || tree.last_signer.read(&algorithm, &key)?.sign(&message);
         Ok(told(compute(self, sign).await?))
     }
 

@@ -523,3 +523,40 @@ fn a_socket_may_be_all_that_is_listened_on() {
         ),
     ]);
 }
+
+#[test]
+fn surroundings_are_where_they_always_are_unless_the_file_says_otherwise() {
+    let usual = read(STORAGE).surroundings;
+    let folder = PathBuf::from("/var/run/secrets/kubernetes.io/serviceaccount");
+    assert_eq!((usual.pod_folder, usual.azure_client_id.as_str()), (folder, ""));
+    assert_eq!(usual.azure_metadata, "169.254.169.254:80".parse().unwrap());
+    assert_eq!(usual.google_metadata, usual.azure_metadata);
+    let text = "ambient {\n pod_folder = \"/pod\"\n azure_client_id = \"00-ff\"\n \
+                google_metadata = \"127.0.0.1:8080\"\n}";
+    let config = read(&format!("{STORAGE}{text}"));
+    let here = &config.surroundings;
+    assert_eq!((here.pod_folder.to_str(), &*here.azure_client_id), (Some("/pod"), "00-ff"));
+    assert_eq!(here.google_metadata, "127.0.0.1:8080".parse().unwrap());
+    let report = config.to_string();
+    for line in [
+        "reads the files of its pod in /pod\n",
+        "is the managed identity 00-ff in Azure\n",
+        "asks Google's metadata service at 127.0.0.1:8080\n",
+    ] {
+        assert!(report.contains(line), "{report}");
+    }
+    assert!(!report.contains("Azure's metadata"), "{report}");
+}
+
+#[test]
+fn what_stands_for_a_metadata_service_is_near() {
+    refuse_all(&[
+        ("ambient { azure_metadata = \"10.0.0.1:80\" }", 2, &["link-local"]),
+        ("ambient { google_metadata = \"metadata.google.internal\" }", 2, &["link-local"]),
+        ("ambient { pod_folder = \"pod\" }", 2, &["whole path"]),
+        ("ambient { azure_client_id = \"a&b\" }", 2, &["client id"]),
+        ("ambient { pod_token = \"x\" }", 2, &["pod_token"]),
+        ("ambient \"pod\" {}", 2, &["no label"]),
+        ("ambient {}\nambient {}", 3, &["line 2"]),
+    ]);
+}

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 /// The auth method.
 pub struct Passphrase;
 
-const REFUSED: &str = "invalid name or passphrase";
 const USER: &[Field] = &[
     Field::name_of("name", "who"),
     Field::text("passphrase", "what they know").required().secret(),
@@ -25,21 +24,14 @@ impl AuthMethod for Passphrase {
         write("users/{name}", keep).about("Writes a user.").fields(&[USER, FIELDS, OLD_FIELDS]),
     ];
 
-    fn renew_login(
-        host: &dyn Host,
-        _: &Context,
-        held: &HeldLogin,
-        _: u64,
-    ) -> Result<Login, Failure> {
-        let user: User =
-            host.storage().get(&held.alias)?.ok_or_else(|| Failure::invalid(REFUSED))?;
-        Ok(Login::of(&held.alias, &user.token).with("username", &held.alias))
+    fn renew_login(host: &dyn Host, _: &Context, it: &HeldLogin, _: u64) -> Result<Login, Failure> {
+        admitted(&it.alias, host.storage().get(&it.alias)?)
     }
 }
 
 #[derive(Default, Serialize, Deserialize)]
 struct User {
-    hash: Vec<u8>,
+    hash: String,
     #[serde(flatten)]
     token: TokenParams,
 }
@@ -48,27 +40,26 @@ stored!(User, "user", reads_stored_users);
 
 /// An unknown user takes as long as a wrong passphrase, and is refused in the same words.
 fn login(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let (name, hash) = (call.text("name"), hash(host, call));
-    let user: User = host.storage().get(name)?.unwrap_or_default();
-    let differing = hash.iter().zip(&user.hash).fold(0, |bits, (one, other)| bits | (one ^ other));
-    match hash.len() == user.hash.len() && differing == 0 {
-        true => Ok(Answer::login(Login::of(name, &user.token).with("username", name))),
-        false => Err(Failure::invalid(REFUSED)),
-    }
+    let (name, said) = (call.text("name"), call.text("passphrase"));
+    let user: Option<User> = host.storage().get(name)?;
+    let is_known = match &user {
+        Some(user) => host.crypto().verify_password(said, &user.hash)?,
+        None => host.crypto().hash_password(said)?.is_empty(),
+    };
+    Ok(Answer::login(admitted(name, user.filter(|_| is_known))?))
+}
+
+fn admitted(name: &str, user: Option<User>) -> Result<Login, Failure> {
+    let user = user.ok_or_else(|| Failure::invalid("invalid name or passphrase"))?;
+    Ok(Login::of(name, &user.token).with("username", name))
 }
 
 fn keep(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let mut user: User = host.storage().get(call.text("name"))?.unwrap_or_default();
     user.token.merge(call)?;
-    user.hash = hash(host, call);
+    user.hash = host.crypto().hash_password(call.text("passphrase"))?;
     host.storage().put(call.text("name"), &user)?;
     Ok(Answer::nothing().warn(user.token.warnings(&call.mount)))
-}
-
-/// Salted with what is one user's on one mount.
-fn hash(host: &dyn Host, call: &Call) -> Vec<u8> {
-    let salt = format!("{}{}", call.mount.accessor, call.text("name"));
-    host.derivation().pbkdf2_sha256(call.text("passphrase"), salt.as_bytes(), 100_000)
 }
 
 bulkhead_sdk::export_auth_method!(Passphrase);

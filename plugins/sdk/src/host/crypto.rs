@@ -9,6 +9,11 @@ use bulkhead_wire::failure::Failure;
 /// What cannot be read, and what is over a bound, is an invalid request in each of them. Private
 /// keys and passwords join the secrets of the call. For JWTs use [`jwt`](crate::jwt).
 pub trait Crypto {
+    /// A key of 32 bytes from a password, slowly on purpose: PBKDF2 with HMAC-SHA-256. `iterations`
+    /// from 1 to 100,000; others end the call. To keep passwords use
+    /// [`hash_password`](Self::hash_password).
+    fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8>;
+
     /// The digest by `sha256`, `sha384` or `sha512`.
     ///
     /// # Errors

@@ -6,6 +6,10 @@ use crate::host::Crypto;
 use bulkhead_wire::failure::Failure;
 
 impl Crypto for Imports {
+    fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8> {
+        import::crypto::pbkdf2_sha256(password, salt, iterations)
+    }
+
     fn digest(&self, algorithm: &str, data: &[u8]) -> Result<Vec<u8>, Failure> {
         import::crypto::digest(algorithm, data).map_err(failure)
     }

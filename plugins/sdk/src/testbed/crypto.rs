@@ -3,7 +3,7 @@
 
 use super::script::Script;
 use crate::crypto::{Certificate, CertificateRequest, Chain, GeneratedKey, PublicKey};
-use crate::host::{Crypto, Derivation, Random};
+use crate::host::{Crypto, Random};
 use bulkhead_crypto as native;
 use bulkhead_wire::failure::Failure;
 use sha2::Sha256;
@@ -32,13 +32,11 @@ impl Random for TestCrypto {
     }
 }
 
-impl Derivation for TestCrypto {
+impl Crypto for TestCrypto {
     fn pbkdf2_sha256(&self, password: &str, salt: &[u8], iterations: u32) -> Vec<u8> {
         pbkdf2::pbkdf2_hmac_array::<Sha256, 32>(password.as_bytes(), salt, iterations).to_vec()
     }
-}
 
-impl Crypto for TestCrypto {
     fn digest(&self, algorithm: &str, data: &[u8]) -> Result<Vec<u8>, Failure> {
         self.script.step("digest", None, || native::digest(algorithm, data))
     }

@@ -20,8 +20,8 @@ use super::timers::{Timer, Timers};
 use crate::database_plugin::StoreTime;
 use crate::engine::Lease;
 use crate::host::{
-    Ambient, Cache, Clock, Crypto, Databases, Derivation, Entity, Host, Http, Identity, Ldap,
-    Leases, Log, MachineToken, Passwords, Pod, Random, Storage,
+    Ambient, Cache, Clock, Crypto, Databases, Entity, Host, Http, Identity, Ldap, Leases, Log,
+    MachineToken, Passwords, Pod, Random, Storage,
 };
 use crate::http::{Request, Response};
 use bulkhead_wire::description::DatabaseDescription;
@@ -320,10 +320,6 @@ impl Host for TestHost {
     }
 
     fn crypto(&self) -> &dyn Crypto {
-        &self.crypto
-    }
-
-    fn derivation(&self) -> &dyn Derivation {
         &self.crypto
     }
 

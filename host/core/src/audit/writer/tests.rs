@@ -79,6 +79,7 @@ fn written_of(
         request,
         operation: Operation::Read,
         caller: None,
+        identity_policies: &[],
         route: Some(Described {
             table: &table,
             captures: &captures,
