@@ -14,8 +14,16 @@ async fn grants(bed: &Bed, mount: &str) -> Value {
 
 /// What a mount of the probe is granted where its operator says nothing: of what it asks for, all
 /// that names a target.
-const USUAL: [&str; 4] =
-    ["identity:token", "crypto:sign", "crypto:generate-key", "crypto:issue-certificate"];
+const USUAL: [&str; 8] = [
+    "identity:token",
+    "ambient:env/PROBE_NAME",
+    "ambient:env/PROBE_SECRET",
+    "ambient:cloud-token",
+    "ambient:pod-identity",
+    "crypto:sign",
+    "crypto:generate-key",
+    "crypto:issue-certificate",
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_shown_in_its_one_spelling_and_changed_line_by_line() {
