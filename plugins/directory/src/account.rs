@@ -2,12 +2,11 @@
 //!
 //! The attack this file stops: one account that two roles and a set rotate against each other, so
 //! that a password which was handed out stops working. The record is that of the directory's entry,
-//! whatever names it was given by, and is either a set's or that of roles.
+//! under all names that it is given by, and is either a set's or that of roles.
 
 use crate::directory::{Found, Identity};
-use crate::library::{Loan, Set};
+use crate::loan::Loan;
 use bulkhead_sdk::database_plugin::StoreTime;
-use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +43,7 @@ impl Account {
         host.storage().get(&Self::key(identity))
     }
 
-    /// The account of an entry: the one that is kept, or a new one that is nobody's.
+    /// The account of an entry: the one that is kept, or a new one that has no owner.
     pub(crate) fn of(host: &dyn Host, found: &Found) -> Result<Self, Failure> {
         let kept = Self::find(host, &found.identity)?;
         let new = || Self {
@@ -68,49 +67,14 @@ impl Account {
         host.storage().delete(&Self::key(identity))
     }
 
-    /// Refuses an account that another set has, or a role.
+    /// Ends the loan, and its lease with it.
     ///
     /// # Errors
-    /// Invalid request, which names who has it.
-    pub(crate) fn check_free_for_set(
-        &self,
-        host: &dyn Host,
-        identity: &Identity,
-        name: &str,
-        set: &str,
-    ) -> Result<(), Failure> {
-        if let Some(role) = self.roles.first() {
-            return Err(managed(name, "role", role));
+    /// What the lease book refused.
+    pub(crate) fn end_loan(&mut self, host: &dyn Host) -> Result<(), Failure> {
+        match self.loan.take() {
+            Some(loan) => host.leases().end_issued(&loan.handle),
+            None => Ok(()),
         }
-        let owner = self.set_of(host, identity)?.filter(|owner| owner != set);
-        owner.map_or(Ok(()), |owner| Err(managed(name, "set", &owner)))
     }
-
-    /// Refuses an account that a set has.
-    ///
-    /// # Errors
-    /// Invalid request, which names the set.
-    pub(crate) fn check_free_for_role(
-        &self,
-        host: &dyn Host,
-        identity: &Identity,
-        name: &str,
-    ) -> Result<(), Failure> {
-        let owner = self.set_of(host, identity)?;
-        owner.map_or(Ok(()), |owner| Err(managed(name, "set", &owner)))
-    }
-
-    /// The set that has the account. A set that was never finished has none.
-    fn set_of(&self, host: &dyn Host, identity: &Identity) -> Result<Option<String>, Failure> {
-        if self.set.is_empty() {
-            return Ok(None);
-        }
-        let has_it = Set::find(host, &self.set)?.is_some_and(|set| set.has(identity));
-        Ok(has_it.then(|| self.set.clone()))
-    }
-}
-
-fn managed(name: &str, kind: &str, owner: &str) -> Failure {
-    let (name, owner) = (quoted(name), quoted(owner));
-    Failure::invalid(format!("{name} is already managed by {kind} {owner}; an account is in one"))
 }

@@ -2,29 +2,17 @@
 //!
 //! Nothing is asked of the directory when it is written, but by `verify`, which stores nothing.
 
-mod servers;
 mod verify;
 
+use crate::settings::{AD, Config, OPENLDAP, servers};
 use crate::{passwords, times};
-use bulkhead_sdk::database_plugin::StoreTime;
-use bulkhead_sdk::ldap::{Target, Tls};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Answer, Call, Failure, Host, Mount, stored};
-use serde::{Deserialize, Serialize};
+use bulkhead_sdk::{Answer, Call, Failure, Host, Mount};
 use serde_json::{Map, Value, json};
 
-const KEY: &str = "config";
-/// Active Directory.
-pub(crate) const AD: &str = "ad";
-/// OpenLDAP, and what speaks like it.
-pub(crate) const OPENLDAP: &str = "openldap";
 const VERSIONS: [&str; 2] = ["tls12", "tls13"];
-/// Milliseconds after a rotation of `bindpass` in which the one before is tried, too: a controller
-/// that has not heard of the change refuses the new one.
-const HEARSAY: StoreTime = 600_000;
-
 /// What a configuration is made of.
 pub(crate) const FIELDS: &[Field] = &[
     Field::text("url", "ldap:// or ldaps:// and a host; several, with commas, are tried in order"),
@@ -56,151 +44,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::flag("verify", "try these settings at the directory, and store nothing"),
 ];
 
-/// A configuration. No `Debug`: it holds passwords.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Config {
-    /// As it was written, with commas.
-    pub(crate) url: String,
-    pub(crate) binddn: String,
-    pub(crate) bindpass: String,
-    /// The one before the last rotation; empty where there was none.
-    pub(crate) previous_bindpass: String,
-    pub(crate) bindpass_rotated: Option<StoreTime>,
-    pub(crate) userdn: String,
-    pub(crate) upndomain: String,
-    pub(crate) schema: String,
-    pub(crate) self_rotation: bool,
-    /// Seconds; 0 leaves it to the mount.
-    pub(crate) ttl: u64,
-    /// Seconds; 0 leaves it to the mount.
-    pub(crate) max_ttl: u64,
-    /// Seconds.
-    pub(crate) last_rotation_tolerance: u64,
-    pub(crate) password_policy: String,
-    /// 0 is what is usual.
-    pub(crate) length: u64,
-    pub(crate) formatter: String,
-    /// Seconds.
-    pub(crate) connection_timeout: u64,
-    /// Seconds.
-    pub(crate) request_timeout: u64,
-    pub(crate) starttls: bool,
-    pub(crate) insecure_tls: bool,
-    pub(crate) certificate: String,
-    pub(crate) tls_min_version: String,
-    pub(crate) tls_max_version: String,
-}
-
-stored!(Config, "config", reads_stored_configs);
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            url: "ldap://127.0.0.1".to_owned(),
-            binddn: String::new(),
-            bindpass: String::new(),
-            previous_bindpass: String::new(),
-            bindpass_rotated: None,
-            userdn: String::new(),
-            upndomain: String::new(),
-            schema: AD.to_owned(),
-            self_rotation: false,
-            ttl: 0,
-            max_ttl: 0,
-            last_rotation_tolerance: 5,
-            password_policy: String::new(),
-            length: 0,
-            formatter: String::new(),
-            connection_timeout: 30,
-            request_timeout: 90,
-            starttls: false,
-            insecure_tls: false,
-            certificate: String::new(),
-            tls_min_version: "tls12".to_owned(),
-            tls_max_version: "tls13".to_owned(),
-        }
-    }
-}
-
 impl Config {
-    /// The configuration, if there is one.
-    pub(crate) fn find(host: &dyn Host) -> Result<Option<Self>, Failure> {
-        host.storage().get(KEY)
-    }
-
-    /// The configuration, which the caller needs.
-    ///
-    /// # Errors
-    /// Invalid request where there is none.
-    pub(crate) fn require(host: &dyn Host, mount: &Mount) -> Result<Self, Failure> {
-        let unset = || {
-            let path = &mount.path;
-            Failure::invalid(format!("there is no configuration; write {path}config first"))
-        };
-        Self::find(host)?.ok_or_else(unset)
-    }
-
-    pub(crate) fn store(&self, host: &dyn Host) -> Result<(), Failure> {
-        host.storage().put(KEY, self)
-    }
-
-    /// Characters of a password that no policy makes.
-    pub(crate) fn length(&self) -> u64 {
-        if self.length == 0 { passwords::USUAL_LENGTH } else { self.length }
-    }
-
-    /// Seconds after which a password is rotated, unless a role says otherwise.
-    pub(crate) fn ttl(&self, mount: &Mount) -> u64 {
-        let usual = mount.default_ttl.min(self.max_ttl(mount));
-        if self.ttl == 0 { usual } else { self.ttl }
-    }
-
-    /// Most seconds that a role may say.
-    pub(crate) fn max_ttl(&self, mount: &Mount) -> u64 {
-        if self.max_ttl == 0 { mount.max_ttl } else { self.max_ttl }
-    }
-
-    /// The servers, and the engine's own login: empty where there is none.
-    pub(crate) fn target(&self) -> Target {
-        let millis =
-            |seconds: u64| u32::try_from(seconds.saturating_mul(1_000)).unwrap_or(u32::MAX);
-        let target = Target {
-            urls: servers::of(&self.url).map(str::to_owned).collect(),
-            tls: Tls {
-                starttls: self.starttls,
-                insecure: self.insecure_tls,
-                root_certificates: Some(self.certificate.clone()).filter(|pem| !pem.is_empty()),
-                min_version: self.tls_min_version.clone(),
-                max_version: self.tls_max_version.clone(),
-                ..Tls::default()
-            },
-            connect_timeout: millis(self.connection_timeout),
-            request_timeout: millis(self.request_timeout),
-            ..Target::default()
-        };
-        target.log_in_as(&self.login_name(), &self.bindpass)
-    }
-
-    /// The login by the password before the last rotation, while a server may not have heard of it.
-    pub(crate) fn previous_target(&self, now: StoreTime) -> Option<Target> {
-        let is_recent = self.bindpass_rotated.is_some_and(|at| now < at.saturating_add(HEARSAY));
-        (is_recent && !self.previous_bindpass.is_empty())
-            .then(|| self.target().log_in_as(&self.login_name(), &self.previous_bindpass))
-    }
-
-    /// The name that is logged in by.
-    pub(crate) fn login_name(&self) -> String {
-        if self.upndomain.is_empty() || self.binddn.is_empty() {
-            return self.binddn.clone();
-        }
-        format!("{}@{}", self.binddn, self.upndomain)
-    }
-
-    /// Whether the engine has a login of its own.
-    pub(crate) fn has_login(&self) -> bool {
-        !self.bindpass.is_empty()
-    }
-
     fn merge(&mut self, call: &Call) -> Result<(), Failure> {
         let bindpass = self.bindpass.clone();
         call.merge("url", &mut self.url)?;
@@ -280,7 +124,7 @@ impl Config {
                 "ttl {ttl} is longer than max_ttl {max}; lower the one or raise the other"
             )));
         }
-        passwords::check(self)
+        passwords::check(&self.password_rules())
     }
 
     fn check_login(&self) -> Result<(), Failure> {
@@ -291,8 +135,8 @@ impl Config {
             (_, true) => "bindpass",
         };
         Err(Failure::invalid(format!(
-            "{missing} is required: the engine logs in by binddn and bindpass, unless self_rotation \
-             is on and neither is given"
+            "{missing} is required: the engine logs in by binddn and bindpass, unless \
+             self_rotation is on and neither is given"
         )))
     }
 
@@ -384,9 +228,9 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&config.shown(&call.mount))
 }
 
-/// Removes the configuration. Roles, sets and what is lent stay, and go on once it is written again.
+/// Removes the configuration. Roles, sets and loans stay, and go on once it is written again.
 pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-    host.storage().delete(KEY)?;
+    Config::remove(host)?;
     Ok(Answer::nothing())
 }
 

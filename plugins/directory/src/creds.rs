@@ -1,12 +1,12 @@
 //! `creds/{name}`: the password of a role's account, which is rotated first where it is due.
 //!
-//! The fault this file rules out: a password that is handed out although another one is in force. If
-//! the directory says that it was changed by others, it is rotated before it is shown.
+//! The fault this file rules out: a password that is handed out although another one is in force.
+//! If the directory says that it was changed by others, it is rotated before it is shown.
 
 use crate::account::Account;
-use crate::config::Config;
 use crate::roles::Role;
 use crate::rotation;
+use crate::settings::Config;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::host::Level;
 use bulkhead_sdk::wire::failure::quoted;
@@ -54,8 +54,8 @@ fn check_settled(host: &dyn Host, role: &Role) -> Result<(), Failure> {
     Err(Failure { retry_after: Some(SOON), ..Failure::new(Kind::Unavailable, message) })
 }
 
-/// The first of the reasons that holds. A change by others is one that the directory told later than
-/// what it told after the engine's own, and that its clock alone does not explain.
+/// The first of the reasons that holds. A change by others is one that the directory did not tell
+/// after the engine's own, and that its clock alone does not explain.
 fn why_due(
     account: &Account,
     config: &Config,

@@ -9,7 +9,7 @@ mod identity;
 mod name;
 mod server;
 
-use crate::config::{AD, Config, OPENLDAP};
+use crate::settings::{AD, Config, OPENLDAP};
 use crate::times;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::ldap::{Change, Code, Entry, Fault, Filter, Search, Target};
@@ -267,8 +267,8 @@ fn absent_is_empty(found: Result<Vec<Entry>, Fault>) -> Result<Vec<Entry>, Fault
 }
 
 /// Active Directory says why a login was refused, and says most of it only to who has the password:
-/// that the account is disabled (533), expired (701), may not log in here or now (530, 531, 534), or
-/// must change its password (532, 773). That it is locked (775) it says to anyone.
+/// that the account is disabled (533), expired (701), may not log in here or now (530, 531, 534),
+/// or must change its password (532, 773). That it is locked (775) it says to anyone.
 fn told_by(refused: &Fault) -> Proof {
     let words: Vec<&str> = refused.message.split([' ', ',']).collect();
     let code = words.windows(2).find_map(|pair| match pair {

@@ -1,8 +1,8 @@
-//! The directory secrets engine: passwords of accounts that are there already, rotated for roles and
-//! lent by a library.
+//! The directory secrets engine: passwords of accounts that are there already, rotated for roles
+//! and lent by a library.
 //!
-//! One file for each noun of the URL; `account`, `rotation`, `directory`, `passwords` and `times` are
-//! the rules they share. It speaks no LDAP: what it asks of a directory goes through the host.
+//! One file for each noun of the URL; `account`, `rotation`, `directory`, `passwords` and `times`
+//! are the rules they share. It speaks no LDAP: what it asks of a directory goes through the host.
 
 mod account;
 mod config;
@@ -11,10 +11,13 @@ mod directory;
 #[cfg(test)]
 mod fixture;
 mod library;
+mod loan;
 mod passwords;
 mod roles;
 mod rotate_root;
 mod rotation;
+mod set;
+mod settings;
 mod times;
 
 use bulkhead_sdk::intent;

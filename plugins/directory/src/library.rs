@@ -5,28 +5,26 @@
 
 mod check_in;
 mod check_out;
-mod loan;
+mod lease;
 mod status;
 
 use crate::account::Account;
-use crate::config::Config;
 use crate::directory::{Directory, Found, Identity};
 use crate::rotation;
+use crate::set::{MOST_ROTATED, Member, Set};
+use crate::settings::Config;
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::{Answer, Call, Failure, Host, stored};
+use bulkhead_sdk::{Answer, Call, Failure, Host};
 pub(crate) use check_in::{forced, own};
 pub(crate) use check_out::write as check_out;
-pub(crate) use loan::{Loan, renew, revoke};
-use serde::{Deserialize, Serialize};
+pub(crate) use lease::{renew, revoke};
 use serde_json::json;
 pub(crate) use status::read as status;
 
 /// Most accounts of a set.
 const MOST: usize = 500;
-/// Most accounts whose password is changed by one write: each is guarded, and a call guards 64.
-const MOST_ROTATED: usize = 60;
 /// Seconds that an account is lent, and renewed, unless said.
 const DAY: i64 = 86_400;
 
@@ -48,72 +46,7 @@ pub(crate) const CHECK_OUT_FIELDS: &[Field] =
 pub(crate) const CHECK_IN_FIELDS: &[Field] =
     &[Field::words("service_account_names", "the accounts; needed where several are lent")];
 
-/// A set.
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Set {
-    /// In the order in which they are lent.
-    members: Vec<Member>,
-    /// Seconds; 0 is without end.
-    ttl: u64,
-    /// Seconds; 0 is without end.
-    max_ttl: u64,
-    disable_check_in_enforcement: bool,
-}
-
-stored!(Set, "set", reads_stored_sets);
-
-/// An account of a set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Member {
-    /// As it was written.
-    name: String,
-    account: Identity,
-}
-
 impl Set {
-    fn key(name: &str) -> String {
-        format!("set/{name}")
-    }
-
-    /// The set `name`, if there is one.
-    pub(crate) fn find(host: &dyn Host, name: &str) -> Result<Option<Self>, Failure> {
-        host.storage().get(&Self::key(name))
-    }
-
-    /// The set that a path names.
-    ///
-    /// # Errors
-    /// Invalid request where there is none.
-    fn require(host: &dyn Host, call: &Call) -> Result<Self, Failure> {
-        let name = call.text("name");
-        let unknown = || {
-            let (shown, path) = (quoted(name), &call.mount.path);
-            Failure::invalid(format!("there is no set {shown}; write {path}library/{name} first"))
-        };
-        Self::find(host, name)?.ok_or_else(unknown)
-    }
-
-    /// Whether the account is one of its own.
-    pub(crate) fn has(&self, account: &Identity) -> bool {
-        self.members.iter().any(|member| member.account == *account)
-    }
-
-    /// The member of that name, whose letters have no case.
-    fn called(&self, name: &str) -> Option<&Member> {
-        let name = name.to_lowercase();
-        self.members.iter().find(|member| member.name.to_lowercase() == name)
-    }
-
-    /// The account of a member.
-    ///
-    /// # Errors
-    /// Internal where it is not stored: set and accounts are stored together.
-    fn account(host: &dyn Host, member: &Member) -> Result<Account, Failure> {
-        let name = quoted(&member.name);
-        let lost = || Failure::internal(format!("{name} is not stored; write the set again"));
-        Account::find(host, &member.account)?.ok_or_else(lost)
-    }
-
     fn merge(&mut self, call: &Call) -> Result<(), Failure> {
         call.merge("ttl", &mut self.ttl)?;
         call.merge("max_ttl", &mut self.max_ttl)?;
@@ -124,6 +57,54 @@ impl Set {
         }
         Ok(())
     }
+}
+
+impl Account {
+    /// Refuses an account that another set has, or a role.
+    ///
+    /// # Errors
+    /// Invalid request, which names who has it.
+    pub(crate) fn check_free_for_set(
+        &self,
+        host: &dyn Host,
+        identity: &Identity,
+        name: &str,
+        set: &str,
+    ) -> Result<(), Failure> {
+        if let Some(role) = self.roles.first() {
+            return Err(managed(name, "role", role));
+        }
+        let owner = self.set_of(host, identity)?.filter(|owner| owner != set);
+        owner.map_or(Ok(()), |owner| Err(managed(name, "set", &owner)))
+    }
+
+    /// Refuses an account that a set has.
+    ///
+    /// # Errors
+    /// Invalid request, which names the set.
+    pub(crate) fn check_free_for_role(
+        &self,
+        host: &dyn Host,
+        identity: &Identity,
+        name: &str,
+    ) -> Result<(), Failure> {
+        let owner = self.set_of(host, identity)?;
+        owner.map_or(Ok(()), |owner| Err(managed(name, "set", &owner)))
+    }
+
+    /// The set that has the account. A set that was never finished has none.
+    fn set_of(&self, host: &dyn Host, identity: &Identity) -> Result<Option<String>, Failure> {
+        if self.set.is_empty() {
+            return Ok(None);
+        }
+        let has_it = Set::find(host, &self.set)?.is_some_and(|set| set.has(identity));
+        Ok(has_it.then(|| self.set.clone()))
+    }
+}
+
+fn managed(name: &str, kind: &str, owner: &str) -> Failure {
+    let (name, owner) = (quoted(name), quoted(owner));
+    Failure::invalid(format!("{name} is already managed by {kind} {owner}; an account is in one"))
 }
 
 /// Creates or changes a set. The password of each new account is changed before the set is there.
@@ -137,7 +118,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         set.members = members(host, &config, call, &before)?;
         check_removed(host, &before, &set)?;
     }
-    let unready = unready(host, &set)?;
+    let unready = unready(host, &before, &set)?;
     if unready.len() > MOST_ROTATED {
         return Err(Failure::invalid(format!(
             "{} accounts are new in the set; add at most {MOST_ROTATED} at a time",
@@ -218,21 +199,22 @@ fn check_home(host: &dyn Host, member: &Member) -> Result<(), Failure> {
     }
 }
 
-/// Members whose password the engine does not know.
-fn unready(host: &dyn Host, set: &Set) -> Result<Vec<Member>, Failure> {
+/// Members that are new, and those whose password the engine does not know. What it knew of an
+/// account that no set had is not relied upon.
+fn unready(host: &dyn Host, before: &Set, set: &Set) -> Result<Vec<Member>, Failure> {
     let mut unready = Vec::new();
     for member in &set.members {
         let account = Account::find(host, &member.account)?;
-        let is_ready = account.is_some_and(|account| account.current.is_some());
-        if !is_ready {
+        let is_known = account.is_some_and(|account| account.current.is_some());
+        if !is_known || !before.has(&member.account) {
             unready.push(member.clone());
         }
     }
     Ok(unready)
 }
 
-/// Changes the password of an account that comes into the set, and notes that it is to be the set's:
-/// it is, once the set has it.
+/// Changes the password of an account that comes into the set, and notes that it is to be the
+/// set's: it is, once the set has it.
 fn take_over(host: &dyn Host, config: &Config, set: &str, member: &Member) -> Result<(), Failure> {
     let found = match Account::find(host, &member.account)? {
         Some(known) => rotation::find_again(host, config, &member.account, &known)?,
@@ -254,8 +236,8 @@ fn take_over(host: &dyn Host, config: &Config, set: &str, member: &Member) -> Re
     rotation::rotate(host, config, &member.account, &account, "").map(drop)
 }
 
-/// Stores the set with its accounts, in the commit that ends the call. Whoever came first has an
-/// account.
+/// Stores the set with its accounts, in the commit that ends the call. An account is of the set
+/// that came first.
 fn finish(host: &dyn Host, name: &str, before: &Set, set: &Set) -> Result<(), Failure> {
     for member in &set.members {
         let mut account = Set::account(host, member)?;

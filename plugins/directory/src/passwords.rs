@@ -1,7 +1,6 @@
-//! The passwords of accounts: by a policy of the operator, or by `length` and `formatter`, which are
-//! deprecated.
+//! The passwords of accounts: by a policy of the operator, or by `length` and `formatter`, which
+//! are deprecated.
 
-use crate::config::Config;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind};
 
@@ -21,31 +20,42 @@ const LONGEST: u64 = 256;
 /// Fewest characters that no formatter says.
 const FEWEST_DRAWN: u64 = 8;
 
-/// Refuses settings by which no good password can be made.
+/// How passwords are made.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules<'a> {
+    /// Empty for none.
+    pub(crate) policy: &'a str,
+    /// In characters, where there is no policy.
+    pub(crate) length: u64,
+    /// Empty for none.
+    pub(crate) formatter: &'a str,
+}
+
+/// Refuses rules by which no good password can be made.
 ///
 /// # Errors
 /// Invalid request, with what to change.
-pub(crate) fn check(config: &Config) -> Result<(), Failure> {
-    if !config.password_policy.is_empty() {
+pub(crate) fn check(rules: &Rules<'_>) -> Result<(), Failure> {
+    if !rules.policy.is_empty() {
         return Ok(());
     }
-    let length = config.length();
+    let length = rules.length;
     if !(SHORTEST..=LONGEST).contains(&length) {
         return Err(Failure::invalid(format!(
             "length {length} is none of {SHORTEST} to {LONGEST}: no secure password has fewer \
              characters, and no directory takes more"
         )));
     }
-    if config.formatter.is_empty() {
+    if rules.formatter.is_empty() {
         return Ok(());
     }
-    if config.formatter.matches(PLACE).count() != 1 {
+    if rules.formatter.matches(PLACE).count() != 1 {
         return Err(Failure::invalid(format!(
             "formatter {} must contain {PLACE} exactly once",
-            quoted(&config.formatter)
+            quoted(rules.formatter)
         )));
     }
-    if length.saturating_sub(said(&config.formatter)) < FEWEST_DRAWN {
+    if length.saturating_sub(said(rules.formatter)) < FEWEST_DRAWN {
         return Err(Failure::invalid(format!(
             "with length {length} the formatter leaves fewer than {FEWEST_DRAWN} characters to \
              draw; raise length, or shorten formatter"
@@ -63,20 +73,20 @@ fn said(formatter: &str) -> u64 {
 ///
 /// # Errors
 /// Invalid request where the policy is gone; what the host refused.
-pub(crate) fn generate(host: &dyn Host, config: &Config) -> Result<String, Failure> {
-    if !config.password_policy.is_empty() {
-        return host.passwords().generate(&config.password_policy).map_err(of_missing_policy);
+pub(crate) fn generate(host: &dyn Host, rules: &Rules<'_>) -> Result<String, Failure> {
+    if !rules.policy.is_empty() {
+        return host.passwords().generate(rules.policy).map_err(of_missing_policy);
     }
     let draw = |characters: u64| {
         let characters = u32::try_from(characters).unwrap_or(u32::MAX);
         host.passwords().generate_from(characters, ALPHABET)
     };
-    if config.formatter.is_empty() {
-        let drawn = draw(config.length().saturating_sub(PREFIX.len() as u64))?;
+    if rules.formatter.is_empty() {
+        let drawn = draw(rules.length.saturating_sub(PREFIX.len() as u64))?;
         return Ok(format!("{PREFIX}{drawn}"));
     }
-    let drawn = draw(config.length().saturating_sub(said(&config.formatter)))?;
-    Ok(config.formatter.replacen(PLACE, &drawn, 1))
+    let drawn = draw(rules.length.saturating_sub(said(rules.formatter)))?;
+    Ok(rules.formatter.replacen(PLACE, &drawn, 1))
 }
 
 /// A policy that is missing is a mistake in the configuration, not a missing URL.
@@ -90,14 +100,14 @@ mod tests {
     use super::*;
     use bulkhead_sdk::testbed::TestHost;
 
-    fn with(length: u64, formatter: &str) -> Config {
-        Config { length, formatter: formatter.to_owned(), ..Config::default() }
+    fn with(length: u64, formatter: &str) -> Rules<'_> {
+        Rules { policy: "", length, formatter }
     }
 
     #[test]
     fn passwords_have_their_length_and_begin_as_directories_like_it() {
         let host = TestHost::default();
-        for (length, characters) in [(0, 64), (14, 14), (50, 50), (256, 256)] {
+        for (length, characters) in [(64, 64), (14, 14), (50, 50), (256, 256)] {
             let password = generate(&host, &with(length, "")).unwrap();
             assert_eq!(password.chars().count(), characters);
             let drawn = password.strip_prefix("?@09AZ").unwrap();
@@ -126,16 +136,16 @@ mod tests {
             assert!(refused.message.contains(why), "{}", refused.message);
         }
         assert!(check(&with(14, "123456{{PASSWORD}}")).is_ok());
-        assert!(check(&with(0, "")).is_ok());
+        assert!(check(&with(USUAL_LENGTH, "")).is_ok());
     }
 
     #[test]
     fn a_policy_stands_for_itself_and_one_that_is_gone_is_the_configurations_mistake() {
         let host = TestHost::default();
-        let config = Config { password_policy: "pins".to_owned(), ..with(0, "") };
-        assert!(check(&config).is_ok());
-        assert_eq!(generate(&host, &config).unwrap_err().kind, Kind::InvalidRequest);
+        let rules = Rules { policy: "pins", ..with(0, "") };
+        assert!(check(&rules).is_ok());
+        assert_eq!(generate(&host, &rules).unwrap_err().kind, Kind::InvalidRequest);
         host.add_policy("pins", r#"length = 8 rule "charset" { charset = "0123456789" }"#).unwrap();
-        assert_eq!(generate(&host, &config).unwrap().len(), 8);
+        assert_eq!(generate(&host, &rules).unwrap().len(), 8);
     }
 }

@@ -1,8 +1,8 @@
 //! `roles/{name}`: which account's password a caller may ask for, by name.
 
 use crate::account::Account;
-use crate::config::Config;
 use crate::directory::{Directory, Found, Identity, Proof};
+use crate::settings::Config;
 use crate::{rotation, times};
 use bulkhead_sdk::table::Field;
 use bulkhead_sdk::wire::duration::show;
@@ -207,7 +207,7 @@ pub(crate) fn list(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     }
 }
 
-/// `rotate-role/{name}`: rotates now, whatever the role's ttl.
+/// `rotate-role/{name}`: rotates now, before the role's ttl is over.
 pub(crate) fn rotate(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
     let config = Config::require(host, &call.mount)?;

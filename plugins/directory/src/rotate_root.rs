@@ -4,10 +4,10 @@
 //! old one. As with accounts the candidate is written down first; it belongs to the login that it
 //! was made for, and never replaces the password of another.
 
-use crate::config::Config;
 use crate::directory::{Directory, Proof};
 use crate::passwords;
 use crate::rotation::LANE;
+use crate::settings::Config;
 use bulkhead_sdk::host::Level;
 use bulkhead_sdk::intent::{self, Ended, Found, Intent, Proven};
 use bulkhead_sdk::ldap::Fault;
@@ -21,7 +21,8 @@ pub(crate) const KEY: &str = "root";
 const NO_RIGHT: u32 = 50;
 const IN_PROGRESS: &str = "a rotation of bindpass is already in progress; it goes on by itself";
 
-/// A change that is under way. It is part of a stored record: fields that come later have a default.
+/// A change that is under way. It is part of a stored record: fields that come later have a
+/// default.
 #[derive(Serialize, Deserialize)]
 struct Change {
     password: String,
@@ -52,7 +53,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
     let dn = entry_of(host, config)?;
     let change = Change {
-        password: passwords::generate(host, config)?,
+        password: passwords::generate(host, &config.password_rules())?,
         url: config.url.clone(),
         login: config.login_name(),
     };

@@ -6,9 +6,9 @@
 //! ever.
 
 use crate::account::Account;
-use crate::config::Config;
 use crate::directory::{Directory, Found, Identity, Proof};
 use crate::passwords;
+use crate::settings::Config;
 use bulkhead_sdk::database_plugin::StoreTime;
 use bulkhead_sdk::intent::{self, Ended, Found as Looked, Intent, Proven};
 use bulkhead_sdk::wire::failure::quoted;
@@ -21,7 +21,8 @@ pub(crate) const LANE: &str = "directory";
 /// What the keys of intents about accounts begin with.
 const ACCOUNT: &str = "account/";
 
-/// A change that is under way. It is part of a stored record: fields that come later have a default.
+/// A change that is under way. It is part of a stored record: fields that come later have a
+/// default.
 #[derive(Serialize, Deserialize)]
 struct Change {
     password: String,
@@ -46,8 +47,10 @@ pub(crate) fn rotate(
     account: &Account,
     returns: &str,
 ) -> Result<Account, Failure> {
-    let change =
-        Change { password: passwords::generate(host, config)?, returns: returns.to_owned() };
+    let change = Change {
+        password: passwords::generate(host, &config.password_rules())?,
+        returns: returns.to_owned(),
+    };
     // Calls that come for the same account wait, and then see what this one stored.
     let turn = format!("rotation/{}", identity.as_str());
     drop(host.cache().get_or_lead(&turn)?);
@@ -166,7 +169,7 @@ impl Attempt<'_> {
     }
 }
 
-/// The account's entry, by whoever may look: the engine, or the account itself.
+/// The account's entry, by who may look: the engine, or the account itself.
 ///
 /// # Errors
 /// What the directory refused.

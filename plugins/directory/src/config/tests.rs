@@ -1,3 +1,5 @@
+//! Configurations: what is stored, shown, refused and tried.
+
 use crate::fixture::{ENGINE, config, configured, empty};
 use bulkhead_sdk::testbed::Flavour;
 use bulkhead_sdk::{Failure, Kind};

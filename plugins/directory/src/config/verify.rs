@@ -1,8 +1,8 @@
-//! The dry run of a configuration: whether the directory takes the login, is what `schema` says, and
-//! has `userdn`.
+//! The dry run of a configuration: whether the directory takes the login, is what `schema` says,
+//! and has `userdn`.
 
-use super::Config;
 use crate::directory::Directory;
+use crate::settings::Config;
 use bulkhead_sdk::{Answer, Failure, Host};
 use serde_json::json;
 

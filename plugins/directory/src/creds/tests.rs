@@ -1,3 +1,5 @@
+//! Passwords of roles: when they are rotated, and that none is lost.
+
 use crate::Directory;
 use crate::fixture::{configured, dn, with_role, works};
 use bulkhead_sdk::ldap::{Code, Fault};

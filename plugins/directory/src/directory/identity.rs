@@ -1,4 +1,4 @@
-//! Which entry an account is, whatever it is called and wherever it stands.
+//! Which entry an account is, under any name and in any place.
 
 use bulkhead_sdk::ldap::Entry;
 use bulkhead_sdk::wire::hexadecimal;

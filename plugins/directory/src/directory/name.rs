@@ -1,6 +1,6 @@
 //! What an operator calls an account: a DN, a user principal name, or a short name.
 
-use crate::config::AD;
+use crate::settings::AD;
 
 /// What a name is looked for as.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) fn is_dn(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::OPENLDAP;
+    use crate::settings::OPENLDAP;
 
     fn attributes(name: &str, schema: &str) -> Vec<&'static str> {
         match name_of(name, schema) {

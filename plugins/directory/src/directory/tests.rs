@@ -1,3 +1,5 @@
+//! What is asked of a directory, and how its answers are read.
+
 use super::*;
 use crate::fixture::{configured, dn};
 use bulkhead_sdk::testbed::Flavour;
@@ -23,7 +25,8 @@ fn what_a_refused_login_says_of_the_password() {
 
 #[test]
 fn a_password_of_active_directory_is_quoted_and_in_utf_16() {
-    assert_eq!(quoted_utf16("pä𝄞"), [0x22, 0, b'p', 0, 0xe4, 0, 0x34, 0xd8, 0x1e, 0xdd, 0x22, 0]);
+    let bytes = [0x22, 0, b'p', 0, 0xe4, 0, 0x34, 0xd8, 0x1e, 0xdd, 0x22, 0];
+    assert_eq!(quoted_utf16("pä𝄞"), bytes);
 }
 
 #[test]

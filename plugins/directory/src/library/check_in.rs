@@ -5,11 +5,11 @@
 //! set that the account is not in. The loan ends in the commit that stores the new password, so
 //! that no borrower keeps one that works.
 
-use super::{MOST_ROTATED, Member, Set};
 use crate::account::Account;
-use crate::config::Config;
 use crate::directory::Identity;
 use crate::rotation;
+use crate::set::{MOST_ROTATED, Member, Set};
+use crate::settings::Config;
 use bulkhead_sdk::host::Level;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Answer, Call, Failure, Host};

@@ -4,10 +4,11 @@
 //! since its last borrower. Lease and loan are written down in one commit, of which two for one
 //! account are a conflict.
 
-use super::loan::{LeaseData, Loan};
-use super::{Member, Set};
+use super::lease::LeaseData;
 use crate::account::Account;
+use crate::loan::Loan;
 use crate::rotation::{self, LANE};
+use crate::set::{Member, Set};
 use bulkhead_sdk::reservation::Reservation;
 use bulkhead_sdk::wire::duration::show;
 use bulkhead_sdk::wire::hexadecimal;
@@ -51,7 +52,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Ok(lent.warn(terms.warning))
 }
 
-/// The first account that is lent to nobody, has a password, and is not being changed.
+/// The first account that is not lent, has a password, and is not being changed.
 fn first_at_home<'a>(
     host: &dyn Host,
     set: &'a Set,

@@ -1,6 +1,6 @@
 //! `library/{name}/status`: which accounts are lent, and to whom.
 
-use super::Set;
+use crate::set::Set;
 use bulkhead_sdk::{Answer, Call, Failure, Host};
 use serde_json::{Map, Value, json};
 

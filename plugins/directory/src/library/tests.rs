@@ -1,3 +1,5 @@
+//! The library: each state of a loan, and deaths between them.
+
 use crate::Directory;
 use crate::fixture::{configured, dn, with_role, with_set, works};
 use bulkhead_sdk::testbed::{Flavour, Reply, TestBed};
@@ -71,10 +73,10 @@ fn a_bad_set_is_refused_and_no_account_is_taken() {
 #[test]
 fn an_account_of_a_set_that_was_never_finished_is_free() {
     let bed = configured(Flavour::ActiveDirectory);
-    bed.host.directory().lock(&dn("svc3"), false);
     bed.host.lose_reply("checkpoint", Failure::new(Kind::Unavailable, "the store went away"));
     bed.write("library/one", &json!({"service_account_names": "svc3"})).err().unwrap();
     bed.run_guards().unwrap();
+    bed.host.directory().set_password(&dn("svc3"), "by-another");
     bed.write("library/two", &json!({"service_account_names": "svc3"})).unwrap();
     let lent = bed.write("library/two/check-out", &json!({})).unwrap();
     assert!(works(&bed, "svc3", &lent.data["password"]));

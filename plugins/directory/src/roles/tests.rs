@@ -1,3 +1,5 @@
+//! Roles: what is stored, shown and refused.
+
 use crate::fixture::{configured, dn, empty, with_role};
 use bulkhead_sdk::testbed::Flavour;
 use bulkhead_sdk::{Failure, Kind};

@@ -1,3 +1,5 @@
+//! The rotation of `bindpass`, and deaths within it.
+
 use crate::Directory;
 use crate::fixture::{ENGINE, configured, empty};
 use bulkhead_sdk::testbed::{Flavour, TestBed};

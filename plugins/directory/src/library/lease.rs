@@ -3,52 +3,14 @@
 //! The attack this file stops: a lease that outlives its loan touching the next borrower's account.
 //! A lease names the loan and not the account alone, and acts on no other one.
 
-use super::{Set, check_in};
+use super::check_in;
 use crate::account::Account;
-use crate::config::Config;
 use crate::directory::Identity;
-use bulkhead_sdk::call::Caller;
-use bulkhead_sdk::database_plugin::StoreTime;
+use crate::set::Set;
+use crate::settings::Config;
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind, Lease, Mount, Reason, Renewal, stored};
 use serde::{Deserialize, Serialize};
-
-/// Who has an account.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Loan {
-    /// Random, and no secret.
-    pub(crate) id: String,
-    /// The lease, as the lease book knows it.
-    pub(super) handle: String,
-    /// The borrower's entity; empty where its token stands for none.
-    pub(super) entity: String,
-    /// What stands for the borrower's token at this mount.
-    pub(super) token: String,
-    pub(super) since: StoreTime,
-    /// The end of its lease does not end it (decision D1).
-    pub(super) is_endless: bool,
-}
-
-impl Loan {
-    /// Whether the caller is who borrowed it: the same entity, or the same token.
-    pub(super) fn is_of(&self, caller: &Caller) -> bool {
-        let is_same = |one: &str, other: &str| !one.is_empty() && one == other;
-        is_same(&self.entity, &caller.entity) || is_same(&self.token, &caller.id)
-    }
-}
-
-impl Account {
-    /// Ends the loan, and its lease with it.
-    ///
-    /// # Errors
-    /// What the lease book refused.
-    pub(crate) fn end_loan(&mut self, host: &dyn Host) -> Result<(), Failure> {
-        match self.loan.take() {
-            Some(loan) => host.leases().end_issued(&loan.handle),
-            None => Ok(()),
-        }
-    }
-}
 
 /// What the lease of a loan keeps.
 #[derive(Serialize, Deserialize)]

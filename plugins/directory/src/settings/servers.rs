@@ -7,7 +7,7 @@ use bulkhead_sdk::wire::failure::quoted;
 const MOST: usize = 16;
 
 /// The URLs of a list, in their order.
-pub(super) fn of(list: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn of(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|url| !url.is_empty())
 }
 
@@ -15,7 +15,7 @@ pub(super) fn of(list: &str) -> impl Iterator<Item = &str> {
 ///
 /// # Errors
 /// Invalid request, which names the URL.
-pub(super) fn check(list: &str) -> Result<(), Failure> {
+pub(crate) fn check(list: &str) -> Result<(), Failure> {
     let count = of(list).count();
     if count == 0 || count > MOST {
         return Err(Failure::invalid(format!("url names {count} servers; name 1 to {MOST}")));
@@ -30,7 +30,7 @@ pub(super) fn check(list: &str) -> Result<(), Failure> {
 }
 
 /// The first URL to whose server passwords would go in clear; a server on this machine is none.
-pub(super) fn in_clear(list: &str) -> Option<&str> {
+pub(crate) fn in_clear(list: &str) -> Option<&str> {
     let is_here = |url: &str| {
         let host = host_of(url).unwrap_or_default();
         ["127.0.0.1", "localhost", "[::1]"].contains(&host)
