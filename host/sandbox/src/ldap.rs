@@ -2,9 +2,10 @@
 //! next call of the same mount that logs in as the same.
 //!
 //! Knows sockets, TLS and LDAP, and nothing of wasmtime: what a component asked for, and whether
-//! it may, is decided in `imports/ldap.rs`. The attacks this folder stops: a server whose bytes end
-//! the process (decision T8), that answers without end, that turns a secured session into a clear one,
-//! or that sends a password on to where no grant leads; and a value that becomes a filter.
+//! it may, is decided in `imports/ldap.rs`. The attacks this folder stops: a server whose bytes
+//! end the process (decision T8), that answers without end, that turns a secured session into a
+//! clear one, or that sends a password on to where no grant leads; and a value that becomes a
+//! filter.
 
 mod change;
 mod failure;

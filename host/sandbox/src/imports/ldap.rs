@@ -93,8 +93,7 @@ impl Host for CallState {
         current: Option<String>,
         new: String,
     ) -> wasmtime::Result<Result<(), Failure>> {
-        let secrets: Vec<String> = current.iter().chain([&new]).cloned().collect();
-        let asked = ask(self, &target, &secrets)?;
+        let asked = ask(self, &target, &[current.clone().unwrap_or_default(), new.clone()])?;
         let done = match check_dn(&dn).and_then(|()| check_password(&new)) {
             Ok(()) => {
                 with_session(self, &target, asked, async |state, mut session| {

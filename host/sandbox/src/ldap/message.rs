@@ -1,9 +1,9 @@
 //! The messages of a directory, read strictly before the LDAP library sees them (decision T8).
 //!
 //! The library recurses as deep as a message nests, and panics where a message has not the form
-//! that it expects, with the message in its words. So whole messages are held against the grammar of
-//! the few answers that are asked for: what passes here nests six deep at most, and is decoded without
-//! a surprise.
+//! that it expects, with the message in its words. So whole messages are held against the grammar
+//! of the few answers that are asked for: what passes here nests six deep at most, and is decoded
+//! without a surprise.
 
 use std::fmt;
 

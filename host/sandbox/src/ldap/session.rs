@@ -27,7 +27,7 @@ const PLACE: usize = 64;
 /// OID of the control of pages (RFC 2696).
 const PAGES: &str = "1.2.840.113556.1.4.319";
 
-/// A session. It ends when it is dropped, whatever is under way.
+/// A session. It ends when it is dropped, and what is under way with it.
 pub(crate) struct Session {
     ldap: Ldap,
     gate: Gate,

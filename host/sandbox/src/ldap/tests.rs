@@ -70,11 +70,11 @@ fn target(addresses: &[SocketAddr]) -> Target {
     }
 }
 
-fn reach(target: &Target) -> Vec<(crate::grants::LdapServer, Reach)> {
+fn reached(target: &Target) -> Vec<(crate::grants::LdapServer, Reach)> {
     let lines = ["ldap:ldap://127.0.0.0/8:1", "address:127.0.0.0/8"];
     let granted: Vec<_> = lines.iter().map(|line| line.parse().unwrap()).collect();
     let servers = target.urls.iter().map(|url| parse_server(url).unwrap());
-    let reached = servers.map(|server| {
+    let found = servers.map(|server| {
         let asked: Vec<Ask> = vec!["ldap".parse().unwrap()];
         let line = format!("ldap:{server}").parse().unwrap();
         let granted: Vec<_> = granted.iter().cloned().chain([line]).collect();
@@ -88,11 +88,11 @@ fn reach(target: &Target) -> Vec<(crate::grants::LdapServer, Reach)> {
         let reach = Grants::of(&rights).reach_of_directory(&server, &Vec::new().into()).unwrap();
         (server, reach)
     });
-    reached.collect()
+    found.collect()
 }
 
 fn login(target: &Target) -> Result<Login, LdapFailure> {
-    Login::new(target, reach(target))
+    Login::new(target, reached(target))
 }
 
 async fn open(target: &Target) -> Result<Session, LdapFailure> {
@@ -285,7 +285,7 @@ async fn an_idle_session_is_lent_to_the_same_login_and_to_no_other() {
     let address = serve(vec![BOUND.to_vec()]).await;
     let own = target(&[address]);
     let pools = LdapPools::default();
-    let reaches = || reach(&own).into_iter().map(|(_, reach)| reach).collect::<Vec<_>>();
+    let reaches = || reached(&own).into_iter().map(|(_, reach)| reach).collect::<Vec<_>>();
     let key = LdapKey::new("mount", &own);
     let (none, lent) = pools.take(&key, reaches().iter());
     assert!(none.is_none());
