@@ -31,7 +31,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// A dependency that only these may have: another crate that wants it asks them.
-const BELONGS_TO: [(&str, &[&str]); 12] = [
+const BELONGS_TO: [(&str, &[&str]); 13] = [
     ("wasmtime", &["host/sandbox"]),
     ("wasmtime-wasi", &["host/sandbox"]),
     ("wasmparser", &["host/sandbox"]),
@@ -40,6 +40,7 @@ const BELONGS_TO: [(&str, &[&str]); 12] = [
     ("sqlx", &["host/store", "host/sandbox", "tests"]),
     ("hyper", &["host/server", "host/cli", "host/sandbox", "tests"]),
     ("rustls", &["host/sandbox", "host/server", "host/cli", "tests"]),
+    ("ldap3", &["host/sandbox"]),
     ("tokio-rustls", &["host/sandbox", "host/server", "host/cli", "tests"]),
     ("webpki-roots", &["host/sandbox", "host/cli"]),
     ("url", &["host/sandbox"]),

@@ -13,7 +13,7 @@ mod tls;
 mod url;
 
 pub(crate) use exchange::{Answered, Exchange, ask_metadata, exchange};
-pub(crate) use fault::HttpFault;
+pub(crate) use fault::{HttpFault, TlsFault};
 pub(crate) use meter::Meter;
 pub(crate) use request::{is_safe, prepare, secrets};
 pub(crate) use tls::secure;

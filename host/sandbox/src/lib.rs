@@ -18,7 +18,7 @@
 //! - **shares** knows what calls share and is counted: instance slots, permits to compute, memory,
 //!   caches, connections, and what a call and its nested calls have used; never what a guest does
 //!   with its share.
-//! - **outbound** knows sockets, TLS, HTTP and SQL, to addresses that were vetted, and what the
+//! - **outbound** knows sockets, TLS, HTTP, LDAP and SQL, to addresses that were vetted, and what the
 //!   machine has from its surroundings; never an instance.
 //! - **state** knows what one call carries, how its instance is made and entered, and how it ended;
 //!   never which imports there are.
@@ -63,8 +63,10 @@ mod slow_work;
 
 // Outbound.
 mod http;
+mod ldap;
 mod sql;
 mod surroundings;
+mod tls;
 
 // State.
 mod context;

@@ -5,6 +5,7 @@ use crate::cache::Caches;
 use crate::closing::Closing;
 use crate::cpu_permits::CpuPermits;
 use crate::held::HeldBytes;
+use crate::ldap::LdapPools;
 use crate::limits;
 use crate::memory::GuestMemory;
 use crate::slow_work::SlowWork;
@@ -49,6 +50,8 @@ pub(crate) struct Resources {
     pub(crate) process: Arc<ProcessResources>,
     pub(crate) store: Arc<Store>,
     pub(crate) pools: Pools,
+    /// Idle sessions with directories.
+    pub(crate) directories: LdapPools,
     pub(crate) caches: Caches,
     pub(crate) closing: Closing,
     /// Where the server listens: nothing of it is ever dialled by a component.
@@ -68,6 +71,7 @@ impl Resources {
             process: Arc::clone(process),
             store,
             pools: Pools::default(),
+            directories: LdapPools::default(),
             caches: Caches::default(),
             closing: Closing::default(),
             own_addresses: own_addresses.into(),
@@ -79,6 +83,7 @@ impl Resources {
     /// Closes the outbound sessions of a mount, and forgets what it kept in memory.
     pub(crate) fn close_mount(&self, mount: &str) {
         self.pools.close_mount(mount);
+        self.directories.close_mount(mount);
         self.caches.forget(mount);
     }
 
@@ -87,6 +92,7 @@ impl Resources {
         self.closing.begin();
         self.caches.clear();
         self.cloud_tokens.clear();
+        self.directories.close_all();
         self.pools.close_all().await;
     }
 }

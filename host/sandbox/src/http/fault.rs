@@ -72,9 +72,9 @@ impl HttpFault {
 
     /// What broke a connection, read from the innermost error outwards.
     pub(super) fn of(error: &(dyn Error + 'static)) -> Self {
-        let causes = || std::iter::successors(Some(error), |error| inner(*error));
-        if let Some(tls) = causes().find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
-            return Self::Tls(TlsFault::of(tls));
+        let causes = || causes(error);
+        if let Some(tls) = TlsFault::find(error) {
+            return Self::Tls(tls);
         }
         if causes().any(|cause| cause.is::<LengthLimitError>()) {
             return Self::TooLarge;
@@ -94,6 +94,11 @@ impl HttpFault {
     }
 }
 
+/// An error, and those inside of it, from the outermost.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| inner(*error))
+}
+
 /// The error inside of another. An I/O error shows what it holds by itself, and only the source of
 /// that as its source.
 fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
@@ -104,6 +109,11 @@ fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
 }
 
 impl TlsFault {
+    /// Why TLS did not come about, where that is what broke a connection.
+    pub(crate) fn find(error: &(dyn Error + 'static)) -> Option<Self> {
+        causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>()).map(Self::of)
+    }
+
     fn of(error: &rustls::Error) -> Self {
         use rustls::Error as Tls;
         match error {

@@ -144,6 +144,30 @@ pub(crate) const HTTP_HEADER_BYTES: usize = 32 << 10;
 pub(crate) const HTTP_ANSWER_HEAD_BYTES: usize = 64 << 10;
 /// Bytes of the body of an answer.
 pub(crate) const HTTP_ANSWER_BYTES: usize = 4 << 20;
+/// Bytes of one message of a directory.
+pub(crate) const LDAP_MESSAGE_BYTES: usize = 1 << 20;
+/// Bytes of all messages that answer one request to a directory.
+pub(crate) const LDAP_ANSWER_BYTES: usize = 8 << 20;
+/// Bytes of the entries that one search finds: names and values, and their places in memory.
+pub(crate) const LDAP_RESULT_BYTES: usize = 4 << 20;
+/// Entries that one search finds at most.
+pub(crate) const LDAP_ENTRIES: u32 = 10_000;
+/// Entries that a search finds which says nothing of it.
+pub(crate) const LDAP_USUAL_ENTRIES: u32 = 1_000;
+/// Entries that a directory is asked for at a time.
+pub(crate) const LDAP_PAGE: u32 = 500;
+/// Pages of one search: with more of them than entries need, a server would keep it going.
+pub(crate) const LDAP_PAGES: u32 = 100;
+/// Servers of one directory.
+pub(crate) const LDAP_SERVERS: usize = 16;
+/// Bytes of a name, of a DN, and of all parts of a filter together.
+pub(crate) const LDAP_TEXT_BYTES: usize = 64 << 10;
+/// Idle sessions with directories that are kept for later calls, of all mounts.
+pub(crate) const LDAP_IDLE_SESSIONS: usize = 256;
+/// Those that are logged in as the same.
+pub(crate) const LDAP_IDLE_OF_LOGIN: usize = 16;
+/// How long an idle one is kept: servers end them after some minutes.
+pub(crate) const LDAP_IDLE: Duration = Duration::from_secs(60);
 /// SQL sessions that the pools of all connections may have open together.
 pub(crate) const SQL_SESSIONS: u32 = 1_024;
 /// Longest wait for sessions that other connections give up.
@@ -173,6 +197,8 @@ const _: () = assert!(POOL_SESSIONS < SQL_SESSIONS);
 const _: () = assert!(VALUE_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(PAGE_BYTES + VALUE_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(QUERY_BYTES < HOST_CALL_FUEL_BYTES);
+const _: () = assert!(LDAP_RESULT_BYTES < HOST_CALL_FUEL_BYTES);
+const _: () = assert!(LDAP_MESSAGE_BYTES < LDAP_ANSWER_BYTES);
 const _: () = assert!(HTTP_ANSWER_BYTES + HTTP_ANSWER_HEAD_BYTES < HOST_CALL_FUEL_BYTES);
 const _: () = assert!(
     (STATEMENT_TIME_MS as u64) < EFFECT_TIME.as_secs() * 1000 && LOCK_TIME_MS < STATEMENT_TIME_MS

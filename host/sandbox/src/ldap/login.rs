@@ -1,0 +1,117 @@
+//! Who logs in where: read once, from what a component gave.
+//!
+//! The attack this file stops: a login without a password, which servers take for one without a
+//! name and answer with success (RFC 4513, section 5.1.2).
+
+use super::failure::{LdapFailure, failed};
+use super::secure::Secured;
+use crate::bindings::secrets_engine::bulkhead::plugin::ldap::Target;
+use crate::grants::{Host, LdapServer, Reach};
+use crate::limits;
+use std::time::Duration;
+
+/// A target, read.
+#[derive(Clone)]
+pub(crate) struct Login {
+    /// Where, in this order, and which addresses each may be.
+    pub(super) servers: Vec<(LdapServer, Reach)>,
+    pub(super) secured: Secured,
+    pub(super) name: String,
+    pub(super) password: String,
+    /// For each server.
+    pub(super) connect_time: Duration,
+    /// For each answer.
+    pub(super) answer_time: Duration,
+}
+
+impl Login {
+    /// Reads the target, whose servers were asked for already.
+    ///
+    /// # Errors
+    /// What is wrong with it; nothing secret is quoted.
+    pub(crate) fn new(
+        target: &Target,
+        servers: Vec<(LdapServer, Reach)>,
+    ) -> Result<Self, LdapFailure> {
+        let invalid = |why: String| failed("invalid-request", why);
+        if target.bind_dn.len().max(target.password.len()) > limits::LDAP_TEXT_BYTES {
+            return Err(invalid("a name or password is longer than 64 KiB".to_owned()));
+        }
+        match (target.bind_dn.is_empty(), target.password.is_empty()) {
+            (false, true) => {
+                return Err(invalid(
+                    "the password is empty: servers would take that for a login without a name; \
+                     set one"
+                        .to_owned(),
+                ));
+            }
+            (true, false) => return Err(invalid("a password is given without a name".to_owned())),
+            _ => {}
+        }
+        let secured = Secured::new(&target.tls).map_err(invalid)?;
+        Ok(Self {
+            connect_time: time(target.connect_timeout).min(share(servers.len())),
+            answer_time: time(target.request_timeout),
+            name: target.bind_dn.clone(),
+            password: target.password.clone(),
+            servers,
+            secured,
+        })
+    }
+
+    pub(crate) fn reaches(&self) -> impl Iterator<Item = &Reach> + Clone {
+        self.servers.iter().map(|(_, reach)| reach)
+    }
+}
+
+fn time(milliseconds: u32) -> Duration {
+    match milliseconds {
+        0 => limits::EFFECT_TIME,
+        asked => Duration::from_millis(asked.into()).min(limits::EFFECT_TIME),
+    }
+}
+
+/// So short that every server is tried within one call.
+fn share(servers: usize) -> Duration {
+    let shares = u32::try_from(servers).unwrap_or(u32::MAX).saturating_add(1);
+    limits::EFFECT_TIME / shares
+}
+
+/// Reads `ldap://host:port` or `ldaps://host:port`; nothing may stand behind it but a slash.
+///
+/// # Errors
+/// What is wrong with it. It is not quoted.
+pub(crate) fn parse_server(url: &str) -> Result<LdapServer, LdapFailure> {
+    read_server(url).ok_or_else(|| {
+        failed("invalid-request", "a URL is ldap://host:port or ldaps://host:port, and no more")
+    })
+}
+
+fn read_server(url: &str) -> Option<LdapServer> {
+    let (scheme, rest) = url.split_once("://")?;
+    let tls = match scheme.to_ascii_lowercase().as_str() {
+        "ldaps" => true,
+        "ldap" => false,
+        _ => return None,
+    };
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    if rest.contains(['/', '?', '#', '@', '\\', '%', ' ']) {
+        return None;
+    }
+    let (host, port) = match rest.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (rest, None),
+    };
+    if host.contains(':') && !(host.starts_with('[') && host.ends_with(']')) {
+        return None;
+    }
+    let usual = if tls { 636 } else { 389 };
+    let port = match port {
+        None => usual,
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            port.parse().ok().filter(|port| *port > 0)?
+        }
+        Some(_) => return None,
+    };
+    Some(LdapServer { tls, host: Host::parse(host)?, port })
+}

@@ -1,0 +1,294 @@
+//! The messages of a directory, read strictly before the LDAP library sees them (decision T8).
+//!
+//! The library recurses as deep as a message nests, and panics where a message has not the form
+//! that it expects, with the message in its words. So whole messages are held against the grammar
+//! of the few answers that are asked for: what passes here nests six deep at most, and is decoded
+//! without a surprise.
+
+use std::fmt;
+
+/// The largest length of a length: four bytes.
+const LENGTH_BYTES: usize = 4;
+
+const SEQUENCE: u8 = 0x30;
+const SET: u8 = 0x31;
+const BOOLEAN: u8 = 0x01;
+const INTEGER: u8 = 0x02;
+const OCTETS: u8 = 0x04;
+const ENUMERATED: u8 = 0x0a;
+const CONTROLS: u8 = 0xa0;
+const REFERRAL: u8 = 0xa3;
+const SASL_CREDENTIALS: u8 = 0x87;
+const RESPONSE_NAME: u8 = 0x8a;
+const RESPONSE_VALUE: u8 = 0x8b;
+
+const SEARCH_ENTRY: u8 = 0x64;
+const SEARCH_DONE: u8 = 0x65;
+const SEARCH_REFERENCE: u8 = 0x73;
+const EXTENDED_RESPONSE: u8 = 0x78;
+
+/// What is wrong with what a server sent. None of its bytes are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// It is no message of LDAP, or not one of those that are asked for.
+    NotLdap,
+    /// It is an answer to nothing that was asked.
+    Unasked,
+    /// One message, or all that answer one request, are too large.
+    TooLarge,
+    /// The server says that it ends the session.
+    Disconnected,
+    /// The session ended.
+    Ended,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotLdap => "the server's answer is no LDAP",
+            Self::Unasked => "the server answered what was not asked",
+            Self::TooLarge => "the server's answer is too large",
+            Self::Disconnected => "the server ended the session with a notice",
+            Self::Ended => "the connection ended before the answer did",
+        })
+    }
+}
+
+/// A request on its way, of which the library chooses the id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) id: u32,
+    /// The tag of its operation.
+    operation: u8,
+}
+
+impl Request {
+    /// Reads the message that the library made.
+    pub(super) fn read(message: &[u8]) -> Result<Self, Fault> {
+        let mut parts = Parts::of(message, SEQUENCE)?;
+        let id = number(parts.expect(INTEGER)?)?;
+        let (operation, _) = parts.next()?.ok_or(Fault::NotLdap)?;
+        Ok(Self { id, operation })
+    }
+
+    /// Unbind and abandon have no answer.
+    pub(super) fn has_answer(self) -> bool {
+        !matches!(self.operation, 0x42 | 0x50)
+    }
+
+    /// The tag of the last message of its answer.
+    fn final_tag(self) -> Option<u8> {
+        match self.operation {
+            0x60 => Some(0x61),
+            0x63 => Some(SEARCH_DONE),
+            0x66 => Some(0x67),
+            0x77 => Some(EXTENDED_RESPONSE),
+            _ => None,
+        }
+    }
+
+    /// Checks a whole message of the server. Whether it is the last one of the answer.
+    ///
+    /// # Errors
+    /// Why it is not passed on.
+    pub(super) fn check(asked: Option<Self>, message: &[u8]) -> Result<bool, Fault> {
+        let mut parts = Parts::of(message, SEQUENCE)?;
+        let id = number(parts.expect(INTEGER)?)?;
+        let (tag, content) = parts.next()?.ok_or(Fault::NotLdap)?;
+        if id == 0 && tag == EXTENDED_RESPONSE {
+            return Err(Fault::Disconnected);
+        }
+        let asked = asked.filter(|asked| asked.id == id).ok_or(Fault::Unasked)?;
+        let is_search = asked.final_tag() == Some(SEARCH_DONE);
+        match tag {
+            SEARCH_ENTRY if is_search => check_entry(content)?,
+            SEARCH_REFERENCE if is_search => check_texts(content)?,
+            _ if asked.final_tag() == Some(tag) => check_result(content)?,
+            _ => return Err(Fault::Unasked),
+        }
+        if let Some((tag, controls)) = parts.next()? {
+            if tag != CONTROLS {
+                return Err(Fault::NotLdap);
+            }
+            check_controls(controls)?;
+        }
+        parts.end()?;
+        Ok(asked.final_tag() == Some(tag))
+    }
+}
+
+/// The result code of a message that was checked, and is a result.
+///
+/// # Errors
+/// Where it is none.
+pub(super) fn result_code(message: &[u8]) -> Result<u32, Fault> {
+    let mut parts = Parts::of(message, SEQUENCE)?;
+    parts.expect(INTEGER)?;
+    let (_, content) = parts.next()?.ok_or(Fault::NotLdap)?;
+    number(Parts(content).expect(ENUMERATED)?)
+}
+
+/// The cookie of a page (RFC 2696); empty at the end of them.
+///
+/// # Errors
+/// When the value is none.
+pub(super) fn page_cookie(value: &[u8]) -> Result<Vec<u8>, Fault> {
+    let mut parts = Parts::of(value, SEQUENCE)?;
+    number(parts.expect(INTEGER)?)?;
+    let cookie = parts.expect(OCTETS)?.to_vec();
+    parts.end()?;
+    Ok(cookie)
+}
+
+/// How many bytes begin a message, and how many follow; `None` where more of them are needed.
+///
+/// # Errors
+/// Where it begins no message, or one of more than `most` bytes.
+pub(super) fn length(head: &[u8], most: usize) -> Result<Option<(usize, usize)>, Fault> {
+    match head {
+        [tag, ..] if *tag != SEQUENCE => Err(Fault::NotLdap),
+        [_, first, rest @ ..] => match read_length(*first, rest)? {
+            Some((_, bytes)) if bytes > most => Err(Fault::TooLarge),
+            Some((used, bytes)) => Ok(Some((used + 2, bytes))),
+            None => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// A length, and how many bytes behind its first one tell it.
+fn read_length(first: u8, rest: &[u8]) -> Result<Option<(usize, usize)>, Fault> {
+    let count = usize::from(first & 0x7f);
+    if first < 0x80 {
+        return Ok(Some((0, count)));
+    }
+    if count == 0 || count > LENGTH_BYTES {
+        // Without an end, or beyond all that is taken.
+        return Err(if count == 0 { Fault::NotLdap } else { Fault::TooLarge });
+    }
+    let Some(bytes) = rest.get(..count) else { return Ok(None) };
+    Ok(Some((count, bytes.iter().fold(0, |length, byte| (length << 8) | usize::from(*byte)))))
+}
+
+/// The parts of a message, or of a part of one: a tag and its content each.
+struct Parts<'a>(&'a [u8]);
+
+impl<'a> Parts<'a> {
+    /// The parts inside the only one of `bytes`.
+    fn of(bytes: &'a [u8], tag: u8) -> Result<Self, Fault> {
+        let mut outer = Parts(bytes);
+        let inner = outer.expect(tag)?;
+        outer.end()?;
+        Ok(Parts(inner))
+    }
+
+    fn next(&mut self) -> Result<Option<(u8, &'a [u8])>, Fault> {
+        let [tag, first, rest @ ..] = self.0 else {
+            return if self.0.is_empty() { Ok(None) } else { Err(Fault::NotLdap) };
+        };
+        // The long form of tags is of no use in LDAP.
+        if tag & 0x1f == 0x1f {
+            return Err(Fault::NotLdap);
+        }
+        let (used, length) = read_length(*first, rest)?.ok_or(Fault::NotLdap)?;
+        let content = rest.get(used..).and_then(|rest| rest.get(..length)).ok_or(Fault::NotLdap)?;
+        self.0 = rest.get(used + length..).ok_or(Fault::NotLdap)?;
+        Ok(Some((*tag, content)))
+    }
+
+    fn expect(&mut self, wanted: u8) -> Result<&'a [u8], Fault> {
+        match self.next()? {
+            Some((tag, content)) if tag == wanted => Ok(content),
+            _ => Err(Fault::NotLdap),
+        }
+    }
+
+    fn end(&self) -> Result<(), Fault> {
+        if self.0.is_empty() { Ok(()) } else { Err(Fault::NotLdap) }
+    }
+}
+
+fn number(content: &[u8]) -> Result<u32, Fault> {
+    if content.is_empty() || content.len() > LENGTH_BYTES {
+        return Err(Fault::NotLdap);
+    }
+    let value = content.iter().fold(0_u32, |value, byte| (value << 8) | u32::from(*byte));
+    // Neither ids nor codes nor sizes are negative.
+    if value > i32::MAX as u32 { Err(Fault::NotLdap) } else { Ok(value) }
+}
+
+fn text(content: &[u8]) -> Result<(), Fault> {
+    std::str::from_utf8(content).map(drop).map_err(|_| Fault::NotLdap)
+}
+
+fn check_result(content: &[u8]) -> Result<(), Fault> {
+    let mut parts = Parts(content);
+    number(parts.expect(ENUMERATED)?)?;
+    text(parts.expect(OCTETS)?)?;
+    text(parts.expect(OCTETS)?)?;
+    while let Some((tag, content)) = parts.next()? {
+        match tag {
+            REFERRAL => check_texts(content)?,
+            RESPONSE_NAME => text(content)?,
+            SASL_CREDENTIALS | RESPONSE_VALUE => {}
+            _ => return Err(Fault::NotLdap),
+        }
+    }
+    Ok(())
+}
+
+fn check_entry(content: &[u8]) -> Result<(), Fault> {
+    let mut parts = Parts(content);
+    text(parts.expect(OCTETS)?)?;
+    let mut attributes = Parts(parts.expect(SEQUENCE)?);
+    parts.end()?;
+    while let Some((tag, content)) = attributes.next()? {
+        if tag != SEQUENCE {
+            return Err(Fault::NotLdap);
+        }
+        let mut attribute = Parts(content);
+        text(attribute.expect(OCTETS)?)?;
+        let mut values = Parts(attribute.expect(SET)?);
+        attribute.end()?;
+        while let Some((tag, _)) = values.next()? {
+            if tag != OCTETS {
+                return Err(Fault::NotLdap);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_texts(content: &[u8]) -> Result<(), Fault> {
+    let mut texts = Parts(content);
+    while let Some((tag, content)) = texts.next()? {
+        if tag != OCTETS {
+            return Err(Fault::NotLdap);
+        }
+        text(content)?;
+    }
+    Ok(())
+}
+
+fn check_controls(content: &[u8]) -> Result<(), Fault> {
+    let mut controls = Parts(content);
+    while let Some((tag, content)) = controls.next()? {
+        if tag != SEQUENCE {
+            return Err(Fault::NotLdap);
+        }
+        let mut control = Parts(content);
+        text(control.expect(OCTETS)?)?;
+        let mut part = control.next()?;
+        if let Some((BOOLEAN, flag)) = part {
+            if flag.len() != 1 {
+                return Err(Fault::NotLdap);
+            }
+            part = control.next()?;
+        }
+        if part.is_some_and(|(tag, _)| tag != OCTETS) {
+            return Err(Fault::NotLdap);
+        }
+        control.end()?;
+    }
+    Ok(())
+}

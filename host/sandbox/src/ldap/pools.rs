@@ -1,0 +1,155 @@
+//! Idle sessions that wait for the next call of their mount that logs in as the same.
+//!
+//! The attack this file stops: a call that is given a session which another identity logged in, of
+//! its own mount or of another. What a session belongs to is a digest of everything in its target,
+//! password and TLS included.
+
+use super::session::Session;
+use crate::bindings::secrets_engine::bulkhead::plugin::ldap::Target;
+use crate::grants::Reach;
+use crate::identity;
+use crate::limits;
+use bulkhead_wire::sync;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+/// What an idle session belongs to.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LdapKey {
+    mount: String,
+    /// Digest of the target.
+    target: String,
+}
+
+impl LdapKey {
+    pub(crate) fn new(mount: &str, target: &Target) -> Self {
+        Self { mount: mount.to_owned(), target: fingerprint(target) }
+    }
+}
+
+/// A session that was lent, and when.
+pub(crate) struct Lent {
+    /// How many times sessions had been closed by then.
+    closed: u64,
+}
+
+/// All idle sessions of the process.
+#[derive(Default)]
+pub(crate) struct LdapPools(Mutex<Idle>);
+
+#[derive(Default)]
+struct Idle {
+    sessions: BTreeMap<LdapKey, Vec<Session>>,
+    /// Grows with each closing: what was lent before it is not taken back.
+    closed: u64,
+}
+
+impl LdapPools {
+    /// The session that was used last, where there is one to an address that the call may reach.
+    pub(crate) fn take<'a>(
+        &self,
+        key: &LdapKey,
+        reaches: impl Iterator<Item = &'a Reach> + Clone,
+    ) -> (Option<Session>, Lent) {
+        let mut idle = sync::lock(&self.0);
+        idle.retain(|_, session| session.is_open() && session.used().elapsed() < limits::LDAP_IDLE);
+        let lent = Lent { closed: idle.closed };
+        let sessions = idle.sessions.get_mut(key);
+        let session = sessions.and_then(|sessions| {
+            let at = sessions.iter().rposition(|session| session.is_within(reaches.clone()))?;
+            Some(sessions.remove(at))
+        });
+        (session, lent)
+    }
+
+    /// Takes a session back whose last request was answered.
+    pub(crate) fn put_back(&self, key: LdapKey, session: Session, lent: &Lent) {
+        let mut idle = sync::lock(&self.0);
+        if idle.closed != lent.closed || !session.is_open() {
+            return;
+        }
+        if idle.sessions.values().map(Vec::len).sum::<usize>() >= limits::LDAP_IDLE_SESSIONS {
+            idle.drop_from_largest();
+        }
+        let sessions = idle.sessions.entry(key).or_default();
+        if sessions.len() >= limits::LDAP_IDLE_OF_LOGIN {
+            sessions.remove(0);
+        }
+        sessions.push(session);
+    }
+
+    /// Closes the sessions of a login.
+    pub(crate) fn close(&self, key: &LdapKey) {
+        self.close_those(|other| other == key);
+    }
+
+    /// Closes the sessions of a mount.
+    pub(crate) fn close_mount(&self, mount: &str) {
+        self.close_those(|key| key.mount == mount);
+    }
+
+    pub(crate) fn close_all(&self) {
+        self.close_those(|_| true);
+    }
+
+    fn close_those(&self, unwanted: impl Fn(&LdapKey) -> bool) {
+        let mut idle = sync::lock(&self.0);
+        idle.closed += 1;
+        idle.retain(|key, _| !unwanted(key));
+    }
+}
+
+impl Idle {
+    fn retain(&mut self, wanted: impl Fn(&LdapKey, &Session) -> bool) {
+        self.sessions.retain(|key, sessions| {
+            sessions.retain(|session| wanted(key, session));
+            !sessions.is_empty()
+        });
+    }
+
+    /// Drops the session that was used longest ago of the mount that has most.
+    fn drop_from_largest(&mut self) {
+        let mut by_mount: BTreeMap<&str, usize> = BTreeMap::new();
+        for (key, sessions) in &self.sessions {
+            *by_mount.entry(&key.mount).or_default() += sessions.len();
+        }
+        let largest = by_mount.into_iter().max_by_key(|(_, count)| *count);
+        let Some(largest) = largest.map(|(mount, _)| mount.to_owned()) else { return };
+        let of_largest = self.sessions.iter_mut().filter(|(key, _)| key.mount == largest);
+        let oldest = of_largest.min_by_key(|(_, sessions)| sessions.first().map(Session::used));
+        if let Some((_, sessions)) = oldest
+            && !sessions.is_empty()
+        {
+            sessions.remove(0);
+        }
+    }
+}
+
+/// A digest of everything in a target; lengths keep neighbouring fields apart.
+fn fingerprint(target: &Target) -> String {
+    let tls = &target.tls;
+    let numbers = format!(
+        "{} {} {} {}",
+        tls.starttls, tls.insecure, target.connect_timeout, target.request_timeout
+    );
+    let parts = [
+        Some(&target.bind_dn),
+        Some(&target.password),
+        tls.root_certificates.as_ref(),
+        tls.client_certificate.as_ref(),
+        tls.client_key.as_ref(),
+        tls.server_name.as_ref(),
+        Some(&tls.min_version),
+        Some(&tls.max_version),
+        Some(&numbers),
+    ];
+    let mut text = String::new();
+    for part in parts.into_iter().chain(target.urls.iter().map(Some)) {
+        match part {
+            Some(part) => text.push_str(&format!("{}:{part}", part.len())),
+            // No length is written so, and so no value that is there reads like one that is not.
+            None => text.push('-'),
+        }
+    }
+    identity::digest(text.as_bytes())
+}

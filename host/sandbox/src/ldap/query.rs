@@ -1,0 +1,154 @@
+//! A search as it is sent: the filter put together of its parts, each value escaped byte by byte.
+//!
+//! The attack this file stops: a value that ends its condition and begins another, `*)(uid=*`
+//! (RFC 4515, section 3), and an attribute that is more than a name.
+
+use super::failure::{LdapFailure, failed};
+use crate::bindings::secrets_engine::bulkhead::plugin::ldap::{Condition, Query, Scope};
+use crate::limits;
+
+/// Conditions of one filter.
+const CONDITIONS: usize = 64;
+/// Attributes of one search.
+const ATTRIBUTES: usize = 64;
+/// Bytes of the name of an attribute.
+const NAME: usize = 256;
+/// What is asked for where no attribute is (RFC 4511, section 4.5.1.8).
+const NO_ATTRIBUTE: &str = "1.1";
+
+/// A search that was checked.
+#[derive(Clone)]
+pub(crate) struct Prepared {
+    pub(super) base: String,
+    pub(super) scope: ldap3::Scope,
+    pub(super) filter: String,
+    pub(super) attributes: Vec<String>,
+    /// Entries at most.
+    pub(super) most: u32,
+    /// More than these are left out, or else refused.
+    pub(super) leaves_out: bool,
+}
+
+/// # Errors
+/// What is wrong with the search; no value is quoted.
+pub(crate) fn prepare(query: Query) -> Result<Prepared, LdapFailure> {
+    check_dn(&query.base)?;
+    let (conditions, names) = (query.filter.iter().map(Vec::len).sum::<usize>(), query.attributes);
+    if conditions > CONDITIONS || names.len() > ATTRIBUTES {
+        return Err(invalid("a search has at most 64 conditions and 64 attributes"));
+    }
+    if query.limit > limits::LDAP_ENTRIES {
+        return Err(invalid("a search finds at most 10,000 entries"));
+    }
+    if names.iter().any(|name| !is_attribute(name)) {
+        return Err(invalid("an attribute is a name of letters, digits and hyphens, or an OID"));
+    }
+    let usual = vec![NO_ATTRIBUTE.to_owned()];
+    Ok(Prepared {
+        base: query.base,
+        scope: match query.scope {
+            Scope::Base => ldap3::Scope::Base,
+            Scope::OneLevel => ldap3::Scope::OneLevel,
+            Scope::Subtree => ldap3::Scope::Subtree,
+        },
+        filter: filter(&query.filter)?,
+        attributes: if names.is_empty() { usual } else { names },
+        most: if query.limit == 0 { limits::LDAP_USUAL_ENTRIES } else { query.limit },
+        leaves_out: query.limit > 0,
+    })
+}
+
+/// Whether a text has the form of a DN (RFC 4514): parts of a type, an equals sign and a value,
+/// with nothing left escaped at its end. What the server makes of it is the server's; a component
+/// that puts one together escapes its values. Active Directory's `<GUID=…>` is one, too.
+///
+/// # Errors
+/// Where it is none.
+pub(crate) fn check_dn(dn: &str) -> Result<(), LdapFailure> {
+    let is_guid = dn.strip_prefix("<GUID=").and_then(|rest| rest.strip_suffix('>'));
+    let is_guid = is_guid
+        .is_some_and(|guid| guid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-'));
+    let is_dn = dn.len() <= limits::LDAP_TEXT_BYTES
+        && !dn.contains('\0')
+        && (dn.is_empty() || is_guid || parts(dn).is_some_and(|parts| parts.iter().all(is_part)));
+    if is_dn {
+        return Ok(());
+    }
+    Err(invalid("a DN is written as type=value,type=value, with its values escaped"))
+}
+
+/// The parts of a DN between its commas and plus signs that are not escaped; `None` where a
+/// backslash is the last of it.
+fn parts(dn: &str) -> Option<Vec<&str>> {
+    let (mut parts, mut start, mut is_escaped) = (Vec::new(), 0, false);
+    for (at, c) in dn.char_indices() {
+        if !is_escaped && matches!(c, ',' | '+') {
+            parts.push(dn.get(start..at)?);
+            start = at + 1;
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    parts.push(dn.get(start..)?);
+    (!is_escaped).then_some(parts)
+}
+
+fn is_part(part: &&str) -> bool {
+    part.split_once('=').is_some_and(|(name, _)| is_attribute(name.trim()))
+}
+
+/// A name or an OID, without options.
+pub(crate) fn is_attribute(name: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
+    (1..=NAME).contains(&name.len())
+        && name.bytes().all(letter)
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+fn filter(all_of: &[Vec<Condition>]) -> Result<String, LdapFailure> {
+    let mut text = String::from("(&(objectClass=*)");
+    for any_of in all_of {
+        if any_of.is_empty() {
+            return Err(invalid(
+                "a part of the filter has no condition, and would hold for nothing",
+            ));
+        }
+        text.push_str("(|");
+        for condition in any_of {
+            push(&mut text, condition)?;
+        }
+        text.push(')');
+    }
+    text.push(')');
+    Ok(text)
+}
+
+fn push(text: &mut String, condition: &Condition) -> Result<(), LdapFailure> {
+    if !is_attribute(&condition.attribute) {
+        return Err(invalid("an attribute is a name of letters, digits and hyphens, or an OID"));
+    }
+    text.push('(');
+    text.push_str(&condition.attribute);
+    text.push('=');
+    match &condition.value {
+        None => text.push('*'),
+        Some(value) => value.iter().for_each(|byte| push_byte(text, *byte)),
+    }
+    text.push(')');
+    if text.len() > limits::LDAP_TEXT_BYTES {
+        return Err(invalid("the filter is longer than 64 KiB"));
+    }
+    Ok(())
+}
+
+/// Plain letters as they are, every other byte as its number.
+fn push_byte(text: &mut String, byte: u8) {
+    if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'@' | b' ') {
+        text.push(char::from(byte));
+    } else {
+        text.push_str(&format!("\\{byte:02x}"));
+    }
+}
+
+fn invalid(why: &str) -> LdapFailure {
+    failed("invalid-request", why)
+}

@@ -1,0 +1,357 @@
+//! One session with a directory: opened, logged in, asked one thing at a time.
+
+use super::failure::{Asked, LdapFailure, failed, of_result};
+use super::gate::Gate;
+use super::login::Login;
+use super::message::page_cookie;
+use super::query::Prepared;
+use crate::bindings::secrets_engine::bulkhead::plugin::ldap::{Attribute, Change, Entry};
+use crate::grants::{self, LdapServer, Reach, Refused};
+use crate::limits;
+use ldap3::controls::PagedResults;
+use ldap3::exop::PasswordModify;
+use ldap3::{Ldap, LdapConnAsync, LdapConnSettings, LdapError, LdapResult, Mod, ResultEntry};
+use ldap3::{SearchEntry, StdStream};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+/// How long an idle session is taken to live without asking: longer, and its server may have ended
+/// it.
+const TRUSTED: Duration = Duration::from_secs(2);
+/// Longest wait for a server to say that a session which was idle still lives.
+const PING: Duration = Duration::from_secs(3);
+/// What an entry, an attribute and a value count for besides their bytes.
+const PLACE: usize = 64;
+/// OID of the control of pages (RFC 2696).
+const PAGES: &str = "1.2.840.113556.1.4.319";
+
+/// A session. It ends when it is dropped, and what is under way with it.
+pub(crate) struct Session {
+    ldap: Ldap,
+    gate: Gate,
+    driving: JoinHandle<()>,
+    server: LdapServer,
+    address: SocketAddr,
+    answer_time: Duration,
+    used: Instant,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.driving.abort();
+    }
+}
+
+impl Session {
+    /// Dials the servers in their order and logs in with the first that is there.
+    ///
+    /// # Errors
+    /// The last server's failure; the first one's that refuses, or may not be dialled.
+    pub(crate) async fn open(login: &Login) -> Result<Self, LdapFailure> {
+        let mut last = failed("invalid-request", "no URL is given");
+        for (server, reach) in &login.servers {
+            let opened = timeout(login.connect_time, Self::open_at(login, server, reach)).await;
+            let opened = opened
+                .unwrap_or_else(|_| Err(failed("timed-out", "the server did not answer in time")));
+            match opened.map_err(|failure| at(server, failure)) {
+                Ok(session) => return Ok(session),
+                Err(failure) if !is_of_connection(&failure) => return Err(failure),
+                Err(failure) => last = failure,
+            }
+        }
+        Err(last)
+    }
+
+    async fn open_at(
+        login: &Login,
+        server: &LdapServer,
+        reach: &Reach,
+    ) -> Result<Self, LdapFailure> {
+        let found = grants::resolve(&server.host.to_string(), server.port, reach).await;
+        let addresses = found.map_err(|refused| of_refused(refused, reach))?;
+        let mut last = failed("unreachable", "the name has no address");
+        // From here on no name is resolved: the session goes to an address that was vetted.
+        let tries = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+        for address in addresses {
+            let connecting = login.secured.connect(server, address);
+            match timeout(login.connect_time / tries, connecting).await {
+                Ok(Ok(stream)) => {
+                    let mut session = Self::over(stream, server, address, login).await?;
+                    session.log_in(login).await?;
+                    return Ok(session);
+                }
+                Ok(Err(failure)) => last = failure,
+                Err(_) => last = failed("timed-out", "the server did not answer in time"),
+            }
+        }
+        Err(last)
+    }
+
+    async fn over(
+        stream: Box<dyn super::secure::Stream>,
+        server: &LdapServer,
+        address: SocketAddr,
+        login: &Login,
+    ) -> Result<Self, LdapFailure> {
+        let no_socket = |_| failed("unreachable", "the host has no more sockets");
+        let (gate, near) = Gate::open(stream).map_err(no_socket)?;
+        let settings = LdapConnSettings::new().set_std_stream(StdStream::Unix(near));
+        let connected = LdapConnAsync::with_settings(settings, "ldapi:///").await;
+        let (connection, ldap) =
+            connected.map_err(|_| failed("unreachable", "the host has no more sockets"))?;
+        // How it ends, the gate knows and each request learns.
+        let driving = tokio::spawn(async move { drop(connection.drive().await) });
+        Ok(Self {
+            ldap,
+            gate,
+            driving,
+            server: server.clone(),
+            address,
+            answer_time: login.answer_time,
+            used: Instant::now(),
+        })
+    }
+
+    async fn log_in(&mut self, login: &Login) -> Result<(), LdapFailure> {
+        if login.name.is_empty() {
+            return Ok(());
+        }
+        let time = self.answer_time;
+        let asked = self.ldap.with_timeout(time).simple_bind(&login.name, &login.password).await;
+        self.told(Asked::Login, asked)
+    }
+
+    /// Whether a call with that reach may use it.
+    pub(crate) fn is_within<'a>(&self, mut reaches: impl Iterator<Item = &'a Reach>) -> bool {
+        reaches.any(|reach| reach.admit(self.address).is_ok())
+    }
+
+    /// Whether it may be kept: nothing of it waits for an answer, and its connection is there.
+    pub(crate) fn is_open(&self) -> bool {
+        self.gate.is_open() && !self.driving.is_finished()
+    }
+
+    /// When it was last used.
+    pub(crate) fn used(&self) -> Instant {
+        self.used
+    }
+
+    /// Whether it still lives, after it was idle.
+    pub(crate) async fn lives(&mut self) -> bool {
+        if !self.is_open() {
+            return false;
+        }
+        if self.used.elapsed() < TRUSTED {
+            return true;
+        }
+        let ping = self.ldap.with_timeout(PING);
+        let asked = ping.search("", ldap3::Scope::Base, "(objectClass=*)", ["1.1"]).await;
+        self.used = Instant::now();
+        asked.is_ok() && self.is_open()
+    }
+
+    /// The entries that are searched for, page by page.
+    pub(crate) async fn search(&mut self, search: &Prepared) -> Result<Vec<Entry>, LdapFailure> {
+        let found = self.pages(search).await.map_err(|failure| at(&self.server, failure));
+        self.used = Instant::now();
+        found
+    }
+
+    /// All changes of an entry, or none.
+    pub(crate) async fn modify(
+        &mut self,
+        dn: &str,
+        changes: Vec<Change>,
+    ) -> Result<(), LdapFailure> {
+        let changes: Vec<Mod<Vec<u8>>> = changes.into_iter().map(change).collect();
+        let asked = self.ldap.with_timeout(self.answer_time).modify(dn, changes).await;
+        self.changed(asked)
+    }
+
+    /// The operation for passwords.
+    pub(crate) async fn change_password(
+        &mut self,
+        dn: &str,
+        current: Option<&str>,
+        new: &str,
+    ) -> Result<(), LdapFailure> {
+        let change = PasswordModify { user_id: Some(dn), old_pass: current, new_pass: Some(new) };
+        let asked = self.ldap.with_timeout(self.answer_time).extended(change).await;
+        self.changed(asked.map(|answered| answered.1))
+    }
+
+    fn changed(&mut self, asked: Result<LdapResult, LdapError>) -> Result<(), LdapFailure> {
+        self.used = Instant::now();
+        let never_sent = matches!(asked, Err(LdapError::OpSend { .. }));
+        self.told(Asked::Change, asked).map_err(|failure| {
+            let may_have_happened = failure.result_code.is_none() && !never_sent;
+            at(&self.server, LdapFailure { may_have_happened, ..failure })
+        })
+    }
+
+    /// What the server told, or why it told nothing.
+    fn told(&self, what: Asked, asked: Result<LdapResult, LdapError>) -> Result<(), LdapFailure> {
+        let told = asked.map_err(|error| self.broke(&error))?;
+        of_result(what, told.rc, &told.text)
+    }
+
+    fn broke(&self, error: &LdapError) -> LdapFailure {
+        if matches!(error, LdapError::Timeout { .. }) {
+            return failed("timed-out", "the server did not answer in time");
+        }
+        let why = self.gate.fault().map(|fault| fault.to_string());
+        failed("unreachable", why.unwrap_or_else(|| "the session broke".to_owned()))
+    }
+
+    async fn pages(&mut self, search: &Prepared) -> Result<Vec<Entry>, LdapFailure> {
+        let (mut found, mut cookie) = (Found::new(search), Vec::new());
+        for _ in 0..limits::LDAP_PAGES {
+            cookie = self.page(search, cookie, &mut found).await?;
+            if cookie.is_empty() || found.is_complete() {
+                return Ok(found.entries);
+            }
+        }
+        Err(failed("refused-search", "the server gives its entries in too many pages"))
+    }
+
+    /// One page. The cookie of the next one.
+    async fn page(
+        &mut self,
+        search: &Prepared,
+        cookie: Vec<u8>,
+        found: &mut Found,
+    ) -> Result<Vec<u8>, LdapFailure> {
+        let size = i32::try_from(found.missing().min(limits::LDAP_PAGE)).unwrap_or(i32::MAX);
+        self.ldap.with_timeout(self.answer_time);
+        if search.scope != ldap3::Scope::Base {
+            self.ldap.with_controls(PagedResults { size, cookie });
+        }
+        let attributes = search.attributes.clone();
+        let asked =
+            self.ldap.streaming_search(&search.base, search.scope, &search.filter, attributes);
+        let mut stream = asked.await.map_err(|error| self.broke(&error))?;
+        while let Some(entry) = stream.next().await.map_err(|error| self.broke(&error))? {
+            found.take(entry)?;
+        }
+        let ended = stream.finish().await;
+        // At its limit of entries, and what is over is left out.
+        if !(ended.rc == 4 && found.is_complete()) {
+            of_result(Asked::Search, ended.rc, "")?;
+        }
+        let next = ended.ctrls.iter().find(|control| control.1.ctype == PAGES);
+        match next.and_then(|control| control.1.val.as_deref()) {
+            Some(value) => {
+                page_cookie(value).map_err(|fault| failed("unreachable", fault.to_string()))
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+/// What a search has found so far.
+struct Found {
+    entries: Vec<Entry>,
+    bytes: usize,
+    most: u32,
+    leaves_out: bool,
+}
+
+impl Found {
+    fn new(search: &Prepared) -> Self {
+        let (most, leaves_out) = (search.most, search.leaves_out);
+        Self { entries: Vec::new(), bytes: 0, most, leaves_out }
+    }
+
+    /// How many entries are wanted still: one more than may come tells that there are too many.
+    fn missing(&self) -> u32 {
+        let had = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        self.most.saturating_add(u32::from(!self.leaves_out)).saturating_sub(had)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.leaves_out && self.missing() == 0
+    }
+
+    fn take(&mut self, found: ResultEntry) -> Result<(), LdapFailure> {
+        if found.is_ref() || self.is_complete() {
+            return Ok(());
+        }
+        let entry = entry(SearchEntry::construct(found));
+        self.bytes = self.bytes.saturating_add(size(&entry));
+        if self.bytes > limits::LDAP_RESULT_BYTES {
+            return Err(failed("refused-search", "the search finds more than 4 MiB"));
+        }
+        if self.entries.len() >= self.most as usize {
+            let most = self.most;
+            return Err(failed(
+                "refused-search",
+                format!("the search finds more than {most} entries"),
+            ));
+        }
+        self.entries.push(entry);
+        Ok(())
+    }
+}
+
+fn entry(found: SearchEntry) -> Entry {
+    let texts = found.attrs.into_iter().map(|(name, values)| Attribute {
+        name,
+        values: values.into_iter().map(String::into_bytes).collect(),
+    });
+    let others = found.bin_attrs.into_iter().map(|(name, values)| Attribute { name, values });
+    let mut attributes: Vec<Attribute> = texts.chain(others).collect();
+    attributes.sort_by(|one, other| one.name.cmp(&other.name));
+    Entry { dn: found.dn, attributes, ext: Vec::new() }
+}
+
+fn size(entry: &Entry) -> usize {
+    let attribute = |attribute: &Attribute| {
+        let values = attribute.values.iter().map(|value| value.len() + PLACE);
+        attribute.name.len() + PLACE + values.sum::<usize>()
+    };
+    entry.dn.len() + PLACE + entry.attributes.iter().map(attribute).sum::<usize>()
+}
+
+fn change(change: Change) -> Mod<Vec<u8>> {
+    let parts = |attribute: Attribute| {
+        (attribute.name.into_bytes(), attribute.values.into_iter().collect())
+    };
+    match change {
+        Change::Add(attribute) => {
+            let (name, values) = parts(attribute);
+            Mod::Add(name, values)
+        }
+        Change::Delete(attribute) => {
+            let (name, values) = parts(attribute);
+            Mod::Delete(name, values)
+        }
+        Change::Replace(attribute) => {
+            let (name, values) = parts(attribute);
+            Mod::Replace(name, values)
+        }
+    }
+}
+
+/// Whether the next server may be tried: no session came about, and no server said anything.
+fn is_of_connection(failure: &LdapFailure) -> bool {
+    failure.result_code.is_none() && matches!(failure.code.as_str(), "unreachable" | "timed-out")
+}
+
+/// The failure, with the server that it is of.
+fn at(server: &LdapServer, failure: LdapFailure) -> LdapFailure {
+    LdapFailure { message: format!("{server}: {}", failure.message), ..failure }
+}
+
+fn of_refused(refused: Refused, reach: &Reach) -> LdapFailure {
+    match refused {
+        Refused::Unknown => failed("unreachable", "the name has no address"),
+        Refused::Forbidden(why) => {
+            failed("forbidden-address", format!("it is {why}, which is never dialled"))
+        }
+        Refused::Ungranted(address, what) => {
+            failed("permission-denied", grants::ungranted_address(reach, address, what).message)
+        }
+    }
+}
