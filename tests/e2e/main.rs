@@ -24,6 +24,7 @@ mod initialise;
 mod leases;
 mod logins;
 mod mounts;
+mod mysql;
 mod processes;
 mod readme;
 mod refusals;

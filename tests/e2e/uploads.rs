@@ -128,8 +128,6 @@ fn a_mount_is_granted_nothing_above_the_ceiling_of_its_plugin_until_that_is_rais
         let refused = world.root.upload(&ceiling(&format!("grants={wrong}")), &probe).expect(400);
         assert!(refused.errors().contains(says), "{refused:?}");
     }
-    let told = world.root.upload(&ceiling("grants=ambient:cloud-token"), &probe).expect(200);
-    assert!(told.warnings().contains("ambient:cloud-token gives nothing"), "{told:?}");
 }
 
 #[test]

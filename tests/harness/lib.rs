@@ -11,6 +11,7 @@ pub mod disk;
 pub mod encoding;
 pub mod golden;
 pub mod leaks;
+pub mod mariadb;
 pub mod operators;
 pub mod paths;
 pub mod postgres;
@@ -19,6 +20,7 @@ pub mod wait;
 
 pub use bulkhead::Bulkhead;
 pub use client::{Answer, Client};
+pub use mariadb::MariaDb;
 pub use operators::Operators;
 pub use postgres::Postgres;
 pub use socket::Socket;

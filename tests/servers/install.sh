@@ -10,6 +10,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 have_postgres() { "$here/postgres.sh" --where >/dev/null 2>&1; }
+have_mariadb() { "$here/mariadb.sh" --where >/dev/null 2>&1; }
 
 # Runs a command as root, or says that it cannot.
 as_root() {
@@ -38,6 +39,23 @@ if ! have_postgres; then
     if ! install_postgres || ! have_postgres; then
         echo "PostgreSQL is missing and could not be installed here; install the packages" \
             "postgresql and postgresql-client (initdb, postgres, psql)" >&2
+        exit 3
+    fi
+fi
+
+# These packages hold programs alone, and start nothing.
+install_mariadb() {
+    command -v apt-get >/dev/null || return 1
+    as_root apt-get update -q >&2 || return 1
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+        mariadb-server-core mariadb-client-core >&2
+}
+
+if ! have_mariadb; then
+    echo "MariaDB is not installed; installing its programs" >&2
+    if ! install_mariadb || ! have_mariadb; then
+        echo "MariaDB is missing and could not be installed here; install the packages" \
+            "mariadb-server-core and mariadb-client-core" >&2
         exit 3
     fi
 fi

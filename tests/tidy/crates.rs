@@ -20,6 +20,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("plugins/database", &["sdk"]),
     ("plugins/database-postgresql", &["sdk"]),
     ("plugins/directory", &["sdk"]),
+    ("plugins/database-mysql", &["sdk"]),
     ("plugins/examples/notes", &["sdk"]),
     ("plugins/examples/passphrase", &["sdk"]),
     ("plugins/template", &["sdk"]),

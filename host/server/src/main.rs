@@ -25,7 +25,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The components of every Bulkhead, as wasm and as code compiled when the binary was built.
 #[cfg(official_components)]
-const OFFICIALS: [Official; 2] = [
+const OFFICIALS: [Official; 3] = [
     Official {
         wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database.wasm")),
         compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database.cwasm")),
@@ -33,6 +33,10 @@ const OFFICIALS: [Official; 2] = [
     Official {
         wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database-postgresql.wasm")),
         compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database-postgresql.cwasm")),
+    },
+    Official {
+        wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database-mysql.wasm")),
+        compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database-mysql.cwasm")),
     },
 ];
 #[cfg(not(official_components))]

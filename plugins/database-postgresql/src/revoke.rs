@@ -52,7 +52,7 @@ pub(crate) fn delete(
     if username == connection.target.username {
         return Err(Code::ConnectionUser.refusal());
     }
-    let values = Values { username, password: None, expiration: None };
+    let values = Values { username, password: None, subject: None, expiration: None };
     let prepared = statements::prepare(Dialect::Postgres, given, &values)?;
     let leaving = Leaving { host, connection, username, role: identifier(username) };
     let refused = |failure| sql_failure::refusal(failure, &connection.target);

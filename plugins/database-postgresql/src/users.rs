@@ -52,6 +52,7 @@ fn prepare_creation(
     let values = Values {
         username: &user.username,
         password: Some(&password),
+        subject: None,
         expiration: Some(user.expires),
     };
     let prepared = statements::prepare(Dialect::Postgres, creation, &values)?;
@@ -70,7 +71,7 @@ pub(crate) fn change_credential(
     given: &[String],
 ) -> Result<(), Refusal> {
     let password = sent_password(host, connection, credential)?;
-    let values = Values { username, password: Some(&password), expiration: None };
+    let values = Values { username, password: Some(&password), subject: None, expiration: None };
     given_or_own(host, connection, given, CHANGE_PASSWORD, &values)
 }
 
@@ -82,7 +83,7 @@ pub(crate) fn set_expiration(
     expires: StoreTime,
     given: &[String],
 ) -> Result<(), Refusal> {
-    let values = Values { username, password: None, expiration: Some(expires) };
+    let values = Values { username, password: None, subject: None, expiration: Some(expires) };
     given_or_own(host, connection, given, SET_EXPIRATION, &values)
 }
 

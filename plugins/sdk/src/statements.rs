@@ -10,6 +10,7 @@
 
 mod fill;
 mod lexer;
+mod mysql;
 mod split;
 
 use crate::database_plugin::{Refusal, Statement, StoreTime};
@@ -20,6 +21,8 @@ use std::fmt;
 pub enum Dialect {
     /// PostgreSQL and the databases that speak its protocol.
     Postgres,
+    /// MySQL and MariaDB, with the modes that the host gives a session.
+    Mysql,
 }
 
 /// What placeholders stand for. No `Debug`: it carries the password.
@@ -29,6 +32,8 @@ pub struct Values<'a> {
     pub username: &'a str,
     /// `{{password}}`; `None` where statements of this kind have none.
     pub password: Option<&'a str>,
+    /// `{{subject}}`, of a client certificate; `None` where statements of this kind have none.
+    pub subject: Option<&'a str>,
     /// `{{expiration}}`, written `YYYY-MM-DD HH:MM:SS+0000` in UTC.
     pub expiration: Option<StoreTime>,
 }
@@ -49,6 +54,10 @@ pub enum LexFault {
     UnclosedString,
     /// `"` without its end.
     UnclosedIdentifier,
+    /// `"` of a string without its end.
+    UnclosedDoubleQuote,
+    /// A back quote without its end.
+    UnclosedBackquote,
     /// `$tag$` without its end.
     UnclosedDollarQuote,
     /// `/*` without its end.
@@ -78,6 +87,8 @@ impl fmt::Display for LexFault {
         let words = match self {
             Self::UnclosedString => "opens a string with ' and never closes it",
             Self::UnclosedIdentifier => "opens an identifier with \" and never closes it",
+            Self::UnclosedDoubleQuote => "opens a string with \" and never closes it",
+            Self::UnclosedBackquote => "opens an identifier with ` and never closes it",
             Self::UnclosedDollarQuote => "opens a dollar quote and never closes it",
             Self::UnclosedComment => "opens a comment with /* and never closes it",
             Self::UnbalancedParenthesis => "has a parenthesis without its partner",
@@ -95,7 +106,8 @@ impl fmt::Display for LexFault {
                 return write!(
                     out,
                     "has the unknown placeholder {written}; there are {{{{name}}}}, \
-                     {{{{username}}}}, {{{{password}}}} and {{{{expiration}}}}, without spaces"
+                     {{{{username}}}}, {{{{password}}}}, {{{{subject}}}} and {{{{expiration}}}}, \
+                     without spaces"
                 );
             }
             Self::AbsentPlaceholder(written) => {
@@ -214,5 +226,7 @@ fn visit(
     Ok(())
 }
 
+#[cfg(test)]
+mod mysql_tests;
 #[cfg(test)]
 mod tests;

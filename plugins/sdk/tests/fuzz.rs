@@ -46,16 +46,20 @@ fn templates() {
 
 #[test]
 fn statements() {
-    let seeds: [&[u8]; 3] = [
+    let seeds: [&[u8]; 4] = [
         b"CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'; \
           GRANT x TO \"{{name}}\";",
         b"DO $body$ BEGIN /* a /* b */ */ EXECUTE E'x\\'y' || U&'\\0041'; END $body$; -- \
           end\nSELECT 1",
+        b"CREATE USER '{{name}}'@'%' IDENTIFIED BY \"{{password}}\"; GRANT x TO `{{name}}` # end\n",
         br#"["CREATE ROLE \"{{name}}\"", "GRANT a TO \"{{name}}\""]"#,
     ];
     let words = [
         "'",
         "\"",
+        "`",
+        "#",
+        "/*!",
         "$$",
         "$a$",
         "--",
@@ -74,13 +78,14 @@ fn statements() {
     let values = Values {
         username: "v-name-1",
         password: Some("p'w\\d"),
+        subject: None,
         expiration: Some(1_893_456_000_999),
     };
     bulkhead_fuzz::run("SQL lexer", &seeds, &words, |bytes| {
         let list = [String::from_utf8_lossy(bytes).into_owned()];
-        let (checked, prepared) =
-            (check(Dialect::Postgres, &list), prepare(Dialect::Postgres, &list, &values));
-        if let Ok(prepared) = prepared {
+        for dialect in [Dialect::Postgres, Dialect::Mysql] {
+            let (checked, prepared) = (check(dialect, &list), prepare(dialect, &list, &values));
+            let Ok(prepared) = prepared else { continue };
             assert_eq!(checked, Ok(()), "what can be filled was let in when it was written");
             assert!(prepared.iter().all(|one| !one.statement.text.trim().is_empty()));
             assert!(prepared.iter().all(|one| !one.statement.text.contains("{{name}}")));

@@ -186,3 +186,6 @@ fn commits_by_itself(text: &str) -> bool {
 fn cells(row: &MySqlRow) -> Result<Cells, sqlx::Error> {
     (0..row.len()).map(|column| row.try_get(column)).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,9 +16,12 @@ const DEFAULT_CONNECT_TIMEOUT: u32 = 30_000;
 /// Who logs in. What is written as a number counts as a text, so the values are owned. No `Debug`:
 /// it holds the password.
 pub struct Login {
-    username: Option<String>,
-    password: Option<String>,
-    disable_escaping: bool,
+    /// The setting of that name.
+    pub username: Option<String>,
+    /// The setting of that name.
+    pub password: Option<String>,
+    /// The setting of that name.
+    pub disable_escaping: bool,
 }
 
 impl Login {

@@ -88,6 +88,12 @@ impl Text {
         Self { written: written.trim().to_owned(), encoded: false }
     }
 
+    /// A value of which every character counts.
+    #[must_use]
+    pub fn exact(written: &str) -> Self {
+        Self { written: written.to_owned(), encoded: false }
+    }
+
     /// The value of a part that holds no credential.
     ///
     /// # Errors

@@ -4,10 +4,15 @@
 use super::{Imports, failure};
 use crate::bindings::secrets_engine::bulkhead::plugin as import;
 use crate::bindings::secrets_engine::bulkhead::plugin::database_types as words;
-use crate::database_plugin::{Configured, Credential, NewUser, StoreTime, is_nothing_made};
+use crate::database_plugin::{
+    Configured, Credential, NewUser, Settings, StoreTime, is_nothing_made,
+};
 use crate::host::{Connection, Databases, Resolved, Unmade, database_kind};
 use bulkhead_wire::failure::Failure;
 use serde_json::Value;
+
+/// The key under which a plugin finds its own name; never one of the operator's settings.
+const PLUGIN_NAME: &str = "plugin_name";
 
 impl Databases for Imports {
     fn resolve(&self, plugin: &str, version: &str) -> Result<Resolved, Failure> {
@@ -20,9 +25,10 @@ impl Databases for Imports {
 
     fn configure(&self, connection: &Connection) -> Result<Configured, Failure> {
         let made = import::database::configure(&host_connection(connection)).map_err(refusal)?;
-        let settings = serde_json::from_str(&made.settings).map_err(|_| {
+        let mut settings: Settings = serde_json::from_str(&made.settings).map_err(|_| {
             Failure::internal(format!("plugin {:?} made no settings", connection.plugin))
         })?;
+        settings.remove(PLUGIN_NAME);
         Ok(Configured { settings, targets: made.targets, warnings: made.warnings })
     }
 
@@ -130,13 +136,17 @@ impl Databases for Imports {
     }
 }
 
+/// The settings say which name of the plugin the connection asked for: one component may have
+/// several, and names of users that differ by it.
 fn host_connection(connection: &Connection) -> import::database::Connection {
+    let mut settings = connection.settings.clone();
+    settings.insert(PLUGIN_NAME.to_owned(), Value::String(connection.plugin.clone()));
     import::database::Connection {
         plugin: connection.plugin.clone(),
         version: connection.version.clone(),
         name: connection.name.clone(),
         generation: connection.generation,
-        settings: Value::Object(connection.settings.clone()).to_string(),
+        settings: Value::Object(settings).to_string(),
         ext: Vec::new(),
     }
 }

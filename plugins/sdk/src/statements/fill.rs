@@ -24,13 +24,15 @@ struct Placeholder {
 enum Kind {
     Username,
     Password,
+    Subject,
     Expiration,
 }
 
-const PLACEHOLDERS: [Placeholder; 4] = [
+const PLACEHOLDERS: [Placeholder; 5] = [
     Placeholder { word: "name", written: "{{name}}", kind: Kind::Username },
     Placeholder { word: "username", written: "{{username}}", kind: Kind::Username },
     Placeholder { word: "password", written: "{{password}}", kind: Kind::Password },
+    Placeholder { word: "subject", written: "{{subject}}", kind: Kind::Subject },
     Placeholder { word: "expiration", written: "{{expiration}}", kind: Kind::Expiration },
 ];
 
@@ -51,6 +53,10 @@ enum Rule {
     Text,
     /// `'` and `\` doubled.
     Escaped,
+    /// `"` and `\` doubled.
+    DoubleQuoted,
+    /// The back quote doubled.
+    Backquoted,
 }
 
 /// A run of finished text; neighbours outside quotes are one run.
@@ -115,19 +121,24 @@ struct Filling<'a> {
 impl Filling<'_> {
     fn segment(&mut self, segment: &Segment<'_>) -> Result<(), Located> {
         let parts = parts(segment.text, segment.at)?;
-        let code = inner(segment.text).contains(['\'', '"']);
+        let code = inner(segment.text).contains(['\'', '"', '`']);
         match segment.context {
             Context::Text if !code && self.brings_backslash(&parts) => {
                 self.as_escape_string(&parts)
             }
             Context::Text if !code => self.with(segment.context, &parts, Rule::Text),
             Context::Escaped if !code => self.with(segment.context, &parts, Rule::Escaped),
+            Context::DoubleQuoted if !code => {
+                self.with(segment.context, &parts, Rule::DoubleQuoted)
+            }
             Context::Identifier => self.with(segment.context, &parts, Rule::Identifier),
+            Context::Backquoted => self.with(segment.context, &parts, Rule::Backquoted),
             Context::Body => self.body(segment),
             Context::Plain
             | Context::Comment
             | Context::Prefixed
             | Context::Text
+            | Context::DoubleQuoted
             | Context::Escaped => self.with(segment.context, &parts, Rule::Word),
         }
     }
@@ -162,6 +173,7 @@ impl Filling<'_> {
         let value = match placeholder.kind {
             Kind::Username => self.values.username,
             Kind::Password => self.values.password.ok_or_else(absent)?,
+            Kind::Subject => self.values.subject.ok_or_else(absent)?,
             // Written here in one fixed form, which is safe everywhere.
             Kind::Expiration => {
                 let expiration = self.values.expiration.ok_or_else(absent)?;
@@ -181,6 +193,7 @@ impl Filling<'_> {
                 Kind::Password => {
                     self.values.password.is_some_and(|password| password.contains('\\'))
                 }
+                Kind::Subject => self.values.subject.is_some_and(|subject| subject.contains('\\')),
                 Kind::Expiration => false,
             },
         })
@@ -223,7 +236,12 @@ impl Filling<'_> {
         for inside in lexer::postgres(code).unwrap_or_else(|_| whole()) {
             let rule = match inside.context {
                 Context::Identifier | Context::Text | Context::Escaped => Rule::Quiet,
-                Context::Plain | Context::Prefixed | Context::Body | Context::Comment => Rule::Word,
+                Context::DoubleQuoted
+                | Context::Backquoted
+                | Context::Plain
+                | Context::Prefixed
+                | Context::Body
+                | Context::Comment => Rule::Word,
             };
             text.push_str(&self.text(&parts(inside.text, start + inside.at)?, rule)?);
         }
@@ -253,6 +271,8 @@ fn escape(value: &str, rule: Rule) -> Option<String> {
         Rule::Identifier => Some(value.replace('"', "\"\"")),
         Rule::Text => Some(value.replace('\'', "''")),
         Rule::Escaped => Some(value.replace('\\', r"\\").replace('\'', "''")),
+        Rule::DoubleQuoted => Some(value.replace('\\', r"\\").replace('"', "\"\"")),
+        Rule::Backquoted => Some(value.replace('`', "``")),
     }
 }
 

@@ -13,9 +13,14 @@ pub(super) enum Context {
     Identifier,
     /// `'…'`, in which a backslash is an ordinary character.
     Text,
-    /// The quoted part of `E'…'`, in which a backslash escapes.
+    /// The quoted part of `E'…'`, and all `'…'` of MySQL, in which a backslash escapes.
     Escaped,
-    /// The quoted part of `U&'…'`, `U&"…"`, `B'…'`, `X'…'` or `N'…'`: escapes that we do not write.
+    /// `"…"` of MySQL, which is a string in which a backslash escapes.
+    DoubleQuoted,
+    /// An identifier of MySQL, in back quotes.
+    Backquoted,
+    /// The quoted part of `U&'…'`, `U&"…"`, `B'…'`, `X'…'` or `N'…'`, and what MySQL reads in
+    /// `/*! … */`: escapes that we do not write.
     Prefixed,
     /// `$tag$…$tag$`.
     Body,

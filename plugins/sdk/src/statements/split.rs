@@ -5,7 +5,7 @@
 //! `BEGIN … END`.
 
 use super::lexer::{self, Context, Segment};
-use super::{Dialect, LexFault, Located};
+use super::{Dialect, LexFault, Located, mysql};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -43,6 +43,7 @@ pub(super) fn statements(
 ) -> Result<Vec<Lexed<'_>>, Located> {
     let segments = match dialect {
         Dialect::Postgres => lexer::postgres(text)?,
+        Dialect::Mysql => mysql::segments(text)?,
     };
     let mut splitter = Splitter { index, ..Splitter::default() };
     for segment in segments {

@@ -2,8 +2,12 @@
 
 use super::*;
 
-const VALUES: Values<'static> =
-    Values { username: "v-a-1", password: Some("pw"), expiration: Some(1_893_456_000_999) };
+const VALUES: Values<'static> = Values {
+    username: "v-a-1",
+    password: Some("pw"),
+    subject: None,
+    expiration: Some(1_893_456_000_999),
+};
 
 fn filled(text: &str, values: &Values<'_>) -> Result<Vec<String>, LexFault> {
     let prepared =
@@ -312,7 +316,7 @@ fn comments_are_not_sent() {
 
 #[test]
 fn a_placeholder_without_a_value_is_refused_by_name() {
-    let values = Values { username: "v", password: None, expiration: None };
+    let values = Values { username: "v", password: None, subject: None, expiration: None };
     assert_eq!(
         filled("x '{{password}}'", &values),
         Err(LexFault::AbsentPlaceholder("{{password}}"))

@@ -1,0 +1,38 @@
+//! What the server does by itself, as far as it can be told from a statement.
+
+use super::*;
+
+#[test]
+fn statements_about_accounts_grants_and_the_schema_commit_by_themselves() {
+    for text in [
+        "CREATE USER 'a'@'%' IDENTIFIED BY 'pw'",
+        "grant SELECT ON *.* TO 'a'@'%'",
+        "REVOKE ALL PRIVILEGES, GRANT OPTION FROM 'a'@'%'",
+        " \n DROP USER 'a'@'%'",
+        "ALTER USER CURRENT_USER() IDENTIFIED BY 'pw'",
+        "SET PASSWORD FOR 'a' = 'pw'",
+        "DROP TABLE t",
+    ] {
+        assert!(commits_by_itself(text), "{text}");
+    }
+    for text in [
+        "INSERT INTO t VALUES ('CREATE USER')",
+        "SET @a = 1",
+        "SELECT 1",
+        "CREATE TEMPORARY TABLE t (a INT)",
+        "DROP TEMPORARY TABLE t",
+        "",
+    ] {
+        assert!(!commits_by_itself(text), "{text}");
+    }
+}
+
+#[test]
+fn no_mode_of_a_session_changes_what_quotes_mean() {
+    let settings = session_settings();
+    for mode in ["NO_BACKSLASH_ESCAPES", "ANSI_QUOTES", "ANSI", "ORACLE"] {
+        assert!(settings.contains(&format!(",'{mode}','')")), "{mode}: {settings}");
+    }
+    let place = |mode: &str| QUOTING_MODES.iter().position(|known| *known == mode);
+    assert!(place("ANSI_QUOTES") < place("ANSI"), "a part of a longer name goes after it");
+}

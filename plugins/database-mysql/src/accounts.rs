@@ -1,0 +1,40 @@
+//! The accounts of one user name: a name may have one for each host that it may come from.
+
+use crate::settings::Connection;
+use crate::sql_failure;
+use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost};
+
+/// Numbers of a table or column that the connection's user may not read.
+const MAY_NOT_READ: [&str; 2] = ["1142", "1143"];
+
+/// The host that accounts have where nothing else is said.
+pub(crate) const ANY_HOST: &str = "%";
+
+/// The hosts for which `username` has an account. Where the connection's user may not read them,
+/// it is the one that has any host.
+pub(crate) fn hosts(
+    host: &dyn SqlHost,
+    connection: &Connection,
+    username: &str,
+) -> Result<Vec<String>, SqlFailure> {
+    let query = "SELECT CAST(Host AS CHAR) FROM mysql.user WHERE User = ? ORDER BY 1";
+    match host.query(&connection.target, query, &[username]) {
+        Ok(rows) => {
+            Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+        }
+        Err(failure) if sql_failure::has_number(&failure, &MAY_NOT_READ) => {
+            Ok(vec![ANY_HOST.to_owned()])
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// `'user'@'host'`.
+pub(crate) fn account(username: &str, host: &str) -> String {
+    format!("{}@{}", text(username), text(host))
+}
+
+/// Any text, in quotes.
+fn text(value: &str) -> String {
+    format!("'{}'", value.replace('\\', r"\\").replace('\'', "''"))
+}

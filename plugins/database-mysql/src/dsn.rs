@@ -1,0 +1,66 @@
+//! The form of Go's driver: `user:password@tcp(host:3306,host)/database?parameter=value`.
+//!
+//! It is read from its end, as that driver does, so that a password may hold any character but a
+//! `/`: the last `/` begins the database, the last `@` before it ends the login, and the first `:`
+//! of the login begins the password. Nothing before the database is encoded.
+
+use crate::codes::Code;
+use bulkhead_sdk::connection::{CONNECTION_URL, Fault, Parameters, Text, in_place};
+use bulkhead_sdk::database_plugin::Refusal;
+
+/// Reads a whole `connection_url`.
+pub(crate) fn read(text: &str) -> Result<Parameters, Refusal> {
+    let refused = || Code::ConnectionUrlForm.about(CONNECTION_URL);
+    let (before, after) = text.rsplit_once('/').ok_or_else(refused)?;
+    let (database, query) = after.split_once('?').unwrap_or((after, ""));
+    let mut parameters = Parameters::default();
+    let place = match before.rsplit_once('@') {
+        Some((login, place)) => {
+            let (user, password) = login.split_once(':').unwrap_or((login, ""));
+            parameters.named.push(("user".to_owned(), Text::bare(user)));
+            parameters.named.push(("password".to_owned(), Text::exact(password)));
+            place
+        }
+        None => before,
+    };
+    parameters.named.push(("dbname".to_owned(), Text::encoded(database)));
+    parameters.hosts = hosts(place)?;
+    for (place, pair) in query.split('&').filter(|_| !query.is_empty()).enumerate() {
+        let (keyword, value) =
+            pair.split_once('=').ok_or_else(|| in_place(Fault::ParameterUnknown, place))?;
+        parameters.named.push((Text::encoded(keyword).plain()?, Text::encoded(value)));
+    }
+    Ok(parameters)
+}
+
+/// `tcp(host:port,host)`, `tcp` or nothing, which is this machine.
+fn hosts(place: &str) -> Result<Vec<(Text, Option<Text>)>, Refusal> {
+    let refused = || Code::ConnectionUrlForm.about(CONNECTION_URL);
+    let (network, hosts) = match place.split_once('(') {
+        Some((network, rest)) => (network, rest.strip_suffix(')').ok_or_else(refused)?),
+        None => (place, "127.0.0.1"),
+    };
+    match network {
+        "tcp" => hosts.split(',').map(|host| host_and_port(host.trim())).collect(),
+        "" if hosts == "127.0.0.1" => host_and_port(hosts).map(|host| vec![host]),
+        "unix" => Err(Fault::UnixSocket.about(CONNECTION_URL)),
+        _ => Err(refused()),
+    }
+}
+
+/// `host`, `host:port`, `[::1]` or `[::1]:port`.
+fn host_and_port(text: &str) -> Result<(Text, Option<Text>), Refusal> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(bracketed) => {
+            let refused = || Fault::UrlHost.about(CONNECTION_URL);
+            let (host, after) = bracketed.split_once(']').ok_or_else(refused)?;
+            match after.strip_prefix(':') {
+                Some(port) => (host, port),
+                None if after.is_empty() => (host, ""),
+                None => return Err(refused()),
+            }
+        }
+        None => text.split_once(':').unwrap_or((text, "")),
+    };
+    Ok((Text::bare(host), Some(Text::bare(port))))
+}

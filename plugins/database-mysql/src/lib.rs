@@ -1,0 +1,109 @@
+//! The MySQL and MariaDB plugin: accounts of one server, made from an operator's statements and
+//! removed from every host that they were made for.
+//!
+//! It never dials and never reads a file or an environment variable: everything that a login needs
+//! comes from the connection's settings, and the host does the dialling. It keeps nothing between
+//! calls.
+
+mod accounts;
+mod codes;
+mod description;
+mod dsn;
+mod remove;
+mod settings;
+mod sql_failure;
+mod target;
+mod tls;
+mod users;
+
+use bulkhead_sdk::database_plugin::{
+    Configured, Credential, DatabasePlugin, NewUser, Refusal, Settings, SqlHost, StoreTime,
+};
+use bulkhead_sdk::statements::{self, Dialect};
+use bulkhead_sdk::wire::description::DatabaseDescription;
+use settings::Connection;
+
+/// The plugin.
+pub struct MySql;
+
+impl DatabasePlugin for MySql {
+    fn description() -> DatabaseDescription {
+        description::description()
+    }
+
+    fn configure(settings: &Settings) -> Result<Configured, Refusal> {
+        settings::configure(settings)
+    }
+
+    fn check_statements(_: &Settings, statements: &[String]) -> Result<(), Refusal> {
+        Ok(statements::check(Dialect::Mysql, statements)?)
+    }
+
+    fn verify(host: &dyn SqlHost, settings: &Settings) -> Result<(), Refusal> {
+        let connection = Connection::read(settings)?;
+        host.ping(&connection.target)
+            .map_err(|failure| sql_failure::refusal(failure, &connection.target))
+    }
+
+    fn plan_username(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        display_name: &str,
+        role_name: &str,
+    ) -> Result<String, Refusal> {
+        let connection = Connection::read(settings)?;
+        connection.usernames.plan(host, &connection.username_template, display_name, role_name)
+    }
+
+    fn create_user(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        user: &NewUser,
+        statements: &[String],
+        rollback: &[String],
+    ) -> Result<(), Refusal> {
+        users::create(host, &Connection::read(settings)?, user, statements, rollback)
+    }
+
+    fn change_credential(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        username: &str,
+        credential: &Credential,
+        current: Option<&Credential>,
+        statements: &[String],
+    ) -> Result<(), Refusal> {
+        let connection = Connection::read(settings)?;
+        users::change_credential(host, &connection, username, credential, current, statements)
+    }
+
+    fn set_expiration(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        username: &str,
+        expires: StoreTime,
+        statements: &[String],
+    ) -> Result<(), Refusal> {
+        users::set_expiration(host, &Connection::read(settings)?, username, expires, statements)
+    }
+
+    fn delete_user(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        username: &str,
+        statements: &[String],
+    ) -> Result<(), Refusal> {
+        remove::delete(host, &Connection::read(settings)?, username, statements)
+    }
+
+    fn check_credential(
+        host: &dyn SqlHost,
+        settings: &Settings,
+        username: &str,
+        credential: &Credential,
+    ) -> Result<Option<bool>, Refusal> {
+        users::check_credential(host, &Connection::read(settings)?, username, credential)
+    }
+}
+
+bulkhead_sdk::export_database_plugin!(MySql);

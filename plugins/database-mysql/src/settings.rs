@@ -1,0 +1,112 @@
+//! A connection's settings: read, checked, and turned into what the plugin works with.
+//!
+//! Settings are stored as they were written, so that a read gives back what a write gave; what they
+//! mean is decided here, on every call, from nothing but themselves.
+
+use crate::codes::Code;
+use crate::target;
+use bulkhead_sdk::connection::{
+    CONNECTION_URL, Fault, Parameters, UsernameRules, addresses, credentials, flag, pool, text,
+    without_nulls,
+};
+use bulkhead_sdk::database_plugin::{Configured, Refusal, Settings, Target};
+
+/// The names that users of this field know from their audit trails: `v-token-readonly-<random>`.
+/// MySQL refuses longer ones.
+const USERNAMES: UsernameRules = UsernameRules {
+    default: "{{ printf \"v-%s-%s-%s-%s\" (.DisplayName | truncate 10) (.RoleName | truncate 10) \
+              (random 20) (unix_time) | truncate 32 }}",
+    longest: 32,
+};
+
+/// Those of servers before MySQL 5.7.
+const LEGACY_USERNAMES: UsernameRules = UsernameRules {
+    default: "{{ printf \"v-%s-%s\" (.RoleName | truncate 4) (random 20) | truncate 16 }}",
+    longest: 16,
+};
+
+/// The names of this plugin that stand for them.
+const LEGACY: [&str; 3] =
+    ["mysql-aurora-database-plugin", "mysql-rds-database-plugin", "mysql-legacy-database-plugin"];
+
+/// The setting that holds the plugin's name as the connection asked for it; the caller adds it to
+/// each call, and it is no setting of the operator's.
+const PLUGIN_NAME: &str = "plugin_name";
+
+/// What the settings mean. No `Debug`: the target holds the password.
+pub(crate) struct Connection {
+    pub(crate) target: Target,
+    pub(crate) usernames: UsernameRules,
+    /// The operator's template for user names; empty means the default.
+    pub(crate) username_template: String,
+    /// There is no user that manages the others.
+    pub(crate) self_managed: bool,
+}
+
+impl Connection {
+    /// # Errors
+    /// A refusal that names the setting, never its value.
+    pub(crate) fn read(settings: &Settings) -> Result<Self, Refusal> {
+        Self::from_parts(settings, &parameters(settings)?)
+    }
+
+    fn from_parts(settings: &Settings, parameters: &Parameters) -> Result<Self, Refusal> {
+        if text(settings, "auth_type")?.is_some_and(|kind| !kind.is_empty()) {
+            return Err(Code::AuthType.about("auth_type"));
+        }
+        let self_managed = flag(settings, "self_managed")?;
+        let mut given = credentials(settings)?;
+        if self_managed {
+            // The placeholders of such a connection stand for each user in its turn.
+            given.username.get_or_insert_default();
+            given.password.get_or_insert_default();
+        }
+        let target = target::read(settings, parameters, &given.as_credentials(), pool(settings)?)?;
+        if target.username.is_empty() && !self_managed {
+            return Err(Fault::CredentialMissing.about("username"));
+        }
+        let is_legacy = text(settings, PLUGIN_NAME)?.is_some_and(|name| LEGACY.contains(&name));
+        Ok(Self {
+            target,
+            usernames: if is_legacy { LEGACY_USERNAMES } else { USERNAMES },
+            username_template: text(settings, "username_template")?.unwrap_or_default().to_owned(),
+            self_managed,
+        })
+    }
+}
+
+/// `configure` of the plugin: pure.
+pub(crate) fn configure(settings: &Settings) -> Result<Configured, Refusal> {
+    let parameters = parameters(settings)?;
+    let connection = Connection::from_parts(settings, &parameters)?;
+    connection.usernames.check(&connection.username_template)?;
+    let mut kept = without_nulls(settings);
+    kept.remove(PLUGIN_NAME);
+    Ok(Configured {
+        settings: kept,
+        targets: addresses(&connection.target),
+        warnings: warnings(settings, &parameters, &connection),
+    })
+}
+
+fn parameters(settings: &Settings) -> Result<Parameters, Refusal> {
+    target::parameters(text(settings, CONNECTION_URL)?.unwrap_or_default())
+}
+
+fn warnings(settings: &Settings, parameters: &Parameters, connection: &Connection) -> Vec<String> {
+    let inline = parameters.last("password").filter(|written| !written.written.is_empty());
+    let templated = inline.is_some_and(|written| written.written.contains("{{password}}"));
+    let given = settings.get("password").is_some_and(|password| !password.is_null());
+    [
+        (inline.is_some() && !templated, "password-in-url"),
+        (inline.is_some() && !templated && given, "password-not-templated"),
+        (connection.target.tls.mode == "disable", "tls-off"),
+    ]
+    .into_iter()
+    .filter(|(holds, _)| *holds)
+    .map(|(_, code)| code.to_owned())
+    .collect()
+}
+
+#[cfg(test)]
+mod tests;

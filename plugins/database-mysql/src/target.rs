@@ -1,0 +1,110 @@
+//! From the words of `connection_url` to what the host dials.
+//!
+//! The attack this file stops: parameters that look honoured and are not, above all those of Go's
+//! driver that send files (`allowAllFiles`) or passwords in clear.
+
+use crate::codes::Code;
+use crate::{dsn, tls};
+use bulkhead_sdk::connection::{
+    CONNECTION_URL, Credentials, Fault, Parameters, endpoints, in_place, read_url,
+};
+use bulkhead_sdk::database_plugin::{Pool, Refusal, Settings, Target};
+use bulkhead_sdk::wire::duration;
+use serde_json::Value;
+
+const DEFAULT_PORT: u16 = 3306;
+
+/// Parameters that this plugin reads.
+const HONOURED: [&str; 5] = ["user", "password", "dbname", "tls", "timeout"];
+
+/// Parameters that clients of this field write and that change nothing here.
+const INDIFFERENT: [&str; 17] = [
+    "allowFallbackToPlaintext",
+    "allowNativePasswords",
+    "charset",
+    "checkConnLiveness",
+    "clientFoundRows",
+    "collation",
+    "columnsWithAlias",
+    "connectionAttributes",
+    "interpolateParams",
+    "loc",
+    "maxAllowedPacket",
+    "multiStatements",
+    "parseTime",
+    "readTimeout",
+    "rejectReadOnly",
+    "timeTruncate",
+    "writeTimeout",
+];
+
+/// Parameters that exist and ask for something that would not happen.
+const UNSUPPORTED: [&str; 5] =
+    ["allowAllFiles", "allowCleartextPasswords", "allowOldPasswords", "compress", "serverPubKey"];
+
+/// What `connection_url` says, in either of its forms, before anything is made of it.
+pub(crate) fn parameters(connection_url: &str) -> Result<Parameters, Refusal> {
+    let text = connection_url.trim();
+    if text.is_empty() {
+        let refusal = Code::ConnectionUrlMissing.about(CONNECTION_URL);
+        return Err(refusal.with("placeholder", "{{username}}:{{password}}@tcp(host:3306)/"));
+    }
+    let schemes = ["mysql://", "mariadb://"];
+    match schemes.iter().find_map(|scheme| text.strip_prefix(scheme)) {
+        Some(after_scheme) => read_url(after_scheme),
+        None => dsn::read(text),
+    }
+}
+
+/// The target that the parameters name; the sizes of its `pool` are settings of their own.
+pub(crate) fn read(
+    settings: &Settings,
+    parameters: &Parameters,
+    credentials: &Credentials<'_>,
+    pool: Pool,
+) -> Result<Target, Refusal> {
+    refuse_unknown(parameters)?;
+    let filled = |keyword: &str| {
+        let value = parameters.last(keyword).map(|written| written.fill(credentials)).transpose();
+        value.map(|value| value.filter(|value| !value.is_empty()))
+    };
+    let given = |value: Option<&str>| value.map(str::to_owned).unwrap_or_default();
+    Ok(Target {
+        driver: "mysql".to_owned(),
+        endpoints: endpoints(&parameters.hosts, DEFAULT_PORT)?,
+        writable: false,
+        database: filled("dbname")?.unwrap_or_default(),
+        username: filled("user")?.unwrap_or_else(|| given(credentials.username)),
+        password: filled("password")?.unwrap_or_else(|| given(credentials.password)),
+        tls: tls::read(settings, parameters)?,
+        pool: Pool {
+            connect_timeout: timeout(parameters)?.unwrap_or(pool.connect_timeout),
+            ..pool
+        },
+        ext: Vec::new(),
+    })
+}
+
+fn refuse_unknown(parameters: &Parameters) -> Result<(), Refusal> {
+    for (place, (keyword, _)) in parameters.named.iter().enumerate() {
+        if let Some(known) = UNSUPPORTED.iter().find(|known| *known == keyword) {
+            let refusal = Fault::ParameterUnsupported.about(CONNECTION_URL);
+            return Err(refusal.with("parameter", *known));
+        }
+        if !HONOURED.iter().chain(&INDIFFERENT).any(|known| known == keyword) {
+            return Err(in_place(Fault::ParameterUnknown, place));
+        }
+    }
+    Ok(())
+}
+
+/// Go's duration in milliseconds; 0 is its word for no bound, which no connection gets.
+fn timeout(parameters: &Parameters) -> Result<Option<u32>, Refusal> {
+    let Some(written) = parameters.plain("timeout")? else { return Ok(None) };
+    let seconds = duration::seconds(&Value::String(written)).map_err(|_| {
+        let refusal = Fault::ParameterValue.about(CONNECTION_URL);
+        refusal.with("parameter", "timeout").with("accepted", "a duration such as 10s")
+    })?;
+    let milliseconds = u32::try_from(seconds.saturating_mul(1000)).unwrap_or(u32::MAX);
+    Ok((milliseconds > 0).then_some(milliseconds))
+}

@@ -1,0 +1,244 @@
+//! Users come to be, change and are tried.
+//!
+//! MySQL commits at each statement about an account. So what a creation that failed has left is
+//! removed here, at once, with the operator's rollback statements or by the plugin; what cannot be
+//! told to be gone is left to the caller's undo.
+
+use crate::accounts::{self, account};
+use crate::codes::Code;
+use crate::settings::Connection;
+use crate::{remove, sql_failure};
+use bulkhead_sdk::database_plugin::{
+    Credential, NewUser, Pool, Refusal, SqlFailure, SqlHost, Statement, StoreTime, Target,
+};
+use bulkhead_sdk::statements::{self, Dialect, Prepared, Values};
+
+/// Numbers of an operation on an account that is not there.
+pub(crate) const NO_ACCOUNT: [&str; 3] = ["1133", "1396", "3162"];
+
+/// Milliseconds for which a session that tried a credential may be kept.
+const TRIAL_LIFETIME: u64 = 1000;
+
+/// Creates `user`.
+pub(crate) fn create(
+    host: &dyn SqlHost,
+    connection: &Connection,
+    user: &NewUser,
+    creation: &[String],
+    rollback: &[String],
+) -> Result<(), Refusal> {
+    let prepared =
+        prepare_creation(connection, user, creation).map_err(Refusal::with_nothing_made)?;
+    let Err(failure) = run(host, &connection.target, prepared) else { return Ok(()) };
+    let is_sure = sql_failure::is_nothing_begun(&failure)
+        || is_answer(&failure) && undo(host, connection, &user.username, rollback).is_ok();
+    let refusal = sql_failure::refusal(failure, &connection.target);
+    Err(if is_sure { refusal.with_nothing_made() } else { refusal })
+}
+
+/// Whether the server itself said no, so that nothing of it is still under way.
+fn is_answer(failure: &SqlFailure) -> bool {
+    matches!(failure.code.as_str(), "statement-failed" | "conflict") && failure.sqlstate.is_some()
+}
+
+/// Removes what a failed creation made. The operator's statements are for what else they made; the
+/// user goes in any case.
+fn undo(
+    host: &dyn SqlHost,
+    connection: &Connection,
+    username: &str,
+    rollback: &[String],
+) -> Result<(), Refusal> {
+    if !rollback.is_empty() {
+        let values = Values { username, password: None, subject: None, expiration: None };
+        let prepared = statements::prepare(Dialect::Mysql, rollback, &values)?;
+        run(host, &connection.target, prepared)
+            .map_err(|failure| sql_failure::refusal(failure, &connection.target))?;
+    }
+    remove::delete(host, connection, username, &[])
+}
+
+/// The statements that create `user`; nothing is asked of the database.
+fn prepare_creation(
+    connection: &Connection,
+    user: &NewUser,
+    creation: &[String],
+) -> Result<Vec<Prepared>, Refusal> {
+    refuse_self_managed(connection)?;
+    let secret = Secret::of(&user.credential)?;
+    let values = Values { expiration: Some(user.expires), ..secret.values(&user.username) };
+    let prepared = statements::prepare(Dialect::Mysql, creation, &values)?;
+    if prepared.is_empty() {
+        let refusal = Code::CreationStatementsRequired.refusal();
+        return Err(refusal.with("placeholder", "'{{name}}'@'%'"));
+    }
+    Ok(prepared)
+}
+
+/// Gives `username` a new credential, at every host; the user itself does it where `current` is
+/// given.
+pub(crate) fn change_credential(
+    host: &dyn SqlHost,
+    connection: &Connection,
+    username: &str,
+    credential: &Credential,
+    current: Option<&Credential>,
+    given: &[String],
+) -> Result<(), Refusal> {
+    let secret = Secret::of(credential)?;
+    let target = match current {
+        Some(current) => login(connection, username, current)?,
+        None => {
+            refuse_self_managed(connection)?;
+            connection.target.clone()
+        }
+    };
+    let refused = |failure| sql_failure::refusal(failure, &target);
+    if !given.is_empty() {
+        let prepared = statements::prepare(Dialect::Mysql, given, &secret.values(username))?;
+        return run(host, &target, prepared).map_err(refused);
+    }
+    let of_itself = target.username == username;
+    let accounts: Vec<String> = if of_itself {
+        vec!["CURRENT_USER()".to_owned()]
+    } else {
+        let hosts = accounts::hosts(host, connection, username).map_err(refused)?;
+        hosts.iter().map(|host| account(username, host)).collect()
+    };
+    if accounts.is_empty() {
+        return Err(Code::UserNotFound.refusal());
+    }
+    let how = accounts.iter().map(|account| format!("{account} {}", secret.clause()));
+    let own = format!("ALTER USER {}", how.collect::<Vec<_>>().join(", "));
+    let prepared = statements::prepare(Dialect::Mysql, &[own], &secret.values(username))?;
+    run(host, &target, prepared).map_err(|failure| {
+        if sql_failure::has_number(&failure, &NO_ACCOUNT) {
+            return Code::UserNotFound.refusal();
+        }
+        sql_failure::refusal(SqlFailure { statement: None, ..failure }, &target)
+    })
+}
+
+/// Runs the operator's statements. The server itself has no end of an account to move.
+pub(crate) fn set_expiration(
+    host: &dyn SqlHost,
+    connection: &Connection,
+    username: &str,
+    expires: StoreTime,
+    given: &[String],
+) -> Result<(), Refusal> {
+    let values = Values { username, password: None, subject: None, expiration: Some(expires) };
+    let prepared = statements::prepare(Dialect::Mysql, given, &values)?;
+    run(host, &connection.target, prepared)
+        .map_err(|failure| sql_failure::refusal(failure, &connection.target))
+}
+
+/// Whether the database lets `username` in with `credential`; a certificate's key is not known
+/// here.
+pub(crate) fn check_credential(
+    host: &dyn SqlHost,
+    connection: &Connection,
+    username: &str,
+    credential: &Credential,
+) -> Result<Option<bool>, Refusal> {
+    if matches!(credential, Credential::SubjectDn(_)) {
+        return Ok(None);
+    }
+    let target = login(connection, username, credential)?;
+    match host.ping(&target) {
+        Ok(()) => Ok(Some(true)),
+        Err(failure) if failure.code == "refused" => Ok(Some(false)),
+        Err(failure) => Err(sql_failure::refusal(failure, &target)),
+    }
+}
+
+/// The server as `username` reaches it.
+fn login(
+    connection: &Connection,
+    username: &str,
+    credential: &Credential,
+) -> Result<Target, Refusal> {
+    let Credential::Password(password) = credential else {
+        return Err(Code::Unsupported.refusal());
+    };
+    Ok(Target {
+        username: username.to_owned(),
+        password: password.clone(),
+        pool: Pool {
+            max_connections: 1,
+            max_lifetime: TRIAL_LIFETIME,
+            ..connection.target.pool.clone()
+        },
+        ..connection.target.clone()
+    })
+}
+
+/// Runs statements in their order. A failure counts them as the operator's list does.
+pub(crate) fn run(
+    host: &dyn SqlHost,
+    target: &Target,
+    prepared: Vec<Prepared>,
+) -> Result<(), SqlFailure> {
+    if prepared.is_empty() {
+        return Ok(());
+    }
+    let (statements, places): (Vec<Statement>, Vec<u32>) =
+        prepared.into_iter().map(|prepared| (prepared.statement, prepared.index)).unzip();
+    host.transact(target, &statements).map_err(|failure| {
+        let place = failure.statement.and_then(|at| places.get(usize::try_from(at).ok()?)).copied();
+        SqlFailure { statement: place, ..failure }
+    })
+}
+
+fn refuse_self_managed(connection: &Connection) -> Result<(), Refusal> {
+    if connection.self_managed { Err(Code::SelfManaged.refusal()) } else { Ok(()) }
+}
+
+/// What a user proves itself with, as statements write it. No `Debug`: it may be a password.
+enum Secret {
+    Password(String),
+    /// As the server compares it: `/CN=app/O=harbour`.
+    Subject(String),
+}
+
+impl Secret {
+    fn of(credential: &Credential) -> Result<Self, Refusal> {
+        match credential {
+            Credential::Password(password) => Ok(Self::Password(password.clone())),
+            Credential::SubjectDn(subject) => Ok(Self::Subject(slashed(subject))),
+            Credential::PublicKeyPem(_) => Err(Code::Unsupported.refusal()),
+        }
+    }
+
+    fn values<'a>(&'a self, username: &'a str) -> Values<'a> {
+        let (password, subject) = match self {
+            Self::Password(password) => (Some(password.as_str()), None),
+            Self::Subject(subject) => (None, Some(subject.as_str())),
+        };
+        Values { username, password, subject, expiration: None }
+    }
+
+    fn clause(&self) -> &'static str {
+        match self {
+            Self::Password(_) => "IDENTIFIED BY '{{password}}'",
+            Self::Subject(_) => "REQUIRE SUBJECT '{{subject}}'",
+        }
+    }
+}
+
+/// `CN=app,O=harbour` in the form of `REQUIRE SUBJECT`; `\` before a comma keeps it in its value.
+fn slashed(subject: &str) -> String {
+    let mut slashed = String::from("/");
+    let mut characters = subject.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => slashed.extend(characters.next()),
+            ',' | '+' => slashed.push('/'),
+            other => slashed.push(other),
+        }
+    }
+    slashed
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! What reaches the database when users are made, changed and tried.
+
+use super::*;
+use bulkhead_sdk::sql_script::SqlScript;
+use serde_json::json;
+
+const URL: &str = "{{username}}:{{password}}@tcp(db:3306)/orders";
+
+const CREATION: &str = "CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}'; GRANT SELECT ON \
+                        orders.* TO '{{username}}'@'%'";
+
+fn connection() -> Connection {
+    let more = [("username", json!("root")), ("password", json!("rootpass"))];
+    Connection::read(&SqlScript::settings_with(URL, &more)).unwrap()
+}
+
+fn self_managed() -> Connection {
+    let more = [("self_managed", json!(true))];
+    Connection::read(&SqlScript::settings_with(URL, &more)).unwrap()
+}
+
+fn user(credential: Credential) -> NewUser {
+    NewUser { username: "v-a-1".to_owned(), credential, expires: 1_893_456_000_000 }
+}
+
+fn password(text: &str) -> Credential {
+    Credential::Password(text.to_owned())
+}
+
+fn list(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+fn created(script: &SqlScript, creation: &[&str], rollback: &[&str]) -> Result<(), Refusal> {
+    let user = user(password("p'\\w"));
+    create(script, &connection(), &user, &list(creation), &list(rollback))
+}
+
+fn says_nothing_was_made(refusal: &Refusal) -> bool {
+    refusal.ext.contains(&("made".to_owned(), "nothing".to_owned()))
+}
+
+#[test]
+fn a_value_is_written_for_the_quotes_around_it_and_only_what_holds_the_password_is_secret() {
+    let script = SqlScript::default();
+    created(&script, &[CREATION], &[]).unwrap();
+    assert_eq!(
+        script.asked(),
+        ["transact CREATE USER 'v-a-1'@'%' IDENTIFIED BY 'p''\\\\w'; GRANT SELECT ON orders.* TO \
+          'v-a-1'@'%'"]
+    );
+    assert_eq!(script.secrets().len(), 1);
+}
+
+#[test]
+fn what_a_failed_creation_left_is_removed_and_said_to_be_gone() {
+    let failed = SqlFailure { statement: Some(1), ..SqlScript::state("1410") };
+    let script = SqlScript::default().fails("GRANT", failed);
+    let refusal = created(&script, &[CREATION], &["DROP ROLE '{{name}}-r'"]).unwrap_err();
+    assert_eq!((refusal.code.as_str(), refusal.statement), ("insufficient-privilege", Some(0)));
+    assert!(says_nothing_was_made(&refusal));
+    let asked = script.asked();
+    let place = |part: &str| asked.iter().position(|asked| asked.contains(part)).unwrap();
+    assert!(place("DROP ROLE 'v-a-1-r'") < place("DROP USER 'v-a-1'@'%'"), "{asked:#?}");
+    assert!(!format!("{refusal:?}").contains("canary"));
+}
+
+#[test]
+fn what_may_be_left_is_the_callers_to_undo() {
+    for failure in [
+        SqlScript::failure("unreachable", None),
+        SqlScript::failure("timed-out", Some("1969")),
+        SqlScript::failure("statement-failed", None),
+    ] {
+        let script = SqlScript::default().fails("CREATE USER", failure);
+        assert!(!says_nothing_was_made(&created(&script, &[CREATION], &[]).unwrap_err()));
+    }
+    let script = SqlScript::default()
+        .fails("CREATE USER", SqlScript::state("1064"))
+        .fails("DROP USER", SqlScript::failure("unreachable", None));
+    assert!(!says_nothing_was_made(&created(&script, &[CREATION], &[]).unwrap_err()));
+}
+
+#[test]
+fn statements_that_do_not_lex_never_reach_the_database() {
+    let script = SqlScript::default();
+    for text in ["CREATE USER '{{name}}", "SELECT \"x", "SELECT `x", "x {{nmae}}", "/* x", "\\G"] {
+        let refusal = created(&script, &["SELECT 1", text], &[]).unwrap_err();
+        assert_eq!(refusal.code, "invalid-statement", "{text}");
+        assert!(says_nothing_was_made(&refusal));
+    }
+    for nothing in [vec![], vec!["", " ; # nothing", "-- nothing"]] {
+        let refusal = created(&script, &nothing, &[]).unwrap_err();
+        assert_eq!(refusal.code, "creation-statements-required");
+    }
+    assert!(script.asked().is_empty());
+}
+
+#[test]
+fn a_certificates_subject_is_written_as_the_server_compares_it() {
+    let script = SqlScript::default();
+    let new = user(Credential::SubjectDn("CN=app\\, one,O=harbour".to_owned()));
+    let creation = list(&["CREATE USER '{{name}}'@'%' REQUIRE SUBJECT '{{subject}}'"]);
+    create(&script, &connection(), &new, &creation, &[]).unwrap();
+    assert_eq!(
+        script.asked(),
+        ["transact CREATE USER 'v-a-1'@'%' REQUIRE SUBJECT '/CN=app, one/O=harbour'"]
+    );
+    assert_eq!(check_credential(&script, &connection(), "u", &new.credential), Ok(None));
+    let refusal = create(&script, &connection(), &new, &list(&[CREATION]), &[]).unwrap_err();
+    assert_eq!(refusal.code, "invalid-statement", "there is no password then");
+    let key = user(Credential::PublicKeyPem("k".to_owned()));
+    let refusal = create(&script, &connection(), &key, &creation, &[]).unwrap_err();
+    assert_eq!(refusal.code, "unsupported");
+}
+
+#[test]
+fn a_password_changes_at_every_host_and_the_connections_own_where_it_logged_in() {
+    let changed = |script: &SqlScript, username: &str, given: &[&str]| {
+        change_credential(script, &connection(), username, &password("n'w"), None, &list(given))
+    };
+    let script = SqlScript::default().answers("mysql.user", &["%", "10.0.0.'1"]);
+    changed(&script, "a\\'b", &[]).unwrap();
+    changed(&script, "root", &[]).unwrap();
+    changed(&script, "u", &["SET PASSWORD FOR '{{username}}' = PASSWORD('{{password}}')"]).unwrap();
+    let asked = script.asked();
+    let transacted: Vec<&String> =
+        asked.iter().filter(|asked| asked.starts_with("transact")).collect();
+    assert_eq!(
+        transacted,
+        [
+            "transact ALTER USER 'a\\\\''b'@'%' IDENTIFIED BY 'n''w', 'a\\\\''b'@'10.0.0.''1' \
+             IDENTIFIED BY 'n''w'",
+            "transact ALTER USER CURRENT_USER() IDENTIFIED BY 'n''w'",
+            "transact SET PASSWORD FOR 'u' = PASSWORD('n''w')",
+        ]
+    );
+    assert_eq!(changed(&SqlScript::default(), "u", &[]).unwrap_err().code, "user-not-found");
+    let denied = SqlScript::default().fails("mysql.user", SqlScript::state("1142"));
+    changed(&denied, "u", &[]).unwrap();
+    assert!(denied.asked().iter().any(|asked| asked.contains("'u'@'%'")));
+    let weak =
+        SqlScript::default().answers("mysql.user", &["%"]).fails("ALTER", SqlScript::state("1819"));
+    assert_eq!(changed(&weak, "u", &[]).unwrap_err().code, "password-policy");
+}
+
+#[test]
+fn a_user_that_manages_itself_logs_in_with_what_it_has() {
+    let script = SqlScript::default();
+    let (old, new) = (password("old"), password("new"));
+    change_credential(&script, &self_managed(), "app", &new, Some(&old), &[]).unwrap();
+    assert_eq!(script.asked(), ["transact ALTER USER CURRENT_USER() IDENTIFIED BY 'new'"]);
+    for refused in [
+        change_credential(&script, &self_managed(), "app", &new, None, &[]),
+        create(&script, &self_managed(), &user(new.clone()), &list(&[CREATION]), &[]),
+    ] {
+        assert_eq!(refused.unwrap_err().code, "self-managed");
+    }
+}
+
+#[test]
+fn the_end_of_a_user_is_only_the_operators_statements_to_move() {
+    let script = SqlScript::default();
+    set_expiration(&script, &connection(), "u", 0, &[]).unwrap();
+    set_expiration(&script, &connection(), "u", 0, &list(&["SELECT '{{expiration}}'"])).unwrap();
+    assert_eq!(script.asked(), ["transact SELECT '1970-01-01 00:00:00+0000'"]);
+}
+
+#[test]
+fn a_credential_is_tried_by_a_login() {
+    let tried = |script: &SqlScript| check_credential(script, &connection(), "u", &password("p"));
+    let script = SqlScript::default();
+    assert_eq!(tried(&script), Ok(Some(true)));
+    assert_eq!(script.asked(), ["ping u:p"]);
+    let refused = SqlScript::default().fails("ping", SqlScript::failure("refused", Some("1045")));
+    assert_eq!(tried(&refused), Ok(Some(false)));
+    let down = SqlScript::default().fails("ping", SqlScript::failure("unreachable", None));
+    assert_eq!(tried(&down).unwrap_err().code, "unreachable");
+}

@@ -1,0 +1,116 @@
+//! Where quotes and comments begin and end, by the lexical rules of MySQL and MariaDB with neither
+//! `ANSI_QUOTES` nor `NO_BACKSLASH_ESCAPES`, as the host sees to.
+//!
+//! One pass, no recursion, every character kept: joined again, the segments are the text.
+
+use super::lexer::{Context, Segment, word_length};
+use super::{LexFault, Located};
+
+/// The segments of `text`, in order.
+pub(super) fn segments(text: &str) -> Result<Vec<Segment<'_>>, Located> {
+    if let Some(at) = text.find('\0') {
+        return Err(Located { at, fault: LexFault::Nul });
+    }
+    let mut lexer = Lexer { text, at: 0, plain_from: 0, segments: Vec::new() };
+    while let Some(next) = lexer.rest().chars().next() {
+        lexer.token(next)?;
+    }
+    lexer.end_plain();
+    Ok(lexer.segments)
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    /// Where the plain run began that is not yet a segment.
+    plain_from: usize,
+    segments: Vec<Segment<'a>>,
+}
+
+impl<'a> Lexer<'a> {
+    fn token(&mut self, next: char) -> Result<(), Located> {
+        match next {
+            '\'' => self.quoted('\'', Context::Escaped, LexFault::UnclosedString),
+            '"' => self.quoted('"', Context::DoubleQuoted, LexFault::UnclosedDoubleQuote),
+            '`' => self.quoted('`', Context::Backquoted, LexFault::UnclosedBackquote),
+            '\\' => Err(Located { at: self.at, fault: LexFault::ClientCommand }),
+            '#' => self.line_comment(),
+            '-' if self.begins_line_comment() => self.line_comment(),
+            '/' if self.rest().starts_with("/*") => self.block_comment(),
+            _ => self.plain(next),
+        }
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// A word, after which a quote may be one whose escapes we do not write: `N'…'`, `X'…'`,
+    /// `B'…'`.
+    fn plain(&mut self, next: char) -> Result<(), Located> {
+        let length = word_length(self.rest());
+        let (word, after) = self.rest().split_at_checked(length).unwrap_or_default();
+        let is_prefix = ["n", "x", "b"].iter().any(|prefix| word.eq_ignore_ascii_case(prefix));
+        self.at += length.max(next.len_utf8());
+        if is_prefix && after.starts_with('\'') {
+            return self.quoted('\'', Context::Prefixed, LexFault::UnclosedString);
+        }
+        Ok(())
+    }
+
+    /// `--` begins a comment before white space, a control character or the end alone: `1--1` is
+    /// two.
+    fn begins_line_comment(&self) -> bool {
+        let after = self.rest().strip_prefix("--");
+        after.is_some_and(|after| {
+            after.chars().next().is_none_or(|next| next.is_ascii_whitespace() || next.is_control())
+        })
+    }
+
+    fn quoted(&mut self, quote: char, context: Context, unclosed: LexFault) -> Result<(), Located> {
+        let mut characters = self.rest().char_indices().skip(1).peekable();
+        while let Some((offset, character)) = characters.next() {
+            if character == '\\' && context != Context::Backquoted {
+                characters.next();
+            } else if character == quote && characters.next_if(|(_, next)| *next == quote).is_none()
+            {
+                self.push(context, offset + quote.len_utf8());
+                return Ok(());
+            }
+        }
+        Err(Located { at: self.at, fault: unclosed })
+    }
+
+    fn line_comment(&mut self) -> Result<(), Located> {
+        let length = self.rest().find('\n').unwrap_or(self.rest().len());
+        self.push(Context::Comment, length);
+        Ok(())
+    }
+
+    /// Comments do not nest. `/*! … */`, `/*M! … */` and `/*+ … */` are read by the server, so they
+    /// are kept, with words alone for values.
+    fn block_comment(&mut self) -> Result<(), Located> {
+        let inside = self.rest().get(2..).unwrap_or_default();
+        let Some(length) = inside.find("*/") else {
+            return Err(Located { at: self.at, fault: LexFault::UnclosedComment });
+        };
+        let is_read = ["!", "M!", "+"].iter().any(|mark| inside.starts_with(mark));
+        self.push(if is_read { Context::Prefixed } else { Context::Comment }, length + 4);
+        Ok(())
+    }
+
+    fn end_plain(&mut self) {
+        if let Some(text) = self.text.get(self.plain_from..self.at).filter(|text| !text.is_empty())
+        {
+            self.segments.push(Segment { context: Context::Plain, text, at: self.plain_from });
+        }
+    }
+
+    fn push(&mut self, context: Context, length: usize) {
+        self.end_plain();
+        let text = self.rest().get(..length).unwrap_or_default();
+        self.segments.push(Segment { context, text, at: self.at });
+        self.at += length;
+        self.plain_from = self.at;
+    }
+}

@@ -1,0 +1,81 @@
+//! The lexer of MySQL as a table: what is one statement, and what a value may never become.
+
+use super::*;
+
+fn filled(text: &str, username: &str, password: &str) -> Result<Vec<String>, LexFault> {
+    let values = Values {
+        username,
+        password: Some(password),
+        subject: Some("/CN=a'b"),
+        expiration: Some(0),
+    };
+    let prepared =
+        prepare(Dialect::Mysql, &[text.to_owned()], &values).map_err(|error| error.fault)?;
+    Ok(prepared.into_iter().map(|prepared| prepared.statement.text).collect())
+}
+
+#[test]
+fn a_semicolon_cuts_only_where_the_server_would_end_a_statement() {
+    for (text, expected) in [
+        ("SELECT 'a;b'; SELECT \"c;d\"", &["SELECT 'a;b'", "SELECT \"c;d\""][..]),
+        (r"SELECT 'a\';b'; x", &[r"SELECT 'a\';b'", "x"]),
+        (r"SELECT `a\`; x", &[r"SELECT `a\`", "x"]),
+        ("SELECT `a``;b`", &["SELECT `a``;b`"]),
+        ("SELECT 1--1; x", &["SELECT 1--1", "x"]),
+        ("a -- b; c\nd; e # f; g\nh", &["a \nd", "e \nh"]),
+        ("a /* ; /* */ b; c", &["a   b", "c"]),
+        ("a /*!50700 ; */ b", &["a /*!50700 ; */ b"]),
+        ("SELECT $$;$$", &["SELECT $$", "$$"]),
+        (" ; ; ", &[]),
+    ] {
+        let found = filled(text, "u", "p").unwrap_or_else(|fault| panic!("{text}: {fault}"));
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[test]
+fn values_stay_in_their_quotes_by_every_reading_of_a_backslash() {
+    let hostile = r#"\' ` " '; DROP USER root; -- "#;
+    for (text, expected) in [
+        ("x '{{password}}'", r#"x '\\'' ` " ''; DROP USER root; -- '"#),
+        ("x \"{{password}}\"", r#"x "\\' ` "" '; DROP USER root; -- ""#),
+        ("x `{{password}}`", r#"x `\' `` " '; DROP USER root; -- `"#),
+    ] {
+        assert_eq!(filled(text, "u", hostile), Ok(vec![expected.to_owned()]), "{text}");
+    }
+    for text in
+        ["x {{password}}", "x N'{{password}}'", "x /*! {{password}} */", "# {{password}}\nx"]
+    {
+        let done = filled(text, "u", hostile);
+        let left_out =
+            done.as_ref().is_ok_and(|texts| texts.iter().all(|text| !text.contains("DROP")));
+        assert!(done.is_err() || left_out, "{text}: {done:?}");
+    }
+    assert_eq!(filled("x {{name}}", "v-a", "p"), Ok(vec!["x v-a".to_owned()]));
+    assert!(filled("EXECUTE IMMEDIATE 'DROP USER `{{name}}`'", "a`b", "p").is_err());
+    assert_eq!(filled("x '{{subject}}'", "u", "p"), Ok(vec!["x '/CN=a''b'".to_owned()]));
+}
+
+#[test]
+fn a_placeholder_in_a_value_stays_what_it_is() {
+    assert_eq!(
+        filled("x '{{password}}' '{{name}}'", "u", "{{name}}"),
+        Ok(vec!["x '{{name}}' 'u'".to_owned()])
+    );
+}
+
+#[test]
+fn what_is_left_open_is_refused() {
+    for (text, fault) in [
+        ("x 'y", LexFault::UnclosedString),
+        (r"x 'y\'", LexFault::UnclosedString),
+        ("x \"y", LexFault::UnclosedDoubleQuote),
+        ("x `y", LexFault::UnclosedBackquote),
+        ("x /* y", LexFault::UnclosedComment),
+        (r"x \G", LexFault::ClientCommand),
+        ("START TRANSACTION", LexFault::TransactionControl),
+        ("x\0", LexFault::Nul),
+    ] {
+        assert_eq!(filled(text, "u", "p"), Err(fault), "{text}");
+    }
+}

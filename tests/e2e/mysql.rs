@@ -1,0 +1,293 @@
+//! Credentials of MariaDB, from its own point of view.
+
+use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Answer, Bulkhead, Client, MariaDb};
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use crate::world::with;
+
+const CREATION: &str = "CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}'; \
+                        GRANT SELECT ON demo.orders TO '{{name}}'@'%'";
+
+/// A server, a database, and the connection `sea` between them.
+struct Sea {
+    /// Declared first, because it is to end first.
+    _bulkhead: Bulkhead,
+    mariadb: MariaDb,
+    root: Client,
+}
+
+struct Credential {
+    username: String,
+    password: String,
+    lease: String,
+}
+
+impl Sea {
+    fn new(options: &[&str]) -> Self {
+        let mariadb = MariaDb::start(options);
+        let bulkhead = Bulkhead::start();
+        let root = bulkhead.root();
+        Self { _bulkhead: bulkhead, mariadb, root }
+    }
+
+    fn connected() -> Self {
+        let sea = Self::new(&[]);
+        sea.connect(json!({})).expect_success();
+        sea.role("reader", json!({ "creation_statements": [CREATION] }));
+        sea
+    }
+
+    /// Configures `sea`; `fields` come on top of the usual ones.
+    fn connect(&self, fields: Value) -> Answer {
+        let usual = json!({
+            "plugin_name": "mysql-database-plugin",
+            "allowed_roles": "*",
+            "connection_url": self.mariadb.url(),
+            "username": "bulkhead",
+            "password": self.mariadb.password,
+        });
+        self.root.write("database/config/sea", &with(usual, fields))
+    }
+
+    #[track_caller]
+    fn role(&self, name: &str, fields: Value) {
+        let usual = json!({ "db_name": "sea", "default_ttl": "1h" });
+        let answer = self.root.write(&format!("database/roles/{name}"), &with(usual, fields));
+        assert!(answer.status < 300, "{answer:?}");
+    }
+
+    #[track_caller]
+    fn credential(&self, role: &str) -> Credential {
+        let answer = self.root.read(&format!("database/creds/{role}")).expect(200);
+        Credential {
+            username: answer.text("username").to_owned(),
+            password: answer.text("password").to_owned(),
+            lease: answer.lease().to_owned(),
+        }
+    }
+
+    #[track_caller]
+    fn revoke(&self, credential: &Credential) {
+        let lease = json!({ "lease_id": credential.lease });
+        self.root.write("sys/leases/revoke", &lease).expect(204);
+    }
+}
+
+trait Expected {
+    fn expect_success(self) -> Self;
+}
+
+impl Expected for Answer {
+    #[track_caller]
+    fn expect_success(self) -> Self {
+        assert!(self.status < 300, "{self:?}");
+        self
+    }
+}
+
+#[test]
+fn a_credential_logs_in_reads_what_it_may_and_is_gone_with_its_sessions() {
+    let sea = Sea::connected();
+    let credential = sea.credential("reader");
+    let (name, password) = (&credential.username, &credential.password);
+    assert!(name.starts_with("v-root-reader-") && name.len() <= 32, "{name}");
+    let read = sea.mariadb.login(name, password, "SELECT item FROM orders ORDER BY id");
+    assert_eq!(read.as_deref(), Ok("rope\nlantern"));
+    let refused = sea.mariadb.login(name, password, "DELETE FROM orders").unwrap_err();
+    assert!(refused.contains("1142"), "{refused}");
+    let mut session = sea.mariadb.sleeper(name, password);
+    sea.revoke(&credential);
+    assert_eq!(sea.mariadb.users(), Vec::<String>::new());
+    until_true("the open session is ended", Duration::from_secs(5), || {
+        session.try_wait().expect("the client is ours").is_some()
+    });
+    sea.revoke(&credential);
+}
+
+#[test]
+fn an_account_of_another_host_goes_as_well_and_one_that_is_gone_is_success() {
+    let sea = Sea::connected();
+    sea.role(
+        "local",
+        json!({ "creation_statements": [
+            "CREATE USER '{{name}}'@'127.0.0.1' IDENTIFIED BY '{{password}}'",
+            "CREATE USER `{{name}}`@`10.%` IDENTIFIED BY \"{{password}}\"",
+        ] }),
+    );
+    let credential = sea.credential("local");
+    assert_eq!(sea.mariadb.users().len(), 2);
+    assert!(sea.mariadb.login(&credential.username, &credential.password, "SELECT 1").is_ok());
+    sea.revoke(&credential);
+    assert_eq!(sea.mariadb.users(), Vec::<String>::new());
+    let credential = sea.credential("reader");
+    sea.mariadb.query(&format!("DROP USER '{}'@'%'", credential.username));
+    sea.revoke(&credential);
+}
+
+#[test]
+fn a_lease_that_ends_takes_its_user_along_although_the_server_knows_no_end() {
+    let sea = Sea::connected();
+    sea.role("brief", json!({ "creation_statements": [CREATION], "default_ttl": "2s" }));
+    let end = Instant::now() + Duration::from_secs(5);
+    let credential = sea.credential("brief");
+    let renewed = json!({ "lease_id": credential.lease });
+    sea.root.write("sys/leases/renew", &renewed).expect(200);
+    let left = end.saturating_duration_since(Instant::now());
+    until_true("the user goes at its end", left, || sea.mariadb.users().is_empty());
+}
+
+#[test]
+fn a_creation_that_fails_in_its_middle_leaves_no_user() {
+    let sea = Sea::connected();
+    let broken = json!({ "creation_statements": [CREATION, "GRANT nothing TO '{{name}}'@'%'"] });
+    sea.role("broken", broken);
+    let refused = sea.root.read("database/creds/broken").expect(400);
+    assert!(refused.errors().contains("error 1"), "its number is told: {}", refused.errors());
+    assert_eq!(sea.mariadb.users(), Vec::<String>::new());
+}
+
+#[test]
+fn wrong_passwords_and_databases_are_refused_and_nothing_is_stored() {
+    let sea = Sea::new(&[]);
+    let wrong = sea.connect(json!({ "password": "not-the-password" })).expect(400);
+    assert!(wrong.errors().contains("1045"), "{}", wrong.errors());
+    assert!(!wrong.errors().contains("not-the"), "{}", wrong.errors());
+    let nowhere = sea.mariadb.url().replace("/demo", "/nowhere");
+    sea.connect(json!({ "connection_url": nowhere })).expect(400);
+    for url in
+        ["u@unix(/run/mysqld.sock)/", "u@tcp(169.254.169.254)/", "u@tcp(db)/?allowAllFiles=1"]
+    {
+        let refused = sea.connect(json!({ "connection_url": url }));
+        assert!((400..500).contains(&refused.status), "{url}: {refused:?}");
+    }
+    sea.root.read("database/config/sea").expect(404);
+}
+
+#[test]
+fn a_read_shows_no_password_in_any_form_of_the_url() {
+    let sea = Sea::new(&[]);
+    let (port, password) = (sea.mariadb.port, sea.mariadb.password.clone());
+    for url in [
+        format!("bulkhead:{password}@tcp(127.0.0.1:{port})/demo"),
+        format!("mysql://bulkhead:{password}@127.0.0.1:{port}/demo"),
+        sea.mariadb.url(),
+    ] {
+        sea.connect(json!({ "connection_url": url })).expect_success();
+        let read = sea.root.read("database/config/sea").expect(200).body.to_string();
+        assert!(!read.contains(&password), "{url}: {read}");
+        assert!(
+            !read.contains("\"plugin_name\":\"mysql-database-plugin\",\"plugin_name"),
+            "{read}"
+        );
+        let details = sea.root.read("database/config/sea").expect(200);
+        assert!(details.body["data"]["connection_details"]["plugin_name"].is_null(), "{read}");
+    }
+}
+
+#[test]
+fn names_that_callers_choose_cannot_break_out_of_their_quotes() {
+    let sea = Sea::connected();
+    for template in [
+        "{{ .DisplayName | truncate 12 }}{{ random 20 | truncate 20 }}",
+        "x{{ random 12 }}'{{ .RoleName }}",
+    ] {
+        sea.connect(json!({ "username_template": template })).expect_success();
+        let credential = sea.credential("reader");
+        let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"_.@-".contains(&byte);
+        assert!(credential.username.bytes().all(harmless), "{}", credential.username);
+        let login = sea.mariadb.login(&credential.username, &credential.password, "SELECT 1");
+        assert_eq!(login.as_deref(), Ok("1"));
+        sea.revoke(&credential);
+        assert!(sea.mariadb.login(&credential.username, &credential.password, "SELECT 1").is_err());
+    }
+}
+
+#[test]
+fn the_names_of_older_servers_have_sixteen_characters() {
+    let sea = Sea::connected();
+    for plugin in [
+        "mysql-aurora-database-plugin",
+        "mysql-rds-database-plugin",
+        "mysql-legacy-database-plugin",
+    ] {
+        sea.connect(json!({ "plugin_name": plugin })).expect_success();
+        let credential = sea.credential("reader");
+        let name = &credential.username;
+        assert!(name.starts_with("v-read-") && name.len() == 16, "{plugin}: {name}");
+        sea.revoke(&credential);
+    }
+    let read = sea.root.read("database/config/sea").expect(200);
+    assert_eq!(read.text("plugin_name"), "mysql-legacy-database-plugin");
+}
+
+#[test]
+fn a_connection_shows_its_certificate_and_checks_the_servers() {
+    let sea = Sea::new(&["--require-secure-transport=ON"]);
+    sea.mariadb.query(
+        "CREATE USER 'certified'@'%' REQUIRE SUBJECT '/CN=certified'; \
+         GRANT CREATE USER ON *.* TO 'certified'@'%'; \
+         GRANT SELECT ON mysql.user TO 'certified'@'%'; \
+         GRANT SELECT ON demo.orders TO 'certified'@'%' WITH GRANT OPTION",
+    );
+    let shown = |subject: &str, more: Value| {
+        let usual = json!({
+            "username": "certified",
+            "password": "",
+            "tls_ca": sea.mariadb.authority(),
+            "tls_certificate_key": sea.mariadb.client_certificate(subject),
+        });
+        sea.connect(with(usual, more))
+    };
+    sea.connect(json!({ "connection_url": format!("{}?tls=false", sea.mariadb.url()) }))
+        .expect(400);
+    shown("/CN=other", json!({})).expect(400);
+    shown("/CN=certified", json!({ "tls_server_name": "elsewhere.example" })).expect(502);
+    shown("/CN=certified", json!({ "tls_server_name": "db.example" })).expect_success();
+    sea.role("reader", json!({ "creation_statements": [CREATION] }));
+    let credential = sea.credential("reader");
+    let read = sea.root.read("database/config/sea").expect(200).body.to_string();
+    assert!(!read.contains("PRIVATE KEY"), "{read}");
+    sea.revoke(&credential);
+    assert_eq!(sea.mariadb.users(), Vec::<String>::new());
+}
+
+#[test]
+fn a_password_that_changed_at_the_server_is_told_and_the_new_one_takes_over() {
+    let sea = Sea::connected();
+    let before = sea.credential("reader");
+    let renewed = json!({ "lease_id": before.lease, "increment": "30m" });
+    sea.root.write("sys/leases/renew", &renewed).expect(200);
+    sea.mariadb.query("ALTER USER 'bulkhead'@'%' IDENTIFIED BY 'Pq3-Rm8-Ls2'");
+    sea.root.write("database/reset/sea", &json!({})).expect(400);
+    sea.connect(json!({ "password": "Pq3-Rm8-Ls2" })).expect_success();
+    sea.revoke(&before);
+    let users = sea.mariadb.login(
+        "bulkhead",
+        "Pq3-Rm8-Ls2",
+        "SELECT COUNT(*) FROM mysql.user WHERE User LIKE 'v-%'",
+    );
+    assert_eq!(users.as_deref(), Ok("0"));
+}
+
+#[test]
+fn a_server_that_breaks_its_protocol_fails_its_own_call_alone() {
+    let sea = Sea::connected();
+    let liar = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = liar.local_addr().expect("an address").port();
+    // A greeting that ends behind its version, where more is to come.
+    let greeting = [3, 0, 0, 0, 10, b'5', 0];
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = liar.accept() {
+            // The client may be gone already.
+            let _ = stream.write_all(&greeting);
+        }
+    });
+    let url = format!("bulkhead@tcp(127.0.0.1:{port})/");
+    sea.connect(json!({ "connection_url": url })).expect(502);
+    let credential = sea.credential("reader");
+    sea.revoke(&credential);
+}

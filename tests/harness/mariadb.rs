@@ -1,0 +1,158 @@
+//! A private MariaDB, and what it knows of its users.
+//!
+//! `tests/servers/mariadb.sh` is the one home of how a server is started and stopped. It watches
+//! its standard input, so that a test program that dies, however it dies, leaves no server behind.
+
+use crate::paths::repository;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// A password without a word in it: texts about a call are cleaned of four characters in a row of
+/// its secrets.
+const ORDINARY: &str = "Xk7-Qz2-Wv9-Jt4";
+
+/// A running server with the database `demo` and its table `orders`.
+pub struct MariaDb {
+    script: Child,
+    /// The port on 127.0.0.1.
+    pub port: u16,
+    /// The administrator's password; its name is `bulkhead`.
+    pub password: String,
+    folder: String,
+}
+
+impl MariaDb {
+    /// Starts one with those server options (`--require-secure-transport=ON`).
+    ///
+    /// # Panics
+    /// When MariaDB is not installed or does not start; `make test` installs it.
+    pub fn start(options: &[&str]) -> Self {
+        let mut script = Command::new(repository().join("tests/servers/mariadb.sh"))
+            .arg("--until-eof")
+            .args(options)
+            .env("BULKHEAD_DB_PASSWORD", ORDINARY)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("mariadb.sh can be started");
+        let mut line = String::new();
+        let output = script.stdout.take().expect("its output was asked for");
+        BufReader::new(output).read_line(&mut line).expect("its output can be read");
+        let word = |name: &str| {
+            let found =
+                line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+            found.unwrap_or_else(|| panic!("mariadb.sh did not get ready: {line:?}")).to_owned()
+        };
+        Self {
+            port: word("port").parse().expect("a port"),
+            folder: word("folder"),
+            password: ORDINARY.to_owned(),
+            script,
+        }
+    }
+
+    /// The connection URL for Bulkhead, with placeholders for user and password.
+    pub fn url(&self) -> String {
+        format!("{{{{username}}}}:{{{{password}}}}@tcp(127.0.0.1:{})/demo", self.port)
+    }
+
+    /// The certificate of the authority that the server trusts, and by which it is known; PEM.
+    pub fn authority(&self) -> String {
+        self.file("ca.pem")
+    }
+
+    /// A certificate of that authority with that subject (`/CN=app`), and its key, in one PEM.
+    ///
+    /// # Panics
+    /// When `openssl` refuses.
+    pub fn client_certificate(&self, subject: &str) -> String {
+        let folder = crate::paths::Folder::new("certificate");
+        let [certificate, key] = ["client.pem", "client.key"].map(|name| folder.path().join(name));
+        let ca = |name: &str| format!("{}/{name}", self.folder);
+        let mut command = Command::new("openssl");
+        command
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
+            .args(["-nodes", "-days", "2", "-addext", "extendedKeyUsage=clientAuth"])
+            .args(["-CA", &ca("ca.pem"), "-CAkey", &ca("ca.key"), "-subj", subject])
+            .arg("-keyout")
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate);
+        finished(command).expect("openssl makes a certificate");
+        let read = |path| fs::read_to_string(path).expect("openssl wrote it");
+        read(certificate) + &read(key)
+    }
+
+    /// Asks as administrator; the answer is rows of columns between tabs.
+    ///
+    /// # Panics
+    /// When the database refuses.
+    #[track_caller]
+    pub fn query(&self, sql: &str) -> String {
+        self.login("bulkhead", &self.password, sql)
+            .unwrap_or_else(|refusal| panic!("{sql}: {refusal}"))
+    }
+
+    /// Logs in as anyone and asks. The real client, a new session.
+    ///
+    /// # Errors
+    /// What the client printed, when the login or the statement is refused.
+    pub fn login(&self, user: &str, password: &str, sql: &str) -> Result<String, String> {
+        finished(self.client(user, password, sql))
+    }
+
+    /// A session that stays open, asleep, until something ends it.
+    pub fn sleeper(&self, user: &str, password: &str) -> Child {
+        let child = self
+            .client(user, password, "SELECT SLEEP(600)")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the client can be started");
+        let asleep =
+            format!("SELECT count(*) FROM information_schema.PROCESSLIST WHERE USER = '{user}'");
+        crate::wait::until_true("the session is open", Duration::from_secs(10), || {
+            self.query(&asleep) == "1"
+        });
+        child
+    }
+
+    /// The accounts that Bulkhead made, as `user@host`, in order.
+    pub fn users(&self) -> Vec<String> {
+        let rows = self.query(
+            "SELECT CONCAT(User, '@', Host) FROM mysql.user WHERE User LIKE 'v-%' ORDER BY 1",
+        );
+        rows.lines().map(str::to_owned).collect()
+    }
+
+    fn file(&self, name: &str) -> String {
+        fs::read_to_string(format!("{}/{name}", self.folder)).expect("the server's file is there")
+    }
+
+    fn client(&self, user: &str, password: &str, sql: &str) -> Command {
+        let mut command = Command::new("mariadb");
+        command
+            .args(["--no-defaults", "--batch", "--skip-column-names", "--host=127.0.0.1"])
+            .args(["--connect-timeout=5", "--ssl", "--database=demo"])
+            .args([format!("--port={}", self.port), format!("--user={user}")])
+            .args([format!("--password={password}"), format!("--execute={sql}")])
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+fn finished(mut command: Command) -> Result<String, String> {
+    let Output { status, stdout, stderr } = command.output().expect("the client can be started");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
+    if status.success() { Ok(text(stdout)) } else { Err(text(stderr)) }
+}
+
+impl Drop for MariaDb {
+    fn drop(&mut self) {
+        drop(self.script.stdin.take());
+        // nothing more can be done here, and a test that failed has said so already
+        let _ = self.script.wait();
+    }
+}
