@@ -10,8 +10,14 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 /// What the binary embeds, as `make plugins` and `make build` leave it.
-const FILES: [&str; 4] =
-    ["database.wasm", "database.cwasm", "database-postgresql.wasm", "database-postgresql.cwasm"];
+const FILES: [&str; 6] = [
+    "cluster.wasm",
+    "cluster.cwasm",
+    "database.wasm",
+    "database.cwasm",
+    "database-postgresql.wasm",
+    "database-postgresql.cwasm",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let plugins = plugins_directory()?;
