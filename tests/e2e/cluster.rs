@@ -11,6 +11,9 @@ use bulkhead_tests::{Answer, Bulkhead, Client, Kubernetes, Namespace};
 use serde_json::{Value, json};
 use std::fs;
 
+/// The grant by which the engine learns whether the server is a pod.
+const POD: &str = "ambient:pod-identity";
+
 /// Rules of mode 3.
 const RULES: &str = "rules: [{apiGroups: [''], resources: [configmaps], verbs: [list, create]}]";
 
@@ -119,7 +122,7 @@ impl Harbour {
 /// Lets a mount reach the cluster, and one that is down.
 pub fn allow(root: &Client, mount: &str, kubernetes: &Kubernetes) {
     let url = &kubernetes.url;
-    let grants = [format!("http:{url}"), "http:https://127.0.0.1:1".to_owned()];
+    let grants = [format!("http:{url}"), "http:https://127.0.0.1:1".to_owned(), POD.to_owned()];
     root.write(&format!("sys/mounts/{mount}/tune"), &json!({"grants": grants})).expect(204);
 }
 
