@@ -10,7 +10,9 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 /// What the binary embeds, as `make plugins` and `make build` leave it.
-const FILES: [&str; 6] = [
+const FILES: [&str; 8] = [
+    "cluster.wasm",
+    "cluster.cwasm",
     "database.wasm",
     "database.cwasm",
     "database-postgresql.wasm",

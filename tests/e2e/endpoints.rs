@@ -8,6 +8,7 @@
 
 mod auth_token;
 mod canaries;
+mod cluster;
 mod database;
 mod identity;
 mod identity_oidc;
@@ -31,6 +32,7 @@ use bulkhead_tests::golden::assert_golden;
 use bulkhead_tests::operators::{Operators, seal_status, uninitialised};
 use bulkhead_tests::paths::guest;
 use bulkhead_tests::wait::until;
+use bulkhead_tests::{Client, Kubernetes};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -111,6 +113,7 @@ impl Latest {
 /// Every row of every file.
 fn all_rows() -> Vec<Row> {
     let files = [
+        cluster::rows(&Value::Null, ""),
         database::rows(&Value::Null),
         auth_token::rows(),
         identity_oidc::rows(),
@@ -192,6 +195,21 @@ fn the_database_engine_answers_as_agreed() {
     let keeper = json!({ "username": "keeper", "password": "of-the-keeper" });
     walk(&world, &database::rows(&with(world.connection(), keeper)));
     assert_eq!(world.postgres.users(), Vec::<String>::new());
+}
+
+#[test]
+fn the_cluster_engine_answers_as_agreed() {
+    let world = World::empty();
+    let namespace = Kubernetes::shared().namespace(json!({}));
+    let config = json!({
+        "cluster_host": namespace.kubernetes.url,
+        "cluster_ca_cert": namespace.kubernetes.authority,
+        "service_account_jwt": namespace.engine(),
+    });
+    namespace.make("serviceaccounts", &json!({ "metadata": { "name": "app" } }));
+    namespace.apply(&crate::cluster::rights(1));
+    crate::cluster::allow(&world.root, "cluster", namespace.kubernetes);
+    walk(&world, &cluster::rows(&config, &namespace.name));
 }
 
 #[test]

@@ -65,6 +65,8 @@ fn shape_of(key: &str, text: &str) -> Option<String> {
         "keys_base64" if is_share_in_base64(text) => "<share in base64>",
         "accessor" if is_word(text, 24) => "<accessor>",
         "password" if is_generated_password(text) => "<password>",
+        "service_account_token" if text.split('.').count() == 3 => "<jwt>",
+        "service_account_namespace" if text.starts_with("bulkhead-") => "<namespace>",
         "username" if is_generated_username(text) => "<username>",
         "issue_time"
         | "expire_time"

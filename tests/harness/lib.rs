@@ -10,6 +10,7 @@ pub mod client;
 pub mod disk;
 pub mod encoding;
 pub mod golden;
+pub mod kubernetes;
 pub mod leaks;
 pub mod mariadb;
 pub mod operators;
@@ -20,6 +21,7 @@ pub mod wait;
 
 pub use bulkhead::Bulkhead;
 pub use client::{Answer, Client};
+pub use kubernetes::{Kubernetes, Namespace};
 pub use mariadb::MariaDb;
 pub use operators::Operators;
 pub use postgres::Postgres;

@@ -72,3 +72,9 @@ for client in curl openssl; do
         fi
     fi
 done
+
+# Built once, kept in the user's cache folder.
+if ! "$here/kubernetes.sh" --where >/dev/null; then
+    echo "Kubernetes is missing and could not be built here, see tests/servers/kubernetes.sh" >&2
+    exit 3
+fi

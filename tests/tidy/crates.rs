@@ -21,6 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("plugins/database-postgresql", &["sdk"]),
     ("plugins/directory", &["sdk"]),
     ("plugins/database-mysql", &["sdk"]),
+    ("plugins/cluster", &["sdk"]),
     ("plugins/examples/notes", &["sdk"]),
     ("plugins/examples/passphrase", &["sdk"]),
     ("plugins/template", &["sdk"]),

@@ -25,7 +25,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The components of every Bulkhead, as wasm and as code compiled when the binary was built.
 #[cfg(official_components)]
-const OFFICIALS: [Official; 3] = [
+const OFFICIALS: [Official; 4] = [
+    Official {
+        wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cluster.wasm")),
+        compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cluster.cwasm")),
+    },
     Official {
         wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database.wasm")),
         compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database.cwasm")),

@@ -52,7 +52,7 @@ impl Reservation {
     /// What the lease book refused.
     pub fn reserve(self, host: &dyn Host) -> Result<Reserved, Failure> {
         let handle = host.leases().reserve(&self.tag, &self.lane, &self.internal)?;
-        Ok(Reserved { tag: self.tag, handle })
+        Ok(Reserved { tag: self.tag, internal: self.internal, handle })
     }
 }
 
@@ -60,6 +60,7 @@ impl Reservation {
 #[must_use = "what is reserved and not made is undone"]
 pub struct Reserved {
     tag: String,
+    internal: String,
     handle: String,
 }
 
@@ -82,7 +83,7 @@ impl Reserved {
     ) -> Result<Made, Failure> {
         host.storage().checkpoint()?;
         match effect() {
-            Ok(()) => Ok(Made { tag: self.tag }),
+            Ok(()) => Ok(Made { tag: self.tag, internal: self.internal }),
             Err(Unmade::Perhaps(failure)) => Err(failure),
             Err(Unmade::Surely(failure)) => {
                 host.leases().end(&self.tag)?;
@@ -96,25 +97,46 @@ impl Reserved {
 #[must_use = "a reservation that no answer confirms is undone"]
 pub struct Made {
     tag: String,
+    /// What revocation knows, so that a step that was not taken can be forgotten.
+    internal: String,
 }
 
 impl Made {
     /// The next step of a thing that is made in several: what revocation must know from now on is
-    /// committed, and only then `effect` runs.
+    /// committed, and only then `effect` runs. A step that was surely not taken is taken out again,
+    /// so that the undo looks for nothing that never was.
     ///
     /// # Errors
     /// What the lease book, the checkpoint or `effect` refused. The handler passes it on; the host
-    /// undoes all steps, with this `internal`.
+    /// undoes all steps that may have been taken.
     pub fn go_on(
         self,
         host: &dyn Host,
         internal: &impl Stored,
-        effect: impl FnOnce() -> Result<(), Failure>,
+        effect: impl FnOnce() -> Result<(), Unmade>,
     ) -> Result<Self, Failure> {
-        host.leases().amend(&self.tag, &internal_text(internal)?)?;
+        let next = internal_text(internal)?;
+        host.leases().amend(&self.tag, &next)?;
         host.storage().checkpoint()?;
-        effect()?;
-        Ok(self)
+        match effect() {
+            Ok(()) => Ok(Self { internal: next, ..self }),
+            Err(Unmade::Perhaps(failure)) => Err(failure),
+            Err(Unmade::Surely(failure)) => {
+                host.leases().amend(&self.tag, &self.internal)?;
+                host.storage().checkpoint()?;
+                Err(failure)
+            }
+        }
+    }
+
+    /// What revocation knows of a thing that is complete, to be committed with the answer.
+    ///
+    /// # Errors
+    /// What the lease book refused.
+    pub fn settle(self, host: &dyn Host, internal: &impl Stored) -> Result<Self, Failure> {
+        let internal = internal_text(internal)?;
+        host.leases().amend(&self.tag, &internal)?;
+        Ok(Self { internal, ..self })
     }
 
     /// The answer that confirms the lease: renewable, for `ttl` seconds, and at most `max_ttl` over
@@ -124,6 +146,16 @@ impl Made {
     /// Internal when `data` does not serialise to an object.
     pub fn secret(self, data: &impl Serialize, ttl: u64, max_ttl: u64) -> Result<Answer, Failure> {
         Ok(Answer::secret(Secret::confirming(self.tag, data, ttl, max_ttl)?))
+    }
+
+    /// The answer that confirms a lease that is not prolonged, for `ttl` seconds.
+    ///
+    /// # Errors
+    /// Internal when `data` does not serialise to an object.
+    pub fn fixed_secret(self, data: &impl Serialize, ttl: u64) -> Result<Answer, Failure> {
+        let mut secret = Secret::confirming(self.tag, data, ttl, 0)?;
+        secret.renewable = false;
+        Ok(Answer::secret(secret))
     }
 }
 
@@ -157,6 +189,8 @@ mod tests {
         const TABLE: &'static [Row] = &[
             read("open", open).about("Opens the door.").leases(),
             read("widen", widen).about("Opens two doors, of which the second one jams.").leases(),
+            read("stop", stop).about("Opens a door, and no second one.").leases(),
+            read("furnish", furnish).about("Opens a door, and remembers what is inside.").leases(),
             read("lend", lend).about("Opens the door, and remembers its lease.").leases(),
             read("close", close).about("Closes the door before its time."),
             read("forget", forget).about("Opens the door and answers something else."),
@@ -193,8 +227,23 @@ mod tests {
     fn widen(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
         Reservation::new("door-1", "house", &Door { number: 1 })?
             .make(host, || Ok(()))?
-            .go_on(host, &Door { number: 2 }, || Err(Failure::invalid("the door jams")))?
+            .go_on(host, &Door { number: 2 }, || Err(Failure::invalid("the door jams").into()))?
             .secret(&json!({}), 60, 120)
+    }
+
+    fn stop(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+        let refused = || Err(Unmade::Surely(Failure::invalid("there is no second door")));
+        Reservation::new("door-1", "house", &Door { number: 1 })?
+            .make(host, || Ok(()))?
+            .go_on(host, &Door { number: 2 }, refused)?
+            .secret(&json!({}), 60, 120)
+    }
+
+    fn furnish(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+        Reservation::new("door-1", "house", &Door { number: 1 })?
+            .make(host, || Ok(()))?
+            .settle(host, &Door { number: 3 })?
+            .fixed_secret(&json!({}), 60)
     }
 
     fn lend(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
@@ -265,6 +314,23 @@ mod tests {
             bed.host.refuse(step, Failure::new(Kind::Conflict, "another call was faster"));
             assert_eq!(bed.read("widen").err().unwrap().kind, Kind::Conflict);
         }
+    }
+
+    #[test]
+    fn a_step_that_was_surely_not_taken_is_forgotten_before_the_rest_is_undone() {
+        let bed = TestBed::<Doors>::new().unwrap();
+        assert_eq!(bed.read("stop").err().unwrap().message, "there is no second door");
+        assert_eq!(bed.host.stored("kept"), Some(json!(r#"{"number":1}"#)));
+        assert!(bed.host.lease_tags().is_empty());
+    }
+
+    #[test]
+    fn what_is_known_of_a_complete_thing_is_committed_with_the_answer() {
+        let bed = TestBed::<Doors>::new().unwrap();
+        bed.read("furnish").unwrap();
+        let steps = ["reserve door-1 in house", "checkpoint", "amend door-1"];
+        assert_eq!(bed.host.steps(), steps);
+        assert_eq!(bed.lease("door-1").unwrap().internal, r#"{"number":3}"#);
     }
 
     #[test]

@@ -183,6 +183,7 @@ fn fields_that_hold_secrets_are_marked() {
             "password_authentication",
             "credential_type",
             "credential_config",
+            "disable_local_ca_jwt",
         ];
         let lists = [
             "audit_non_hmac_",

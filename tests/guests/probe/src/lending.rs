@@ -31,7 +31,7 @@ pub(crate) fn in_steps(host: &dyn Host, call: &Call) -> Result<Answer, Failure> 
     let (first, both) = (Made { name: "one".to_owned() }, Made { name: "one and two".to_owned() });
     Reservation::new(name, "lane", &first)?
         .make(host, || Ok(()))?
-        .go_on(host, &both, || Err(Failure::new(Kind::TimedOut, "nobody knows")))?
+        .go_on(host, &both, || Err(Failure::new(Kind::TimedOut, "nobody knows").into()))?
         .secret(&json!({"name": name}), 600, 3_600)
 }
 

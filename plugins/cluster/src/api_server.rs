@@ -1,0 +1,255 @@
+//! The API server: what is asked of it, and what its answers mean.
+//!
+//! The attack this file stops: an API server, or what stands in its place, that answers anything. A
+//! redirect is none, what is not of the expected shape is none, and of a refusal only the message
+//! of a `Status` is repeated, cut and on one line.
+
+use crate::objects::Kind as ObjectKind;
+use crate::target::Target;
+use bulkhead_sdk::http::Response;
+use bulkhead_sdk::reservation::Unmade;
+use bulkhead_sdk::{Failure, Host, Kind};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec, TokenRequestStatus};
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use kube::core::params::{DeleteParams, GetParams, PostParams, Preconditions};
+use kube::core::request::Error as Unbuilt;
+use kube::core::{Request, Resource};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+
+/// Longest message of the API server that is repeated, in characters.
+const LONGEST_MESSAGE: usize = 500;
+
+/// An API server that can be asked.
+pub(crate) struct ApiServer<'a> {
+    host: &'a dyn Host,
+    target: &'a Target,
+}
+
+/// Why the API server did not do what it was asked.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// It said no, and nothing was done: status, and its message.
+    Said(u16, String, Option<u64>),
+    /// It was never asked.
+    Unasked(Failure),
+    /// What it did is not known.
+    Unclear(Failure),
+}
+
+impl Refusal {
+    /// The failure, beginning with what was tried. A refusal that asking again does not change is
+    /// the caller's to solve (decision P4).
+    pub(crate) fn about(self, tried: &str) -> Failure {
+        let (kind, message, retry_after) = match self {
+            Self::Said(429, message, after) => (Kind::RateLimited, message, after),
+            Self::Said(401, message, _) => (
+                Kind::InvalidRequest,
+                format!(
+                    "{message}: the API server does not take the engine's own token; write \
+                     service_account_jwt anew"
+                ),
+                None,
+            ),
+            Self::Said(_, message, _) => (Kind::InvalidRequest, message, None),
+            Self::Unasked(why) | Self::Unclear(why) => (why.kind, why.message, why.retry_after),
+        };
+        Failure { retry_after, ..Failure::new(kind, format!("failed to {tried}: {message}")) }
+    }
+
+    /// As the outcome of making something.
+    pub(crate) fn unmade(self, tried: &str) -> Unmade {
+        match self {
+            Self::Unclear(_) => Unmade::Perhaps(self.about(tried)),
+            _ => Unmade::Surely(self.about(tried)),
+        }
+    }
+
+    /// Whether the API server said so by that status.
+    pub(crate) fn is(&self, status: u16) -> bool {
+        matches!(self, Self::Said(said, ..) if *said == status)
+    }
+}
+
+/// Of an object, what tells it from others. An answer holds far more, which is skipped.
+#[derive(Deserialize)]
+struct Object {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    uid: Option<String>,
+    labels: Option<BTreeMap<String, String>>,
+}
+
+/// Of a request for a token, what came of it.
+#[derive(Deserialize)]
+struct Tokens {
+    status: Option<TokenRequestStatus>,
+}
+
+/// Of a refusal, what is told.
+#[derive(Deserialize)]
+struct Status {
+    #[serde(default)]
+    message: String,
+}
+
+/// An object that is there.
+pub(crate) struct Found {
+    pub(crate) uid: String,
+    pub(crate) labels: BTreeMap<String, String>,
+}
+
+impl<'a> ApiServer<'a> {
+    /// `target`, reached through `host`.
+    pub(crate) fn new(host: &'a dyn Host, target: &'a Target) -> Self {
+        Self { host, target }
+    }
+
+    /// The labels of a namespace, whose name must have been checked.
+    pub(crate) fn namespace_labels(&self, name: &str) -> Result<BTreeMap<String, String>, Refusal> {
+        let request = Request::new(Namespace::url_path(&(), None)).get(name, &GetParams::default());
+        let found: Object = self.ask(request, false)?;
+        Ok(found.metadata.labels.unwrap_or_default())
+    }
+
+    /// Makes an object, and gives its uid.
+    pub(crate) fn create(
+        &self,
+        kind: ObjectKind,
+        namespace: &str,
+        object: Vec<u8>,
+    ) -> Result<String, Refusal> {
+        let request = Request::new(kind.path(namespace)).create(&PostParams::default(), object);
+        let made: Object = self.ask(request, false)?;
+        made.metadata.uid.filter(|uid| !uid.is_empty()).ok_or_else(nonsense)
+    }
+
+    /// The object of that name, if there is one.
+    pub(crate) fn find(
+        &self,
+        kind: ObjectKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Found>, Refusal> {
+        let request = Request::new(kind.path(namespace)).get(name, &GetParams::default());
+        match self.ask::<Object>(request, false) {
+            Ok(Object { metadata: Metadata { uid: Some(uid), labels } }) => {
+                Ok(Some(Found { uid, labels: labels.unwrap_or_default() }))
+            }
+            Ok(_) => Err(nonsense()),
+            Err(refusal) if refusal.is(404) => Ok(None),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// Removes the object that has that uid. One that is gone, and another that took its name, are
+    /// success.
+    pub(crate) fn delete(
+        &self,
+        kind: ObjectKind,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+    ) -> Result<(), Refusal> {
+        let only = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
+        let how = DeleteParams::background().preconditions(only);
+        let request = Request::new(kind.path(namespace)).delete(name, &how);
+        match self.ask::<serde::de::IgnoredAny>(request, false) {
+            Err(refusal) if !(refusal.is(404) || refusal.is(409)) => Err(refusal),
+            _ => Ok(()),
+        }
+    }
+
+    /// A token of the service account for `seconds`; no audiences leave them to the cluster. It
+    /// makes no object, so that it may be asked again.
+    pub(crate) fn token(
+        &self,
+        namespace: &str,
+        account: &str,
+        audiences: Vec<String>,
+        seconds: u64,
+    ) -> Result<TokenRequestStatus, Refusal> {
+        let spec = TokenRequestSpec {
+            audiences,
+            expiration_seconds: i64::try_from(seconds).ok(),
+            bound_object_ref: None,
+        };
+        let asked = TokenRequest { spec, ..TokenRequest::default() };
+        let body = serde_json::to_vec(&asked).map_err(|_| unwritable())?;
+        let path = ServiceAccount::url_path(&(), Some(namespace));
+        let request =
+            Request::new(path).create_subresource("token", account, &PostParams::default(), body);
+        let answered: Tokens = self.ask(request, true)?;
+        answered.status.filter(|status| !status.token.is_empty()).ok_or_else(nonsense)
+    }
+
+    fn ask<T: DeserializeOwned>(
+        &self,
+        request: Result<http::Request<Vec<u8>>, Unbuilt>,
+        is_safe: bool,
+    ) -> Result<T, Refusal> {
+        let (head, body) = request.map_err(|_| unwritable())?.into_parts();
+        let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+        let mut sent = self.target.request(head.method.as_str(), path.trim_end_matches('?'));
+        for (name, value) in &head.headers {
+            sent = sent.header(name.as_str(), value.to_str().unwrap_or_default());
+        }
+        sent.safe = is_safe;
+        sent.body = body;
+        let answer = self.host.http().send(&sent).map_err(unsent)?;
+        match answer.status {
+            200..=299 => serde_json::from_slice(&answer.body).map_err(|_| nonsense()),
+            400..=499 if answer.status != 408 => Err(said(&answer)),
+            status => Err(Refusal::Unclear(Failure::new(
+                Kind::Unreachable,
+                format!("the API server answered {status}{}", told(&answer)),
+            ))),
+        }
+    }
+}
+
+/// Whether a request that gave no answer may have arrived.
+fn unsent(why: Failure) -> Refusal {
+    match why.kind {
+        Kind::PermissionDenied | Kind::InvalidRequest | Kind::Unavailable => Refusal::Unasked(why),
+        _ => Refusal::Unclear(why),
+    }
+}
+
+fn said(answer: &Response) -> Refusal {
+    let seconds = answer.header("retry-after").and_then(|after| after.parse::<u64>().ok());
+    let status = answer.status;
+    let message = match message(answer) {
+        Some(message) => message,
+        None => format!("the API server answered {status}"),
+    };
+    Refusal::Said(status, message, seconds.map(|seconds| seconds.saturating_mul(1_000)))
+}
+
+fn told(answer: &Response) -> String {
+    message(answer).map(|message| format!(": {message}")).unwrap_or_default()
+}
+
+/// The message of a `Status`, on one line and not too long. What else stands in a body is not
+/// repeated.
+fn message(answer: &Response) -> Option<String> {
+    let status: Status = serde_json::from_slice(&answer.body).ok()?;
+    let on_one_line = |letter: char| if letter.is_control() { ' ' } else { letter };
+    let message: String = status.message.chars().take(LONGEST_MESSAGE).map(on_one_line).collect();
+    (!message.is_empty()).then_some(message)
+}
+
+fn nonsense() -> Refusal {
+    Refusal::Unclear(Failure::new(
+        Kind::Unreachable,
+        "the server's answer is not what an API server answers",
+    ))
+}
+
+fn unwritable() -> Refusal {
+    Refusal::Unasked(Failure::internal("the request to the API server cannot be written"))
+}

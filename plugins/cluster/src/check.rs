@@ -1,0 +1,17 @@
+//! `check`: whether a configuration can be completed by what the server's own pod has.
+
+use crate::target::own_url;
+use bulkhead_sdk::{Answer, Call, Failure, Host};
+use serde_json::json;
+
+/// The API server of the pod; else what is missing.
+pub(crate) fn read(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    match own_url(host)? {
+        Some(url) => Answer::data(&json!({"cluster_host": url, "kubernetes_host": url})),
+        None => Err(Failure::invalid(
+            "the server is no pod: its environment lacks KUBERNETES_SERVICE_HOST and \
+             KUBERNETES_SERVICE_PORT_HTTPS; give cluster_host, cluster_ca_cert and \
+             service_account_jwt",
+        )),
+    }
+}

@@ -1,0 +1,178 @@
+//! `config`: which API server is used, and by which identity. A read never shows the token.
+//!
+//! The attack this file stops: a caller who may write the configuration and wants the engine's
+//! token. It goes to no other server than the one that it was written for (decision E1).
+
+use crate::target::{Config, Target};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use serde_json::json;
+
+const KEY: &str = "config";
+
+/// Configurations that leases still need.
+const FORMER: &str = "former/";
+
+/// Longest token and longest certificates, in bytes.
+const LONGEST: usize = 64 * 1024;
+
+/// What a configuration is made of.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::text("cluster_host", "the URL of the API server; empty takes that of the own pod")
+        .aliases(&["kubernetes_host"]),
+    Field::text(
+        "cluster_ca_cert",
+        "PEM of the authorities that the API server's certificate may be from",
+    )
+    .aliases(&["kubernetes_ca_cert"]),
+    Field::text("service_account_jwt", "a token of the service account that the engine uses")
+        .secret(),
+    Field::flag("disable_local_ca_jwt", "never use the certificate and token of the own pod"),
+];
+
+impl Config {
+    fn stored(host: &dyn Host) -> Result<Option<Self>, Failure> {
+        host.storage().get(KEY)
+    }
+
+    /// The configuration, for a call that needs one.
+    pub(crate) fn needed(host: &dyn Host, mount: &str) -> Result<Self, Failure> {
+        let missing =
+            || Failure::invalid(format!("there is no configuration; write {mount}config first"));
+        Self::stored(host)?.ok_or_else(missing)
+    }
+
+    /// The target at `url`, by the present configuration, or else by the one that was replaced or
+    /// removed while leases needed it (decision E4).
+    pub(crate) fn target_at(host: &dyn Host, url: &str) -> Result<Target, Failure> {
+        for config in [Self::stored(host)?, host.storage().get(&former_key(url))?] {
+            match config.map(|config| Target::of(host, &config)) {
+                Some(Ok(target)) if target.url == url => return Ok(target),
+                _ => {}
+            }
+        }
+        // It will be tried again: a configuration that is written anew leads there.
+        let message = format!("{url} is in no configuration any more; write config for it again");
+        Err(Failure::new(Kind::Unreachable, message))
+    }
+
+    fn merge(&mut self, call: &Call) -> Result<(), Failure> {
+        call.merge("cluster_host", &mut self.cluster_host)?;
+        call.merge("cluster_ca_cert", &mut self.cluster_ca_cert)?;
+        call.merge("service_account_jwt", &mut self.service_account_jwt)?;
+        call.merge("disable_local_ca_jwt", &mut self.disable_local_ca_jwt)?;
+        // What is read from a file ends with a line.
+        self.service_account_jwt = self.service_account_jwt.trim().to_owned();
+        self.cluster_host = self.cluster_host.trim().trim_end_matches('/').to_owned();
+        Ok(())
+    }
+
+    fn check(&self, host: &dyn Host) -> Result<(), Failure> {
+        if self.cluster_ca_cert.len() > LONGEST || self.service_account_jwt.len() > LONGEST {
+            return Err(Failure::invalid(
+                "cluster_ca_cert and service_account_jwt have at most 64 KiB each",
+            ));
+        }
+        if !self.cluster_ca_cert.is_empty() {
+            host.crypto().read_certificate(&self.cluster_ca_cert).map_err(|why| Failure {
+                message: format!("cluster_ca_cert: {}", why.message),
+                ..why
+            })?;
+        }
+        if !self.service_account_jwt.is_empty() && !is_token(&self.service_account_jwt) {
+            return Err(Failure::invalid(
+                "service_account_jwt is no JWT: three parts of base64url, joined by dots",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Three parts of base64url: what may stand in a header.
+fn is_token(text: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    text.split('.').count() == 3 && text.split('.').all(is_part)
+}
+
+fn former_key(url: &str) -> String {
+    format!("{FORMER}{}", BASE64_URL_SAFE_NO_PAD.encode(url))
+}
+
+/// Writes the configuration. What leads to another server is kept for the leases that are there.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let before = Config::stored(host)?;
+    let mut config = before.clone().unwrap_or_default();
+    config.merge(call)?;
+    config.check(host)?;
+    let url = Target::of(host, &config)?.url;
+    if let Some(before) = before.filter(|before| leads_elsewhere(host, before, &url)) {
+        if !before.service_account_jwt.is_empty() && !call.is_given("service_account_jwt") {
+            return Err(Failure::invalid(
+                "cluster_host changes: give service_account_jwt in the same request, because the \
+                 stored token goes to no other server",
+            ));
+        }
+        keep_for_leases(host, &before)?;
+    }
+    host.storage().delete(&former_key(&url))?;
+    host.storage().put(KEY, &config)?;
+    Ok(Answer::nothing())
+}
+
+/// Whether `config` does not lead to `url`: also where it leads nowhere any more.
+fn leads_elsewhere(host: &dyn Host, config: &Config, url: &str) -> bool {
+    Target::of(host, config).map_or(true, |target| target.url != url)
+}
+
+/// Shows the configuration without its token, in the names of both vocabularies (decision P2).
+pub(crate) fn read(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let config = Config::stored(host)?.ok_or_else(Failure::absent)?;
+    Answer::data(&json!({
+        "cluster_host": config.cluster_host,
+        "kubernetes_host": config.cluster_host,
+        "cluster_ca_cert": config.cluster_ca_cert,
+        "kubernetes_ca_cert": config.cluster_ca_cert,
+        "disable_local_ca_jwt": config.disable_local_ca_jwt,
+    }))
+}
+
+/// Removes the configuration. Its leases keep what their end needs.
+pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+    let Some(config) = Config::stored(host)? else { return Ok(Answer::nothing()) };
+    host.storage().delete(KEY)?;
+    let live = keep_for_leases(host, &config)?;
+    let kept = (live > 0).then(|| {
+        format!(
+            "leases that still need this configuration: {live}; it is kept for their revocation \
+             alone"
+        )
+    });
+    Ok(Answer::nothing().warn(kept))
+}
+
+/// Keeps a configuration that is on its way out, if leases need it; tells how many do.
+fn keep_for_leases(host: &dyn Host, config: &Config) -> Result<u32, Failure> {
+    let Ok(target) = Target::of(host, config) else { return Ok(0) };
+    let live = host.leases().count(&target.url)?;
+    if live > 0 {
+        host.storage().put(&former_key(&target.url), config)?;
+    }
+    Ok(live)
+}
+
+/// Forgets what was kept for the leases of `url`, when the last of them is about to end.
+pub(crate) fn forget_former(host: &dyn Host, url: &str) -> Result<(), Failure> {
+    let key = former_key(url);
+    if host.storage().get_bytes(&key)?.is_some() && host.leases().count(url)? <= 1 {
+        host.storage().delete(&key)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

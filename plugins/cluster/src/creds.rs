@@ -1,0 +1,262 @@
+//! `creds/{name}`: a token by a role.
+//!
+//! What is made for it is written down object by object, each before it is asked for, so that a
+//! crash or a refusal in between leaves nothing that no lease ends (see [`Reservation`]).
+
+use crate::api_server::ApiServer;
+use crate::lease::{Held, LeaseData};
+use crate::lifetime::Lifetime;
+use crate::names::{is_label, make};
+use crate::namespaces::{ALL, selector};
+use crate::objects::{Plan, RoleOf};
+use crate::roles::{Mode, Role};
+use crate::target::{Config, Target};
+use crate::token;
+use bulkhead_sdk::answer::Secret;
+use bulkhead_sdk::reservation::{Made, Reservation, Unmade};
+use bulkhead_sdk::table::Field;
+use bulkhead_sdk::template::Names;
+use bulkhead_sdk::wire::failure::quoted;
+use bulkhead_sdk::{Answer, Call, Failure, Host, Kind};
+use k8s_openapi::api::authentication::v1::TokenRequestStatus;
+use kube::core::SelectorExt;
+use serde_json::{Value, json};
+
+/// Bytes of a lease's mark.
+const MARK_BYTES: u32 = 16;
+
+/// What a caller may ask for.
+pub(crate) const FIELDS: &[Field] = &[
+    Field::text("cluster_namespace", "the namespace of the token's service account")
+        .aliases(&["kubernetes_namespace"]),
+    Field::flag("cluster_role_binding", "bind the role in all namespaces"),
+    Field::seconds("ttl", "seconds that the token lives; 0 leaves it to the role"),
+    Field::words("audiences", "audiences of the token; none leaves them to the role"),
+];
+
+/// One request for a token, with everything that it is made by.
+struct Asked<'a> {
+    host: &'a dyn Host,
+    call: &'a Call,
+    role: Role,
+    target: Target,
+    namespace: String,
+    lifetime: Lifetime,
+}
+
+/// Answers a token.
+pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
+    let asked = Asked::new(host, call)?;
+    match asked.role.mode()? {
+        Mode::Existing(account) => {
+            let account = account.to_owned();
+            asked.of_existing(&account)
+        }
+        Mode::Bound(role) => {
+            let role =
+                RoleOf { is_cluster_wide: asked.role.refers_to_cluster()?, name: role.to_owned() };
+            asked.of_new(Some(role))
+        }
+        Mode::Generated => asked.of_new(None),
+    }
+}
+
+impl<'a> Asked<'a> {
+    fn new(host: &'a dyn Host, call: &'a Call) -> Result<Self, Failure> {
+        let (name, mount) = (call.text("name"), &call.mount.path);
+        let unknown = || {
+            let shown = quoted(name);
+            Failure::invalid(format!(
+                "role {shown} does not exist; write {mount}roles/{name} first"
+            ))
+        };
+        let role = Role::find(host, name)?.ok_or_else(unknown)?;
+        if call.flag("cluster_role_binding") && !role.binds_cluster_wide()? {
+            return Err(Failure::invalid(
+                "cluster_role_binding: a ClusterRoleBinding cannot refer to a Role; the role's \
+                 cluster_role_type must be ClusterRole",
+            ));
+        }
+        let target = Target::of(host, &Config::needed(host, mount)?)?;
+        let namespace = namespace(host, call, &role, &target)?;
+        let lifetime = Lifetime::of(&role, call)?;
+        Ok(Self { host, call, role, target, namespace, lifetime })
+    }
+
+    /// Mode 1: a token and nothing else, which no revocation ends.
+    fn of_existing(self, account: &str) -> Result<Answer, Failure> {
+        let status = self.token(account).map_err(Failure::from)?;
+        let lifetime = self.live(&status, false)?;
+        let data = self.data(account, &status);
+        let mut secret = Secret::without_undo(&data, lifetime.ttl, 0, &LeaseData::default())?;
+        secret.renewable = false;
+        Ok(Answer::secret(secret).warn(lifetime.warnings))
+    }
+
+    /// Modes 2 and 3: an account bound to `role`, or to one that is made with it.
+    fn of_new(self, role: Option<RoleOf>) -> Result<Answer, Failure> {
+        let plan = self.plan(role)?;
+        let mut held = LeaseData {
+            server: self.target.url.clone(),
+            namespace: self.namespace.clone(),
+            name: plan.name.clone(),
+            mark: plan.mark.clone(),
+            objects: Vec::new(),
+        };
+        let made = self.make(&plan, &mut held)?;
+        let mut status = None;
+        let made = made.go_on(self.host, &held, || {
+            // The objects are there, also where the token is refused.
+            let token = self.token(&plan.name).map_err(|why| Unmade::Perhaps(why.into()))?;
+            status = Some(token);
+            Ok(())
+        })?;
+        let status = status.ok_or_else(|| Failure::internal("a token was made and not kept"))?;
+        let lifetime = self.live(&status, true)?;
+        let answer = made.fixed_secret(&self.data(&plan.name, &status), lifetime.ttl)?;
+        Ok(answer.warn(lifetime.warnings))
+    }
+
+    fn plan(&self, role: Option<RoleOf>) -> Result<Plan, Failure> {
+        let names = Names {
+            display_name: &self.call.caller.display_name,
+            role_name: self.call.text("name"),
+        };
+        let name = make(self.host, &self.role.name_template, &names)?;
+        let (role, rules) = match role {
+            Some(role) => (role, None),
+            None => {
+                let is_cluster_wide = self.role.is_cluster_wide()?;
+                (RoleOf { is_cluster_wide, name: name.clone() }, Some(self.role.rules()?))
+            }
+        };
+        let mark = self.host.random().bytes(MARK_BYTES);
+        Ok(Plan {
+            name,
+            namespace: self.namespace.clone(),
+            mark: mark.iter().map(|byte| format!("{byte:02x}")).collect(),
+            mount: self.call.mount.accessor.clone(),
+            labels: self.role.extra_labels.clone(),
+            annotations: self.role.extra_annotations.clone(),
+            role,
+            rules,
+            binds_cluster_wide: self.call.flag("cluster_role_binding"),
+        })
+    }
+
+    /// Makes the objects of `plan`, one after the other. What is known of each is in `held` before
+    /// the next one is asked for.
+    fn make(&self, plan: &Plan, held: &mut LeaseData) -> Result<Made, Failure> {
+        let api = ApiServer::new(self.host, &self.target);
+        let (mut made, mut owner): (Option<Made>, Option<(_, String)>) = (None, None);
+        for kind in plan.kinds() {
+            let owned_by = owner.as_ref().map(|(kind, uid)| (*kind, uid.as_str()));
+            let object = plan.object(kind, owned_by);
+            let object =
+                object.map_err(|_| Failure::internal("an object cannot be written as JSON"))?;
+            let tried = format!("create {} {}/{}", kind.word(), plan.namespace, plan.name);
+            let mut uid = String::new();
+            let create = || {
+                let created = api.create(kind, &plan.namespace, object);
+                uid = created.map_err(|refusal| refusal.unmade(&tried))?;
+                Ok(())
+            };
+            held.objects.push(Held { kind, uid: None, asked: self.host.clock().now() });
+            let next = match made {
+                None => {
+                    Reservation::new(&plan.name, &held.server, held)?.make(self.host, create)?
+                }
+                Some(made) => made.go_on(self.host, held, create)?,
+            };
+            if let Some(known) = held.objects.last_mut() {
+                known.uid = Some(uid.clone());
+            }
+            made = Some(next.settle(self.host, held)?);
+            owner = owner.or(Some((kind, uid)));
+        }
+        made.ok_or_else(|| Failure::internal("a plan makes nothing"))
+    }
+
+    fn token(&self, account: &str) -> Result<TokenRequestStatus, Unmade> {
+        let asked = self.call.list("audiences");
+        let audiences =
+            if asked.is_empty() { self.role.token_default_audiences.clone() } else { asked };
+        let api = ApiServer::new(self.host, &self.target);
+        let tried = format!("create a token of service account {}/{account}", self.namespace);
+        api.token(&self.namespace, account, audiences, self.lifetime.asked())
+            .map_err(|refusal| refusal.unmade(&tried))
+    }
+
+    /// The lease's lifetime, now that the token's is known.
+    fn live(
+        &self,
+        status: &TokenRequestStatus,
+        ends_with_lease: bool,
+    ) -> Result<Lifetime, Failure> {
+        let unread = || {
+            Failure::new(
+                Kind::Unreachable,
+                "the server's answer is not what an API server answers: nothing says how long the \
+                 token lives",
+            )
+        };
+        let seconds = token::lifetime(status, self.host.clock().now()).ok_or_else(unread)?;
+        let lifetime = self.lifetime.clone();
+        Ok(lifetime.of_token(seconds, ends_with_lease))
+    }
+
+    fn data(&self, account: &str, status: &TokenRequestStatus) -> Value {
+        json!({
+            "service_account_name": account,
+            "service_account_namespace": self.namespace,
+            "service_account_token": status.token,
+        })
+    }
+}
+
+/// The namespace that is asked for, if the role may be used there. Its name is checked before it
+/// becomes a path.
+fn namespace(
+    host: &dyn Host,
+    call: &Call,
+    role: &Role,
+    target: &Target,
+) -> Result<String, Failure> {
+    let asked = call.text("cluster_namespace");
+    let allowed = &role.allowed_cluster_namespaces;
+    if asked.is_empty() {
+        return match allowed.as_slice() {
+            [only] if only != ALL => Ok(only.clone()),
+            _ => Err(Failure::invalid(
+                "cluster_namespace is required, unless the role has exactly one namespace",
+            )),
+        };
+    }
+    let shown = quoted(asked);
+    if !is_label(asked) {
+        return Err(Failure::invalid(format!(
+            "cluster_namespace: {shown} is no name of a namespace"
+        )));
+    }
+    if allowed.iter().any(|name| name == ALL || name == asked) {
+        return Ok(asked.to_owned());
+    }
+    let selected = match role.allowed_cluster_namespace_selector.as_str() {
+        "" => false,
+        text => {
+            let labels = ApiServer::new(host, target).namespace_labels(asked);
+            let tried = format!("verify namespace {asked}");
+            selector(text)?.matches(&labels.map_err(|refusal| refusal.about(&tried))?)
+        }
+    };
+    if selected {
+        return Ok(asked.to_owned());
+    }
+    Err(Failure::invalid(format!(
+        "cluster_namespace: {shown} is not in the role's allowed_cluster_namespaces, nor does it \
+         match allowed_cluster_namespace_selector"
+    )))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,294 @@
+//! Tokens are made on the test bed: what is asked of the API server, in which order, and what is
+//! left when it says no.
+
+use crate::Cluster;
+use crate::fixture::{
+    OWN, accounts, answer, bindings, bound, bound_but, generated, generated_but, jwt, made, ready,
+    refusal, roles, status_of, token,
+};
+use bulkhead_sdk::http::Response;
+use bulkhead_sdk::testbed::TestBed;
+use bulkhead_sdk::{Failure, Kind, Reason};
+use serde_json::{Value, json};
+
+fn body(sent: &[u8]) -> Value {
+    serde_json::from_slice(sent).unwrap()
+}
+
+#[test]
+fn mode_1_asks_for_a_token_and_nothing_else() {
+    let bed = ready("one", &json!({"service_account_name": "app", "token_default_ttl": "15m"}));
+    bed.host.answer(&format!("POST {}/app/token", accounts()), token(900));
+    let reply = bed.write("creds/one", &json!({"audiences": "x, y"})).unwrap();
+    assert_eq!(
+        Value::Object(reply.data),
+        json!({
+            "service_account_name": "app", "service_account_namespace": "apps",
+            "service_account_token": jwt(900),
+        })
+    );
+    assert_eq!((reply.ttl, reply.lease, reply.warnings.len()), (900, None, 0));
+    let sent = bed.host.requests();
+    assert_eq!(sent.len(), 1);
+    assert_eq!(
+        body(&sent[0].body)["spec"],
+        json!({"audiences": ["x", "y"], "expirationSeconds": 900})
+    );
+    assert!(sent[0].safe && sent[0].secrets == [OWN]);
+    assert!(sent[0].headers.contains(&("authorization".to_owned(), format!("Bearer {OWN}"))));
+}
+
+#[test]
+fn mode_2_writes_each_object_down_before_it_is_made() {
+    let bed = bound();
+    let reply = bed.write("creds/two", &json!({})).unwrap();
+    let (first, second) = (bindings(), accounts());
+    let expected = vec![
+        "reserve v-1 in https://api.example:6443".to_owned(),
+        "checkpoint".to_owned(),
+        format!("send POST {first}"),
+        "amend v-1".to_owned(),
+        "amend v-1".to_owned(),
+        "checkpoint".to_owned(),
+        format!("send POST {second}"),
+        "amend v-1".to_owned(),
+        "amend v-1".to_owned(),
+        "checkpoint".to_owned(),
+        format!("send POST {second}/v-1/token"),
+    ];
+    assert_eq!(bed.host.steps(), expected);
+    assert_eq!((reply.ttl, reply.lease.as_deref()), (3_600, Some("v-1")));
+    let sent = bed.host.requests();
+    assert_eq!(body(&sent[0].body)["roleRef"]["name"], "pods");
+    assert_eq!(body(&sent[1].body)["metadata"]["ownerReferences"][0]["uid"], "u-binding");
+    let held: Value = serde_json::from_str(&bed.lease("v-1").unwrap().internal).unwrap();
+    assert_eq!(held["objects"][0]["uid"], "u-binding");
+    assert_eq!(held["objects"][1]["uid"], "u-account");
+}
+
+#[test]
+fn mode_3_makes_the_role_first_and_lets_it_own_the_rest() {
+    let bed = generated();
+    bed.write("creds/three", &json!({})).unwrap();
+    let sent = bed.host.requests();
+    let urls: Vec<String> = sent.iter().map(|request| request.url.clone()).collect();
+    assert_eq!(urls, [roles(), bindings(), accounts(), format!("{}/v-1/token", accounts())]);
+    for dependent in &sent[1..3] {
+        let owner = &body(&dependent.body)["metadata"]["ownerReferences"][0];
+        assert_eq!((&owner["kind"], &owner["uid"]), (&json!("Role"), &json!("u-role")));
+    }
+    assert_eq!(body(&sent[1].body)["roleRef"]["name"], "v-1");
+}
+
+#[test]
+fn a_refusal_between_objects_leaves_nothing_and_removes_what_was_made_by_its_uid() {
+    let forbidden = refusal(403, "serviceaccounts is forbidden: User \"x\" cannot create");
+    let bed = generated_but(&[(format!("POST {}", accounts()), forbidden)]);
+    let refused = bed.write("creds/three", &json!({})).err().unwrap();
+    assert_eq!(refused.kind, Kind::InvalidRequest);
+    assert!(refused.message.contains("ServiceAccount apps/v-1: serviceaccounts is forbidden"));
+    assert!(bed.host.lease_tags().is_empty());
+    let removed = [(bindings(), "u-binding"), (roles(), "u-role")];
+    assert_eq!(deleted(&bed), removed.map(|(path, uid)| (format!("{path}/v-1"), uid.to_owned())));
+}
+
+#[test]
+fn a_refused_token_leaves_nothing() {
+    let refused = refusal(403, "cannot create resource \"serviceaccounts/token\"");
+    let bed = bound_but(&[(format!("POST {}/v-1/token", accounts()), refused)]);
+    assert_eq!(bed.write("creds/two", &json!({})).err().unwrap().kind, Kind::InvalidRequest);
+    assert!(bed.host.lease_tags().is_empty());
+    assert_eq!(deleted(&bed).len(), 2);
+}
+
+#[test]
+fn an_object_that_is_refused_at_first_is_neither_looked_for_nor_removed() {
+    for (status, kind) in [
+        (401, Kind::InvalidRequest),
+        (403, Kind::InvalidRequest),
+        (404, Kind::InvalidRequest),
+        (409, Kind::InvalidRequest),
+        (422, Kind::InvalidRequest),
+        (429, Kind::RateLimited),
+    ] {
+        let bed = bound_but(&[(format!("POST {}", bindings()), refusal(status, "no"))]);
+        assert_eq!(bed.write("creds/two", &json!({})).err().unwrap().kind, kind, "{status}");
+        assert_eq!(bed.host.requests().len(), 1, "{status}");
+        assert!(bed.host.lease_tags().is_empty(), "{status}");
+    }
+}
+
+#[test]
+fn what_may_have_been_made_is_found_by_its_mark_and_removed() {
+    for lost in [
+        answer(500, &json!({})),
+        answer(504, &json!({"message": "Timeout"})),
+        answer(302, &json!({})),
+        answer(201, &json!([])),
+        answer(201, &json!({"metadata": {"name": "v-1"}})),
+        Response { status: 201, body: b"<html>".to_vec(), ..Response::default() },
+    ] {
+        let found = json!({"metadata": {"uid": "u-found", "labels": {"bulkhead/lease": MARK}}});
+        let bed = bound_but(&[
+            (format!("POST {}", bindings()), lost),
+            (format!("GET {}/v-1", bindings()), answer(200, &found)),
+        ]);
+        let failed = bed.write("creds/two", &json!({})).err().unwrap();
+        assert_eq!(failed.kind, Kind::Unreachable, "{}", failed.message);
+        assert!(!failed.message.contains("html"), "{}", failed.message);
+        assert_eq!(deleted(&bed), [(format!("{}/v-1", bindings()), "u-found".to_owned())]);
+        assert!(bed.host.lease_tags().is_empty());
+    }
+}
+
+#[test]
+fn an_object_of_another_with_the_same_name_is_left_alone() {
+    let theirs = json!({"metadata": {"uid": "u-theirs", "labels": {"bulkhead/lease": "other"}}});
+    let bed = bound_but(&[
+        (format!("POST {}", bindings()), answer(500, &json!({}))),
+        (format!("GET {}/v-1", bindings()), answer(200, &theirs)),
+    ]);
+    assert!(bed.write("creds/two", &json!({})).is_err());
+    assert!(deleted(&bed).is_empty() && bed.host.lease_tags().is_empty());
+}
+
+#[test]
+fn what_was_never_answered_is_looked_for_until_it_cannot_come_any_more() {
+    let bed = bound_but(&[(
+        format!("GET {}/v-1", bindings()),
+        refusal(404, "rolebindings \"v-1\" not found"),
+    )]);
+    bed.host.refuse("send", Failure::new(Kind::TimedOut, "no answer"));
+    assert_eq!(bed.write("creds/two", &json!({})).err().unwrap().kind, Kind::TimedOut);
+    let waits = bed.revoke("v-1", Reason::Undo).err().unwrap();
+    assert_eq!(waits.kind, Kind::Unavailable);
+    assert!(waits.retry_after.is_some_and(|after| after <= 65_000));
+    bed.host.advance(65);
+    bed.revoke("v-1", Reason::Undo).unwrap();
+    assert!(bed.host.lease_tags().is_empty());
+}
+
+#[test]
+fn a_process_that_dies_between_objects_knows_what_it_made() {
+    for (step, expected) in [("send", 1), ("amend", 1)] {
+        let found = json!({"metadata": {"uid": "u-binding", "labels": {"bulkhead/lease": MARK}}});
+        let bed = bound_but(&[(format!("GET {}/v-1", bindings()), answer(200, &found))]);
+        bed.host.die_after(step);
+        assert!(bed.write("creds/two", &json!({})).is_err());
+        for tag in bed.host.lease_tags() {
+            bed.revoke(&tag, Reason::Undo).unwrap();
+        }
+        assert_eq!(deleted(&bed).len(), expected, "{step}");
+    }
+}
+
+#[test]
+fn a_namespace_is_checked_before_it_becomes_a_path() {
+    let wide = json!({"allowed_cluster_namespaces": "*", "service_account_name": "app"});
+    let bed = ready("one", &wide);
+    for namespace in ["x/secrets/y?", "../secrets", "apps%2Fsecrets", "a.b", "A", "*", "."] {
+        let asked = json!({"cluster_namespace": namespace});
+        let refused = bed.write("creds/one", &asked).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest);
+    }
+    assert!(bed.write("creds/one", &json!({})).err().unwrap().message.contains("is required"));
+    assert!(bed.host.requests().is_empty());
+}
+
+#[test]
+fn a_namespace_is_allowed_by_list_or_by_labels() {
+    let both = json!({
+        "allowed_cluster_namespaces": "apps",
+        "allowed_cluster_namespace_selector": "matchLabels: {team: blue}",
+        "service_account_name": "app",
+    });
+    let bed = ready("one", &both);
+    let place = |name: &str| format!("https://api.example:6443/api/v1/namespaces/{name}");
+    let labelled = |team: &str| answer(200, &json!({"metadata": {"labels": {"team": team}}}));
+    bed.host.answer(&format!("GET {}", place("sky")), labelled("blue"));
+    bed.host.answer(&format!("GET {}", place("wine")), labelled("red"));
+    bed.host
+        .answer(&format!("GET {}", place("none")), refusal(404, "namespaces \"none\" not found"));
+    for name in ["sky", "apps"] {
+        let path = format!("{}/serviceaccounts/app/token", place(name));
+        bed.host.answer(&format!("POST {path}"), token(3_600));
+        let reply = bed.write("creds/one", &json!({"kubernetes_namespace": name})).unwrap();
+        assert_eq!(reply.data["service_account_namespace"], name);
+    }
+    let reply = bed.write("creds/one", &json!({})).unwrap();
+    assert_eq!(reply.data["service_account_namespace"], "apps", "the only one, selector or not");
+    for (name, expected) in [("wine", "does not match"), ("none", "not found")] {
+        let refused = bed.write("creds/one", &json!({"cluster_namespace": name})).err().unwrap();
+        assert_eq!(refused.kind, Kind::InvalidRequest);
+        assert!(refused.message.contains("match") || refused.message.contains(expected));
+    }
+}
+
+#[test]
+fn a_binding_of_the_cluster_needs_a_role_of_the_cluster() {
+    let bed = bound();
+    let asked = json!({"cluster_role_binding": true});
+    assert!(bed.write("creds/two", &asked).err().unwrap().message.contains("ClusterRole"));
+    assert!(bed.host.requests().is_empty());
+    bed.write("roles/two", &json!({"cluster_role_type": "ClusterRole"})).unwrap();
+    let place = "https://api.example:6443/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    bed.host.answer(&format!("POST {place}"), made("u-wide"));
+    bed.write("creds/two", &asked).unwrap();
+    assert_eq!(body(&bed.host.requests()[0].body)["roleRef"]["kind"], "ClusterRole");
+}
+
+#[test]
+fn a_requested_lifetime_is_never_refused_below_the_clusters_minimum() {
+    let bed = bound();
+    let reply = bed.write("creds/two", &json!({"ttl": 60})).unwrap();
+    assert_eq!(reply.ttl, 60);
+    assert_eq!(body(&bed.host.requests()[2].body)["spec"]["expirationSeconds"], 600);
+    assert!(reply.warnings[0].contains("ends with the lease"), "{:?}", reply.warnings);
+}
+
+#[test]
+fn the_lease_is_cut_to_what_the_token_says_and_not_to_what_came_beside_it() {
+    let long = json!({"status": status_of(&jwt(31_536_000), 3_600)});
+    let short = json!({"status": status_of(&jwt(1_800), 3_600)});
+    for (status, ttl, expected) in [(long, 3_600, "longer"), (short, 1_800, "capped")] {
+        let asked = format!("POST {}/v-1/token", accounts());
+        let bed = bound_but(&[(asked, answer(201, &status))]);
+        let reply = bed.write("creds/two", &json!({})).unwrap();
+        assert_eq!(reply.ttl, ttl);
+        assert!(reply.warnings[0].contains(expected), "{:?}", reply.warnings);
+    }
+}
+
+#[test]
+fn a_token_that_is_none_is_undone() {
+    for body in [json!({}), json!({"status": null}), json!({"status": {"token": 1}}), json!("x")] {
+        let asked = format!("POST {}/v-1/token", accounts());
+        let bed = bound_but(&[(asked, answer(201, &body))]);
+        assert_eq!(bed.write("creds/two", &json!({})).err().unwrap().kind, Kind::Unreachable);
+        assert!(bed.host.lease_tags().is_empty());
+        assert_eq!(deleted(&bed).len(), 2);
+    }
+}
+
+#[test]
+fn roles_and_mounts_limit_a_lease_and_say_so() {
+    let limits = json!({"token_default_ttl": "10m", "token_max_ttl": "1h"});
+    let bed = ready("one", &json!({"service_account_name": "app"}));
+    bed.write("roles/one", &limits).unwrap();
+    bed.host.answer(&format!("POST {}/app/token", accounts()), token(600));
+    assert_eq!(bed.write("creds/one", &json!({})).unwrap().ttl, 600);
+    let reply = bed.write("creds/one", &json!({"ttl": "2h"})).unwrap();
+    assert!(reply.warnings[0].contains("max_ttl"), "{:?}", reply.warnings);
+    let sent = bed.host.requests();
+    assert_eq!(body(&sent[1].body)["spec"]["expirationSeconds"], 3_600);
+}
+
+/// What the fixed generator of the test bed makes of the first sixteen bytes.
+const MARK: &str = "0102030405060708090a0b0c0d0e0f10";
+
+fn deleted(bed: &TestBed<Cluster>) -> Vec<(String, String)> {
+    let requests = bed.host.requests().into_iter();
+    let deleted = requests.filter(|request| request.method == "DELETE");
+    let uid = |sent: &[u8]| body(sent)["preconditions"]["uid"].as_str().unwrap().to_owned();
+    deleted.map(|request| (request.url, uid(&request.body))).collect()
+}

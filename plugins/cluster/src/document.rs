@@ -1,0 +1,252 @@
+//! JSON or YAML as operators paste it: rules and selectors, read within bounds.
+//!
+//! Two attacks end here: a short text that becomes a huge one (anchors are refused, depth, nodes
+//! and bytes are bounded before anything is built), and a misspelt key that means "everything"
+//! (what reads a document names its keys, see [`Members`]).
+
+use bulkhead_sdk::wire::failure::quoted;
+use granit_parser::{Event, Options, Parser, ScalarStyle};
+use serde::de::IgnoredAny;
+use serde_json::{Map, Number, Value};
+
+/// Longest text, in bytes.
+pub(crate) const LONGEST: usize = 64 * 1024;
+
+/// Lists and objects inside of each other. The sandbox's stack is small.
+const DEEPEST: usize = 16;
+
+/// Values and keys in a document.
+const MOST_NODES: usize = 10_000;
+
+/// The document in `text`: JSON, or YAML of which the first document counts.
+///
+/// # Errors
+/// What is wrong, without quoting the text.
+pub(crate) fn parse(text: &str) -> Result<Value, String> {
+    if text.len() > LONGEST {
+        return Err(format!("it is longer than {LONGEST} bytes"));
+    }
+    let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+    if text.trim_start().starts_with('{') && !is_json(text) {
+        return Err("it begins as JSON and is none".to_owned());
+    }
+    // What may be JSON, also without its outer braces, may be indented with tabs: they are no YAML.
+    load(text).or_else(|why| {
+        let braced = format!("{{{}}}", text.trim());
+        match [text, &braced].into_iter().find(|json| json.len() > 2 && is_json(json)) {
+            Some(json) => load(&json.replace('\t', " ")),
+            None => Err(why),
+        }
+    })
+}
+
+/// The members of an object, each of which is asked for by its name.
+pub(crate) struct Members {
+    left: Map<String, Value>,
+}
+
+impl Members {
+    /// Those of `value`.
+    pub(crate) fn of(value: Value) -> Result<Self, String> {
+        match value {
+            Value::Object(left) => Ok(Self { left }),
+            _ => Err("it is no object".to_owned()),
+        }
+    }
+
+    /// The member `name`; null counts as none.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
+        self.left.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// The list of texts `name`; empty where there is none.
+    pub(crate) fn take_texts(&mut self, name: &str) -> Result<Vec<String>, String> {
+        let Some(value) = self.take(name) else { return Ok(Vec::new()) };
+        serde_json::from_value(value).map_err(|_| format!("{name} is no list of texts"))
+    }
+
+    /// Refuses what was not asked for.
+    pub(crate) fn refuse_others(self) -> Result<(), String> {
+        match self.left.keys().next() {
+            Some(name) => Err(format!("there is no key {}", quoted(name))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn load(text: &str) -> Result<Value, String> {
+    let mut options = Options::default();
+    options.flow_nesting_limit = DEEPEST;
+    options.block_nesting_limit = DEEPEST;
+    let mut loader = Loader { open: Vec::new(), nodes: 0, root: None };
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) = event.map_err(|error| {
+            format!("it is neither JSON nor YAML (line {})", error.marker().line())
+        })?;
+        loader.take(event).map_err(|why| format!("{why} (line {})", span.start.line()))?;
+        if loader.root.is_some() {
+            break;
+        }
+    }
+    loader.root.ok_or_else(|| "it is empty".to_owned())
+}
+
+/// A list, or an object with the key whose value comes next, that is not closed yet.
+enum Open {
+    List(Vec<Value>),
+    Object(Map<String, Value>, Option<String>),
+}
+
+struct Loader {
+    open: Vec<Open>,
+    nodes: usize,
+    root: Option<Value>,
+}
+
+impl Loader {
+    fn take(&mut self, event: Event<'_>) -> Result<(), String> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                refuse_marks(anchor, tag.is_some())?;
+                self.put(scalar(text.into_owned(), style))
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                refuse_marks(anchor, tag.is_some())?;
+                self.enter(Open::List(Vec::new()))
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                refuse_marks(anchor, tag.is_some())?;
+                self.enter(Open::Object(Map::new(), None))
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(Open::List(items)) => self.put(Value::Array(items)),
+                Some(Open::Object(members, None)) => self.put(Value::Object(members)),
+                _ => Err("a key has no value".to_owned()),
+            },
+            Event::Alias(_) | Event::UnresolvedAlias(_) => {
+                Err("an alias (*name) is not taken; write it out".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn enter(&mut self, open: Open) -> Result<(), String> {
+        if self.open.len() >= DEEPEST {
+            return Err(format!("it nests more than {DEEPEST} levels deep"));
+        }
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn put(&mut self, value: Value) -> Result<(), String> {
+        self.nodes = self.nodes.saturating_add(1);
+        if self.nodes > MOST_NODES {
+            return Err(format!("it has more than {MOST_NODES} values"));
+        }
+        match self.open.last_mut() {
+            None => self.root = Some(value),
+            Some(Open::List(items)) => items.push(value),
+            Some(Open::Object(members, key)) => match (key.take(), value) {
+                (None, Value::String(name)) => *key = Some(name),
+                (None, _) => return Err("a key is no text".to_owned()),
+                (Some(name), value) => {
+                    if members.insert(name, value).is_some() {
+                        return Err("a key is given twice".to_owned());
+                    }
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+fn refuse_marks(anchor: usize, has_tag: bool) -> Result<(), String> {
+    if anchor > 0 {
+        return Err("an anchor (&name) is not taken; write it out".to_owned());
+    }
+    if has_tag { Err("a tag (!name) is not taken".to_owned()) } else { Ok(()) }
+}
+
+/// A plain word is what YAML says it is, and a quoted one a text.
+fn scalar(text: String, style: ScalarStyle) -> Value {
+    if style != ScalarStyle::Plain {
+        return Value::String(text);
+    }
+    match text.as_str() {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => Value::Bool(true),
+        "false" | "False" | "FALSE" => Value::Bool(false),
+        number => match serde_json::from_str::<Number>(number) {
+            Ok(number) => Value::Number(number),
+            Err(_) => Value::String(text),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_clients_send_is_read_in_every_form() {
+        let rule = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]});
+        let expected = json!({"rules": [rule]});
+        for text in [
+            "rules:\n- apiGroups: ['']\n  resources: ['pods']\n  verbs: ['list']\n",
+            r#"{"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["list"]}]}"#,
+            "\"rules\": [\n\t{\n\t\t\"apiGroups\": [\"\"],\n\t\t\"resources\": [\"pods\"],\n\t\t\
+             \"verbs\": [\"list\"]\n\t}\n]",
+            "{\n\t\"rules\": [\n\t\t{\"apiGroups\": [\"\"], \"resources\": [\"pods\"], \"verbs\": \
+             [\"list\"]}\n\t]\n}",
+            "'rules': [{'apiGroups': [''],'resources': ['pods'],'verbs': ['list']}]",
+            "---\nrules:\n- {apiGroups: [''], resources: [pods], verbs: [list]}\n---\nb: 1\n",
+        ] {
+            assert_eq!(parse(text).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_neither_json_nor_yaml_is_refused() {
+        for text in
+            ["", "{]", "rules: [[[", "rules:\n\t- a", r#"{"a":1 "b":2}"#, "{\"a\":1", "a: b: c"]
+        {
+            assert!(parse(text).is_err(), "{text:?} was read");
+        }
+    }
+
+    #[test]
+    fn a_short_text_never_becomes_a_large_one() {
+        let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a]\nc: [*b,*b,*b,*b]\n";
+        for (text, expected) in [
+            (bomb.to_owned(), "anchor"),
+            ("a: *b".to_owned(), "JSON nor YAML"),
+            ("[".repeat(10_000), "JSON nor YAML"),
+            (format!("{{\"a\":{}{}}}", "[".repeat(99), "]".repeat(99)), "JSON nor YAML"),
+            ("- ".repeat(99), "JSON nor YAML"),
+            (format!("[{}]", "1,".repeat(20_000)), "values"),
+            ("x".repeat(LONGEST + 1), "longer"),
+            ("a: !!binary eA==".to_owned(), "tag"),
+        ] {
+            let why = parse(&text).unwrap_err();
+            assert!(why.contains(expected), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_given_twice_or_is_no_text_is_refused() {
+        for text in ["a: 1\na: 2", r#"{"a":1,"a":2}"#, "{\t\"a\":1,\t\"a\":2}", "[a]: b", "1: a"] {
+            assert!(parse(text).is_err(), "{text:?} was read");
+        }
+    }
+
+    #[test]
+    fn members_that_were_not_asked_for_are_refused_by_name() {
+        let mut members = Members::of(json!({"a": ["x"], "b": null, "typo": 1})).unwrap();
+        assert_eq!(members.take_texts("a").unwrap(), ["x"]);
+        assert!(members.take("b").is_none() && members.take("c").is_none());
+        assert!(members.refuse_others().unwrap_err().contains("typo"));
+        assert!(Members::of(json!([])).is_err());
+        assert!(Members::of(json!({"a": [1]})).unwrap().take_texts("a").is_err());
+    }
+}

@@ -1,0 +1,135 @@
+//! The stage on which the tests of every noun begin: a bed with a configuration and roles, and an
+//! API server whose answers are arranged.
+use crate::Cluster;
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use bulkhead_sdk::http::Response;
+use bulkhead_sdk::testbed::TestBed;
+use k8s_openapi::api::authentication::v1::TokenRequestStatus;
+use serde_json::{Value, json};
+
+/// The API server of the tests.
+pub(crate) const SERVER: &str = "https://api.example:6443";
+
+/// The token of the engine's own service account.
+pub(crate) const OWN: &str = "eyJoIjoxfQ.eyJvd24iOjF9.c2lnbmF0dXJl";
+
+const NAMESPACED: &str =
+    "https://api.example:6443/apis/rbac.authorization.k8s.io/v1/namespaces/apps";
+
+/// Where bindings of the namespace are made.
+pub(crate) fn bindings() -> String {
+    format!("{NAMESPACED}/rolebindings")
+}
+
+/// Where roles of the namespace are made.
+pub(crate) fn roles() -> String {
+    format!("{NAMESPACED}/roles")
+}
+
+/// Where service accounts of the namespace are made.
+pub(crate) fn accounts() -> String {
+    format!("{SERVER}/api/v1/namespaces/apps/serviceaccounts")
+}
+
+/// The engine on a test bed with nothing in it.
+pub(crate) fn empty() -> TestBed<Cluster> {
+    let mut bed = TestBed::new().unwrap();
+    bed.mount.accessor = "cluster_1".to_owned();
+    bed
+}
+
+/// A bed with the configuration, and `roles/ROLE` for `fields` in the namespace `apps`.
+pub(crate) fn ready(role: &str, fields: &Value) -> TestBed<Cluster> {
+    let bed = empty();
+    bed.write("config", &json!({"cluster_host": SERVER, "service_account_jwt": OWN})).unwrap();
+    let mut written = json!({"allowed_cluster_namespaces": "apps"});
+    written.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    bed.write(&format!("roles/{role}"), &written).unwrap();
+    bed.host.steps();
+    bed
+}
+
+/// Mode 2, with a name that can be foretold: the API server of the bed makes all of it.
+pub(crate) fn bound() -> TestBed<Cluster> {
+    bound_but(&[])
+}
+
+/// As [`bound`], with other answers to some requests.
+pub(crate) fn bound_but(others: &[(String, Response)]) -> TestBed<Cluster> {
+    let bed = ready("two", &json!({"cluster_role_name": "pods", "name_template": "v-1"}));
+    arrange(&bed, others);
+    bed
+}
+
+/// Mode 3, of the same kind.
+pub(crate) fn generated() -> TestBed<Cluster> {
+    generated_but(&[])
+}
+
+/// As [`generated`], with other answers to some requests.
+pub(crate) fn generated_but(others: &[(String, Response)]) -> TestBed<Cluster> {
+    let rules = "rules: [{apiGroups: [''], resources: [pods], verbs: [list]}]";
+    let bed = ready("three", &json!({"generated_role_rules": rules, "name_template": "v-1"}));
+    arrange(&bed, others);
+    bed
+}
+
+/// An API server that makes and removes everything, but for `others`.
+fn arrange(bed: &TestBed<Cluster>, others: &[(String, Response)]) {
+    let mut usual = vec![(format!("POST {}/v-1/token", accounts()), token(3_600))];
+    let places = [(roles(), "u-role"), (bindings(), "u-binding"), (accounts(), "u-account")];
+    for (path, uid) in places {
+        usual.push((format!("POST {path}"), made(uid)));
+        usual.push((format!("DELETE {path}/v-1"), answer(200, &json!({"kind": "Status"}))));
+    }
+    let is_other = |asked: &str| others.iter().any(|(other, _)| other == asked);
+    for (asked, usual) in usual.into_iter().filter(|(asked, _)| !is_other(asked)) {
+        bed.host.answer(&asked, usual);
+    }
+    for (asked, other) in others {
+        bed.host.answer(asked, other.clone());
+    }
+}
+
+/// An answer of the API server.
+pub(crate) fn answer(status: u16, body: &Value) -> Response {
+    Response { status, body: serde_json::to_vec(body).unwrap(), ..Response::default() }
+}
+
+/// An object that was made.
+pub(crate) fn made(uid: &str) -> Response {
+    answer(201, &json!({"metadata": {"name": "v-1", "namespace": "apps", "uid": uid}}))
+}
+
+/// A refusal in the API server's own words.
+pub(crate) fn refusal(status: u16, message: &str) -> Response {
+    let body = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message,
+        "code": status,
+    });
+    answer(status, &body)
+}
+
+/// A token that lives for `seconds`.
+pub(crate) fn token(seconds: u64) -> Response {
+    let status = status_of(&jwt(seconds), seconds);
+    answer(201, &json!({"spec": {"audiences": []}, "status": status}))
+}
+
+/// A JWT that lives for `seconds`.
+pub(crate) fn jwt(seconds: u64) -> String {
+    let claims = json!({"iat": 1_000, "exp": 1_000 + seconds, "sub": "x"}).to_string();
+    format!("eyJhIjoxfQ.{}.c2ln", BASE64_URL_SAFE_NO_PAD.encode(claims))
+}
+
+/// What comes with a token, and says that it ends so many seconds after the epoch.
+pub(crate) fn status_of(token: &str, seconds: u64) -> TokenRequestStatus {
+    let end = format!(
+        "1970-01-01T{:02}:{:02}:{:02}Z",
+        seconds / 3_600 % 24,
+        seconds / 60 % 60,
+        seconds % 60
+    );
+    serde_json::from_value(json!({"token": token, "expirationTimestamp": end})).unwrap()
+}

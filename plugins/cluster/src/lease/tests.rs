@@ -1,0 +1,77 @@
+//! Leases end on the test bed, also where the API server will not have it.
+
+use crate::fixture::{accounts, answer, bindings, bound_but, generated, refusal};
+use bulkhead_sdk::{Kind, Reason};
+use serde_json::json;
+
+#[test]
+fn rights_end_before_the_account_and_what_is_gone_is_success() {
+    let bed = generated();
+    let lease = bed.write("creds/three", &json!({})).unwrap().lease.unwrap();
+    bed.host.steps();
+    bed.revoke(&lease, Reason::Expired).unwrap();
+    let steps = bed.host.steps();
+    let order = ["rolebindings", "serviceaccounts", "roles"];
+    for (step, place) in steps.iter().zip(order) {
+        assert!(step.contains(&format!("/{place}/v-1")), "{step}");
+    }
+    assert!(bed.host.lease_tags().is_empty());
+}
+
+#[test]
+fn what_is_gone_already_or_has_another_uid_is_success() {
+    for status in [404, 409] {
+        let gone = refusal(status, "the UID in the precondition does not match");
+        let bed = bound_but(&[(format!("DELETE {}/v-1", bindings()), gone)]);
+        let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
+        bed.revoke(&lease, Reason::Requested).unwrap();
+    }
+}
+
+#[test]
+fn a_refusal_does_not_keep_the_rest_from_being_removed_and_all_refusals_are_told() {
+    for (status, kind) in [
+        (403, Kind::InvalidRequest),
+        (401, Kind::Unavailable),
+        (429, Kind::RateLimited),
+        (503, Kind::Unreachable),
+    ] {
+        let bed =
+            bound_but(&[(format!("DELETE {}/v-1", bindings()), refusal(status, "no binding"))]);
+        let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
+        bed.host.steps();
+        let refused = bed.revoke(&lease, Reason::Requested).err().unwrap();
+        assert_eq!(refused.kind, kind, "{status}");
+        assert!(refused.message.contains("delete RoleBinding apps/v-1"), "{status}");
+        assert!(refused.message.contains("no binding"), "{status}");
+        let removed = format!("send DELETE {}/v-1", accounts());
+        assert!(bed.host.steps().contains(&removed), "{status}");
+        assert_eq!(bed.host.lease_tags(), [lease]);
+    }
+}
+
+#[test]
+fn of_two_refusals_both_are_told_and_the_one_that_may_pass_counts() {
+    let bed = bound_but(&[
+        (format!("DELETE {}/v-1", bindings()), refusal(403, "no binding")),
+        (format!("DELETE {}/v-1", accounts()), refusal(503, "no account")),
+    ]);
+    let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
+    let refused = bed.revoke(&lease, Reason::Requested).err().unwrap();
+    assert_eq!(refused.kind, Kind::Unreachable);
+    assert!(refused.message.contains("no binding") && refused.message.contains("no account"));
+}
+
+#[test]
+fn a_lease_is_not_prolonged() {
+    let bed = generated();
+    let lease = bed.write("creds/three", &json!({})).unwrap().lease.unwrap();
+    assert_eq!(bed.renew(&lease, 60).err().unwrap().kind, Kind::UnsupportedOperation);
+}
+
+#[test]
+fn an_answer_of_any_shape_counts_as_removed_where_its_status_says_so() {
+    let bed = bound_but(&[(format!("DELETE {}/v-1", bindings()), answer(200, &json!([1])))]);
+    let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
+    bed.revoke(&lease, Reason::TokenEnded).unwrap();
+}

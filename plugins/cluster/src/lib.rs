@@ -1,0 +1,73 @@
+//! The cluster secrets engine: tokens of Kubernetes service accounts that live as long as their
+//! lease, and the objects that give them their rights.
+//!
+//! One file for each noun of the URL; beside them `api_server` asks, `objects` says what is made,
+//! `lease` ends it, `document`, `names`, `namespaces` and `rules` read what operators and callers
+//! write. It opens no connection and holds no token of its own between calls.
+
+mod api_server;
+mod check;
+mod config;
+mod creds;
+mod document;
+#[cfg(test)]
+mod fixture;
+mod lease;
+mod lifetime;
+mod names;
+mod namespaces;
+mod objects;
+mod roles;
+mod rules;
+mod target;
+mod token;
+
+use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
+use bulkhead_sdk::{Context, Failure, Host, Lease, Reason, SecretsEngine};
+
+/// The engine.
+pub struct Cluster;
+
+const ROLE: &[Field] = &[Field::name_of("name", "the role's name")];
+
+impl SecretsEngine for Cluster {
+    const NAME: &'static str = "cluster";
+    const ALIASES: &'static [&'static str] = &["kubernetes"];
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const SCHEMA: u32 = 1;
+    const ABOUT: &'static str = "Makes tokens of Kubernetes service accounts that end.";
+    const ASKS: &'static [&'static str] = &["http", "ambient:pod-identity"];
+    const TABLE: &'static [Row] = &[
+        read("check", check::read)
+            .about("Says whether the server is a pod, so that the configuration may be empty."),
+        read("config", config::read).about("Shows which API server is used, without its token."),
+        write("config", config::write)
+            .about("Says which API server is used, and by which identity.")
+            .fields(&[config::FIELDS]),
+        delete("config", config::delete).about("Removes the configuration; leases still end."),
+        read("roles/{name}", roles::read).about("Shows a role.").fields(&[ROLE]),
+        write("roles/{name}", roles::write)
+            .about("Creates or changes a role.")
+            .fields(&[ROLE, roles::FIELDS])
+            .existence("role/{name}"),
+        delete("roles/{name}", roles::delete)
+            .about("Removes a role; its leases run on.")
+            .fields(&[ROLE]),
+        list("roles", "role/").about("Lists the names of roles."),
+        write("creds/{name}", creds::write)
+            .about("Makes a token by a role, and what the role says that it may do.")
+            .fields(&[ROLE, creds::FIELDS])
+            .leases(),
+    ];
+
+    fn revoke(
+        host: &dyn Host,
+        _context: &Context,
+        lease: &Lease,
+        _reason: Reason,
+    ) -> Result<(), Failure> {
+        lease::revoke(host, lease)
+    }
+}
+
+bulkhead_sdk::export_secrets_engine!(Cluster);

@@ -1,0 +1,275 @@
+//! What is made in the cluster for one lease, as the cluster's own types.
+//!
+//! All objects of a lease have one name and bear one mark, by which an object is told from another
+//! of the same name. The first that is made owns the others, so that the cluster removes what a
+//! crash of ours and of the cluster left together.
+
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::core::Resource;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The API group of roles and bindings.
+pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// Labels that every object bears; no role overrides them.
+const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "bulkhead");
+const CREATED_BY: (&str, &str) = ("app.kubernetes.io/created-by", "bulkhead-cluster");
+
+/// The label whose value is the lease's mark.
+pub(crate) const MARK: &str = "bulkhead/lease";
+
+/// The label whose value is the mount's accessor.
+const MOUNT: &str = "bulkhead/mount";
+
+/// The kinds of objects that are made, in the order in which a lease ends: rights first, because
+/// they end at once, while a token that was in use is taken for ten more seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Kind {
+    /// Gives rights in one namespace.
+    RoleBinding,
+    /// Gives rights in all namespaces.
+    ClusterRoleBinding,
+    /// Who the token is.
+    ServiceAccount,
+    /// Rights of a namespace.
+    Role,
+    /// Rights of the cluster.
+    ClusterRole,
+}
+
+impl Kind {
+    /// Its name in the cluster.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::RoleBinding => "RoleBinding",
+            Self::ClusterRoleBinding => "ClusterRoleBinding",
+            Self::ServiceAccount => "ServiceAccount",
+            Self::Role => "Role",
+            Self::ClusterRole => "ClusterRole",
+        }
+    }
+
+    /// Whether it belongs to no namespace.
+    fn is_cluster_wide(self) -> bool {
+        matches!(self, Self::ClusterRole | Self::ClusterRoleBinding)
+    }
+
+    /// The path of its objects. `namespace` must have been checked.
+    pub(crate) fn path(self, namespace: &str) -> String {
+        let within = (!self.is_cluster_wide()).then_some(namespace);
+        match self {
+            Self::RoleBinding => RoleBinding::url_path(&(), within),
+            Self::ClusterRoleBinding => ClusterRoleBinding::url_path(&(), within),
+            Self::ServiceAccount => ServiceAccount::url_path(&(), within),
+            Self::Role => Role::url_path(&(), within),
+            Self::ClusterRole => ClusterRole::url_path(&(), within),
+        }
+    }
+}
+
+/// A role that a binding names, or that is generated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RoleOf {
+    pub(crate) is_cluster_wide: bool,
+    pub(crate) name: String,
+}
+
+/// What all objects of a lease have in common.
+pub(crate) struct Plan {
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+    pub(crate) mark: String,
+    pub(crate) mount: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) annotations: BTreeMap<String, String>,
+    /// The role that the account is bound to.
+    pub(crate) role: RoleOf,
+    /// Rules of the role, where it is made too.
+    pub(crate) rules: Option<Vec<PolicyRule>>,
+    pub(crate) binds_cluster_wide: bool,
+}
+
+impl Plan {
+    /// What is made, in its order.
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        let role = if self.role.is_cluster_wide { Kind::ClusterRole } else { Kind::Role };
+        let binding =
+            if self.binds_cluster_wide { Kind::ClusterRoleBinding } else { Kind::RoleBinding };
+        let role = self.rules.is_some().then_some(role);
+        role.into_iter().chain([binding, Kind::ServiceAccount]).collect()
+    }
+
+    /// The object of that kind as it is sent.
+    pub(crate) fn object(
+        &self,
+        kind: Kind,
+        owner: Option<(Kind, &str)>,
+    ) -> serde_json::Result<Vec<u8>> {
+        let metadata = self.metadata(kind, owner);
+        let rules = || Some(self.rules.clone().unwrap_or_default());
+        match kind {
+            Kind::ServiceAccount => {
+                serde_json::to_vec(&ServiceAccount { metadata, ..ServiceAccount::default() })
+            }
+            Kind::Role => serde_json::to_vec(&Role { metadata, rules: rules() }),
+            Kind::ClusterRole => serde_json::to_vec(&ClusterRole {
+                metadata,
+                rules: rules(),
+                ..ClusterRole::default()
+            }),
+            Kind::RoleBinding => serde_json::to_vec(&RoleBinding {
+                metadata,
+                role_ref: self.role_ref(),
+                subjects: Some(self.subjects()),
+            }),
+            Kind::ClusterRoleBinding => serde_json::to_vec(&ClusterRoleBinding {
+                metadata,
+                role_ref: self.role_ref(),
+                subjects: Some(self.subjects()),
+            }),
+        }
+    }
+
+    fn metadata(&self, kind: Kind, owner: Option<(Kind, &str)>) -> ObjectMeta {
+        let ours = [MANAGED_BY, CREATED_BY, (MARK, &self.mark), (MOUNT, &self.mount)];
+        let mut labels = self.labels.clone();
+        labels.extend(ours.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        ObjectMeta {
+            name: Some(self.name.clone()),
+            namespace: (!kind.is_cluster_wide()).then(|| self.namespace.clone()),
+            labels: Some(labels),
+            annotations: (!self.annotations.is_empty()).then(|| self.annotations.clone()),
+            owner_references: owner.map(|(kind, uid)| vec![self.owned_by(kind, uid)]),
+            ..ObjectMeta::default()
+        }
+    }
+
+    fn owned_by(&self, owner: Kind, uid: &str) -> OwnerReference {
+        OwnerReference {
+            api_version: format!("{RBAC}/v1"),
+            kind: owner.word().to_owned(),
+            name: self.name.clone(),
+            uid: uid.to_owned(),
+            ..OwnerReference::default()
+        }
+    }
+
+    fn role_ref(&self) -> RoleRef {
+        let kind = if self.role.is_cluster_wide { Kind::ClusterRole } else { Kind::Role };
+        RoleRef {
+            api_group: RBAC.to_owned(),
+            kind: kind.word().to_owned(),
+            name: self.role.name.clone(),
+        }
+    }
+
+    fn subjects(&self) -> Vec<Subject> {
+        vec![Subject {
+            kind: Kind::ServiceAccount.word().to_owned(),
+            name: self.name.clone(),
+            namespace: Some(self.namespace.clone()),
+            ..Subject::default()
+        }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn plan() -> Plan {
+        Plan {
+            name: "v-1".to_owned(),
+            namespace: "apps".to_owned(),
+            mark: "m".to_owned(),
+            mount: "cluster_1".to_owned(),
+            labels: BTreeMap::from([
+                ("made".to_owned(), "here".to_owned()),
+                ("app.kubernetes.io/managed-by".to_owned(), "someone-else".to_owned()),
+                (MARK.to_owned(), "forged".to_owned()),
+            ]),
+            annotations: BTreeMap::from([("why".to_owned(), "test".to_owned())]),
+            role: RoleOf { is_cluster_wide: false, name: "pods".to_owned() },
+            rules: None,
+            binds_cluster_wide: false,
+        }
+    }
+
+    fn sent(plan: &Plan, kind: Kind, owner: Option<(Kind, &str)>) -> Value {
+        serde_json::from_slice(&plan.object(kind, owner).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_binding_names_account_and_role_and_bears_the_labels_that_no_role_can_override() {
+        assert_eq!(
+            sent(&plan(), Kind::RoleBinding, None),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "RoleBinding",
+                "metadata": {
+                    "name": "v-1",
+                    "namespace": "apps",
+                    "annotations": {"why": "test"},
+                    "labels": {
+                        "made": "here",
+                        "app.kubernetes.io/managed-by": "bulkhead",
+                        "app.kubernetes.io/created-by": "bulkhead-cluster",
+                        "bulkhead/lease": "m",
+                        "bulkhead/mount": "cluster_1",
+                    },
+                },
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "pods",
+                },
+                "subjects": [{"kind": "ServiceAccount", "name": "v-1", "namespace": "apps"}],
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_made_first_owns_the_rest() {
+        let account = sent(&plan(), Kind::ServiceAccount, Some((Kind::RoleBinding, "u-1")));
+        let owner = json!([{
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "name": "v-1",
+            "uid": "u-1",
+        }]);
+        assert_eq!(account["metadata"]["ownerReferences"], owner);
+        assert_eq!(account["kind"], "ServiceAccount");
+    }
+
+    #[test]
+    fn what_belongs_to_the_cluster_has_no_namespace() {
+        let mut wide = plan();
+        wide.role.is_cluster_wide = true;
+        wide.binds_cluster_wide = true;
+        wide.rules =
+            Some(vec![PolicyRule { verbs: vec!["get".to_owned()], ..PolicyRule::default() }]);
+        assert_eq!(
+            wide.kinds(),
+            [Kind::ClusterRole, Kind::ClusterRoleBinding, Kind::ServiceAccount]
+        );
+        for kind in [Kind::ClusterRole, Kind::ClusterRoleBinding] {
+            assert_eq!(sent(&wide, kind, None)["metadata"]["namespace"], Value::Null);
+        }
+        assert_eq!(sent(&wide, Kind::ClusterRoleBinding, None)["roleRef"]["kind"], "ClusterRole");
+        assert_eq!(sent(&wide, Kind::ClusterRole, None)["rules"], json!([{"verbs": ["get"]}]));
+        assert_eq!(
+            Kind::ClusterRole.path("apps"),
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+        );
+        assert_eq!(Kind::ServiceAccount.path("apps"), "/api/v1/namespaces/apps/serviceaccounts");
+    }
+
+    #[test]
+    fn rights_end_first() {
+        let mut kinds = [Kind::Role, Kind::ServiceAccount, Kind::RoleBinding];
+        kinds.sort();
+        assert_eq!(kinds, [Kind::RoleBinding, Kind::ServiceAccount, Kind::Role]);
+    }
+}

@@ -1,0 +1,145 @@
+//! The three modes: what a token may do, and what is there before and after.
+
+use super::{Harbour, RULES};
+use bulkhead_tests::kubernetes::TOKEN_CACHE;
+use bulkhead_tests::wait::until_true;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// In which a binding that is gone gives no more rights.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+#[test]
+fn mode_1_gives_a_token_of_an_existing_account_and_makes_nothing() {
+    let harbour = Harbour::with_rights(1);
+    harbour.role("one", json!({"service_account_name": "app"}));
+    let given = harbour.give("one", json!({"ttl": "20m"}));
+    assert_eq!((given.name.as_str(), harbour.tries(&given.token)), ("app", [403, 403]));
+    let body = &given.answer.body;
+    assert_eq!((&body["lease_duration"], &body["renewable"]), (&json!(1200), &json!(false)));
+    assert!(harbour.namespace.made().is_empty());
+    let renewal = json!({"lease_id": given.lease});
+    assert_eq!(harbour.root.write("sys/leases/renew", &renewal).status, 400);
+    harbour.revoke(&given.lease);
+    assert_eq!(harbour.tries(&given.token), [403, 403], "it lives on, as the page says");
+    harbour.assert_silent(&given.token);
+    harbour.assert_silent(&harbour.token);
+}
+
+/// A token that may do what was granted, then nothing, and is then none.
+#[track_caller]
+fn lives_and_ends(harbour: &Harbour, role: &str, asked: Value, objects: usize) {
+    let given = harbour.give(role, asked);
+    assert_eq!(harbour.tries(&given.token), [200, 403]);
+    let made = harbour.namespace.made();
+    assert_eq!(made.len(), objects, "{made:?}");
+    assert!(made.iter().all(|object| object.ends_with(&format!("/{}", given.name))), "{made:?}");
+    harbour.revoke(&given.lease);
+    until_true("its rights are gone", AT_ONCE, || harbour.tries(&given.token)[0] != 200);
+    until_true("nothing is left", AT_ONCE, || harbour.namespace.made().is_empty());
+    until_true("it is no token any more", TOKEN_CACHE, || {
+        harbour.tries(&given.token) == [401, 401]
+    });
+    harbour.assert_silent(&given.token);
+}
+
+#[test]
+fn mode_2_gives_an_account_of_its_own_the_rights_of_a_role_until_the_lease_ends() {
+    let harbour = Harbour::with_rights(2);
+    harbour.role("two", json!({"cluster_role_name": "pods"}));
+    lives_and_ends(&harbour, "two", json!({}), 2);
+}
+
+#[test]
+fn mode_3_gives_an_account_the_rights_of_a_role_that_is_made_for_it() {
+    let harbour = Harbour::with_rights(3);
+    harbour.role("three", json!({"generated_role_rules": RULES}));
+    lives_and_ends(&harbour, "three", json!({}), 3);
+}
+
+#[test]
+fn rights_of_the_whole_cluster_are_given_and_taken_too() {
+    let harbour = Harbour::with_rights(4);
+    let wide = json!({"generated_role_rules": RULES, "cluster_role_type": "ClusterRole"});
+    harbour.role("wide", wide);
+    lives_and_ends(&harbour, "wide", json!({}), 3);
+    lives_and_ends(&harbour, "wide", json!({"cluster_role_binding": true}), 3);
+    let given = harbour.give("wide", json!({"cluster_role_binding": true}));
+    let all =
+        harbour.namespace.kubernetes.ask_as(&given.token, "GET", "api/v1/configmaps", &Value::Null);
+    assert_eq!(all.0, 200, "{}", all.1);
+    harbour.revoke(&given.lease);
+    harbour.role(
+        "existing",
+        json!({
+            "cluster_role_name": harbour.namespace.name, "cluster_role_ref_type": "ClusterRole",
+        }),
+    );
+    let given = harbour.give("existing", json!({}));
+    assert_eq!(harbour.namespace.try_as(&given.token, "GET", "serviceaccounts/app"), 200);
+    harbour.revoke(&given.lease);
+}
+
+#[test]
+fn a_namespace_may_be_chosen_by_its_labels() {
+    let harbour = Harbour::with_rights(4);
+    let selected = |team: &str| {
+        json!({
+            "allowed_cluster_namespaces": "", "service_account_name": "app",
+            "allowed_cluster_namespace_selector": format!("matchLabels: {{team: {team}}}"),
+        })
+    };
+    harbour.role("blue", selected("blue"));
+    harbour.role("red", selected("red"));
+    let asked = json!({"kubernetes_namespace": harbour.namespace.name});
+    harbour.give("blue", asked.clone());
+    let refused = harbour.root.write("cluster/creds/red", &asked).expect(400);
+    assert!(refused.errors().contains("match"), "{}", refused.errors());
+    let absent = json!({"cluster_namespace": "there-is-none-of-this-name"});
+    harbour.root.write("cluster/creds/blue", &absent).expect(400);
+    harbour.root.write("cluster/creds/blue", &json!({})).expect(400);
+}
+
+#[test]
+fn lifetimes_are_the_least_of_what_is_asked_granted_and_given() {
+    let harbour = Harbour::with_rights(2);
+    harbour.role("two", json!({"cluster_role_name": "pods", "token_max_ttl": "48h"}));
+    let seconds = |asked: Value| {
+        let given = harbour.give("two", asked);
+        (given.answer.body["lease_duration"].as_u64().expect("seconds"), given)
+    };
+    assert_eq!(seconds(json!({})).0, 600);
+    let (short, given) = seconds(json!({"ttl": 60}));
+    assert!(short == 60 && given.answer.warnings().contains("ends with the lease"));
+    let (long, given) = seconds(json!({"ttl": "36h"}));
+    assert!(long == 86_400 && given.answer.warnings().contains("capped"), "{long}");
+    let (cut, given) = seconds(json!({"ttl": "72h"}));
+    assert!(cut == 86_400 && given.answer.warnings().contains("max_ttl"), "{cut}");
+}
+
+#[test]
+fn audiences_are_those_of_the_request_or_else_of_the_role() {
+    let harbour = Harbour::with_rights(1);
+    let role =
+        json!({"service_account_name": "app", "token_default_audiences": "https://a.example"});
+    harbour.role("one", role);
+    for (asked, expected) in [(json!({}), "https://a.example"), (json!({"audiences": "b"}), "b")] {
+        let given = harbour.give("one", asked);
+        let review = json!({"spec": {"token": given.token, "audiences": [expected]}});
+        let path = "apis/authentication.k8s.io/v1/tokenreviews";
+        let reviewed = harbour.namespace.kubernetes.must("POST", path, &review);
+        assert_eq!(reviewed["status"]["authenticated"], true, "{reviewed}");
+        assert_eq!(harbour.tries(&given.token), [401, 401], "it is not for the API server");
+    }
+}
+
+#[test]
+fn a_lease_ends_by_itself_when_its_time_is_over() {
+    let harbour = Harbour::with_rights(2);
+    harbour.role("two", json!({"cluster_role_name": "pods"}));
+    let given = harbour.give("two", json!({"ttl": 1}));
+    until_true("nothing is left", Duration::from_secs(20), || harbour.namespace.made().is_empty());
+    until_true("it is no token any more", TOKEN_CACHE, || {
+        harbour.tries(&given.token) == [401, 401]
+    });
+}

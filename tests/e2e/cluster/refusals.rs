@@ -1,0 +1,140 @@
+//! A cluster that is not there, does not answer or says no, and callers who ask for what they may
+//! not have: a clear answer, and nothing left behind.
+
+use super::{Harbour, RULES};
+use bulkhead_tests::Kubernetes;
+use bulkhead_tests::wait::until_true;
+use serde_json::json;
+use std::time::Duration;
+
+#[test]
+fn what_a_caller_may_not_have_is_400_and_makes_nothing() {
+    let harbour = Harbour::with_rights(2);
+    harbour.role("two", json!({"cluster_role_name": "pods"}));
+    harbour.role("star", json!({"cluster_role_name": "pods", "allowed_cluster_namespaces": "*"}));
+    let elsewhere = format!("{}/serviceaccounts/app", harbour.namespace.name);
+    for (role, asked) in [
+        ("none", json!({})),
+        ("two", json!({"cluster_namespace": "kube-system"})),
+        ("two", json!({"cluster_role_binding": true})),
+        ("star", json!({})),
+        ("star", json!({"cluster_namespace": "kube-system"})),
+        ("star", json!({"cluster_namespace": elsewhere})),
+        ("star", json!({"cluster_namespace": "x%2Fsecrets"})),
+        ("star", json!({"cluster_namespace": "../secrets"})),
+        ("star", json!({"cluster_namespace": "there-is-none-of-this-name"})),
+        ("two", json!({"ttl": "soon"})),
+        ("two", json!({"kubernetes_namespace": "a", "cluster_namespace": "b"})),
+    ] {
+        let refused = harbour.root.write(&format!("cluster/creds/{role}"), &asked).expect(400);
+        assert!(!refused.errors().is_empty(), "{asked}");
+    }
+    assert!(harbour.namespace.made().is_empty());
+    harbour.assert_silent(&harbour.token);
+}
+
+#[test]
+fn a_cluster_that_is_down_or_another_is_502_and_nothing_is_left() {
+    let harbour = Harbour::with_rights(2);
+    harbour.role("two", json!({"cluster_role_name": "pods"}));
+    let down = json!({
+        "cluster_host": "https://127.0.0.1:1", "service_account_jwt": harbour.token,
+    });
+    harbour.root.write("cluster/config", &down).expect(204);
+    harbour.root.write("cluster/creds/two", &json!({})).expect(502);
+    // Without the cluster's authority no word is said to it, and so not with a wrong one.
+    let kubernetes = harbour.namespace.kubernetes;
+    let unknown = json!({
+        "cluster_host": kubernetes.url, "cluster_ca_cert": "", "service_account_jwt": harbour.token,
+    });
+    harbour.root.write("cluster/config", &unknown).expect(204);
+    harbour.root.write("cluster/creds/two", &json!({})).expect(502);
+    assert!(harbour.namespace.made().is_empty());
+    harbour.configure().expect(204);
+    harbour.give("two", json!({}));
+}
+
+#[test]
+fn a_token_that_the_cluster_does_not_take_is_400_and_a_new_one_ends_the_leases_of_the_old() {
+    let harbour = Harbour::with_rights(2);
+    harbour.role("two", json!({"cluster_role_name": "pods"}));
+    let given = harbour.give("two", json!({}));
+    let forged = json!({"service_account_jwt": "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.c2ln"});
+    harbour.root.write("cluster/config", &forged).expect(204);
+    let refused = harbour.root.write("cluster/creds/two", &json!({})).expect(400);
+    assert!(refused.errors().contains("service_account_jwt"), "{}", refused.errors());
+    let revoked = harbour.root.write("sys/leases/revoke", &json!({"lease_id": given.lease}));
+    assert_eq!(revoked.status, 503, "{revoked:?}");
+    assert_eq!(harbour.namespace.made().len(), 2);
+    harbour.configure().expect(204);
+    harbour.revoke(&given.lease);
+    until_true("nothing is left", Duration::from_secs(5), || harbour.namespace.made().is_empty());
+}
+
+#[test]
+fn leases_end_after_the_configuration_is_gone_and_after_it_names_another_cluster() {
+    let harbour = Harbour::with_rights(2);
+    harbour.role("two", json!({"cluster_role_name": "pods"}));
+    let (first, second) = (harbour.give("two", json!({})), harbour.give("two", json!({})));
+    let elsewhere =
+        json!({"cluster_host": "https://127.0.0.1:1", "service_account_jwt": harbour.token});
+    harbour.root.write("cluster/config", &elsewhere).expect(204);
+    harbour.revoke(&first.lease);
+    harbour.configure().expect(204);
+    let deleted = harbour.root.delete("cluster/config").expect(200);
+    assert!(deleted.warnings().contains("revocation"), "{}", deleted.warnings());
+    harbour.revoke(&second.lease);
+    until_true("nothing is left", Duration::from_secs(5), || harbour.namespace.made().is_empty());
+}
+
+#[test]
+fn what_others_removed_is_success_and_what_they_made_anew_is_left_alone() {
+    let harbour = Harbour::with_rights(2);
+    harbour.role("two", json!({"cluster_role_name": "pods"}));
+    let given = harbour.give("two", json!({}));
+    harbour.namespace.remove("rolebindings", &given.name);
+    let theirs = json!({
+        "metadata": {"name": given.name, "labels": {"bulkhead/mount": "of-another"}},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "pods"},
+    });
+    harbour.namespace.make("rolebindings", &theirs);
+    harbour.revoke(&given.lease);
+    let left = format!("rolebindings/{}", given.name);
+    until_true("theirs alone is left", Duration::from_secs(5), || {
+        harbour.namespace.made() == [left.clone()]
+    });
+}
+
+#[test]
+fn a_name_that_is_taken_is_400_and_the_one_who_has_it_keeps_it() {
+    let harbour = Harbour::with_rights(2);
+    let fixed = json!({"cluster_role_name": "pods", "name_template": "always-the-same"});
+    harbour.role("fixed", fixed);
+    let first = harbour.give("fixed", json!({}));
+    let refused = harbour.root.write("cluster/creds/fixed", &json!({})).expect(400);
+    assert!(refused.errors().contains("exists"), "{}", refused.errors());
+    assert_eq!(harbour.namespace.made().len(), 2);
+    assert_eq!(harbour.tries(&first.token), [200, 403]);
+}
+
+#[test]
+fn an_api_server_that_hangs_is_502_and_what_it_made_too_late_is_removed_once_it_goes_on() {
+    let harbour = Harbour::of(Kubernetes::own(), 3);
+    harbour.role("three", json!({"generated_role_rules": RULES}));
+    let paused = harbour.namespace.kubernetes.pause();
+    harbour.root.write("cluster/creds/three", &json!({})).expect(502);
+    drop(paused);
+    until_true("nothing is left", Duration::from_secs(120), || harbour.namespace.made().is_empty());
+    harbour.give("three", json!({}));
+    harbour.assert_silent(&harbour.token);
+}
+
+#[test]
+fn a_mount_without_the_grant_asks_nothing_of_the_cluster() {
+    let harbour = Harbour::with_rights(1);
+    harbour.role("one", json!({"service_account_name": "app"}));
+    let other = json!({"grants": ["http:https://other.example:6443"]});
+    harbour.root.write("sys/mounts/cluster/tune", &other).expect(204);
+    let refused = harbour.root.write("cluster/creds/one", &json!({})).expect(403);
+    assert!(refused.errors().contains("http:https://127.0.0.1"), "{}", refused.errors());
+}

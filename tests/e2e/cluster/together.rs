@@ -1,0 +1,56 @@
+//! Many at once: two servers with mounts of their own on one cluster, 64 clients, 500 leases.
+
+use super::Harbour;
+use bulkhead_tests::Bulkhead;
+use bulkhead_tests::wait::until_true;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const CLIENTS: usize = 64;
+const LEASES: usize = 500;
+
+#[test]
+fn two_servers_and_64_clients_make_500_tokens_that_all_work_and_all_end() {
+    let harbour = Harbour::with_rights(2);
+    let other = Bulkhead::start();
+    let roots = [harbour.bulkhead.root(), other.root()];
+    let kubernetes = harbour.namespace.kubernetes;
+    let config = json!({
+        "kubernetes_host": kubernetes.url, "kubernetes_ca_cert": kubernetes.authority,
+        "service_account_jwt": harbour.token,
+    });
+    let role = json!({
+        "allowed_kubernetes_namespaces": harbour.namespace.name, "kubernetes_role_name": "pods",
+    });
+    roots[1].write("sys/mounts/k8s", &json!({"type": "kubernetes"})).expect(204);
+    for (root, mount) in roots.iter().zip(["cluster", "k8s"]) {
+        super::allow(root, mount, kubernetes);
+        root.write(&format!("{mount}/config"), &config).expect(204);
+        root.write(&format!("{mount}/roles/two"), &role).expect(204);
+    }
+    let given: Vec<(String, String)> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let (root, mount) = (&roots[client % 2], ["cluster", "k8s"][client % 2]);
+                let harbour = &harbour;
+                let ask = move || {
+                    let answer = root.write(&format!("{mount}/creds/two"), &json!({})).expect(200);
+                    let token = answer.text("service_account_token").to_owned();
+                    assert_eq!(harbour.tries(&token), [200, 403]);
+                    (answer.text("service_account_name").to_owned(), token)
+                };
+                let mine = LEASES / CLIENTS + usize::from(client < LEASES % CLIENTS);
+                scope.spawn(move || (0..mine).map(|_| ask()).collect::<Vec<_>>())
+            })
+            .collect();
+        clients.into_iter().flat_map(|client| client.join().expect("no client panics")).collect()
+    });
+    let names: BTreeSet<&String> = given.iter().map(|(name, _)| name).collect();
+    assert_eq!((given.len(), names.len()), (LEASES, LEASES), "no two have one name");
+    for (root, mount) in roots.iter().zip(["cluster", "k8s"]) {
+        let path = format!("sys/leases/revoke-prefix/{mount}");
+        root.write(&path, &json!({"sync": true})).expect(204);
+    }
+    until_true("nothing is left", Duration::from_secs(60), || harbour.namespace.made().is_empty());
+}

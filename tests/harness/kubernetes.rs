@@ -1,0 +1,348 @@
+//! A real Kubernetes API server, and what it knows of objects and tokens.
+//!
+//! `tests/servers/kubernetes.sh` is the one home of how one is built and started. One serves all
+//! tests of a program, each in a namespace of its own, and ends with the program, however that
+//! ends: its standard input closes then. With `KUBECONFIG` set the tests use that cluster instead.
+
+use crate::paths::{Folder, repository};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Where roles and bindings are.
+const RBAC: &str = "apis/rbac.authorization.k8s.io/v1";
+
+/// Of both resources that no namespace holds.
+const CLUSTER_WIDE: [&str; 2] = ["clusterroles", "clusterrolebindings"];
+
+/// A cluster, and an administrator of it.
+pub struct Kubernetes {
+    /// `https://127.0.0.1:PORT`.
+    pub url: String,
+    /// PEM of its authority.
+    pub authority: String,
+    authority_file: PathBuf,
+    proof: Proof,
+    /// The API server's process, where it is ours.
+    apiserver: Option<u32>,
+    _files: Folder,
+}
+
+/// What shows the administrator to the API server, as options of curl.
+enum Proof {
+    Token(String),
+    Certificate(PathBuf, PathBuf),
+}
+
+/// A namespace of one test. Everything in it goes with it.
+pub struct Namespace {
+    pub kubernetes: &'static Kubernetes,
+    pub name: String,
+}
+
+impl Kubernetes {
+    /// The cluster of this test program.
+    ///
+    /// # Panics
+    /// When it is not there and cannot be built or started.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Kubernetes> = OnceLock::new();
+        SHARED.get_or_init(|| match std::env::var_os("KUBECONFIG") {
+            Some(file) => Self::of_kubeconfig(Path::new(&file)),
+            None => Self::start(),
+        })
+    }
+
+    /// One that no other test uses, for a test that stops it.
+    ///
+    /// # Panics
+    /// As [`Kubernetes::shared`].
+    pub fn own() -> &'static Self {
+        Box::leak(Box::new(Self::start()))
+    }
+
+    fn start() -> Self {
+        let mut script = Command::new(repository().join("tests/servers/kubernetes.sh"))
+            .arg("--until-eof")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("kubernetes.sh can be started");
+        let mut line = String::new();
+        let output = script.stdout.take().expect("its output was asked for");
+        BufReader::new(output).read_line(&mut line).expect("its output can be read");
+        let word = |name: &str| {
+            let found =
+                line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+            found.unwrap_or_else(|| panic!("kubernetes.sh did not get ready: {line:?}")).to_owned()
+        };
+        let authority_file = Path::new(&word("folder")).join("ca.crt");
+        // Its input closes when this program ends.
+        std::mem::forget(script);
+        Self {
+            url: format!("https://127.0.0.1:{}", word("port")),
+            authority: std::fs::read_to_string(&authority_file).expect("its authority"),
+            authority_file,
+            proof: Proof::Token(word("token")),
+            apiserver: Some(word("apiserver").parse().expect("a number")),
+            _files: Folder::new("kubernetes"),
+        }
+    }
+
+    /// The cluster and user of the file's current context, as `kubectl` understands it.
+    fn of_kubeconfig(file: &Path) -> Self {
+        let asked =
+            ["config", "view", "--raw", "--minify", "--flatten", "-o", "json", "--kubeconfig"];
+        let shown = Command::new("kubectl").args(asked).arg(file).output();
+        let shown = shown.expect("kubectl reads KUBECONFIG").stdout;
+        let config: Value =
+            serde_json::from_slice(&shown).expect("kubectl shows the configuration");
+        let (cluster, user) = (&config["clusters"][0]["cluster"], &config["users"][0]["user"]);
+        let files = Folder::new("kubernetes");
+        let kept = |name: &str, base64: &Value| {
+            let path = files.path().join(name);
+            let decoded = decoded(base64.as_str().expect("kubectl flattened it"));
+            std::fs::write(&path, decoded).expect("a file of ours");
+            path
+        };
+        let authority_file = kept("ca.crt", &cluster["certificate-authority-data"]);
+        let proof = match user["token"].as_str() {
+            Some(token) => Proof::Token(token.to_owned()),
+            None => Proof::Certificate(
+                kept("tls.crt", &user["client-certificate-data"]),
+                kept("tls.key", &user["client-key-data"]),
+            ),
+        };
+        Self {
+            url: cluster["server"].as_str().expect("a cluster has a server").to_owned(),
+            authority: std::fs::read_to_string(&authority_file).expect("its authority"),
+            authority_file,
+            proof,
+            apiserver: None,
+            _files: files,
+        }
+    }
+
+    /// What the API server answers to that bearer: status and body.
+    pub fn ask_as(&self, token: &str, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        self.exchange(&["-H", &format!("authorization: Bearer {token}")], method, path, body)
+    }
+
+    /// What it answers to the administrator.
+    pub fn ask(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        match &self.proof {
+            Proof::Token(token) => self.ask_as(token, method, path, body),
+            Proof::Certificate(certificate, key) => {
+                let (certificate, key) = (certificate.to_string_lossy(), key.to_string_lossy());
+                self.exchange(&["--cert", &certificate, "--key", &key], method, path, body)
+            }
+        }
+    }
+
+    /// As [`Kubernetes::ask`], which must succeed. What is there already is success too.
+    #[track_caller]
+    pub fn must(&self, method: &str, path: &str, body: &Value) -> Value {
+        let (status, answer) = self.ask(method, path, body);
+        assert!(
+            (200..300).contains(&status) || status == 409,
+            "{method} {path}: {status} {answer}"
+        );
+        answer
+    }
+
+    fn exchange(&self, proof: &[&str], method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let text = match body {
+            Value::String(yaml) => yaml.clone(),
+            json => json.to_string(),
+        };
+        let kind = if body.is_string() { "application/yaml" } else { "application/json" };
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "--max-time", "90", "-w", "\n%{http_code}", "-X", method, "--cacert"])
+            .arg(&self.authority_file)
+            .args(proof)
+            .args(["-H", &format!("content-type: {kind}"), "-H", "accept: application/json"])
+            .arg(format!("{}/{path}", self.url))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        if !body.is_null() {
+            curl.args(["--data-binary", "@-"]);
+        }
+        let mut curl = curl.spawn().expect("curl can be started");
+        let mut input = curl.stdin.take().expect("its input was asked for");
+        if !body.is_null() {
+            input.write_all(text.as_bytes()).expect("curl reads the body");
+        }
+        drop(input);
+        let answered = curl.wait_with_output().expect("curl ends").stdout;
+        let answered = String::from_utf8_lossy(&answered);
+        let (body, status) = answered.rsplit_once('\n').expect("curl says the status");
+        (status.parse().unwrap_or_default(), serde_json::from_str(body).unwrap_or_default())
+    }
+
+    /// A namespace of its own, with these labels.
+    #[track_caller]
+    pub fn namespace(&'static self, labels: Value) -> Namespace {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("bulkhead-{}-{number}", std::process::id());
+        self.must(
+            "POST",
+            "api/v1/namespaces",
+            &json!({"metadata": {"name": name, "labels": labels}}),
+        );
+        Namespace { kubernetes: self, name }
+    }
+
+    /// Stops its API server where it stands until the answer is dropped: one that is there and does
+    /// not answer.
+    ///
+    /// # Panics
+    /// When the cluster is none of ours.
+    pub fn pause(&self) -> Paused {
+        let apiserver = self.apiserver.expect("a cluster that this test started");
+        signal("-STOP", apiserver);
+        Paused(apiserver)
+    }
+}
+
+impl Namespace {
+    /// `api/v1/namespaces/NAME/KIND`.
+    fn place(&self, kind: &str) -> String {
+        match kind {
+            kind if CLUSTER_WIDE.contains(&kind) => format!("{RBAC}/{kind}"),
+            "roles" | "rolebindings" => format!("{RBAC}/namespaces/{}/{kind}", self.name),
+            _ => format!("api/v1/namespaces/{}/{kind}", self.name),
+        }
+    }
+
+    /// Makes an object in it.
+    #[track_caller]
+    pub fn make(&self, kind: &str, object: &Value) -> Value {
+        self.kubernetes.must("POST", &self.place(kind), object)
+    }
+
+    /// Removes an object of it.
+    #[track_caller]
+    pub fn remove(&self, kind: &str, name: &str) {
+        self.kubernetes.must("DELETE", &format!("{}/{name}", self.place(kind)), &Value::Null);
+    }
+
+    /// Applies a file of several objects as it stands, but for `apps` and `bulkhead`, which become
+    /// this namespace's name: other tests use the same cluster.
+    #[track_caller]
+    pub fn apply(&self, yaml: &str) {
+        for document in yaml.split("\n---\n") {
+            let word = |key: &str| {
+                let line = document.lines().find_map(|line| line.strip_prefix(key));
+                line.unwrap_or_else(|| panic!("{key} is missing: {document}")).trim().to_owned()
+            };
+            let kind = format!("{}s", word("kind:").to_lowercase());
+            let renamed: Vec<String> =
+                document.lines().map(|line| self.in_this_namespace(line)).collect();
+            self.make(&kind, &Value::String(renamed.join("\n")));
+        }
+    }
+
+    fn in_this_namespace(&self, line: &str) -> String {
+        let replaced = ["namespace: apps", "namespace: bulkhead", "name: bulkhead"];
+        match line.split_once(": ") {
+            Some((key, _)) if replaced.contains(&line.trim_start_matches([' ', '-'])) => {
+                format!("{key}: {}", self.name)
+            }
+            _ => line.to_owned(),
+        }
+    }
+
+    /// The engine's own service account, named after the namespace, and a token of it.
+    #[track_caller]
+    pub fn engine(&self) -> String {
+        self.make("serviceaccounts", &json!({"metadata": {"name": self.name}}));
+        self.token(&self.name)
+    }
+
+    /// A token of a service account for a day.
+    #[track_caller]
+    pub fn token(&self, account: &str) -> String {
+        let path = format!("{}/{account}/token", self.place("serviceaccounts"));
+        let asked = json!({"spec": {"expirationSeconds": 86_000}});
+        let made = self.kubernetes.must("POST", &path, &asked);
+        made["status"]["token"].as_str().expect("a token").to_owned()
+    }
+
+    /// What bears the label of a mount of ours here: kind and name, in order.
+    #[track_caller]
+    pub fn made(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for kind in
+            ["clusterroles", "clusterrolebindings", "roles", "rolebindings", "serviceaccounts"]
+        {
+            let path = format!("{}?labelSelector=bulkhead%2Fmount", self.place(kind));
+            let list = self.kubernetes.must("GET", &path, &Value::Null);
+            for item in list["items"].as_array().into_iter().flatten() {
+                if !CLUSTER_WIDE.contains(&kind) || self.owns(item) {
+                    let name = item["metadata"]["name"].as_str().expect("a name");
+                    found.push(format!("{kind}/{name}"));
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether an object of the whole cluster was made by a role of this test, which says so by a
+    /// label.
+    fn owns(&self, item: &Value) -> bool {
+        item["metadata"]["labels"]["test"] == self.name.as_str()
+    }
+
+    /// The status of asking `verb` on `kind` of this namespace with that token.
+    pub fn try_as(&self, token: &str, method: &str, kind: &str) -> u16 {
+        let body = match method {
+            "POST" => json!({"metadata": {"generateName": "x-"}}),
+            _ => Value::Null,
+        };
+        self.kubernetes.ask_as(token, method, &self.place(kind), &body).0
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let path = format!("api/v1/namespaces/{}", self.name);
+        let _ = self.kubernetes.ask("DELETE", &path, &Value::Null);
+        for kind in CLUSTER_WIDE {
+            let path = format!("{RBAC}/{kind}/{}", self.name);
+            let _ = self.kubernetes.ask("DELETE", &path, &Value::Null);
+        }
+    }
+}
+
+/// A process that is stopped where it stands; it goes on when this is dropped.
+pub struct Paused(u32);
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        signal("-CONT", self.0);
+    }
+}
+
+/// How long the API server may still take a token that was in use: it keeps good ones for 10 s.
+pub const TOKEN_CACHE: Duration = Duration::from_secs(12);
+
+fn signal(name: &str, process: u32) {
+    let sent = Command::new("kill").args([name, &process.to_string()]).status();
+    assert!(sent.expect("kill can be started").success(), "kill {name} {process} failed");
+}
+
+fn decoded(base64: &str) -> Vec<u8> {
+    let mut base = Command::new("base64")
+        .arg("-d")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("base64 can be started");
+    base.stdin.take().expect("its input").write_all(base64.as_bytes()).expect("base64 reads");
+    base.wait_with_output().expect("base64 ends").stdout
+}
