@@ -27,7 +27,6 @@ mod sys_policies_password;
 mod sys_remount;
 
 use crate::world::{CREATION, World, with};
-use bulkhead_tests::Client;
 use bulkhead_tests::golden::assert_golden;
 use bulkhead_tests::operators::{Operators, seal_status, uninitialised};
 use bulkhead_tests::paths::guest;
