@@ -115,6 +115,7 @@ fn an_account_of_another_host_goes_as_well_and_one_that_is_gone_is_success() {
         "local",
         json!({ "creation_statements": [
             "CREATE USER '{{name}}'@'127.0.0.1' IDENTIFIED BY '{{password}}'",
+            "GRANT SELECT ON demo.orders TO '{{name}}'@'127.0.0.1'",
             "CREATE USER `{{name}}`@`10.%` IDENTIFIED BY \"{{password}}\"",
         ] }),
     );

@@ -7,6 +7,9 @@ use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost};
 /// Numbers of a table or column that the connection's user may not read.
 const MAY_NOT_READ: [&str; 2] = ["1142", "1143"];
 
+/// Numbers of an operation on an account that is not there.
+pub(crate) const NO_ACCOUNT: [&str; 3] = ["1133", "1396", "3162"];
+
 /// The host that accounts have where nothing else is said.
 pub(crate) const ANY_HOST: &str = "%";
 

@@ -10,6 +10,7 @@ mod codes;
 mod description;
 mod dsn;
 mod remove;
+mod run;
 mod settings;
 mod sql_failure;
 mod target;

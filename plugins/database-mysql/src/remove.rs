@@ -3,11 +3,11 @@
 //! The attack this file stops: a session that outlasts `DROP USER`, as they all do. A user that is
 //! gone is success, because backups and people remove users too.
 
-use crate::accounts::{self, ANY_HOST, account};
+use crate::accounts::{self, ANY_HOST, NO_ACCOUNT, account};
 use crate::codes::Code;
+use crate::run::run;
 use crate::settings::Connection;
 use crate::sql_failure;
-use crate::users::{self, NO_ACCOUNT};
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, SqlHost, Statement};
 use bulkhead_sdk::statements::{self, Dialect, Values};
 
@@ -42,7 +42,7 @@ pub(crate) fn delete(
         drop_accounts(host, connection, username, &hosts).map_err(refused)?;
     } else {
         // The operator's statements may clean up more than the user.
-        match users::run(host, &connection.target, prepared) {
+        match run(host, &connection.target, prepared) {
             Err(failure) if hosts.is_empty() && sql_failure::has_number(&failure, &GONE) => {}
             other => other.map_err(refused)?,
         }

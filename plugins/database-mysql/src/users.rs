@@ -4,17 +4,15 @@
 //! removed here, at once, with the operator's rollback statements or by the plugin; what cannot be
 //! told to be gone is left to the caller's undo.
 
-use crate::accounts::{self, account};
+use crate::accounts::{self, NO_ACCOUNT, account};
 use crate::codes::Code;
+use crate::run::run;
 use crate::settings::Connection;
 use crate::{remove, sql_failure};
 use bulkhead_sdk::database_plugin::{
-    Credential, NewUser, Pool, Refusal, SqlFailure, SqlHost, Statement, StoreTime, Target,
+    Credential, NewUser, Pool, Refusal, SqlFailure, SqlHost, StoreTime, Target,
 };
 use bulkhead_sdk::statements::{self, Dialect, Prepared, Values};
-
-/// Numbers of an operation on an account that is not there.
-pub(crate) const NO_ACCOUNT: [&str; 3] = ["1133", "1396", "3162"];
 
 /// Milliseconds for which a session that tried a credential may be kept.
 const TRIAL_LIFETIME: u64 = 1000;
@@ -170,23 +168,6 @@ fn login(
             ..connection.target.pool.clone()
         },
         ..connection.target.clone()
-    })
-}
-
-/// Runs statements in their order. A failure counts them as the operator's list does.
-pub(crate) fn run(
-    host: &dyn SqlHost,
-    target: &Target,
-    prepared: Vec<Prepared>,
-) -> Result<(), SqlFailure> {
-    if prepared.is_empty() {
-        return Ok(());
-    }
-    let (statements, places): (Vec<Statement>, Vec<u32>) =
-        prepared.into_iter().map(|prepared| (prepared.statement, prepared.index)).unzip();
-    host.transact(target, &statements).map_err(|failure| {
-        let place = failure.statement.and_then(|at| places.get(usize::try_from(at).ok()?)).copied();
-        SqlFailure { statement: place, ..failure }
     })
 }
 

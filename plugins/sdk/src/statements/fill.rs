@@ -5,9 +5,10 @@
 //! will read as code again (a `DO` body, a string with quotes in it) takes only values that cannot
 //! end a quote in it.
 
+use super::fault::{LexFault, Located};
 use super::lexer::{self, Context, Segment};
 use super::split::{self, Lexed};
-use super::{Dialect, LexFault, Located, Values};
+use super::{Dialect, Values};
 use crate::database_plugin::{Statement, StoreTime};
 use time::macros::format_description;
 use time::{Duration, OffsetDateTime};

@@ -2,7 +2,7 @@
 //!
 //! One pass, no recursion, every character kept: joined again, the segments are the text.
 
-use super::{LexFault, Located};
+use super::fault::{LexFault, Located};
 
 /// What a segment is, which decides how a value inside it is escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 //!
 //! One pass, no recursion, every character kept: joined again, the segments are the text.
 
+use super::fault::{LexFault, Located};
 use super::lexer::{Context, Segment, word_length};
-use super::{LexFault, Located};
 
 /// The segments of `text`, in order.
 pub(super) fn segments(text: &str) -> Result<Vec<Segment<'_>>, Located> {

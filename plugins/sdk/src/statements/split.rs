@@ -4,8 +4,9 @@
 //! where the server would end a statement: not in quotes, comments, parentheses, or a routine's
 //! `BEGIN … END`.
 
+use super::fault::{LexFault, Located};
 use super::lexer::{self, Context, Segment};
-use super::{Dialect, LexFault, Located, mysql};
+use super::{Dialect, mysql};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 

@@ -1,6 +1,7 @@
 //! Statements as a table: what goes in, what comes out, and what must never get through.
 
 use super::*;
+use crate::database_plugin::Refusal;
 
 const VALUES: Values<'static> = Values {
     username: "v-a-1",

@@ -1,0 +1,138 @@
+//! What can be wrong with a text of statements, and where. It never repeats a statement or a value,
+//! but for a placeholder's name.
+
+use crate::database_plugin::Refusal;
+use std::fmt;
+
+/// What is wrong with a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LexFault {
+    /// `'` without its end.
+    UnclosedString,
+    /// `"` without its end.
+    UnclosedIdentifier,
+    /// `"` of a string without its end.
+    UnclosedDoubleQuote,
+    /// A back quote without its end.
+    UnclosedBackquote,
+    /// `$tag$` without its end.
+    UnclosedDollarQuote,
+    /// `/*` without its end.
+    UnclosedComment,
+    /// `(` without `)`, or the reverse.
+    UnbalancedParenthesis,
+    /// `BEGIN` or `CASE` of a routine's body without `END`.
+    UnclosedRoutineBody,
+    /// A backslash outside quotes: a command of psql, not of the server.
+    ClientCommand,
+    /// `BEGIN`, `COMMIT` and the like.
+    TransactionControl,
+    /// A NUL character.
+    Nul,
+    /// `{{…}}` with a name that no placeholder has; as written.
+    UnknownPlaceholder(String),
+    /// A known placeholder that has no value in statements of this kind; as written.
+    AbsentPlaceholder(&'static str),
+    /// The placeholder stands where its value could become SQL; as written.
+    UnsafePlaceholder(&'static str),
+    /// The expiration is beyond the year 9999.
+    ExpirationOutOfRange,
+}
+
+impl fmt::Display for LexFault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = match self {
+            Self::UnclosedString => "opens a string with ' and never closes it",
+            Self::UnclosedIdentifier => "opens an identifier with \" and never closes it",
+            Self::UnclosedDoubleQuote => "opens a string with \" and never closes it",
+            Self::UnclosedBackquote => "opens an identifier with ` and never closes it",
+            Self::UnclosedDollarQuote => "opens a dollar quote and never closes it",
+            Self::UnclosedComment => "opens a comment with /* and never closes it",
+            Self::UnbalancedParenthesis => "has a parenthesis without its partner",
+            Self::UnclosedRoutineBody => "opens a routine's body and never ends it",
+            Self::ClientCommand => {
+                "has a backslash outside quotes; commands such as \\c belong to psql, so name the \
+                 database in connection_url instead"
+            }
+            Self::TransactionControl => {
+                "begins or ends a transaction; leave it out, because the statements already run in \
+                 one"
+            }
+            Self::Nul => "contains a NUL character",
+            Self::UnknownPlaceholder(written) => {
+                return write!(
+                    out,
+                    "has the unknown placeholder {written}; there are {{{{name}}}}, \
+                     {{{{username}}}}, {{{{password}}}}, {{{{subject}}}} and {{{{expiration}}}}, \
+                     without spaces"
+                );
+            }
+            Self::AbsentPlaceholder(written) => {
+                return write!(
+                    out,
+                    "asks for {written}, which has no value in statements of this kind"
+                );
+            }
+            Self::UnsafePlaceholder(written) => {
+                return write!(
+                    out,
+                    "has {written} in a place where this value could change the statement's \
+                     meaning; put it directly between quotes"
+                );
+            }
+            Self::ExpirationOutOfRange => "would need an expiration after the year 9999",
+        };
+        out.write_str(words)
+    }
+}
+
+/// What is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LexError {
+    /// Position in the given list, from 0.
+    pub statement: u32,
+    /// Character within that text, from 1.
+    pub position: u32,
+    /// What is wrong.
+    pub fault: LexFault,
+}
+
+impl fmt::Display for LexError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "statement {}, character {}: the text {}",
+            self.statement, self.position, self.fault
+        )
+    }
+}
+
+/// `invalid-statement`, with `position` and `fault` as pairs for its sentence.
+impl From<LexError> for Refusal {
+    fn from(error: LexError) -> Self {
+        Self {
+            code: "invalid-statement".to_owned(),
+            statement: Some(error.statement),
+            ext: vec![
+                ("position".to_owned(), error.position.to_string()),
+                ("fault".to_owned(), error.fault.to_string()),
+            ],
+            ..Self::default()
+        }
+    }
+}
+
+/// A fault at a byte of one text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Located {
+    pub(super) at: usize,
+    pub(super) fault: LexFault,
+}
+
+impl Located {
+    pub(super) fn within(self, text: &str, statement: u32) -> LexError {
+        let before = text.char_indices().take_while(|(at, _)| *at < self.at).count();
+        let position = u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1);
+        LexError { statement, position, fault: self.fault }
+    }
+}
