@@ -18,8 +18,8 @@
 //! - **shares** knows what calls share and is counted: instance slots, permits to compute, memory,
 //!   caches, connections, and what a call and its nested calls have used; never what a guest does
 //!   with its share.
-//! - **outbound** knows sockets, TLS, HTTP, LDAP and SQL, to addresses that were vetted, and what the
-//!   machine has from its surroundings; never an instance.
+//! - **outbound** knows sockets, TLS, HTTP, LDAP and SQL, to addresses that were vetted, and what
+//!   the machine has from its surroundings; never an instance.
 //! - **state** knows what one call carries, how its instance is made and entered, and how it ended;
 //!   never which imports there are.
 //! - **imports** is the host's side of `wit/`, one file an interface, and the linkers that offer

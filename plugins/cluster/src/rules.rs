@@ -74,7 +74,8 @@ mod tests {
     fn rules_are_read_whole() {
         let text = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: x}\n\
                     rules:\n- apiGroups: [apps]\n  resources: [deployments]\n  resourceNames: \
-                    [a]\n  verbs: [get, list]\n- {apiGroups: [''], resources: [pods], verbs: [x]}\n";
+                    [a]\n  verbs: [get, list]\n\
+                    - {apiGroups: [''], resources: [pods], verbs: [x]}\n";
         let rules = read(text, false).unwrap();
         assert_eq!(rules.len(), 2);
         assert_eq!(rules[0].verbs, ["get", "list"]);
