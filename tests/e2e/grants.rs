@@ -17,7 +17,7 @@ fn a_narrowed_mount_refuses_what_its_connection_names_until_the_printed_command_
     world.credential("reader");
     assert_eq!(
         world.root.read("sys/mounts/database/tune").expect(200).body["data"]["grants"],
-        json!(["database:*"])
+        json!(["database:*", "crypto:generate-key", "crypto:issue-certificate"])
     );
     let elsewhere = json!({ "grants": ["database:*", "sql:postgres://db.example:5432"] });
     world.root.write("sys/mounts/database/tune", &elsewhere).expect(204);

@@ -20,13 +20,13 @@ pub(super) fn rows(config: &Value, namespace: &str) -> Vec<Row> {
         row("cluster-check.read", "cluster/check", Value::Null, 400),
         row("cluster-config.write", "cluster/config", shown, 204),
         row("cluster-config.read", "cluster/config", Value::Null, 200),
-        row("cluster-roles-name.write", "cluster/roles/two", two, 204),
-        row("cluster-roles-name.read", "cluster/roles/two", Value::Null, 200),
+        row("cluster-roles-name.write", "cluster/roles/one", two, 204),
+        row("cluster-roles-name.read", "cluster/roles/one", Value::Null, 200),
         row("cluster-roles.list", "cluster/roles", Value::Null, 200),
+        row("cluster-roles-name.delete", "cluster/roles/one", Value::Null, 204),
         row("cluster-config.write", "cluster/config", config.clone(), 204),
         row("cluster-roles-name.write", "cluster/roles/one", one, 204),
         row("cluster-creds-name.write", "cluster/creds/one", json!({}), 200),
-        row("cluster-roles-name.delete", "cluster/roles/two", Value::Null, 204),
         row("cluster-config.delete", "cluster/config", Value::Null, 204),
     ]
 }

@@ -97,6 +97,10 @@ impl LeaseBook {
         };
         booked.is_confirmed = true;
         booked.lease.expires = expires;
+        if let Some(amended) = self.buffered.get_mut(tag) {
+            amended.is_confirmed = true;
+            amended.lease.expires = expires;
+        }
         Ok(())
     }
 
