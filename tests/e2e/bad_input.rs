@@ -297,7 +297,7 @@ pub(super) fn connections_of_unknown_plugins_and_versions_are_refused() {
             case(
                 "POST",
                 "database/config/bad",
-                connection("rotation_period", "1h"),
+                connection("rotation_period", "5s"),
                 400,
                 "rotation_period",
             ),
