@@ -48,7 +48,8 @@ fn rule(value: Value, is_cluster_wide: bool) -> Result<PolicyRule, String> {
     if urls.is_empty() && (groups.is_empty() || resources.is_empty()) {
         return Err("apiGroups and resources are required ('' is the core group)".to_owned());
     }
-    if !urls.is_empty() && !(groups.is_empty() && resources.is_empty() && names.is_empty()) {
+    let has_resources = !groups.is_empty() || !resources.is_empty() || !names.is_empty();
+    if !urls.is_empty() && has_resources {
         return Err("nonResourceURLs stand alone, in a rule of their own".to_owned());
     }
     if !urls.is_empty() && !is_cluster_wide {
