@@ -209,7 +209,6 @@ fn the_cluster_engine_answers_as_agreed() {
     });
     namespace.make("serviceaccounts", &json!({ "metadata": { "name": "app" } }));
     namespace.apply(&crate::cluster::rights(1));
-    crate::cluster::allow(&world.root, "cluster", namespace.kubernetes);
     walk(&world, &cluster::rows(&config, &namespace.name));
 }
 
