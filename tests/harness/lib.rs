@@ -16,6 +16,7 @@ pub mod mariadb;
 pub mod operators;
 pub mod paths;
 pub mod postgres;
+pub mod server_script;
 pub mod socket;
 pub mod wait;
 

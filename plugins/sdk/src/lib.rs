@@ -144,6 +144,7 @@ mod internal;
 pub mod jwt;
 pub mod ldap;
 pub mod login;
+pub mod refusal_codes;
 pub mod reservation;
 pub mod rotation;
 pub mod schedule;
