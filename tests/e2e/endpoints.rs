@@ -21,6 +21,7 @@ mod sys_capabilities;
 mod sys_internal_specs_openapi;
 mod sys_internal_ui_mounts;
 mod sys_leases;
+mod sys_locked_users;
 mod sys_mounts;
 mod sys_plugins_catalog;
 mod sys_policies;
@@ -127,6 +128,7 @@ fn all_rows() -> Vec<Row> {
         sys_audit::rows(),
         sys_mounts::rows(),
         sys_auth::rows(),
+        sys_locked_users::rows(),
         sys_remount::rows(),
         sys_plugins_catalog::rows(),
         sys_internal_ui_mounts::rows(),
@@ -209,7 +211,6 @@ fn the_cluster_engine_answers_as_agreed() {
     });
     namespace.make("serviceaccounts", &json!({ "metadata": { "name": "app" } }));
     namespace.apply(&crate::cluster::rights(1));
-    crate::cluster::allow(&world.root, "cluster", namespace.kubernetes);
     walk(&world, &cluster::rows(&config, &namespace.name));
 }
 
@@ -285,6 +286,7 @@ fn mounts_answer_as_agreed() {
 fn auth_methods_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_auth::rows());
+    walk(&world, &sys_locked_users::rows());
 }
 
 #[test]
