@@ -23,6 +23,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("plugins/database-mysql", &["sdk"]),
     ("plugins/cluster", &["sdk"]),
     ("plugins/cloud-a", &["sdk"]),
+    ("plugins/cloud-b", &["sdk"]),
     ("plugins/examples/notes", &["sdk"]),
     ("plugins/examples/passphrase", &["sdk"]),
     ("plugins/template", &["sdk"]),
