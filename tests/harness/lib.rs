@@ -7,22 +7,27 @@
 
 pub mod bulkhead;
 pub mod client;
+pub mod cloud_a;
 pub mod disk;
 pub mod encoding;
 pub mod golden;
+pub mod internet;
 pub mod kubernetes;
 pub mod leaks;
 pub mod mariadb;
 pub mod operators;
 pub mod paths;
 pub mod postgres;
+pub mod signer;
 pub mod socket;
 pub mod wait;
 
 pub use bulkhead::Bulkhead;
 pub use client::{Answer, Client};
+pub use internet::Internet;
 pub use kubernetes::{Kubernetes, Namespace};
 pub use mariadb::MariaDb;
 pub use operators::Operators;
 pub use postgres::Postgres;
+pub use signer::Signer;
 pub use socket::Socket;
