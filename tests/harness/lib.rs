@@ -7,6 +7,7 @@
 
 pub mod bulkhead;
 pub mod client;
+pub mod directory_server;
 pub mod disk;
 pub mod encoding;
 pub mod golden;
@@ -16,11 +17,13 @@ pub mod mariadb;
 pub mod operators;
 pub mod paths;
 pub mod postgres;
+pub mod server_script;
 pub mod socket;
 pub mod wait;
 
 pub use bulkhead::Bulkhead;
 pub use client::{Answer, Client};
+pub use directory_server::{Branch, DirectoryServer, Kind};
 pub use kubernetes::{Kubernetes, Namespace};
 pub use mariadb::MariaDb;
 pub use operators::Operators;

@@ -153,6 +153,7 @@ pub mod jwt;
 pub mod ldap;
 pub mod login;
 pub mod provider;
+pub mod refusal_codes;
 pub mod reservation;
 pub mod rotation;
 pub mod schedule;
