@@ -131,7 +131,10 @@ fn a_bad_role_is_refused_and_nothing_is_stored() {
         (json!({"type": "aws"}), "role type \"aws\" is invalid"),
         (json!({"type": "iam"}), "IAM role type must have at least one service account"),
         (
-            json!({"type": "iam", "bound_service_accounts": "a", "bound_zones": [], "bound_labels": "a:b"}),
+            json!({
+                "type": "iam", "bound_service_accounts": "a", "bound_zones": [],
+                "bound_labels": "a:b",
+            }),
             "invalid args found for role of type iam: bound_labels,bound_zones",
         ),
         (
