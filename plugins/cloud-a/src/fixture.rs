@@ -8,7 +8,6 @@ use bulkhead_sdk::http::Response;
 use bulkhead_sdk::testbed::{AuthBed, TestHost};
 use bulkhead_sdk::{Failure, Host, Login, jwt};
 use serde_json::{Map, Value, json};
-use std::sync::OnceLock;
 
 pub(crate) const TENANT: &str = "11111111-2222-3333-4444-555555555555";
 pub(crate) const SUBSCRIPTION: &str = "51111111-2222-3333-4444-555555555555";
@@ -31,13 +30,16 @@ pub(crate) const TOKEN: &str = "POST https://login.microsoftonline.com/\
 /// The bed of the tests.
 pub(crate) type Bed = AuthBed<CloudA>;
 
-/// A key of the issuer; each number is another one.
-pub(crate) fn key(number: usize) -> &'static GeneratedKey {
-    static KEYS: [OnceLock<GeneratedKey>; 2] = [OnceLock::new(), OnceLock::new()];
-    KEYS[number].get_or_init(|| {
-        let host = TestHost::default();
-        (&host as &dyn Host).crypto().generate_key("rsa", 2_048, "pkcs8").ok().unwrap()
-    })
+/// A key of the issuer; each number is another one. They sign for these tests alone.
+pub(crate) fn key(number: usize) -> GeneratedKey {
+    const PEMS: [&str; 2] = [
+        include_str!("../fixtures/issuer/key-1.pem"),
+        include_str!("../fixtures/issuer/key-2.pem"),
+    ];
+    let host = TestHost::default();
+    let private_key = PEMS[number].to_owned();
+    let public_key = (&host as &dyn Host).crypto().read_key(&private_key).ok().unwrap();
+    GeneratedKey { private_key, public_key }
 }
 
 /// A set of keys with these ids.
@@ -74,7 +76,7 @@ pub(crate) fn ready() -> Bed {
         "issuer": ISSUER, "jwks_uri": "https://login.microsoftonline.com/common/discovery/keys",
     });
     bed.host.answer(DISCOVERY, answer(200, &discovery));
-    bed.host.answer(KEYS, answer(200, &key_set(&[("k1", key(0))])));
+    bed.host.answer(KEYS, answer(200, &key_set(&[("k1", &key(0))])));
     let token = json!({"token_type": "Bearer", "expires_in": 3_599, "access_token": "t-arm"});
     bed.host.answer(TOKEN, answer(200, &token));
     bed.host.steps();
@@ -132,7 +134,7 @@ pub(crate) fn signed(over: &Value, id: Option<&str>, by: &GeneratedKey) -> Strin
 
 /// A token with these claims, by the issuer's key.
 pub(crate) fn token(over: &Value) -> String {
-    signed(over, Some("k1"), key(0))
+    signed(over, Some("k1"), &key(0))
 }
 
 /// Logs in by the role `dev`, with these claims and fields.

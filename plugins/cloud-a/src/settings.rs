@@ -9,7 +9,7 @@ use bulkhead_sdk::provider::{Provider, Retries};
 use bulkhead_sdk::wire::failure::quoted;
 use bulkhead_sdk::{Failure, Host, Kind};
 
-/// Tenants that are none: with them anybody's tokens would be taken.
+/// Tenants that are none: with them the tokens of every tenant would be taken.
 const SHARED_TENANTS: [&str; 3] = ["common", "organizations", "consumers"];
 /// Retries that a configuration can ask for.
 const MOST_RETRIES: i64 = 100;

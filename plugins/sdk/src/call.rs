@@ -47,10 +47,10 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Whether policy grants `sudo` on this path.
+    /// Whether policy grants `sudo` on this path, as `root` does everywhere.
     #[must_use]
     pub fn is_sudo(&self) -> bool {
-        self.capabilities.iter().any(|capability| capability == "sudo")
+        self.capabilities.iter().any(|capability| ["sudo", "root"].contains(&capability.as_str()))
     }
 }
 
@@ -181,6 +181,17 @@ mod tests {
             deadline: 0,
             caller: Caller::default(),
             mount: Mount::default(),
+        }
+    }
+
+    #[test]
+    fn sudo_is_a_capability_and_what_root_has() {
+        for (capabilities, is_sudo) in
+            [(vec!["update", "sudo"], true), (vec!["root"], true), (vec!["update"], false)]
+        {
+            let mut call = call(json!({}));
+            call.caller.capabilities = capabilities.into_iter().map(str::to_owned).collect();
+            assert_eq!(call.demand_sudo().is_ok(), is_sudo);
         }
     }
 

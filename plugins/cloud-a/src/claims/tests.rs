@@ -65,9 +65,9 @@ fn neither_the_algorithm_nor_the_key_is_the_tokens_choice() {
     let bed = with_role(&role());
     let good = token(&json!({}));
     let (signed_part, signature) = good.rsplit_once('.').unwrap();
-    let other = signed(&json!({}), Some("k1"), key(1));
-    let unnamed = signed(&json!({}), None, key(0));
-    let unknown = signed(&json!({}), Some("k9"), key(0));
+    let other = signed(&json!({}), Some("k1"), &key(1));
+    let unnamed = signed(&json!({}), None, &key(0));
+    let unknown = signed(&json!({}), Some("k9"), &key(0));
     let host = TestHost::default();
     let claims = crate::fixture::claims(&json!({}));
     let of_512 = jwt::sign(&host, "RS512", Some("k1"), &claims, &key(0).private_key).unwrap();
@@ -93,11 +93,11 @@ fn neither_the_algorithm_nor_the_key_is_the_tokens_choice() {
 fn keys_that_are_weak_or_for_something_else_prove_nothing() {
     for change in [json!({"use": "enc"}), json!({"alg": "RS512"}), json!({"kty": "oct"})] {
         let bed = with_role(&role());
-        let mut keys = key_set(&[("k1", key(0))]);
+        let mut keys = key_set(&[("k1", &key(0))]);
         keys["keys"][0].as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         bed.host.answer(KEYS, answer(200, &keys));
         // The first answer was arranged before, and is used up by one that fails.
-        login_with(&bed, &signed(&json!({}), Some("k0"), key(0)), &json!({})).err().unwrap();
+        login_with(&bed, &signed(&json!({}), Some("k0"), &key(0)), &json!({})).err().unwrap();
         bed.host.forget_cached();
         let refused = refusal(login(&bed, &json!({}), &json!({})));
         assert!(refused.contains("not known"), "{change}: {refused}");
@@ -110,11 +110,11 @@ fn the_tokens_of_others_cost_their_issuer_nothing_and_unknown_keys_one_request_a
     login(&bed, &json!({}), &json!({})).unwrap();
     bed.host.requests();
     for over in [json!({"iss": "https://evil.example/"}), json!({"aud": "other"})] {
-        login_with(&bed, &signed(&over, Some("k2"), key(1)), &json!({})).err().unwrap();
+        login_with(&bed, &signed(&over, Some("k2"), &key(1)), &json!({})).err().unwrap();
     }
     assert!(bed.host.requests().is_empty());
     for number in 0..20 {
-        let unknown = signed(&json!({}), Some(&format!("k{number}-forged")), key(1));
+        let unknown = signed(&json!({}), Some(&format!("k{number}-forged")), &key(1));
         login_with(&bed, &unknown, &json!({})).err().unwrap();
     }
     assert_eq!(bed.host.requests().len(), 1);

@@ -143,7 +143,7 @@ fn a_secret_that_the_provider_refuses_is_told_and_not_shown() {
                 "jwks_uri": "https://login.microsoftonline.com/common/discovery/keys",
             }),
         ),
-        (crate::fixture::KEYS, crate::fixture::key_set(&[("k1", crate::fixture::key(0))])),
+        (crate::fixture::KEYS, crate::fixture::key_set(&[("k1", &crate::fixture::key(0))])),
     ] {
         bed.host.answer(asked, answer(200, &body));
     }

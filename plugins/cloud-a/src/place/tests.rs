@@ -287,7 +287,10 @@ fn any_other_resource_is_asked_for_by_the_newest_version_that_is_no_preview() {
     let bed = with_role(&bound());
     let site = id("microsoft.web/sites", "app");
     let types = json!({"namespace": "Microsoft.Web", "resourceTypes": [
-        {"resourceType": "Sites", "apiVersions": ["2022-11-01-preview", "2022-08-01", "2022-03-01"]},
+        {
+            "resourceType": "Sites",
+            "apiVersions": ["2022-11-01-preview", "2022-08-01", "2022-03-01"],
+        },
     ]});
     let provider = format!("/subscriptions/{SUBSCRIPTION}/providers/microsoft.web");
     bed.host.answer(&asked(&provider, "2021-04-01"), answer(200, &types));
