@@ -9,6 +9,7 @@
 mod auth_cloud_b;
 mod auth_token;
 mod canaries;
+mod cloud_a;
 mod cluster;
 mod database;
 mod directory;
@@ -115,6 +116,7 @@ impl Latest {
 /// Every row of every file.
 fn all_rows() -> Vec<Row> {
     let files = [
+        cloud_a::rows(),
         cluster::rows(&Value::Null, ""),
         database::rows(&Value::Null),
         directory::rows(&Value::Null, &[String::new(), String::new()]),
@@ -200,6 +202,12 @@ fn the_database_engine_answers_as_agreed() {
     let keeper = json!({ "username": "keeper", "password": "of-the-keeper" });
     walk(&world, &database::rows(&with(world.connection(), keeper)));
     assert_eq!(world.postgres.users(), Vec::<String>::new());
+}
+
+#[test]
+fn the_auth_method_of_cloud_a_answers_as_agreed() {
+    let world = World::empty();
+    walk(&world, &cloud_a::rows());
 }
 
 #[test]
