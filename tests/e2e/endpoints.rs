@@ -6,10 +6,10 @@
 //! `inspected.rs` fails when an endpoint has none. A row's name is its golden file: the path with
 //! its captures' names, and the operation.
 
-mod auth_cloud_b;
 mod auth_token;
 mod canaries;
 mod cloud_a;
+mod cloud_b;
 mod cluster;
 mod database;
 mod directory;
@@ -120,7 +120,7 @@ fn all_rows() -> Vec<Row> {
         cluster::rows(&Value::Null, ""),
         database::rows(&Value::Null),
         directory::rows(&Value::Null, &[String::new(), String::new()]),
-        auth_cloud_b::rows(),
+        cloud_b::rows(),
         auth_token::rows(),
         identity_oidc::rows(),
         identity::entities(),
@@ -225,9 +225,9 @@ fn the_cluster_engine_answers_as_agreed() {
 }
 
 #[test]
-fn the_cloud_b_auth_method_answers_as_agreed() {
+fn the_auth_method_of_cloud_b_answers_as_agreed() {
     let world = World::empty();
-    walk(&world, &auth_cloud_b::rows());
+    walk(&world, &cloud_b::rows());
 }
 
 #[test]
