@@ -26,6 +26,7 @@ mod leases;
 mod logins;
 mod mounts;
 mod mysql;
+mod postgres;
 mod processes;
 mod readme;
 mod refusals;

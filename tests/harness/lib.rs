@@ -5,6 +5,7 @@
 //! processes. What every answer to every request must be like is checked in one place,
 //! [`client`].
 
+pub mod authority;
 pub mod bulkhead;
 pub mod client;
 pub mod disk;
@@ -20,6 +21,7 @@ pub mod server_script;
 pub mod socket;
 pub mod wait;
 
+pub use authority::Authority;
 pub use bulkhead::Bulkhead;
 pub use client::{Answer, Client};
 pub use kubernetes::{Kubernetes, Namespace};
