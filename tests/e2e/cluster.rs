@@ -11,9 +11,6 @@ use bulkhead_tests::{Answer, Bulkhead, Client, Kubernetes, Namespace};
 use serde_json::{Value, json};
 use std::fs;
 
-/// The grant by which the engine learns whether the server is a pod.
-const POD: &str = "ambient:pod-identity";
-
 /// Rules of mode 3.
 const RULES: &str = "rules: [{apiGroups: [''], resources: [configmaps], verbs: [list, create]}]";
 
@@ -58,7 +55,6 @@ impl Harbour {
         namespace.apply(&rights(section));
         let root = bulkhead.root();
         let harbour = Self { bulkhead, namespace, root, token };
-        allow(&harbour.root, "cluster", kubernetes);
         harbour.configure().expect(204);
         harbour
     }
@@ -117,13 +113,6 @@ impl Harbour {
         [("GET", "configmaps"), ("GET", "secrets")]
             .map(|(method, kind)| self.namespace.try_as(token, method, kind))
     }
-}
-
-/// Lets a mount reach the cluster, and one that is down.
-pub fn allow(root: &Client, mount: &str, kubernetes: &Kubernetes) {
-    let url = &kubernetes.url;
-    let grants = [format!("http:{url}"), "http:https://127.0.0.1:1".to_owned(), POD.to_owned()];
-    root.write(&format!("sys/mounts/{mount}/tune"), &json!({"grants": grants})).expect(204);
 }
 
 /// The rights of a section of the page, as they stand there.

@@ -8,8 +8,10 @@
 
 mod auth_token;
 mod canaries;
+mod cloud_a;
 mod cluster;
 mod database;
+mod directory;
 mod identity;
 mod identity_oidc;
 mod inspected;
@@ -20,6 +22,7 @@ mod sys_capabilities;
 mod sys_internal_specs_openapi;
 mod sys_internal_ui_mounts;
 mod sys_leases;
+mod sys_locked_users;
 mod sys_mounts;
 mod sys_plugins_catalog;
 mod sys_policies;
@@ -31,7 +34,7 @@ use bulkhead_tests::golden::assert_golden;
 use bulkhead_tests::operators::{Operators, seal_status, uninitialised};
 use bulkhead_tests::paths::guest;
 use bulkhead_tests::wait::until;
-use bulkhead_tests::{Client, Kubernetes};
+use bulkhead_tests::{Client, DirectoryServer, Kind, Kubernetes};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -112,8 +115,10 @@ impl Latest {
 /// Every row of every file.
 fn all_rows() -> Vec<Row> {
     let files = [
+        cloud_a::rows(),
         cluster::rows(&Value::Null, ""),
         database::rows(&Value::Null),
+        directory::rows(&Value::Null, &[String::new(), String::new()]),
         auth_token::rows(),
         identity_oidc::rows(),
         identity::entities(),
@@ -125,6 +130,7 @@ fn all_rows() -> Vec<Row> {
         sys_audit::rows(),
         sys_mounts::rows(),
         sys_auth::rows(),
+        sys_locked_users::rows(),
         sys_remount::rows(),
         sys_plugins_catalog::rows(),
         sys_internal_ui_mounts::rows(),
@@ -197,6 +203,12 @@ fn the_database_engine_answers_as_agreed() {
 }
 
 #[test]
+fn the_auth_method_of_cloud_a_answers_as_agreed() {
+    let world = World::empty();
+    walk(&world, &cloud_a::rows());
+}
+
+#[test]
 fn the_cluster_engine_answers_as_agreed() {
     let world = World::empty();
     let namespace = Kubernetes::shared().namespace(json!({}));
@@ -207,8 +219,19 @@ fn the_cluster_engine_answers_as_agreed() {
     });
     namespace.make("serviceaccounts", &json!({ "metadata": { "name": "app" } }));
     namespace.apply(&crate::cluster::rights(1));
-    crate::cluster::allow(&world.root, "cluster", namespace.kubernetes);
     walk(&world, &cluster::rows(&config, &namespace.name));
+}
+
+#[test]
+fn the_directory_engine_answers_as_agreed() {
+    let world = World::empty();
+    let branch = DirectoryServer::shared(Kind::OpenLdap).branch_called("golden");
+    let accounts = ["build", "lent"].map(|name| {
+        branch.add(name, "Qd7-Vm3-Wx5-Bn8");
+        branch.full(name)
+    });
+    crate::directory::allow(&world.root, "directory", branch.server);
+    walk(&world, &directory::rows(&branch.config(), &accounts));
 }
 
 #[test]
@@ -271,6 +294,7 @@ fn mounts_answer_as_agreed() {
 fn auth_methods_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_auth::rows());
+    walk(&world, &sys_locked_users::rows());
 }
 
 #[test]

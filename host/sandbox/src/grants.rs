@@ -20,7 +20,7 @@ pub(crate) use act::{Act, AmbientAct, LdapServer, SqlTarget};
 pub use ask::{AnyTarget, Ask};
 pub use host::HostPattern;
 pub(crate) use host::{Host, Origin};
-pub use line::{Ambient, CryptoVerb, DatabasePlugins, Driver, Grant};
+pub use line::{Ambient, CryptoVerb, DatabasePlugins, Driver, Grant, Outward};
 pub(crate) use reach::{Reach, Refused, resolve};
 pub(crate) use refusal::ungranted_address;
 pub(crate) use rights::{Dials, Part};
@@ -203,7 +203,8 @@ impl Grants {
             _ => Vec::new(),
         });
         let networks = networks.collect();
-        let (mount, everything) = (Arc::clone(&self.mount), self.is_configured(wanted));
+        let everything = self.is_configured(wanted) || self.is_anywhere(wanted);
+        let mount = Arc::clone(&self.mount);
         Reach { mount, part: self.part, networks, ceiling, everything, own: Arc::clone(own) }
     }
 
@@ -246,16 +247,30 @@ impl Grants {
                 None,
                 Grant::Database(_)
                 | Grant::Http { .. }
-                | Grant::Ambient(_)
                 | Grant::Ldap { .. }
+                | Grant::Ambient(_)
                 | Grant::Crypto(_)
                 | Grant::IdentityToken,
-            ) => {
-                let usual = self.asked.iter().filter_map(Ask::as_grant);
-                self.maker == Maker::Official && usual.into_iter().any(|grant| grant.covers(wanted))
-            }
+            ) => self.usual().any(|grant| grant.covers(wanted)),
             (None, _) => false,
         }
+    }
+
+    /// What a mount of the component is granted while its operator says nothing.
+    fn usual(&self) -> impl Iterator<Item = Grant> {
+        let is_official = self.maker == Maker::Official;
+        self.asked.iter().filter(move |_| is_official).filter_map(Ask::as_grant)
+    }
+
+    /// Whether an official component reaches the target by a line for any server. Its own mount's
+    /// configuration names that server, on this machine or in a private network, too.
+    fn is_anywhere(&self, wanted: &Grant) -> bool {
+        let opens = |grant: &Grant| matches!(grant, Grant::Anywhere(_)) && grant.covers(wanted);
+        self.maker == Maker::Official
+            && match &self.granted {
+                Some(granted) => granted.iter().any(opens),
+                None => self.usual().any(|grant| opens(&grant)),
+            }
     }
 
     /// Whether the mount's own configuration names the target, and no line of the mount narrows

@@ -25,7 +25,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The components of every Bulkhead, as wasm and as code compiled when the binary was built.
 #[cfg(official_components)]
-const OFFICIALS: [Official; 4] = [
+const OFFICIALS: [Official; 6] = [
+    Official {
+        wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cloud-a.wasm")),
+        compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cloud-a.cwasm")),
+    },
     Official {
         wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cluster.wasm")),
         compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/cluster.cwasm")),
@@ -41,6 +45,10 @@ const OFFICIALS: [Official; 4] = [
     Official {
         wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database-mysql.wasm")),
         compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/database-mysql.cwasm")),
+    },
+    Official {
+        wasm: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/directory.wasm")),
+        compiled: include_bytes!(concat!(env!("BULKHEAD_PLUGINS"), "/directory.cwasm")),
     },
 ];
 #[cfg(not(official_components))]

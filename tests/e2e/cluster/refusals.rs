@@ -130,7 +130,7 @@ fn an_api_server_that_hangs_is_502_and_what_it_made_too_late_is_removed_once_it_
 }
 
 #[test]
-fn a_mount_without_the_grant_asks_nothing_of_the_cluster() {
+fn a_mount_that_is_narrowed_to_another_server_asks_nothing_of_the_cluster() {
     let harbour = Harbour::with_rights(1);
     harbour.role("one", json!({"service_account_name": "app"}));
     let other = json!({"grants": ["http:https://other.example:6443"]});

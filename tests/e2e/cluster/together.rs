@@ -25,7 +25,6 @@ fn two_servers_and_64_clients_make_500_tokens_that_all_work_and_all_end() {
     });
     roots[1].write("sys/mounts/k8s", &json!({"type": "kubernetes"})).expect(204);
     for (root, mount) in roots.iter().zip(["cluster", "k8s"]) {
-        super::allow(root, mount, kubernetes);
         root.write(&format!("{mount}/config"), &config).expect(204);
         root.write(&format!("{mount}/roles/two"), &role).expect(204);
     }

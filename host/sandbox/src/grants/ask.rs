@@ -1,7 +1,7 @@
 //! What a component asks for, and what its entry in the catalog allows: a grant, or an act with its
 //! target left open.
 
-use super::line::{DatabasePlugins, Grant};
+use super::line::{DatabasePlugins, Grant, Outward};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -53,22 +53,24 @@ impl Ask {
             Self::Of(grant) => grant.covers(wanted),
             Self::Any(act) => matches!(
                 (act, wanted),
-                (AnyTarget::Http, Grant::Http { .. })
+                (AnyTarget::Http, Grant::Http { .. } | Grant::Anywhere(Outward::Http))
                     | (AnyTarget::Sql, Grant::Sql { .. })
-                    | (AnyTarget::Ldap, Grant::Ldap { .. })
+                    | (AnyTarget::Ldap, Grant::Ldap { .. } | Grant::Anywhere(Outward::Ldap))
                     | (AnyTarget::Database, Grant::Database(_))
             ),
         }
     }
 
-    /// What a mount that says nothing of its own is granted of it, as a line. An act without a
-    /// target has none but for `database`.
+    /// What a mount that says nothing of its own is granted of it, as a line. `sql` has none: what
+    /// is dialled must be named by a connection.
     #[must_use]
     pub fn as_grant(&self) -> Option<Grant> {
         match self {
             Self::Of(grant) => Some(grant.clone()),
             Self::Any(AnyTarget::Database) => Some(Grant::Database(DatabasePlugins::Any)),
-            Self::Any(_) => None,
+            Self::Any(AnyTarget::Http) => Some(Grant::Anywhere(Outward::Http)),
+            Self::Any(AnyTarget::Ldap) => Some(Grant::Anywhere(Outward::Ldap)),
+            Self::Any(AnyTarget::Sql) => None,
         }
     }
 }

@@ -7,7 +7,7 @@
 use super::ask::{AnyTarget, Ask};
 use super::host::{Host, HostPattern};
 use super::limits::most_below;
-use super::line::{DatabasePlugins, Grant};
+use super::line::{DatabasePlugins, Grant, Outward};
 use ipnet::IpNet;
 
 /// Checks a line that a mount of the plugin is to be granted.
@@ -86,7 +86,9 @@ fn contains(most: &Ask, grant: &Grant) -> bool {
             tls == of && port == at && host_contains(host, inner)
         }
         (Grant::Address(outer), Grant::Address(inner)) => outer.contains(inner),
-        (Grant::Database(DatabasePlugins::Any), Grant::Database(_)) => true,
+        (Grant::Anywhere(Outward::Http), Grant::Http { .. })
+        | (Grant::Anywhere(Outward::Ldap), Grant::Ldap { .. })
+        | (Grant::Database(DatabasePlugins::Any), Grant::Database(_)) => true,
         _ => within == grant,
     }
 }
@@ -129,6 +131,11 @@ mod tests {
             ("address:10.0.0.0/8", "address:10.1.2.3", true),
             ("address:10.0.0.0/16", "address:10.0.0.0/8", false),
             ("address:10.0.0.0/8", "address:fd00::/8", false),
+            ("http", "http:*", true),
+            ("http:*", "http:https://*.example.com", true),
+            ("http:*", "ldap:*", false),
+            ("http:https://a", "http:*", false),
+            ("ldap", "ldap:*", true),
             ("database", "database:*", true),
             ("database:*", "database:x", true),
             ("database:x", "database:*", false),

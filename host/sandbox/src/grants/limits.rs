@@ -54,7 +54,14 @@ impl Grant {
     /// Whether it allows acts whose effects are outside of the mount.
     #[must_use]
     pub fn reaches_outside(&self) -> bool {
-        matches!(self, Self::Http { .. } | Self::Sql { .. } | Self::Ldap { .. } | Self::Database(_))
+        matches!(
+            self,
+            Self::Http { .. }
+                | Self::Sql { .. }
+                | Self::Ldap { .. }
+                | Self::Anywhere(_)
+                | Self::Database(_)
+        )
     }
 }
 

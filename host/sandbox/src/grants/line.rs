@@ -50,6 +50,9 @@ pub enum Grant {
         /// Its port.
         port: u16,
     },
+    /// Any server of that kind: `http:*`. A component of this binary reaches private and loopback
+    /// addresses by it, too.
+    Anywhere(Outward),
     /// Private or loopback addresses that names may resolve to.
     Address(IpNet),
     /// A value that the process has from its surroundings.
@@ -71,6 +74,15 @@ pub enum Driver {
     Postgres,
     /// MySQL and MariaDB.
     Mysql,
+}
+
+/// A kind of server that a mount may reach wherever it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outward {
+    /// Web servers.
+    Http,
+    /// Directories.
+    Ldap,
 }
 
 /// What the process has from its surroundings.
@@ -106,6 +118,9 @@ pub enum DatabasePlugins {
 
 const ACTS: [&str; 9] =
     ["http", "sql", "ldap", "address", "ambient", "crypto", "database", "identity", "limit"];
+
+/// Every target of an act.
+const ANY: &str = "*";
 
 /// What an `identity` line is for.
 const TOKEN: &str = "token";
@@ -152,7 +167,9 @@ impl Grant {
                     && port == at
                     && target.single().is_some_and(|target| host.covers(&target))
             }
-            (Self::Database(DatabasePlugins::Any), Self::Database(_)) => true,
+            (Self::Anywhere(Outward::Http), Self::Http { .. })
+            | (Self::Anywhere(Outward::Ldap), Self::Ldap { .. })
+            | (Self::Database(DatabasePlugins::Any), Self::Database(_)) => true,
             _ => self == wanted,
         }
     }
@@ -169,6 +186,8 @@ impl Grant {
             ));
         };
         match act {
+            "http" if target == ANY => Ok(Self::Anywhere(Outward::Http)),
+            "ldap" if target == ANY => Ok(Self::Anywhere(Outward::Ldap)),
             "http" => read_endpoint(target, ["http", "https"], [80, 443])
                 .map(|(tls, host, port)| Self::Http { tls: tls == 1, host, port }),
             "ldap" => read_endpoint(target, ["ldap", "ldaps"], [389, 636])
@@ -230,6 +249,8 @@ impl fmt::Display for Grant {
             Self::Ldap { tls, host, port } => {
                 write!(f, "ldap:ldap{}://{host}:{port}", if *tls { "s" } else { "" })
             }
+            Self::Anywhere(Outward::Http) => write!(f, "http:{ANY}"),
+            Self::Anywhere(Outward::Ldap) => write!(f, "ldap:{ANY}"),
             Self::Address(range) => write!(f, "address:{range}"),
             Self::Ambient(Ambient::Environment(name)) => write!(f, "ambient:env/{name}"),
             Self::Ambient(Ambient::CloudToken) => f.write_str("ambient:cloud-token"),
@@ -238,7 +259,7 @@ impl fmt::Display for Grant {
                 let named = VERBS.iter().find(|(known, _)| known == verb);
                 write!(f, "crypto:{}", named.map_or("", |(_, word)| word))
             }
-            Self::Database(DatabasePlugins::Any) => f.write_str("database:*"),
+            Self::Database(DatabasePlugins::Any) => write!(f, "database:{ANY}"),
             Self::Database(DatabasePlugins::Named(name)) => write!(f, "database:{name}"),
             Self::IdentityToken => write!(f, "identity:{TOKEN}"),
             Self::Limit(line) => write!(f, "limit:{line}"),
@@ -339,7 +360,7 @@ impl Ambient {
 impl DatabasePlugins {
     fn read(text: &str) -> Result<Self, String> {
         match text {
-            "*" => Ok(Self::Any),
+            ANY => Ok(Self::Any),
             name if is_name(name) => Ok(Self::Named(name.to_owned())),
             other => {
                 Err(format!("{} is no name of a database plugin, and not * for all", quoted(other)))

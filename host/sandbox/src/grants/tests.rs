@@ -1,6 +1,7 @@
 //! Grants by what they allow and refuse, with the words of their refusals.
 
 use super::*;
+use std::net::{IpAddr, Ipv4Addr};
 
 const DB: SqlTarget<'static> = SqlTarget { driver: "postgres", host: "db.example", port: 5432 };
 const LINE: &str = "sql:postgres://db.example:5432";
@@ -174,6 +175,12 @@ fn origin(text: &str) -> Origin {
     crate::http::parse_url(text).unwrap().0
 }
 
+const DIRECTORY: LdapServer = LdapServer {
+    tls: true,
+    host: Host::Address(IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3))),
+    port: 636,
+};
+
 /// The grants of a mount of an engine that asks for those lines.
 fn asking(maker: Maker, asked: &[&str], granted: Option<&[&str]>) -> Grants {
     let (asked, granted) = (asks(asked), granted.map(lines));
@@ -222,7 +229,7 @@ fn an_origin_is_scheme_host_and_port_and_a_grant_is_for_it_or_for_those_below_a_
 }
 
 #[test]
-fn an_official_has_the_origins_that_it_asks_for_by_name_and_no_others() {
+fn an_official_has_the_origins_that_it_asks_for_by_name_or_any_until_its_mount_is_narrowed() {
     let login = origin("https://login.example.com");
     let asked = ["http:https://*.example.com"];
     assert!(asking(Maker::Official, &asked, None).ask(&Act::Http(&login)).is_ok());
@@ -230,11 +237,52 @@ fn an_official_has_the_origins_that_it_asks_for_by_name_and_no_others() {
         asking(Maker::Official, &asked, Some(&[])).ask(&Act::Http(&login)).is_err(),
         "its mount says otherwise"
     );
-    assert!(
-        asking(Maker::Official, &["http"], None).ask(&Act::Http(&login)).is_err(),
-        "any target is none by itself"
-    );
+    assert!(asking(Maker::Official, &["http"], None).ask(&Act::Http(&login)).is_ok());
+    let narrowed = Some(&["http:https://other.example"][..]);
+    assert!(asking(Maker::Official, &["http"], narrowed).ask(&Act::Http(&login)).is_err());
     assert!(asking(Maker::Uploaded, &asked, None).ask(&Act::Http(&login)).is_err());
+    assert!(asking(Maker::Uploaded, &["http"], None).ask(&Act::Http(&login)).is_err());
+}
+
+fn reach_of(grants: &Grants, url: &str) -> Reach {
+    let own: Arc<[SocketAddr]> = Arc::new([([127, 0, 0, 1], 8200).into()]);
+    grants.reach_of_origin(&origin(url), &own).unwrap()
+}
+
+#[test]
+fn an_official_reaches_any_address_by_an_ask_without_a_target_but_for_the_clouds_metadata() {
+    let mut made = vec![
+        asking(Maker::Official, &["http"], None),
+        asking(Maker::Official, &["http"], Some(&["http:*"])),
+    ];
+    for grants in &made {
+        let reach = reach_of(grants, "https://api.example");
+        for address in ["192.0.32.1:443", "10.1.2.3:443", "127.0.0.1:443", "[fd00::1]:443"] {
+            assert!(reach.admit(address.parse().unwrap()).is_ok(), "{address}");
+        }
+        for address in
+            ["169.254.169.254:443", "[fe80::1]:443", "[fd00:ec2::254]:443", "127.0.0.1:8200"]
+        {
+            let refused = reach.admit(address.parse().unwrap());
+            assert!(matches!(refused, Err(Refused::Forbidden(_))), "{address}: {refused:?}");
+        }
+        assert!(grants.ask(&Act::Ldap(&DIRECTORY)).is_err(), "it does not ask for directories");
+    }
+    let narrowed = ["http:https://api.example", "http:https://*.example"];
+    made = vec![
+        asking(Maker::Official, &["http"], Some(&narrowed)),
+        asking(Maker::Official, &["http:https://api.example"], None),
+        asking(Maker::Uploaded, &["http"], Some(&["http:*"])),
+    ];
+    for grants in &made {
+        let refused =
+            reach_of(grants, "https://api.example").admit("10.1.2.3:443".parse().unwrap());
+        assert!(matches!(refused, Err(Refused::Ungranted(..))), "a name is no private address");
+    }
+    let directory = asking(Maker::Official, &["ldap"], None);
+    let own: Arc<[SocketAddr]> = Arc::new([]);
+    let reach = directory.reach_of_directory(&DIRECTORY, &own).unwrap();
+    assert!(reach.admit("10.1.2.3:636".parse().unwrap()).is_ok());
 }
 
 #[test]

@@ -187,7 +187,8 @@ async fn a_connection_with_authorities_of_its_own_trusts_no_other() {
             }
         }
     }
-    let given = crate::tls::roots(Some(AUTHORITY)).unwrap();
+    let trust = crate::tls::Trust { root_certificates: Some(AUTHORITY), ..Default::default() };
+    let given = crate::tls::roots(&trust).unwrap();
     assert_eq!(given.len(), 1, "they stand in the place of the public ones");
 }
 
