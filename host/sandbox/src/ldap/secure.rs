@@ -47,6 +47,7 @@ impl Secured {
             client_key: settings.client_key.as_deref(),
             versions: tls::versions(&settings.min_version, &settings.max_version)?,
             insecure: settings.insecure,
+            any_name: false,
         };
         let (config, starttls) = (Arc::new(tls::client_config(&trust)?), settings.starttls);
         Ok(Self { config, starttls, server_name: settings.server_name.clone() })
